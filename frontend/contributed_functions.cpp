@@ -141,8 +141,7 @@ bool write_embedding(Writer& w) {
   return true;
 }
 
-// ---- Attention
-// ------------------------------------------------------------------------------------------------------------------
+// ---- Attention -----------------------------------------------------------------------------------------------------
 
 // [batch][length][heads * size] to [batch][heads][length][size].
 void write_heads(Writer& w, const std::string& name) {

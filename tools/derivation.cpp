@@ -94,8 +94,7 @@ Result<std::string> weights_differ(const Replayed& replayed, const Plan& plan, s
   return std::string();
 }
 
-// ---- The model under neural rules
-// -----------------------------------------------------------------------------------------------
+// ---- The model under neural rules ----------------------------------------------------------------------------------
 
 // Of function and sum rules, which work on terms.
 bool is_of_functions(const ProgramStep& step) {
@@ -155,8 +154,7 @@ Attempt<> put_kept_constants(Program& program, const std::map<std::string, Tenso
       "add --model FILE, the model that the bundle is made from");
 }
 
-// ---- Terms for people
-// -------------------------------------------------------------------------------------------------
+// ---- Terms for people ----------------------------------------------------------------------------------------------
 
 // The variables of functions around the term as parameters.
 Expr closed(Expr e) {

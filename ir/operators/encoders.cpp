@@ -128,8 +128,7 @@ Lowered lower_one_hot_encoder(const OperatorContext& c) {
       x));
 }
 
-// ---- Maps: a map is the tensor of its values by key
-// ----------------------------------------------------------------------
+// ---- Maps: a map is the tensor of its values by key ----------------------------------------------------------------
 
 // One row of values a map, as many as there are keys.
 Result<Expr> rows_by_key(const OperatorContext& c, int64_t keys, const std::string& named) {

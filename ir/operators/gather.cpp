@@ -126,8 +126,7 @@ Lowered lower_gather_nd(const OperatorContext& c) {
   }));
 }
 
-// ---- Scatters
-// --------------------------------------------------------------------------------------------------------------
+// ---- Scatters ------------------------------------------------------------------------------------------------------
 
 // How an update meets what is there: it replaces it, or the two are combined.
 Result<std::optional<Function>> combination(const OperatorContext& c) {
@@ -226,8 +225,7 @@ Lowered lower_scatter_nd(const OperatorContext& c) {
   return one(in_memory(reshape(result, d)));
 }
 
-// ---- Others
-// ---------------------------------------------------------------------------------------------------------------
+// ---- Others --------------------------------------------------------------------------------------------------------
 
 Lowered lower_one_hot(const OperatorContext& c) {
   Expr indices = c.inputs[0], values = c.inputs[2];
@@ -281,8 +279,7 @@ Lowered lower_reverse_sequence(const OperatorContext& c) {
   return one(batch == 0 ? reversed : transpose(reversed));
 }
 
-// ---- Caches and unpooling
-// -------------------------------------------------------------------------------------------------------------------
+// ---- Caches and unpooling ------------------------------------------------------------------------------------------
 
 Lowered lower_tensor_scatter(const OperatorContext& c) {
   Expr cache = c.inputs[0], update = c.inputs[1], starts = input(c, 2);

@@ -20,8 +20,7 @@ namespace {
 
 constexpr std::string_view learning = "ai.onnx.ml";
 
-// ---- Scalers
-// ---------------------------------------------------------------------------------------------------
+// ---- Scalers -------------------------------------------------------------------------------------------------------
 
 Lowered lower_scaler(const OperatorContext& c) {
   Expr x = c.inputs[0];
@@ -93,8 +92,7 @@ Lowered lower_feature_extractor(const OperatorContext& c) {
       [&](Expr row) { return map([&](Expr i) { return index(clamped_position(i, n), row); }, flat); }, x));
 }
 
-// ---- Linear models
-// ----------------------------------------------------------------------------------------------------------
+// ---- Linear models -------------------------------------------------------------------------------------------------
 
 // The scores of each row, [rows][targets], in f32 or f64.
 Result<Expr> linear_scores(const OperatorContext& c, int64_t targets) {
@@ -152,8 +150,7 @@ Lowered lower_linear_classifier(const OperatorContext& c) {
   return std::vector<Expr>{chosen, as_floats};
 }
 
-// ---- Trees
-// ------------------------------------------------------------------------------------------------------------------
+// ---- Trees ---------------------------------------------------------------------------------------------------------
 
 enum Branch : uint8_t { no_more_than, below, at_least, above, equal_to, other_than, leaf };
 
@@ -511,8 +508,7 @@ Lowered lower_tree_ensemble(const OperatorContext& c) {
   return one(finished(std::string(transforms[static_cast<size_t>(transform)]), scores, element_of(x)));
 }
 
-// ---- Sequences of tokens
-// -------------------------------------------------------------------------------------------------------
+// ---- Sequences of tokens -------------------------------------------------------------------------------------------
 
 // The sequences to be counted, those of one length together.
 struct NGrams {

@@ -14,8 +14,7 @@ namespace {
 Number rounded(Number x) { return apply(Function::round, x); }
 Number as(Scalar scalar, const Number& x) { return x.e == nullptr ? x : Number(convert(scalar, x.e)); }
 
-// ---- One place
-// -----------------------------------------------------------------------------------------------------------
+// ---- One place -----------------------------------------------------------------------------------------------------
 
 enum class Outside : uint8_t { zeros, border, reflection };
 enum class Between : uint8_t { nearest, linear, cubic };
@@ -102,8 +101,7 @@ struct Sampler {
 
 Scalar wider_of(Scalar a, Scalar b) { return row(a).bits < row(b).bits ? b : a; }
 
-// ---- GridSample
-// ----------------------------------------------------------------------------------------------------------
+// ---- GridSample ----------------------------------------------------------------------------------------------------
 
 Lowered lower_grid_sample(const OperatorContext& c) {
   Expr x = c.inputs[0], grid = c.inputs[1];
@@ -154,8 +152,7 @@ Lowered lower_grid_sample(const OperatorContext& c) {
   }));
 }
 
-// ---- RoiAlign
-// ------------------------------------------------------------------------------------------------------------
+// ---- RoiAlign ------------------------------------------------------------------------------------------------------
 
 // A place along one axis of n elements: nothing counts more than one element outside, and the rest is moved inside.
 struct Near {
@@ -389,8 +386,7 @@ Lowered lower_roi_align(const OperatorContext& c) {
   }));
 }
 
-// ---- MaxRoiPool
-// ----------------------------------------------------------------------------------------------------------
+// ---- MaxRoiPool ----------------------------------------------------------------------------------------------------
 
 // Half away from zero.
 Number rounded_away(const Number& x) {
@@ -472,8 +468,7 @@ Lowered lower_max_roi_pool(const OperatorContext& c) {
   }));
 }
 
-// ---- DeformConv
-// ----------------------------------------------------------------------------------------------------------
+// ---- DeformConv ----------------------------------------------------------------------------------------------------
 
 Lowered lower_deform_conv(const OperatorContext& c) {
   Expr x = c.inputs[0], w = c.inputs[1], offset = c.inputs[2], bias = input(c, 3), mask = input(c, 4);
@@ -591,8 +586,7 @@ Lowered lower_deform_conv(const OperatorContext& c) {
       result));
 }
 
-// ---- AffineGrid
-// ----------------------------------------------------------------------------------------------------------
+// ---- AffineGrid ----------------------------------------------------------------------------------------------------
 
 // Each place is an affine function of where an element stands along the axes, the last axis first: between -1 and 1,
 // which are the middles of the outermost elements (align_corners) or their outer edges.

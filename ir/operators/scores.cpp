@@ -52,8 +52,7 @@ Expr weighted_sums(Expr x, Expr weights, Expr added) {
       x);
 }
 
-// ---- Scores
-// -----------------------------------------------------------------------------------------------------------------
+// ---- Scores --------------------------------------------------------------------------------------------------------
 
 Expr transformed(const std::string& transform, Expr row) {
   const Scalar scalar = element_of(row);

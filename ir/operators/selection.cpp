@@ -27,8 +27,7 @@ Expr whole_number(int64_t value) { return literal_integer(Scalar::i64, value); }
 // A place that is there, of n.
 Expr place_inside(Number i, int64_t n) { return max(min(i, static_cast<double>(std::max<int64_t>(n - 1, 0))), 0.0).e; }
 
-// ---- Counting
-// ------------------------------------------------------------------------------------------------------------
+// ---- Counting ------------------------------------------------------------------------------------------------------
 
 // A kernel that adds up numbers one after the other keeps all sums in the memory of one work-item.
 constexpr int64_t longest_sum = 1024;
@@ -80,8 +79,7 @@ Expr place_of_counted(Expr counts, Expr which) {
                         [&](Expr place) { return (Number(index(place, counts)) <= which).e; });
 }
 
-// ---- Sorting
-// ------------------------------------------------------------------------------------------------------------
+// ---- Sorting -------------------------------------------------------------------------------------------------------
 
 /// Whether the element of a row at one place stands before that at another one.
 using Before = std::function<Expr(const std::vector<Expr>& row, Expr place, Expr other)>;
@@ -157,8 +155,7 @@ Number in_order(Expr a, Expr b) {
   return (Number(a) < b) | (apply(Function::is_nan, b) & (Number(a) == a));
 }
 
-// ---- The few largest
-// ------------------------------------------------------------------------------------------------------------
+// ---- The few largest -----------------------------------------------------------------------------------------------
 
 // How many bits of an unsigned number have the order of a scalar's values; all that it has, but for floats of 8 bits.
 int64_t ordered_bits(Scalar scalar) {
@@ -344,8 +341,7 @@ bool are_few(int64_t k, int64_t n) {
   return n > few_elements && k <= log * (log + 1) / 2;
 }
 
-// ---- Those that a condition keeps
-// ------------------------------------------------------------------------------------------------------------
+// ---- Those that a condition keeps ----------------------------------------------------------------------------------
 
 }  // namespace
 
@@ -486,8 +482,7 @@ Lowered lower_compress(const OperatorContext& c) {
       static_cast<int>(axis), [&](Expr block) { return map([&](Expr i) { return index(i, block); }, chosen); }, x));
 }
 
-// ---- The largest
-// ------------------------------------------------------------------------------------------------------------
+// ---- The largest ---------------------------------------------------------------------------------------------------
 
 Result<Dimensions> largest_dimensions(const OperatorContext& c) {
   if (is_known(c, 1, "k")) return Dimensions{};
@@ -546,8 +541,7 @@ Lowered lower_top_k(const OperatorContext& c) {
                            count};
 }
 
-// ---- Those that differ
-// ------------------------------------------------------------------------------------------------------------
+// ---- Those that differ ---------------------------------------------------------------------------------------------
 
 Result<Dimensions> unique_dimensions(const OperatorContext& c) {
   HOIST_TRY(const int64_t axis, compressed_axis(c));
@@ -636,8 +630,7 @@ Lowered lower_unique(const OperatorContext& c) {
   return std::vector<Expr>{elements_along(x, axis, behind), firsts, inverse_places, of_groups(size_of_group), count};
 }
 
-// ---- Boxes
-// ------------------------------------------------------------------------------------------------------------
+// ---- Boxes ---------------------------------------------------------------------------------------------------------
 
 Result<Dimensions> suppressed_dimensions(const OperatorContext&) { return Dimensions{{0, 0}}; }
 

@@ -362,8 +362,7 @@ Composed concat_from_sequence(Composer& c) {
   return Nothing{};
 }
 
-// ---- Optional values, and what passes either on
-// ----------------------------------------------------------------------
+// ---- Optional values, and what passes either on --------------------------------------------------------------------
 Composed same(Composer& c) {
   if (const TensorList* list = c.list(0))
     c.give(0, *list);

@@ -54,8 +54,7 @@ Result<Nothing> check_extents(const Shape& shape) {
   return Nothing{};
 }
 
-// ---- Attributes
-// ------------------------------------------------------------------------------------------------------
+// ---- Attributes ----------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -106,8 +105,7 @@ Result<Scalar> scalar_of_onnx(int64_t data_type) {
   return fault(fmt::format("element type {} of ONNX is not supported", data_type));
 }
 
-// ---- Inputs
-// ----------------------------------------------------------------------------------------------------------
+// ---- Inputs --------------------------------------------------------------------------------------------------------
 
 Expr input(const OperatorContext& c, size_t i) { return i < c.inputs.size() ? c.inputs[i] : nullptr; }
 
@@ -193,8 +191,7 @@ Result<Shape> normalise_axes(const Shape& axes, int64_t rank) {
   return out;
 }
 
-// ---- Scalar formulas
-// ---------------------------------------------------------------------------------------------------
+// ---- Scalar formulas -----------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -273,8 +270,7 @@ Expr clamped_position(Expr i, int64_t n) {
   return min(x, static_cast<double>(std::max<int64_t>(n - 1, 0))).e;
 }
 
-// ---- Arrays
-// ------------------------------------------------------------------------------------------------------------
+// ---- Arrays --------------------------------------------------------------------------------------------------------
 
 Expr in_memory(Expr x) { return materialise(Memory::global, x); }
 

@@ -40,8 +40,7 @@ Nat product(const Sizes& sizes);
 Result<Nothing> check_extents(const Shape& shape);
 Result<Nothing> check_sizes(const Sizes& sizes);  ///< the same of those that are numbers
 
-// ---- Attributes: the value, or `otherwise` where the layer has none; a wrong kind is an error
-// ------------------------
+// ---- Attributes: the value, or `otherwise` where the layer has none; a wrong kind is an error ----------------------
 bool has_attribute(const OperatorContext& context, const std::string& name);
 Result<int64_t> integer_attribute(const OperatorContext& context, const std::string& name, int64_t otherwise);
 Result<double> float_attribute(const OperatorContext& context, const std::string& name, double otherwise);

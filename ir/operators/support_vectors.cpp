@@ -16,8 +16,7 @@ namespace {
 
 Expr places(const Shape& list) { return constant(Tensor::of(Scalar::i32, {std::ssize(list)}, list)); }
 
-// ---- Kernel functions
-// ----------------------------------------------------------------------------------------------------
+// ---- Kernel functions ----------------------------------------------------------------------------------------------
 
 struct KernelFunction {
   std::string kind;
@@ -72,8 +71,7 @@ Result<Expr> vector_table(const OperatorContext& c, Expr x, int64_t count) {
   return reshape(table(computed_in(x), numbers), {count, n});
 }
 
-// ---- Regression
-// ----------------------------------------------------------------------------------------------------------
+// ---- Regression ----------------------------------------------------------------------------------------------------
 
 Lowered lower_svm_regressor(const OperatorContext& c) {
   HOIST_TRY(const Expr x, feature_rows(c.inputs[0]));
@@ -101,8 +99,7 @@ Lowered lower_svm_regressor(const OperatorContext& c) {
   return one(map_at(2, side, scores));
 }
 
-// ---- Classes against each other
-// ----------------------------------------------------------------------------------------------------------
+// ---- Classes against each other ------------------------------------------------------------------------------------
 
 // The pairs of classes, (0, 1), (0, 2), ..., (1, 2), ...
 struct Pairs {
@@ -176,8 +173,7 @@ Expr most_voted(const Pairs& pairs, Expr scores) {
       iota(pairs.classes, Scalar::i32)));
 }
 
-// ---- Probabilities
-// ----------------------------------------------------------------------------------------------------------
+// ---- Probabilities -------------------------------------------------------------------------------------------------
 
 // The steps of `coupled` are written out, and grow with the square of the number of classes.
 constexpr int64_t most_coupled_classes = 32;
@@ -306,8 +302,7 @@ Expr coupled(Expr matrix) {
   });
 }
 
-// ---- Classification
-// ----------------------------------------------------------------------------------------------------------
+// ---- Classification ------------------------------------------------------------------------------------------------
 
 std::vector<Expr> labels_and_scores(Expr places_of, const Tensor& labels, Expr scores) {
   return {map([&](Expr place) { return label_at(place, labels); }, places_of),

@@ -38,8 +38,7 @@ Lowered lower_string_concat(const OperatorContext& c) {
   return one_of(host("string_concat", {a, b}, a->type));
 }
 
-// ---- Pieces
-// -----------------------------------------------------------------------------------------------------------------
+// ---- Pieces --------------------------------------------------------------------------------------------------------
 
 // How many pieces of a string there is room for where neither the model nor its reader (--string-pieces) says so.
 constexpr int64_t most_pieces = 64;
@@ -77,8 +76,7 @@ Lowered lower_string_split(const OperatorContext& c) {
 Result<Dimensions> split_dimensions(const OperatorContext& c) { return Dimensions{{0, rank_of(c.inputs[0])}}; }
 constexpr ExtentRow split_extents = {2, split_dimensions, true};
 
-// ---- Regular expressions
-// ------------------------------------------------------------------------------------------------------------
+// ---- Regular expressions -------------------------------------------------------------------------------------------
 
 Lowered lower_regex_full_match(const OperatorContext& c) {
   HOIST_TRY_VOID(check_strings(c));
@@ -90,8 +88,7 @@ Lowered lower_regex_full_match(const OperatorContext& c) {
   return one_of(host("regex_full_match", {x, constant(written)}, strings_like(x, Scalar::boolean)));
 }
 
-// ---- Tokens
-// -----------------------------------------------------------------------------------------------------------------
+// ---- Tokens --------------------------------------------------------------------------------------------------------
 
 // How many tokens of a string there is room for, marks included, where the reader of the model does not say so.
 constexpr int64_t most_tokens = 1024;
@@ -160,8 +157,7 @@ Lowered lower_tokenizer(const OperatorContext& c) {
 Result<Dimensions> token_dimensions(const OperatorContext& c) { return Dimensions{{0, rank_of(c.inputs[0])}}; }
 constexpr ExtentRow token_extents = {1, token_dimensions, true};
 
-// ---- Words that stay
-// ------------------------------------------------------------------------------------------------------------
+// ---- Words that stay -----------------------------------------------------------------------------------------------
 
 // The attributes of a StringNormalizer.
 struct Normalising {

@@ -43,8 +43,7 @@ class ProgramRule {
 
 namespace {
 
-// ---- Reading rows
-// ----------------------------------------------------------------------------------------------------
+// ---- Reading rows --------------------------------------------------------------------------------------------------
 
 class RowReader {
  public:
@@ -178,8 +177,7 @@ class RowReader {
   Diagnostics faults_;
 };
 
-// ---- Matching
-// --------------------------------------------------------------------------------------------------------
+// ---- Matching ------------------------------------------------------------------------------------------------------
 
 class ProgramMatcher {
  public:
@@ -320,8 +318,7 @@ bool conditions_hold(const ProgramRule& rule, ProgramMatch& match) {
   return std::all_of(rule.conditions.begin(), rule.conditions.end(), [&](const auto& holds) { return holds(match); });
 }
 
-// ---- Building
-// --------------------------------------------------------------------------------------------------------
+// ---- Building ------------------------------------------------------------------------------------------------------
 
 // Elements and steps of the interpreter: the constants of the largest layers take less, a stranger's rule may ask for
 // more.

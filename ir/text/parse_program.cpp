@@ -162,8 +162,7 @@ Result<Attribute> SyntaxParser::attribute() {
   return Attribute(static_cast<int64_t>(*bits));
 }
 
-// ---- Programs
-// --------------------------------------------------------------------------------------------------------
+// ---- Programs ------------------------------------------------------------------------------------------------------
 
 Result<Nothing> SyntaxParser::program_constant(Program& program, const Sidecar& sidecar, bool withhold) {
   const Token name = next();

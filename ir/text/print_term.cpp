@@ -91,8 +91,7 @@ std::string Printer::new_name() {
   }
 }
 
-// ---- Definitions
-// -----------------------------------------------------------------------------------------------------
+// ---- Definitions ---------------------------------------------------------------------------------------------------
 
 Document Printer::reference(Expr e) {
   auto [node, owner, relative] = sharing_.key(e, depth());
@@ -131,8 +130,7 @@ Document Printer::with_definitions(Document body, int owner, bool parenthesised)
                           join({body, documents_.hard(), text("where"), documents_.nest(2, join(std::move(lines)))}));
 }
 
-// ---- Leaves
-// ----------------------------------------------------------------------------------------------------------
+// ---- Leaves --------------------------------------------------------------------------------------------------------
 
 // A variable or components of it, by the names that its function gave them.
 Document Printer::variable(Expr e) {
@@ -158,8 +156,7 @@ Document Printer::meta_application(Expr e, int least) {
   return list(name, parts, least);
 }
 
-// ---- Terms
-// -----------------------------------------------------------------------------------------------------------
+// ---- Terms ---------------------------------------------------------------------------------------------------------
 
 Document Printer::term(Expr e, int least, bool bare) {
   return sharing_.is_shared(e, depth()) ? reference(e) : unshared(e, least, bare);
@@ -291,8 +288,7 @@ Document Printer::let(Expr e, int least) {
   return parenthesised_if(least > loose, documents_.group(d));
 }
 
-// ---- Stages
-// ----------------------------------------------------------------------------------------------------------
+// ---- Stages --------------------------------------------------------------------------------------------------------
 
 std::optional<Printer::Stage> Printer::stage(const Place& p, bool in_function) {
   if (options_.fold_definitions) {
@@ -435,8 +431,7 @@ Document Printer::chain(Expr e, std::vector<Stage> stages, int least) {
   return parenthesised_if(least > piped, documents_.group(join(std::move(parts))));
 }
 
-// ---- Functions
-// -------------------------------------------------------------------------------------------------------
+// ---- Functions -----------------------------------------------------------------------------------------------------
 
 Document Printer::function_at(const Place& p) {
   names_.resize(names_.size() + static_cast<size_t>(p.skipped));

@@ -96,8 +96,7 @@ NamedModel identity_graph(Scalar scalar, const std::vector<int64_t>& shape) {
   return out;
 }
 
-// ---- Whole models
-// ----------------------------------------------------------------------------------------------------
+// ---- Whole models --------------------------------------------------------------------------------------------------
 
 void expect_models_round_trip(const fs::path& folder, int least) {
   int count = 0;
@@ -130,8 +129,7 @@ TEST(WriteModel, SameGraphSameBytes) {
   EXPECT_EQ(*once, *twice);
 }
 
-// ---- Types
-// -----------------------------------------------------------------------------------------------------------
+// ---- Types ---------------------------------------------------------------------------------------------------------
 
 TEST(WriteModel, ConstantsOfEveryTypeComeBackBitForBit) {
   for (int k = 0; k < scalar_count; ++k) {
@@ -203,8 +201,7 @@ TEST(WriteModel, AttributesOfEveryKindComeBack) {
   expect_same(graph, round_trip(graph));
 }
 
-// ---- Versions
-// --------------------------------------------------------------------------------------------------------
+// ---- Versions ------------------------------------------------------------------------------------------------------
 
 TEST(WriteModel, TakesTheOldestVersionThatSaysIt) {
   EXPECT_EQ(written_opset(identity_graph(Scalar::f8e4m3fn, {2})), 19);
@@ -256,8 +253,7 @@ TEST(WriteModel, BlockedWeightsComeBack) {
   EXPECT_EQ(written_opset(graph), 21);
 }
 
-// ---- What cannot be written
-// ------------------------------------------------------------------------------------------
+// ---- What cannot be written ----------------------------------------------------------------------------------------
 
 std::string complaint(const NamedModel& graph, const WriteOptions& options = {}) {
   const Result<std::string> bytes = write_graph(graph, options);

@@ -210,8 +210,7 @@ TEST(OperatorCall, FaultsNameThePlaceAndTheTwoNumbers) {
   EXPECT_THAT(error_of("Relu(" + std::string(100000, '(')), HasSubstr("nested deeper"));
 }
 
-// ---- Programs
-// --------------------------------------------------------------------------------------------------------
+// ---- Programs ------------------------------------------------------------------------------------------------------
 
 constexpr char small_program[] =
     "program %\"a/net\" version 21\n"

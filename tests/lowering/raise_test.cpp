@@ -167,8 +167,7 @@ TEST(Raise, SaysWhatHasNoOperator) {
   EXPECT_THAT(complaint(zip({x, x})), HasSubstr("gives a tuple"));
 }
 
-// ---- Layers of a program
-// -----------------------------------------------------------------------------------------------
+// ---- Layers of a program -------------------------------------------------------------------------------------------
 
 Program two_layers() {
   NamedModel model;
