@@ -229,7 +229,7 @@ static hoist_status native_run(hoist_bundle* b, size_t first, size_t count, int 
 
 static hoist_status native_profile(hoist_bundle* b, double* step_seconds) {
   hoist_status status = native_inputs(b, 0, b->plan.step_count);
-  memset(step_seconds, 0, b->plan.step_count * sizeof *step_seconds);
+  if (b->plan.step_count) memset(step_seconds, 0, b->plan.step_count * sizeof *step_seconds);
   hoist_begin_items(b, 0);
   for (size_t i; !status && !(status = hoist_next_step(b, b->plan.step_count, &i)) && i < b->plan.step_count;) {
     const uint64_t start = hoist_nanoseconds();

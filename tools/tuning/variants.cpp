@@ -40,9 +40,12 @@ class Subjects {
     std::vector<std::string> layers = std::move(subject.layers);
     layers.insert(layers.begin(), first_layer(definition));
     const auto [place, fresh] = index_.emplace(subject.task, found_.size());
-    if (fresh) found_.emplace_back(std::move(subject)).layers.clear();
+    if (fresh) found_.emplace_back();
     Subject& found = found_[place->second];
-    if (!fresh && count_points(subject.space) > count_points(found.space)) found.space = std::move(subject.space);
+    if (fresh || count_points(subject.space) > count_points(found.space)) {
+      subject.layers = std::move(found.layers);
+      found = std::move(subject);
+    }
     add_layers(found.layers, layers);
   }
   std::vector<Subject> take() { return std::move(found_); }

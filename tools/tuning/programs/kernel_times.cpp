@@ -52,9 +52,9 @@ Result<TuningRecords> records_of_variant(const TunedProgram& tuned, uint64_t var
     return found == knobs->end() ? KnobValues() : found->second;
   };
   if (variant == 0) return records;
-  for (const ChoiceKind kind : {ChoiceKind::convolutions, ChoiceKind::tiles}) {
-    const bool forms = kind == ChoiceKind::convolutions;
-    HOIST_TRY(const std::vector<Subject> subjects, subjects_of(tuned, kind, records));
+  for (const tuning::ChoiceKind kind : {tuning::ChoiceKind::convolutions, tuning::ChoiceKind::tiles}) {
+    const bool forms = kind == tuning::ChoiceKind::convolutions;
+    HOIST_TRY(const std::vector<Subject> subjects, tuning::subjects_of(tuned, kind, records));
     std::map<TuningTask, KnobValues> found;
     for (size_t i = 0; i < subjects.size(); ++i) {
       // Half of the variants keep the estimate's forms, since another form leaves fewer kernels of the others.
