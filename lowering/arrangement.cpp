@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/properties.h"
+#include "lowering/terms.h"
 
 namespace hoist {
 namespace {
@@ -222,6 +223,46 @@ std::optional<size_t> dimension_in_lines(Expr term) {
     if (!runs.empty() && runs.back().dimension == innermost && runs.back().stride == 1) return i;
   }
   return std::nullopt;
+}
+
+bool moves_in_steps(Expr term) {
+  const auto moved = moved_term(term);
+  return moved && !moved->dimensions.back().empty() && moved->dimensions.back().back().stride > 1;
+}
+
+namespace {
+
+// The terms of each sum, where the elements of a map are sums that read arrays at positions which are data; 0
+// elsewhere.
+int64_t resampling_terms(Expr e) {
+  if (e->pattern != Pattern::map || e->mode != Mode::view) return 0;
+  const bool at_positions = any_node(e->children[0], [](Expr part) {
+    return part->pattern == Pattern::index && part->children[0]->pattern != Pattern::literal;
+  });
+  int64_t terms = 0;
+  any_node(e->children[0], [&](Expr part) {
+    const bool sums = part->pattern == Pattern::fold || part->pattern == Pattern::reduce;
+    if (sums) terms = std::max(terms, part->children[2]->type->size.value());
+    return false;
+  });
+  return at_positions ? terms : 0;
+}
+
+}  // namespace
+
+std::optional<Path> resampled_sums(Expr term) {
+  const auto resamples = [](Expr e) { return resampling_terms(e) > 0; };
+  auto place = first_closed(term, resamples);
+  if (!place) return std::nullopt;
+  const Expr outer = at(term, *place);
+  const auto below = first_closed(outer->children[1], resamples);
+  if (!below) return std::nullopt;
+  const auto elements = [](Expr e) { return element_count(shape_of(e->type)); };
+  const Expr inner = at(outer->children[1], *below);
+  if (elements(outer) * resampling_terms(outer) < 2 * elements(inner)) return std::nullopt;
+  place->push_back(1);
+  place->insert(place->end(), below->begin(), below->end());
+  return place;
 }
 
 std::optional<Path> shuffled_fold(Expr term, int64_t vector_width) {

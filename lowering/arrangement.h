@@ -37,6 +37,13 @@ struct TransposedOperand {
 std::optional<TransposedOperand> transposed_operand(Expr term,
                                                     const std::function<bool(const std::string&)>& is_constant);
 
+/// Whether the term only moves an array, and neighbours in its rows are elements some positions apart there.
+bool moves_in_steps(Expr term);
+
+/// Where in the term sums stand, an array of numbers without free variables, that other sums read at positions from a
+/// table, each of them more often than once.
+std::optional<Path> resampled_sums(Expr term);
+
 /// Whether a term that reads one array is that array: views alone, after which every element is in its place.
 bool keeps_places(Expr term);
 

@@ -144,10 +144,14 @@ void inline_into_readers(Program& program, const std::string& pass, TermFacts& f
   drop_unused(program);
 }
 
+// Filters of one channel each read an element for each of their windows, though no loop around reads it again.
 void inline_widening(Program& program, TermFacts& facts) {
   inline_into_readers(
       program, "inline-widening", facts, [](const Definition& d) { return widens(d.expression); },
-      [](const Definition& producer, const Definition& reader) { return !rereads(reader.expression, producer.value); });
+      [](const Definition& producer, const Definition& reader) {
+        const bool filters = !reader.weights.empty() && has_windows(reader.expression);
+        return !filters && !rereads(reader.expression, producer.value);
+      });
 }
 
 // Views go into all their readers: a reshape or a transposition is never a kernel of its own unless it is an output.

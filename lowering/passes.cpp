@@ -20,6 +20,7 @@
 #include "lowering/exploration.h"
 #include "lowering/grouping.h"
 #include "lowering/launches.h"
+#include "lowering/planes.h"
 #include "lowering/rules.h"
 #include "lowering/rules/program_rules.h"
 #include "lowering/steps.h"
@@ -161,7 +162,8 @@ Result<Nothing> unroll(Program& program, const PassOptions& options) {
 }
 
 constexpr std::string_view wide_convolution = "widened-convolution", wide_convolution_bias = "widened-convolution-bias",
-                           wide_matrix_product = "widened-matrix-product";
+                           wide_matrix_product = "widened-matrix-product",
+                           one_channel = "integer-convolution-in-floats";
 constexpr std::string_view batch_norm = "batch-norm-folding", batch_norm_factors = "batch-norm-to-factors",
                            to_unsigned = "signed-to-unsigned", unsigned_weights = "weights-to-signed",
                            weights_zero = "dequantise-convolution-zero-point",
@@ -171,6 +173,7 @@ constexpr std::string_view batch_norm = "batch-norm-folding", batch_norm_factors
                            matrix_product = "dequantise-matrix-product", gemm = "dequantise-gemm",
                            gemm_bias = "dequantise-gemm-bias", transposed = "dequantise-gemm-transposed",
                            transposed_bias = "dequantise-gemm-transposed-bias", reciprocal = "quantise-by-reciprocal",
+                           relu_in_quantising = "relu-in-quantising",
                            short_phases = "short-phases-of-transposed-convolution",
                            short_phases_bias = "short-phases-of-transposed-convolution-bias",
                            phases = "phases-of-transposed-convolution",
@@ -437,6 +440,35 @@ Result<Nothing> keep_padded_views(Program& program, const PassOptions& options) 
   return Nothing{};
 }
 
+// Windows that move in steps along the rows of planes read every second element, say: two loads and a blend or a
+// shuffle for each product. Rows in phases are read as they lie in memory.
+Result<Nothing> keep_phases(Program& program, const PassOptions& options) {
+  const auto is_input = [&](const std::string& name) {
+    return std::any_of(program.inputs.begin(), program.inputs.end(), [&](const auto& i) { return i.first == name; });
+  };
+  for (Definition& definition : program.definitions) {
+    const auto phases = plane_phases(definition, options.profile, is_input);
+    if (!phases) continue;
+    Rewriter rewriter(lowering_rules(), definition.expression);
+    rewriter.apply("planes-by-phases", phases->place, phases->arguments);
+    take_steps(program, definition, rewriter);
+  }
+  return Nothing{};
+}
+
+// Separable filters, as a resize along two dimensions is: sums over elements that are sums themselves, each of which
+// several of the outer ones read, at positions from a table. Kept in memory, an inner sum is computed once.
+Result<Nothing> keep_resampled(Program& program, const PassOptions& options) {
+  const double least_operations = 7 * launch_cost(options.profile);
+  keep_at(program, [&](Expr term) {
+    std::vector<RuleAtPlace> out;
+    if (static_cast<double>(count_operations(term)) < least_operations) return out;
+    if (const auto place = resampled_sums(term)) out.push_back({*place, "to-global"});
+    return out;
+  });
+  return Nothing{};
+}
+
 // A work-item keeps all sums of a scan in its own memory, and forms them one after the other.
 constexpr int64_t longest_scan = 1024;
 
@@ -620,7 +652,11 @@ constexpr Pass all_passes[] = {
      Pass::calls, false,
      apply_rules<inputs_of_convolution, inputs_of_product, inputs_of_linear_convolution, inputs_of_linear_product,
                  weights_of_convolution, weights_of_product, weights_of_linear_convolution, weights_of_linear_product>},
+    {"drop-relu", "what quantising to bytes from zero on makes of negative numbers needs no Relu", Pass::calls, false,
+     apply_rules<relu_in_quantising>},
     {"reciprocals", "quantising multiplies instead of dividing", Pass::calls, true, apply_rules<reciprocal>},
+    {"single-channels", "integer products of filters of one channel are of floats, where a CPU multiplies pairs",
+     Pass::calls, false, apply_rules<one_channel>, has_pair_products},
     {"pad-to-two", "integer products sum over pairs, where a CPU multiplies those in 16 bits", Pass::calls, true,
      apply_rules<channels_in_pairs, columns_in_pairs>, has_pair_products},
     {"widen-bytes", "inputs of integer products are of 16 bits, where a CPU multiplies pairs of those", Pass::calls,
@@ -662,6 +698,10 @@ constexpr Pass all_passes[] = {
      keep_transposed_operands},
     {"keep-padded-views", "what sums over windows pad is kept in memory, where it is no array but a view of one",
      Pass::terms, false, keep_padded_views},
+    {"keep-phases", "what windows read in steps along rows is kept in memory with each phase of a row as one, on CPUs",
+     Pass::terms, false, keep_phases, host_is_the_device},
+    {"keep-resampled", "sums that other sums read at positions from a table are kept in memory, on CPUs", Pass::terms,
+     false, keep_resampled, host_is_the_device},
     {"block-scans", "running sums along many elements are formed by blocks side by side", Pass::terms, false,
      block_scans},
     {"block-reductions", "sums and extremes of many elements are formed by blocks side by side", Pass::terms, false,

@@ -5,8 +5,10 @@
 #include <set>
 
 #include "ir/properties.h"
+#include "lowering/arrangement.h"
 #include "lowering/cut.h"
 #include "lowering/grouping.h"
+#include "lowering/planes.h"
 #include "lowering/statements.h"
 #include "lowering/steps.h"
 #include "lowering/terms.h"
@@ -367,38 +369,6 @@ bool is_product(const Definition& d) {
          std::all_of(d.weights.begin(), d.weights.end(), [](const Weights& w) { return w.groups == 1 && w.in_place; });
 }
 
-// Are planes computed as they lie in memory, a row's elements in vectors? Where each plane of a picture, and filters of
-// its own, give planes of the result, as in pools and depthwise convolutions, half a vector a row takes less time than
-// turning what is read and what is written; windows that move in steps are read element by element, or with a shuffle,
-// and want two vectors. Groups of few filters fill vectors of channels worse than rows do. A convolution of few
-// channels without windows takes less time for its products than for turning its result.
-bool keeps_planes(const Definition& d, const Profile& profile) {
-  if (!d.channels_first || !folds(d.expression)) return false;
-  const std::vector<int64_t> shape = shape_of(d.expression->type);
-  const bool computes = any_node(d.expression, [](Expr e) {
-    return e->pattern == Pattern::reduce &&
-           any_node(e->children[2], [](Expr part) { return part->pattern == Pattern::call; });
-  });
-  const std::vector<Expr> reads = parameters_of(d.expression);
-  const bool in_steps = std::any_of(reads.begin(), reads.end(), [&](Expr p) {
-    return is_picture_rank(p->type) && shape_of(p->type).size() == shape.size() &&
-           shape_of(p->type).back() >= 2 * shape.back() - 1;
-  });
-  const bool half_a_vector = !profile.gpu && !(computes && in_steps);
-  const int64_t least = half_a_vector ? profile.vector_width / 2 : profile.vector_width * (computes ? 2 : 1);
-  if (shape.size() < 3 || shape.back() < least) return false;
-  // Tiles have up to sixteen rows, each in a line of its own.
-  const int64_t few_channels = profile.first_cache / (16 * 64);
-  const bool whole_vectors = !profile.gpu && shape.size() == 4 && shape.back() % profile.vector_width == 0;
-  return std::all_of(d.weights.begin(), d.weights.end(), [&](const Weights& w) {
-    const int64_t filters = shape[1] / std::max<int64_t>(w.groups, 1);
-    const bool filters_planes = w.groups > 1 && (filters == 1 || (!profile.gpu && filters % profile.vector_width != 0));
-    const bool sums_planes = whole_vectors && !in_steps && w.groups == 1 && w.output_dimension == 0 &&
-                             w.extents.size() == 4 && w.extents[1] <= few_channels && w.extents[2] * w.extents[3] == 1;
-    return w.in_place && (filters_planes || sums_planes);
-  });
-}
-
 // Of planes of so many numbers a line each that stay in the cache next to the core: a way of it is as large as a page,
 // since it is found by addresses before they are translated, so planes of whole pages, or of a half or a quarter of
 // one, share a few lines.
@@ -613,6 +583,11 @@ TiledResults tiled_on_cpu(const Program& program, const Definition& d, const std
     out.lines = transposed ? shape[rank - 2] : shape[rank - 3];
     if (rank == 5) out.lines *= transposed ? shape[2] : shape[1];
   }
+  // One matrix on the right for all on the left: their rows are those of one product.
+  const bool one_matrix =
+      !d.channels_first && !transposed && (rank == 3 || rank == 4) && is_product(d) &&
+      std::all_of(d.weights.begin(), d.weights.end(), [](const Weights& w) { return w.extents.size() == 2; });
+  if (one_matrix) out.lines = out.count;
   out.planes = !by_channels && rank == 4 && d.channels_first && is_product(d);
   if (by_channels && d.weights.size() == 1 && d.weights[0].groups > 1 && d.weights[0].extents[1] > 1) {
     const int64_t group = d.weights[0].extents[0] / d.weights[0].groups;
@@ -681,8 +656,12 @@ void choose_tile(const Program& program, const Definition& d, const std::map<std
   if (!results) return;
   tile = tile_of(d, *results, profile);
   tile.channels_last = transposed;
+  // Of pictures, the positions of one; of matrices, the rows of all.
+  const int64_t leading = std::ssize(computed_shape(s)) - 2;
   if (d.channels_first && (profile.gpu || tile.loop_order == Tile::through_lines))
-    tile.rows_joined = std::ssize(computed_shape(s)) - 3;
+    tile.rows_joined = leading - 1;
+  else if (tile.loop_order == Tile::through_lines)
+    tile.rows_joined = leading;
   plan.tiled[d.value] = *results;
 }
 
@@ -745,7 +724,8 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
       if (pictures.count(d.value) != 0) s.permutation = channels_last(s.permutation.size());
       if (!d.order.empty()) s.permutation = d.order;
       std::vector<int64_t> shape = s.stored_shape();
-      round_last(s, profile);
+      // A vector that sticks out of what it reads in steps is read lane by lane.
+      if (!moves_in_steps(d.expression)) round_last(s, profile);
       if (auto border = borders.find(d.value); border != borders.end()) {
         s.border = border->second.byte;
         for (size_t i = 0; i < s.permutation.size(); ++i) {

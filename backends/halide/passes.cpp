@@ -353,6 +353,41 @@ class PlainDifferences : public IRMutator {
   }
 };
 
+// An index (a + b) * c of a load becomes a * c + b * c. Halide takes out factors that all terms have, and LLVM's SLP
+// pass then adds up the indices of several loads as one vector in each step of a loop, to take it apart again; terms
+// apart from one another are constant in the loop, or steps of it.
+class SumsOfProducts : public IRMutator {
+  using IRMutator::visit;
+
+  static HExpr times(const HExpr& e, int64_t factor) {
+    if (const auto constant = as_const_int(e)) {
+      const int64_t product = *constant * factor;
+      if (e.type().can_represent(product)) return make_const(e.type(), product);
+    } else if (const Add* sum = e.as<Add>()) {
+      return times(sum->a, factor) + times(sum->b, factor);
+    } else if (const Mul* product = e.as<Mul>()) {
+      const auto constant = as_const_int(product->b);
+      if (constant && e.type().can_represent(*constant * factor)) return times(product->a, *constant * factor);
+    }
+    return factor == 1 ? e : e * make_const(e.type(), factor);
+  }
+
+  HExpr visit(const Mul* op) override {
+    const auto factor = as_const_int(op->b);
+    if (!in_index_ || !factor || op->type != Halide::Int(32)) return IRMutator::visit(op);
+    return times(mutate(op->a), *factor);
+  }
+
+  HExpr visit(const Load* op) override {
+    in_index_ = true;
+    const HExpr index = mutate(op->index);
+    in_index_ = false;
+    return Load::make(op->type, op->name, index, op->image, op->param, op->predicate, op->alignment);
+  }
+
+  bool in_index_ = false;
+};
+
 // Every second of a row's elements, as windows with a stride of two have them. Halide takes them out of all that the
 // vectors side by side span; out of two vectors of neighbours, the last of which ends with the last element that is
 // wanted, they are two shuffles. A fused product takes elements one by one until LLVM's optimiser puts them together,
@@ -1007,6 +1042,7 @@ std::vector<std::unique_ptr<IRMutator>> native_passes(const std::string& result_
     passes.push_back(std::make_unique<LoadSeconds>());
     passes.push_back(std::make_unique<BlendSeconds>());
   }
+  passes.push_back(std::make_unique<SumsOfProducts>());
   if (target.matrix_tile > 0) passes.push_back(matrix_products());
   passes.push_back(std::make_unique<GroupRange>(loops, groups));
   passes.push_back(native_functions(target));

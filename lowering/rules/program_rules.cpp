@@ -108,6 +108,16 @@ bool has_other_scale(ProgramMatch& match) {
   return is_one_number(s) && s->scalar() == Scalar::f32 && s->float_at(0) != 1 && match.known("x") == nullptr;
 }
 
+// What is quantised with positive scales to bytes without a sign, of which 0 stands for 0.
+bool is_quantised_from_zero(const ProgramMatch& match) {
+  const Tensor *s = match.known("s"), *z = match.known("z");
+  if (s == nullptr || s->scalar() != Scalar::f32 || z == nullptr || z->scalar() != Scalar::u8) return false;
+  bool holds = true;
+  for (int64_t i = 0; i < s->size(); ++i) holds &= s->float_at(i) > 0;
+  for (int64_t i = 0; i < z->size(); ++i) holds &= z->integer_at(i) == 0;
+  return holds;
+}
+
 // A product of f16 with known f16, whose sums are of f32. Adds `by_channel`: the shape in which a bias broadcasts.
 bool is_product_of_halves(ProgramMatch& match) {
   const Tensor* w = match.known("w");
@@ -124,6 +134,15 @@ bool is_product_of_bytes(const ProgramMatch& match) {
   if (w == nullptr || w->scalar() != Scalar::i8 || !is_one_number(z) || z->scalar() != Scalar::u8) return false;
   if (match.known("x") != nullptr || leaf_of(match.values.at("x")->type) != scalar_type(Scalar::u8)) return false;
   return w->shape().size() >= 2 && groups_of(match) == 1;
+}
+
+// A product of bytes in which each filter has one channel, whose sums f32 holds exactly.
+bool is_exact_in_floats(const ProgramMatch& match) {
+  constexpr int64_t exact_integers = int64_t{1} << 24, most_of_a_product = 255 * 128;
+  const Tensor *w = match.known("w"), *z = match.known("z");
+  if (!has_filters_of_one_channel(match) || w->scalar() != Scalar::i8 || !is_one_number(z)) return false;
+  if (match.known("x") != nullptr || leaf_of(match.values.at("x")->type) != scalar_type(Scalar::u8)) return false;
+  return z->scalar() == Scalar::u8 && w->size() / w->shape()[0] * most_of_a_product <= exact_integers;
 }
 
 // Of windows that may be padded with another number than 0: a border is of repeated bytes (Padding::byte).
@@ -313,6 +332,7 @@ const ProgramConditions& conditions() {
          return beta != nullptr && *beta == 1;
        }},
       {"another scale than 1", has_other_scale},
+      {"quantised from zero", [](ProgramMatch& m) { return is_quantised_from_zero(m); }},
       {"phases of strides", has_phases},
       {"short phases of strides", has_short_phases},
       {"no multiple of four: channels", [](ProgramMatch& m) { return is_no_multiple(m, 4, 1, 1); }},
@@ -322,6 +342,7 @@ const ProgramConditions& conditions() {
       {"factors of channels", are_factors_of_channels},
       {"only dequantised", is_only_dequantised},
       {"product of halves", is_product_of_halves},
+      {"product of bytes that floats hold", [](ProgramMatch& m) { return is_exact_in_floats(m); }},
       {"product of bytes", [](ProgramMatch& m) { return is_product_of_bytes(m); }},
       {"products of bytes in windows around zero",
        [](ProgramMatch& m) { return is_product_of_bytes(m) && !needs_border_of_zeros(m); }},
@@ -554,6 +575,12 @@ std::vector<ProgramRuleRow> rows() {
      "zero y, transposed factor, left factor as it is, whole bias, integer product over rows", RuleClass::rounding, exact_sums,
      {"Gemm(" + rows_of_bytes + ", " + transposed + ", %b : [n]f32; transB = 1, alpha = 2.0)"}},
 
+    {"relu-in-quantising", "x: X, s: S, z: Z",
+     "QuantizeLinear(Relu(x), s, z; *A)",
+     "QuantizeLinear(x, s, z; *A)",
+     "quantised from zero", RuleClass::exact, "what is below zero becomes the least byte, which stands for zero",
+     {"QuantizeLinear(Relu(%x : [a][b]f32), %known_positive_s : f32, %zero_z : u8)",
+      "QuantizeLinear(Relu(%x : [a][b]f32), %known_positive_s : [b]f32, %zero_z : [b]u8; axis = 1)"}},
     {"quantise-by-reciprocal", "x: X, s: S, z: Z = _",
      "QuantizeLinear(x, s, z; *A)",
      "QuantizeLinear(steps, one, z; *A) where reciprocal = Reshape(Cast(Reciprocal(Cast(s; to = 11)); to = 1); shape = integers []); "
@@ -604,6 +631,14 @@ std::vector<ProgramRuleRow> rows() {
      "Cast(MatMul(Cast(x; to = 1), Cast(w; to = 1)); to = 10)",
      "product of halves", RuleClass::exact, sums_in_f32,
      {"MatMul(%x : [m][k]f16, %known_w : [k][n]f16)"}},
+    {"integer-convolution-in-floats", "x: X, w: W, z: Z",
+     "Cast(ConvInteger(x, w, z; *A); to = 1)",
+     "Conv(centred, Cast(w; to = 1), _; *A) where centred = Sub(Cast(x; to = 1), Cast(z; to = 1))",
+     "product of bytes that floats hold", RuleClass::exact,
+     "where each filter has one channel, no instruction adds up several products; f32 holds the sums of so few exactly, and "
+     "multiplies and adds at once",
+     {"Cast(ConvInteger(%x : [b][3][h][v]u8, %known_w : [3][1][i][j]i8, %known_z : u8; group = 3, pads = [1, 0, 0, 1]); to = 1)",
+      "Cast(ConvInteger(%x : [b][1][h][v]u8, %known_w : [n][1][i][j]i8, %known_z : u8; strides = [s, t]); to = 1)"}},
     {"widened-integer-convolution", "x: X, w: W, z: Z",
      "ConvInteger(x, w, z; *A)",
      "ConvInteger(wide, w, zero; *A) where wide = Cast(x; to = 5); zero = Cast(z; to = 5)",

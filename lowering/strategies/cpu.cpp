@@ -69,13 +69,23 @@ void gather_matrix_words(Rewriter& r, const StrategyInput& input, const Profile&
   if (input.tile.matrix_words > 0) r.apply_first("fold-matrix-words", {{"k", input.tile.matrix_words}});
 }
 
-// One work-group a row, so that what the row's elements share is computed once.
+// One work-group a row, so that what the row's elements share is computed once. Each part of a short row waits for the
+// one before it, so a work-group computes two of them side by side.
 void map_rows(Rewriter& r, const StrategyInput& input, const Profile& profile) {
+  constexpr int64_t short_row = 192;
   Path place = input.inside;
-  if (rank_at(r.term(), place) == 1)
-    place = open(r, "open-column-tiles", place, {{"C", extent(r.term(), place, 0)}, {"c", 0}});
-  else
+  const int rank = rank_at(r.term(), place);
+  const int64_t columns = extent(r.term(), place, rank - 1);
+  if (rank == 1) {
+    place = open(r, "open-column-tiles", place, {{"C", columns}, {"c", 0}});
+  } else if (columns <= short_row && columns % profile.vector_width == 0 &&
+             extent(r.term(), place, rank - 2) % 2 == 0) {
+    place = open_leading(r, place, 2, 1);
+    place = opened(r.term(), open(r, "open-tiles", place, {{"R", 2}, {"C", columns}}));
+    place = open(r, "open-unroll", place);
+  } else {
     place = open_leading(r, place, 1, 0);
+  }
   open_columns(r, place, profile.vector_width);
 }
 

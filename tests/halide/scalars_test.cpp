@@ -231,6 +231,36 @@ TEST(Scalars, InfinitiesOfFloat8Stay) {
   }
 }
 
+// As layers quantise: a rounded number plus a zero point, saturated, and then perhaps widened. Machine code has a form
+// of its own for that.
+TEST(Scalars, QuantisedNumbers) {
+  constexpr int64_t n = 256;
+  Tensor a = sample(Scalar::f32, n, 1);
+  for (int64_t i = 64; i < n; ++i) a.set_float(i, static_cast<double>(i - 160) * (i % 2 == 0 ? 1.5 : 511.25));
+  for (Form form : {Form::plain, Form::machine}) {
+    if (form == Form::machine && testing::native_targets_here().empty()) continue;
+    for (const Scalar narrow : {Scalar::u8, Scalar::i8, Scalar::u16, Scalar::i16}) {
+      const Bindings inputs = {{"a", a}, {"z", sample(narrow, n, 2)}};
+      const Expr numbers = parameter("a", array_type(n, scalar_type(Scalar::f32)));
+      const Expr zeros = parameter("z", array_type(n, scalar_type(narrow)));
+      for (const Scalar wide : {narrow, Scalar::i16, Scalar::i32, Scalar::f32}) {
+        std::vector<Expr> rows;
+        for (const bool moved : {true, false}) {
+          const auto body = [&](Expr p) {
+            Expr rounded = call(Function::round, {get(0, p)});
+            if (moved) rounded = call(Function::add, {rounded, cast(Scalar::f32, get(1, p))});
+            return cast(wide, cast(narrow, rounded));
+          };
+          rows.push_back(
+              join(map([&](Expr v) { return map(body, v, Mode::vec); }, split(8, zip({numbers, zeros})), Mode::group)));
+        }
+        compare(rows, {"quantised with a zero point", "quantised"}, {0, 0}, inputs, n, form);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
 TEST(Scalars, Booleans) {
   Type t = array_type(16, scalar_type(Scalar::boolean));
   Expr a = parameter("a", t), b = parameter("b", t);

@@ -3,6 +3,7 @@
 // and others stay within the bound that random_graphs.h derives. HOIST_RANDOM_GRAPHS sets how many models are tried.
 #include "lowering/passes.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -381,8 +382,7 @@ TEST(Passes, PlansRoundOnly) {
   });
 }
 
-// ---- What a kernel's term has to be
-// ----------------------------------------------------------------------------------
+// ---- What a kernel's term has to be --------------------------------------------------------------------------------
 
 // The loops around a place of a term.
 struct Around {
@@ -446,8 +446,7 @@ TEST(Passes, DerivationsReplayAndLoopsAreLegal) {
   });
 }
 
-// ---- Random terms
-// ----------------------------------------------------------------------------------------------------
+// ---- Random terms --------------------------------------------------------------------------------------------------
 
 // Definitions of random terms; a later one reads earlier ones where their types fit its parameters.
 Program random_program(std::mt19937_64& random) {
@@ -522,7 +521,7 @@ TEST(Storage, NormalisedRowsStayRows) {
 }
 
 // A layer between arrays with channels second, on a CPU with 16 registers of 8 lanes, and what its kernels compute.
-LoweredModel lowered_layer(const std::string& inputs, const std::string& output) {
+LoweredModel lowered_layer(const std::string& inputs, const std::string& output, int64_t launch = 0) {
   auto program = parse_program("program version 21\n" + inputs + "define %y : " + output + " from \"y\"\noutput %y\n");
   HOIST_CHECK(program.ok(), program.errors()[0].text());
   Bindings values;
@@ -531,6 +530,7 @@ LoweredModel lowered_layer(const std::string& inputs, const std::string& output)
   Profile profile;
   profile.vector_width = 8;
   profile.vector_registers = 16;
+  profile.launch = launch;
   auto model = lower_model(std::move(*program), LowerOptions(), profile);
   HOIST_CHECK(model.ok(), model.errors()[0].text());
   for (const auto& [name, wanted] : outputs_of(*model, values, false))
@@ -605,8 +605,89 @@ TEST(Storage, AveragePoolsReadInputsWithABorder) {
   EXPECT_EQ(model.storage.values.at("x.bordered").border, uint8_t{0});
 }
 
-// ---- Memory
-// ----------------------------------------------------------------------------------------------------------
+TEST(Storage, WindowsInStepsReadPhasesOfRows) {
+  const auto layer = [](int64_t columns, const std::string& results, const std::string& attributes) {
+    return lowered_layer("input %x : [2][4][9][" + std::to_string(columns) + "]f32\ninput %w : [4][1][3][3]f32\n",
+                         "[2][4]" + results + "f32 = Conv(%x, %w; group = 4, " + attributes + ")");
+  };
+  const auto stored = [](const LoweredModel& model) {
+    const auto found = model.storage.values.find("y.stage1");
+    return found == model.storage.values.end() ? std::vector<int64_t>() : found->second.array_shape();
+  };
+  // Even and odd columns of 32: with two before and one behind them, a border of one on both sides of each phase.
+  EXPECT_EQ(stored(layer(32, "[5][17]", "strides = [2, 2], pads = [1, 2, 1, 1]")),
+            (std::vector<int64_t>{2, 4, 11, 2, 18}));
+  // The last windows end before what stands behind.
+  EXPECT_EQ(stored(layer(32, "[5][16]", "strides = [2, 2], pads = [1, 1, 1, 1]")),
+            (std::vector<int64_t>{2, 4, 11, 2, 17}));
+  EXPECT_EQ(stored(layer(16, "[5][8]", "strides = [2, 2], pads = [1, 0, 1, 1]")),
+            (std::vector<int64_t>{2, 4, 11, 2, 9}));
+  EXPECT_EQ(stored(layer(30, "[3][11]", "strides = [3, 3], pads = [1, 2, 1, 3]")),
+            (std::vector<int64_t>{2, 4, 10, 3, 12}));
+  EXPECT_EQ(stored(layer(32, "[4][16]", "strides = [2, 2], pads = [1, 2, 1, 2], dilations = [2, 2]")),
+            (std::vector<int64_t>{2, 4, 11, 2, 18}));
+  // No whole phases, rows of less than a vector, windows that overlap, and nothing to copy for.
+  for (const auto& [columns, results, attributes] :
+       {std::tuple{31, "[5][16]", "strides = [2, 2], pads = [1, 1, 1, 1]"},
+        std::tuple{14, "[5][7]", "strides = [2, 2], pads = [1, 1, 1, 1]"},
+        std::tuple{32, "[9][32]", "pads = [1, 1, 1, 1]"}, std::tuple{32, "[4][15]", "strides = [2, 2]"}})
+    EXPECT_EQ(stored(layer(columns, results, attributes)), std::vector<int64_t>()) << attributes;
+}
+
+// A computed array is copied into phases where many products read each of its elements.
+TEST(Storage, ComputedArraysAreCopiedIntoPhasesForManyProducts) {
+  const auto stages = [](int64_t window) {
+    const std::string k = std::to_string(window), pad = std::to_string(window / 2);
+    const LoweredModel model = lowered_layer(
+        "input %x : [1][8][32][32]f32\ninput %w : [8][1][" + k + "][" + k +
+            "]f32\n"
+            "define %s : [1][8][32][32]f32 = AveragePool(%x; kernel_shape = [3, 3], pads = [1, 1, 1, 1]) from \"s\"\n",
+        "[1][8][16][16]f32 = Conv(%s, %w; group = 8, strides = [2, 2], pads = [" + pad + ", " + pad + ", " + pad +
+            ", " + pad + "])",
+        100);
+    return model.storage.values.count("y.stage1");
+  };
+  EXPECT_EQ(stages(3), 0u);
+  EXPECT_EQ(stages(5), 1u);
+}
+
+TEST(Storage, RowsOfAllMatricesAreThoseOfOneProduct) {
+  const LoweredModel one =
+      lowered_layer("input %x : [8][1][32]f32\ninput %w : [32][48]f32\n", "[8][1][48]f32 = MatMul(%x, %w)");
+  EXPECT_EQ(one.storage.tiles.at("y").loop_order, Tile::through_lines);
+  EXPECT_EQ(one.storage.tiles.at("y").rows_joined, 1);
+  const LoweredModel two =
+      lowered_layer("input %x : [2][3][1][32]f32\ninput %w : [32][48]f32\n", "[2][3][1][48]f32 = MatMul(%x, %w)");
+  EXPECT_EQ(two.storage.tiles.at("y").rows_joined, 2);
+  EXPECT_NE(lowered_layer("input %x : [8][1][32]f32\ninput %w : [8][32][48]f32\n", "[8][1][48]f32 = MatMul(%x, %w)")
+                .storage.tiles.at("y")
+                .loop_order,
+            Tile::through_lines)
+      << "a right matrix for each";
+}
+
+TEST(Storage, SumsThatAreReadAtPositionsAreKept) {
+  const auto stages = [](int64_t launch) {
+    return lowered_layer("input %x : [1][3][8][12]f32\n",
+                         "[1][3][16][24]f32 = Resize(%x; mode = \"linear\", scales = [1.0, 1.0, 2.0, 2.0])", launch)
+        .storage.values.count("y.stage1");
+  };
+  EXPECT_EQ(stages(10), 1u);
+  EXPECT_EQ(stages(1000), 0u) << "a launch takes longer";
+}
+
+TEST(Storage, ShortRowsOfASoftmaxAreComputedInPairs) {
+  const auto text = [](const std::string& shape) {
+    return print(lowered_layer("input %x : " + shape + "f32\n", shape + "f32 = Softmax(%x; axis = -1)").groups[0].low);
+  };
+  const auto in_pairs = testing::HasSubstr("map unroll (split 8 >> map seq (map vec");
+  EXPECT_THAT(text("[3][4][32]"), in_pairs);
+  EXPECT_THAT(text("[4][32]"), in_pairs);
+  EXPECT_THAT(text("[3][32]"), testing::Not(in_pairs));
+  EXPECT_THAT(text("[4][256]"), testing::Not(in_pairs)) << "rows that pages hold few of";
+}
+
+// ---- Memory --------------------------------------------------------------------------------------------------------
 
 bool overlap(int64_t a, int64_t a_size, int64_t b, int64_t b_size) { return a < b + b_size && b < a + a_size; }
 

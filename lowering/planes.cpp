@@ -1,0 +1,105 @@
+#include "lowering/planes.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "ir/properties.h"
+#include "lowering/launches.h"
+#include "lowering/terms.h"
+
+namespace hoist {
+namespace {
+
+// The step that all windows of the term take, if it is one and not 1.
+std::optional<int64_t> common_step(Expr term) {
+  std::optional<int64_t> step;
+  bool one = true;
+  any_node(term, [&](Expr e) {
+    if (e->pattern != Pattern::slide) return false;
+    const int64_t own = e->sizes[1].value();
+    one &= !step || *step == own;
+    step = own;
+    return false;
+  });
+  return one && step && *step > 1 ? step : std::nullopt;
+}
+
+bool is_picture(Type type) {
+  const size_t rank = sizes_of(type).size();
+  return rank >= 3 && rank <= 5;
+}
+
+// map^depth (pad l r v), or null.
+Expr pad_inside(Expr e, int depth) {
+  for (; depth > 0; --depth) {
+    if (e->pattern != Pattern::map || e->mode != Mode::view) return nullptr;
+    e = e->children[0]->children[0];
+  }
+  return e->pattern == Pattern::pad && e->border == Border::value ? e : nullptr;
+}
+
+}  // namespace
+
+// Where each plane of a picture, and filters of its own, give planes of the result, as in pools and depthwise
+// convolutions, half a vector a row takes less time than turning what is read and what is written; windows that move in
+// steps are read element by element, or with a shuffle, and want two vectors, or one where an input is copied into
+// phases. Groups of few filters fill vectors of channels worse than rows do. A convolution of few channels without
+// windows takes less time for its products than for turning its result.
+bool keeps_planes(const Definition& d, const Profile& profile, bool in_phases) {
+  if (!d.channels_first || !folds(d.expression)) return false;
+  const std::vector<int64_t> shape = shape_of(d.expression->type);
+  const bool computes = any_node(d.expression, [](Expr e) {
+    return e->pattern == Pattern::reduce &&
+           any_node(e->children[2], [](Expr part) { return part->pattern == Pattern::call; });
+  });
+  const std::vector<Expr> reads = parameters_of(d.expression);
+  const bool in_steps = !in_phases && std::any_of(reads.begin(), reads.end(), [&](Expr p) {
+    return is_picture(p->type) && shape_of(p->type).size() == shape.size() &&
+           shape_of(p->type).back() >= 2 * shape.back() - 1;
+  });
+  const bool half_a_vector = !profile.gpu && !(computes && in_steps);
+  const int64_t least = half_a_vector && !in_phases ? profile.vector_width / 2
+                        : computes && in_steps      ? 2 * profile.vector_width
+                                                    : profile.vector_width;
+  if (shape.size() < 3 || shape.back() < least) return false;
+  // Tiles have up to sixteen rows, each in a line of its own.
+  const int64_t few_channels = profile.first_cache / (16 * 64);
+  const bool whole_vectors = !profile.gpu && shape.size() == 4 && shape.back() % profile.vector_width == 0;
+  return std::all_of(d.weights.begin(), d.weights.end(), [&](const Weights& w) {
+    const int64_t filters = shape[1] / std::max<int64_t>(w.groups, 1);
+    const bool filters_planes = w.groups > 1 && (filters == 1 || (!profile.gpu && filters % profile.vector_width != 0));
+    const bool sums_planes = whole_vectors && !in_steps && w.groups == 1 && w.output_dimension == 0 &&
+                             w.extents.size() == 4 && w.extents[1] <= few_channels && w.extents[2] * w.extents[3] == 1;
+    return w.in_place && (filters_planes || sums_planes);
+  });
+}
+
+// An array that is copied to get a border costs nothing more in phases; another one costs a copy, which takes as long
+// as some sixteen products.
+std::optional<PlanePhases> plane_phases(const Definition& d, const Profile& profile,
+                                        const std::function<bool(const std::string&)>& is_input) {
+  constexpr int64_t least_products = 16;
+  if (profile.gpu || d.weights.size() != 1 || d.weights[0].groups == 1) return std::nullopt;
+  const auto step = common_step(d.expression);
+  if (!step) return std::nullopt;
+  const auto place = first_closed(d.expression, [](Expr e) {
+    return pad_inside(e, 3) != nullptr && sizes_of(e->type).size() == 4 && pad_inside(e->children[1], 2) != nullptr;
+  });
+  if (!place) return std::nullopt;
+  const Expr padded = at(d.expression, *place), array = padded->children[1]->children[1];
+  const bool copied = array->pattern == Pattern::parameter && is_input(array->name);
+  const std::vector<int64_t>& filters = d.weights[0].extents;
+  const double least_operations = 7 * launch_cost(profile);
+  if (!copied && (element_count(filters) / filters[0] < least_products ||
+                  static_cast<double>(count_operations(d.expression)) < least_operations))
+    return std::nullopt;
+  if (!keeps_planes(d, profile, copied)) return std::nullopt;
+  // What fills up rows would be a border of the copy itself.
+  if (shape_of(array->type).back() % *step != 0) return std::nullopt;
+  const auto missing = [&](int64_t n) { return round_up(n, *step) - n; };
+  const Expr rows = pad_inside(padded, 3);
+  const int64_t before = rows->sizes[0].value(), after = rows->sizes[1].value();
+  return PlanePhases{*place, {{"k", *step}, {"i", missing(before)}, {"j", missing(after)}}};
+}
+
+}  // namespace hoist
