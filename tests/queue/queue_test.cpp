@@ -17,6 +17,7 @@
 #include "tests/queue/server.h"
 #include "tests/tools/program.h"
 #include "tools/npy.h"
+#include "tools/opened_bundle.h"
 #include "tools/queue/confinement.h"
 #include "tools/queue/gather.h"
 #include "tools/queue/job.h"
@@ -396,7 +397,9 @@ TEST_F(QueueTest, WhoAsksSaysHowLongAJobMayTake) {
   const Background one = worker({"--attempts", "5"});
   auto queue = Queue::connect(server_->options());
   ASSERT_TRUE(queue.ok());
-  Job job = queue::new_job("measure", device());
+  const auto opened = open_checked(bundle(), {});
+  ASSERT_TRUE(opened.ok());
+  Job job = queue::new_job("measure", opened->device_name());
   job.content["bundle"] = *queue->put(*queue::pack_bundle(bundle()));
   job.options = {{"specialisation", 0}, {"milliseconds", 60'000}};
   job.limits = {1, 2};
