@@ -106,7 +106,7 @@ def make_peers(model: Path, inputs: Arrays, options: argparse.Namespace, result:
                 expected = got
             elif wrong := difference(reshaped(got, expected), expected, *options.tolerance):
                 raise Failure(f"{name}: {wrong}")
-        except Failure as failure:
+        except Exception as failure:  # each peer has exceptions of its own for a model or for data that it refuses
             result.left_out[name] = str(failure)
             continue
         peers.append(peer)
