@@ -250,8 +250,6 @@ HOIST_INTERNAL void hoist_native_unload(void* library) {
 /* How long a thread looks for the next step before it sleeps, and how often it looks before it lets others run. */
 #define WORKER_NANOSECONDS 200000
 #define LOOKS_A_TURN 64
-/* Steps of fewer operations are done before another thread has noticed them and fetched what they read. */
-#define SHARED_OPERATIONS 100000
 /* From here on threads take pieces by turns instead of neighbouring ones: what such a step reads has left the caches of
  * single cores, and threads that work side by side read the same weights at the same time. */
 #define ALTERNATING_OPERATIONS 2000000
@@ -461,8 +459,8 @@ HOIST_INTERNAL void hoist_workers_wake(hoist_workers* w) {
 
 HOIST_INTERNAL void hoist_workers_run(hoist_workers* w, hoist_native_function function,
                                       hoist_native_buffer* const* arguments, size_t argument_count, uint32_t groups,
-                                      int64_t operations) {
-  if (operations < SHARED_OPERATIONS || w->count == 1 || groups < 2) {
+                                      int64_t operations, int64_t least) {
+  if (operations < least || w->count == 1 || groups < 2) {
     call_groups(function, arguments, argument_count, 0, (int32_t)groups, w->own_arguments);
     return;
   }

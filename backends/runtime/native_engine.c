@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "bundle_handle.h"
+#include "sharing.h"
 
 #define MOST_OPERATIONS ((int64_t)1 << 60) /* of a step: a plan may claim anything */
 
@@ -21,6 +22,8 @@ struct hoist_native {
   hoist_native_buffer* buffers;
   hoist_native_buffer** arguments; /* of all steps, one after the other */
   size_t* starts;                  /* of each step in them */
+  int64_t* operations;             /* of each step */
+  hoist_sharing sharing;
 };
 
 static unsigned char* native_memory(uint64_t bytes, int value) {
@@ -91,6 +94,24 @@ static hoist_status native_steps(hoist_bundle* b) {
   return HOIST_OK;
 }
 
+/* In operations: what only moves elements has none and takes its time all the same. The last argument is the result. */
+static int64_t work_of(const hoist_plan* plan, size_t i) {
+  const hoist_plan_step* step = &plan->steps[i];
+  const hoist_plan_kernel* kernel = &plan->kernels[step->kernel];
+  if (kernel->host || step->argument_count == 0 || kernel->operations < 0) return 0;
+  if (kernel->operations > MOST_OPERATIONS) return MOST_OPERATIONS;
+  return kernel->operations + (int64_t)(plan->arrays[step->arguments[step->argument_count - 1]].bytes / 4);
+}
+
+static hoist_status native_operations(hoist_bundle* b) {
+  hoist_native* n = b->native;
+  n->operations = calloc(b->plan.step_count + 1, sizeof *n->operations);
+  if (!n->operations) return hoist_no_memory(&b->error, b->plan.step_count);
+  for (size_t i = 0; i < b->plan.step_count; ++i) n->operations[i] = work_of(&b->plan, i);
+  hoist_sharing_begin(&n->sharing, n->operations, b->plan.step_count);
+  return HOIST_OK;
+}
+
 static hoist_status native_open(hoist_bundle* b, const hoist_options* options) {
   const char* target;
   const hoist_plan* plan = &b->plan;
@@ -114,6 +135,7 @@ static hoist_status native_open(hoist_bundle* b, const hoist_options* options) {
   if (!status) status = hoist_make_transfers(b);
   if (!status) status = native_arrays(b);
   if (!status) status = native_steps(b);
+  if (!status) status = native_operations(b);
   if (status) return status;
   size_t most = 1;
   for (size_t i = 0; i < plan->kernel_count; ++i) {
@@ -139,6 +161,7 @@ static void native_close(hoist_bundle* b) {
   free(n->buffers);
   free(n->arguments);
   free(n->starts);
+  free(n->operations);
   free(n->functions);
   free(n->arena);
   free(n);
@@ -174,22 +197,13 @@ static hoist_status native_set_number(hoist_bundle* b, size_t array, int64_t num
   return native_write(b, array, &number, sizeof number);
 }
 
-/* In operations: what only moves elements has none and takes its time all the same. The last argument is the result. */
-static int64_t work_of(const hoist_plan* plan, size_t i) {
-  const hoist_plan_step* step = &plan->steps[i];
-  const hoist_plan_kernel* kernel = &plan->kernels[step->kernel];
-  if (kernel->host || step->argument_count == 0 || kernel->operations < 0) return 0;
-  if (kernel->operations > MOST_OPERATIONS) return MOST_OPERATIONS;
-  return kernel->operations + (int64_t)(plan->arrays[step->arguments[step->argument_count - 1]].bytes / 4);
-}
-
 static hoist_status native_step(hoist_bundle* b, size_t i) {
   const hoist_plan_step* step = &b->plan.steps[i];
   const hoist_plan_kernel* kernel = &b->plan.kernels[step->kernel];
   hoist_native* n = b->native;
   if (kernel->host) return hoist_host_step(b, i);
   hoist_workers_run(n->workers, n->functions[step->kernel], n->arguments + n->starts[i], step->argument_count,
-                    (uint32_t)kernel->global[0], work_of(&b->plan, i));
+                    (uint32_t)kernel->global[0], n->operations[i], hoist_sharing_least(&n->sharing));
   return HOIST_OK;
 }
 
@@ -202,15 +216,19 @@ static hoist_status native_inputs(hoist_bundle* b, size_t first, size_t count) {
     memcpy(b->native->memory[input->array], input->staged, b->plan.arrays[input->array].bytes);
     input->pending = 0;
   }
+  hoist_native* n = b->native;
+  const int64_t least = hoist_sharing_least(&n->sharing);
   int64_t operations = 0;
   for (size_t i = first; i < first + count && operations < HOIST_WAKING_OPERATIONS; ++i)
-    operations += work_of(&b->plan, i);
-  if (operations >= HOIST_WAKING_OPERATIONS) hoist_workers_wake(b->native->workers);
+    operations += n->operations[i] < least ? 0 : n->operations[i];
+  if (operations >= HOIST_WAKING_OPERATIONS) hoist_workers_wake(n->workers);
   return HOIST_OK;
 }
 
 static hoist_status native_run(hoist_bundle* b, size_t first, size_t count, int with_outputs) {
   const size_t end = first + count;
+  const int whole = first == 0 && count == b->plan.step_count;
+  const uint64_t start = whole ? hoist_nanoseconds() : 0;
   hoist_status status = native_inputs(b, first, count);
   hoist_begin_items(b, first);
   for (size_t i; !status && !(status = hoist_next_step(b, end, &i)) && i < b->plan.step_count;) {
@@ -224,6 +242,7 @@ static hoist_status native_run(hoist_bundle* b, size_t first, size_t count, int 
     memcpy(output->staged, b->native->memory[output->array], b->plan.arrays[output->array].bytes);
     output->fresh = 1;
   }
+  if (whole) hoist_sharing_took(&b->native->sharing, hoist_nanoseconds() - start);
   return HOIST_OK;
 }
 
@@ -278,7 +297,7 @@ static hoist_status native_run_kernel(hoist_bundle* b, const hoist_plan_kernel* 
   if (has_memory) {
     hoist_workers_wake(n->workers);
     hoist_workers_run(n->workers, n->functions[kernel - b->plan.kernels], pointers, count, (uint32_t)kernel->global[0],
-                      1);
+                      0, 1);
   }
   free(buffers);
   free(pointers);

@@ -1,0 +1,48 @@
+/* From which size on threads share a step of native code, found out by trying.
+ *
+ * A step that threads share costs what its threads need to see each other's writes: its announcement, its end and half
+ * of what it reads, since the step before left that in another core's cache. A cache line takes 45 ns between cores of
+ * one cache and 240 between cores of two (Zen 5), and on a virtual machine that changes from minute to minute as its
+ * host moves processors. So no number of operations is right everywhere: MLPerf Tiny's residual network takes 0.053 ms
+ * with all steps shared in the one case and 0.126 in the other, where one thread alone takes 0.077.
+ *
+ * Runs are timed. Most of them share steps from the size on that has been best so far; now and then a few runs try
+ * another one, less often the longer none is better. Results do not depend on it. A handle has one of its own, used by
+ * one thread at a time. */
+#ifndef HOIST_SHARING_H
+#define HOIST_SHARING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "plan_file.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HOIST_SHARING_LEVELS 6
+
+typedef struct hoist_sharing {
+  int64_t levels[HOIST_SHARING_LEVELS]; /* operations, ascending, each shares other steps than the one before */
+  unsigned count;                       /* at least 1 */
+  unsigned best, tried;                 /* tried == best: nothing is tried */
+  unsigned candidate;                   /* what was tried last */
+  uint64_t run, next;                   /* whole runs so far, and that at which the next trial begins */
+  uint64_t pause;                       /* runs from a trial to the next */
+  unsigned failed;                      /* trials one after the other that were not better */
+  uint64_t best_time, tried_time;       /* nanoseconds: the least of the runs that are compared */
+} hoist_sharing;
+
+/* `operations` of the plan's steps. */
+HOIST_INTERNAL void hoist_sharing_begin(hoist_sharing* sharing, const int64_t* operations, size_t steps);
+/* Threads share steps of this many operations and more in the run that comes. */
+HOIST_INTERNAL int64_t hoist_sharing_least(const hoist_sharing* sharing);
+/* So long took a whole run with them. */
+HOIST_INTERNAL void hoist_sharing_took(hoist_sharing* sharing, uint64_t nanoseconds);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

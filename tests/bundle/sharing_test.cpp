@@ -1,0 +1,95 @@
+// From which size on threads share steps of native code: on times that are computed, not measured.
+#include "backends/runtime/sharing.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <random>
+#include <vector>
+
+namespace {
+
+hoist_sharing sharing_of(const std::vector<int64_t>& operations) {
+  hoist_sharing sharing;
+  hoist_sharing_begin(&sharing, operations.data(), operations.size());
+  return sharing;
+}
+
+// So many runs; how many of them shared steps from each size on.
+std::map<int64_t, int> run(hoist_sharing& sharing, int runs, const std::function<double(int64_t)>& nanoseconds) {
+  std::map<int64_t, int> counts;
+  for (int i = 0; i < runs; ++i) {
+    const int64_t least = hoist_sharing_least(&sharing);
+    ++counts[least];
+    hoist_sharing_took(&sharing, static_cast<uint64_t>(nanoseconds(least)));
+  }
+  return counts;
+}
+
+const std::vector<int64_t> steps = {1'000, 150'000, 500'000, 2'000'000, 9'000'000};
+
+// Shared steps take half of their operations, and what it costs that two cores see each other's writes.
+std::function<double(int64_t)> with_cost(double cost) {
+  return [cost](int64_t least) {
+    double time = 0;
+    for (const int64_t operations : steps) {
+      const double alone = static_cast<double>(operations) / 100;
+      time += operations < least ? alone : alone / 2 + cost;
+    }
+    return time;
+  };
+}
+
+TEST(Sharing, EachSizeSharesOtherSteps) {
+  EXPECT_EQ(sharing_of({}).count, 1u);
+  EXPECT_EQ(sharing_of({99'999}).count, 1u);
+  EXPECT_EQ(sharing_of({100'000}).count, 2u);
+  EXPECT_EQ(sharing_of({50'000, 200'000, 3'000'000}).count, 3u);
+  EXPECT_EQ(sharing_of({INT64_MAX / 2}).count, 2u);
+  hoist_sharing all = sharing_of(steps);
+  EXPECT_EQ(all.count, 5u);
+  EXPECT_EQ(hoist_sharing_least(&all), 100'000) << "before anything is known";
+}
+
+TEST(Sharing, TheBestSizeIsFound) {
+  for (const double cost : {100.0, 1'500.0, 4'000.0, 30'000.0, 1e6}) {
+    SCOPED_TRACE(cost);
+    hoist_sharing sharing = sharing_of(steps);
+    run(sharing, 1'000, with_cost(cost));
+    const double found = with_cost(cost)(sharing.levels[sharing.best]);
+    for (unsigned i = 0; i < sharing.count; ++i) EXPECT_LE(found, 1.04 * with_cost(cost)(sharing.levels[i]));
+  }
+}
+
+TEST(Sharing, FewRunsTryOthers) {
+  hoist_sharing sharing = sharing_of(steps);
+  const auto counts = run(sharing, 100'000, with_cost(100));
+  EXPECT_EQ(counts.size(), sharing.count);
+  EXPECT_GE(counts.at(100'000), 99'500);
+}
+
+TEST(Sharing, AnotherProcessorIsNoticed) {
+  hoist_sharing sharing = sharing_of(steps);
+  run(sharing, 20'000, with_cost(100));
+  EXPECT_EQ(sharing.levels[sharing.best], 100'000);
+  run(sharing, 40'000, with_cost(1e6));
+  EXPECT_EQ(sharing.best, sharing.count - 1);
+}
+
+// Others use the processor for a while; what that hides is found out later.
+TEST(Sharing, RunsThatAreDisturbedMisleadForAMomentOnly) {
+  std::mt19937 random(7);
+  hoist_sharing sharing = sharing_of(steps);
+  double undisturbed = 0;
+  constexpr int runs = 200'000;
+  run(sharing, runs, [&](int64_t least) {
+    const double time = with_cost(100)(least);
+    undisturbed += time;
+    return time * (random() % 4 == 0 ? 1.5 + (random() % 100) / 50.0 : 1 + (random() % 100) / 1e4);
+  });
+  EXPECT_LE(undisturbed, 1.04 * runs * with_cost(100)(100'000));
+}
+
+}  // namespace
