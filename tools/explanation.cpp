@@ -1,6 +1,7 @@
 #include "tools/explanation.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
@@ -111,10 +112,15 @@ Attempt<Explanation> explanation_of(const std::string& layer, const Derived& fro
     }
     out.steps = explained(of_layer, with_terms);
   }
+  std::map<int, size_t> places;
   for (size_t step : wanted) {
+    if (const auto [found, first] = places.emplace(steps[step].kernel, out.kernels.size()); !first) {
+      ++out.kernels[found->second].launches;
+      continue;
+    }
     const Definition& definition = replayed.program.definitions.at(step);
     const std::vector<std::string>& computed = steps[step].layers;
-    out.kernels.push_back({kernels[static_cast<size_t>(steps[step].kernel)], computed,
+    out.kernels.push_back({kernels[static_cast<size_t>(steps[step].kernel)], 1, computed,
                            explained(steps_towards(all, definition.value, computed), with_terms),
                            print(definition.expression)});
   }
@@ -126,8 +132,11 @@ nlohmann::ordered_json to_json(const Explanation& explanation) {
   if (!explanation.absence.empty()) out["absence"] = explanation.absence;
   if (!explanation.steps.empty()) out["steps"] = steps_json(explanation.steps);
   for (const ExplainedKernel& kernel : explanation.kernels) {
-    out["kernels"].push_back(
-        {{"name", kernel.name}, {"layers", kernel.layers}, {"steps", steps_json(kernel.steps)}, {"term", kernel.term}});
+    out["kernels"].push_back({{"name", kernel.name},
+                              {"launches", kernel.launches},
+                              {"layers", kernel.layers},
+                              {"steps", steps_json(kernel.steps)},
+                              {"term", kernel.term}});
   }
   return out;
 }

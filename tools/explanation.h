@@ -28,6 +28,7 @@ struct ExplainedStep {
 
 struct ExplainedKernel {
   std::string name;
+  size_t launches = 1;  ///< steps of the plan that launch it, each derived alike: those of a loop, for instance
   std::vector<std::string> layers;
   std::vector<ExplainedStep> steps;
   std::string term;

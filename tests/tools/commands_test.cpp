@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "backends/bundle/bundle.h"
 #include "program.h"
@@ -418,6 +420,30 @@ TEST_F(Commands, ExplainPrintsTheDerivation) {
   ran = run_hoist({"explain", bundle(), "conv1"});
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("[rounding]"));
+}
+
+// Steps of a recurrent layer launch the same kernel, each derived alike.
+TEST_F(Commands, ExplainTellsAKernelOnce) {
+  onnx::ModelProto model = empty_model();
+  add_input(model, "x", {"9", "2", "3"});
+  *model.mutable_graph()->add_initializer() = float_tensor("w", {1, 4, 3});
+  *model.mutable_graph()->add_initializer() = float_tensor("r", {1, 4, 4});
+  add_node(model, "RNN", {"x", "w", "r"}, {"y"}, "cell");
+  add_output(model, "y", {"9", "1", "2", "4"});
+  const Folder folder;
+  const std::string path = folder.write("model.onnx", model.SerializeAsString()).string();
+  const Ran ran = run_hoist({"explain", path, "cell"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  std::map<std::string, int> told;
+  bool several = false;
+  std::istringstream lines(ran.out);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("kernel ", 0) != 0) continue;
+    ++told[line.substr(0, line.find(" computes"))];
+    several |= line.find(" launches") != std::string::npos;
+  }
+  EXPECT_TRUE(several) << ran.out.substr(0, 500);
+  for (const auto& [kernel, times] : told) EXPECT_EQ(times, 1) << kernel;
 }
 
 TEST_F(Commands, ThePageOfOperatorsIsThatOfTheTables) {

@@ -70,7 +70,8 @@ Attempt<> explain_derivation(const ExplainCommand& command, const Derived& from,
   if (!found.absence.empty()) say_line("{}", found.absence);
   if (!found.steps.empty()) say_proof(command, found.steps);
   for (const ExplainedKernel& kernel : found.kernels) {
-    say_line("kernel {} computes {}", kernel.name, joined_names(kernel.layers));
+    say_line("kernel {} computes {}{}", kernel.name, joined_names(kernel.layers),
+             kernel.launches > 1 ? fmt::format(", in {} launches", kernel.launches) : "");
     say_proof(command, kernel.steps);
     say("end:\n" + indented(kernel.term, "  ", "  "));
   }

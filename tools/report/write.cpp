@@ -3,6 +3,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "ir/text/text.h"
 #include "tools/budgeted_compile.h"
@@ -17,10 +18,10 @@
 namespace hoist {
 namespace {
 
-std::string derivation_text(const ProgramDerivation& derivation, const LoweredGroup& group) {
+std::string derivation_text(const ProgramDerivation& derivation, const std::set<std::string>& layers) {
   std::string out;
   for (const ProgramStep& step : derivation.steps) {
-    if (!holds(group.layers, step.layer)) continue;
+    if (layers.count(step.layer) == 0) continue;
     out += fmt::format("{}{} ({}) at {}{}\n", step.rule, parameters_text(step), name_of(step.rule_class),
                        step.place.empty() ? step.layer : text(step.place), step.note.empty() ? "" : ": " + step.note);
   }
@@ -29,10 +30,13 @@ std::string derivation_text(const ProgramDerivation& derivation, const LoweredGr
 
 void append(std::string& text, const std::string& more) { text += (text.empty() ? "" : "\n\n") + more; }
 
-// The texts of every layer; kernels are emitted once for all layers that they compute.
+// The texts of every layer; kernels are emitted once for all layers that they compute, and told once of a layer that
+// launches them several times.
 Result<std::map<std::string, LayerForms>> forms_of(const LoweredModel& lowered, const Profile& profile) {
   std::map<std::string, LayerForms> out;
   std::map<int, EmittedKernel> emitted;
+  std::set<std::pair<std::string, int>> told;
+  std::map<std::string, std::set<std::string>> together;  // layers of which kernels compute parts at once
   for (size_t step = 0; step < lowered.groups.size(); ++step) {
     const LoweredGroup& group = lowered.groups[step];
     if (emitted.count(group.kernel) == 0) {
@@ -40,14 +44,16 @@ Result<std::map<std::string, LayerForms>> forms_of(const LoweredModel& lowered, 
     }
     for (const std::string& layer : group.layers) {
       LayerForms& forms = out[layer];
+      forms.operations += lowered.kernels[static_cast<size_t>(group.kernel)].operations;
+      together[layer].insert(group.layers.begin(), group.layers.end());
+      if (!told.emplace(layer, group.kernel).second) continue;
       append(forms.high, print(group.high));
-      append(forms.derivation, derivation_text(lowered.derivation, group));
       append(forms.low, print(group.low));
       append(forms.schedule, emitted[group.kernel].schedule);
       append(forms.source, emitted[group.kernel].source);
-      forms.operations += lowered.kernels[static_cast<size_t>(group.kernel)].operations;
     }
   }
+  for (const auto& [layer, layers] : together) out[layer].derivation = derivation_text(lowered.derivation, layers);
   return out;
 }
 
