@@ -15,8 +15,8 @@ namespace hoist {
 namespace {
 
 // Sums of products that stay in registers, each an element of the result, and a product of matrices whose right one the
-// first cache holds: GPUs do best at the one, CPUs at the other.
-constexpr int64_t rows = 1024, columns = 64, steps = 512, inner = 64;
+// caches next to the core hold, large enough for many threads: GPUs do best at the one, CPUs at the other.
+constexpr int64_t rows = 1024, columns = 64, steps = 512, inner = 512;
 // Of the arrays that are copied, in floats: what the caches of a core hold, those of all cores, and more than any.
 constexpr int64_t copied[] = {int64_t{1} << 14, int64_t{1} << 18, int64_t{1} << 24};
 
