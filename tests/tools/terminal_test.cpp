@@ -116,6 +116,9 @@ TEST(Progress, SaysHowFarItIsWhereThatIsKnown) {
 
 // The program behind a terminal of its own, a pipe, and told to be quiet.
 TEST(Progress, IsABarOnATerminalAndNothingInShortPipes) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer warns on standard error of the stack on which Halide compiles";
+#endif
   if (run_shell("command -v script").code != 0) GTEST_SKIP() << "script makes terminals; it is of bsdutils";
   auto folder = TemporaryFolder::make();
   ASSERT_TRUE(folder.ok());
