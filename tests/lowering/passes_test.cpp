@@ -687,6 +687,14 @@ TEST(Storage, ShortRowsOfASoftmaxAreComputedInPairs) {
   EXPECT_THAT(text("[4][256]"), testing::Not(in_pairs)) << "rows that pages hold few of";
 }
 
+TEST(Storage, ShortRowsShareAWorkGroup) {
+  const auto text = [](const std::string& shape, const std::string& call) {
+    return print(lowered_layer("input %x : " + shape + "f32\n", shape + "f32 = " + call).groups[0].low);
+  };
+  EXPECT_THAT(text("[4420][2]", "Softmax(%x; axis = -1)"), testing::HasSubstr("split 221"));
+  EXPECT_THAT(text("[40][600]", "Softmax(%x; axis = -1)"), testing::HasSubstr("\n|> map group(0) (split 8 >> map seq"));
+}
+
 // ---- Memory --------------------------------------------------------------------------------------------------------
 
 bool overlap(int64_t a, int64_t a_size, int64_t b, int64_t b_size) { return a < b + b_size && b < a + a_size; }
