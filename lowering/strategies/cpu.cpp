@@ -357,6 +357,23 @@ int64_t lanes_of_elements(Expr term, const Profile& profile) {
   return bits > 16 ? profile.vector_width : std::min<int64_t>(16, profile.vector_width * 32 / bits);
 }
 
+// Vectors that stick out of their row are read and written lane by lane, which takes longer than shorter ones.
+int64_t lanes_of_block(int64_t columns, int64_t width) {
+  for (int64_t lanes = width; lanes >= std::min(few_lanes, width); lanes /= 2) {
+    if (columns % lanes == 0) return lanes;
+  }
+  return width;
+}
+
+// About as many rows as make up a line of memory, and such that none is cut off: what sticks out is guarded.
+int64_t rows_of_block(int64_t rows, int64_t width) {
+  if (rows <= 2 * width) return rows;
+  for (int64_t block = 2 * width; block > width / 2; --block) {
+    if (rows % block == 0) return block;
+  }
+  return width;
+}
+
 void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   Path place = input.inside;
   int rank = rank_at(r.term(), place);
@@ -364,14 +381,13 @@ void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profil
   // Rows of a transposition are columns in memory: rows that are neighbours there are computed together, while what
   // they read is in the cache.
   if (width > 1 && rank >= 2 && rows_lie_across(at(r.term(), place)) && extent(r.term(), place, rank - 1) >= width &&
-      extent(r.term(), place, rank - 2) >= width) {
+      extent(r.term(), place, rank - 2) >= few_lanes) {
     const bool planes =
-        rank == 4 && dimension_in_lines(at(r.term(), place)) == size_t{1} && extent(r.term(), place, 1) >= width;
+        rank == 4 && dimension_in_lines(at(r.term(), place)) == size_t{1} && extent(r.term(), place, 1) >= few_lanes;
     place = planes ? open(r, "open-lines-group", place, {{"d", 1}}) : open_leading(r, place, 2, 1);
-    // Vectors that stick out of their row are read and written lane by lane, which takes longer than shorter ones.
-    const auto whole = [&](int64_t n) { return n % width != 0 && n % (width / 2) == 0 ? width / 2 : width; };
-    const int64_t columns = whole(extent(r.term(), place, 1));
-    open(r, "open-blocks", place, {{"R", whole(extent(r.term(), place, 0))}, {"C", std::max<int64_t>(2, columns)}});
+    const int64_t rows = rows_of_block(extent(r.term(), place, 0), width);
+    const int64_t columns = lanes_of_block(extent(r.term(), place, 1), width);
+    open(r, "open-blocks", place, {{"R", rows}, {"C", columns}});
     return;
   }
   width = lanes_of_elements(r.term(), profile);
@@ -379,9 +395,9 @@ void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profil
   for (int i = 0; i + 2 < rank; ++i) leading *= extent(r.term(), place, i);
   place = open_leading(r, place, 2, 1);
   // Three colours fill no vector; what stands side by side in the dimension before them does.
-  const int64_t few = std::min<int64_t>(4, width);
-  if (leading >= 8 && lanes_of(extent(r.term(), place, 1), width) < few &&
-      lanes_of(extent(r.term(), place, 0), width) >= few)
+  const int64_t few = std::min(few_lanes, width);
+  if (leading >= 8 && lanes_of_columns(extent(r.term(), place, 1), width) < few &&
+      lanes_of_columns(extent(r.term(), place, 0), width) >= few)
     place = open(r, "open-columns", place);
   else if (rank == 1)
     place = open_column_groups(r, place, width);
