@@ -132,7 +132,7 @@ void vectorise_shared_folds(Rewriter& r, const StrategyInput& input, const Profi
 
 // Whether neighbours of an array are neighbours in memory, too: its elements are stored, are the numbers 0, 1, ..., or
 // are each computed from one such element, seen through views that keep neighbours side by side. `functions` are the
-// arrays that the enclosing maps run over, outermost first; null where something else binds.
+// arrays that the enclosing maps run over, or that lets name, outermost first; null where something else binds.
 bool lies_in_memory(Expr e, std::vector<Expr> functions) {
   std::vector<int64_t> components;  // of tuples, those that are wanted of what e is an element of
   while (e != nullptr) {
@@ -204,9 +204,11 @@ bool folds_stored_rows(Expr e, std::vector<Expr>& functions, int64_t width, bool
   for (Expr c : e->children) {
     const size_t before = functions.size();
     if (c->pattern == Pattern::function) {
-      // Only a map's function of one argument gets an element of an array.
+      // A map's function of one argument gets an element of an array, a let's an array as it is.
       const bool element = e->pattern == Pattern::map && c->parameters.size() == 1;
-      for (size_t i = 0; i < c->parameters.size(); ++i) functions.push_back(element ? e->children[1] : nullptr);
+      const bool named = e->pattern == Pattern::let && c->parameters.size() == 1 && e->children[0]->type->is_array();
+      const Expr array = element ? e->children[1] : named ? e->children[0] : nullptr;
+      for (size_t i = 0; i < c->parameters.size(); ++i) functions.push_back(array);
     }
     const bool holds = folds_stored_rows(c->pattern == Pattern::function ? c->children[0] : c, functions, width, any);
     functions.resize(before);
@@ -374,6 +376,11 @@ int64_t rows_of_block(int64_t rows, int64_t width) {
   return width;
 }
 
+// Fewer rows than a vector has lanes are worth it where no column sticks out.
+bool worth_blocks(int64_t rows, int64_t columns, int64_t width) {
+  return rows >= width || (rows >= few_lanes && columns % few_lanes == 0);
+}
+
 void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   Path place = input.inside;
   int rank = rank_at(r.term(), place);
@@ -381,9 +388,9 @@ void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profil
   // Rows of a transposition are columns in memory: rows that are neighbours there are computed together, while what
   // they read is in the cache.
   if (width > 1 && rank >= 2 && rows_lie_across(at(r.term(), place)) && extent(r.term(), place, rank - 1) >= width &&
-      extent(r.term(), place, rank - 2) >= few_lanes) {
-    const bool planes =
-        rank == 4 && dimension_in_lines(at(r.term(), place)) == size_t{1} && extent(r.term(), place, 1) >= few_lanes;
+      worth_blocks(extent(r.term(), place, rank - 2), extent(r.term(), place, rank - 1), width)) {
+    const bool planes = rank == 4 && dimension_in_lines(at(r.term(), place)) == size_t{1} &&
+                        worth_blocks(extent(r.term(), place, 1), extent(r.term(), place, 3), width);
     place = planes ? open(r, "open-lines-group", place, {{"d", 1}}) : open_leading(r, place, 2, 1);
     const int64_t rows = rows_of_block(extent(r.term(), place, 0), width);
     const int64_t columns = lanes_of_block(extent(r.term(), place, 1), width);

@@ -130,6 +130,7 @@ bool form_partial_results(Rewriter& r, const Path& place, int64_t k, int64_t wid
   const auto combine = [&](int64_t lanes) {
     r.apply("reduce-strided-float", place, {{"k", lanes}});
     r.apply("reduce-to-fold", below(place, {2, 0, 0}));
+    r.apply("fold-to-unroll", below(place, {2, 0, 0}));
     r.apply("map-to-vec", below(place, {2}));
     r.apply("to-private", below(place, {2}));
   };
@@ -141,7 +142,8 @@ bool form_partial_results(Rewriter& r, const Path& place, int64_t k, int64_t wid
   }
   // Halves of halves take fewer steps than lanes one after the other.
   for (int64_t lanes = width / 2; lanes >= few_lanes; lanes /= 2) combine(lanes);
-  return r.apply("reduce-to-fold", place) && r.apply("fold-of-kept", place);
+  return r.apply("reduce-to-fold", place) && r.apply("fold-of-kept", place) &&
+         r.apply("fold-to-unroll", below(place, {1, 0}));
 }
 
 }  // namespace
@@ -162,10 +164,12 @@ void vectorise_folds(Rewriter& r, int64_t width) {
     const int64_t k = lanes > 1 ? partial_results(n, lanes) : 1;
     if (k == 1) continue;
     // The part that whole vectors divide is where the rest begins.
-    if (n % k == 0)
+    if (n % k == 0) {
       form_partial_results(r, place, k, lanes);
-    else if (r.apply("fold-split-at", place, {{"k", n - n % k}}))
+    } else if (r.apply("fold-split-at", place, {{"k", n - n % k}})) {
       form_partial_results(r, below(place, {1}), k, lanes);
+      if (n % k <= few_lanes) r.apply("fold-to-unroll", place);
+    }
   }
 }
 

@@ -8,6 +8,7 @@
 #include "ir/text/text.h"
 #include "lowering/lower.h"
 #include "tests/lowering/stored_run.h"
+#include "tests/support/lower_model.h"
 
 namespace hoist {
 namespace {
@@ -72,7 +73,8 @@ TEST(CpuVectors, BlocksOfATranspositionCutNothingOff) {
   }
 }
 
-// 16 sums side by side are added to 8, those to 4; a row shorter than a vector has shorter ones.
+// 16 results side by side become 8, those 4, and those one, without a loop; a row shorter than a vector has shorter
+// ones.
 TEST(CpuVectors, PartialResultsAreCombinedByHalves) {
   const auto sums = [](int64_t columns) {
     return lowered_layer("[6][" + std::to_string(columns) + "]f32", "[6]f32", "ReduceMax(%x; axes = [1], keepdims = 0)",
@@ -80,6 +82,7 @@ TEST(CpuVectors, PartialResultsAreCombinedByHalves) {
   };
   EXPECT_THAT(low_of(sums(64)), HasSubstr("|> split 8\n"));
   EXPECT_THAT(low_of(sums(64)), HasSubstr("|> split 4\n"));
+  EXPECT_THAT(low_of(sums(64)), HasSubstr("fold unroll max f32#ff800000 b)"));
   EXPECT_THAT(low_of(lowered_layer("[6][10]f32", "[6][10]f32", "Softmax(%x; axis = 1)", 16)), HasSubstr("slice 0 8"));
   for (const int64_t columns : {10, 64, 100}) {
     const Tensor x = whole_numbers({6, columns}), y = outputs_of(sums(columns), {{"x", x}}).at("y");
@@ -89,6 +92,41 @@ TEST(CpuVectors, PartialResultsAreCombinedByHalves) {
       ASSERT_EQ(y.float_at(row), most) << columns;
     }
   }
+}
+
+// The blocks' sums of a long softmax read the exponentials through a let.
+TEST(CpuVectors, RowsThatALetNamesLieInMemory) {
+  const LoweredModel model = lowered_layer("[1][40000]f32", "[1][40000]f32", "Softmax(%x; axis = 1)", 16);
+  const auto sums_in_vectors = [](const LoweredGroup& group) {
+    const std::string low = print(group.low);
+    return low.find("map vec (fold unroll (+) 0f32)") != std::string::npos && low.find("exp") == std::string::npos;
+  };
+  EXPECT_TRUE(std::any_of(model.groups.begin(), model.groups.end(), sums_in_vectors));
+}
+
+// Depthwise windows in steps of two read an input in phases where the rows of results have eight lanes, whatever a
+// register has.
+TEST(CpuVectors, RowsOfEightLanesAreReadInPhases) {
+  const auto in_phases = [](int64_t side, int64_t vector_width) {
+    NamedModel model;
+    model.opset = 21;
+    model.inputs = {{"x", Scalar::f32, {1, 16, side, side}}};
+    model.constants["w"] = whole_numbers({16, 1, 3, 3});
+    const Attributes attributes = {
+        {"group", int64_t{16}}, {"strides", std::vector<int64_t>{2, 2}}, {"pads", std::vector<int64_t>{1, 1, 1, 1}}};
+    model.layers = {{"conv", "Conv", "", attributes, {"x", "w"}, {"y"}}};
+    model.outputs = {{"y", Scalar::f32, {}}};
+    Profile profile;
+    profile.vector_width = vector_width;
+    const auto lowered = lower_model(model, {}, profile);
+    HOIST_CHECK(lowered.ok(), lowered.errors()[0].text());
+    const std::vector<ProgramStep>& steps = lowered->derivation.steps;
+    return std::any_of(steps.begin(), steps.end(), [](const ProgramStep& s) { return s.rule == "planes-by-phases"; });
+  };
+  EXPECT_TRUE(in_phases(28, 8));
+  EXPECT_TRUE(in_phases(28, 16));
+  EXPECT_FALSE(in_phases(14, 8));
+  EXPECT_FALSE(in_phases(14, 16));
 }
 
 TEST(CpuVectors, NarrowIntegersFillARegister) {
