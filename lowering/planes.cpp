@@ -42,8 +42,8 @@ Expr pad_inside(Expr e, int depth) {
 
 // Where each plane of a picture, and filters of its own, give planes of the result, as in pools and depthwise
 // convolutions, half a vector a row takes less time than turning what is read and what is written; windows that move in
-// steps are read element by element, or with a shuffle, and want two vectors, or one where an input is copied into
-// phases. Groups of few filters fill vectors of channels worse than rows do. A convolution of few channels without
+// steps are read element by element, or with a shuffle, and want two vectors, or eight lanes where an input is copied
+// into phases. Groups of few filters fill vectors of channels worse than rows do. A convolution of few channels without
 // windows takes less time for its products than for turning its result.
 bool keeps_planes(const Definition& d, const Profile& profile, bool in_phases) {
   if (!d.channels_first || !folds(d.expression)) return false;
@@ -58,9 +58,11 @@ bool keeps_planes(const Definition& d, const Profile& profile, bool in_phases) {
            shape_of(p->type).back() >= 2 * shape.back() - 1;
   });
   const bool half_a_vector = !profile.gpu && !(computes && in_steps);
-  const int64_t least = half_a_vector && !in_phases ? profile.vector_width / 2
-                        : computes && in_steps      ? 2 * profile.vector_width
-                                                    : profile.vector_width;
+  constexpr int64_t lanes_of_phases = 8;
+  const int64_t least = in_phases              ? std::min(profile.vector_width, lanes_of_phases)
+                        : half_a_vector        ? profile.vector_width / 2
+                        : computes && in_steps ? 2 * profile.vector_width
+                                               : profile.vector_width;
   if (shape.size() < 3 || shape.back() < least) return false;
   // Tiles have up to sixteen rows, each in a line of its own.
   const int64_t few_channels = profile.first_cache / (16 * 64);

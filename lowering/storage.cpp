@@ -8,6 +8,7 @@
 #include "lowering/arrangement.h"
 #include "lowering/cut.h"
 #include "lowering/grouping.h"
+#include "lowering/kept_tiles.h"
 #include "lowering/planes.h"
 #include "lowering/statements.h"
 #include "lowering/steps.h"
@@ -369,13 +370,37 @@ bool is_product(const Definition& d) {
          std::all_of(d.weights.begin(), d.weights.end(), [](const Weights& w) { return w.groups == 1 && w.in_place; });
 }
 
-// Of planes of so many numbers a line each that stay in the cache next to the core: a way of it is as large as a page,
+// Of planes of so many bytes a line each that stay in the cache next to the core: a way of it is as large as a page,
 // since it is found by addresses before they are translated, so planes of whole pages, or of a half or a quarter of
 // one, share a few lines.
 int64_t lines_of_planes(int64_t plane, const Profile& profile) {
-  constexpr int64_t line = 64, page = 4096, f32 = 4;
-  const int64_t apart = page / std::clamp<int64_t>(std::gcd(plane * f32, page), line, page);
+  constexpr int64_t line = 64, page = 4096;
+  const int64_t apart = page / std::clamp<int64_t>(std::gcd(plane, page), line, page);
   return apart * std::max<int64_t>(profile.first_cache / page, 1);
+}
+
+// Arrays of three dimensions of which one work-item writes, or reads, a vector in every plane, as it does of
+// transformed tiles and their products.
+std::set<std::string> crossed_planes(const Program& program) {
+  std::set<std::string> values;
+  for (const Definition& d : program.definitions) {
+    const auto tile = kept_tile(d.expression);
+    if (!tile) continue;
+    if (tile->size() == 3 && tile->front() > 1) values.insert(d.value);
+    for (Expr p : parameters_of(d.expression)) {
+      if (sizes_of(p->type).size() == 3 && is_definition(program, p->name)) values.insert(p->name);
+    }
+  }
+  return values;
+}
+
+// A row behind each plane that nobody reads, where otherwise the lines of all planes, beside as many others, would not
+// stay in the cache next to the core: an odd number of rows leaves planes no more in common than rows have.
+void move_planes_apart(Storage& s, const Profile& profile) {
+  const std::vector<int64_t> shape = s.array_shape();
+  const int64_t bits = row(leaf_of(s.logical)->scalar).bits, row_bytes = shape[2] * bits / 8;
+  const bool stay = 2 * shape[0] <= lines_of_planes(shape[1] * row_bytes, profile);
+  if (!stay && shape[1] % 2 == 0) ++s.after[1];
 }
 
 // A convolution reads single elements of a row's channels, one after the other. Where channels are stored second, each
@@ -384,7 +409,7 @@ int64_t lines_of_planes(int64_t plane, const Profile& profile) {
 bool lines_stay_in_cache(int64_t channels, int64_t plane, const Profile& profile) {
   constexpr int64_t line = 64, f32 = 4;
   return channels * (line + 2 * profile.vector_width * f32) < profile.first_cache &&
-         channels <= lines_of_planes(plane, profile);
+         channels <= lines_of_planes(plane * f32, profile);
 }
 
 // May a model input have a copy with channels innermost for this definition?
@@ -716,11 +741,13 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
   std::map<std::string, Type> types = value_types(apart);
   std::set<std::string> pictures = pictures_of(apart, profile);
   std::map<std::string, Padding> borders = wanted_borders(apart);
+  const std::set<std::string> crossed = profile.gpu ? std::set<std::string>() : crossed_planes(apart);
   const std::set<std::string> on_host = values_on_host(apart);
   for (const auto& [name, type] : program.inputs) plan.values[name] = plain_storage(name, type);
   for (const Definition& d : apart.definitions) {
     Storage s = plain_storage(d.value, d.expression->type);
-    if (!is_output(program, d.value) && on_host.count(d.value) == 0 && !s.is_packed()) {
+    const bool is_free = !is_output(program, d.value) && on_host.count(d.value) == 0 && !s.is_packed();
+    if (is_free) {
       if (pictures.count(d.value) != 0) s.permutation = channels_last(s.permutation.size());
       if (!d.order.empty()) s.permutation = d.order;
       std::vector<int64_t> shape = s.stored_shape();
@@ -739,6 +766,7 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
         }
       }
     }
+    if (crossed.count(d.value) != 0 && is_free && !s.border) move_planes_apart(s, profile);
     // Loops over tiles can run through all rows of a kept array, or through all its elements, where those are one
     // dimension. Rows that share a fold stay rows.
     if (is_statement(d.value)) {

@@ -38,22 +38,23 @@ bool may_reach_back(const TiledResults& results, const Profile& profile) {
   return !results.packed && results.count * results.rows >= 16 * profile.compute_units;
 }
 
-// The lanes that take the fewest vectors, where one that sticks out counts for as many as its price: half its lanes may
-// be idle, and elsewhere than in packed operands each of them is read by itself. Those of a vector read what one group
-// of columns reads.
+// The lanes that take the fewest vectors, where what sticks out has its price: of packed operands only the last vector
+// does, whose results are stored one by one, and elsewhere each of its lanes is read by itself in all loops alike.
+// Those of a vector read what one group of columns reads.
 int64_t usual_width(const TiledResults& results, const Profile& profile) {
   if (results.group > 0) {
     int64_t width = profile.vector_width;
     while (results.group % width != 0) width /= 2;
     return width;
   }
-  const double uneven = may_reach_back(results, profile) ? 1.1 : results.packed ? 2 : 4;
+  const double uneven = may_reach_back(results, profile) ? 1.1 : 4;
   int64_t best = 1;
   auto least = static_cast<double>(results.columns);
   for (int64_t width = 2; width <= profile.vector_width; width *= 2) {
     const bool even = results.columns % width == 0;
     if (!even && !results.packed && width > results.columns) break;
-    const double vectors = (even ? 1 : uneven) * static_cast<double>(pieces(results.columns, width));
+    const auto whole = static_cast<double>(pieces(results.columns, width));
+    const double vectors = even ? whole : results.packed ? whole + 0.25 : uneven * whole;
     if (vectors >= least) continue;
     least = vectors;
     best = width;

@@ -22,7 +22,7 @@ std::vector<RuleRow> mapping_rules() {
     {"map-from-group", "d", f, "map group(d) f x", "map f x", "", exact, "back to the form that says nothing of how it runs", library::modes},
     {"map-from-local", "d", f, "map local(d) f x", "map f x", "", exact, "back to the form that says nothing of how it runs", library::modes},
     {"fold-to-seq", "", fold, "fold f z x", "fold seq f z x", "", exact, "a loop", library::modes},
-    {"fold-to-unroll", "", fold, "fold f z x", "fold unroll f z x", "", exact, "every step's code written out", library::modes},
+    {"fold-to-unroll", "", fold, "fold f z x", "fold unroll f z x", "", exact, "every step's code written out"},
     {"fold-from-seq", "", fold, "fold seq f z x", "fold f z x", "", exact, "back to the form that says nothing of how it runs", library::modes},
     {"fold-from-unroll", "", fold, "fold unroll f z x", "fold f z x", "", exact, "back to the form that says nothing of how it runs", library::modes},
     {"vectorise", "k", "x: [m*k]T, f: T -> U",

@@ -149,7 +149,7 @@ void vectorise_shared_folds(Rewriter& r, const StrategyInput& input, const Profi
 
 // Whether neighbours of an array are neighbours in memory, too: its elements are stored, are the numbers 0, 1, ..., or
 // are each computed from one such element, seen through views that keep neighbours side by side. `functions` are the
-// arrays that the enclosing maps run over, outermost first; null where something else binds.
+// arrays that the enclosing maps run over, or that lets name, outermost first; null where something else binds.
 bool lies_in_memory(Expr e, std::vector<Expr> functions) {
   std::vector<int64_t> components;  // of tuples, those that are wanted of what e is an element of
   while (e != nullptr) {
@@ -221,9 +221,11 @@ bool folds_stored_rows(Expr e, std::vector<Expr>& functions, int64_t width, bool
   for (Expr c : e->children) {
     const size_t before = functions.size();
     if (c->pattern == Pattern::function) {
-      // Only a map's function of one argument gets an element of an array.
+      // A map's function of one argument gets an element of an array, a let's an array as it is.
       const bool element = e->pattern == Pattern::map && c->parameters.size() == 1;
-      for (size_t i = 0; i < c->parameters.size(); ++i) functions.push_back(element ? e->children[1] : nullptr);
+      const bool named = e->pattern == Pattern::let && c->parameters.size() == 1 && e->children[0]->type->is_array();
+      const Expr array = element ? e->children[1] : named ? e->children[0] : nullptr;
+      for (size_t i = 0; i < c->parameters.size(); ++i) functions.push_back(array);
     }
     const bool holds = folds_stored_rows(c->pattern == Pattern::function ? c->children[0] : c, functions, width, any);
     functions.resize(before);
@@ -374,6 +376,28 @@ int64_t lanes_of_elements(Expr term, const Profile& profile) {
   return bits > 16 ? profile.vector_width : std::min<int64_t>(16, profile.vector_width * 32 / bits);
 }
 
+// Vectors that stick out of their row are read and written lane by lane, which takes longer than shorter ones.
+int64_t lanes_of_block(int64_t columns, int64_t width) {
+  for (int64_t lanes = width; lanes >= std::min(few_lanes, width); lanes /= 2) {
+    if (columns % lanes == 0) return lanes;
+  }
+  return width;
+}
+
+// About as many rows as make up a line of memory, and such that none is cut off: what sticks out is guarded.
+int64_t rows_of_block(int64_t rows, int64_t width) {
+  if (rows <= 2 * width) return rows;
+  for (int64_t block = 2 * width; block > width / 2; --block) {
+    if (rows % block == 0) return block;
+  }
+  return width;
+}
+
+// Fewer rows than a vector has lanes are worth it where no column sticks out.
+bool worth_blocks(int64_t rows, int64_t columns, int64_t width) {
+  return rows >= width || (rows >= few_lanes && columns % few_lanes == 0);
+}
+
 void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   Path place = input.inside;
   int rank = rank_at(r.term(), place);
@@ -381,14 +405,13 @@ void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profil
   // Rows of a transposition are columns in memory: rows that are neighbours there are computed together, while what
   // they read is in the cache.
   if (width > 1 && rank >= 2 && rows_lie_across(at(r.term(), place)) && extent(r.term(), place, rank - 1) >= width &&
-      extent(r.term(), place, rank - 2) >= width) {
-    const bool planes =
-        rank == 4 && dimension_in_lines(at(r.term(), place)) == size_t{1} && extent(r.term(), place, 1) >= width;
+      worth_blocks(extent(r.term(), place, rank - 2), extent(r.term(), place, rank - 1), width)) {
+    const bool planes = rank == 4 && dimension_in_lines(at(r.term(), place)) == size_t{1} &&
+                        worth_blocks(extent(r.term(), place, 1), extent(r.term(), place, 3), width);
     place = planes ? open(r, "open-lines-group", place, {{"d", 1}}) : open_leading(r, place, 2, 1);
-    // Vectors that stick out of their row are read and written lane by lane, which takes longer than shorter ones.
-    const auto whole = [&](int64_t n) { return n % width != 0 && n % (width / 2) == 0 ? width / 2 : width; };
-    const int64_t columns = whole(extent(r.term(), place, 1));
-    open(r, "open-blocks", place, {{"R", whole(extent(r.term(), place, 0))}, {"C", std::max<int64_t>(2, columns)}});
+    const int64_t rows = rows_of_block(extent(r.term(), place, 0), width);
+    const int64_t columns = lanes_of_block(extent(r.term(), place, 1), width);
+    open(r, "open-blocks", place, {{"R", rows}, {"C", columns}});
     return;
   }
   width = lanes_of_elements(r.term(), profile);
@@ -396,9 +419,9 @@ void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profil
   for (int i = 0; i + 2 < rank; ++i) leading *= extent(r.term(), place, i);
   place = open_leading(r, place, 2, 1);
   // Three colours fill no vector; what stands side by side in the dimension before them does.
-  const int64_t few = std::min<int64_t>(4, width);
-  if (leading >= 8 && lanes_of(extent(r.term(), place, 1), width) < few &&
-      lanes_of(extent(r.term(), place, 0), width) >= few)
+  const int64_t few = std::min(few_lanes, width);
+  if (leading >= 8 && lanes_of_columns(extent(r.term(), place, 1), width) < few &&
+      lanes_of_columns(extent(r.term(), place, 0), width) >= few)
     place = open(r, "open-columns", place);
   else if (rank == 1)
     place = open_column_groups(r, place, width);

@@ -43,8 +43,16 @@ int64_t lanes_of(int64_t n, int64_t width) {
   return k;
 }
 
+int64_t lanes_of_columns(int64_t n, int64_t width) {
+  const int64_t dividing = lanes_of(n, width);
+  if (dividing >= few_lanes) return dividing;
+  int64_t back = width;
+  while (back > n) back /= 2;
+  return back >= few_lanes ? back : dividing;
+}
+
 void open_columns(Rewriter& r, const Path& place, int64_t width) {
-  const int64_t n = extent(r.term(), place, 0), k = lanes_of(n, width);
+  const int64_t n = extent(r.term(), place, 0), k = lanes_of_columns(n, width);
   if (k > 1)
     open(r, n % k == 0 ? "open-vector-loop" : "open-vector-tiles", place, {{"k", k}});
   else
@@ -71,10 +79,13 @@ namespace {
 constexpr int64_t latency = 4;
 
 // How long the chain of a fold over n elements is with k partial results in vectors of `width`: the vectors, those of
-// one step put together, their lanes one after the other, and what is left over at the end.
+// one step put together, their halves until few lanes are left, those one after the other, and what is left over at the
+// end.
 int64_t chain(int64_t n, int64_t k, int64_t width) {
   const int64_t vectors = k / width;
-  return n / k * std::max(latency, vectors) + latency * (vectors - 1 + width + n % k);
+  int64_t lanes = width, halves = 0;
+  for (; lanes > few_lanes; lanes /= 2) ++halves;
+  return n / k * std::max(latency, vectors) + latency * (vectors - 1 + halves + lanes + n % k);
 }
 
 // As many partial results as make the chain shortest; 1 where the fold is best as it is.
@@ -116,16 +127,23 @@ bool form_partial_results(Rewriter& r, const Path& place, int64_t k, int64_t wid
     if (!r.apply("reduce-lanes-float", place, {{"k", k}})) return false;
   }
   const Path step = below(place, {2, 0, 0});  // the map over the partial results
-  if (k > width) {
-    r.apply("vectorise-unroll", step, {{"k", width}});
-    r.apply("reduce-strided-float", place, {{"k", width}});
+  const auto combine = [&](int64_t lanes) {
+    r.apply("reduce-strided-float", place, {{"k", lanes}});
     r.apply("reduce-to-fold", below(place, {2, 0, 0}));
+    r.apply("fold-to-unroll", below(place, {2, 0, 0}));
     r.apply("map-to-vec", below(place, {2}));
     r.apply("to-private", below(place, {2}));
+  };
+  if (k > width) {
+    r.apply("vectorise-unroll", step, {{"k", width}});
+    combine(width);
   } else {
     r.apply("map-to-vec", step);
   }
-  return r.apply("reduce-to-fold", place) && r.apply("fold-of-kept", place);
+  // Halves of halves take fewer steps than lanes one after the other.
+  for (int64_t lanes = width / 2; lanes >= few_lanes; lanes /= 2) combine(lanes);
+  return r.apply("reduce-to-fold", place) && r.apply("fold-of-kept", place) &&
+         r.apply("fold-to-unroll", below(place, {1, 0}));
 }
 
 }  // namespace
@@ -141,13 +159,17 @@ void vectorise_folds(Rewriter& r, int64_t width) {
   collect_folds(r.term(), path, folds);
   for (const Path& place : folds) {
     const int64_t n = extent(r.term(), below(place, {2}), 0);
-    const int64_t k = width > 1 ? partial_results(n, width) : 1;
+    int64_t lanes = width;
+    while (lanes > std::max(n, few_lanes)) lanes /= 2;
+    const int64_t k = lanes > 1 ? partial_results(n, lanes) : 1;
     if (k == 1) continue;
     // The part that whole vectors divide is where the rest begins.
-    if (n % k == 0)
-      form_partial_results(r, place, k, width);
-    else if (r.apply("fold-split-at", place, {{"k", n - n % k}}))
-      form_partial_results(r, below(place, {1}), k, width);
+    if (n % k == 0) {
+      form_partial_results(r, place, k, lanes);
+    } else if (r.apply("fold-split-at", place, {{"k", n - n % k}})) {
+      form_partial_results(r, below(place, {1}), k, lanes);
+      if (n % k <= few_lanes) r.apply("fold-to-unroll", place);
+    }
   }
 }
 

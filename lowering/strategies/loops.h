@@ -24,7 +24,11 @@ Path open(Rewriter& r, const std::string& rule, const Path& place, const RuleArg
 void open_tile_columns(Rewriter& r, const Path& place, int64_t width);
 /// The lanes of vectors along a dimension of n elements: `width`, or fewer that divide n where there are fewer.
 int64_t lanes_of(int64_t n, int64_t width);
-/// The innermost dimension of something that computes no folds, in vectors of lanes_of.
+/// Vectors of so many are worth more than elements by themselves, or than shorter ones that fit.
+inline constexpr int64_t few_lanes = 4;
+/// The same where the last vector may reach back over the one before it: a row of 14 has vectors of 8, not of 2.
+int64_t lanes_of_columns(int64_t n, int64_t width);
+/// The innermost dimension of something that computes no folds, in vectors of lanes_of_columns.
 void open_columns(Rewriter& r, const Path& place, int64_t width);
 /// Loops over the outermost dimensions that no rule maps together, until `rank` are left.
 Path open_outermost(Rewriter& r, Path place, int rank);

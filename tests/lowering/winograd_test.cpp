@@ -290,6 +290,27 @@ TEST(Winograd, ReadsAPaddedInputFromACopyWithABorder) {
   EXPECT_EQ(copy->second.permutation, (std::vector<int64_t>{0, 2, 3, 1}));
 }
 
+// A row behind each plane that nobody reads: of planes of whole pages a work-item writes all 36 vectors to one set of
+// the cache. An odd number of tiles needs none.
+TEST(Winograd, PlanesOfTilesLieApart) {
+  const auto rows = [](const LoweredModel& model) {
+    std::vector<int64_t> out;
+    for (const auto& [value, storage] : model.storage.values) {
+      const std::vector<int64_t> shape = storage.array_shape();
+      if (shape.size() == 3 && shape[0] == 36) out.push_back(shape[1]);
+    }
+    return out;
+  };
+  const auto of_side = [](int64_t side) { return Picture{{1, 16, side, side}, {16, 16, 3, 3}, padded}; };
+  const Forms even = forms_of(of_side(32), true, Profile()), odd = forms_of(of_side(28), true, Profile());
+  EXPECT_EQ(rows(even.winograd), (std::vector<int64_t>{65, 65}));
+  EXPECT_EQ(rows(odd.winograd), (std::vector<int64_t>{49, 49}));
+  EXPECT_THAT(rows(forms_of(of_side(32), true, profile_of_width(16, true)).winograd),
+              testing::Not(testing::Contains(65)));
+  EXPECT_TRUE(
+      close(outputs_of(even.winograd, even.inputs).at("y"), outputs_of(even.direct, even.inputs).at("y"), 1e-3));
+}
+
 TEST(Winograd, IsNoPartOfStrictCompilations) {
   const Picture p = fitting()[0];
   const NamedModel graph = convolution(p, numbers(p.scalar, p.w, true, 1), numbers(p.scalar, {p.w[0]}, true, 2));
