@@ -21,9 +21,9 @@ static size_t shared_from(const int64_t* operations, size_t steps, int64_t least
 
 HOIST_INTERNAL void hoist_sharing_begin(hoist_sharing* sharing, const int64_t* operations, size_t steps) {
   memset(sharing, 0, sizeof *sharing);
-  int64_t least = LEAST_SHARED;
-  for (unsigned i = 0; i < HOIST_SHARING_LEVELS; ++i, least *= LEVEL_FACTOR) {
-    if (i + 1 == HOIST_SHARING_LEVELS) least = INT64_MAX;
+  int64_t next = LEAST_SHARED;
+  for (unsigned i = 0; i < HOIST_SHARING_LEVELS; ++i, next *= LEVEL_FACTOR) {
+    const int64_t least = i + 1 == HOIST_SHARING_LEVELS ? INT64_MAX : next;
     if (sharing->count == 0 ||
         shared_from(operations, steps, least) != shared_from(operations, steps, sharing->levels[sharing->count - 1]))
       sharing->levels[sharing->count++] = least;
