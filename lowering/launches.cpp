@@ -152,6 +152,10 @@ double launch_cost(const Profile& profile) {
   return profile.launch == 0 ? by_drivers : in_a_nanosecond * static_cast<double>(profile.launch);
 }
 
+bool is_worth_an_array(Expr term, const Profile& profile) {
+  return static_cast<double>(count_operations(term)) >= 7 * launch_cost(profile);
+}
+
 void keep_in_launch(Program& program, const Definition& producer, Definition& reader) {
   ProgramStep step = replayed_step("fuse-launch", reader);
   step.parameters["producer"] = producer.value;

@@ -24,6 +24,8 @@ namespace hoist {
 
 /// Multiply-adds of a CPU that take as long as a launch.
 double launch_cost(const Profile& profile);
+/// Whether the term computes so much that a launch, which keeps an array for it in memory, is a small part of that.
+bool is_worth_an_array(Expr term, const Profile& profile);
 
 /// The producer's term as the first statement of the reader, which reads it from there. Records "fuse-launch". The
 /// producer's own definition stays for the caller to remove; it has to stand before the reader.

@@ -430,10 +430,9 @@ Result<Nothing> keep_transposed_operands(Program& program, const PassOptions& op
 // takes a launch: worth it where as many products are summed as take about that long.
 Result<Nothing> keep_padded_views(Program& program, const PassOptions& options) {
   if (options.profile.gpu) return Nothing{};
-  const double least_operations = 7 * launch_cost(options.profile);
   keep_at(program, [&](Expr term) {
     std::vector<RuleAtPlace> out;
-    if (!folds(term) || static_cast<double>(count_operations(term)) < least_operations) return out;
+    if (!folds(term) || !is_worth_an_array(term, options.profile)) return out;
     if (const auto place = padded_view(term)) out.push_back({*place, "to-global"});
     return out;
   });
@@ -459,10 +458,9 @@ Result<Nothing> keep_phases(Program& program, const PassOptions& options) {
 // Separable filters, as a resize along two dimensions is: sums over elements that are sums themselves, each of which
 // several of the outer ones read, at positions from a table. Kept in memory, an inner sum is computed once.
 Result<Nothing> keep_resampled(Program& program, const PassOptions& options) {
-  const double least_operations = 7 * launch_cost(options.profile);
   keep_at(program, [&](Expr term) {
     std::vector<RuleAtPlace> out;
-    if (static_cast<double>(count_operations(term)) < least_operations) return out;
+    if (!is_worth_an_array(term, options.profile)) return out;
     if (const auto place = resampled_sums(term)) out.push_back({*place, "to-global"});
     return out;
   });

@@ -24,11 +24,6 @@ std::optional<int64_t> common_step(Expr term) {
   return one && step && *step > 1 ? step : std::nullopt;
 }
 
-bool is_picture(Type type) {
-  const size_t rank = sizes_of(type).size();
-  return rank >= 3 && rank <= 5;
-}
-
 // map^depth (pad l r v), or null.
 Expr pad_inside(Expr e, int depth) {
   for (; depth > 0; --depth) {
@@ -39,6 +34,11 @@ Expr pad_inside(Expr e, int depth) {
 }
 
 }  // namespace
+
+bool is_picture_rank(Type type) {
+  const size_t rank = sizes_of(type).size();
+  return rank >= 3 && rank <= 5;
+}
 
 // Where each plane of a picture, and filters of its own, give planes of the result, as in pools and depthwise
 // convolutions, half a vector a row takes less time than turning what is read and what is written; windows that move in
@@ -54,7 +54,7 @@ bool keeps_planes(const Definition& d, const Profile& profile, bool in_phases) {
   });
   const std::vector<Expr> reads = parameters_of(d.expression);
   const bool in_steps = !in_phases && std::any_of(reads.begin(), reads.end(), [&](Expr p) {
-    return is_picture(p->type) && shape_of(p->type).size() == shape.size() &&
+    return is_picture_rank(p->type) && shape_of(p->type).size() == shape.size() &&
            shape_of(p->type).back() >= 2 * shape.back() - 1;
   });
   const bool half_a_vector = !profile.gpu && !(computes && in_steps);
@@ -91,9 +91,7 @@ std::optional<PlanePhases> plane_phases(const Definition& d, const Profile& prof
   const Expr padded = at(d.expression, *place), array = padded->children[1]->children[1];
   const bool copied = array->pattern == Pattern::parameter && is_input(array->name);
   const std::vector<int64_t>& filters = d.weights[0].extents;
-  const double least_operations = 7 * launch_cost(profile);
-  if (!copied && (element_count(filters) / filters[0] < least_products ||
-                  static_cast<double>(count_operations(d.expression)) < least_operations))
+  if (!copied && (element_count(filters) / filters[0] < least_products || !is_worth_an_array(d.expression, profile)))
     return std::nullopt;
   if (!keeps_planes(d, profile, copied)) return std::nullopt;
   // What fills up rows would be a border of the copy itself.

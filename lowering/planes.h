@@ -12,6 +12,9 @@
 
 namespace hoist {
 
+/// Whether an array can be a picture: a batch of channels with one to three spatial dimensions.
+bool is_picture_rank(Type type);
+
 /// Are planes computed as they lie in memory, where it takes less time than turning what is read and what is written?
 /// `in_phases`: what its windows read in steps would be read in phases, each a row in memory.
 bool keeps_planes(const Definition& d, const Profile& profile, bool in_phases = false);

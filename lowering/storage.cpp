@@ -224,11 +224,6 @@ Expr pack(const Storage& s, Expr logical) {
 
 namespace {
 
-bool is_picture_rank(Type type) {
-  size_t rank = sizes_of(type).size();
-  return rank >= 3 && rank <= 5;
-}
-
 // Batch, then the spatial dimensions, then channels.
 std::vector<int64_t> channels_last(size_t rank) {
   std::vector<int64_t> permutation = {0};

@@ -28,7 +28,7 @@ struct ExplainedStep {
 
 struct ExplainedKernel {
   std::string name;
-  size_t launches = 1;  ///< steps of the plan that launch it, each derived alike: those of a loop, for instance
+  size_t launches = 1;  ///< steps of the plan that launch it; what follows is of the first
   std::vector<std::string> layers;
   std::vector<ExplainedStep> steps;
   std::string term;

@@ -459,8 +459,8 @@ HOIST_INTERNAL void hoist_workers_wake(hoist_workers* w) {
 
 HOIST_INTERNAL void hoist_workers_run(hoist_workers* w, hoist_native_function function,
                                       hoist_native_buffer* const* arguments, size_t argument_count, uint32_t groups,
-                                      int64_t operations, int64_t least) {
-  if (operations < least || w->count == 1 || groups < 2) {
+                                      int64_t operations, int shared) {
+  if (!shared || w->count == 1 || groups < 2) {
     call_groups(function, arguments, argument_count, 0, (int32_t)groups, w->own_arguments);
     return;
   }

@@ -108,7 +108,6 @@ static hoist_status native_operations(hoist_bundle* b) {
   n->operations = calloc(b->plan.step_count + 1, sizeof *n->operations);
   if (!n->operations) return hoist_no_memory(&b->error, b->plan.step_count);
   for (size_t i = 0; i < b->plan.step_count; ++i) n->operations[i] = work_of(&b->plan, i);
-  hoist_sharing_begin(&n->sharing, n->operations, b->plan.step_count);
   return HOIST_OK;
 }
 
@@ -146,6 +145,7 @@ static hoist_status native_open(hoist_bundle* b, const hoist_options* options) {
   n->workers = hoist_workers_make(threads, most);
   if (!n->workers) return hoist_no_memory(&b->error, most);
   b->target.compute_units = hoist_workers_count(n->workers);
+  hoist_sharing_begin(&n->sharing, n->operations, b->target.compute_units > 1 ? plan->step_count : 0);
   snprintf(b->cache_entry.outcome, sizeof b->cache_entry.outcome, "native code, nothing to compile");
   return HOIST_OK;
 }
@@ -203,7 +203,8 @@ static hoist_status native_step(hoist_bundle* b, size_t i) {
   hoist_native* n = b->native;
   if (kernel->host) return hoist_host_step(b, i);
   hoist_workers_run(n->workers, n->functions[step->kernel], n->arguments + n->starts[i], step->argument_count,
-                    (uint32_t)kernel->global[0], n->operations[i], hoist_sharing_least(&n->sharing));
+                    (uint32_t)kernel->global[0], n->operations[i],
+                    n->operations[i] >= hoist_sharing_least(&n->sharing));
   return HOIST_OK;
 }
 
@@ -216,7 +217,7 @@ static hoist_status native_inputs(hoist_bundle* b, size_t first, size_t count) {
     memcpy(b->native->memory[input->array], input->staged, b->plan.arrays[input->array].bytes);
     input->pending = 0;
   }
-  hoist_native* n = b->native;
+  const hoist_native* n = b->native;
   const int64_t least = hoist_sharing_least(&n->sharing);
   int64_t operations = 0;
   for (size_t i = first; i < first + count && operations < HOIST_WAKING_OPERATIONS; ++i)
@@ -227,8 +228,9 @@ static hoist_status native_inputs(hoist_bundle* b, size_t first, size_t count) {
 
 static hoist_status native_run(hoist_bundle* b, size_t first, size_t count, int with_outputs) {
   const size_t end = first + count;
-  const int whole = first == 0 && count == b->plan.step_count;
-  const uint64_t start = whole ? hoist_nanoseconds() : 0;
+  /* Only whole runs are compared with one another, and only where there is something to choose. */
+  const int timed = first == 0 && count == b->plan.step_count && b->native->sharing.count > 1;
+  const uint64_t start = timed ? hoist_nanoseconds() : 0;
   hoist_status status = native_inputs(b, first, count);
   hoist_begin_items(b, first);
   for (size_t i; !status && !(status = hoist_next_step(b, end, &i)) && i < b->plan.step_count;) {
@@ -242,7 +244,7 @@ static hoist_status native_run(hoist_bundle* b, size_t first, size_t count, int 
     memcpy(output->staged, b->native->memory[output->array], b->plan.arrays[output->array].bytes);
     output->fresh = 1;
   }
-  if (whole) hoist_sharing_took(&b->native->sharing, hoist_nanoseconds() - start);
+  if (timed) hoist_sharing_took(&b->native->sharing, hoist_nanoseconds() - start);
   return HOIST_OK;
 }
 
@@ -297,7 +299,7 @@ static hoist_status native_run_kernel(hoist_bundle* b, const hoist_plan_kernel* 
   if (has_memory) {
     hoist_workers_wake(n->workers);
     hoist_workers_run(n->workers, n->functions[kernel - b->plan.kernels], pointers, count, (uint32_t)kernel->global[0],
-                      0, 1);
+                      0, 0);
   }
   free(buffers);
   free(pointers);

@@ -5,9 +5,9 @@
 /* Steps of fewer operations are done before another thread has noticed them, on any processor. */
 #define LEAST_SHARED 100000
 #define LEVEL_FACTOR 4
-/* A trial: runs of which the first finds arrays in the caches where the level before has left them, and does not count.
- * So many runs before it are what it is compared with. */
-#define TRIAL_RUNS 4
+/* Of a trial, and of the runs before it. A trial has one more: its first run finds arrays in the caches where another
+ * level has left them. */
+#define COMPARED_RUNS 3
 #define FIRST_PAUSE 32
 #define LONGEST_PAUSE 4096
 /* Better is what takes a 32nd less: the times of neighbouring runs differ by less. */
@@ -30,6 +30,7 @@ HOIST_INTERNAL void hoist_sharing_begin(hoist_sharing* sharing, const int64_t* o
   }
   sharing->pause = FIRST_PAUSE;
   sharing->next = FIRST_PAUSE;
+  sharing->best_time = UINT64_MAX;
 }
 
 HOIST_INTERNAL int64_t hoist_sharing_least(const hoist_sharing* sharing) { return sharing->levels[sharing->tried]; }
@@ -61,11 +62,10 @@ HOIST_INTERNAL void hoist_sharing_took(hoist_sharing* sharing, uint64_t nanoseco
   if (s->count == 1) return;
   ++s->run;
   if (s->tried == s->best) {
-    if (s->run + TRIAL_RUNS <= s->next + 2) s->best_time = UINT64_MAX; /* too long ago to be compared with */
-    if (nanoseconds < s->best_time) s->best_time = nanoseconds;
+    if (s->run + COMPARED_RUNS > s->next && nanoseconds < s->best_time) s->best_time = nanoseconds;
     if (s->run == s->next) begin_trial(s);
     return;
   }
   if (s->run > s->next + 1 && nanoseconds < s->tried_time) s->tried_time = nanoseconds;
-  if (s->run == s->next + TRIAL_RUNS) end_trial(s);
+  if (s->run == s->next + 1 + COMPARED_RUNS) end_trial(s);
 }

@@ -34,7 +34,7 @@ typedef struct hoist_sharing {
   uint64_t best_time, tried_time;       /* nanoseconds: the least of the runs that are compared */
 } hoist_sharing;
 
-/* `operations` of the plan's steps. */
+/* `operations` of the plan's steps; none where one thread runs them all. */
 HOIST_INTERNAL void hoist_sharing_begin(hoist_sharing* sharing, const int64_t* operations, size_t steps);
 /* Threads share steps of this many operations and more in the run that comes. */
 HOIST_INTERNAL int64_t hoist_sharing_least(const hoist_sharing* sharing);

@@ -77,11 +77,15 @@ int64_t rows_together(int64_t rows, int64_t columns) {
   return together;
 }
 
+// Work-groups of so many whole rows; returns where those of one are.
+Path open_whole_rows(Rewriter& r, const Path& place, int64_t rows) {
+  return opened(r.term(), open(r, "open-tiles", place, {{"R", rows}, {"C", extent(r.term(), place, 1)}}));
+}
+
 Path open_row_groups(Rewriter& r, const Path& place) {
-  const int64_t columns = extent(r.term(), place, 1), together = rows_together(extent(r.term(), place, 0), columns);
+  const int64_t together = rows_together(extent(r.term(), place, 0), extent(r.term(), place, 1));
   if (together == 1) return open(r, "open-group", place, {{"d", 0}});
-  const Path rows = opened(r.term(), open(r, "open-tiles", place, {{"R", together}, {"C", columns}}));
-  return open(r, "open-seq", rows);
+  return open(r, "open-seq", open_whole_rows(r, place, together));
 }
 
 // One work-group a row, so that what the row's elements share is computed once. Each part of a short row waits for the
@@ -95,9 +99,7 @@ void map_rows(Rewriter& r, const StrategyInput& input, const Profile& profile) {
     place = open(r, "open-column-tiles", place, {{"C", columns}, {"c", 0}});
   } else if (columns <= short_row && columns % profile.vector_width == 0 &&
              extent(r.term(), place, rank - 2) % 2 == 0) {
-    place = open_leading(r, place, 2, 1);
-    place = opened(r.term(), open(r, "open-tiles", place, {{"R", 2}, {"C", columns}}));
-    place = open(r, "open-unroll", place);
+    place = open(r, "open-unroll", open_whole_rows(r, open_leading(r, place, 2, 1), 2));
   } else if (rows_together(extent(r.term(), place, rank - 2), columns) > 1) {
     place = open_row_groups(r, open_leading(r, place, 2, 1));
   } else {

@@ -22,10 +22,10 @@ Path open(Rewriter& r, const std::string& rule, const Path& place, const RuleArg
 
 /// The columns of a register tile, in vectors of `width` lanes.
 void open_tile_columns(Rewriter& r, const Path& place, int64_t width);
-/// The lanes of vectors along a dimension of n elements: `width`, or fewer that divide n where there are fewer.
-int64_t lanes_of(int64_t n, int64_t width);
 /// Vectors of so many are worth more than elements by themselves, or than shorter ones that fit.
 inline constexpr int64_t few_lanes = 4;
+/// The lanes of vectors along a dimension of n elements: `width`, or fewer that divide n where there are fewer.
+int64_t lanes_of(int64_t n, int64_t width);
 /// The same where the last vector may reach back over the one before it: a row of 14 has vectors of 8, not of 2.
 int64_t lanes_of_columns(int64_t n, int64_t width);
 /// The innermost dimension of something that computes no folds, in vectors of lanes_of_columns.

@@ -9,7 +9,6 @@
 #include "tools/budgeted_compile.h"
 #include "tools/files.h"
 #include "tools/json_answer.h"
-#include "tools/layers.h"
 #include "tools/opened_bundle.h"
 #include "tools/report/report.h"
 #include "tools/roofline.h"
