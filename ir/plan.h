@@ -67,7 +67,9 @@ struct PlanKernel {
   std::vector<std::string> layers;  ///< of the first step that uses it
   std::string source;               ///< OpenCL C of this kernel alone, without the preamble
   std::string host;  ///< the function of ir/host that runs it on the host instead of the device; "" for all others
-  std::array<uint64_t, 3> global = {1, 1, 1};  ///< work-items in all, a multiple of `local`
+  /// Work-items in all, a multiple of `local`. Of native code, whose work-items are groups: those of the loop that
+  /// threads divide and of the loops inside, how often they come, 1.
+  std::array<uint64_t, 3> global = {1, 1, 1};
   std::array<uint64_t, 3> local = {1, 1, 1};   ///< work-items of a group
   uint64_t local_bytes = 0;  ///< dynamic local memory: one more argument after the parameters when not 0
   std::vector<KernelParameter> parameters;

@@ -589,6 +589,16 @@ std::vector<int64_t> computed_shape(const Storage& s) {
   return shape;
 }
 
+// The step of windows of so many elements that the term folds; nothing where it has none, or some with gaps.
+std::optional<int64_t> step_of_windows(Expr e, int64_t size) {
+  std::optional<int64_t> step;
+  any_node(e, [&](Expr n) {
+    if (n->pattern == Pattern::slide && n->sizes[0].value() == size) step = n->sizes[1].value();
+    return step.has_value();
+  });
+  return step;
+}
+
 // `transposed`: a picture that has to keep its channels second.
 TiledResults tiled_on_cpu(const Program& program, const Definition& d, const std::map<std::string, Type>& types,
                           const Storage& s, bool transposed, const Profile& profile) {
@@ -612,6 +622,17 @@ TiledResults tiled_on_cpu(const Program& program, const Definition& d, const std
   if (by_channels && d.weights.size() == 1 && d.weights[0].groups > 1 && d.weights[0].extents[1] > 1) {
     const int64_t group = d.weights[0].extents[0] / d.weights[0].groups;
     out.group = group > 1 ? group : 0;
+  }
+  if (by_channels && !transposed && rank == 4 && d.weights.size() == 1 && d.weights[0].groups > 1 &&
+      d.weights[0].groups == d.weights[0].extents[0] && d.weights[0].extents[1] == 1) {
+    const int64_t window = d.weights[0].extents.back();
+    const auto step = window > 1 ? step_of_windows(d.expression, window) : std::nullopt;
+    if (step) {
+      const int64_t f32 = 4, line = out.rows * *step * out.columns * f32;
+      out.window = window;
+      out.window_step = *step;
+      out.crosses_lines = profile.launch > 0 && 2 * d.weights[0].extents[2] * line > 3 * profile.first_cache;
+    }
   }
   out.packed = (transposed || !d.channels_first) &&
                std::any_of(d.weights.begin(), d.weights.end(),

@@ -14,6 +14,8 @@ namespace {
 
 int64_t pieces(int64_t n, int64_t k) { return round_up(n, k) / k; }
 
+double ratio(int64_t a, int64_t b) { return static_cast<double>(a) / static_cast<double>(b); }
+
 // What the estimate leaves aside, though it would be right.
 constexpr double left_aside = std::numeric_limits<double>::infinity();
 
@@ -85,11 +87,30 @@ double register_cost(int64_t rows, int64_t columns, const Tile& tile) {
   return tiles * (std::max({work, loads, fetched}) + 0.15 * loads + 0.05 * fetched);
 }
 
+// The same of a fold over windows that each column has of its own. Where the steps along a line are written out, an
+// element of the line is loaded once for all windows of the tile, and a column's weights once for all its rows.
+double window_cost(const TiledResults& results, const Tile& tile) {
+  const int64_t vectors = tile.columns / tile.width;
+  if (results.columns % tile.width == 0 && results.columns % tile.columns != 0) return left_aside;
+  const double work = std::max<double>(static_cast<double>(tile.rows * vectors), 8.0);
+  const double elements = tile.window == 0 ? static_cast<double>(tile.rows)
+                                           : ratio((tile.rows - 1) * results.window_step + tile.window, tile.window);
+  const double loads = static_cast<double>(vectors) * (elements + 1);
+  const auto tiles = static_cast<double>(pieces(results.rows, tile.rows) * pieces(results.columns, tile.columns));
+  return tiles * (std::max(work, loads) + 0.15 * loads + 1);
+}
+
+// Whether the accumulators, the weights of a line of windows and what they read fit into registers.
+bool holds_windows(const TiledResults& results, int64_t rows, int64_t vectors, const Profile& profile) {
+  return (rows + results.window + 1) * vectors + 1 <= profile.vector_registers;
+}
+
 // The tile with each order of loops over work-groups that is another one; of those the estimate knows the first, and
-// the last where columns have little to keep in the cache. Planes that read the same ones come one after the other,
-// while what they read of it is in the cache.
+// the last where columns have little to keep in the cache. Planes that read the same ones, and lines whose windows
+// overlap, come one after the other, while what they read is in the cache.
 void add_orders(Candidates& candidates, const TiledResults& results, Candidate candidate) {
-  if (results.planes && results.columns % candidate.tile.columns == 0) {
+  const bool crosses_lines = candidate.tile.window > 0 && results.crosses_lines;
+  if ((results.planes || crosses_lines) && results.columns % candidate.tile.columns == 0) {
     Candidate inside = candidate;
     inside.tile.loop_order = Tile::planes_inside;
     candidates.push_back(inside);
@@ -142,7 +163,18 @@ void add_register_tiles(Candidates& candidates, const TiledResults& results, con
         const bool in_groups = results.group == 0 || results.group % tile_columns == 0;
         const bool estimated = width == usual && tile_rows <= most_estimated_rows && !reaches_out && in_groups &&
                                holds_operands(tile_rows, vectors, profile);
-        if (estimated) candidate.cost = register_cost(rows, columns, candidate.tile);
+        const auto cost_of = [&](const Tile& tile) {
+          return !estimated           ? left_aside
+                 : results.window > 0 ? window_cost(results, tile)
+                                      : register_cost(rows, columns, tile);
+        };
+        candidate.cost = cost_of(candidate.tile);
+        if (tile_rows <= rows && results.window > 0 && holds_windows(results, tile_rows, vectors, profile)) {
+          Candidate written_out = candidate;
+          written_out.tile.window = results.window;
+          written_out.cost = cost_of(written_out.tile);
+          add_orders(candidates, results, written_out);
+        }
         if (tile_rows <= rows) add_orders(candidates, results, candidate);
         add_through_lines(candidates, results, candidate, estimated);
       }
@@ -197,8 +229,6 @@ int64_t block_depth(int64_t steps, int64_t accumulators) {
   }
   return 0;
 }
-
-double ratio(int64_t a, int64_t b) { return static_cast<double>(a) / static_cast<double>(b); }
 
 // Cycles of a GPU's compute unit for one step of the fold in all work-items of a group, when `waves` groups come to a
 // unit. What the device is stands in the profile; a quarter of the reads from local memory that do not overlap with
@@ -291,11 +321,8 @@ Tile choose_tile(const TiledResults& results, const Profile& profile) {
 
 KnobValues knobs_of(const Tile& tile, const Profile& profile) {
   if (!profile.gpu)
-    return {{"rows", tile.rows},
-            {"vectors", tile.columns / tile.width},
-            {"width", tile.width},
-            {"matrix_rows", tile.matrix_rows},
-            {order_knob, tile.loop_order}};
+    return {{"rows", tile.rows},     {"vectors", tile.columns / tile.width}, {"width", tile.width},
+            {"window", tile.window}, {"matrix_rows", tile.matrix_rows},      {order_knob, tile.loop_order}};
   return {{"item_rows", tile.item_rows},
           {"item_vectors", tile.columns / tile.items_across / tile.width},
           {"items_down", tile.rows / tile.item_rows},

@@ -31,6 +31,10 @@ struct Tile {
   static constexpr int64_t rows_outside = 1, all_rows_outside = 2, columns_inside = 3, through_lines = 4,
                            planes_inside = 5;
 
+  /// So many steps of the fold, those along a line, are written out, so that rows side by side share what their windows
+  /// have in common; 0: none (CPU).
+  int64_t window = 0;
+
   int64_t matrix_rows = 0;   ///< of the tile's rows, those of one matrix instruction (CPU); 0: it computes none of it
   int64_t matrix_words = 0;  ///< of four bytes, whose products such an instruction adds to a sum
 
@@ -51,6 +55,11 @@ struct TiledResults {
   /// The right operand stays in the cache and the left one is larger than the results, or each column reads its own
   /// part of the left one: nothing is gained by all rows of a column of tiles one after the other (CPU).
   bool small_right = false;
+  int64_t window = 0;  ///< steps of the fold along a line, where each column folds windows of its own; else 0 (CPU)
+  int64_t window_step = 1;  ///< from the window of a row to that of the next
+  /// What the windows of a line cover does not stay in the cache next to the core until the next line, so columns are
+  /// gone down line by line. Drivers take up to 1.5 times as long for groups in that order, native code 0.75.
+  bool crosses_lines = false;
   int64_t terms = 0;  ///< products of bytes that each sums, where matrix instructions may form the sums; else 0
   int64_t inner = 0;  ///< of those, how many lie side by side
   int64_t steps = 0;  ///< of the innermost fold, where all results of a row share one operand and all of a column

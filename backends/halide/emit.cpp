@@ -106,7 +106,7 @@ Result<EmittedKernel> emit_native(Expr e, const EmitOptions& options) {
     H::Func result = emitter.build();
     HOIST_TRY(auto code, emission::native_code(result, emitter, options.kernel_name, target));
     out.objects.push_back(std::move(code.object));
-    out.global[0] = code.groups;
+    out.global = {code.groups / emitter.outside_divided(), emitter.outside_divided(), 1};
     out.arguments.clear();
     for (const H::Argument& argument : emitter.arguments())
       out.arguments.push_back(emitter.argument_names().at(argument.name));

@@ -31,7 +31,7 @@ struct EmittedKernel {
   /// OpenCL C of this kernel alone; preamble() has to precede it. Of native code what is computed where, for people.
   std::string source;
   std::vector<std::string> objects;            ///< native code: an object file for each target
-  std::array<uint64_t, 3> global = {1, 1, 1};  ///< work-items in all, a multiple of `local`
+  std::array<uint64_t, 3> global = {1, 1, 1};  ///< as in PlanKernel (ir/plan.h)
   std::array<uint64_t, 3> local = {1, 1, 1};   ///< work-items of a group
   uint64_t local_bytes = 0;            ///< when not 0, one more argument after the others: local memory of this size
   std::vector<std::string> arguments;  ///< parameter names in OpenCL order, "result" for what is written

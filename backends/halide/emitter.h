@@ -186,6 +186,8 @@ class Emitter {
   std::string schedule() const;
   /// Names of the loops over groups in the lowered program, outermost first.
   const std::vector<std::string>& group_loops() const { return group_loops_; }
+  /// How often the loop over groups that threads divide among themselves runs (native code).
+  uint64_t outside_divided() const { return outside_divided_; }
   int worst_ulp() const { return worst_ulp_; }
   bool divides() const { return divides_; }
   bool has_dots() const { return has_dots_; }  ///< sums that a dot instruction adds to
@@ -276,6 +278,9 @@ class Emitter {
   H::Expr marked_store(const Nest& nest, const Layout& layout, const H::Expr& after) const;
   void write_scatter(const Nest& nest, const Layout& layout, const std::vector<Loop>& order, H::Func& result);
   void place_all(H::Func& result, const std::vector<Loop>& order);
+
+  // divided_loop.cpp: steps of the loops around the one that threads divide
+  uint64_t outside_divided(const H::Func& result, const std::vector<Loop>& order) const;
   void note(int depth, const std::string& line);
 
   Expr root_;
@@ -285,10 +290,12 @@ class Emitter {
   std::vector<Stored> stored_;
   std::map<std::string, size_t> tile_depth_;  ///< by a fold's Func: its reductions outside of the work-items
   std::map<std::string, H::ImageParam> inputs_;
+  std::map<std::string, int64_t> input_bytes_;  ///< by Halide's name
   std::vector<H::Argument> arguments_;
   std::map<std::string, std::string> argument_names_;  ///< Halide's name -> parameter name
   std::vector<std::string> lines_;
   std::vector<std::string> group_loops_;
+  uint64_t outside_divided_ = 1;
   int fresh_ = 0;
   uint64_t context_ = 0;  ///< the number of the loops around what is being read
   uint64_t contexts_ = 0;

@@ -423,8 +423,20 @@ void apply_modes(Stage& stage, const std::vector<Loop>& loops, bool reductions) 
   if (items.size() > 3) unsupported("more than three nested local maps");
 }
 
-// Innermost first: the vector, what a matrix instruction does, the unrolled loops around, the nest; the work-items that
-// a fold over tiles is spread over run inside of its first `outside` reductions, where the tiles are filled.
+// How many of a nest's loops, the last ones, are reductions whose steps are written out.
+size_t written_out(const std::vector<Loop>& nest) {
+  size_t count = 0;
+  bool any = false;
+  for (size_t i = nest.size(); i-- > 0 && nest[i].is_reduction; ++count) {
+    if (nest[i].extent != 1 && nest[i].mode != Mode::unroll) break;
+    any |= nest[i].mode == Mode::unroll;
+  }
+  return any ? count : 0;
+}
+
+// Innermost first: the vector, what a matrix instruction does, steps that are written out, the unrolled loops around,
+// the nest; the work-items that a fold over tiles is spread over run inside of its first `outside` reductions, where
+// the tiles are filled.
 template <class Stage>
 void order_loops(Stage& stage, const std::vector<Loop>& spread, const std::vector<Loop>& nest, bool reductions,
                  size_t outside = 0) {
@@ -438,18 +450,23 @@ void order_loops(Stage& stage, const std::vector<Loop>& spread, const std::vecto
   for (size_t i = nest.size(); i-- > 0;) {
     if (nest[i].is_reduction && nest[i].mode == Mode::matrix && reductions) order.emplace_back(nest[i].reduction);
   }
-  for (const Mode mode : {Mode::matrix, Mode::unroll}) {
+  // All steps of one element, then the next: windows of neighbours overlap, and what they share is in a register.
+  const size_t steps = reductions && !has_local(spread) ? written_out(nest) : 0;
+  const auto spread_over = [&](Mode mode) {
     for (size_t i = spread.size(); i-- > 0;) {
       if (spread[i].mode == mode) order.emplace_back(spread[i].variable);
     }
-  }
+  };
+  spread_over(Mode::matrix);
+  for (size_t i = nest.size(); i-- > nest.size() - steps;) order.emplace_back(nest[i].reduction);
+  spread_over(Mode::unroll);
   std::vector<H::VarOrRVar> around;
   size_t left =
       static_cast<size_t>(std::count_if(nest.begin(), nest.end(), [](const Loop& l) { return l.is_reduction; }));
   for (size_t i = nest.size(); i-- > 0;) {
     if (nest[i].mode == Mode::vec && !nest[i].is_reduction) continue;
     if (!nest[i].is_reduction) order.emplace_back(nest[i].variable);
-    if (nest[i].is_reduction && nest[i].mode != Mode::matrix && reductions)
+    if (nest[i].is_reduction && nest[i].mode != Mode::matrix && reductions && i < nest.size() - steps)
       (left <= outside ? around : order).emplace_back(nest[i].reduction);
     if (nest[i].is_reduction) --left;
   }

@@ -9,7 +9,7 @@ namespace hoist::emission {
 
 struct NativeCode {
   std::string object;   ///< an object file for the target
-  uint64_t groups = 1;  ///< that the kernel can be divided into
+  uint64_t groups = 1;  ///< that the kernel can be called with
 };
 
 /// `result` is what `emitter` built, and is not used for anything else. Errors: the target has no such name, or a file

@@ -141,6 +141,7 @@ Value Emitter::read_parameter(Expr e) {
     found = inputs_.emplace(e->name, input).first;
     arguments_.push_back(input);
     argument_names_[name] = e->name;
+    input_bytes_[name] = (elements + each_byte - 1) / each_byte * stored_type(kind).bytes();
   }
   H::ImageParam input = found->second;
   if (shape.empty() && !packed) return scalar(scalars_.from_stored(kind, input(0)));

@@ -109,6 +109,7 @@ H::Func Emitter::build() {
   result.never_partition_all();
   result.output_buffer().set_host_alignment(64);
   place_all(result, order);
+  if (!options_.native.empty()) outside_divided_ = outside_divided(result, order);
   return result;
 }
 

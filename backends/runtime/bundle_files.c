@@ -1,12 +1,15 @@
 /* Memory that a plan owns, and the files of a bundle: read whole, with their hashes checked. */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
+#define _GNU_SOURCE /* POSIX, and madvise on Linux */
 #endif
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +23,20 @@ HOIST_INTERNAL void* hoist_pool_alloc(hoist_pool** pool, uint64_t count, size_t 
   block->next = *pool;
   *pool = block;
   return (char*)block + 16;
+}
+
+HOIST_INTERNAL void* hoist_pages(uint64_t bytes) {
+  const size_t page = 4096, large_page = (size_t)2 << 20;
+  void* memory = NULL;
+  if (bytes > SIZE_MAX - large_page) return NULL;
+  size_t size = bytes ? (size_t)bytes : 1;
+  const int in_large_pages = size >= large_page;
+  if (in_large_pages) size = (size + large_page - 1) / large_page * large_page;
+  if (posix_memalign(&memory, in_large_pages ? large_page : page, size) != 0) return NULL;
+#ifdef MADV_HUGEPAGE
+  if (in_large_pages) (void)madvise(memory, size, MADV_HUGEPAGE); /* a system without them leaves it as it is */
+#endif
+  return memory;
 }
 
 HOIST_INTERNAL void hoist_pool_free(hoist_pool** pool) {
@@ -49,8 +66,8 @@ HOIST_INTERNAL hoist_status hoist_read_whole(const char* folder, const char* nam
     return hoist_fail(error, HOIST_BAD_BUNDLE, "%s: not a regular file", path);
   }
   const size_t size = (size_t)about.st_size;
-  void* buffer = NULL;
-  if (posix_memalign(&buffer, 4096, size + 1) != 0) {
+  void* const buffer = hoist_pages((uint64_t)size + 1);
+  if (!buffer) {
     close(file);
     return hoist_no_memory(error, size);
   }

@@ -250,12 +250,14 @@ HOIST_INTERNAL void hoist_native_unload(void* library) {
 /* How long a thread looks for the next step before it sleeps, and how often it looks before it lets others run. */
 #define WORKER_NANOSECONDS 200000
 #define LOOKS_A_TURN 64
-/* From here on threads take pieces by turns instead of neighbouring ones: what such a step reads has left the caches of
- * single cores, and threads that work side by side read the same weights at the same time. */
-#define ALTERNATING_OPERATIONS 2000000
+/* Of a share, so that others help a thread that is late or slow: half of it, then half of what is left, and so on. */
+#define MOST_PIECES 4
+/* Groups in one call that are worth it, where a piece takes many calls. */
+#define WORTH_A_CALL 8
 
-/* What a thread has of a step before others help it; of small steps neighbouring groups, so that a thread reads what it
- * has written itself. Each has a cache line of its own, on which its thread waits for the next step. */
+/* What a thread has of a step before others help it: neighbouring groups of the loop that threads divide, so that a
+ * thread reads what it has written itself, or reads what others need not. Each has a cache line of its own, on which
+ * its thread waits for the next step. */
 typedef struct worker_share {
   uint64_t ticket; /* atomic: the step, and the piece that is next */
   unsigned char apart[56];
@@ -266,7 +268,7 @@ struct hoist_workers {
   /* The step, by atomics: a thread that is late reads them while they change, and finds that out by the ticket. */
   uintptr_t function, arguments;
   size_t argument_count;
-  uint32_t groups, piece, alternating;
+  uint32_t groups, outside, pieces;
   uint32_t finished; /* groups */
   uint32_t sleeping, stop;
   size_t most_arguments;
@@ -304,6 +306,17 @@ static void call_groups(hoist_native_function function, hoist_native_buffer* con
   function(own);
 }
 
+/* Groups by the numbers that they have where the divided loop is the outermost: number n is group n / outside of that
+ * loop, in the n % outside-th of its repetitions. The kernel runs them the other way round. */
+static void call_divided(hoist_native_function function, hoist_native_buffer* const* arguments, size_t count,
+                         uint64_t groups, uint64_t outside, uint64_t begin, uint64_t end, void** own) {
+  for (uint64_t i = 0; i < outside; ++i) {
+    const uint64_t first = (begin + outside - 1 - i) / outside, last = (end + outside - 1 - i) / outside;
+    if (first == last) continue;
+    call_groups(function, arguments, count, (int32_t)(i * (groups / outside) + first), (int32_t)(last - first), own);
+  }
+}
+
 /* Pieces of one thread's share of the step that is handed out, for as long as there are some. Returns the groups that
  * were computed. */
 static uint32_t take_share(hoist_workers* w, unsigned share, void** own) {
@@ -311,21 +324,19 @@ static uint32_t take_share(hoist_workers* w, unsigned share, void** own) {
   for (uint32_t done = 0;;) {
     uint64_t ticket = __atomic_load_n(tickets, __ATOMIC_ACQUIRE);
     const uint32_t piece = (uint32_t)ticket;
-    const uint32_t size = __atomic_load_n(&w->piece, __ATOMIC_RELAXED);
+    const uint32_t pieces = __atomic_load_n(&w->pieces, __ATOMIC_RELAXED);
     const uint64_t groups = __atomic_load_n(&w->groups, __ATOMIC_RELAXED);
+    const uint64_t outside = __atomic_load_n(&w->outside, __ATOMIC_RELAXED);
     const uintptr_t function = __atomic_load_n(&w->function, __ATOMIC_RELAXED);
     const uintptr_t arguments = __atomic_load_n(&w->arguments, __ATOMIC_RELAXED);
     const size_t count = __atomic_load_n(&w->argument_count, __ATOMIC_RELAXED);
-    const uint32_t alternating = __atomic_load_n(&w->alternating, __ATOMIC_RELAXED);
-    const uint64_t begin = alternating ? 0 : groups * share / w->count;
-    const uint64_t end = alternating ? groups : groups * (share + 1) / w->count;
-    const uint64_t first = begin + (alternating ? (uint64_t)piece * w->count + share : piece) * size;
-    if (piece == TICKET_SHUT || first >= end) return done;
+    const uint64_t begin = groups * share / w->count, end = groups * (share + 1) / w->count, all = end - begin;
+    if (piece >= pieces || all >> piece == 0) return done; /* also where the ticket is shut */
+    const uint64_t first = end - (all >> piece), last = piece + 1 == pieces ? end : end - (all >> (piece + 1));
     if (!__atomic_compare_exchange_n(tickets, &ticket, ticket + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
-    const uint32_t taken = end - first < size ? (uint32_t)(end - first) : size;
-    call_groups((hoist_native_function)function, (hoist_native_buffer* const*)arguments, count, (int32_t)first,
-                (int32_t)taken, own);
-    done += taken;
+    call_divided((hoist_native_function)function, (hoist_native_buffer* const*)arguments, count, groups, outside, first,
+                 last, own);
+    done += (uint32_t)(last - first);
   }
 }
 
@@ -457,22 +468,28 @@ HOIST_INTERNAL void hoist_workers_wake(hoist_workers* w) {
   wake_sleepers(w);
 }
 
+/* Where the divided loop runs often, each piece of it is so many calls: then few pieces, or one. */
+static uint32_t share_pieces(const uint64_t grid[2], unsigned threads) {
+  uint32_t pieces = MOST_PIECES;
+  while (grid[1] > 1 && pieces > 1 && grid[0] / threads >> (pieces - 2) < WORTH_A_CALL) --pieces;
+  return pieces;
+}
+
 HOIST_INTERNAL void hoist_workers_run(hoist_workers* w, hoist_native_function function,
-                                      hoist_native_buffer* const* arguments, size_t argument_count, uint32_t groups,
-                                      int64_t operations, int shared) {
+                                      hoist_native_buffer* const* arguments, size_t argument_count,
+                                      const uint64_t grid[2], int64_t operations, int shared) {
+  const uint32_t groups = (uint32_t)(grid[0] * grid[1]);
   if (!shared || w->count == 1 || groups < 2) {
     call_groups(function, arguments, argument_count, 0, (int32_t)groups, w->own_arguments);
     return;
   }
   const uint32_t step = shut(w);
-  /* Several pieces a share, so that others help a thread that is late or slow. */
-  const uint32_t pieces = 4 * w->count, piece = (groups + pieces - 1) / pieces;
   __atomic_store_n(&w->function, (uintptr_t)function, __ATOMIC_RELAXED);
   __atomic_store_n(&w->arguments, (uintptr_t)arguments, __ATOMIC_RELAXED);
   __atomic_store_n(&w->argument_count, argument_count, __ATOMIC_RELAXED);
   __atomic_store_n(&w->groups, groups, __ATOMIC_RELAXED);
-  __atomic_store_n(&w->piece, piece, __ATOMIC_RELAXED);
-  __atomic_store_n(&w->alternating, operations >= ALTERNATING_OPERATIONS, __ATOMIC_RELAXED);
+  __atomic_store_n(&w->outside, (uint32_t)grid[1], __ATOMIC_RELAXED);
+  __atomic_store_n(&w->pieces, share_pieces(grid, w->count), __ATOMIC_RELAXED);
   __atomic_store_n(&w->finished, 0, __ATOMIC_RELAXED);
   write_tickets(w, (uint64_t)step << 32); /* before the question who sleeps */
   /* Steps that one thread did alone may have been long enough for the others to fall asleep. */

@@ -50,10 +50,11 @@ HOIST_INTERNAL unsigned hoist_workers_count(const hoist_workers* workers);
 /* Those that sleep get up, because steps follow that are worth it. */
 HOIST_INTERNAL void hoist_workers_wake(hoist_workers* workers);
 /* All groups of a kernel; returns when they are done. By the caller alone, or shared by all threads that are awake;
- * many operations wake the others. */
+ * many operations wake the others. grid[0] groups, of which each thread has a part, follow on one another grid[1]
+ * times. */
 HOIST_INTERNAL void hoist_workers_run(hoist_workers* workers, hoist_native_function function,
-                                      hoist_native_buffer* const* arguments, size_t argument_count, uint32_t groups,
-                                      int64_t operations, int shared);
+                                      hoist_native_buffer* const* arguments, size_t argument_count,
+                                      const uint64_t grid[2], int64_t operations, int shared);
 /* Processors that this process may use, at least 1. */
 HOIST_INTERNAL unsigned hoist_processors(void);
 /* Of a clock that nobody sets. */

@@ -27,10 +27,8 @@ struct hoist_native {
 };
 
 static unsigned char* native_memory(uint64_t bytes, int value) {
-  void* memory = NULL;
-  const size_t size = bytes ? (size_t)bytes : 1;
-  if (posix_memalign(&memory, 4096, size)) return NULL;
-  memset(memory, value, size);
+  unsigned char* const memory = hoist_pages(bytes);
+  if (memory) memset(memory, value, (size_t)bytes);
   return memory;
 }
 
@@ -203,8 +201,7 @@ static hoist_status native_step(hoist_bundle* b, size_t i) {
   hoist_native* n = b->native;
   if (kernel->host) return hoist_host_step(b, i);
   hoist_workers_run(n->workers, n->functions[step->kernel], n->arguments + n->starts[i], step->argument_count,
-                    (uint32_t)kernel->global[0], n->operations[i],
-                    n->operations[i] >= hoist_sharing_least(&n->sharing));
+                    kernel->global, n->operations[i], n->operations[i] >= hoist_sharing_least(&n->sharing));
   return HOIST_OK;
 }
 
@@ -298,8 +295,7 @@ static hoist_status native_run_kernel(hoist_bundle* b, const hoist_plan_kernel* 
   }
   if (has_memory) {
     hoist_workers_wake(n->workers);
-    hoist_workers_run(n->workers, n->functions[kernel - b->plan.kernels], pointers, count, (uint32_t)kernel->global[0],
-                      0, 0);
+    hoist_workers_run(n->workers, n->functions[kernel - b->plan.kernels], pointers, count, kernel->global, 0, 0);
   }
   free(buffers);
   free(pointers);

@@ -83,7 +83,6 @@ static void moves_go_to_device(hoist_bundle* b, const hoist_plan_move* moves, si
  * arena has its place. */
 static hoist_status keep_on_host(hoist_bundle* b) {
   const hoist_plan* plan = &b->plan;
-  void* memory = NULL;
   uint64_t bytes = 0;
   b->stays_on_host = calloc(plan->array_count + 1, 1);
   if (!b->stays_on_host) return hoist_no_memory(&b->error, plan->array_count);
@@ -114,7 +113,8 @@ static hoist_status keep_on_host(hoist_bundle* b) {
   if (!bytes) return HOIST_OK;
   const hoist_status status = hoist_fits(b, "what steps on the host give", hoist_add(plan->arena_bytes, bytes));
   if (status) return status;
-  if (posix_memalign(&memory, 4096, (size_t)bytes)) return hoist_no_memory(&b->error, bytes);
+  unsigned char* const memory = hoist_pages(bytes);
+  if (!memory) return hoist_no_memory(&b->error, bytes);
   memset(memory, b->checking, (size_t)bytes);
   b->host_arena = memory;
   return HOIST_OK;

@@ -278,7 +278,7 @@ static void take_kernel_record(cursor* c, const hoist_plan* plan, hoist_plan_ker
   }
   /* Native code is called with a range of groups, which are its work-items. */
   if (plan->target_count &&
-      (work_items != groups || kernel->local_bytes || groups != kernel->global[0] || groups > INT32_MAX)) {
+      (work_items != groups || kernel->local_bytes || kernel->global[2] != 1 || groups > INT32_MAX)) {
     bad(c, "a native kernel has work-groups");
   }
   kernel->parameters = take_array(c, &kernel->parameter_count, 31, sizeof *kernel->parameters);

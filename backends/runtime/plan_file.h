@@ -235,8 +235,11 @@ HOIST_INTERNAL void* hoist_pool_alloc(hoist_pool** pool, uint64_t count,
                                       size_t size); /* zeroed; NULL when out of memory */
 HOIST_INTERNAL void hoist_pool_free(hoist_pool** pool);
 HOIST_INTERNAL hoist_status hoist_no_memory(hoist_error* error, uint64_t bytes);
+/* Memory of whole pages, of 2 MiB where it is as large as one: what a network computes goes through more of the usual
+ * ones than a core remembers addresses of. free() it; NULL when out of memory. */
+HOIST_INTERNAL void* hoist_pages(uint64_t bytes);
 
-/* A regular file, whole, aligned to 4096 bytes and with a zero behind it; free() it. */
+/* A regular file, whole, in pages of its own and with a zero behind it; free() it. */
 HOIST_INTERNAL hoist_status hoist_read_whole(const char* folder, const char* name, unsigned char** data, size_t* bytes,
                                              hoist_error* error);
 

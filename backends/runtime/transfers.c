@@ -16,14 +16,13 @@ HOIST_INTERNAL hoist_transfer* hoist_transfer_of(hoist_bundle* b, size_t i) {
 
 static hoist_status stage(hoist_bundle* b, hoist_transfer* transfer) {
   const hoist_plan_array* array = &b->plan.arrays[transfer->array];
-  void* memory = NULL;
   if (transfer->staged || !array->bytes) return HOIST_OK;
   /* Whole pages: PoCL takes memory of others only at its own alignment. */
-  if (posix_memalign(&memory, 4096, array->bytes)) {
+  transfer->staged = hoist_pages(array->bytes);
+  if (!transfer->staged) {
     return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "%s: no memory for its data", array->name);
   }
-  memset(memory, 0, array->bytes);
-  transfer->staged = memory;
+  memset(transfer->staged, 0, array->bytes);
   return HOIST_OK;
 }
 

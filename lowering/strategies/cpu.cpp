@@ -64,9 +64,27 @@ void map_register_tiles(Rewriter& r, const StrategyInput& input, const Profile&)
   open_tile_columns(r, place, tile.width);
 }
 
-// Words side by side become one step of a matrix instruction's fold.
-void gather_matrix_words(Rewriter& r, const StrategyInput& input, const Profile&) {
+// The folds of more than one step that have no other such fold inside.
+void innermost_folds(Expr e, Path& place, std::vector<Path>& out) {
+  const size_t before = out.size();
+  for (size_t i = 0; i < e->children.size(); ++i) {
+    place.push_back(static_cast<int>(i));
+    innermost_folds(e->children[i], place, out);
+    place.pop_back();
+  }
+  const bool is_fold = e->pattern == Pattern::fold && e->children[2]->type->size.value() > 1;
+  if (is_fold && out.size() == before) out.push_back(place);
+}
+
+// Words side by side become one step of a matrix instruction's fold; the steps of windows along a line are written out.
+void prepare_folds(Rewriter& r, const StrategyInput& input, const Profile&) {
   if (input.tile.matrix_words > 0) r.apply_first("fold-matrix-words", {{"k", input.tile.matrix_words}});
+  if (input.tile.window == 0) return;
+  // All of them: an activation may name the same sum twice, and stays one as long as both are the same term.
+  std::vector<Path> folds;
+  Path place;
+  innermost_folds(r.term(), place, folds);
+  for (const Path& fold : folds) r.apply("fold-to-unroll", fold);
 }
 
 // How many rows of so many columns a work-group computes: short ones take less time than its launch, some 6 ns in PoCL.
@@ -470,7 +488,7 @@ Strategy cpu_register_tiles() {
           [](Expr, const StrategyInput& input, const Profile& profile) {
             return !profile.gpu && (input.folds || input.tile.channels_last);
           },
-          map_register_tiles, gather_matrix_words};
+          map_register_tiles, prepare_folds};
 }
 
 Strategy cpu_elements() {

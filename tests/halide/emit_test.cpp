@@ -122,6 +122,19 @@ TEST(Emit, FoldsWhoseStepsAreAllTheSame) {
 
 TEST(Emit, RegisterTiledMatrixProduct) { EXPECT_EQ(check(gemm(16, 128, 24, 8, 64)), ""); }
 
+TEST(Emit, ThreadsDivideTheLoopWhosePartsHaveLeastInCommon) {
+  const auto grid = [](Expr e) {
+    const auto kernel = emit(e, {.native = {"x86-64-v3"}});
+    EXPECT_TRUE(kernel);
+    return kernel ? kernel->global : std::array<uint64_t, 3>{};
+  };
+  using Grid = std::array<uint64_t, 3>;
+  // Of rows by columns, rows outermost: two by two of a short left operand, 64 by 2 of a long one.
+  EXPECT_EQ(grid(gemm(16, 128, 24, 8, 64)), (Grid{2, 2, 1}));
+  EXPECT_EQ(grid(gemm(512, 128, 8, 8, 64)), (Grid{128, 1, 1}));
+  EXPECT_EQ(grid(gemm(16, 64, 24, 8, 64)), (Grid{2, 1, 1}));
+}
+
 // x : [h+2][w+2][c], weights [o/to][3][3][c][to], bias [o/to][to] -> [h][w][o], `tile` pixels at a time; w need not be
 // a multiple of the tile where x has columns to spare.
 Expr convolution(int64_t h, int64_t w, int64_t c, int64_t o, int64_t tile, int64_t to) {

@@ -192,7 +192,7 @@ Result<std::vector<Tensor>> run_native(const std::vector<EmittedKernel>& kernels
       memory.push_back(aligned(is_result ? out : inputs.at(kernel.arguments[i])));
       buffers[i].host = reinterpret_cast<unsigned char*>(memory.back().get());
     }
-    const auto groups = static_cast<int32_t>(kernel.global[0]), half = groups / 2;
+    const auto groups = static_cast<int32_t>(kernel.global[0] * kernel.global[1]), half = groups / 2;
     for (const auto& [first, count] : {std::pair{half, groups - half}, std::pair{0, half}}) {
       int32_t range[2] = {first, count};
       std::vector<void*> arguments = {&range[0], &range[1]};

@@ -89,6 +89,23 @@ TEST(Tile, ColumnsThatNothingPacksReachBackWhereTheyCan) {
   EXPECT_EQ(tile.columns, 8);
 }
 
+TEST(Tile, WindowsOfNeighboursShareWhatTheyCover) {
+  TiledResults depthwise = {.count = 28, .rows = 28, .columns = 192, .small_right = true, .window = 3};
+  for (const int64_t registers : {16, 32}) {
+    Profile profile = wide();
+    profile.vector_registers = registers;
+    const Tile tile = choose_tile(depthwise, profile);
+    EXPECT_EQ(tile.window, 3);
+    EXPECT_EQ(tile.rows, registers == 32 ? 14 : 7);
+    EXPECT_EQ(tile.columns, 16) << "as many rows as fit beside a line of weights";
+    EXPECT_EQ(tile.loop_order, Tile::columns_inside);
+  }
+  depthwise.crosses_lines = true;
+  EXPECT_EQ(choose_tile(depthwise, wide()).loop_order, Tile::planes_inside);
+  depthwise.window = 0;
+  EXPECT_EQ(choose_tile(depthwise, wide()).window, 0) << "where windows have gaps or cover nothing in common";
+}
+
 TEST(Tile, PlanesThatReadTheSameOnesComeOneAfterTheOther) {
   TiledResults results{.count = 144, .rows = 56, .columns = 56, .planes = true};
   EXPECT_EQ(choose_tile(results, narrow()).loop_order, Tile::planes_inside);

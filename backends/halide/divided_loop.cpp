@@ -1,0 +1,72 @@
+// Which of the loops over groups threads divide among themselves in native code: each core has a cache of its own, and
+// what all threads read comes to every one of them. So it is the loop whose parts have least in common, rows of
+// pictures where filters are small and columns of a product where its left operand is; of equal ones the outermost,
+// whose parts lie together.
+#include <algorithm>
+#include <set>
+
+#include "backends/halide/emitter.h"
+
+namespace hoist::emission {
+namespace {
+
+// The variables that say which elements of each array of a Func are read, by the arrays' names.
+class ReadArrays : public H::Internal::IRGraphVisitor {
+ public:
+  std::map<std::string, std::set<std::string>> variables;
+
+  void look(const H::Func& f) {
+    look(f.values());
+    for (int i = 0; i < f.num_update_definitions(); ++i) look(f.update_values(i));
+  }
+
+ private:
+  using IRGraphVisitor::visit;
+
+  void look(const H::Tuple& values) {
+    for (size_t i = 0; i < values.size(); ++i) values[i].accept(this);
+  }
+
+  void visit(const H::Internal::Call* op) override {
+    IRGraphVisitor::visit(op);
+    if (op->call_type != H::Internal::Call::Halide) return;
+    struct Names : H::Internal::IRGraphVisitor {
+      std::set<std::string>& out;
+      explicit Names(std::set<std::string>& into) : out(into) {}
+      using IRGraphVisitor::visit;
+      void visit(const H::Internal::Variable* v) override { out.insert(v->name); }
+    } names(variables[op->name]);
+    for (const H::Expr& index : op->args) index.accept(&names);
+  }
+};
+
+}  // namespace
+
+uint64_t Emitter::outside_divided(const H::Func& result, const std::vector<Loop>& order) const {
+  ReadArrays reads;
+  reads.look(result);
+  for (const Stored& s : stored_) reads.look(s.func);
+  const auto bytes_in_common = [&](const Loop& l) {
+    int64_t bytes = 0;
+    for (const auto& [name, variables] : reads.variables) {
+      // An ImageParam is read through a Func whose name begins with its own.
+      const auto input = input_bytes_.find(name.substr(0, name.rfind("_im")));
+      if (input != input_bytes_.end() && variables.count(l.name()) == 0) bytes += input->second;
+    }
+    return bytes;
+  };
+  uint64_t outside = 1, chosen = 1;
+  int64_t least = -1;
+  for (const Loop& l : order) {
+    if (l.mode != Mode::group) continue;
+    const int64_t bytes = l.extent > 1 ? bytes_in_common(l) : 0;
+    if (l.extent > 1 && (least < 0 || bytes < least)) {
+      least = bytes;
+      chosen = outside;
+    }
+    outside *= static_cast<uint64_t>(l.extent);
+  }
+  return chosen;
+}
+
+}  // namespace hoist::emission
