@@ -96,7 +96,7 @@ TEST(Tile, WindowsOfNeighboursShareWhatTheyCover) {
     profile.vector_registers = registers;
     const Tile tile = choose_tile(depthwise, profile);
     EXPECT_EQ(tile.window, 3);
-    EXPECT_EQ(tile.rows, registers == 32 ? 14 : 7);
+    EXPECT_EQ(tile.rows, registers == 32 ? 14 : 10);
     EXPECT_EQ(tile.columns, 16) << "as many rows as fit beside a line of weights";
     EXPECT_EQ(tile.loop_order, Tile::columns_inside);
   }
