@@ -203,10 +203,8 @@ std::string_view name_of(RuleClass rule_class) {
 const RuleRow& row(const Rule& rule) { return rule.row; }
 
 const Rule* RuleTable::find(const std::string& name) const {
-  for (const Rule* rule : rules_) {
-    if (rule->row.name == name) return rule;
-  }
-  return nullptr;
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : found->second;
 }
 
 Result<RuleTable> RuleTable::load(std::span<const RuleRow> rows, const RuleFunctions& functions) {
@@ -215,10 +213,12 @@ Result<RuleTable> RuleTable::load(std::span<const RuleRow> rows, const RuleFunct
   for (const RuleRow& row : rows) {
     if (table.find(row.name) != nullptr) faults.push_back({row.name, "a rule of this name is there already", ""});
     auto rule = read_rule(row, functions);
-    if (rule.ok())
-      table.rules_.push_back(keep(std::move(*rule)));
-    else
+    if (!rule.ok()) {
       faults.insert(faults.end(), rule.errors().begin(), rule.errors().end());
+      continue;
+    }
+    table.rules_.push_back(keep(std::move(*rule)));
+    table.by_name_.emplace(table.rules_.back()->row.name, table.rules_.back());
   }
   if (!faults.empty()) return faults;
   return table;

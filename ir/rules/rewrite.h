@@ -9,6 +9,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/expression.h"
@@ -65,6 +67,7 @@ class RuleTable {
 
  private:
   std::vector<const Rule*> rules_;  // live as long as the program
+  std::unordered_map<std::string_view, const Rule*> by_name_;
 };
 const RuleRow& row(const Rule& rule);
 
