@@ -395,7 +395,7 @@ static hoist_status keep_program(hoist_bundle* b, const hoist_options* options) 
     if (!status && is_first && options->progress) status = hoist_cl_check(&b->error, clFinish(b->queue), "clFinish");
   }
   if (!status) status = hoist_cl_check(&b->error, clFinish(b->queue), "clFinish");
-  if (!status) hoist_program_keep(b->program, &b->cache_entry);
+  if (!status) hoist_program_keep(b->program, &b->target, &b->plan, &b->cache_entry);
   return status ? status : clear_buffers(b);
 }
 

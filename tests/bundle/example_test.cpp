@@ -85,6 +85,33 @@ TEST_F(ExampleTest, BuildsRunsAndVerifies) {
   EXPECT_THAT(damaged.text, HasSubstr("weights.bin: hash"));
 }
 
+// PoCL builds a kernel once more for any size of groups when it is asked for the program, unless there is such a build.
+TEST_F(ExampleTest, TheDriverBuildsEachKernelOnce) {
+  ASSERT_EQ(build().code, 0);
+  const std::filesystem::path driver = folder_ / "driver";
+  const std::string example =
+      "POCL_CACHE_DIR='" + driver.string() + "' '" + (bundle_ / "example").string() + "' --verify";
+  const auto builds = [&] {
+    size_t found = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(driver))
+      found += entry.path().extension() == ".so" && !entry.is_symlink() ? 1 : 0;
+    return found;
+  };
+  std::filesystem::create_directories(driver);
+  const Outcome first = shell(example);
+  ASSERT_EQ(first.code, 0) << first.text;
+  EXPECT_THAT(first.text, HasSubstr("cache miss"));
+  if (builds() == 0) GTEST_SKIP() << "the driver is not PoCL";
+  EXPECT_EQ(builds(), small_plan().kernels.size());
+  // What was kept holds all that the driver needs where its own files are gone.
+  std::filesystem::remove_all(driver);
+  std::filesystem::create_directories(driver);
+  const Outcome second = shell(example);
+  EXPECT_EQ(second.code, 0) << second.text;
+  EXPECT_THAT(second.text, HasSubstr("cache hit"));
+  EXPECT_THAT(shell("POCL_DEBUG=all " + example).text, Not(HasSubstr("Linking final module")));
+}
+
 TEST_F(ExampleTest, TheMakefileBuildsIt) {
   const Outcome made = shell("make -C '" + bundle_.string() + "' verify");
   EXPECT_EQ(made.code, 0) << made.text;
