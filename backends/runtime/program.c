@@ -385,10 +385,13 @@ static void spare_builds_for_any_size(const hoist_plan* plan) {
     if (!fits(snprintf(folder, sizeof folder, "%s/%s/0-0-0", program.path, kernel->name), sizeof folder) ||
         !fits(snprintf(library, sizeof library, "%s/%s/0-0-0/%s.so", program.path, kernel->name, kernel->name),
               sizeof library) ||
-        !fits(snprintf(launched, sizeof launched, "../%s/%s.so", build, kernel->name), sizeof launched))
+        !fits(snprintf(launched, sizeof launched, "%s/%s/%s/%s.so", program.path, kernel->name, build, kernel->name),
+              sizeof launched))
       continue;
     if (mkdir(folder, 0700) != 0 && errno != EEXIST) continue;
-    if (symlink(launched, library) != 0) continue; /* the driver has built its own */
+    /* No symbolic link: where PoCL's cache is switched off it removes its files one by one, and ends the process over a
+     * link whose library went first. */
+    if (link(launched, library) != 0) continue; /* the driver has built its own */
   }
 }
 
