@@ -54,6 +54,7 @@ HOIST_INTERNAL void hoist_touch_libraries(uint64_t* known) {
   *known = now;
 }
 
+#ifndef HOIST_WITHOUT_OPENCL
 typedef struct hoist_library_visit {
   void (*visit)(const char* path, void* user);
   void* user;
@@ -70,11 +71,14 @@ HOIST_INTERNAL void hoist_visit_libraries(void (*visit)(const char* path, void* 
   hoist_library_visit all = {visit, user};
   dl_iterate_phdr(visit_library, &all);
 }
+#endif
 #else
 HOIST_INTERNAL uint64_t hoist_loaded_libraries(void) { return 0; }
 HOIST_INTERNAL void hoist_touch_libraries(uint64_t* known) { (void)known; }
+#ifndef HOIST_WITHOUT_OPENCL
 HOIST_INTERNAL void hoist_visit_libraries(void (*visit)(const char* path, void* user), void* user) {
   (void)visit;
   (void)user;
 }
+#endif
 #endif
