@@ -8,6 +8,7 @@
 #include "ir/evaluate/host_call.h"
 #include "ir/seeded.h"
 #include "ir/text/near_miss.h"
+#include "tools/driver_helpers.h"
 #include "tools/sizes.h"
 #include "tools/terminal.h"
 
@@ -107,13 +108,17 @@ Result<Profile> profile_of(const BundleRunner& bundle, const Plan& plan) {
   return profile_of(device);
 }
 
-DriverProgress driver_progress() {
-  return [line = std::shared_ptr<Progress>()](size_t done, size_t total, const std::string& kernel) mutable {
+DriverProgress driver_progress(const std::filesystem::path& folder, const RunOptions& options) {
+  return [folder, options, line = std::shared_ptr<Progress>(), helpers = std::shared_ptr<DriverHelpers>()](
+             size_t done, size_t total, const std::string& kernel) mutable {
     if (done == total) {
+      helpers.reset();
       line.reset();
       return;
     }
     if (line == nullptr) line = std::make_shared<Progress>();
+    // A first kernel is only told of where the cache has none, and what the helpers start from is there now.
+    if (done == 1 && helpers == nullptr) helpers = std::make_shared<DriverHelpers>(folder, options);
     line->show(done == 0 ? "the driver reads the kernels"
                          : fmt::format("the driver compiles kernel {} of {}: {}", done, total - 1, kernel),
                static_cast<double>(done) / static_cast<double>(total));
@@ -121,7 +126,7 @@ DriverProgress driver_progress() {
 }
 
 Attempt<BundleRunner> open_checked(const std::filesystem::path& folder, RunOptions options) {
-  options.progress = driver_progress();
+  options.progress = driver_progress(folder, options);
   HOIST_STEP(BundleRunner runner, ExitCode::device, BundleRunner::open(folder, options));
   if (!runner.fits_profile()) {
     complain("warning",

@@ -38,8 +38,8 @@ Result<Device> device_of(const BundleRunner& bundle, const Plan& plan);
 /// Its profile; for native code that of the target that the plan's kernels are shaped for.
 Result<Profile> profile_of(const BundleRunner& bundle, const Plan& plan);
 
-/// A line on the terminal while the driver compiles.
-DriverProgress driver_progress();
+/// A line on the terminal while the driver compiles the bundle's kernels, and other processes that help it.
+DriverProgress driver_progress(const std::filesystem::path& folder, const RunOptions& options);
 
 /// A bundle whose files are checked, on the wanted device or the one that fits it best; with a warning where that is of
 /// another kind, a CPU or not, than the bundle is made for: kernels are right there and far slower. Of another device

@@ -206,7 +206,7 @@ Attempt<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& p
   SelfCheck out;
   out.device = device.name;
   if (device.index >= 0) options.device = std::to_string(device.index);
-  options.progress = driver_progress();
+  options.progress = driver_progress(folder, options);
   const Stopwatch building;
   HOIST_STEP(BundleRunner bundle, ExitCode::device, BundleRunner::open(folder, options));
   out.driver_seconds = building.seconds();

@@ -53,7 +53,32 @@ HOIST_INTERNAL void hoist_touch_libraries(uint64_t* known) {
   dl_iterate_phdr(touch_library, &walk);
   *known = now;
 }
+
+#ifndef HOIST_WITHOUT_OPENCL
+typedef struct hoist_library_visit {
+  void (*visit)(const char* path, void* user);
+  void* user;
+} hoist_library_visit;
+
+static int visit_library(struct dl_phdr_info* library, size_t size, void* visit) {
+  const hoist_library_visit* one = visit;
+  (void)size;
+  if (library->dlpi_name) one->visit(library->dlpi_name, one->user);
+  return 0;
+}
+
+HOIST_INTERNAL void hoist_visit_libraries(void (*visit)(const char* path, void* user), void* user) {
+  hoist_library_visit all = {visit, user};
+  dl_iterate_phdr(visit_library, &all);
+}
+#endif
 #else
 HOIST_INTERNAL uint64_t hoist_loaded_libraries(void) { return 0; }
 HOIST_INTERNAL void hoist_touch_libraries(uint64_t* known) { (void)known; }
+#ifndef HOIST_WITHOUT_OPENCL
+HOIST_INTERNAL void hoist_visit_libraries(void (*visit)(const char* path, void* user), void* user) {
+  (void)visit;
+  (void)user;
+}
+#endif
 #endif

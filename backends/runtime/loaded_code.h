@@ -16,5 +16,10 @@ HOIST_INTERNAL uint64_t hoist_loaded_libraries(void);
 /* Reads a byte of every page of the libraries that were loaded since the number was *known, which it brings up to date.
  * Without a new library it costs less than a system call. */
 HOIST_INTERNAL void hoist_touch_libraries(uint64_t* known);
+#ifndef HOIST_WITHOUT_OPENCL
+/* Calls `visit` with the path of every library of this process, in the order in which they were loaded; nowhere else
+ * than on Linux. `visit` must not load any. */
+HOIST_INTERNAL void hoist_visit_libraries(void (*visit)(const char* path, void* user), void* user);
+#endif
 
 #endif

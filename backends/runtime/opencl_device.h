@@ -75,9 +75,10 @@ HOIST_INTERNAL hoist_status hoist_program_build(const hoist_target* target, cl_c
                                                 size_t bytes, const char* options, const char* own_folder,
                                                 const char* cache_folder, cl_program* program, hoist_cache_entry* entry,
                                                 hoist_error* error);
-/* Keeps what was a miss. Best after every kernel has run once, since drivers compile the last part at the first launch.
- * A failure only adds to the outcome. */
-HOIST_INTERNAL void hoist_program_keep(cl_program program, hoist_cache_entry* entry);
+/* Keeps what was a miss, the program of the plan. Best after every kernel has run once, since drivers compile the last
+ * part at the first launch. A failure only adds to the outcome. */
+HOIST_INTERNAL void hoist_program_keep(cl_program program, const hoist_target* target, const hoist_plan* plan,
+                                       hoist_cache_entry* entry);
 #endif
 
 #ifdef __cplusplus

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define HOST_ALIGNMENT 64u /* of arrays that the host uses where they are */
+#define PAGE 4096u
 
 static hoist_status fill(hoist_bundle* b, cl_mem buffer, size_t bytes, unsigned char value) {
   if (b->checking) { /* to Oclgrind 21.10, what clEnqueueFillBuffer writes is still uninitialised */
@@ -61,11 +62,13 @@ static hoist_status make_writable(hoist_bundle* b, const char* name, size_t byte
   return make_buffer(b, name, bytes, CL_MEM_READ_WRITE, NULL, buffer);
 }
 
-static hoist_status clear_buffers(hoist_bundle* b) {
+/* Memory of the system's is zeros where nothing has run. */
+static hoist_status clear_buffers(hoist_bundle* b, int has_run) {
   hoist_status status = HOIST_OK;
   for (size_t i = 0; i < b->plan.array_count && !status; ++i) {
     const hoist_plan_array* array = &b->plan.arrays[i];
     if (array->place == HOIST_PLACE_WEIGHTS || array->bytes == 0 || b->stays_on_host[i]) continue;
+    if (b->in_arena[i] && b->arena_memory && !has_run) continue;
     status = fill(b, b->buffers[i], array->bytes, (unsigned char)hoist_first_byte(b, array));
   }
   return status;
@@ -120,10 +123,23 @@ static hoist_status keep_on_host(hoist_bundle* b) {
   return HOIST_OK;
 }
 
+/* Where the device computes in the program's own memory the arena is pages of zeros, which cost nothing before they are
+ * used: drivers take memory as it comes, and write every byte to clear it. */
+static hoist_status make_arena(hoist_bundle* b) {
+  const size_t bytes = (size_t)b->plan.arena_bytes;
+  if (!b->target.is_cpu || b->checking) return make_writable(b, "the arena", bytes, &b->arena);
+  b->arena_memory = calloc(bytes + PAGE, 1);
+  if (!b->arena_memory) return hoist_no_memory(&b->error, bytes);
+  unsigned char* start = b->arena_memory + (PAGE - (uintptr_t)b->arena_memory % PAGE) % PAGE;
+  return make_buffer(b, "the arena", bytes, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, start, &b->arena);
+}
+
 static hoist_status make_buffers(hoist_bundle* b) {
   const hoist_plan* plan = &b->plan;
   b->buffers = calloc(plan->array_count + 1, sizeof *b->buffers);
-  if (!b->buffers) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu arrays", plan->array_count);
+  b->in_arena = calloc(plan->array_count + 1, 1);
+  if (!b->buffers || !b->in_arena)
+    return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu arrays", plan->array_count);
   const int separate = b->checking || plan->arena_bytes > b->target.largest_allocation;
   for (size_t i = 0; i < plan->array_count; ++i) {
     const hoist_plan_array* array = &plan->arrays[i];
@@ -138,8 +154,9 @@ static hoist_status make_buffers(hoist_bundle* b) {
     } else if (array->place != HOIST_PLACE_ARENA || separate || !array->bytes || array->offset % b->target.alignment) {
       status = make_writable(b, array->name, array->bytes, &b->buffers[i]);
     } else {
-      status = b->arena ? HOIST_OK : make_writable(b, "the arena", plan->arena_bytes, &b->arena);
+      status = b->arena ? HOIST_OK : make_arena(b);
       if (!status) {
+        b->in_arena[i] = 1;
         const cl_buffer_region region = {array->offset, array->bytes};
         cl_int code;
         b->buffers[i] = clCreateSubBuffer(b->arena, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
@@ -395,8 +412,8 @@ static hoist_status keep_program(hoist_bundle* b, const hoist_options* options) 
     if (!status && is_first && options->progress) status = hoist_cl_check(&b->error, clFinish(b->queue), "clFinish");
   }
   if (!status) status = hoist_cl_check(&b->error, clFinish(b->queue), "clFinish");
-  if (!status) hoist_program_keep(b->program, &b->cache_entry);
-  return status ? status : clear_buffers(b);
+  if (!status) hoist_program_keep(b->program, &b->target, &b->plan, &b->cache_entry);
+  return status ? status : clear_buffers(b, 1);
 }
 
 static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options) {
@@ -424,7 +441,7 @@ static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options
   if (!status) status = hoist_make_transfers(b);
   if (!status) status = keep_on_host(b);
   if (!status) status = make_buffers(b);
-  if (!status) status = clear_buffers(b);
+  if (!status) status = clear_buffers(b, 0);
   if (!status) status = make_steps(b);
   if (!status && b->cache_entry.path[0]) status = keep_program(b, options);
   if (!status && options->progress)
@@ -460,6 +477,8 @@ static void close_device(hoist_bundle* b) {
   hoist_target_close(&b->target);
   free(b->stays_on_host);
   free(b->host_arena);
+  free(b->in_arena);
+  free(b->arena_memory); /* behind its buffers */
   free(b->kernels);
   free(b->buffers);
 }

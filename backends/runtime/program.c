@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "loaded_code.h"
 #include "opencl_device.h"
 
 #ifndef HOIST_WITHOUT_OPENCL
@@ -30,9 +31,13 @@
 #define CACHE_MOST_ENTRIES 1000
 #define CACHE_MOST_BYTES ((uint64_t)256 << 20)
 
+static int is_pocl_on_cpu(const hoist_target* target) {
+  return target->is_cpu && strcmp(target->platform_name, "Portable Computing Language") == 0;
+}
+
 HOIST_INTERNAL const char* hoist_dot_option(const hoist_target* target) {
 #if defined(__x86_64__) && defined(__GNUC__)
-  if (!target->is_cpu || strcmp(target->platform_name, "Portable Computing Language") != 0) return "";
+  if (!is_pocl_on_cpu(target)) return "";
   if (__builtin_cpu_supports("avx512bw")) {
     return __builtin_cpu_supports("avx512vnni") ? " -DHOIST_VPDPBUSD" : " -DHOIST_VPMADDWD=16";
   }
@@ -315,8 +320,85 @@ HOIST_INTERNAL hoist_status hoist_program_build(const hoist_target* target, cl_c
   return status;
 }
 
-HOIST_INTERNAL void hoist_program_keep(cl_program program, hoist_cache_entry* entry) {
+/* ---- builds for any size of groups ----
+ *
+ * PoCL's cache has a folder a program, in it one a kernel, and there a library for each size of groups that was
+ * launched, KERNEL/8-1-1-goffs0/KERNEL.so. Whoever asks for a program's binary has every kernel built once more, for
+ * any size, as KERNEL/0-0-0/KERNEL.so: as long as all of the building before. PoCL takes it where it cannot build the
+ * one for a size, and launches of a plan have the size that it says; so the library that was launched serves as well. A
+ * driver that has its files elsewhere builds what it wants. */
+
+typedef struct pocl_folder {
+  const hoist_plan* plan;
+  char path[4096]; /* "" until it is found */
+} pocl_folder;
+
+static int fits(int length, size_t capacity) { return length > 0 && (size_t)length < capacity; }
+
+/* The folder of the build that was launched, relative to the kernel's own; NULL where there is none. */
+static const char* launched_build(const char* program_folder, const hoist_plan_kernel* kernel, char* build,
+                                  size_t capacity) {
+  for (int small = 1; small >= 0; --small) {
+    char path[4096];
+    snprintf(build, capacity, "%llu-%llu-%llu-goffs0%s", (unsigned long long)kernel->local[0],
+             (unsigned long long)kernel->local[1], (unsigned long long)kernel->local[2], small ? "-smallgrid" : "");
+    if (fits(snprintf(path, sizeof path, "%s/%s/%s/%s.so", program_folder, kernel->name, build, kernel->name),
+             sizeof path) &&
+        access(path, F_OK) == 0)
+      return build;
+  }
+  return NULL;
+}
+
+static int has_every_kernel(const char* program_folder, const hoist_plan* plan) {
+  char build[128];
+  for (size_t i = 0; i < plan->kernel_count; ++i) {
+    const hoist_plan_kernel* kernel = &plan->kernels[i];
+    if (!kernel->host && !launched_build(program_folder, kernel, build, sizeof build)) return 0;
+  }
+  return 1;
+}
+
+/* Of FOLDER/KERNEL/BUILD/KERNEL.so the folder; the last library decides, since its program was launched last. */
+static void find_pocl_folder(const char* path, void* user) {
+  pocl_folder* found = user;
+  char folder[sizeof found->path];
+  const size_t length = strlen(path);
+  if (length >= sizeof folder || length < 3 || strcmp(path + length - 3, ".so") != 0) return;
+  memcpy(folder, path, length + 1);
+  for (int i = 0; i < 3; ++i) {
+    char* slash = strrchr(folder, '/');
+    if (!slash || slash == folder) return;
+    *slash = 0;
+  }
+  if (strcmp(folder, found->path) != 0 && has_every_kernel(folder, found->plan))
+    memcpy(found->path, folder, strlen(folder) + 1);
+}
+
+static void spare_builds_for_any_size(const hoist_plan* plan) {
+  pocl_folder program = {plan, ""};
+  hoist_visit_libraries(find_pocl_folder, &program);
+  for (size_t i = 0; program.path[0] && i < plan->kernel_count; ++i) {
+    const hoist_plan_kernel* kernel = &plan->kernels[i];
+    char build[128], launched[4096], folder[4096], library[4096];
+    if (kernel->host || !launched_build(program.path, kernel, build, sizeof build)) continue;
+    if (!fits(snprintf(folder, sizeof folder, "%s/%s/0-0-0", program.path, kernel->name), sizeof folder) ||
+        !fits(snprintf(library, sizeof library, "%s/%s/0-0-0/%s.so", program.path, kernel->name, kernel->name),
+              sizeof library) ||
+        !fits(snprintf(launched, sizeof launched, "%s/%s/%s/%s.so", program.path, kernel->name, build, kernel->name),
+              sizeof launched))
+      continue;
+    if (mkdir(folder, 0700) != 0 && errno != EEXIST) continue;
+    /* No symbolic link: where PoCL's cache is switched off it removes its files one by one, and ends the process over a
+     * link whose library went first. */
+    if (link(launched, library) != 0) continue; /* the driver has built its own */
+  }
+}
+
+HOIST_INTERNAL void hoist_program_keep(cl_program program, const hoist_target* target, const hoist_plan* plan,
+                                       hoist_cache_entry* entry) {
   if (!entry->path[0]) return;
+  if (is_pocl_on_cpu(target)) spare_builds_for_any_size(plan);
   size_t bytes = 0;
   unsigned char* binary = program_binary(program, &bytes);
   const int problem = binary ? write_entry(entry->folder, entry->path, entry->key, binary, bytes) : 0;

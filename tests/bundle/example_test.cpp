@@ -2,11 +2,13 @@
 // too, where it is installed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 
 #include "backends/bundle/bundle.h"
 #include "ir/seeded.h"
@@ -83,6 +85,39 @@ TEST_F(ExampleTest, BuildsRunsAndVerifies) {
   const Outcome damaged = shell(example);
   EXPECT_EQ(damaged.code, 3);
   EXPECT_THAT(damaged.text, HasSubstr("weights.bin: hash"));
+}
+
+// PoCL builds a kernel once more for any size of groups when it is asked for the program, unless there is such a build.
+TEST_F(ExampleTest, TheDriverBuildsEachKernelOnce) {
+  ASSERT_EQ(build().code, 0);
+  const std::filesystem::path driver = folder_ / "driver";
+  const std::string example =
+      "POCL_CACHE_DIR='" + driver.string() + "' '" + (bundle_ / "example").string() + "' --verify";
+  const auto builds = [&] {
+    std::set<ino_t> found;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(driver)) {
+      struct stat about {};
+      if (entry.path().extension() == ".so" && ::stat(entry.path().c_str(), &about) == 0) found.insert(about.st_ino);
+    }
+    return found.size();
+  };
+  std::filesystem::create_directories(driver);
+  const Outcome first = shell(example);
+  ASSERT_EQ(first.code, 0) << first.text;
+  EXPECT_THAT(first.text, HasSubstr("cache miss"));
+  if (builds() == 0) GTEST_SKIP() << "the driver is not PoCL";
+  EXPECT_EQ(builds(), small_plan().kernels.size());
+  // Without a cache the driver removes its files at the end, and ends the process over what it does not expect there.
+  std::filesystem::remove_all(folder_ / "cache");
+  const Outcome alone = shell("POCL_KERNEL_CACHE=0 " + example);
+  EXPECT_EQ(alone.code, 0) << alone.text;
+  // What was kept holds all that the driver needs where its own files are gone.
+  std::filesystem::remove_all(driver);
+  std::filesystem::create_directories(driver);
+  const Outcome second = shell(example);
+  EXPECT_EQ(second.code, 0) << second.text;
+  EXPECT_THAT(second.text, HasSubstr("cache hit"));
+  EXPECT_THAT(shell("POCL_DEBUG=all " + example).text, Not(HasSubstr("Linking final module")));
 }
 
 TEST_F(ExampleTest, TheMakefileBuildsIt) {

@@ -114,6 +114,7 @@ TEST(RuntimeFaults, EveryCallOfTheRuntimeThatCanFailIsWrapped) {
       "strerror",
       "strlen",
       "strncmp",
+      "strrchr",
       "strspn",
       "strstr",
       "strtoul",

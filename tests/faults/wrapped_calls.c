@@ -171,6 +171,8 @@ WRAP_SIMPLE(unlink, int, (const char* path), (path), FAULT_FILE, EACCES, -1)
 WRAP_SIMPLE(unlinkat, int, (int folder, const char* path, int flags), (folder, path, flags), FAULT_FILE, EACCES, -1)
 WRAP_SIMPLE(utimensat, int, (int folder, const char* path, const struct timespec* times, int flags),
             (folder, path, times, flags), FAULT_FILE, EACCES, -1)
+WRAP_SIMPLE(link, int, (const char* from, const char* to), (from, to), FAULT_FILE, EACCES, -1)
+WRAP_SIMPLE(access, int, (const char* path, int mode), (path, mode), FAULT_FILE, EACCES, -1)
 WRAP_SIMPLE(getrlimit, int, (int what, struct rlimit* limit), (what, limit), FAULT_FILE, EINVAL, -1)
 
 WRAP_AS(mkdir, int, (const char* path, mode_t mode)) {

@@ -7,6 +7,7 @@
 #include "tools/certificate.h"
 #include "tools/command.h"
 #include "tools/derivation.h"
+#include "tools/driver_helpers.h"
 #include "tools/json_answer.h"
 #include "tools/model.h"
 #include "tools/opened_bundle.h"
@@ -22,7 +23,7 @@ namespace {
 constexpr int64_t usual_positions = 24;
 
 struct VerifyCommand {
-  std::string bundle, data, json, model;
+  std::string bundle, data, json, model, help_driver;
   std::vector<std::string> values;
   DataBounds bounds;
   bool derivation = false;
@@ -142,6 +143,10 @@ Attempt<> check_steps_of(const VerifyCommand& command, BundleRunner& bundle, con
 }
 
 Attempt<> verify(const VerifyCommand& command) {
+  if (!command.help_driver.empty()) {
+    HOIST_ATTEMPT(const HelperPart part, parse_helper_part(command.help_driver));
+    return help_driver(command.bundle, command.options, part);
+  }
   if (!command.values.empty() && command.model.empty())
     return usage_failure("--value", "is for the model that the derivation starts from", "add --model");
   if (const char* bound = given_bound(command.bounds); bound != nullptr && command.model.empty())
@@ -203,6 +208,8 @@ void add_verify(CLI::App& program, Action& action) {
   add_value_option(command, options->values);
   add_bound_options(command, options->bounds);
   add_json_option(command, options->json, "the findings");
+  // For the processes that DriverHelpers starts; no help speaks of it.
+  command.add_option("--help-driver", options->help_driver)->group("");
 }
 
 }  // namespace hoist

@@ -25,7 +25,7 @@ namespace {
 constexpr int64_t nanoseconds = 1'000'000'000, day = 24 * 3600 * nanoseconds;
 constexpr char jobs_stream[] = "hoist_jobs", answers_stream[] = "hoist_answers", content_stream[] = "hoist_content",
                aside_stream[] = "hoist_aside", workers_subject[] = "hoist.workers";
-constexpr size_t most_part_bytes = size_t{1} << 19;
+constexpr size_t most_message_bytes = size_t{1} << 19;
 
 template <class T, void (*free)(T*)>
 struct Freed {
@@ -105,7 +105,7 @@ struct Queue::Connection {
   double patience = usual_patience;
   std::unique_ptr<natsConnection, Freed<natsConnection, natsConnection_Destroy>> connection;
   std::unique_ptr<jsCtx, Freed<jsCtx, jsCtx_Destroy>> stream;
-  size_t part_bytes = most_part_bytes;
+  size_t part_bytes = most_message_bytes;
   std::map<std::string, double> leases;  ///< seconds, by key, of consumers that are there
   Subscription answered, asked;
   std::function<std::string()> say;
@@ -333,7 +333,8 @@ Result<Queue> Queue::connect(const QueueOptions& options, double patience, Absen
     absence = Absence::nobody_answers;
     return Diagnostic{where, "no queue is there: " + text, "nats-server --jetstream starts one"};
   }
-  it.part_bytes = std::min<size_t>(most_part_bytes, static_cast<size_t>(natsConnection_GetMaxPayload(connection)) / 2);
+  it.part_bytes =
+      std::min<size_t>(most_message_bytes, static_cast<size_t>(natsConnection_GetMaxPayload(connection)) / 2);
   jsCtx* stream = nullptr;
   if (natsConnection_JetStream(&stream, connection, nullptr) != NATS_OK)
     return Diagnostic{where, "no memory for a connection", ""};

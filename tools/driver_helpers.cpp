@@ -1,0 +1,151 @@
+#include "tools/driver_helpers.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <set>
+#include <string_view>
+#include <thread>
+
+#include "backends/bundle/bundle.h"
+#include "tools/child_program.h"
+#include "tools/opened_bundle.h"
+
+namespace hoist {
+namespace {
+
+// Whether processes share what the driver builds.
+bool has_common_cache(const Plan& plan, const RunOptions& options) {
+  if (!plan.targets.empty()) return false;
+  const char* cache = std::getenv("POCL_KERNEL_CACHE");
+  if (cache != nullptr && std::string_view(cache) == "0") return false;
+  const auto profile = parse_profile(plan.profile, "plan.bin");
+  if (!profile) return false;
+  const auto device = device_for(*profile, options.device);
+  return device && device->is_cpu && device->platform == "Portable Computing Language";
+}
+
+std::vector<std::string> words_of(const std::filesystem::path& bundle, const RunOptions& options,
+                                  const HelperPart& part) {
+  std::vector<std::string> words = this_program();
+  words.insert(words.end(), {"verify", bundle.string(), "--help-driver", to_text(part)});
+  if (!options.device.empty()) words.insert(words.end(), {"--device", options.device});
+  if (options.threads > 0) words.insert(words.end(), {"--threads", std::to_string(options.threads)});
+  for (const auto& [name, size] : options.sizes) words.insert(words.end(), {"--dim", fmt::format("{}={}", name, size)});
+  return words;
+}
+
+std::vector<char*> as_c(const std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (const std::string& text : texts) out.push_back(const_cast<char*>(text.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+// Threads of PoCL's that are pinned, as the runtime has them, would build on cores where others build already.
+std::vector<std::string> unpinned_environment() {
+  static constexpr std::string_view pinning = "POCL_AFFINITY=";
+  std::vector<std::string> out = {std::string(pinning) + "0"};
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!std::string_view(*variable).starts_with(pinning)) out.emplace_back(*variable);
+  }
+  return out;
+}
+
+pid_t started(const std::vector<std::string>& words, int standard_input) {
+  const std::vector<std::string> environment = unpinned_environment();
+  const std::vector<char*> arguments = as_c(words), variables = as_c(environment);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, standard_input, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t unblocked;
+  sigemptyset(&unblocked);
+  posix_spawnattr_setsigmask(&attributes, &unblocked);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  pid_t child = 0;
+  if (posix_spawnp(&child, arguments[0], &actions, &attributes, arguments.data(), variables.data()) != 0) child = 0;
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  return child;
+}
+
+bool standard_input_ended() {
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  return ::poll(&input, 1, 0) != 0;
+}
+
+}  // namespace
+
+std::string to_text(const HelperPart& part) { return fmt::format("{}/{}", part.index, part.count); }
+
+Attempt<HelperPart> parse_helper_part(const std::string& text) {
+  HelperPart out;
+  const char* end = text.data() + text.size();
+  const auto index = std::from_chars(text.data(), end, out.index);
+  if (index.ec == std::errc() && index.ptr != end && *index.ptr == '/') {
+    const auto count = std::from_chars(index.ptr + 1, end, out.count);
+    if (count.ec == std::errc() && count.ptr == end && out.index < out.count) return out;
+  }
+  return usage_failure("--help-driver " + text, "is no part of a whole, such as 0/2", "");
+}
+
+size_t helper_count(size_t kernels, size_t cores) {
+  constexpr size_t kernels_each = 8, most = 7;
+  return std::min({cores > 0 ? cores - 1 : 0, kernels / kernels_each, most});
+}
+
+DriverHelpers::DriverHelpers(const std::filesystem::path& bundle, const RunOptions& options) {
+  const size_t cores = std::thread::hardware_concurrency();
+  const size_t allowed = options.threads > 0 ? std::min(cores, static_cast<size_t>(options.threads)) : cores;
+  if (allowed < 2) return;
+  const auto info = bundle_info(bundle, options.sizes);
+  if (!info.ok() || !has_common_cache(info->plan, options)) return;
+  const size_t count = helper_count(info->plan.kernels.size(), allowed);
+  int ends[2];
+  if (count == 0 || ::pipe2(ends, O_CLOEXEC) != 0) return;
+  alive_ = ends[1];
+  for (size_t i = 0; i < count; ++i) {
+    const pid_t child = started(words_of(bundle, options, {i, count}), ends[0]);
+    if (child > 0) running_.push_back(child);
+  }
+  ::close(ends[0]);
+}
+
+DriverHelpers::~DriverHelpers() {
+  if (alive_ >= 0) ::close(alive_);
+  for (const pid_t child : running_) {
+    while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+}
+
+Attempt<> help_driver(const std::filesystem::path& bundle, const RunOptions& given, const HelperPart& part) {
+  RunOptions options = given;
+  options.use_cache = false;
+  HOIST_ATTEMPT(const BundleInfo info, bundle_info(bundle, options.sizes));
+  HOIST_STEP(BundleRunner runner, ExitCode::device, BundleRunner::open(bundle, options));
+  const std::vector<Tensor> inputs = seeded_inputs(runner, info.plan, info.plan.model_hash);
+  for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::device, runner.set_input(i, inputs[i]));
+  std::set<int> seen;
+  for (size_t i = info.plan.steps.size(); i-- > 0 && !standard_input_ended();) {
+    const int kernel = info.plan.steps[i].kernel;
+    if (static_cast<size_t>(kernel) % part.count != part.index || !seen.insert(kernel).second) continue;
+    // A step that refuses the arrays of a run that has not come to it builds nothing, and the other process does.
+    (void)runner.run_steps(i, 1);
+  }
+  return ExitCode::done;
+}
+
+}  // namespace hoist
