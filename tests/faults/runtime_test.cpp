@@ -136,6 +136,7 @@ TEST(RuntimeFaults, EveryCallOfTheRuntimeThatCanFailIsWrapped) {
       "pthread_mutex_lock",
       "pthread_mutex_unlock",
       "syscall",                // asks for registers; a processor without them has fewer targets
+      "madvise",                // asks for large pages; without them memory stays as it is
       "sched_getaffinity",      // where it fails, the process is taken to be bound to some cores
       "clGetCommandQueueInfo",  // says when a worker is done; without an answer nobody waits for it
   };
