@@ -70,7 +70,7 @@ struct PlanKernel {
   /// Work-items in all, a multiple of `local`. Of native code, whose work-items are groups: those of the loop that
   /// threads divide and of the loops inside, how often they come, 1.
   std::array<uint64_t, 3> global = {1, 1, 1};
-  std::array<uint64_t, 3> local = {1, 1, 1};   ///< work-items of a group
+  std::array<uint64_t, 3> local = {1, 1, 1};  ///< work-items of a group
   uint64_t local_bytes = 0;  ///< dynamic local memory: one more argument after the parameters when not 0
   std::vector<KernelParameter> parameters;
   std::string expression;  ///< the low-level expression as text, its parameters named as above
