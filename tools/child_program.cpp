@@ -104,4 +104,12 @@ Result<int> run_program(const std::vector<std::string>& words, const ProgramOpti
   }
 }
 
+std::vector<std::string> environment_with(const std::string& name, const std::string& value) {
+  std::vector<std::string> out = {name + "=" + value};
+  for (const char* const* each = environ; *each != nullptr; ++each) {
+    if (!std::string_view(*each).starts_with(name + "=")) out.emplace_back(*each);
+  }
+  return out;
+}
+
 }  // namespace hoist

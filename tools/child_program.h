@@ -29,6 +29,9 @@ struct ProgramOptions {
 };
 Result<int> run_program(const std::vector<std::string>& words, const ProgramOptions& options);
 
+/// This program's own environment, in which one variable has that value.
+std::vector<std::string> environment_with(const std::string& name, const std::string& value);
+
 /// Ends those that run: they are in groups of their own, which a terminal's signals do not reach.
 void end_programs();
 

@@ -50,18 +50,9 @@ std::vector<char*> as_c(const std::vector<std::string>& texts) {
   return out;
 }
 
-// Threads of PoCL's that are pinned, as the runtime has them, would build on cores where others build already.
-std::vector<std::string> unpinned_environment() {
-  static constexpr std::string_view pinning = "POCL_AFFINITY=";
-  std::vector<std::string> out = {std::string(pinning) + "0"};
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    if (!std::string_view(*variable).starts_with(pinning)) out.emplace_back(*variable);
-  }
-  return out;
-}
-
 pid_t started(const std::vector<std::string>& words, int standard_input) {
-  const std::vector<std::string> environment = unpinned_environment();
+  // Threads of PoCL's that are pinned, as the runtime has them, would build on cores where others build already.
+  const std::vector<std::string> environment = environment_with("POCL_AFFINITY", "0");
   const std::vector<char*> arguments = as_c(words), variables = as_c(environment);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);

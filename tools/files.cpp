@@ -10,8 +10,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
-#include <set>
 
 #include "tools/terminal.h"
 
@@ -151,75 +149,6 @@ Result<Nothing> FileSet::commit() {
   files_.clear();
   made_.clear();
   return Nothing{};
-}
-
-namespace {
-
-struct Registry {
-  std::mutex mutex;
-  std::multiset<fs::path> folders;
-};
-Registry& registry() {
-  static auto* all = new Registry;  // a signal may come while the program ends
-  return *all;
-}
-
-void unregister(const fs::path& path) {
-  const std::lock_guard lock(registry().mutex);
-  registry().folders.erase(registry().folders.find(path));
-}
-
-}  // namespace
-
-RemovedOnSignal::RemovedOnSignal(fs::path path) : path_(std::move(path)) {
-  const std::lock_guard lock(registry().mutex);
-  registry().folders.insert(path_);
-}
-
-RemovedOnSignal::~RemovedOnSignal() { unregister(path_); }
-
-namespace {
-
-// What a thread that has the folder open writes there meanwhile keeps it: once more then. There is an end to it, since
-// nothing can be made in a folder that is gone.
-void remove_while_written(const fs::path& path) {
-  constexpr int most_attempts = 10000;
-  std::error_code ignored;
-  for (int i = 0; i < most_attempts && fs::exists(path, ignored); ++i) fs::remove_all(path, ignored);
-}
-
-}  // namespace
-
-// Other threads run on and may be writing there. They find no folder under its own name any more, and since nobody
-// gives the lock back, they make and register no further one.
-void remove_on_signal() {
-  registry().mutex.lock();
-  for (const fs::path& path : registry().folders) {
-    const ProcessFolder aside = ProcessFolder::make(path.parent_path(), temporary_prefix);
-    const bool moved = !aside.path().empty() && ::rename(path.c_str(), aside.path().c_str()) == 0;
-    remove_while_written(aside.path());
-    if (!moved) remove_while_written(path);
-  }
-}
-
-Result<TemporaryFolder> TemporaryFolder::make() {
-  std::error_code failed;
-  const fs::path found = fs::temp_directory_path(failed), base = failed ? fs::path("/tmp") : found;
-  static std::once_flag once;
-  std::call_once(once, [&] { remove_left_folders(base, temporary_prefix); });
-  TemporaryFolder out;
-  const std::lock_guard lock(registry().mutex);
-  out.folder_ = ProcessFolder::make(base, temporary_prefix);
-  if (out.path().empty()) return system_error(base, "no temporary folder can be made here", errno);
-  registry().folders.insert(out.path());
-  return out;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  if (path().empty()) return;
-  std::error_code ignored;
-  fs::remove_all(path(), ignored);
-  unregister(path());
 }
 
 }  // namespace hoist

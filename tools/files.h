@@ -1,5 +1,5 @@
-// Files that appear whole or not at all: content goes into a hidden sibling that takes the final name at the end. Also
-// folders for the time of one command. Not for bundles, which are folders that appear at once (backends/bundle).
+// Files that appear whole or not at all: content goes into a hidden sibling that takes the final name at the end.
+// Not for bundles, which are folders that appear at once (backends/bundle).
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "ir/process_folder.h"
 #include "ir/result.h"
+#include "ir/temporary_folder.h"
 
 namespace hoist {
 
@@ -51,37 +51,6 @@ class FileSet {
   std::filesystem::path folder_;
   std::filesystem::path made_;                                                  ///< empty when the folder was there
   std::vector<std::pair<std::filesystem::path, std::filesystem::path>> files_;  ///< temporary and final name
-};
-
-/// A folder that does not outlive the process: it is removed when a signal ends that (end_on_signals in
-/// command_line.cpp). Who made it removes it otherwise.
-class RemovedOnSignal {
- public:
-  explicit RemovedOnSignal(std::filesystem::path path);
-  ~RemovedOnSignal();
-  RemovedOnSignal(const RemovedOnSignal&) = delete;
-  RemovedOnSignal& operator=(const RemovedOnSignal&) = delete;
-
- private:
-  std::filesystem::path path_;
-};
-/// Removes all such folders that there are. No further one is made or given up: whoever tries waits for the end of the
-/// process.
-void remove_on_signal();
-
-/// A folder in the place for temporary files that goes with the object, or with a signal. What a crash leaves is
-/// removed by the next process that makes one: who has a folder holds a lock on it.
-class TemporaryFolder {
- public:
-  static Result<TemporaryFolder> make();
-  TemporaryFolder(TemporaryFolder&&) noexcept = default;
-  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
-  ~TemporaryFolder();
-  const std::filesystem::path& path() const { return folder_.path(); }
-
- private:
-  TemporaryFolder() = default;
-  ProcessFolder folder_;
 };
 
 }  // namespace hoist

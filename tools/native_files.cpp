@@ -51,7 +51,9 @@ Result<std::string> shared_library(const std::string& static_library, const std:
                                           "-lc",
                                           "-o",
                                           to.string()};
-  auto status = run_program(words, folder.path() / "out", said, most_seconds);
+  ProgramOptions how{folder.path() / "out", said, most_seconds};
+  how.environment = environment_with("TMPDIR", folder.path().string());  // its own files go with the folder
+  auto status = run_program(words, how);
   if (!status) {
     spdlog::info("no shared library of kernels for {}: {}", architecture, status.errors().front().text());
     return std::string();

@@ -43,7 +43,7 @@ Result<FolderWriter> FolderWriter::begin(const std::filesystem::path& folder) {
   }
   const std::string prefix = "." + name.filename().string() + ".";
   remove_left_folders(parent, prefix);
-  ProcessFolder temporary = ProcessFolder::make(parent, prefix);
+  RemovedOnSignal temporary = RemovedOnSignal::make(parent, prefix);
   if (temporary.path().empty()) return system_error(parent, "no folder can be made here", errno);
   // mkdtemp makes it private; a bundle is as readable as any file its user makes.
   const mode_t mask = ::umask(0);
@@ -55,7 +55,7 @@ Result<FolderWriter> FolderWriter::begin(const std::filesystem::path& folder) {
 FolderWriter::FolderWriter(FolderWriter&& other) noexcept
     : folder_(std::move(other.folder_)),
       temporary_(std::exchange(other.temporary_, {})),
-      lock_(std::move(other.lock_)) {}
+      made_(std::move(other.made_)) {}
 
 FolderWriter::~FolderWriter() {
   std::error_code ignored;

@@ -1,6 +1,6 @@
 // A folder that appears whole or not at all: files go into a hidden sibling, which takes the folder's name at the end
-// and is removed when anything fails before; what a killed process left of this name goes when the next one begins.
-// Internal to backends/bundle.
+// and is removed when anything fails before, or a signal comes; what a killed process left of this name goes when the
+// next one begins. Internal to backends/bundle.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "backends/bundle/plan_format.h"
-#include "ir/process_folder.h"
 #include "ir/result.h"
+#include "ir/temporary_folder.h"
 
 namespace hoist {
 
@@ -34,10 +34,10 @@ class FolderWriter {
   Result<Nothing> commit(bool replace);
 
  private:
-  FolderWriter(std::filesystem::path folder, ProcessFolder temporary)
-      : folder_(std::move(folder)), temporary_(temporary.path()), lock_(std::move(temporary)) {}
+  FolderWriter(std::filesystem::path folder, RemovedOnSignal temporary)
+      : folder_(std::move(folder)), temporary_(temporary.path()), made_(std::move(temporary)) {}
   std::filesystem::path folder_, temporary_;
-  ProcessFolder lock_;
+  RemovedOnSignal made_;
 };
 
 }  // namespace hoist

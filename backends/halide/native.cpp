@@ -6,43 +6,16 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <system_error>
 
 #include "backends/halide/native_target.h"
 #include "backends/halide/object_code.h"
-#include "ir/process_folder.h"
+#include "ir/temporary_folder.h"
 
 namespace hoist {
 namespace emission {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Halide writes files alone. What a process that is killed leaves goes with the next temporary folder.
-class Scratch {
- public:
-  static Result<Scratch> make() {
-    std::error_code failed;
-    const fs::path base = fs::temp_directory_path(failed);
-    Scratch out;
-    if (!failed) out.folder_ = ProcessFolder::make(base, temporary_prefix);
-    if (out.folder_.path().empty())
-      return Diagnostic{base.string(), "a temporary folder cannot be made",
-                        "set TMPDIR to a folder that can be written"};
-    return out;
-  }
-  Scratch(Scratch&&) noexcept = default;
-  Scratch& operator=(Scratch&&) = delete;
-  ~Scratch() {
-    std::error_code ignored;
-    if (!folder_.path().empty()) fs::remove_all(folder_.path(), ignored);
-  }
-  fs::path file(const std::string& name) const { return folder_.path() / name; }
-
- private:
-  Scratch() = default;
-  ProcessFolder folder_;
-};
 
 Result<std::string> content(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -73,7 +46,7 @@ namespace {
 Result<NativeCode> compiled(H::Func& result, const Emitter& emitter, const std::string& function,
                             const NativeTarget& target) {
   NativeCode out;
-  HOIST_TRY(const Scratch scratch, Scratch::make());
+  HOIST_TRY(const TemporaryFolder scratch, TemporaryFolder::make());  // Halide writes files alone
   auto passes = native_passes(result.name(), emitter.group_loops(), target, &out.groups);
   H::Pipeline pipeline(result);
   for (auto& pass : passes) pipeline.add_custom_lowering_pass(pass.get(), [] {});
@@ -81,7 +54,7 @@ Result<NativeCode> compiled(H::Func& result, const Emitter& emitter, const std::
   for (const char* name : {first_group, group_count})
     arguments.emplace_back(name, H::Argument::InputScalar, H::Int(32), 0, H::ArgumentEstimates{});
   arguments.insert(arguments.end(), emitter.arguments().begin(), emitter.arguments().end());
-  const std::string path = scratch.file("kernel.o").string();
+  const std::string path = (scratch.path() / "kernel.o").string();
   pipeline.compile_to_module(arguments, function, halide_target(target), H::LinkageType::ExternalPlusArgv)
       .compile({{H::OutputFileType::object, path}});
   HOIST_TRY(out.object, content(path));
@@ -115,16 +88,16 @@ std::string native_symbol(const std::string& kernel_name, const std::string& tar
 Result<std::string> static_library(const std::vector<std::pair<std::string, std::string>>& objects,
                                    const std::string& target) {
   HOIST_TRY(const NativeTarget* row, native_target(target));
-  HOIST_TRY(const emission::Scratch scratch, emission::Scratch::make());
+  HOIST_TRY(const TemporaryFolder scratch, TemporaryFolder::make());
   std::vector<std::string> files;
   for (const auto& [name, bytes] : objects) {
-    files.push_back(scratch.file(name).string());
+    files.push_back((scratch.path() / name).string());
     std::ofstream file(files.back(), std::ios::binary);
     file << bytes;
     file.close();
     if (!file) return Diagnostic{files.back(), "cannot be written", "is the disk full?"};
   }
-  const std::string path = scratch.file("library.a").string();
+  const std::string path = (scratch.path() / "library.a").string();
   try {
     Halide::create_static_library(files, emission::halide_target(*row), path);
   } catch (const Halide::Error& error) {

@@ -155,8 +155,8 @@ TEST_F(Faults, AFullDiskLeavesNoBundle) {
   }
 }
 
-// Runs a command of the shell, quietly, and kills it after that long; returns whether it had not ended before.
-bool killed_after(const std::string& words, std::chrono::duration<double> time) {
+// Runs a command of the shell, quietly, and sends it a signal after that long; returns whether that ended it.
+bool ended_after(const std::string& words, std::chrono::duration<double> time, int signal = SIGKILL) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::setpgid(0, 0);
@@ -167,7 +167,7 @@ bool killed_after(const std::string& words, std::chrono::duration<double> time) 
   EXPECT_GT(child, 0);
   if (child < 0) return false;
   std::this_thread::sleep_for(time);
-  ::kill(child, SIGKILL);
+  ::kill(child, signal);
   int status = 0;
   EXPECT_EQ(::waitpid(child, &status, 0), child);
   return WIFSIGNALED(status);
@@ -184,11 +184,26 @@ void kill_at_random_moments(long kills, Prepare prepare, Look look) {
   const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - before;
   long killed = 0;
   for (long i = 1; i <= kills; ++i) {
-    killed += killed_after(prepare(i), whole * static_cast<double>(random() % 1000) / 900.0) ? 1 : 0;
+    killed += ended_after(prepare(i), whole * static_cast<double>(random() % 1000) / 900.0) ? 1 : 0;
     SCOPED_TRACE(fmt::format("kill {} of {}", i, kills));
     look(i);
   }
   if (std::getenv("HOIST_KILLS") != nullptr) fmt::print("{} of {} killed before they had ended\n", killed, kills);
+}
+
+// Native code is written to temporary folders, one a kernel, on all cores.
+TEST_F(Faults, AnInterruptedCompilationOfNativeCodeLeavesNothing) {
+  const std::string words = environment() + " exec " + command(HOIST_PROGRAM, "--target native --no-check");
+  const auto before = std::chrono::steady_clock::now();
+  ASSERT_EQ(run_shell(words).code, 0);
+  const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - before;
+  constexpr int moments = 12;
+  int interrupted = 0;
+  for (int i = 1; i < moments; ++i) {
+    interrupted += ended_after(words, whole * i / moments, i % 2 == 0 ? SIGINT : SIGTERM) ? 1 : 0;
+    EXPECT_EQ(left(), std::vector<std::string>()) << i << " twelfths of the time";
+  }
+  EXPECT_GT(interrupted, 0);
 }
 
 // Killed while it replaces a bundle: the old one or the new one is there, whole, and the next compilation succeeds and

@@ -193,7 +193,6 @@ Attempt<> write_results(const CompileCommand& command, std::vector<SizedModel>& 
   }
   if (any_checked) {
     options.check = [&](const fs::path& folder) -> Result<Nothing> {
-      const RemovedOnSignal guard(folder);
       for (SizedModel& model : models) {
         if (!model.check.not_checked.empty()) continue;
         const CompiledModel& compiled = model.compiled;

@@ -1,0 +1,84 @@
+#include "ir/temporary_folder.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <utility>
+
+namespace hoist {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Registry {
+  std::mutex mutex;
+  std::set<fs::path> folders;
+};
+Registry& registry() {
+  static auto* all = new Registry;  // a signal may come while the program ends
+  return *all;
+}
+
+}  // namespace
+
+RemovedOnSignal RemovedOnSignal::make(const fs::path& parent, const std::string& prefix) {
+  const std::lock_guard lock(registry().mutex);
+  RemovedOnSignal out(ProcessFolder::make(parent, prefix));
+  if (!out.path().empty()) registry().folders.insert(out.path());
+  return out;
+}
+
+RemovedOnSignal::~RemovedOnSignal() {
+  if (path().empty()) return;
+  const std::lock_guard lock(registry().mutex);
+  registry().folders.erase(path());
+}
+
+namespace {
+
+// What a thread that has the folder open writes there meanwhile keeps it: once more then. There is an end to it, since
+// nothing can be made in a folder that is gone.
+void remove_while_written(const fs::path& path) {
+  constexpr int most_attempts = 10000;
+  std::error_code ignored;
+  for (int i = 0; i < most_attempts && fs::exists(path, ignored); ++i) fs::remove_all(path, ignored);
+}
+
+}  // namespace
+
+// Other threads run on and may be writing there. They find no folder under its own name any more, and since nobody
+// gives the lock back, they make and register no further one.
+void remove_on_signal() {
+  registry().mutex.lock();
+  for (const fs::path& path : registry().folders) {
+    const ProcessFolder aside = ProcessFolder::make(path.parent_path(), temporary_prefix);
+    const bool moved = !aside.path().empty() && ::rename(path.c_str(), aside.path().c_str()) == 0;
+    remove_while_written(aside.path());
+    if (!moved) remove_while_written(path);
+  }
+}
+
+Result<TemporaryFolder> TemporaryFolder::make() {
+  std::error_code failed;
+  const fs::path found = fs::temp_directory_path(failed), base = failed ? fs::path("/tmp") : found;
+  static std::once_flag once;
+  std::call_once(once, [&] { remove_left_folders(base, temporary_prefix); });
+  TemporaryFolder out(RemovedOnSignal::make(base, temporary_prefix));
+  if (out.path().empty()) {
+    return Diagnostic{base.string(), fmt::format("no temporary folder can be made here: {}", std::strerror(errno)),
+                      "set TMPDIR to a folder that can be written"};
+  }
+  return out;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  if (!path().empty()) fs::remove_all(path(), ignored);
+}
+
+}  // namespace hoist
