@@ -24,23 +24,6 @@ Registry& registry() {
   return *all;
 }
 
-}  // namespace
-
-RemovedOnSignal RemovedOnSignal::make(const fs::path& parent, const std::string& prefix) {
-  const std::lock_guard lock(registry().mutex);
-  RemovedOnSignal out(ProcessFolder::make(parent, prefix));
-  if (!out.path().empty()) registry().folders.insert(out.path());
-  return out;
-}
-
-RemovedOnSignal::~RemovedOnSignal() {
-  if (path().empty()) return;
-  const std::lock_guard lock(registry().mutex);
-  registry().folders.erase(path());
-}
-
-namespace {
-
 // What a thread that has the folder open writes there meanwhile keeps it: once more then. There is an end to it, since
 // nothing can be made in a folder that is gone.
 void remove_while_written(const fs::path& path) {
@@ -63,12 +46,19 @@ void remove_on_signal() {
   }
 }
 
+TemporaryFolder TemporaryFolder::make_in(const fs::path& parent, const std::string& prefix) {
+  const std::lock_guard lock(registry().mutex);
+  TemporaryFolder out(ProcessFolder::make(parent, prefix));
+  if (!out.path().empty()) registry().folders.insert(out.path());
+  return out;
+}
+
 Result<TemporaryFolder> TemporaryFolder::make() {
   std::error_code failed;
   const fs::path found = fs::temp_directory_path(failed), base = failed ? fs::path("/tmp") : found;
   static std::once_flag once;
   std::call_once(once, [&] { remove_left_folders(base, temporary_prefix); });
-  TemporaryFolder out(RemovedOnSignal::make(base, temporary_prefix));
+  TemporaryFolder out = make_in(base, temporary_prefix);
   if (out.path().empty()) {
     return Diagnostic{base.string(), fmt::format("no temporary folder can be made here: {}", std::strerror(errno)),
                       "set TMPDIR to a folder that can be written"};
@@ -77,8 +67,11 @@ Result<TemporaryFolder> TemporaryFolder::make() {
 }
 
 TemporaryFolder::~TemporaryFolder() {
+  if (path().empty()) return;
   std::error_code ignored;
-  if (!path().empty()) fs::remove_all(path(), ignored);
+  fs::remove_all(path(), ignored);
+  const std::lock_guard lock(registry().mutex);
+  registry().folders.erase(path());
 }
 
 }  // namespace hoist

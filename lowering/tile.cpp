@@ -73,31 +73,26 @@ bool holds_operands(int64_t rows, int64_t vectors, const Profile& profile) {
          rows * vectors + rows + vectors - 1 <= profile.vector_registers;
 }
 
-// Half cycles of a step of the fold, for all tiles.
-double register_cost(int64_t rows, int64_t columns, const Tile& tile) {
-  const int64_t vectors = tile.columns / tile.width;
+// Half cycles of a step of the fold, for all tiles of so many rows.
+double register_cost(const TiledResults& results, int64_t rows, const Tile& tile) {
+  const int64_t columns = results.columns, vectors = tile.columns / tile.width;
   // A tile that sticks out of an array of whole vectors would guard every store for nothing.
   if (columns % tile.width == 0 && columns % tile.columns != 0) return left_aside;
   // Per step of the fold a tile issues one fused multiply-add per accumulator and loads its operands; two of either go
-  // per cycle. A dependent chain of four cycles needs eight accumulators to hide. The right operand's row comes from
-  // the second cache, half as fast.
+  // per cycle. A dependent chain of four cycles needs eight accumulators to hide.
   const double work = std::max<double>(static_cast<double>(tile.rows * vectors), 8.0);
-  const auto loads = static_cast<double>(vectors + tile.rows), fetched = static_cast<double>(4 * vectors);
   const auto tiles = static_cast<double>(pieces(rows, tile.rows) * pieces(columns, tile.columns));
+  if (results.window > 0) {
+    // Each column has windows of its own. Where the steps along a line are written out, an element of the line is
+    // loaded once for all windows of the tile, and a column's weights once for all its rows.
+    const double elements = tile.window == 0 ? static_cast<double>(tile.rows)
+                                             : ratio((tile.rows - 1) * results.window_step + tile.window, tile.window);
+    const double loads = static_cast<double>(vectors) * (elements + 1);
+    return tiles * (std::max(work, loads) + 0.15 * loads + 1);
+  }
+  // The right operand's row comes from the second cache, half as fast.
+  const auto loads = static_cast<double>(vectors + tile.rows), fetched = static_cast<double>(4 * vectors);
   return tiles * (std::max({work, loads, fetched}) + 0.15 * loads + 0.05 * fetched);
-}
-
-// The same of a fold over windows that each column has of its own. Where the steps along a line are written out, an
-// element of the line is loaded once for all windows of the tile, and a column's weights once for all its rows.
-double window_cost(const TiledResults& results, const Tile& tile) {
-  const int64_t vectors = tile.columns / tile.width;
-  if (results.columns % tile.width == 0 && results.columns % tile.columns != 0) return left_aside;
-  const double work = std::max<double>(static_cast<double>(tile.rows * vectors), 8.0);
-  const double elements = tile.window == 0 ? static_cast<double>(tile.rows)
-                                           : ratio((tile.rows - 1) * results.window_step + tile.window, tile.window);
-  const double loads = static_cast<double>(vectors) * (elements + 1);
-  const auto tiles = static_cast<double>(pieces(results.rows, tile.rows) * pieces(results.columns, tile.columns));
-  return tiles * (std::max(work, loads) + 0.15 * loads + 1);
 }
 
 // Whether the accumulators, the weights of a line of windows and what they read fit into registers.
@@ -138,7 +133,7 @@ void add_orders(Candidates& candidates, const TiledResults& results, Candidate c
 void add_through_lines(Candidates& candidates, const TiledResults& results, Candidate candidate, bool estimated) {
   if (results.lines == 1 || candidate.tile.shifted) return;
   candidate.tile.loop_order = Tile::through_lines;
-  const double all = register_cost(results.rows * results.lines, results.columns, candidate.tile);
+  const double all = register_cost(results, results.rows * results.lines, candidate.tile);
   candidate.cost = estimated ? 1.03 * all / static_cast<double>(results.lines) : left_aside;
   candidates.push_back(candidate);
 }
@@ -163,16 +158,11 @@ void add_register_tiles(Candidates& candidates, const TiledResults& results, con
         const bool in_groups = results.group == 0 || results.group % tile_columns == 0;
         const bool estimated = width == usual && tile_rows <= most_estimated_rows && !reaches_out && in_groups &&
                                holds_operands(tile_rows, vectors, profile);
-        const auto cost_of = [&](const Tile& tile) {
-          return !estimated           ? left_aside
-                 : results.window > 0 ? window_cost(results, tile)
-                                      : register_cost(rows, columns, tile);
-        };
-        candidate.cost = cost_of(candidate.tile);
+        if (estimated) candidate.cost = register_cost(results, rows, candidate.tile);
         if (tile_rows <= rows && results.window > 0 && holds_windows(results, tile_rows, vectors, profile)) {
           Candidate written_out = candidate;
           written_out.tile.window = results.window;
-          written_out.cost = cost_of(written_out.tile);
+          if (estimated) written_out.cost = register_cost(results, rows, written_out.tile);
           add_orders(candidates, results, written_out);
         }
         if (tile_rows <= rows) add_orders(candidates, results, candidate);

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "ir/stopwatch.h"
+#include "ir/temporary_folder.h"
 #include "tools/certificate.h"
 #include "tools/files.h"
 #include "tools/interruption.h"

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "ir/temporary_folder.h"
 #include "tools/child_program.h"
 #include "tools/files.h"
 #include "tools/opened_bundle.h"

@@ -41,24 +41,26 @@ Result<int> run_program(const std::vector<std::string>& words, const std::filesy
   return run_program(words, {out, err, seconds, install});
 }
 
-Result<int> run_program(const std::vector<std::string>& words, const ProgramOptions& options) {
-  const auto& [out, err, seconds, install, environment, meanwhile] = options;
+Result<pid_t> start_program(const std::vector<std::string>& words, const ProgramStart& start) {
   const auto as_c = [](const std::vector<std::string>& texts) {
     std::vector<char*> pointers;
     for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
     pointers.push_back(nullptr);
     return pointers;
   };
-  const std::vector<char*> arguments = as_c(words), variables = as_c(environment);
+  const std::vector<char*> arguments = as_c(words), variables = as_c(start.environment);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  if (err.empty())
+  if (start.standard_input < 0)
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  else
+    posix_spawn_file_actions_adddup2(&actions, start.standard_input, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, start.out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  if (start.err.empty())
     posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, 2);
   else
-    posix_spawn_file_actions_addopen(&actions, 2, err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  // A group of its own, so that its children can be ended with it; signals as a shell would have them.
+    posix_spawn_file_actions_addopen(&actions, 2, start.err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  // Signals as a shell would have them.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t reset;
@@ -70,13 +72,22 @@ Result<int> run_program(const std::vector<std::string>& words, const ProgramOpti
   sigemptyset(&unblocked);
   posix_spawnattr_setsigmask(&attributes, &unblocked);
   posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+  const int group = start.own_group ? POSIX_SPAWN_SETPGROUP : 0;
+  posix_spawnattr_setflags(&attributes, static_cast<short>(group | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK));
   pid_t child = 0;
   const int failure = posix_spawnp(&child, arguments[0], &actions, &attributes, arguments.data(),
-                                   environment.empty() ? environ : variables.data());
+                                   start.environment.empty() ? environ : variables.data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
-  if (failure != 0) return Diagnostic{words[0], std::string("cannot be started: ") + std::strerror(failure), install};
+  if (failure != 0)
+    return Diagnostic{words[0], std::string("cannot be started: ") + std::strerror(failure), start.install};
+  return child;
+}
+
+Result<int> run_program(const std::vector<std::string>& words, const ProgramOptions& options) {
+  const auto& [out, err, seconds, install, environment, meanwhile] = options;
+  // A group of its own, so that its children can be ended with it.
+  HOIST_TRY(const pid_t child, start_program(words, {out, err, install, environment, -1, true}));
   running = child;
   const Stopwatch stopwatch;
   bool ended = false;
@@ -104,12 +115,17 @@ Result<int> run_program(const std::vector<std::string>& words, const ProgramOpti
   }
 }
 
-std::vector<std::string> environment_with(const std::string& name, const std::string& value) {
-  std::vector<std::string> out = {name + "=" + value};
-  for (const char* const* each = environ; *each != nullptr; ++each) {
-    if (!std::string_view(*each).starts_with(name + "=")) out.emplace_back(*each);
-  }
+std::vector<std::string> own_environment() {
+  std::vector<std::string> out;
+  for (const char* const* each = environ; *each != nullptr; ++each) out.emplace_back(*each);
   return out;
+}
+
+std::vector<std::string> with_variable(std::vector<std::string> environment, const std::string& name,
+                                       const std::string& value) {
+  std::erase_if(environment, [&](const std::string& each) { return each.starts_with(name + "="); });
+  environment.push_back(name + "=" + value);
+  return environment;
 }
 
 }  // namespace hoist

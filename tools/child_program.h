@@ -2,6 +2,8 @@
 // it whatever it has started.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -29,8 +31,21 @@ struct ProgramOptions {
 };
 Result<int> run_program(const std::vector<std::string>& words, const ProgramOptions& options);
 
-/// This program's own environment, in which one variable has that value.
-std::vector<std::string> environment_with(const std::string& name, const std::string& value);
+/// For a program that nobody waits for here.
+struct ProgramStart {
+  std::filesystem::path out, err;             ///< as in ProgramOptions
+  std::string install = {};                   ///< as in ProgramOptions
+  std::vector<std::string> environment = {};  ///< as in ProgramOptions
+  int standard_input = -1;                    ///< an open file; empty where there is none
+  bool own_group = false;                     ///< so that what it starts can be ended with it
+};
+Result<pid_t> start_program(const std::vector<std::string>& words, const ProgramStart& start);
+
+/// This program's own environment, NAME=VALUE each.
+std::vector<std::string> own_environment();
+/// The same with another value of one variable.
+std::vector<std::string> with_variable(std::vector<std::string> environment, const std::string& name,
+                                       const std::string& value);
 
 /// Ends those that run: they are in groups of their own, which a terminal's signals do not reach.
 void end_programs();

@@ -11,10 +11,10 @@
 #include <sstream>
 #include <thread>
 
+#include "ir/temporary_folder.h"
 #include "ir/text/near_miss.h"
 #include "tools/child_program.h"
 #include "tools/command.h"
-#include "tools/files.h"
 #include "tools/interruption.h"
 #include "tools/log.h"
 #include "tools/terminal.h"

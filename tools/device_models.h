@@ -3,9 +3,9 @@
 #pragma once
 
 #include "backends/opencl/bundle_runner.h"
+#include "ir/temporary_folder.h"
 #include "neural_rules/calibration/runner.h"
 #include "tools/compile.h"
-#include "tools/files.h"
 #include "tools/model.h"
 
 namespace hoist {

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,35 +42,6 @@ std::vector<std::string> words_of(const std::filesystem::path& bundle, const Run
   return words;
 }
 
-std::vector<char*> as_c(const std::vector<std::string>& texts) {
-  std::vector<char*> out;
-  for (const std::string& text : texts) out.push_back(const_cast<char*>(text.c_str()));
-  out.push_back(nullptr);
-  return out;
-}
-
-pid_t started(const std::vector<std::string>& words, int standard_input) {
-  // Threads of PoCL's that are pinned, as the runtime has them, would build on cores where others build already.
-  const std::vector<std::string> environment = environment_with("POCL_AFFINITY", "0");
-  const std::vector<char*> arguments = as_c(words), variables = as_c(environment);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, standard_input, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t unblocked;
-  sigemptyset(&unblocked);
-  posix_spawnattr_setsigmask(&attributes, &unblocked);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  pid_t child = 0;
-  if (posix_spawnp(&child, arguments[0], &actions, &attributes, arguments.data(), variables.data()) != 0) child = 0;
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  return child;
-}
-
 bool standard_input_ended() {
   pollfd input{STDIN_FILENO, POLLIN, 0};
   return ::poll(&input, 1, 0) != 0;
@@ -107,9 +77,13 @@ DriverHelpers::DriverHelpers(const std::filesystem::path& bundle, const RunOptio
   int ends[2];
   if (count == 0 || ::pipe2(ends, O_CLOEXEC) != 0) return;
   alive_ = ends[1];
+  ProgramStart start{"/dev/null", "/dev/null"};
+  // Threads of PoCL's that are pinned, as the runtime has them, would build on cores where others build already.
+  start.environment = with_variable(own_environment(), "POCL_AFFINITY", "0");
+  start.standard_input = ends[0];
   for (size_t i = 0; i < count; ++i) {
-    const pid_t child = started(words_of(bundle, options, {i, count}), ends[0]);
-    if (child > 0) running_.push_back(child);
+    const auto child = start_program(words_of(bundle, options, {i, count}), start);
+    if (child.ok()) running_.push_back(*child);
   }
   ::close(ends[0]);
 }

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "ir/result.h"
-#include "ir/temporary_folder.h"
 
 namespace hoist {
 

@@ -7,6 +7,7 @@
 
 #include "backends/halide/emit.h"
 #include "backends/halide/native_target.h"
+#include "ir/temporary_folder.h"
 #include "tools/child_program.h"
 #include "tools/files.h"
 
@@ -52,7 +53,8 @@ Result<std::string> shared_library(const std::string& static_library, const std:
                                           "-o",
                                           to.string()};
   ProgramOptions how{folder.path() / "out", said, most_seconds};
-  how.environment = environment_with("TMPDIR", folder.path().string());  // its own files go with the folder
+  how.environment =
+      with_variable(own_environment(), "TMPDIR", folder.path().string());  // its own files go with the folder
   auto status = run_program(words, how);
   if (!status) {
     spdlog::info("no shared library of kernels for {}: {}", architecture, status.errors().front().text());

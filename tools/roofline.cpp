@@ -6,10 +6,10 @@
 
 #include "backends/bundle/bundle.h"
 #include "ir/stopwatch.h"
+#include "ir/temporary_folder.h"
 #include "ir/text/program_text.h"
 #include "neural_rules/choice/interval.h"
 #include "tools/compile.h"
-#include "tools/files.h"
 
 namespace hoist {
 namespace {

@@ -43,7 +43,7 @@ Result<FolderWriter> FolderWriter::begin(const std::filesystem::path& folder) {
   }
   const std::string prefix = "." + name.filename().string() + ".";
   remove_left_folders(parent, prefix);
-  RemovedOnSignal temporary = RemovedOnSignal::make(parent, prefix);
+  TemporaryFolder temporary = TemporaryFolder::make_in(parent, prefix);
   if (temporary.path().empty()) return system_error(parent, "no folder can be made here", errno);
   // mkdtemp makes it private; a bundle is as readable as any file its user makes.
   const mode_t mask = ::umask(0);
@@ -52,24 +52,14 @@ Result<FolderWriter> FolderWriter::begin(const std::filesystem::path& folder) {
   return FolderWriter(std::move(name), std::move(temporary));
 }
 
-FolderWriter::FolderWriter(FolderWriter&& other) noexcept
-    : folder_(std::move(other.folder_)),
-      temporary_(std::exchange(other.temporary_, {})),
-      made_(std::move(other.made_)) {}
-
-FolderWriter::~FolderWriter() {
-  std::error_code ignored;
-  if (!temporary_.empty()) std::filesystem::remove_all(temporary_, ignored);
-}
-
 Result<HashedFile> FolderWriter::write(const std::string& path, std::string_view content) {
   return write_pieces(path, {&content, 1});
 }
 
 Result<HashedFile> FolderWriter::write_pieces(const std::string& path, std::span<const std::string_view> pieces) {
-  const std::filesystem::path full = temporary_ / path;
+  const std::filesystem::path full = this->path() / path;
   const std::filesystem::path shown = folder_ / path;
-  const std::error_code error = make_folders_below(temporary_, std::filesystem::path(path).parent_path());
+  const std::error_code error = make_folders_below(this->path(), std::filesystem::path(path).parent_path());
   if (error) return system_error(shown, "its folder cannot be made", error.value());
   const int file = ::open(full.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file < 0) return system_error(shown, "cannot be written", errno);
@@ -92,23 +82,23 @@ Result<HashedFile> FolderWriter::write_pieces(const std::string& path, std::span
 Result<Nothing> FolderWriter::commit(bool replace) {
   if (!replace) {
     // Fails where something of that name has appeared meanwhile, unless it is an empty folder.
-    if (::rename(temporary_.c_str(), folder_.c_str()) != 0) return system_error(folder_, "cannot be made", errno);
-    temporary_.clear();
+    if (::rename(path().c_str(), folder_.c_str()) != 0) return system_error(folder_, "cannot be made", errno);
     return Nothing{};
   }
   // Exchanged in one step, so that there is a whole bundle of this name at any moment.
-  if (::syscall(SYS_renameat2, AT_FDCWD, temporary_.c_str(), AT_FDCWD, folder_.c_str(), RENAME_EXCHANGE) == 0) {
-    return Nothing{};  // temporary_ is the old one now, and goes
+  if (::syscall(SYS_renameat2, AT_FDCWD, path().c_str(), AT_FDCWD, folder_.c_str(), RENAME_EXCHANGE) == 0) {
+    return Nothing{};  // the old one has the temporary name now, and goes
   }
   if (errno != EINVAL && errno != ENOSYS) return system_error(folder_, "cannot be replaced", errno);
-  const std::filesystem::path old = temporary_.string() + ".old";
+  const std::filesystem::path old = path().string() + ".old";
   if (::rename(folder_.c_str(), old.c_str()) != 0) return system_error(folder_, "cannot be replaced", errno);
-  if (::rename(temporary_.c_str(), folder_.c_str()) != 0) {
+  if (::rename(path().c_str(), folder_.c_str()) != 0) {
     const int code = errno;
     ::rename(old.c_str(), folder_.c_str());
     return system_error(folder_, "cannot be replaced", code);
   }
-  temporary_ = old;
+  std::error_code ignored;
+  std::filesystem::remove_all(old, ignored);
   return Nothing{};
 }
 

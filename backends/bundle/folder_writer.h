@@ -18,9 +18,6 @@ class FolderWriter {
  public:
   /// Makes the sibling; the parent folder must exist.
   static Result<FolderWriter> begin(const std::filesystem::path& folder);
-  FolderWriter(FolderWriter&& other) noexcept;
-  FolderWriter& operator=(FolderWriter&&) = delete;
-  ~FolderWriter();
 
   /// Writes one file, making folders inside as needed, and returns its size and hash.
   Result<HashedFile> write(const std::string& path, std::string_view content);
@@ -28,16 +25,16 @@ class FolderWriter {
   Result<HashedFile> write_pieces(const std::string& path, std::span<const std::string_view> pieces);
 
   /// Where the files are until then.
-  const std::filesystem::path& path() const { return temporary_; }
+  const std::filesystem::path& path() const { return temporary_.path(); }
 
   /// Gives the folder its name. With `replace` an existing one is exchanged and removed.
   Result<Nothing> commit(bool replace);
 
  private:
-  FolderWriter(std::filesystem::path folder, RemovedOnSignal temporary)
-      : folder_(std::move(folder)), temporary_(temporary.path()), made_(std::move(temporary)) {}
-  std::filesystem::path folder_, temporary_;
-  RemovedOnSignal made_;
+  FolderWriter(std::filesystem::path folder, TemporaryFolder temporary)
+      : folder_(std::move(folder)), temporary_(std::move(temporary)) {}
+  std::filesystem::path folder_;
+  TemporaryFolder temporary_;
 };
 
 }  // namespace hoist

@@ -3,17 +3,16 @@
 // pictures where filters are small and columns of a product where its left operand is. The outermost, whose parts lie
 // together and take one call, unless another one saves a quarter of all that is read.
 #include <optional>
-#include <set>
 
 #include "backends/halide/emitter.h"
 
 namespace hoist::emission {
 namespace {
 
-// The variables that say which elements of each array of a Func are read, by the arrays' names.
+// The indices at which Funcs read each array, by the arrays' names.
 class ReadArrays : public H::Internal::IRGraphVisitor {
  public:
-  std::map<std::string, std::set<std::string>> variables;
+  std::map<std::string, std::vector<H::Expr>> indices;
 
   void look(const H::Func& f) {
     look(f.values());
@@ -29,14 +28,10 @@ class ReadArrays : public H::Internal::IRGraphVisitor {
 
   void visit(const H::Internal::Call* op) override {
     IRGraphVisitor::visit(op);
-    if (op->call_type != H::Internal::Call::Halide) return;
-    struct Names : H::Internal::IRGraphVisitor {
-      std::set<std::string>& out;
-      explicit Names(std::set<std::string>& into) : out(into) {}
-      using IRGraphVisitor::visit;
-      void visit(const H::Internal::Variable* v) override { out.insert(v->name); }
-    } names(variables[op->name]);
-    for (const H::Expr& index : op->args) index.accept(&names);
+    const std::string name = read_input(*op);
+    if (name.empty()) return;
+    std::vector<H::Expr>& all = indices[name];
+    all.insert(all.end(), op->args.begin(), op->args.end());
   }
 };
 
@@ -48,10 +43,9 @@ uint64_t Emitter::outside_divided(const H::Func& result, const std::vector<Loop>
   for (const Stored& s : stored_) reads.look(s.func);
   const auto bytes_in_common = [&](const Loop& l) {
     int64_t bytes = 0;
-    for (const auto& [name, variables] : reads.variables) {
-      // An ImageParam is read through a Func whose name begins with its own.
-      const auto input = input_bytes_.find(name.substr(0, name.rfind("_im")));
-      if (input != input_bytes_.end() && variables.count(l.name()) == 0) bytes += input->second;
+    for (const auto& [name, size] : input_bytes_) {
+      const auto read = reads.indices.find(name);
+      if (read != reads.indices.end() && !mention(read->second, l.name())) bytes += size;
     }
     return bytes;
   };

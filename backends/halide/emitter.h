@@ -186,7 +186,8 @@ class Emitter {
   std::string schedule() const;
   /// Names of the loops over groups in the lowered program, outermost first.
   const std::vector<std::string>& group_loops() const { return group_loops_; }
-  /// How often the loop over groups that threads divide among themselves runs (native code).
+  /// Of the loops over groups around the one that threads divide among themselves, the steps in all: how often that one
+  /// is run (native code).
   uint64_t outside_divided() const { return outside_divided_; }
   int worst_ulp() const { return worst_ulp_; }
   bool divides() const { return divides_; }
@@ -278,10 +279,10 @@ class Emitter {
   H::Expr marked_store(const Nest& nest, const Layout& layout, const H::Expr& after) const;
   void write_scatter(const Nest& nest, const Layout& layout, const std::vector<Loop>& order, H::Func& result);
   void place_all(H::Func& result, const std::vector<Loop>& order);
-
-  // divided_loop.cpp: steps of the loops around the one that threads divide
-  uint64_t outside_divided(const H::Func& result, const std::vector<Loop>& order) const;
   void note(int depth, const std::string& line);
+
+  // divided_loop.cpp
+  uint64_t outside_divided(const H::Func& result, const std::vector<Loop>& order) const;
 
   Expr root_;
   EmitOptions options_;
@@ -308,6 +309,13 @@ class Emitter {
   bool merge_failed_ = false;  ///< fewer inner folds than hoped pass the accumulator on
   size_t merge_reached_ = 0;
 };
+
+/// Does any of the values depend on the variable?
+bool mention(const std::vector<H::Expr>& values, const std::string& variable);
+
+/// Which parameter the call reads, by Halide's name of its ImageParam, which is read through a Func that is named after
+/// it; of other calls a name that no parameter has.
+std::string read_input(const H::Internal::Call& call);
 
 /// Halide runs an update once where no value mentions a step of the fold: one of them is made to.
 std::vector<H::Expr> repeated(std::vector<H::Expr> values, const std::vector<H::RVar>& steps);

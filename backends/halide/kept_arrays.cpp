@@ -92,11 +92,6 @@ class DecideIndices : public SimplifyIndices {
   }
 };
 
-bool mention(const std::vector<H::Expr>& values, const std::string& variable) {
-  return std::any_of(values.begin(), values.end(),
-                     [&](const H::Expr& value) { return H::Internal::expr_uses_var(value, variable); });
-}
-
 bool has_local(std::span<const Loop> loops) {
   return std::any_of(loops.begin(), loops.end(),
                      [](const Loop& l) { return !l.is_reduction && l.mode == Mode::local; });
@@ -150,6 +145,11 @@ WriteView target(size_t rank, const std::vector<H::Expr>& so_far = {}) {
 }
 
 }  // namespace
+
+bool mention(const std::vector<H::Expr>& values, const std::string& variable) {
+  return std::any_of(values.begin(), values.end(),
+                     [&](const H::Expr& value) { return H::Internal::expr_uses_var(value, variable); });
+}
 
 Layout layout_of(Type type) {
   Layout out;

@@ -18,8 +18,7 @@ namespace {
 class Look : public H::Internal::IRGraphVisitor {
  public:
   explicit Look(const std::map<std::string, H::ImageParam>& inputs) {
-    // Halide reads a parameter through a Func that is named after it.
-    for (const auto& [name, input] : inputs) inputs_.emplace(input.name() + "_im", input);
+    for (const auto& [name, input] : inputs) inputs_.emplace(input.name(), input);
   }
   std::set<std::string> variables;
 
@@ -56,7 +55,7 @@ class Look : public H::Internal::IRGraphVisitor {
 
   void visit(const H::Internal::Variable* op) override { variables.insert(op->name); }
   void visit(const H::Internal::Call* op) override {
-    if (auto found = inputs_.find(op->name.substr(0, op->name.find('$'))); load_ == nullptr && found != inputs_.end()) {
+    if (auto found = inputs_.find(read_input(*op)); load_ == nullptr && found != inputs_.end()) {
       load_ = op;
       input_ = &found->second;
     }

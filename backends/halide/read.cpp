@@ -113,6 +113,14 @@ Value Emitter::nothing(Scalar kind, size_t rank) {
   return indexed(rank, [zero](const std::vector<H::Expr>&) { return zero; });
 }
 
+std::string read_input(const H::Internal::Call& call) {
+  constexpr std::string_view ending = "_im";
+  const std::string name = call.name.substr(0, call.name.find('$'));
+  return call.call_type == H::Internal::Call::Halide && name.ends_with(ending)
+             ? name.substr(0, name.size() - ending.size())
+             : "";
+}
+
 Value Emitter::read_parameter(Expr e) {
   std::vector<int64_t> shape = shape_of(e->type);
   Scalar kind = leaf_of(e->type)->scalar;

@@ -98,7 +98,6 @@ struct hoist_bundle {
   cl_mem arena;
   unsigned char* stays_on_host; /* one an array: whether nothing but steps on the host uses it */
   unsigned char* host_arena;    /* which has those */
-  unsigned char* in_arena;      /* one an array: whether its buffer is a part of `arena` */
   unsigned char* arena_memory;  /* of the arena; NULL where the driver has its own */
 #endif
   hoist_native* native;   /* what native code needs besides; NULL for OpenCL */

@@ -294,7 +294,6 @@ static hoist_status native_run_kernel(hoist_bundle* b, const hoist_plan_kernel* 
     pointers[i] = &buffers[i];
   }
   if (has_memory) {
-    hoist_workers_wake(n->workers);
     hoist_workers_run(n->workers, n->functions[kernel - b->plan.kernels], pointers, count, kernel->global, 0, 0);
   }
   free(buffers);

@@ -62,13 +62,21 @@ static hoist_status make_writable(hoist_bundle* b, const char* name, size_t byte
   return make_buffer(b, name, bytes, CL_MEM_READ_WRITE, NULL, buffer);
 }
 
+/* Whether the array's buffer is a part of the arena's. */
+static int lies_in_arena(const hoist_bundle* b, size_t i) {
+  const hoist_plan_array* array = &b->plan.arrays[i];
+  const int separate = b->checking || b->plan.arena_bytes > b->target.largest_allocation;
+  return array->place == HOIST_PLACE_ARENA && !separate && !b->in_place[i] && array->bytes &&
+         array->offset % b->target.alignment == 0;
+}
+
 /* Memory of the system's is zeros where nothing has run. */
 static hoist_status clear_buffers(hoist_bundle* b, int has_run) {
   hoist_status status = HOIST_OK;
   for (size_t i = 0; i < b->plan.array_count && !status; ++i) {
     const hoist_plan_array* array = &b->plan.arrays[i];
     if (array->place == HOIST_PLACE_WEIGHTS || array->bytes == 0 || b->stays_on_host[i]) continue;
-    if (b->in_arena[i] && b->arena_memory && !has_run) continue;
+    if (lies_in_arena(b, i) && b->arena_memory && !has_run) continue;
     status = fill(b, b->buffers[i], array->bytes, (unsigned char)hoist_first_byte(b, array));
   }
   return status;
@@ -137,10 +145,7 @@ static hoist_status make_arena(hoist_bundle* b) {
 static hoist_status make_buffers(hoist_bundle* b) {
   const hoist_plan* plan = &b->plan;
   b->buffers = calloc(plan->array_count + 1, sizeof *b->buffers);
-  b->in_arena = calloc(plan->array_count + 1, 1);
-  if (!b->buffers || !b->in_arena)
-    return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu arrays", plan->array_count);
-  const int separate = b->checking || plan->arena_bytes > b->target.largest_allocation;
+  if (!b->buffers) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu arrays", plan->array_count);
   for (size_t i = 0; i < plan->array_count; ++i) {
     const hoist_plan_array* array = &plan->arrays[i];
     hoist_status status;
@@ -151,12 +156,11 @@ static hoist_status make_buffers(hoist_bundle* b) {
     } else if (b->in_place[i]) {
       status = make_buffer(b, array->name, array->bytes, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
                            b->in_place[i]->staged, &b->buffers[i]);
-    } else if (array->place != HOIST_PLACE_ARENA || separate || !array->bytes || array->offset % b->target.alignment) {
+    } else if (!lies_in_arena(b, i)) {
       status = make_writable(b, array->name, array->bytes, &b->buffers[i]);
     } else {
       status = b->arena ? HOIST_OK : make_arena(b);
       if (!status) {
-        b->in_arena[i] = 1;
         const cl_buffer_region region = {array->offset, array->bytes};
         cl_int code;
         b->buffers[i] = clCreateSubBuffer(b->arena, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
@@ -477,7 +481,6 @@ static void close_device(hoist_bundle* b) {
   hoist_target_close(&b->target);
   free(b->stays_on_host);
   free(b->host_arena);
-  free(b->in_arena);
   free(b->arena_memory); /* behind its buffers */
   free(b->kernels);
   free(b->buffers);

@@ -276,7 +276,8 @@ static void take_kernel_record(cursor* c, const hoist_plan* plan, hoist_plan_ker
       groups *= kernel->global[i] / kernel->local[i];
     }
   }
-  /* Native code is called with a range of groups, which are its work-items. */
+  /* Native code is called with a range of groups, which are its work-items: those of the loop that threads divide and
+   * of the loops inside, and how often they come. */
   if (plan->target_count &&
       (work_items != groups || kernel->local_bytes || kernel->global[2] != 1 || groups > INT32_MAX)) {
     bad(c, "a native kernel has work-groups");

@@ -12,8 +12,8 @@ namespace hoist {
 
 Result<Expr> Elaborator::pattern(Pattern p, Syn s, const std::vector<Argument>& arguments, Type hint) {
   // A name alone, as an argument or before a component's number, is read without what belongs to it.
-  const bool has_type = p == Pattern::iota || p == Pattern::cast || p == Pattern::reinterpret || p == Pattern::host;
-  if (has_type && s->type == nullptr)
+  const bool needs_type = p == Pattern::iota || p == Pattern::cast || p == Pattern::reinterpret || p == Pattern::host;
+  if (needs_type && s->type == nullptr)
     return fault_at(s->token, s->text + " needs a type behind its name",
                     "in parentheses where it is an argument: map (cast i32) x");
   auto want = [&](size_t count) -> Result<Nothing> {

@@ -16,6 +16,7 @@
 #include "neural_rules/choice/outputs.h"
 #include "tests/queue/server.h"
 #include "tests/tools/program.h"
+#include "tools/files.h"
 #include "tools/npy.h"
 #include "tools/opened_bundle.h"
 #include "tools/queue/confinement.h"

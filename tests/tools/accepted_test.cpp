@@ -6,11 +6,11 @@
 #include <cstdlib>
 
 #include "backends/bundle/bundle.h"
+#include "ir/temporary_folder.h"
 #include "ir/text/text.h"
 #include "program.h"
 #include "tests/lowering/random_graphs.h"
 #include "tests/support/lower_model.h"
-#include "tools/files.h"
 #include "tools/self_check.h"
 
 namespace hoist {

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "backends/bundle/bundle.h"
+#include "ir/temporary_folder.h"
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
 #include "lowering/replay.h"
 #include "tools/compile.h"
-#include "tools/files.h"
 #include "tools/self_check.h"
 #include "tools/tuning/variants.h"
 

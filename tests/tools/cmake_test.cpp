@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "ir/temporary_folder.h"
 #include "program.h"
 #include "tools/files.h"
 

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "backends/bundle/bundle.h"
+#include "ir/temporary_folder.h"
 #include "program.h"
 #include "tests/frontend/model_builder.h"
 #include "tools/files.h"

@@ -7,6 +7,7 @@
 #include <regex>
 #include <sstream>
 
+#include "ir/temporary_folder.h"
 #include "program.h"
 #include "tools/files.h"
 

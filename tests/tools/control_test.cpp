@@ -9,12 +9,12 @@
 #include "backends/runtime/hoist_runtime.h"
 #include "ir/program/program_builder.h"
 #include "ir/program/program_values.h"
+#include "ir/temporary_folder.h"
 #include "ir/text/program_text.h"
 #include "lowering/replay.h"
 #include "tests/support/lower_model.h"
 #include "tools/compile.h"
 #include "tools/derivation.h"
-#include "tools/files.h"
 #include "tools/self_check.h"
 
 namespace hoist {

@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include "ir/temporary_folder.h"
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
 #include "lowering/lower.h"
-#include "tools/files.h"
 
 namespace hoist::tuning {
 namespace {

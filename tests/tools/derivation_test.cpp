@@ -7,8 +7,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "ir/temporary_folder.h"
 #include "program.h"
-#include "tools/files.h"
 
 namespace hoist {
 namespace {

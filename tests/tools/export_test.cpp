@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "frontend/frontend.h"
+#include "ir/temporary_folder.h"
 #include "ir/text/program_text.h"
 #include "program.h"
 #include "tools/files.h"

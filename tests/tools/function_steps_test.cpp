@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "backends/bundle/bundle.h"
+#include "ir/temporary_folder.h"
 #include "program.h"
 #include "rewritten_plan.h"
 #include "tools/derivation.h"
 #include "tools/device_models.h"
-#include "tools/files.h"
 
 namespace hoist {
 namespace {

@@ -2,11 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "backends/bundle/bundle.h"
+#include "ir/temporary_folder.h"
 #include "neural_rules/functions/sums.h"
 #include "program.h"
 #include "rewritten_plan.h"
 #include "tools/device_models.h"
-#include "tools/files.h"
 
 namespace hoist {
 namespace {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
+#include "ir/temporary_folder.h"
 #include "npz_file.h"
 #include "program.h"
 #include "tests/frontend/model_builder.h"

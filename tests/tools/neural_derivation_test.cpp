@@ -7,6 +7,7 @@
 
 #include "backends/bundle/bundle.h"
 #include "frontend/frontend.h"
+#include "ir/temporary_folder.h"
 #include "ir/text/program_text.h"
 #include "neural_rules/formats/product_weights.h"
 #include "neural_rules/model/definition.h"
@@ -15,7 +16,6 @@
 #include "rewritten_plan.h"
 #include "tools/derivation.h"
 #include "tools/device_models.h"
-#include "tools/files.h"
 #include "tools/translation.h"
 
 namespace hoist {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <zip.h>
 
+#include "ir/temporary_folder.h"
 #include "tools/files.h"
 #include "tools/samples.h"
 

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "tools/files.h"
+#include "ir/temporary_folder.h"
 
 namespace hoist {
 namespace {

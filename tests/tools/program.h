@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/files.h"
+#include "ir/temporary_folder.h"
 
 namespace hoist {
 

@@ -6,10 +6,10 @@
 #include <cstdlib>
 
 #include "backends/bundle/bundle.h"
+#include "ir/temporary_folder.h"
 #include "tests/lowering/random_graphs.h"
 #include "tests/support/lower_model.h"
 #include "tools/compile.h"
-#include "tools/files.h"
 #include "tools/self_check.h"
 
 namespace hoist {

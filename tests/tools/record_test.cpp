@@ -7,7 +7,7 @@
 #include <limits>
 #include <random>
 
-#include "tools/files.h"
+#include "ir/temporary_folder.h"
 #include "tools/record_json.h"
 
 namespace hoist {

@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "backends/bundle/bundle.h"
+#include "ir/temporary_folder.h"
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
 #include "tests/support/lower_model.h"
 #include "tools/compile.h"
-#include "tools/files.h"
 #include "tools/self_check.h"
 
 namespace hoist {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "ir/temporary_folder.h"
 #include "program.h"
 #include "synthetic_study.h"
 #include "tools/files.h"

@@ -3,8 +3,8 @@
 
 #include <fstream>
 
+#include "ir/temporary_folder.h"
 #include "program.h"
-#include "tools/files.h"
 
 namespace hoist {
 namespace {

@@ -10,6 +10,7 @@
 
 #include "backends/bundle/bundle.h"
 #include "frontend/write_model.h"
+#include "ir/temporary_folder.h"
 #include "tests/support/named_model.h"
 #include "tools/files.h"
 

@@ -3,8 +3,8 @@
 
 #include <cstdlib>
 
+#include "ir/temporary_folder.h"
 #include "program.h"
-#include "tools/files.h"
 
 namespace hoist {
 namespace {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ir/temporary_folder.h"
 #include "program.h"
 #include "tools/command_line.h"
 #include "tools/files.h"

@@ -5,6 +5,7 @@
 
 #include "backends/bundle/bundle.h"
 #include "frontend/write_model.h"
+#include "ir/temporary_folder.h"
 #include "tools/command.h"
 #include "tools/files.h"
 #include "tools/json_answer.h"

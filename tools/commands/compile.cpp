@@ -6,6 +6,7 @@
 #include "backends/bundle/bundle.h"
 #include "frontend/write_model.h"
 #include "ir/stopwatch.h"
+#include "ir/temporary_folder.h"
 #include "ir/text/counted.h"
 #include "tools/budgeted_compile.h"
 #include "tools/command.h"

@@ -3,10 +3,10 @@
 
 #include "backends/bundle/bundle.h"
 #include "ir/program/program_values.h"
+#include "ir/temporary_folder.h"
 #include "lowering/passes.h"
 #include "tools/command.h"
 #include "tools/data.h"
-#include "tools/files.h"
 #include "tools/json_answer.h"
 #include "tools/model.h"
 #include "tools/opened_bundle.h"

@@ -7,6 +7,7 @@
 
 #include "backends/opencl/device.h"
 #include "ir/profile.h"
+#include "ir/temporary_folder.h"
 #include "tools/files.h"
 #include "tools/opened_bundle.h"
 #include "tools/queue/gather.h"

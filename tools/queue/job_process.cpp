@@ -33,8 +33,7 @@ Result<Answer> answer_of(const JobProcess& process) {
   if (!process.device.empty()) words.insert(words.end(), {"--device", process.device});
   if (!process.confined) words.emplace_back("--unconfined");
   ProgramOptions how{folder / "said", folder / "complained", process.seconds};
-  how.environment = process.variables;
-  how.environment.push_back("TMPDIR=" + (folder / "temporary").string());
+  how.environment = with_variable(process.variables, "TMPDIR", (folder / "temporary").string());
   how.meanwhile = process.meanwhile;
   HOIST_TRY(const int status, run_program(words, how));
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {

@@ -5,6 +5,7 @@
 
 #include <chrono>
 
+#include "ir/temporary_folder.h"
 #include "tools/files.h"
 #include "tools/queue/gather.h"
 #include "tools/queue/job_process.h"
@@ -59,13 +60,9 @@ class Processes {
     fs::create_directory(process.cache, ignored);
     process.seconds = place_.seconds;
     process.confined = false;  // these are the kernels that the bundle would have
-    for (const char* const* each = environ; *each != nullptr; ++each) {
-      const std::string variable = *each;
-      const auto is = [&](const char* name) { return variable.starts_with(std::string(name) + "="); };
-      if (!is("XDG_CACHE_HOME") && !is("POCL_CACHE_DIR") && !is("TMPDIR")) process.variables.push_back(variable);
-    }
+    process.variables = own_environment();
     for (const char* name : {"XDG_CACHE_HOME", "POCL_CACHE_DIR"})
-      process.variables.push_back(fmt::format("{}={}", name, process.cache.string()));
+      process.variables = with_variable(std::move(process.variables), name, process.cache.string());
     HOIST_STEP(Answer answer, ExitCode::device, answer_of(process));
     fs::remove_all(process.folder, ignored);
     if (!answer.result) return Failure{ExitCode::bad_input, answer.refused};

@@ -15,7 +15,9 @@
 #include "backends/opencl/device.h"
 #include "ir/process_folder.h"
 #include "ir/stopwatch.h"
+#include "ir/temporary_folder.h"
 #include "ir/text/counted.h"
+#include "tools/child_program.h"
 #include "tools/files.h"
 #include "tools/interruption.h"
 #include "tools/json_answer.h"
@@ -301,8 +303,7 @@ class Worker {
     out.seconds = std::min(options_.job_seconds, job.limits.seconds);
     out.gigabytes = options_.job_gigabytes;
     out.confined = !options_.unconfined;
-    for (const char* const* each = environ; *each != nullptr; ++each) {
-      const std::string variable = *each;
+    for (const std::string& variable : own_environment()) {
       const std::string name = variable.substr(0, variable.find('='));
       // What drivers and the loader read; nothing that may be a secret.
       if (name == "PATH" || name == "LANG" || name.starts_with("LD_") || name.starts_with("OCL_") ||

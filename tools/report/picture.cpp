@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "ir/temporary_folder.h"
 #include "tools/child_program.h"
 #include "tools/files.h"
 
