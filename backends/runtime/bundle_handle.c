@@ -88,8 +88,8 @@ HOIST_INTERNAL hoist_status hoist_open_parts(hoist_bundle* b, const hoist_option
 HOIST_INTERNAL void hoist_close_parts(hoist_bundle* b) {
   if (b->engine) b->engine->close(b);
   hoist_forget_host_results(b);
-  for (size_t i = 0; b->inputs && i < b->plan.input_count; ++i) free(b->inputs[i].staged);
-  for (size_t i = 0; b->outputs && i < b->plan.output_count; ++i) free(b->outputs[i].staged);
+  for (size_t i = 0; b->inputs && b->outputs && i < b->plan.input_count + b->plan.output_count; ++i)
+    free(hoist_transfer_of(b, i)->staged);
   free(b->inputs);
   free(b->outputs);
   free(b->in_place);

@@ -26,6 +26,7 @@ extern "C" {
 typedef struct hoist_transfer {
   uint32_t array;
   unsigned char* staged; /* NULL where data goes straight between the caller's memory and the device */
+  void* pinned;          /* the driver's buffer that staged is the memory of; NULL: staged is for free() */
   int in_place;          /* staged is the buffer's own memory; the host holds it between runs */
   int host_holds;        /* it is mapped */
   int shared;            /* the caller reads and writes staged himself */
@@ -61,6 +62,8 @@ typedef struct hoist_engine {
   /* From the start of the first array to so many bytes into the second; and one i64. Neither has to wait. */
   hoist_status (*copy)(hoist_bundle* bundle, size_t from, size_t to, size_t offset, size_t bytes);
   hoist_status (*set_number)(hoist_bundle* bundle, size_t array, int64_t number);
+  /* Gives the transfer memory of so many bytes for what is staged; whether there was some. */
+  int (*stage)(hoist_bundle* bundle, hoist_transfer* transfer, uint64_t bytes);
   /* All three wait. `run` goes on to the end where outputs are wanted, else it ends with the last of the steps. */
   hoist_status (*run)(hoist_bundle* bundle, size_t first, size_t count, int with_outputs);
   hoist_status (*profile)(hoist_bundle* bundle, double* step_seconds);

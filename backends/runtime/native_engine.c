@@ -191,6 +191,11 @@ static hoist_status native_copy(hoist_bundle* b, size_t from, size_t to, size_t 
   return HOIST_OK;
 }
 
+static int native_stage(hoist_bundle* b, hoist_transfer* t, uint64_t bytes) {
+  (void)b;
+  return (t->staged = hoist_pages(bytes)) != NULL;
+}
+
 static hoist_status native_set_number(hoist_bundle* b, size_t array, int64_t number) {
   return native_write(b, array, &number, sizeof number);
 }
@@ -303,9 +308,9 @@ static hoist_status native_run_kernel(hoist_bundle* b, const hoist_plan_kernel* 
 
 HOIST_INTERNAL const hoist_engine* hoist_native_engine(void) {
   static const hoist_engine engine = {
-      native_open,          native_close,         native_write,      native_read,
-      native_read_all,      native_memory_of,     native_write,      native_copy,
-      native_set_number,    native_run,           native_profile,    native_make_argument,
-      native_read_argument, native_drop_argument, native_run_kernel, native_guard_alignment};
+      native_open,       native_close,          native_write,         native_read,          native_read_all,
+      native_memory_of,  native_write,          native_copy,          native_set_number,    native_stage,
+      native_run,        native_profile,        native_make_argument, native_read_argument, native_drop_argument,
+      native_run_kernel, native_guard_alignment};
   return &engine;
 }

@@ -17,9 +17,7 @@ HOIST_INTERNAL hoist_transfer* hoist_transfer_of(hoist_bundle* b, size_t i) {
 static hoist_status stage(hoist_bundle* b, hoist_transfer* transfer) {
   const hoist_plan_array* array = &b->plan.arrays[transfer->array];
   if (transfer->staged || !array->bytes) return HOIST_OK;
-  /* Whole pages: PoCL takes memory of others only at its own alignment. */
-  transfer->staged = hoist_pages(array->bytes);
-  if (!transfer->staged) {
+  if (!b->engine->stage(b, transfer, array->bytes)) {
     return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "%s: no memory for its data", array->name);
   }
   memset(transfer->staged, 0, array->bytes);

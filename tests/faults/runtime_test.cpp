@@ -8,6 +8,7 @@
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <vector>
 
 #include "backends/bundle/bundle.h"
 #include "tests/bundle/small_plan.h"
@@ -42,6 +43,21 @@ TEST(RuntimeFaults, EveryCallThatFailsHasACleanEnd) {
   EXPECT_EQ(ended.code, 0) << ended.said;
   EXPECT_THAT(ended.said, testing::HasSubstr(" 0 complaints")) << ended.said;
   if (all) std::cout << ended.said;
+}
+
+// Arrays have buffers of their own there, and what travels is staged in memory of the driver's.
+TEST(RuntimeFaults, EveryCallThatFailsOnADeviceWithMemoryOfItsOwnHasACleanEnd) {
+  TestFolder folder;
+  std::vector<Plan> plans = {small_plan()};
+  if (std::getenv("HOIST_FAULTS") != nullptr) plans.insert(plans.end(), {controlled_plan(), text_plan()});
+  for (const Plan& plan : plans) {
+    const Ended ended = run(std::string("HOIST_MEMORY_OF_ITS_OWN=1 '" HOIST_RUNTIME_FAULTS "' ") +
+                                written(plan, folder) + " '" + (folder / "cache").string() + "'",
+                            folder);
+    EXPECT_EQ(ended.code, 0) << ended.said;
+    EXPECT_THAT(ended.said, testing::HasSubstr(" 0 complaints")) << ended.said;
+    std::filesystem::remove_all(folder / "a.hoist");
+  }
 }
 
 TEST(RuntimeFaults, EveryCallThatFailsInAStepOnTheHostHasACleanEnd) {

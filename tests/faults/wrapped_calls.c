@@ -245,8 +245,14 @@ WRAP_CALL(clGetPlatformInfo, (cl_platform_id platform, cl_platform_info what, si
 WRAP_CALL(clGetDeviceIDs,
           (cl_platform_id platform, cl_device_type type, cl_uint n, cl_device_id* devices, cl_uint* count),
           (platform, type, n, devices, count), CL_OUT_OF_RESOURCES)
-WRAP_CALL(clGetDeviceInfo, (cl_device_id device, cl_device_info what, size_t room, void* value, size_t* bytes),
-          (device, what, room, value, bytes), CL_OUT_OF_RESOURCES)
+/* With HOIST_MEMORY_OF_ITS_OWN a device says that it does not compute in the program's memory, as GPUs do. */
+WRAP_AS(clGetDeviceInfo, cl_int, (cl_device_id device, cl_device_info what, size_t room, void* value, size_t* bytes)) {
+  if (fault_now(FAULT_OPENCL, "clGetDeviceInfo")) return CL_OUT_OF_RESOURCES;
+  const cl_int code = __real_clGetDeviceInfo(device, what, room, value, bytes);
+  if (!code && what == CL_DEVICE_HOST_UNIFIED_MEMORY && value && getenv("HOIST_MEMORY_OF_ITS_OWN"))
+    *(cl_bool*)value = CL_FALSE;
+  return code;
+}
 WRAP_CALL(clGetProgramInfo, (cl_program program, cl_program_info what, size_t room, void* value, size_t* bytes),
           (program, what, room, value, bytes), CL_OUT_OF_RESOURCES)
 WRAP_CALL(clGetProgramBuildInfo,

@@ -104,6 +104,17 @@ class Faults : public InTemporaryFolder {
   std::map<std::string, std::string> expected_;
 };
 
+// A driver of a CPU that says it has memory of its own is taken for a GPU: mapping, buffers and staging are a GPU's.
+TEST_F(Faults, AGpusKernelsAgreeInBuffersOfTheirOwn) {
+  const std::string as_gpu = "HOIST_MEMORY_OF_ITS_OWN=1";
+  const Ran compiled = compile(HOIST_WITH_FAULTS, as_gpu);
+  ASSERT_EQ(compiled.code, 0) << compiled.err;
+  EXPECT_NE(content(place() / "a.hoist" / "manifest.json").find("kind = gpu"), std::string::npos);
+  const Ran verified = run_shell(
+      fmt::format("{} {} '{}' verify '{}/a.hoist' --all", environment(), as_gpu, HOIST_WITH_FAULTS, place().string()));
+  EXPECT_EQ(verified.code, 0) << verified.out << verified.err;
+}
+
 TEST_F(Faults, CompilingEndsCleanlyWhateverCallFails) {
   const long each = wanted("HOIST_FAULTS", 8);
   ASSERT_EQ(compile(HOIST_WITH_FAULTS, fmt::format("HOIST_FAULT_COUNTS='{}/counts'", place().string())).code, 0);
