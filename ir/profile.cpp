@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 #include "ir/text/near_miss.h"
@@ -37,11 +39,11 @@ constexpr IntegerKey<WorkGroupCosts> cost_keys[] = {
     {"unit_registers", &WorkGroupCosts::unit_registers, 1, 1 << 30},
     {"unit_groups", &WorkGroupCosts::unit_groups, 1, 1 << 20},
     {"subgroup", &WorkGroupCosts::subgroup, 1, 1 << 20},
-    {"hiding_subgroups", &WorkGroupCosts::hiding_subgroups, 1, 1 << 20},
-    {"barrier_cycles", &WorkGroupCosts::barrier_cycles, 0, 1 << 20},
-    {"preferred_group", &WorkGroupCosts::preferred_group, 1, 1 << 20},
-    {"preferred_group_width", &WorkGroupCosts::preferred_group_width, 1, 1 << 20},
+    {"memory_cycles", &WorkGroupCosts::memory_cycles, 0, 1 << 20},
 };
+// Profiles that were written before have them; nothing is estimated from them.
+constexpr std::string_view former_keys[] = {"hiding_subgroups", "barrier_cycles", "preferred_group",
+                                            "preferred_group_width"};
 struct FlagKey {
   const char* name;
   bool Profile::*field;
@@ -85,6 +87,7 @@ std::string set(Profile& profile, const std::string& key, const std::string& val
     profile.*k.field = value == "yes";
     return value == "yes" || value == "no" ? "" : key + " is yes or no, not " + value;
   }
+  if (std::find(std::begin(former_keys), std::end(former_keys), key) != std::end(former_keys)) return {};
   std::vector<std::string> names = {"name", "kind"};
   for (const auto& k : integer_keys) names.emplace_back(k.name);
   for (const auto& k : cost_keys) names.emplace_back(k.name);

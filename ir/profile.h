@@ -11,19 +11,16 @@
 
 namespace hoist {
 
-/// What the time of a GPU's work-groups is estimated from (lowering/tile.h). The defaults are an H200's; the last three
-/// are fitted to 14 tiles of GEMM 4096 there (tools/compare/gpu.py). No driver reports them.
+/// What the time of a GPU's work-groups is estimated from (lowering/tile.h). The defaults are those of an H100 and an
+/// H200. No driver reports them.
 struct WorkGroupCosts {
-  int64_t multiply_adds = 128;         ///< in f32 that a compute unit issues in a cycle
-  int64_t local_words = 64;            ///< of 32 bits that its work-items get from local memory in a cycle
-  int64_t global_words = 8;            ///< of 32 bits that it gets from behind its own cache in a cycle
-  int64_t unit_registers = 65536;      ///< of 32 bits, for all groups that share a compute unit
-  int64_t unit_groups = 8;             ///< that share one at most
-  int64_t subgroup = 32;               ///< work-items that advance together
-  int64_t hiding_subgroups = 8;        ///< of a compute unit that hide each other's latency
-  int64_t barrier_cycles = 240;        ///< that a subgroup costs at a barrier where no other group has work
-  int64_t preferred_group = 128;       ///< work-items of the fastest groups
-  int64_t preferred_group_width = 16;  ///< of those, along the innermost dimension
+  int64_t multiply_adds = 128;     ///< in f32 that a compute unit issues in a cycle
+  int64_t local_words = 64;        ///< of 32 bits that its work-items get from local memory, or its cache, in a cycle
+  int64_t global_words = 10;       ///< of 32 bits that it gets from behind its own cache in a cycle
+  int64_t unit_registers = 65536;  ///< of 32 bits, for all groups that share a compute unit
+  int64_t unit_groups = 8;         ///< that share one at most
+  int64_t subgroup = 32;           ///< work-items that advance together
+  int64_t memory_cycles = 250;     ///< that one waits for memory
 };
 
 struct Profile {

@@ -141,6 +141,8 @@ class Lowering {
     }
     if (auto tile = model_.storage.tiles.find(definition.value); tile != model_.storage.tiles.end())
       input.tile = tile->second;
+    if (input.strict && input.tile.parts > 0)
+      input.tile = with_whole_sums(input.tile, model_.storage.tiled.at(definition.value), profile_);
 
     LoweredGroup group;
     group.value = definition.value;

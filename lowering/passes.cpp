@@ -259,8 +259,7 @@ Result<Nothing> im2col(Program& program, const PassOptions& options) {
 bool computes_in_f32(const PassOptions& options) { return !options.profile.gpu && !options.profile.half; }
 
 bool wants_winograd(const PassOptions& options) {
-  const bool open = options.convolution == ConvolutionForm::automatic && (!options.profile.gpu || options.records);
-  return open || options.convolution == ConvolutionForm::winograd;
+  return options.convolution == ConvolutionForm::automatic || options.convolution == ConvolutionForm::winograd;
 }
 
 bool is_clearly_less(const WinogradChoice& choice) {
@@ -338,7 +337,7 @@ Result<Nothing> winograd(Program& program, const PassOptions& options) {
       const std::vector<WinogradChoice> choices = winograd_choices(rewriter.term(), options.profile, options.strict);
       const WinogradChoice* form = choose(choices);
       if (form == nullptr || (!wanted && form->transform > left)) break;
-      if (!wanted && results == unknown && (options.profile.gpu || !is_clearly_less(*form))) break;
+      if (!wanted && results == unknown && !is_clearly_less(*form)) break;
       left -= form->transform;
       rewriter.apply(form->rule, form->place, form->arguments);
     }

@@ -667,6 +667,7 @@ std::optional<TiledResults> tiled_on_gpu(const Definition& d, const Storage& s, 
     if (w.extents.size() < 2) return std::nullopt;
     // The innermost fold runs over input channels, or over what a matrix has beside its columns.
     out.steps = d.channels_first ? w.extents[1] : w.extents[w.output_dimension == 0 ? 1 : w.extents.size() - 2];
+    if (d.channels_first) out.folds = element_count(w.extents) / w.extents[0] / w.extents[1];
   }
   if (out.steps == 0) return std::nullopt;
   const int64_t all = element_count(shape);

@@ -3,16 +3,47 @@
 #include <string>
 
 #include "ir/properties.h"
+#include "ir/tensor.h"
 #include "lowering/rules.h"
+#include "lowering/strategies/loops.h"
 #include "lowering/strategies/strategies.h"
+#include "lowering/terms.h"
 
 namespace hoist {
 namespace {
 
+// The first sum of products, over as many dimensions as are joined in it.
+bool sum_in_parts(Rewriter& r, int64_t parts) {
+  static const char* const rules[] = {"sum-in-parts-4d",       "sum-in-parts-4d-float", "sum-in-parts-3d",
+                                      "sum-in-parts-3d-float", "sum-in-parts-2d",       "sum-in-parts-2d-float",
+                                      "sum-in-parts",          "sum-in-parts-float"};
+  for (const char* rule : rules) {
+    Rewriter tried(lowering_rules(), r.term());
+    const auto place = tried.apply_first(rule, {{"p", parts}});
+    if (place && loops::apply_to_all(r, rule, *place, {{"p", parts}})) return true;
+  }
+  return false;
+}
+
+// Where a work-item an element would leave most of a GPU idle, and each has long sums to form, a subgroup shares one.
+void share_sums_of_elements(Rewriter& r, const StrategyInput& input, const Profile& profile) {
+  constexpr int64_t most_for_unit = 64, least_operations = 512;
+  const int64_t elements = element_count(shape_of(at(r.term(), input.inside)->type));
+  const bool few = elements > 0 && elements <= most_for_unit * profile.compute_units;
+  if (!few || count_operations(r.term()) / elements < least_operations) return;
+  for (int64_t parts = profile.costs.subgroup; parts >= 8; parts /= 2) {
+    if (sum_in_parts(r, parts)) return;
+  }
+}
+
 // Reductions become folds; the order of a sum follows how pictures are stored.
-void lower_folds(Rewriter& r, const StrategyInput& input) {
+void lower_folds(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   // A scatter that is the result is written where positions say; among other terms it is a fold for each element.
   if (input.kept.empty() && maps_scatter(r.term(), input.inside)) return;
+  if (input.tile.parts > 0)
+    sum_in_parts(r, input.tile.parts);
+  else if (profile.gpu && !input.strict && input.folds && input.kept.empty() && input.tile.items_across == 1)
+    share_sums_of_elements(r, input, profile);
   if (!input.strict) r.apply_everywhere({"channels-inside-3d", "channels-inside-2d", "channels-inside-1d"});
   r.apply_everywhere({"reduce-map-fusion-to-fold"});
   r.apply_everywhere({"fold-joined-pairs"});
@@ -45,15 +76,15 @@ std::optional<Path> opened_body(Expr root, Path place) {
 
 const std::vector<Strategy>& strategies() {
   static const std::vector<Strategy> all = {
-      statements(),      scatters(),           kept_tiles(),   cpu_steps(), cpu_scans(), cpu_rows(),
-      cpu_folded_rows(), cpu_register_tiles(), cpu_elements(), gpu_rows(),  gpu_tiles(), gpu_elements(),
+      statements(),         scatters(),     kept_tiles(), cpu_steps(), cpu_scans(), cpu_rows(),     cpu_folded_rows(),
+      cpu_register_tiles(), cpu_elements(), gpu_rows(),   gpu_tiles(), gpu_sums(),  gpu_elements(),
   };
   return all;
 }
 
 Result<Nothing> apply_strategy(Rewriter& r, const StrategyInput& input, const Profile& profile,
                                const std::vector<Strategy>& candidates) {
-  lower_folds(r, input);
+  lower_folds(r, input, profile);
   if (input.kept.empty() && sizes_of(at(r.term(), input.inside)->type).empty()) {
     lower_scalars(r, input.strict, profile);
     return Nothing{};

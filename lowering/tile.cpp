@@ -208,6 +208,9 @@ void add_matrix_tiles(Candidates& candidates, const TiledResults& results, const
   }
 }
 
+// Steps that wait for their operands together at most: more take more registers.
+constexpr int64_t most_together = 8;
+
 // Multiplications that a work-item of a GPU has written out at most.
 constexpr int64_t most_unrolled = 1024;
 
@@ -220,30 +223,60 @@ int64_t block_depth(int64_t steps, int64_t accumulators) {
   return 0;
 }
 
-// Cycles of a GPU's compute unit for one step of the fold in all work-items of a group, when `waves` groups come to a
-// unit. What the device is stands in the profile; a quarter of the reads from local memory that do not overlap with
-// arithmetic, 56 registers of a work-item for operands and addresses, and the price of other groups than the preferred
-// ones belong to the kernels that hoist makes.
-double cycles(const Tile& tile, int64_t items, int64_t item_columns, int64_t waves, const WorkGroupCosts& costs) {
-  double arithmetic = ratio(tile.rows * tile.columns, costs.multiply_adds);
-  double reads = ratio(items * (tile.item_rows + item_columns), costs.local_words);
-  double fetched = tile.depth > 0 ? static_cast<double>(tile.rows + tile.columns)
-                                  : static_cast<double>(items * (tile.item_rows + item_columns)) / 4;
-  // Groups that share a unit work while others wait at a barrier; registers limit how many do.
-  int64_t registers = items * (tile.item_rows * item_columns + 56);
-  double resident =
-      static_cast<double>(std::clamp<int64_t>(costs.unit_registers / registers, 1, std::min(costs.unit_groups, waves)));
-  double subgroups = ratio(items, costs.subgroup);
-  double barriers = tile.depth > 0 ? static_cast<double>(costs.barrier_cycles) * subgroups /
-                                         (resident * static_cast<double>(tile.depth))
-                                   : 0;
-  bool preferred = items == costs.preferred_group;
-  double shape = preferred && tile.items_across == costs.preferred_group_width ? 1 : preferred ? 1.1 : 1.2;
-  return (std::max(arithmetic, reads) + 0.25 * reads + fetched / static_cast<double>(costs.global_words) + barriers) *
-         std::max(1.0, static_cast<double>(costs.hiding_subgroups) / (subgroups * resident)) * shape;
+// Work-items of a group that compute parts of the same sums.
+int64_t sharers(const Tile& tile) { return std::max<int64_t>(1, tile.parts); }
+
+int64_t items_of(const Tile& tile) { return tile.rows / tile.item_rows * tile.items_across * sharers(tile); }
+
+// Whether a work-group is at least as large as a subgroup, and so small that its work-items may have all registers that
+// there are for one: drivers refuse kernels otherwise.
+bool fills_group(const Tile& tile, const Profile& profile) {
+  return items_of(tile) >= 32 && items_of(tile) <= std::min<int64_t>(256, profile.maximum_group);
 }
 
-// Depths that a tile may have: the usual one first.
+// Operands of some steps for each part, and the parts.
+int64_t local_bytes(const Tile& tile) {
+  const int64_t operands = (tile.rows + tile.columns) * tile.depth;
+  return 4 * (operands * sharers(tile) + tile.rows * tile.columns * tile.parts);
+}
+
+// Cycles of a GPU's compute unit for the groups that come to it: what its subgroups issue and what they read, one after
+// the other, and of the groups that share the unit the time that they wait for memory. What the device is stands in the
+// profile; what the kernels that hoist makes take (two instructions a step for addresses, 40 registers beside the
+// accumulators, what waits for memory together) is fitted to 2,680 tiles of 19 layers on an H100.
+double group_cost(const TiledResults& results, const Tile& tile, const Profile& profile) {
+  const WorkGroupCosts& costs = profile.costs;
+  const int64_t groups = results.count * pieces(results.rows, tile.rows) * pieces(results.columns, tile.columns);
+  const int64_t waves = pieces(groups, profile.compute_units), parts = sharers(tile), items = items_of(tile);
+  const int64_t accumulators = tile.item_rows * tile.columns / tile.items_across;
+  const int64_t vectors = tile.columns / tile.items_across / tile.width, operands = tile.item_rows + vectors;
+  const auto subgroups = static_cast<double>(pieces(items, costs.subgroup));
+  const double steps = ratio(results.steps * results.folds, parts);
+
+  const double issued = subgroups * ratio((accumulators + operands + 2) * costs.subgroup, costs.multiply_adds);
+  // Parts in one subgroup read rows of their own.
+  const int64_t apart = std::min(parts, std::max<int64_t>(1, costs.subgroup * parts / items));
+  const double row = ratio(std::min(tile.items_across, costs.subgroup) * tile.width, costs.subgroup);
+  const double reads = subgroups * static_cast<double>(vectors) * std::max(static_cast<double>(apart), row) *
+                       ratio(costs.subgroup, costs.local_words);
+  const double fetched = ratio(parts * (tile.rows + tile.columns), costs.global_words);
+
+  const int64_t registers = items * (accumulators + 40);
+  const auto resident =
+      static_cast<double>(std::clamp<int64_t>(costs.unit_registers / registers, 1, std::min(costs.unit_groups, waves)));
+  const auto memory = static_cast<double>(costs.memory_cycles);
+  const double waiting = tile.depth > 0 ? memory / static_cast<double>(tile.depth)
+                                        : memory * ratio(operands, 2 * steps_together(results.steps / parts));
+  const double waits = steps * (waiting + 1.5 * static_cast<double>(accumulators));
+  const double end = tile.parts > 0 ? static_cast<double>(4 * parts * accumulators) : 0;
+  // What the sum leaves out: barriers, above all where fewer than four groups are there to work meanwhile.
+  const double barriers = (tile.parts > 0 ? 1.15 : 1.0) * (tile.depth > 0 ? 1.05 : 1.0);
+  const double crowded = tile.depth > 0 && costs.unit_registers / registers < 4 ? 1.25 : 1.0;
+  return static_cast<double>(waves) * (steps * (issued + reads + fetched) + (waits + end) / resident) * barriers *
+         crowded;
+}
+
+// Depths that a tile may have.
 std::vector<int64_t> depths(int64_t steps, int64_t accumulators) {
   const int64_t usual = block_depth(steps, accumulators);
   std::vector<int64_t> out = {usual};
@@ -254,8 +287,18 @@ std::vector<int64_t> depths(int64_t steps, int64_t accumulators) {
   return out;
 }
 
+// Into how many parts a sum may go, each by a work-item of its own: none first.
+std::vector<int64_t> sum_parts(const TiledResults& results) {
+  std::vector<int64_t> out = {0};
+  for (const int64_t parts : {2, 4, 8, 16, 32}) {
+    if (results.in_parts && results.steps % (4 * parts) == 0) out.push_back(parts);
+  }
+  return out;
+}
+
 void add_work_groups(Candidates& candidates, const TiledResults& results, const Profile& profile) {
   const int64_t width = results.columns % profile.vector_width == 0 ? profile.vector_width : 1;
+  const std::vector<int64_t> all_parts = sum_parts(results);
   for (int64_t item_rows : {1, 2, 4, 8, 16}) {
     for (int64_t vectors : {1, 2, 4, 8}) {
       const int64_t item_columns = vectors * width;
@@ -263,8 +306,6 @@ void add_work_groups(Candidates& candidates, const TiledResults& results, const 
       if (2 * item_rows * item_columns > profile.vector_registers + 1) continue;
       for (int64_t down : {1, 2, 4, 8, 16}) {
         for (int64_t across : {2, 4, 8, 16, 32, 64}) {
-          const int64_t items = down * across;
-          if (items < 32 || items > std::min<int64_t>(256, profile.maximum_group)) continue;
           Candidate candidate;
           Tile& tile = candidate.tile;
           tile.rows = down * item_rows;
@@ -272,17 +313,15 @@ void add_work_groups(Candidates& candidates, const TiledResults& results, const 
           tile.width = width;
           tile.item_rows = item_rows;
           tile.items_across = across;
-          const int64_t groups =
-              results.count * pieces(results.rows, tile.rows) * pieces(results.columns, tile.columns);
-          const int64_t waves = pieces(groups, profile.compute_units);
-          const std::vector<int64_t> all = depths(results.steps, item_rows * item_columns);
-          for (const int64_t depth : all) {
-            tile.depth = depth;
-            if ((tile.rows + tile.columns) * depth * 4 > profile.local_memory / 2) continue;
-            candidate.cost = depth != all[0]
-                                 ? left_aside
-                                 : static_cast<double>(waves) * cycles(tile, items, item_columns, waves, profile.costs);
-            candidates.push_back(candidate);
+          for (const int64_t parts : all_parts) {
+            tile.parts = parts;
+            if (!fills_group(tile, profile)) continue;
+            for (const int64_t depth : depths(results.steps / sharers(tile), item_rows * item_columns)) {
+              tile.depth = depth;
+              if (local_bytes(tile) > profile.local_memory / 2) continue;
+              candidate.cost = group_cost(results, tile, profile);
+              candidates.push_back(candidate);
+            }
           }
         }
       }
@@ -301,12 +340,32 @@ Candidates candidates_for(const TiledResults& results, const Profile& profile) {
   return out;
 }
 
-}  // namespace
-
-Tile choose_tile(const TiledResults& results, const Profile& profile) {
+Candidate best_of(const TiledResults& results, const Profile& profile) {
   const Candidates candidates = candidates_for(results, profile);
   const Candidate* best = cheapest(candidates);
-  return best == nullptr ? Tile() : best->tile;
+  return best == nullptr ? Candidate() : *best;
+}
+
+}  // namespace
+
+int64_t steps_together(int64_t steps) {
+  if (steps <= most_together) return steps;
+  for (int64_t together = most_together; together > 1; together /= 2) {
+    if (steps % together == 0) return together;
+  }
+  return 1;
+}
+
+Tile choose_tile(const TiledResults& results, const Profile& profile) { return best_of(results, profile).tile; }
+
+double estimated_cycles(const TiledResults& results, const Profile& profile) { return best_of(results, profile).cost; }
+
+Tile with_whole_sums(const Tile& tile, TiledResults results, const Profile& profile) {
+  results.in_parts = false;
+  Tile out = choose_tile(results, profile);
+  out.channels_last = tile.channels_last;
+  out.rows_joined = tile.rows_joined;
+  return out;
 }
 
 KnobValues knobs_of(const Tile& tile, const Profile& profile) {
@@ -317,7 +376,8 @@ KnobValues knobs_of(const Tile& tile, const Profile& profile) {
           {"item_vectors", tile.columns / tile.items_across / tile.width},
           {"items_down", tile.rows / tile.item_rows},
           {"items_across", tile.items_across},
-          {"depth", tile.depth}};
+          {"depth", tile.depth},
+          {"parts", tile.parts}};
 }
 
 KnobSpace tile_knobs(const TiledResults& results, const Profile& profile) {

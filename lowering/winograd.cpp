@@ -6,6 +6,7 @@
 #include "lowering/launches.h"
 #include "lowering/rules.h"
 #include "lowering/terms.h"
+#include "lowering/tile.h"
 
 namespace hoist {
 namespace {
@@ -32,6 +33,32 @@ constexpr WinogradForm winograd_forms[] = {
 constexpr double element_cost[] = {15, 50}, weight_cost[] = {3, 12};
 constexpr double cached_elements = 1 << 20, cached_weights = 1 << 18;
 
+// On GPUs all is in cycles: so many elements of tiles and products are transformed in one of a compute unit, and so
+// many cycles a launch takes, with the time until the next (H100).
+constexpr double elements_each_cycle = 3, launch_cycles = 8500;
+
+// Of images [n][c][h][w] that become [n][o][h][w].
+void estimate_on_gpu(WinogradChoice& choice, Expr convolution, const WinogradForm& form, const Profile& profile) {
+  if (form.of_bytes) return;
+  const std::vector<int64_t> result = shape_of(convolution->type);
+  const int64_t channels = shape_of(convolution->children[1]->type)[1], side = form.results + form.window - 1;
+  TiledResults direct;
+  direct.count = result[0];
+  direct.rows = result[2] * result[3];
+  direct.columns = result[1];
+  direct.steps = channels;
+  direct.folds = form.window * form.window;
+  const auto tiles = [&](int64_t n) { return round_up(n, form.results) / form.results; };
+  TiledResults products = direct;
+  products.count = side * side;
+  products.rows = result[0] * tiles(result[2]) * tiles(result[3]);
+  products.folds = 1;
+  const auto elements = static_cast<double>(products.count * products.rows * (channels + result[1]));
+  choice.direct = estimated_cycles(direct, profile);
+  choice.cost = estimated_cycles(products, profile) + 2 * launch_cycles +
+                elements / (elements_each_cycle * static_cast<double>(profile.compute_units));
+}
+
 // Of images [n][c][...] that become [n][o][h][w].
 void estimate(WinogradChoice& choice, Expr convolution, const WinogradForm& form, const Profile& profile) {
   const auto number = [](int64_t n) { return static_cast<double>(n); };
@@ -56,6 +83,7 @@ void estimate(WinogradChoice& choice, Expr convolution, const WinogradForm& form
   choice.direct = window * (results / rate + each(weight_cost, weights, cached_weights, weight_size)) * products;
   if (form.of_bytes && profile.pair_products == 0) choice.direct = 0;
   choice.transform = static_cast<int64_t>(weights * (3 * window + 2 * number(form.window)));
+  if (profile.gpu) estimate_on_gpu(choice, convolution, form, profile);
 }
 
 std::optional<WinogradChoice> in_form(Expr term, const WinogradForm& form, const Profile& profile) {

@@ -1,6 +1,6 @@
 // Which convolutions Winograd's forms (rules/convolution.cpp) make faster, and which form. Fewer products are paid for
 // with transforms, whose tiles and products go through memory, and with launches: with few channels, or little to
-// compute, the stencil stays. The estimate is of CPUs; on GPUs nobody asks for it unless a user does. Of bytes the form
+// compute, the stencil stays. On GPUs the stencil and the products are estimated as other tiles are. Of bytes the form
 // is one of 16 bits, so it is chosen where a profile says what products of pairs of those cost (pair_products): an
 // instruction for bytes multiplies twice as many.
 #pragma once
@@ -20,7 +20,7 @@ struct WinogradChoice {
   std::string rule;
   RuleArguments arguments;
   Path place;             ///< of the convolution
-  double cost = 0;        ///< in multiply-adds of f32 that take as long
+  double cost = 0;        ///< in multiply-adds of f32 that take as long (CPU), or cycles of compute units (GPU)
   double direct = 0;      ///< what the stencil costs; 0 where nothing is known of it
   int64_t transform = 0;  ///< operations that the filters' transform takes, about
 };

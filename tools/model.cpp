@@ -74,7 +74,7 @@ void add_model_options(CLI::App& command, ModelOptions& options, bool with_devic
       .add_option(
           "--conv", options.convolution,
           "the form of convolutions; winograd: of those with windows of 3x3 and 5x5 at stride 1 in f32, which round "
-          "otherwise, and of 3x3 in bytes, which do not, with up to 4 times the weights; auto: winograd on CPUs where "
+          "otherwise, and of 3x3 in bytes, which do not, with up to 4 times the weights; auto: winograd where "
           "that is less work (not under --objective size), else stencil")
       ->check(CLI::IsMember({"auto", "stencil", "im2col", "winograd"}))
       ->capture_default_str();

@@ -636,6 +636,38 @@ Value Emitter::scan(Expr e, const Environment& env) {
   return bounded(h.value(false), layout.shape);
 }
 
+// The loop over the parts stands around those of the other work-items, so what a part computes is spread over all of
+// them as it would be without parts.
+Value Emitter::shared_parts(Expr e, const Environment& env) {
+  const Expr parts = e->children[0];
+  const Layout layout = layout_of(e->type);
+  if (layout.shape.size() != 1 || layout.scalars.size() != 1)
+    unsupported("arrays in local memory that work-items of their own compute inside a local map", "keep numbers");
+  const std::vector<Loop> around = loops_;
+  const uint64_t context = context_;
+  Nest nest;
+  const Loop part = open(layout.shape[0], Mode::local, parts->dimension, nest);
+  loops_.insert(std::find_if(loops_.begin(), loops_.end(), [](const Loop& l) { return l.mode == Mode::local; }), part);
+  change_context();
+  Holder h = hold("parts", {{}, layout.scalars, false}, Spread::work_items);
+  for (auto* loops : {&loops_, &h.spread}) {
+    for (Loop& l : *loops) {
+      if (l.mode == Mode::local) l.owner = h.func.name();
+    }
+  }
+  const Value value = apply(parts->children[0], env, {read(parts->children[1], env).at(part.variable)});
+  h.define(h.kept({value.scalar}, {}));
+  schedule_loops(h.func, h.own, std::vector<std::vector<Split>>(), h.spread, nest.loops);
+  loops_ = around;
+  context_ = context;
+  keep(h, nest, true);
+  const H::Expr one = h.value(false).scalar;
+  const std::string name = part.name();
+  return bounded(indexed(1, [=](const std::vector<H::Expr>& index) {
+    return Value{H::Internal::substitute(name, index[0], one), nullptr, {}};
+  }), layout.shape);
+}
+
 Value Emitter::materialise(Expr e, const Environment& env) {
   Expr child = e->children[0];
   if (e->memory == Memory::global) {
@@ -646,7 +678,10 @@ Value Emitter::materialise(Expr e, const Environment& env) {
       (child->pattern == Pattern::fold || child->pattern == Pattern::reduce || child->pattern == Pattern::scan)) {
     return read(child, env);
   }
-  if (is_local && has_local(loops_)) return local_tile(e, env);
+  if (is_local && has_local(loops_)) {
+    const bool parts = child->pattern == Pattern::map && child->mode == Mode::local;
+    return parts ? shared_parts(e, env) : local_tile(e, env);
+  }
   Layout layout = layout_of(e->type);
   Holder h = hold(is_local ? "shared" : "kept", layout, is_local ? Spread::nothing : Spread::registers);
   Nest nest;

@@ -98,6 +98,46 @@ RuleRow local(const char* name, const char* type, const std::string& elements, c
           meaning};
 }
 
+// A sum of products as sums of p parts of its first dimension, each by work-items of its own. `rank` dimensions are
+// joined in what is summed.
+RuleRow sum_in_parts(int rank, bool exact_ones) {
+  static const char* const sizes[] = {"", "[q]", "[q][r]", "[q][r][t]"};
+  std::string joins, closing;
+  for (int i = 1; i < rank; ++i) joins += "join (", closing += ")";
+  const auto pairs = [&](const std::string& a, const std::string& b) {
+    return "zip(" + joins + a + closing + ", " + joins + b + closing + ") |> map f |> reduce op z";
+  };
+  RuleRow out;
+  out.name =
+      "sum-in-parts" + (rank == 1 ? std::string() : "-" + std::to_string(rank) + "d") + (exact_ones ? "" : "-float");
+  out.parameters = "p";
+  out.given = std::string("op: T, T -> T, f: (A, B) -> T, z: T, a: [p*k]") + sizes[rank - 1] + "A, b: [p*k]" +
+              sizes[rank - 1] + "B";
+  out.left = pairs("a", "b");
+  out.right = "let parts = zip(split k a, split k b) |> map local(2) (\\part. " + pairs("part.0", "part.1") +
+              ") |> materialise local in reduce op z parts";
+  out.where = exact_ones ? "exactly-associative op, neutral op z" : "associative op, neutral op z";
+  out.rule_class = exact_ones ? RuleClass::exact : RuleClass::rounding;
+  out.meaning = "p parts of a sum by work-items of their own, which a work-group adds up";
+  return out;
+}
+
+// A fold of which p work-items form a part each, of every p-th element, so that neighbours read neighbours.
+RuleRow shared_fold(const char* name, const char* given, const std::string& step, const char* combine,
+                    const char* where, RuleClass rule_class) {
+  RuleRow out;
+  out.name = name;
+  out.parameters = "p";
+  out.given = given;
+  out.left = "fold " + step + " z x";
+  out.right = "let parts = x |> split p |> transpose |> map local(0) (\\part. fold " + step +
+              " z part) |> materialise local in fold " + combine + " z parts";
+  out.where = where;
+  out.rule_class = rule_class;
+  out.meaning = "p parts of a fold by work-items of their own, which a work-group puts together";
+  return out;
+}
+
 // Results that share a kept array, those of a tile say, innermost: `tiles` makes an array [tiles] of columns of tiles
 // of a value and `back` undoes it. Loops over tiles are work-groups or, over columns as well, work-items.
 std::vector<RuleRow> kept_tiles(const std::string& name, const std::string& parameters, const std::string& type,
@@ -315,6 +355,15 @@ std::vector<RuleRow> nest_rules() {
   };
   for (const int leading : {0, 1, 2, 3, 4}) out.push_back(tiles_by_columns(leading));
   out.push_back(tiles_planes_inside());
+  for (const int rank : {1, 2, 3, 4}) {
+    for (const bool exact_ones : {true, false}) out.push_back(sum_in_parts(rank, exact_ones));
+  }
+  out.push_back(shared_fold("share-fold", "x: [k*p]T, z: T, op: T, T -> T", "op", "op",
+                            "exactly-associative op, commutative op, neutral op z, integer T", exact));
+  out.push_back(shared_fold("share-fold-float", "x: [k*p]T, z: T, op: T, T -> T", "op", "op",
+                            "associative op, commutative op, neutral op z", rounding));
+  out.push_back(shared_fold("share-sum", "x: [k*p]U, z: T, g: U -> T", "(\\s v. s + g v)", "(\\s v. s + v)", "z is 0",
+                            rounding));
   for (RuleRow& row : kept_tile_rules()) out.push_back(std::move(row));
   return out;
 }

@@ -71,7 +71,7 @@ std::vector<RuleRow> reduction_rules() {
 
     // folds: any function
     {"fold-split", "k", "x: [m*k]T, z: S, f: S, T -> S",
-     "fold f z x", "fold (\\s row. fold f s row) z (split k x)", "", exact, "the same order in two loops, the accumulator handed on", library::partial_sums},
+     "fold f z x", "fold (\\s row. fold f s row) z (split k x)", "", exact, "the same order in two loops, the accumulator handed on"},
     {"fold-of-kept", "", "x: [n]T, z: S, f: S, T -> S",
      "fold f z x", "let a = x in fold f z a", "", exact, "what the loop reads is computed before it"},
     {"fold-join", "", "x: [m][k]T, z: S, f: S, T -> S",

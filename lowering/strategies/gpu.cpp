@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "ir/properties.h"
 #include "lowering/grouping.h"
@@ -38,11 +40,27 @@ std::optional<Path> innermost_product(Expr e, const Path& here) {
   return scalars ? std::optional(here) : std::nullopt;
 }
 
+// Some steps of the fold, whose operands come straight from global memory, are written out.
+void write_out_steps(Rewriter& r, const Path& fold) {
+  Path steps = fold, inner = fold;
+  steps.push_back(2);
+  inner.insert(inner.end(), {0, 0});
+  const int64_t n = extent(r.term(), steps, 0), together = steps_together(n);
+  if (together == n) {
+    apply_to_all(r, "fold-to-unroll", fold);
+  } else if (together > 1 && apply_to_all(r, "fold-split", fold, {{"k", together}})) {
+    apply_to_all(r, "fold-to-unroll", inner);
+  }
+}
+
 void map_product_to_groups(Rewriter& r, const StrategyInput& input, const Profile&) {
   Path place = input.inside;
   const Tile& tile = input.tile;
-  if (tile.depth > 0) {
-    if (auto product = innermost_product(r.term(), {})) r.apply("fold-blocks", *product, {{"k", tile.depth}});
+  if (auto product = innermost_product(r.term(), {})) {
+    if (tile.depth > 0)
+      apply_to_all(r, "fold-blocks", *product, {{"k", tile.depth}});
+    else
+      write_out_steps(r, *product);
   }
   if (tile.channels_last) {
     static const char* const rules[] = {"open-channels-last-1d", "open-channels-last-2d", "open-channels-last-3d"};
@@ -57,6 +75,54 @@ void map_product_to_groups(Rewriter& r, const StrategyInput& input, const Profil
     open(r, "open-work-items", place, {{"p", tile.item_rows}, {"q", tile.items_across}, {"k", tile.width}});
   } else {
     open(r, "open-work-item-scalars", place, {{"p", tile.item_rows}, {"q", tile.items_across}});
+  }
+}
+
+void map_sums_to_groups(Rewriter& r, const StrategyInput& input, const Profile&) {
+  if (auto product = innermost_product(r.term(), {})) write_out_steps(r, *product);
+  open_leading(r, input.inside, 0, 0);
+}
+
+// What a search for folds passes by: terms, each with the number of maps around it.
+using Passed = std::set<std::pair<Expr, int>>;
+
+// The first fold that all elements of a row share and that is long enough to be shared out: `rows` maps are around it.
+std::optional<Path> long_row_fold(Expr e, int maps, int rows, int64_t least, Path& here, Passed& passed) {
+  if (!passed.insert({e, maps}).second) return std::nullopt;
+  if (e->pattern == Pattern::fold) {
+    const bool shared = maps == rows && folds_numbers(e) && e->children[2]->type->size.value() >= least;
+    return shared ? std::optional(here) : std::nullopt;
+  }
+  for (size_t i = 0; i < e->children.size(); ++i) {
+    const bool inside = e->pattern == Pattern::map && i == 0;
+    here.push_back(static_cast<int>(i));
+    if (auto found = long_row_fold(e->children[i], maps + (inside ? 1 : 0), rows, least, here, passed)) return found;
+    here.pop_back();
+  }
+  return std::nullopt;
+}
+
+bool share_out(Rewriter& r, const Path& fold, int64_t most) {
+  for (int64_t parts = most; parts >= 8; parts /= 2) {
+    for (const char* rule : {"share-fold", "share-fold-float", "share-sum"}) {
+      if (apply_to_all(r, rule, fold, {{"p", parts}})) return true;
+    }
+  }
+  return false;
+}
+
+// Without that one work-item forms a row's sum while the others of its group wait.
+void share_row_folds(Rewriter& r, const StrategyInput& input, const Profile& profile) {
+  if (input.strict) return;
+  const int rows = rank_at(r.term(), input.inside) - 1;
+  const int64_t subgroup = profile.costs.subgroup;
+  for (Passed left;;) {
+    Path here;
+    Passed passed = left;
+    const auto place = long_row_fold(r.term(), 0, rows, 2 * subgroup, here, passed);
+    if (!place) return;
+    const Expr fold = at(r.term(), *place);
+    if (!share_out(r, *place, subgroup)) left.insert({fold, rows});
   }
 }
 
@@ -75,7 +141,7 @@ void map_rows_to_groups(Rewriter& r, const StrategyInput& input, const Profile& 
 Strategy gpu_rows() {
   return {"group-rows", "GPU: a work-group a row, its elements among the work-items",
           [](Expr term, const StrategyInput&, const Profile& profile) { return profile.gpu && shares_folds(term); },
-          map_rows_to_groups};
+          map_rows_to_groups, share_row_folds};
 }
 
 Strategy gpu_tiles() {
@@ -84,6 +150,15 @@ Strategy gpu_tiles() {
             return profile.gpu && input.folds && input.tile.items_across > 1 && rank_at(term, input.inside) >= 2;
           },
           map_product_to_groups};
+}
+
+Strategy gpu_sums() {
+  return {"group-sums", "GPU: a work-group an element, its work-items share the sum",
+          [](Expr term, const StrategyInput& input, const Profile& profile) {
+            const auto shared = [](Expr e) { return e->pattern == Pattern::map && e->mode == Mode::local; };
+            return profile.gpu && any_node(at(term, input.inside), shared);
+          },
+          map_sums_to_groups};
 }
 
 Strategy gpu_elements() {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
+#include <set>
 
 #include "ir/properties.h"
 #include "lowering/rules.h"
@@ -27,6 +29,36 @@ Path open(Rewriter& r, const std::string& rule, const Path& place, const RuleArg
   HOIST_CHECK(applied, "the rule " + rule + " has to apply at " + text(place) + ": " +
                            why_not(*lowering_rules().find(rule), at(r.term(), place), arguments));
   return opened(r.term(), place);
+}
+
+namespace {
+
+// The first place below `here` where the term stands; `without`: terms that are known not to hold it.
+std::optional<Path> place_of(Expr wanted, Expr e, Path& here, std::set<Expr>& without) {
+  if (e == wanted) return here;
+  if (without.count(e) != 0) return std::nullopt;
+  for (size_t i = 0; i < e->children.size(); ++i) {
+    here.push_back(static_cast<int>(i));
+    if (auto found = place_of(wanted, e->children[i], here, without)) return found;
+    here.pop_back();
+  }
+  without.insert(e);
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool apply_to_all(Rewriter& r, const std::string& rule, const Path& place, const RuleArguments& arguments) {
+  constexpr int most_places = 64;
+  const Expr wanted = at(r.term(), place);
+  if (!r.apply(rule, place, arguments)) return false;
+  for (int i = 1; i < most_places; ++i) {
+    Path here;
+    std::set<Expr> without;
+    const auto other = place_of(wanted, r.term(), here, without);
+    if (!other || !r.apply(rule, *other, arguments)) break;
+  }
+  return true;
 }
 
 void open_tile_columns(Rewriter& r, const Path& place, int64_t width) {

@@ -20,6 +20,10 @@ Path opened(Expr root, const Path& place);
 /// Applies a rule that opens a loop.
 Path open(Rewriter& r, const std::string& rule, const Path& place, const RuleArguments& arguments = {});
 
+/// Applies the rule at the place and wherever else the same term stands, so that what a kernel computes once remains
+/// one term: x * sigmoid(x) names a convolution twice. False where it does not apply.
+bool apply_to_all(Rewriter& r, const std::string& rule, const Path& place, const RuleArguments& arguments = {});
+
 /// The columns of a register tile, in vectors of `width` lanes.
 void open_tile_columns(Rewriter& r, const Path& place, int64_t width);
 /// Vectors of so many are worth more than elements by themselves, or than shorter ones that fit.

@@ -19,6 +19,7 @@ Strategy cpu_register_tiles();
 Strategy cpu_elements();
 Strategy gpu_rows();
 Strategy gpu_tiles();
+Strategy gpu_sums();
 Strategy gpu_elements();
 
 }  // namespace hoist

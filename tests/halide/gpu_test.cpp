@@ -1,6 +1,7 @@
 // The GPU mapping: tiles in local memory, register tiles per work-item; small, since it also runs under Oclgrind.
 #include <gtest/gtest.h>
 
+#include "ir/text/text.h"
 #include "tests/halide/runner.h"
 
 namespace hoist {
@@ -185,6 +186,57 @@ TEST(Gpu, PanelsInsideWorkItems) {
 
   EXPECT_NE(kernel->source.find("[16]"), std::string::npos) << kernel->source;
   EXPECT_EQ(check(e, gpu), "");
+}
+
+// A product of which each work-group has a tile of 4 by 8, and work-items of their own a part of its sums: `steps` is
+// one part's sum of the pairs p.0, p.1.
+Expr product_in_parts(const std::string& steps) {
+  const std::string text =
+      "%a : [10][64]f32 |> map (\\row. %b : [64][24]f32 |> transpose |> map (\\column."
+      " let parts = zip(split 16 row, split 16 column) |> map local(2) (\\p. " +
+      steps +
+      ") |> materialise local in fold (\\s v. s + v) 0f32 parts + 1f32))"
+      " |> pad 0 2 undefined |> split 4 |> map (map (split 8) >> transpose)"
+      " |> map group(0) (map group(2) (map (split 4 >> split 2 >> transpose) >> split 2 >> map transpose"
+      " >> map local(1) (map local(0) (map unroll (map unroll (map vec (\\v. v))))) >> map transpose >> join"
+      " >> map (transpose >> join >> join)))"
+      " |> map (transpose >> map join) |> join |> slice 0 10";
+  auto e = parse(text);
+  HOIST_CHECK(e.ok(), "the term parses: " + (e.ok() ? "" : e.errors()[0].text()));
+  return *e;
+}
+
+TEST(Gpu, WorkItemsShareSums) {
+  EmitOptions gpu;
+  gpu.gpu = true;
+  const Expr direct = product_in_parts("zip(p.0, p.1) |> fold (\\s e. fma(e.0, e.1, s)) 0f32");
+  const auto kernel = emit(direct, gpu);
+  ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();
+  EXPECT_EQ(kernel->local, (std::array<uint64_t, 3>{2, 2, 4})) << "parts are the work-items' last dimension";
+  EXPECT_EQ(kernel->local_bytes, 4u * (4 * 4 * 8)) << "four parts of a tile";
+  EXPECT_EQ(check(direct, gpu), "");
+
+  const Expr tiled = product_in_parts(
+      "zip(split 8 p.0, split 8 p.1) |> fold (\\s c. zip(materialise local c.0, materialise local c.1)"
+      " |> fold unroll (\\t e. fma(e.0, e.1, t)) s) 0f32");
+  const auto with_tiles = emit(tiled, gpu);
+  ASSERT_TRUE(with_tiles.ok()) << with_tiles.errors()[0].text();
+  EXPECT_EQ(with_tiles->local, kernel->local);
+  EXPECT_EQ(with_tiles->local_bytes, 4u * (4 * (4 + 8) * 8)) << "the parts' memory is that of what they read";
+  EXPECT_EQ(check(tiled, gpu), "");
+}
+
+TEST(Gpu, PartsOfSumsAreNumbers) {
+  EmitOptions gpu;
+  gpu.gpu = true;
+  auto e = parse(
+      "%a : [4][8][3]f32 |> map group(0) (\\x. %i : [2]f32 |> map local(0) (\\i."
+      " let parts = x |> map local(1) (\\y. map (+ i) y) |> materialise local in"
+      " parts |> map (fold (\\s v. s + v) 0f32) |> fold (\\s v. s + v) 0f32))");
+  ASSERT_TRUE(e.ok()) << e.errors()[0].text();
+  const auto kernel = emit(*e, gpu);
+  ASSERT_FALSE(kernel.ok());
+  EXPECT_NE(kernel.errors()[0].text().find("keep numbers"), std::string::npos) << kernel.errors()[0].text();
 }
 
 TEST(Gpu, RowsInGroups) {  // softmax over rows with a group a row: the sums are taken once and shared

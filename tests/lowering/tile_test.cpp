@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace hoist {
 namespace {
 
@@ -111,6 +113,60 @@ TEST(Tile, PlanesThatReadTheSameOnesComeOneAfterTheOther) {
   EXPECT_EQ(choose_tile(results, narrow()).loop_order, Tile::planes_inside);
   results.planes = false;
   EXPECT_NE(choose_tile(results, narrow()).loop_order, Tile::planes_inside);
+}
+
+Profile gpu() {
+  Profile profile;
+  profile.gpu = true;
+  profile.vector_width = 4;
+  profile.vector_registers = 255;
+  profile.local_memory = 49152;
+  profile.compute_units = 132;
+  return profile;
+}
+
+int64_t work_items(const Tile& tile) {
+  return tile.rows / tile.item_rows * tile.items_across * std::max<int64_t>(1, tile.parts);
+}
+
+TEST(Tile, WorkItemsOfAGpuShareLongSumsOfFewResults) {
+  const TiledResults few{.rows = 49, .columns = 512, .steps = 512, .folds = 9};
+  const Tile tile = choose_tile(few, gpu());
+  EXPECT_GE(tile.parts, 8);
+  EXPECT_EQ(few.steps % (4 * tile.parts), 0);
+  const Tile whole = with_whole_sums(tile, few, gpu());
+  EXPECT_EQ(whole.parts, 0);
+  EXPECT_EQ(choose_tile({.rows = 4096, .columns = 4096, .steps = 4096}, gpu()).parts, 0) << "there is work for all";
+  EXPECT_EQ(choose_tile({.rows = 49, .columns = 512, .steps = 30}, gpu()).parts, 0) << "nothing divides the steps";
+}
+
+// Of 65,536 registers of an NVIDIA compute unit, 256 work-items may have 255 each: with more the driver refuses kernels
+// that need as many.
+TEST(Tile, GroupsOfAGpuMayUseAllRegisters) {
+  for (const int64_t rows : {1, 20, 49, 196, 3136}) {
+    const TiledResults results{.rows = rows, .columns = 256, .steps = 256, .folds = 9};
+    const Tile tile = choose_tile(results, gpu());
+    EXPECT_LE(work_items(tile), 256) << rows;
+    EXPECT_GE(work_items(tile), 32) << rows;
+    const auto again = tile_with(results, knobs_of(tile, gpu()), gpu());
+    ASSERT_TRUE(again.has_value());
+    EXPECT_EQ(again->parts, tile.parts);
+  }
+}
+
+TEST(Tile, AnEstimateOfLessWorkIsLess) {
+  const TiledResults layer{.rows = 196, .columns = 256, .steps = 256, .folds = 9};
+  TiledResults half = layer;
+  half.columns = 128;
+  EXPECT_GT(estimated_cycles(layer, gpu()), estimated_cycles(half, gpu()));
+  EXPECT_GT(estimated_cycles(half, gpu()), 0);
+}
+
+TEST(Tile, StepsThatWaitTogetherDivideTheSum) {
+  EXPECT_EQ(steps_together(64), 8);
+  EXPECT_EQ(steps_together(12), 4);
+  EXPECT_EQ(steps_together(3), 3);
+  EXPECT_EQ(steps_together(27), 1);
 }
 
 }  // namespace

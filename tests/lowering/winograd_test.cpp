@@ -120,24 +120,29 @@ TEST(Winograd, TilesOfTwoGiveTheSameWholeNumbers) {
 
 // The compiler's own choice: products have to be worth the transforms and the launches.
 TEST(Winograd, IsChosenWhereItIsLessWork) {
-  const auto kernels = [](const Picture& p, bool gpu, bool strict, const FoldingBudget& folding = {}) {
+  const auto kernels = [](const Picture& p, const Profile& profile, bool strict, const FoldingBudget& folding = {}) {
     LowerOptions options;
     options.strict = strict;
     options.folding = folding;
     const NamedModel graph = convolution(p, Tensor(p.scalar, p.w), Tensor(p.scalar, {p.w[0]}));
-    const auto model = lower_model(graph, options, profile_of_width(8, gpu));
+    const auto model = lower_model(graph, options, profile);
     HOIST_CHECK(model.ok(), model.errors()[0].text());
     return kernels_of_convolution(*model);
   };
+  const Profile cpu = profile_of_width(8, false);
+  Profile gpu = profile_of_width(4, true);
+  gpu.compute_units = 132;
+  gpu.vector_registers = 255;
+  gpu.local_memory = 49152;
   const Picture worth = {{1, 64, 28, 28}, {64, 64, 3, 3}, padded};
-  EXPECT_EQ(kernels(worth, false, false), 3);
-  EXPECT_EQ(kernels(worth, true, false), 1);
-  EXPECT_EQ(kernels(worth, false, true), 1);
-  EXPECT_EQ(kernels({{1, 64, 18, 18}, {64, 64, 5, 5}, {}}, false, false), 3);
-  EXPECT_EQ(kernels(worth, false, false, {.operations = 1 << 20}), 1)
-      << "the filters would be transformed on the device";
-  EXPECT_EQ(kernels({{1, 3, 28, 28}, {64, 3, 3, 3}, padded}, false, false), 1) << "few channels";
-  EXPECT_EQ(kernels({{1, 64, 4, 4}, {64, 64, 3, 3}, padded}, false, false), 1) << "little to compute";
+  EXPECT_EQ(kernels(worth, cpu, false), 3);
+  EXPECT_EQ(kernels(worth, gpu, false), 1) << "two launches more take longer";
+  EXPECT_EQ(kernels({{1, 256, 14, 14}, {256, 256, 3, 3}, padded}, gpu, false), 3);
+  EXPECT_EQ(kernels(worth, cpu, true), 1);
+  EXPECT_EQ(kernels({{1, 64, 18, 18}, {64, 64, 5, 5}, {}}, cpu, false), 3);
+  EXPECT_EQ(kernels(worth, cpu, false, {.operations = 1 << 20}), 1) << "the filters would be transformed on the device";
+  EXPECT_EQ(kernels({{1, 3, 28, 28}, {64, 3, 3, 3}, padded}, cpu, false), 1) << "few channels";
+  EXPECT_EQ(kernels({{1, 64, 4, 4}, {64, 64, 3, 3}, padded}, cpu, false), 1) << "little to compute";
 }
 
 // A layer of bytes, as quantised models have them behind the pass integer-products.
