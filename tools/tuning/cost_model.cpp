@@ -69,6 +69,8 @@ constexpr std::string_view names[] = {
     // What follows from them.
     "operations a group", "operations a vector register", "operations an element", "operations a byte",
     "groups a compute unit", "unused lanes", "result elements",
+    // Where work-items share a sum.
+    "work-items a sum", "steps of a work-item", "work-items a compute unit",
     // The device.
     "gpu", "vector width", "vector registers", "compute units", "dot instructions", "native code", "contention"};
 
@@ -369,7 +371,7 @@ std::vector<float> kernel_features(Expr term, const Profile& profile, const Circ
   features.push_back(logarithm(static_cast<double>(walk.nodes())));
   features.push_back(logarithm(totals.loops));
 
-  double read = 0, transposed = 0, kept = 0;
+  double read = 0, transposed = 0, kept = 0, sharers = 1;
   std::vector<std::pair<double, double>> arrays;  // bytes, bits of an element
   for (const Expr parameter : parameters_of(term)) {
     const double bytes = bytes_of_type(parameter->type);
@@ -381,6 +383,8 @@ std::vector<float> kernel_features(Expr term, const Profile& profile, const Circ
   for (const auto& [node, sums] : walk.known()) {
     transposed += node->pattern == Pattern::transpose ? 1 : 0;
     kept += node->pattern == Pattern::materialise ? 1 : 0;
+    if (node->pattern == Pattern::materialise && node->children[0]->mode == Mode::local)
+      sharers = std::max(sharers, elements_of(node->type));
   }
   const double results = elements_of(term->type), written = bytes_of_type(term->type);
   features.push_back(static_cast<float>(parameters_of(term).size()));
@@ -418,6 +422,10 @@ std::vector<float> kernel_features(Expr term, const Profile& profile, const Circ
   features.push_back(logarithm(all_groups / static_cast<double>(profile.compute_units)));
   features.push_back(static_cast<float>(std::log2(width / std::max(totals.products[lanes], 1.0))));
   features.push_back(logarithm(results));
+  features.push_back(logarithm(sharers));
+  features.push_back(logarithm(totals.products[folded] * totals.products[in_order]));
+  features.push_back(
+      logarithm(all_groups * totals.products[items] * sharers / static_cast<double>(profile.compute_units)));
 
   features.push_back(profile.gpu ? 1.0F : 0.0F);
   features.push_back(logarithm(width));
@@ -498,7 +506,7 @@ CostModel CostModel::learn(const std::vector<const Example*>& examples) {
   }
   CostModel model(BoostedTrees::fit(
       table, labels,
-      {.rounds = 600, .depth = 3, .rate = 0.05, .rows_of_a_tree = 0.5, .columns_of_a_tree = 0.5, .seed = 1}));
+      {.rounds = 1500, .depth = 3, .rate = 0.05, .rows_of_a_tree = 0.5, .columns_of_a_tree = 0.5, .seed = 1}));
   for (size_t i = 0; i < table.columns; ++i) {
     float least = table.numbers[i], most = table.numbers[i];
     for (size_t at = i; at < table.numbers.size(); at += table.columns) {
