@@ -41,7 +41,7 @@ constexpr IntegerKey<WorkGroupCosts> cost_keys[] = {
     {"subgroup", &WorkGroupCosts::subgroup, 1, 1 << 20},
     {"memory_cycles", &WorkGroupCosts::memory_cycles, 0, 1 << 20},
 };
-// Profiles that were written before have them; nothing is estimated from them.
+// Older profiles have them: they are accepted, and nothing is estimated from them.
 constexpr std::string_view former_keys[] = {"hiding_subgroups", "barrier_cycles", "preferred_group",
                                             "preferred_group_width"};
 struct FlagKey {

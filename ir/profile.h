@@ -1,6 +1,6 @@
 // What is known of a device when a model is compiled for it: a small text file, key = value a line, made by
 // `hoist devices --profile`. Strategies read it, nothing else in the compiler knows the device. Every key has a default
-// for a CPU with AVX-512, those of GPUs alone for an H200; unknown keys and values out of range are errors that name
+// for a CPU with AVX-512, those of GPUs alone for an H100; unknown keys and values out of range are errors that name
 // the line.
 #pragma once
 

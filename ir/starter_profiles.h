@@ -1,6 +1,6 @@
 // Profiles of common devices, for compiling where none of them is at hand. What vendors publish of a device is in them
-// (the sources stand beside the rows); what only measuring tells, as what a barrier costs, is an H200's for every GPU.
-// A profile that `hoist devices --profile` writes on the device itself is better.
+// (the sources stand beside the rows); what only measuring tells, as how long a GPU waits for memory, is an H100's for
+// every GPU. A profile that `hoist devices --profile` writes on the device itself is better.
 #pragma once
 
 #include <span>

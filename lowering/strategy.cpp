@@ -18,9 +18,7 @@ bool sum_in_parts(Rewriter& r, int64_t parts) {
                                       "sum-in-parts-3d-float", "sum-in-parts-2d",       "sum-in-parts-2d-float",
                                       "sum-in-parts",          "sum-in-parts-float"};
   for (const char* rule : rules) {
-    Rewriter tried(lowering_rules(), r.term());
-    const auto place = tried.apply_first(rule, {{"p", parts}});
-    if (place && loops::apply_to_all(r, rule, *place, {{"p", parts}})) return true;
+    if (loops::apply_to_all_of_first(r, rule, {{"p", parts}})) return true;
   }
   return false;
 }

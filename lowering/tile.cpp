@@ -228,8 +228,8 @@ int64_t sharers(const Tile& tile) { return std::max<int64_t>(1, tile.parts); }
 
 int64_t items_of(const Tile& tile) { return tile.rows / tile.item_rows * tile.items_across * sharers(tile); }
 
-// Whether a work-group is at least as large as a subgroup, and so small that its work-items may have all registers that
-// there are for one: drivers refuse kernels otherwise.
+// Whether a work-group has 32 work-items at least, and so few that each may have as many registers as there are for
+// one: drivers refuse kernels otherwise.
 bool fills_group(const Tile& tile, const Profile& profile) {
   return items_of(tile) >= 32 && items_of(tile) <= std::min<int64_t>(256, profile.maximum_group);
 }

@@ -39,7 +39,6 @@ constexpr double elements_each_cycle = 3, launch_cycles = 8500;
 
 // Of images [n][c][h][w] that become [n][o][h][w].
 void estimate_on_gpu(WinogradChoice& choice, Expr convolution, const WinogradForm& form, const Profile& profile) {
-  if (form.of_bytes) return;
   const std::vector<int64_t> result = shape_of(convolution->type);
   const int64_t channels = shape_of(convolution->children[1]->type)[1], side = form.results + form.window - 1;
   TiledResults direct;
@@ -82,8 +81,13 @@ void estimate(WinogradChoice& choice, Expr convolution, const WinogradForm& form
   const double window = number(form.window * form.window), results = number(result[0] * result[2] * result[3]);
   choice.direct = window * (results / rate + each(weight_cost, weights, cached_weights, weight_size)) * products;
   if (form.of_bytes && profile.pair_products == 0) choice.direct = 0;
-  choice.transform = static_cast<int64_t>(weights * (3 * window + 2 * number(form.window)));
-  if (profile.gpu) estimate_on_gpu(choice, convolution, form, profile);
+}
+
+// Operations that transforming the filters takes, about.
+int64_t filter_transform(Expr convolution, const WinogradForm& form) {
+  const int64_t side = form.results + form.window - 1, window = form.window * form.window;
+  const int64_t filters = shape_of(convolution->children[1]->type)[1] * shape_of(convolution->type)[1];
+  return side * side * filters * (3 * window + 2 * form.window);
 }
 
 std::optional<WinogradChoice> in_form(Expr term, const WinogradForm& form, const Profile& profile) {
@@ -95,7 +99,10 @@ std::optional<WinogradChoice> in_form(Expr term, const WinogradForm& form, const
         const auto place = rewriter.apply_first(rule, choice.arguments);
         if (!place) continue;
         choice.place = *place;
-        estimate(choice, at(term, *place), form, profile);
+        const Expr convolution = at(term, *place);
+        choice.transform = filter_transform(convolution, form);
+        // Nothing is known of bytes on GPUs, where no pairs of products are either.
+        (profile.gpu && !form.of_bytes ? estimate_on_gpu : estimate)(choice, convolution, form, profile);
         return choice;
       }
     }

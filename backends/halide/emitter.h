@@ -264,10 +264,10 @@ class Emitter {
   Value fold_merging(Expr e, const Environment& env, size_t merge);
   Value scan(Expr e, const Environment& env);
   Value materialise(Expr e, const Environment& env);
-  /// local_tiles.cpp: an array in local memory that stands inside work-item loops.
-  Value local_tile(Expr e, const Environment& env);
-  /// The same where the elements are numbers that work-items of their own compute.
+  /// An array in local memory that stands inside work-item loops and whose numbers work-items of their own compute.
   Value shared_parts(Expr e, const Environment& env);
+  /// local_tiles.cpp: one that all work-items fill.
+  Value local_tile(Expr e, const Environment& env);
   struct Holder;
   /// Which of the loops around become dimensions that run inside: the register tile, or the work-items too.
   enum class Spread { nothing, registers, work_items };

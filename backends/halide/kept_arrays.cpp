@@ -663,9 +663,11 @@ Value Emitter::shared_parts(Expr e, const Environment& env) {
   keep(h, nest, true);
   const H::Expr one = h.value(false).scalar;
   const std::string name = part.name();
-  return bounded(indexed(1, [=](const std::vector<H::Expr>& index) {
-    return Value{H::Internal::substitute(name, index[0], one), nullptr, {}};
-  }), layout.shape);
+  return bounded(indexed(1,
+                         [=](const std::vector<H::Expr>& index) {
+                           return Value{H::Internal::substitute(name, index[0], one), nullptr, {}};
+                         }),
+                 layout.shape);
 }
 
 Value Emitter::materialise(Expr e, const Environment& env) {

@@ -223,8 +223,8 @@ void Emitter::place_all(H::Func& result, const std::vector<Loop>& order) {
   bool any_local = std::any_of(order.begin(), order.end(), [](const Loop& l) { return l.mode == Mode::local; });
   for (const Stored& s : stored_) {
     funcs.emplace(s.func.name(), s.func);
-    nests[s.func.name()] = s.spread;
-    nests[s.func.name()].insert(nests[s.func.name()].end(), s.loops.begin(), s.loops.end());
+    std::vector<Loop>& nest = nests[s.func.name()] = s.spread;
+    nest.insert(nest.end(), s.loops.begin(), s.loops.end());
     any_local |= s.has_local_loops;
   }
   std::vector<std::string> where;

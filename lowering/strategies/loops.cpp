@@ -46,18 +46,30 @@ std::optional<Path> place_of(Expr wanted, Expr e, Path& here, std::set<Expr>& wi
   return std::nullopt;
 }
 
+void apply_wherever(Rewriter& r, const std::string& rule, Expr wanted, const RuleArguments& arguments) {
+  constexpr int most_places = 63;
+  for (int i = 0; i < most_places; ++i) {
+    Path here;
+    std::set<Expr> without;
+    const auto place = place_of(wanted, r.term(), here, without);
+    if (!place || !r.apply(rule, *place, arguments)) return;
+  }
+}
+
 }  // namespace
 
 bool apply_to_all(Rewriter& r, const std::string& rule, const Path& place, const RuleArguments& arguments) {
-  constexpr int most_places = 64;
   const Expr wanted = at(r.term(), place);
   if (!r.apply(rule, place, arguments)) return false;
-  for (int i = 1; i < most_places; ++i) {
-    Path here;
-    std::set<Expr> without;
-    const auto other = place_of(wanted, r.term(), here, without);
-    if (!other || !r.apply(rule, *other, arguments)) break;
-  }
+  apply_wherever(r, rule, wanted, arguments);
+  return true;
+}
+
+bool apply_to_all_of_first(Rewriter& r, const std::string& rule, const RuleArguments& arguments) {
+  const Expr before = r.term();
+  const auto place = r.apply_first(rule, arguments);
+  if (!place) return false;
+  apply_wherever(r, rule, at(before, *place), arguments);
   return true;
 }
 

@@ -23,6 +23,8 @@ Path open(Rewriter& r, const std::string& rule, const Path& place, const RuleArg
 /// Applies the rule at the place and wherever else the same term stands, so that what a kernel computes once remains
 /// one term: x * sigmoid(x) names a convolution twice. False where it does not apply.
 bool apply_to_all(Rewriter& r, const std::string& rule, const Path& place, const RuleArguments& arguments = {});
+/// The same of the first place where the rule applies.
+bool apply_to_all_of_first(Rewriter& r, const std::string& rule, const RuleArguments& arguments = {});
 
 /// The columns of a register tile, in vectors of `width` lanes.
 void open_tile_columns(Rewriter& r, const Path& place, int64_t width);

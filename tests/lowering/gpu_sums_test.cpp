@@ -10,20 +10,13 @@
 #include "ir/seeded.h"
 #include "lowering/lower.h"
 #include "stored_run.h"
+#include "tests/support/gpu_profile.h"
 #include "tests/support/lower_model.h"
 
 namespace hoist {
 namespace {
 
-Profile gpu() {
-  Profile profile;
-  profile.gpu = true;
-  profile.vector_width = 4;
-  profile.vector_registers = 255;
-  profile.local_memory = 49152;
-  profile.compute_units = 132;
-  return profile;
-}
+Profile gpu() { return gpu_profile(132); }
 
 NamedModel model_of(const std::vector<int64_t>& x, const std::map<std::string, Tensor>& constants,
                     const std::vector<NamedCall>& layers) {

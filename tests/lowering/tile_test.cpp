@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tests/support/gpu_profile.h"
+
 namespace hoist {
 namespace {
 
@@ -115,15 +117,7 @@ TEST(Tile, PlanesThatReadTheSameOnesComeOneAfterTheOther) {
   EXPECT_NE(choose_tile(results, narrow()).loop_order, Tile::planes_inside);
 }
 
-Profile gpu() {
-  Profile profile;
-  profile.gpu = true;
-  profile.vector_width = 4;
-  profile.vector_registers = 255;
-  profile.local_memory = 49152;
-  profile.compute_units = 132;
-  return profile;
-}
+Profile gpu() { return gpu_profile(132); }
 
 int64_t work_items(const Tile& tile) {
   return tile.rows / tile.item_rows * tile.items_across * std::max<int64_t>(1, tile.parts);

@@ -7,6 +7,7 @@
 #include "ir/seeded.h"
 #include "lowering/lower.h"
 #include "stored_run.h"
+#include "tests/support/gpu_profile.h"
 #include "tests/support/lower_model.h"
 
 namespace hoist {
@@ -130,10 +131,7 @@ TEST(Winograd, IsChosenWhereItIsLessWork) {
     return kernels_of_convolution(*model);
   };
   const Profile cpu = profile_of_width(8, false);
-  Profile gpu = profile_of_width(4, true);
-  gpu.compute_units = 132;
-  gpu.vector_registers = 255;
-  gpu.local_memory = 49152;
+  const Profile gpu = gpu_profile(132);
   const Picture worth = {{1, 64, 28, 28}, {64, 64, 3, 3}, padded};
   EXPECT_EQ(kernels(worth, cpu, false), 3);
   EXPECT_EQ(kernels(worth, gpu, false), 1) << "two launches more take longer";

@@ -10,6 +10,7 @@
 #include "ir/text/text.h"
 #include "program.h"
 #include "tests/lowering/random_graphs.h"
+#include "tests/support/gpu_profile.h"
 #include "tests/support/lower_model.h"
 #include "tools/self_check.h"
 
@@ -148,18 +149,9 @@ std::vector<Case> cases() {
   return out;
 }
 
-Profile gpu_profile() {
-  Profile out;
-  out.gpu = true;
-  out.vector_width = 4;
-  out.vector_registers = 255;
-  out.local_memory = 49152;
-  return out;
-}
-
 // Everything that a bundle needs but the device, for both mappings.
 std::string compile_fault(const NamedModel& model) {
-  for (const Profile& profile : {Profile(), gpu_profile()}) {
+  for (const Profile& profile : {Profile(), gpu_profile(2)}) {
     auto lowered = lower_model(model, {}, profile);
     if (!lowered) return lowered.errors()[0].text();
     auto plan = make_plan(std::move(*lowered), {}, profile);
