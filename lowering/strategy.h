@@ -10,8 +10,8 @@
 // computes a tile of a product, each work-item a part of it that is spread over the group, and the innermost fold takes
 // its operands through local memory some steps at a time (`fold-blocks`). The tiles in local memory stand inside the
 // work-item loops, where every operator has its operands; the Halide layer gives them a dimension for each loop that
-// they depend on. Where there are few results of long sums, the work-items of a group share each sum ("sum-in-parts"), as
-// they share the folds of a row. Everything else has a work-item an element, or a work-group a row.
+// they depend on. Where there are few results of long sums, the work-items of a group share each sum ("sum-in-parts"),
+// as they share the folds of a row. Everything else has a work-item an element, or a work-group a row.
 #pragma once
 
 #include <optional>

@@ -6,8 +6,8 @@
 // left have to fit into the registers (28 accumulators as 7x4 spill and lose a tenth, as 14x2 they do not); on GPUs
 // to 2,680 tiles of 19 layers on an H100, where the tiles that are chosen take 1.10 of the fastest one's time in the
 // mean, 1.3 at most. Few results of long sums would leave most of a GPU idle, so the work-items of a group share each
-// sum. What the estimate knows of a GPU (registers and words a cycle of a compute unit, cycles that it waits for memory)
-// stands in the profile, which has an H100's numbers unless it says otherwise; no driver reports them.
+// sum. What the estimate knows of a GPU (registers and words a cycle of a compute unit, cycles that it waits for
+// memory) stands in the profile, which has an H100's numbers unless it says otherwise; no driver reports them.
 #pragma once
 
 #include <cstdint>
