@@ -27,10 +27,11 @@ constexpr WinogradForm winograd_forms[] = {
 
 // Multiply-adds that take as long as transforming an element of the tiles or of the products, writing it and reading it
 // back, where all of them fit in the caches of a core or two, and where they do not; as reading a transformed filter's
-// element from there, and from memory. Measured on two Zen 4 cores: 14 to 17, 50, 3 and 7; on two of a Xeon (Emerald
-// Rapids), which do more multiply-adds a cycle and read less, the last is about 25, and what stands here lies between.
+// element from there, and from memory. The first is about 5 on a Zen 5 core, of bytes 14 to 17. The others were measured
+// on two Zen 4 cores: 50, 3 and 7; on two of a Xeon (Emerald Rapids), which do more multiply-adds a cycle and read less,
+// the last is about 25, and what stands here lies between.
 // There are two launches more than the stencil's.
-constexpr double element_cost[] = {15, 50}, weight_cost[] = {3, 12};
+constexpr double element_cost[] = {5, 50}, byte_element_cost[] = {15, 50}, weight_cost[] = {3, 12};
 constexpr double cached_elements = 1 << 20, cached_weights = 1 << 18;
 
 // On GPUs all is in cycles: so many elements of tiles and products are transformed in one of a compute unit, and so
@@ -75,7 +76,8 @@ void estimate(WinogradChoice& choice, Expr convolution, const WinogradForm& form
   const auto each = [](const double(&costs)[2], double count, double cached, double size) {
     return size * costs[count * size <= cached ? 0 : 1];
   };
-  const double each_element = each(element_cost, elements, cached_elements, tile_size);
+  const double each_element =
+      each(form.of_bytes ? byte_element_cost : element_cost, elements, cached_elements, tile_size);
   choice.cost = side * side * all_tiles * products / rate + elements * each_element +
                 weights * each(weight_cost, weights, cached_weights, filter_size) + 2 * launch_cost(profile);
   const double window = number(form.window * form.window), results = number(result[0] * result[2] * result[3]);
