@@ -74,6 +74,30 @@ constexpr std::string_view names[] = {
     // The device.
     "gpu", "vector width", "vector registers", "compute units", "dot instructions", "native code", "contention"};
 
+// What takes time, each as often as it happens. By lanes: divided by the lanes of a vector, where vectors do it at
+// once.
+constexpr std::string_view amount_names[] = {"kernels",
+                                             "operations",
+                                             "cheap operations",
+                                             "cheap operations by lanes",
+                                             "integer operations by lanes",
+                                             "divisions by lanes",
+                                             "functions",
+                                             "functions by lanes",
+                                             "conversions by lanes",
+                                             "gathers",
+                                             "border steps",
+                                             "joined elements",
+                                             "groups",
+                                             "groups a compute unit",
+                                             "steps of all tiles",
+                                             "steps of all tiles by lanes",
+                                             "steps of a work-item",
+                                             "steps of a compute unit's work-items",
+                                             "bytes",
+                                             "bytes read",
+                                             "bytes written"};
+
 struct Totals {
   double sums[sum_count] = {};
   double products[product_count] = {1, 1, 1, 1, 1, 1};
@@ -340,11 +364,41 @@ std::vector<std::string> sources_of(const std::vector<KernelTime>& times) {
 }
 
 // Exactly, as fmt writes it.
-std::optional<float> parse_number(const std::string& text) {
-  float out = 0;
+template <class Number = float>
+std::optional<Number> parse_number(const std::string& text) {
+  Number out = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), out);
   const bool whole = code == std::errc() && end == text.data() + text.size() && std::isfinite(out);
-  return whole ? std::optional<float>(out) : std::nullopt;
+  return whole ? std::optional<Number>(out) : std::nullopt;
+}
+
+// The numbers x from 0 on, one a column, for which the rows of A times x differ least from 1, by the sum of squares:
+// one coordinate after the other (Franc, Hlavac, Navara: Sequential Coordinate-wise Algorithm for the Non-negative
+// Least Squares Problem, CAIP 2005). 0 where a column is.
+std::vector<double> non_negative_least_squares(const std::vector<std::vector<double>>& rows) {
+  constexpr int most_rounds = 10'000;
+  constexpr double enough = 1e-9;  // of a column's share
+  const size_t columns = std::size(amount_names);
+  std::vector<double> products(columns * columns), sums(columns), x(columns);
+  for (const std::vector<double>& row : rows)
+    for (size_t i = 0; i < columns; ++i) {
+      sums[i] += row[i];
+      for (size_t j = 0; j < columns; ++j) products[i * columns + j] += row[i] * row[j];
+    }
+  for (int round = 0; round < most_rounds; ++round) {
+    double most_changed = 0;
+    for (size_t i = 0; i < columns; ++i) {
+      const double square = products[i * columns + i];
+      if (square == 0) continue;
+      double rest = sums[i];
+      for (size_t j = 0; j < columns; ++j) rest -= products[i * columns + j] * x[j];
+      const double next = std::max(x[i] + rest / square, 0.0);
+      most_changed = std::max(most_changed, std::abs(next - x[i]) * sums[i]);
+      x[i] = next;
+    }
+    if (most_changed < enough * static_cast<double>(rows.size())) break;
+  }
+  return x;
 }
 
 }  // namespace
@@ -354,18 +408,15 @@ double elements_of(Type type) {
   return static_cast<double>(type->size.value()) * elements_of(type->element);
 }
 
-double kernel_work(Expr term) {
-  double bytes = bytes_of_type(term->type);
-  for (const Expr parameter : parameters_of(term)) bytes += bytes_of_type(parameter->type);
-  return static_cast<double>(count_operations(term)) + bytes / 4 + 256;
-}
-
 std::span<const std::string_view> kernel_feature_names() { return names; }
+std::span<const std::string_view> kernel_amount_names() { return amount_names; }
 
-std::vector<float> kernel_features(Expr term, const Profile& profile, const Circumstances& circumstances) {
+KernelNumbers kernel_numbers(Expr term, const Profile& profile, const Circumstances& circumstances) {
   Walk walk;
   const Totals totals = walk.of(term);
-  std::vector<float> features;
+  KernelNumbers numbers;
+  numbers.native = circumstances.native;
+  std::vector<float>& features = numbers.features;
   for (const double sum : totals.sums) features.push_back(logarithm(sum));
   for (const double product : totals.products) features.push_back(logarithm(product));
   features.push_back(logarithm(static_cast<double>(walk.nodes())));
@@ -405,7 +456,8 @@ std::vector<float> kernel_features(Expr term, const Profile& profile, const Circ
   features.push_back(static_cast<float>(std::log2(in_registers / static_cast<double>(profile.vector_registers))));
   features.push_back(logarithm(tiles * rows * vectors * totals.products[lanes] / std::max(results, 1.0)));
   features.push_back(logarithm(totals.fold));
-  features.push_back(logarithm(tiles * totals.products[folded] * std::max(rows * vectors, 8.0)));
+  const double tile_steps = tiles * totals.products[folded] * std::max(rows * vectors, 8.0);
+  features.push_back(logarithm(tile_steps));
 
   const Reads reads = reads_of(term);
   features.push_back(logarithm(reads.count));
@@ -414,18 +466,19 @@ std::vector<float> kernel_features(Expr term, const Profile& profile, const Circ
 
   const auto operations = static_cast<double>(count_operations(term));
   const auto width = static_cast<double>(profile.vector_width);
-  const double all_groups = totals.products[groups];
+  const double all_groups = totals.products[groups],
+               unit_groups = all_groups / static_cast<double>(profile.compute_units);
   features.push_back(logarithm(operations / all_groups));
   features.push_back(logarithm(operations / width));
   features.push_back(logarithm(operations / std::max(results, 1.0)));
   features.push_back(logarithm(operations / (read + written)));
-  features.push_back(logarithm(all_groups / static_cast<double>(profile.compute_units)));
+  features.push_back(logarithm(unit_groups));
   features.push_back(static_cast<float>(std::log2(width / std::max(totals.products[lanes], 1.0))));
   features.push_back(logarithm(results));
   features.push_back(logarithm(sharers));
-  features.push_back(logarithm(totals.products[folded] * totals.products[in_order]));
-  features.push_back(
-      logarithm(all_groups * totals.products[items] * sharers / static_cast<double>(profile.compute_units)));
+  const double item_steps = totals.products[folded] * totals.products[in_order];
+  features.push_back(logarithm(item_steps));
+  features.push_back(logarithm(unit_groups * totals.products[items] * sharers));
 
   features.push_back(profile.gpu ? 1.0F : 0.0F);
   features.push_back(logarithm(width));
@@ -435,7 +488,32 @@ std::vector<float> kernel_features(Expr term, const Profile& profile, const Circ
   features.push_back(circumstances.native ? 1.0F : 0.0F);
   features.push_back(static_cast<float>(std::log2(circumstances.contention)));
   HOIST_CHECK(features.size() == std::size(names), "a name for each feature");
-  return features;
+
+  const auto& sums = totals.sums;
+  const double of_lanes = totals.products[lanes];
+  numbers.amounts = {1,
+                     operations,
+                     sums[cheap],
+                     sums[cheap] / of_lanes,
+                     sums[of_integers] / of_lanes,
+                     sums[divisions] / of_lanes,
+                     sums[functions],
+                     sums[functions] / of_lanes,
+                     sums[conversions] / of_lanes,
+                     sums[gathers],
+                     sums[borders],
+                     sums[joins],
+                     all_groups,
+                     unit_groups,
+                     tile_steps,
+                     tile_steps / of_lanes,
+                     item_steps,
+                     item_steps * unit_groups,
+                     read + written,
+                     read,
+                     written};
+  HOIST_CHECK(numbers.amounts.size() == std::size(amount_names), "a name for each amount");
+  return numbers;
 }
 
 Result<std::vector<KernelTime>> read_kernel_times(const std::filesystem::path& file) {
@@ -481,32 +559,55 @@ Result<std::vector<KernelTime>> read_kernel_times(const std::filesystem::path& f
   return times;
 }
 
-// A measurement as trees see it.
+// A measurement as the model sees it.
 struct CostModel::Example {
-  std::vector<float> features;
-  double work = 0, seconds = 0;
+  KernelNumbers numbers;
+  double seconds = 0;
   std::string network;
 };
 
 std::vector<CostModel::Example> CostModel::examples_of(const std::vector<KernelTime>& times) {
   std::vector<Example> out;
   for (const KernelTime& time : times)
-    out.push_back({kernel_features(time.term, time.profile, time.circumstances), kernel_work(time.term), time.seconds,
-                   time.model});
+    out.push_back({kernel_numbers(time.term, time.profile, time.circumstances), time.seconds, time.model});
+  return out;
+}
+
+double CostModel::Prices::of(const KernelNumbers& kernel) const {
+  constexpr double least = 1e-9;  // no kernel takes less
+  const std::vector<double>& prices = kernel.native ? native : driver;
+  double sum = 0;
+  for (size_t i = 0; i < prices.size(); ++i) sum += prices[i] * kernel.amounts[i];
+  return std::max(sum, least);
+}
+
+CostModel::Prices CostModel::learn_prices(const std::vector<const Example*>& examples) {
+  Prices out;
+  for (const bool native : {true, false}) {
+    std::vector<std::vector<double>> shares;  // of what was measured, for a price of one
+    for (const Example* example : examples) {
+      if (example->numbers.native != native) continue;
+      shares.push_back(example->numbers.amounts);
+      for (double& share : shares.back()) share /= example->seconds;
+    }
+    (native ? out.native : out.driver) = non_negative_least_squares(shares);
+  }
   return out;
 }
 
 CostModel CostModel::learn(const std::vector<const Example*>& examples) {
   HOIST_CHECK(!examples.empty(), "nothing to learn from");
+  Prices prices = learn_prices(examples);
   FeatureTable table;
   std::vector<float> labels;
   for (const Example* example : examples) {
-    table.add(example->features);
-    labels.push_back(static_cast<float>(std::log(example->seconds / example->work)));
+    table.add(example->numbers.features);
+    labels.push_back(static_cast<float>(std::log(example->seconds / prices.of(example->numbers))));
   }
-  CostModel model(BoostedTrees::fit(
+  BoostedTrees trees = BoostedTrees::fit(
       table, labels,
-      {.rounds = 1500, .depth = 3, .rate = 0.05, .rows_of_a_tree = 0.5, .columns_of_a_tree = 0.5, .seed = 1}));
+      {.rounds = 600, .depth = 5, .rate = 0.05, .rows_of_a_tree = 0.5, .columns_of_a_tree = 0.5, .seed = 1});
+  CostModel model(std::move(prices), std::move(trees));
   for (size_t i = 0; i < table.columns; ++i) {
     float least = table.numbers[i], most = table.numbers[i];
     for (size_t at = i; at < table.numbers.size(); at += table.columns) {
@@ -527,7 +628,7 @@ CostModel CostModel::fit(const std::vector<const Example*>& examples) {
   for_each_part(examples, parts, [&](const std::vector<const Example*>& known, const std::vector<size_t>& left_out) {
     const CostModel of_others = learn(known);
     for (const size_t i : left_out)
-      if (const auto predicted = of_others.seconds(examples[i]->features, examples[i]->work))
+      if (const auto predicted = of_others.seconds(examples[i]->numbers))
         ratios.emplace_back(examples[i]->seconds / *predicted, *predicted / examples[i]->seconds);
   });
   model.scale_ = weighted_median(std::move(ratios));
@@ -545,21 +646,21 @@ CostModel CostModel::fit(const std::vector<KernelTime>& times) {
   return model;
 }
 
-std::optional<double> CostModel::seconds(const std::vector<float>& features, double work) const {
+std::optional<double> CostModel::seconds(const KernelNumbers& kernel) const {
   FeatureTable table;
   std::vector<float> numbers;
   for (const Feature& feature : features_) {
-    const float number = features[feature.place];
+    const float number = kernel.features[feature.place];
     // Less than twice as much as ever seen is near enough; what is there or not has to have been there.
     if (number <= feature.least - 1 || number >= feature.most + 1) return std::nullopt;
     numbers.push_back(number);
   }
   table.add(numbers);
-  return std::exp(static_cast<double>(trees_.predict(table)[0])) * work * scale_;
+  return std::exp(static_cast<double>(trees_.predict(table)[0])) * prices_.of(kernel) * scale_;
 }
 
 std::optional<double> CostModel::seconds(Expr term, const Profile& profile, const Circumstances& circumstances) const {
-  return seconds(kernel_features(term, profile, circumstances), kernel_work(term));
+  return seconds(kernel_numbers(term, profile, circumstances));
 }
 
 std::string CostModel::save() const {
@@ -567,7 +668,12 @@ std::string CostModel::save() const {
                                 {"native_launch", fmt::format("{}", native_launch_)},
                                 {"driver_launch", fmt::format("{}", driver_launch_)},
                                 {"scale", fmt::format("{}", scale_)},
+                                {"prices", nlohmann::ordered_json::array()},
                                 {"features", nlohmann::ordered_json::array()}};
+  for (size_t i = 0; i < std::size(amount_names); ++i)
+    out["prices"].push_back({{"amount", amount_names[i]},
+                             {"native", fmt::format("{}", prices_.native[i])},
+                             {"driver", fmt::format("{}", prices_.driver[i])}});
   for (const Feature& feature : features_)
     out["features"].push_back({{"name", names[feature.place]},
                                {"least", fmt::format("{}", feature.least)},
@@ -587,7 +693,17 @@ Result<CostModel> CostModel::load(std::string_view text, const std::string& wher
     for (const auto& tree : file.at("trees")) lines += tree.get<std::string>() + "\n";
     auto trees = BoostedTrees::load(lines, features.size());
     if (!trees) return refused;
-    CostModel model(std::move(*trees));
+    Prices prices = {std::vector<double>(std::size(amount_names)), std::vector<double>(std::size(amount_names))};
+    for (const auto& price : file.at("prices")) {
+      const auto name =
+          std::find(std::begin(amount_names), std::end(amount_names), price.at("amount").get<std::string>());
+      const auto of_native = parse_number<double>(price.at("native").get<std::string>());
+      const auto of_driver = parse_number<double>(price.at("driver").get<std::string>());
+      if (name == std::end(amount_names) || !of_native || !of_driver) return refused;
+      const auto place = static_cast<size_t>(name - std::begin(amount_names));
+      prices.native[place] = *of_native, prices.driver[place] = *of_driver;
+    }
+    CostModel model(std::move(prices), std::move(*trees));
     model.learned_from_ = file.at("learned_from").get<std::vector<std::string>>();
     const auto native = parse_number(file.at("native_launch").get<std::string>());
     const auto driver = parse_number(file.at("driver_launch").get<std::string>());
@@ -625,9 +741,8 @@ const CostModel& model_for(std::span<const CostModel> models, std::span<const Ex
   HOIST_CHECK(!models.empty(), "no cost model");
   std::vector<size_t> known(models.size());
   for (const Expr kernel : kernels) {
-    const std::vector<float> features = kernel_features(kernel, profile, circumstances);
-    const double work = kernel_work(kernel);
-    for (size_t i = 0; i < models.size(); ++i) known[i] += models[i].seconds(features, work) ? 1 : 0;
+    const KernelNumbers numbers = kernel_numbers(kernel, profile, circumstances);
+    for (size_t i = 0; i < models.size(); ++i) known[i] += models[i].seconds(numbers) ? 1 : 0;
   }
   return models[static_cast<size_t>(std::max_element(known.begin(), known.end()) - known.begin())];
 }
@@ -672,7 +787,7 @@ std::vector<std::optional<double>> held_out_predictions(const std::vector<Kernel
   std::vector<std::optional<double>> predicted(times.size());
   for_each_part(all, parts, [&](const auto& known, const std::vector<size_t>& left_out) {
     const CostModel model = CostModel::fit(known);
-    for (const size_t i : left_out) predicted[i] = model.seconds(examples[i].features, examples[i].work);
+    for (const size_t i : left_out) predicted[i] = model.seconds(examples[i].numbers);
   });
   return predicted;
 }

@@ -1,8 +1,8 @@
-// How long a kernel will take on a device, estimated from its term alone, without compiling it: trees that have learned
-// from kernels that were measured (programs/kernel_times.cpp). What they look at is made by hand: the loops by their
-// modes, the operations by their kinds, each as often as the loops around it say, the arrays, and what the profile says
-// of the device. Not the last word where a kernel can be measured; and of kernels unlike all that it learned from, the
-// model says nothing.
+// How long a kernel will take on a device, estimated from its term alone, without compiling it, by what was learned
+// from kernels that were measured (programs/kernel_times.cpp): a sum of what it does, each amount at its price, times
+// what trees say of a kernel with such features. Both are made by hand: the loops by their modes, the operations by
+// their kinds, each as often as the loops around it say, the arrays, and what the profile says of the device. Not the
+// last word where a kernel can be measured; and of kernels unlike all that it learned from, the model says nothing.
 #pragma once
 
 #include <filesystem>
@@ -26,17 +26,19 @@ struct Circumstances {
   double contention = 1;
 };
 
-/// One number each in what kernel_features gives.
+/// What a model looks at.
+struct KernelNumbers {
+  std::vector<float> features;  ///< one for each name of kernel_feature_names, many of them logarithms
+  std::vector<double> amounts;  ///< of what takes time, one for each name of kernel_amount_names, none below 0
+  bool native = false;          ///< as in the circumstances
+};
 std::span<const std::string_view> kernel_feature_names();
+std::span<const std::string_view> kernel_amount_names();
 /// Of a low-level term with numbers for its sizes.
-std::vector<float> kernel_features(Expr term, const Profile& profile, const Circumstances& circumstances = {});
+KernelNumbers kernel_numbers(Expr term, const Profile& profile, const Circumstances& circumstances = {});
 
 /// How many numbers or tuples an array has, whatever 64 bits hold.
 double elements_of(Type type);
-
-/// What times are divided by before they are learned, so that a kernel that is larger than all known ones is a matter
-/// of arithmetic: operations and bytes, about.
-double kernel_work(Expr term);
 
 /// A measurement, as programs/kernel_times.cpp writes it: a line of JSON.
 struct KernelTime {
@@ -78,21 +80,31 @@ class CostModel {
     size_t place = 0;
     float least = 0, most = 0;
   };
-  explicit CostModel(BoostedTrees trees) : trees_(std::move(trees)) {}
+  /// Seconds for one of each amount. Native code has its own, since no driver is in its way.
+  struct Prices {
+    std::vector<double> native, driver;
+
+    /// Seconds of all amounts.
+    double of(const KernelNumbers& kernel) const;
+  };
+  CostModel(Prices prices, BoostedTrees trees) : prices_(std::move(prices)), trees_(std::move(trees)) {}
   static std::vector<Example> examples_of(const std::vector<KernelTime>& times);
-  /// Trees alone, and with the scale by which they err least.
+  /// None below 0, such that sums of prices differ least from what was measured, as shares of it.
+  static Prices learn_prices(const std::vector<const Example*>& examples);
+  /// Without the scale by which the model errs least, and with it.
   static CostModel learn(const std::vector<const Example*>& examples);
   static CostModel fit(const std::vector<const Example*>& examples);
-  std::optional<double> seconds(const std::vector<float>& features, double work) const;
+  std::optional<double> seconds(const KernelNumbers& kernel) const;
 
   friend const CostModel& model_for(std::span<const CostModel> models, std::span<const Expr> kernels,
                                     const Profile& profile, const Circumstances& circumstances);
   friend std::vector<std::optional<double>> held_out_predictions(const std::vector<KernelTime>& times, size_t parts);
 
-  BoostedTrees trees_;
+  Prices prices_;
+  BoostedTrees trees_;  // of the logarithm of measured seconds over those of the prices
   std::vector<std::string> learned_from_;
   float native_launch_ = 0, driver_launch_ = 0;
-  float scale_ = 1;  // of what the trees say
+  float scale_ = 1;  // of what both say
   std::vector<Feature> features_;
 };
 
