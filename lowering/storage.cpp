@@ -657,6 +657,9 @@ TiledResults tiled_on_cpu(const Program& program, const Definition& d, const std
   return out;
 }
 
+// How many dimensions before the last two of a picture count as its rows: rules join up to three.
+int64_t joined_rows(const std::vector<int64_t>& shape) { return std::clamp<int64_t>(std::ssize(shape) - 3, 0, 2); }
+
 // On a GPU all positions of a picture are one dimension, so that small pictures fill work-groups too. Nothing where the
 // definition is no product.
 std::optional<TiledResults> tiled_on_gpu(const Definition& d, const Storage& s, bool transposed) {
@@ -670,14 +673,15 @@ std::optional<TiledResults> tiled_on_gpu(const Definition& d, const Storage& s, 
     if (d.channels_first) out.folds = element_count(w.extents) / w.extents[0] / w.extents[1];
   }
   if (out.steps == 0) return std::nullopt;
-  const int64_t all = element_count(shape);
   out.rows = shape[shape.size() - 2];
   out.columns = shape.back();
-  if (d.channels_first) {
-    out.columns = transposed ? shape[1] : shape.back();
-    out.rows = all / shape[0] / out.columns;
+  if (d.channels_first && transposed) {
+    out.columns = shape[1];
+    out.rows = element_count(shape) / shape[0] / out.columns;
+  } else if (d.channels_first) {
+    for (int64_t i = 0; i < joined_rows(shape); ++i) out.rows *= shape[shape.size() - 3 - static_cast<size_t>(i)];
   }
-  out.count = all / out.rows / out.columns;
+  out.count = element_count(shape) / out.rows / out.columns;
   return out;
 }
 
@@ -700,11 +704,11 @@ void choose_tile(const Program& program, const Definition& d, const std::map<std
   tile = tile_of(d, *results, profile);
   tile.channels_last = transposed;
   // Of pictures, the positions of one; of matrices, the rows of all.
-  const int64_t leading = std::ssize(computed_shape(s)) - 2;
+  const std::vector<int64_t> shape = computed_shape(s);
   if (d.channels_first && (profile.gpu || tile.loop_order == Tile::through_lines))
-    tile.rows_joined = leading - 1;
+    tile.rows_joined = joined_rows(shape);
   else if (tile.loop_order == Tile::through_lines)
-    tile.rows_joined = leading;
+    tile.rows_joined = std::ssize(shape) - 2;
   plan.tiled[d.value] = *results;
 }
 

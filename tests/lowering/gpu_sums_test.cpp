@@ -9,6 +9,7 @@
 #include "ir/properties.h"
 #include "ir/seeded.h"
 #include "lowering/lower.h"
+#include "lowering/passes.h"
 #include "stored_run.h"
 #include "tests/support/gpu_profile.h"
 #include "tests/support/lower_model.h"
@@ -95,6 +96,25 @@ TEST(GpuSums, ResultsThatAreNoMatrixAreSharedOutByElements) {
                 {1, 64, 3, 5});
   EXPECT_EQ(count_nodes(kernel, is_shared), 1u);
   EXPECT_EQ(count_nodes(kernel, [](Expr e) { return e->mode == Mode::global; }), 0u);
+}
+
+// As a search may ask for: the blocks' sums are an array of more dimensions than pictures have.
+TEST(GpuSums, ConvolutionsAreSummedInBlocks) {
+  const std::vector<int64_t> x = {1, 256, 4, 5};
+  const NamedModel graph =
+      model_of(x, {{"w", weights({6, 256, 3, 3})}, {"b", weights({6})}},
+               {{"conv", "Conv", "", {{"pads", std::vector<int64_t>{1, 1, 1, 1}}}, {"x", "w", "b"}, {"y"}}});
+  const Bindings inputs = {{"x", seeded_tensor(Scalar::f32, x, 7, 0, -1, 1)}};
+  const Tensor expected = outputs_of(lowered(graph, true), inputs).at("y");
+  for (const int64_t blocks : {2, 4}) {
+    LowerOptions options;
+    options.convolution = ConvolutionForm::stencil;
+    options.records = [&](const TuningTask&) { return KnobValues{{std::string(blocks_knob), blocks}}; };
+    const auto model = lower_model(graph, options, gpu());
+    ASSERT_TRUE(model.ok()) << model.errors()[0].text();
+    EXPECT_GT(model->kernels.size(), 1u) << "sums of blocks, and their sums";
+    EXPECT_TRUE(close(outputs_of(*model, inputs).at("y"), expected, 1e-4)) << blocks;
+  }
 }
 
 // x * sigmoid(x) names the convolution twice.
