@@ -27,11 +27,12 @@ constexpr WinogradForm winograd_forms[] = {
 
 // Multiply-adds that take as long as transforming an element of the tiles or of the products, writing it and reading it
 // back, where all of them fit in the caches of a core or two, and where they do not; as reading a transformed filter's
-// element from there, and from memory. The first is about 5 on a Zen 5 core, of bytes 14 to 17. The others were measured
-// on two Zen 4 cores: 50, 3 and 7; on two of a Xeon (Emerald Rapids), which do more multiply-adds a cycle and read less,
+// element from there, and from memory. The first is about 5 on a Zen 5 core, and more on two, which share out the steps
+// of a small stencil, but not the three short ones in its place; of bytes it is 14 to 17. The others were measured on
+// two Zen 4 cores: 50, 3 and 7; on two of a Xeon (Emerald Rapids), which do more multiply-adds a cycle and read less,
 // the last is about 25, and what stands here lies between.
 // There are two launches more than the stencil's.
-constexpr double element_cost[] = {5, 50}, byte_element_cost[] = {15, 50}, weight_cost[] = {3, 12};
+constexpr double element_cost[] = {7, 50}, byte_element_cost[] = {15, 50}, weight_cost[] = {3, 12};
 constexpr double cached_elements = 1 << 20, cached_weights = 1 << 18;
 
 // On GPUs all is in cycles: so many elements of tiles and products are transformed in one of a compute unit, and so
