@@ -288,6 +288,25 @@ TEST_F(TuningTest, TheCostModelChoosesWithoutAMeasurement) {
   EXPECT_EQ(chosen_in(in("gpu.hoist")), 0u);
 }
 
+// A driver's launches on a CPU take longer than layers of so few numbers.
+TEST_F(TuningTest, TheCostModelComputesSmallLayersInOneLaunch) {
+  std::ofstream(in("cpu.profile")) << "name = a driver's two cores\nkind = cpu\nvector_width = 16\n"
+                                      "vector_registers = 32\nlocal_memory = 1048576\ncompute_units = 2\n"
+                                      "maximum_group = 4096\nhalf = no\ndoubles = yes\ndot_instructions = yes\n";
+  const std::string model = std::string(HOIST_SOURCE_DIR) + "/models/digits_residual.onnx";
+  const auto kernels_of = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"compile",    model, "--profile",   in("cpu.profile"),
+                                      "--no-check", "-o",  in("m.hoist"), "--force"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Ran ran = run_hoist(words);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return nlohmann::json::parse(*read_file(in("m.hoist/manifest.json"))).at("kernels").size();
+  };
+  const size_t usual = kernels_of({});
+  EXPECT_LT(kernels_of({"--tune=0"}), usual / 2);
+  EXPECT_EQ(run_hoist({"verify", in("m.hoist"), "--derivation", "--model", model}).code, 0);
+}
+
 TEST_F(TuningTest, ACompilationTunes) {
   const std::string model = std::string(HOIST_SOURCE_DIR) + "/models/digits_fully_connected.onnx";
   const Ran ran = run_hoist({"compile", model, "--target", "native", "--dim", "N=2", "--tune=10", "--tuning",

@@ -29,20 +29,22 @@ class Estimator {
       : tuned_(tuned), model_(model), circumstances_(circumstances), options_(options) {}
 
   Result<EstimateOutcome> run() {
-    HOIST_TRY(const std::vector<Subject> forms, subjects_of(tuned_, ChoiceKind::convolutions, {}));
-    HOIST_TRY_VOID(choose(forms));
-    HOIST_TRY(const std::vector<Subject> tiles, subjects_of(tuned_, ChoiceKind::tiles, records_in(chosen_)));
-    HOIST_TRY_VOID(choose(tiles));
+    HOIST_TRY_VOID(choose(ChoiceKind::convolutions));
+    // Models have learned from launches of several layers where a driver launches them on a CPU.
+    if (!circumstances_.native && !tuned_.options.profile.gpu) HOIST_TRY_VOID(choose(ChoiceKind::launches));
+    HOIST_TRY_VOID(choose(ChoiceKind::tiles));
     EstimateOutcome out;
     for (const auto& [task, choice] : chosen_) out.choices.push_back(choice);
-    out.kernels = tiles.size();
+    out.places = places_;
     out.outside = outside_;
     return out;
   }
 
  private:
-  Result<Nothing> choose(const std::vector<Subject>& subjects) {
+  Result<Nothing> choose(ChoiceKind kind) {
+    HOIST_TRY(const std::vector<Subject> subjects, subjects_of(tuned_, kind, records_in(chosen_)));
     if (subjects.empty()) return Nothing{};
+    places_ += subjects.size();
     Assignment usual;
     for (size_t i = 0; i < subjects.size(); ++i) usual[i] = subjects[i].usual;
     HOIST_TRY(const VariantTimes before, times(subjects, usual));
@@ -126,7 +128,7 @@ class Estimator {
   const EstimateOptions& options_;
   std::unordered_map<Expr, std::optional<double>> known_;
   std::map<TuningTask, RecordedChoice> chosen_;
-  size_t outside_ = 0;
+  size_t places_ = 0, outside_ = 0;
 };
 
 }  // namespace

@@ -21,8 +21,8 @@ struct EstimateOptions {
 
 struct EstimateOutcome {
   std::vector<RecordedChoice> choices;  ///< with the ratio that the model expects
-  size_t kernels = 0;                   ///< with knobs
-  size_t outside = 0;                   ///< of which the model says nothing
+  size_t places = 0;                    ///< where there is something to choose
+  size_t outside = 0;                   ///< kernels with tiles of which the model says nothing
 };
 
 /// By the model that knows the most of its kernels (model_for).

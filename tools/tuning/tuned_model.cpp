@@ -70,8 +70,9 @@ Attempt<TunedCompilation> choose_by_model(const Program& program, ModelOptions& 
   HOIST_STEP(EstimateOutcome outcome, ExitCode::bad_input, estimate(tuned, CostModel::shipped(), {}));
   progress.show("");
   const TunedCompilation out = {outcome.choices.size(), 0, 0};
-  say_line("the cost model chooses knobs of {} of {} kernels{}", out.chosen, outcome.kernels,
-           outcome.outside == 0 ? "" : fmt::format(", and knows nothing of {}", outcome.outside));
+  say_line("the cost model chooses otherwise than estimates in {} of {}{}", out.chosen,
+           counted(outcome.places, "place"),
+           outcome.outside == 0 ? "" : fmt::format(", and knows nothing of {}", counted(outcome.outside, "kernel")));
   options.records = [known = options.records,
                      estimated = records_of(std::move(outcome.choices), 0)](const TuningTask& task) {
     KnobValues knobs = known ? known(task) : KnobValues();

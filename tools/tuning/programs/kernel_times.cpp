@@ -52,15 +52,16 @@ Result<TuningRecords> records_of_variant(const TunedProgram& tuned, uint64_t var
     return found == knobs->end() ? KnobValues() : found->second;
   };
   if (variant == 0) return records;
-  for (const tuning::ChoiceKind kind : {tuning::ChoiceKind::convolutions, tuning::ChoiceKind::tiles}) {
-    const bool forms = kind == tuning::ChoiceKind::convolutions;
+  using tuning::ChoiceKind;
+  for (const ChoiceKind kind : {ChoiceKind::convolutions, ChoiceKind::launches, ChoiceKind::tiles}) {
+    // Half of the variants keep the estimate's forms, since another form leaves fewer kernels of the others, and most
+    // keep layers apart.
+    if (kind == ChoiceKind::convolutions && variant % 2 == 0) continue;
+    if (kind == ChoiceKind::launches && variant % 4 != 3) continue;
     HOIST_TRY(const std::vector<Subject> subjects, tuning::subjects_of(tuned, kind, records));
     std::map<TuningTask, KnobValues> found;
-    for (size_t i = 0; i < subjects.size(); ++i) {
-      // Half of the variants keep the estimate's forms, since another form leaves fewer kernels of the others.
-      if (forms && variant % 2 == 0) continue;
+    for (size_t i = 0; i < subjects.size(); ++i)
       found[subjects[i].task] = drawn(subjects[i], Random(variant * 1'000'003 + i));
-    }
     for (const auto& [task, values] : found) (*knobs)[task].insert(values.begin(), values.end());
   }
   return records;
