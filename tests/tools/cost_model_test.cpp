@@ -143,6 +143,8 @@ TEST(CostModel, SaysNothingOfWhatIsUnlikeAllItKnows) {
   EXPECT_TRUE(model.seconds(term_of(product_text(32, 64, 48, 8)), {}));
   EXPECT_FALSE(model.seconds(term_of(product_text(4096, 64, 512, 8)), {})) << "larger than all";
   EXPECT_FALSE(model.seconds(term_of("%x : [1024][64]f32 |> map group(0) (map vec exp)"), {})) << "a function";
+  const std::string two_layers = "let kept = " + product_text(16, 64, 32, 8) + " |> materialise local in\nkept |> join";
+  EXPECT_FALSE(model.seconds(term_of(two_layers), {})) << "a launch of several layers";
   Profile gpu;
   gpu.gpu = true;
   EXPECT_FALSE(model.seconds(term_of(product_text(32, 64, 48, 8)), gpu)) << "another device";

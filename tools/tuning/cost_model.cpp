@@ -418,6 +418,7 @@ KernelNumbers kernel_numbers(Expr term, const Profile& profile, const Circumstan
   const Totals totals = walk.of(term);
   KernelNumbers numbers;
   numbers.native = circumstances.native;
+  numbers.of_layers = term->pattern == Pattern::let;
   std::vector<float>& features = numbers.features;
   for (const double sum : totals.sums) features.push_back(logarithm(sum));
   for (const double product : totals.products) features.push_back(logarithm(product));
@@ -602,14 +603,17 @@ CostModel CostModel::learn(const std::vector<const Example*>& examples) {
   Prices prices = learn_prices(examples);
   FeatureTable table;
   std::vector<float> labels;
+  bool layers = false;
   for (const Example* example : examples) {
     table.add(example->numbers.features);
     labels.push_back(static_cast<float>(std::log(example->seconds / prices.of(example->numbers))));
+    layers |= example->numbers.of_layers;
   }
   BoostedTrees trees = BoostedTrees::fit(
       table, labels,
       {.rounds = 600, .depth = 5, .rate = 0.05, .rows_of_a_tree = 0.5, .columns_of_a_tree = 0.5, .seed = 1});
   CostModel model(std::move(prices), std::move(trees));
+  model.layers_ = layers;
   for (size_t i = 0; i < table.columns; ++i) {
     float least = table.numbers[i], most = table.numbers[i];
     for (size_t at = i; at < table.numbers.size(); at += table.columns) {
@@ -649,6 +653,7 @@ CostModel CostModel::fit(const std::vector<KernelTime>& times) {
 }
 
 std::optional<double> CostModel::seconds(const KernelNumbers& kernel) const {
+  if (kernel.of_layers && !layers_) return std::nullopt;
   FeatureTable table;
   std::vector<float> numbers;
   for (const Feature& feature : features_) {
@@ -670,6 +675,7 @@ std::string CostModel::save() const {
                                 {"native_launch", fmt::format("{}", native_launch_)},
                                 {"driver_launch", fmt::format("{}", driver_launch_)},
                                 {"scale", fmt::format("{}", scale_)},
+                                {"launches_of_layers", layers_},
                                 {"prices", nlohmann::ordered_json::array()},
                                 {"features", nlohmann::ordered_json::array()}};
   for (size_t i = 0; i < std::size(amount_names); ++i)
@@ -712,6 +718,7 @@ Result<CostModel> CostModel::load(std::string_view text, const std::string& wher
     const auto scale = parse_number(file.at("scale").get<std::string>());
     if (!native || !driver || !scale) return refused;
     model.native_launch_ = *native, model.driver_launch_ = *driver, model.scale_ = *scale;
+    model.layers_ = file.at("launches_of_layers").get<bool>();
     for (const auto& feature : features) {
       const auto name = std::find(std::begin(names), std::end(names), feature.at("name").get<std::string>());
       const auto least = parse_number(feature.at("least").get<std::string>());

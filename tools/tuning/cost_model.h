@@ -31,6 +31,7 @@ struct KernelNumbers {
   std::vector<float> features;  ///< one for each name of kernel_feature_names, many of them logarithms
   std::vector<double> amounts;  ///< of what takes time, one for each name of kernel_amount_names, none below 0
   bool native = false;          ///< as in the circumstances
+  bool of_layers = false;       ///< a launch that computes several layers one after the other
 };
 std::span<const std::string_view> kernel_feature_names();
 std::span<const std::string_view> kernel_amount_names();
@@ -104,7 +105,8 @@ class CostModel {
   BoostedTrees trees_;  // of the logarithm of measured seconds over those of the prices
   std::vector<std::string> learned_from_;
   float native_launch_ = 0, driver_launch_ = 0;
-  float scale_ = 1;  // of what both say
+  float scale_ = 1;      // of what both say
+  bool layers_ = false;  // whether it has learned from launches of several layers
   std::vector<Feature> features_;
 };
 

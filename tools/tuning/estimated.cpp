@@ -30,7 +30,7 @@ class Estimator {
 
   Result<EstimateOutcome> run() {
     HOIST_TRY_VOID(choose(ChoiceKind::convolutions));
-    // Models have learned from launches of several layers where a driver launches them on a CPU.
+    // Elsewhere no model has learned from launches of several layers.
     if (!circumstances_.native && !tuned_.options.profile.gpu) HOIST_TRY_VOID(choose(ChoiceKind::launches));
     HOIST_TRY_VOID(choose(ChoiceKind::tiles));
     EstimateOutcome out;
