@@ -374,8 +374,8 @@ std::optional<Number> parse_number(const std::string& text) {
   return whole ? std::optional<Number>(out) : std::nullopt;
 }
 
-// The numbers x from 0 on, one a column, for which the rows of A times x differ least from 1, by the sum of squares:
-// one coordinate after the other (Franc, Hlavac, Navara: Sequential Coordinate-wise Algorithm for the Non-negative
+// The numbers x from 0 on, one a column, for which the rows times x differ least from 1, by the sum of squares: one
+// coordinate after the other (Franc, Hlavac, Navara: Sequential Coordinate-wise Algorithm for the Non-negative
 // Least Squares Problem, CAIP 2005). 0 where a column is.
 std::vector<double> non_negative_least_squares(const std::vector<std::vector<double>>& rows) {
   constexpr int most_rounds = 10'000;

@@ -1,8 +1,9 @@
 // How long a kernel will take on a device, estimated from its term alone, without compiling it, by what was learned
 // from kernels that were measured (programs/kernel_times.cpp): a sum of what it does, each amount at its price, times
-// what trees say of a kernel with such features. Both are made by hand: the loops by their modes, the operations by
-// their kinds, each as often as the loops around it say, the arrays, and what the profile says of the device. Not the
-// last word where a kernel can be measured; and of kernels unlike all that it learned from, the model says nothing.
+// what trees say of a kernel with such features. Amounts and features are made by hand: the loops by their modes, the
+// operations by their kinds, each as often as the loops around it say, the arrays, and what the profile says of the
+// device. Not the last word where a kernel can be measured; and of kernels unlike all that it learned from, the model
+// says nothing.
 #pragma once
 
 #include <filesystem>
@@ -68,6 +69,9 @@ class CostModel {
   /// tenth percentile of what the model learned from.
   double launch_seconds(bool native) const { return native ? native_launch_ : driver_launch_; }
 
+  /// Whether it has learned from launches of several layers; else it says nothing of any.
+  bool knows_layers() const { return layers_; }
+
   /// As JSON, with the devices, networks and numbers of kernels that it has learned from.
   std::string save() const;
   static Result<CostModel> load(std::string_view text, const std::string& where);
@@ -105,8 +109,8 @@ class CostModel {
   BoostedTrees trees_;  // of the logarithm of measured seconds over those of the prices
   std::vector<std::string> learned_from_;
   float native_launch_ = 0, driver_launch_ = 0;
-  float scale_ = 1;      // of what both say
-  bool layers_ = false;  // whether it has learned from launches of several layers
+  float scale_ = 1;  // of what both say
+  bool layers_ = false;
   std::vector<Feature> features_;
 };
 

@@ -30,8 +30,8 @@ class Estimator {
 
   Result<EstimateOutcome> run() {
     HOIST_TRY_VOID(choose(ChoiceKind::convolutions));
-    // Elsewhere no model has learned from launches of several layers.
-    if (!circumstances_.native && !tuned_.options.profile.gpu) HOIST_TRY_VOID(choose(ChoiceKind::launches));
+    // Models that know launches of several layers know those of drivers.
+    if (!circumstances_.native && model_.knows_layers()) HOIST_TRY_VOID(choose(ChoiceKind::launches));
     HOIST_TRY_VOID(choose(ChoiceKind::tiles));
     EstimateOutcome out;
     for (const auto& [task, choice] : chosen_) out.choices.push_back(choice);
