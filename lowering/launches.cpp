@@ -156,6 +156,20 @@ bool is_worth_an_array(Expr term, const Profile& profile) {
   return static_cast<double>(count_operations(term)) >= 7 * launch_cost(profile);
 }
 
+size_t producers_that_pay(const Program& program, const LaunchChain& chain, const Profile& profile) {
+  // What a launch of native code costs, other cores do in the meantime.
+  constexpr double least = 10'000;
+  const double cost = launch_cost(profile);
+  if (profile.gpu || cost < least) return 0;
+  auto computed = static_cast<double>(count_operations(program.definitions[chain.result].expression));
+  size_t pays = 0;
+  for (size_t i = 0; i < chain.producers.size(); ++i) {
+    computed += static_cast<double>(count_operations(program.definitions[chain.producers[i]].expression));
+    if (computed <= static_cast<double>(i + 1) * cost) pays = i + 1;
+  }
+  return pays;
+}
+
 void keep_in_launch(Program& program, const Definition& producer, Definition& reader) {
   ProgramStep step = replayed_step("fuse-launch", reader);
   step.parameters["producer"] = producer.value;
@@ -173,7 +187,7 @@ void keep_in_launch(Program& program, const Definition& producer, Definition& re
 }
 
 std::vector<LaunchChain> launch_chains(const Program& program, const Profile& profile,
-                                       const std::function<int64_t(const Definition& result)>& most) {
+                                       const std::function<size_t(const LaunchChain& chain)>& kept) {
   const std::set<std::string> outputs(program.outputs.begin(), program.outputs.end());
   std::map<std::string, std::set<size_t>> readers;
   for (size_t i = 0; i < program.definitions.size(); ++i) {
@@ -184,12 +198,11 @@ std::vector<LaunchChain> launch_chains(const Program& program, const Profile& pr
   for (size_t result = program.definitions.size(); result-- > 0;) {
     const Definition& last = program.definitions[result];
     const bool launches = last.parts.empty() && last.expression->type->is_array() && !concatenates(last.expression) &&
-                          count_statements(last.expression) == 0;
+                          count_statements(last.expression) == 0 && !calls_host(last.expression);
     if (gone.count(result) != 0 || !launches) continue;
-    const int64_t room = most(last);
     LaunchChain chain{result, {}};
     Launch launch(program, result, profile);
-    for (size_t p = result; p-- > 0 && std::ssize(chain.producers) < room;) {
+    for (size_t p = result; p-- > 0;) {
       const Definition& producer = program.definitions[p];
       if (gone.count(p) != 0 || !launch.reads(producer.value) || outputs.count(producer.value) != 0) continue;
       const std::set<size_t>& all = readers[producer.value];
@@ -198,6 +211,8 @@ std::vector<LaunchChain> launch_chains(const Program& program, const Profile& pr
       launch.take(p);
       chain.producers.push_back(p);
     }
+    if (chain.producers.empty()) continue;
+    chain.producers.resize(std::min(chain.producers.size(), kept(chain)));
     if (chain.producers.empty()) continue;
     gone.insert(chain.producers.begin(), chain.producers.end());
     out.push_back(std::move(chain));

@@ -1,16 +1,16 @@
 // Chains of small layers as one launch: a definition that only one other reads (or several that become one) goes into
 // it as a statement (statements.h), where all that is kept at a time fits in the local memory of a work-group. Nothing
-// is computed twice and no bit changes. A launch is one work-group then, which cannot use more than one compute unit:
-// whether that pays is the caller's decision.
+// is computed twice and no bit changes. A launch is one work-group then, which cannot use more than one compute unit,
+// so it is made only where launches cost more than that, or where asked for.
 //
 // Whether a chain fits is decided by how Halide gives the memory of dead arrays to later ones; what a kernel really
 // needs is compared with the profile once more when it is emitted. What is kept stays without borders and is read
 // through the comparison that a padding is, and a model input gets no bordered copy, which would be a launch.
 //
-// A launch is one core or compute unit, so it is made only where asked for. On PoCL (two busy cores, interleaved, lower
-// quartiles) the ad autoencoder's ten launches as one take 0.72 to 0.77 of the time, micro_kws' ten as one 2.0 times as
-// long: its convolutions lose the second core and their borders. On an H200 one work-group is one of 132 compute units:
-// mnist-8 takes 15.9 ms as one launch against 0.24 as six, the autoencoder 1.4 against 0.27.
+// On PoCL (two busy cores, interleaved, lower quartiles) the ad autoencoder's ten launches as one take 0.66 of the
+// time, micro_kws' ten as one 2.0 times as long: its convolutions lose the second core and their borders. On an H200
+// one work-group is one of 132 compute units: mnist-8 takes 15.9 ms as one launch against 0.24 as six, the
+// autoencoder 1.4 against 0.27.
 #pragma once
 
 #include <functional>
@@ -36,12 +36,17 @@ struct LaunchChain {
   size_t result = 0;
   std::vector<size_t> producers;
 };
-inline constexpr int64_t most_layers = 4096;
+/// Of the first how many producers of a chain the launches cost more than all that the chain computes, so that one
+/// core alone is done sooner: 0 on GPUs, where a work-group is a small part of the device, and for native code.
+size_t producers_that_pay(const Program& program, const LaunchChain& chain, const Profile& profile);
+
 /// The chains of the program, from its end to its start: each definition that is left takes in what it reads, the
-/// latest first, as long as nobody else reads that, it fits, and there are no more than `most` says.
+/// latest first, as long as nobody else reads that and it fits, of which `kept` says how many stay.
 std::vector<LaunchChain> launch_chains(
     const Program& program, const Profile& profile,
-    const std::function<int64_t(const Definition& result)>& most = [](const Definition&) { return most_layers; });
+    const std::function<size_t(const LaunchChain& chain)>& kept = [](const LaunchChain& chain) {
+      return chain.producers.size();
+    });
 /// Makes each of the chains one definition.
 void fuse_launches(Program& program, const std::vector<LaunchChain>& chains);
 

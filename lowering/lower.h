@@ -24,7 +24,7 @@ namespace hoist {
 
 struct LowerOptions {
   ConvolutionForm convolution = ConvolutionForm::automatic;
-  LaunchFusion fusion = LaunchFusion::none;
+  LaunchFusion fusion = LaunchFusion::automatic;
   TableUse tables = TableUse::automatic;
   ConstantUse constants = ConstantUse::computed;
   FoldingBudget folding;

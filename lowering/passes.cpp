@@ -602,14 +602,18 @@ Result<Nothing> cut_kernels(Program& program, const PassOptions& options) {
 }
 
 bool wants_launches(const PassOptions& options) {
-  return options.fusion == LaunchFusion::launch || static_cast<bool>(options.records);
+  return options.fusion != LaunchFusion::none || static_cast<bool>(options.records);
 }
 
-// All chains, or, where only records ask for the pass, those that they name.
+// All chains, also where the pass is run by its name; else what records say, or what pays.
 Result<Nothing> launches(Program& program, const PassOptions& options) {
-  const bool all = !options.records || options.fusion == LaunchFusion::launch;
-  fuse_launches(program, launch_chains(program, options.profile, [&](const Definition& result) {
-                  return all ? most_layers : recorded(options, result.expression, launch_knob).value_or(0);
+  const bool all = options.fusion == LaunchFusion::launch || (options.fusion == LaunchFusion::none && !options.records);
+  fuse_launches(program, launch_chains(program, options.profile, [&](const LaunchChain& chain) -> size_t {
+                  if (all) return chain.producers.size();
+                  const Expr result = program.definitions[chain.result].expression;
+                  if (const auto known = recorded(options, result, launch_knob))
+                    return static_cast<size_t>(std::max<int64_t>(*known, 0));
+                  return options.fusion == LaunchFusion::none ? 0 : producers_that_pay(program, chain, options.profile);
                 }));
   return Nothing{};
 }
@@ -705,7 +709,9 @@ constexpr Pass all_passes[] = {
      block_reductions},
     {"cut-kernels", "what a definition keeps in global memory is computed by a kernel of its own", Pass::terms, false,
      cut_kernels},
-    {"fuse-launch", "chains whose values fit in local memory become one launch (--fuse=launch, or records say so)",
+    {"fuse-launch",
+     "chains whose values fit in local memory become one launch, where that pays, --fuse=launch asks for it, or "
+     "records say so",
      Pass::terms, false, launches, wants_launches},
 };
 

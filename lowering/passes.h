@@ -31,8 +31,9 @@ namespace hoist {
 /// form wins as a rule, the choice belongs here.
 enum class ConvolutionForm : uint8_t { automatic, stencil, im2col, winograd };
 
-/// Whether chains of small layers become one launch: wherever their values fit in local memory, or nowhere.
-enum class LaunchFusion : uint8_t { none, launch };
+/// Whether chains of small layers become one launch, where no record says how many: nowhere, where that pays
+/// (launches.h), or wherever their values fit in local memory, whatever records say.
+enum class LaunchFusion : uint8_t { none, automatic, launch };
 
 /// Knobs that records may have for a definition as these passes find it: whether the windows of its convolutions are
 /// kept in memory, and in how many blocks its long reductions are formed side by side, 0 for none.

@@ -172,13 +172,13 @@ std::vector<Domain> input_domains(const Program& program) {
 std::string options_text(const CompileOptions& options) {
   const char* forms[] = {"auto", "stencil", "im2col", "winograd"};
   const char* uses[] = {"auto", "on", "off"};
+  const char* fusions[] = {" fuse=none", "", " fuse=launch"};
   const FoldingBudget& folding = options.lower.folding;
   std::string steered;
   for (const Steering& steering : options.lower.steps) steered += " steps=" + steering.layer;
   for (const std::string& target : options.targets) steered += " target=native:" + target;
   return fmt::format("conv={}{} tables={}{}{}{}{}{}", forms[static_cast<int>(options.lower.convolution)],
-                     options.lower.fusion == LaunchFusion::launch ? " fuse=launch" : "",
-                     uses[static_cast<int>(options.lower.tables)],
+                     fusions[static_cast<int>(options.lower.fusion)], uses[static_cast<int>(options.lower.tables)],
                      options.lower.constants == ConstantUse::stored ? " constants=stored" : "",
                      folding == FoldingBudget{}
                          ? ""

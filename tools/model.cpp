@@ -80,8 +80,9 @@ void add_model_options(CLI::App& command, ModelOptions& options, bool with_devic
       ->capture_default_str();
   command
       .add_option("--fuse", options.fusion,
-                  "launch: chains of layers whose values fit in a work-group's local memory become one kernel")
-      ->check(CLI::IsMember({"none", "launch"}))
+                  "launch: chains of layers whose values fit in a work-group's local memory become one kernel; auto: "
+                  "where their launches cost a CPU's driver more than all that they compute (none beside --steps)")
+      ->check(CLI::IsMember({"auto", "none", "launch"}))
       ->capture_default_str();
   command
       .add_option("--tables", options.tables,
@@ -278,7 +279,7 @@ Attempt<> refuse_model_options(const ModelOptions& options) {
   if (!options.device.empty()) given = "--device";
   if (!options.profile.empty()) given = "--profile";
   if (options.convolution != "auto") given = "--conv";
-  if (options.fusion != "none") given = "--fuse";
+  if (options.fusion != "auto") given = "--fuse";
   if (options.tables != "auto") given = "--tables";
   if (options.constants != "auto") given = "--constants";
   if (options.folding != FoldingBudget{}) given = "--fold-operations or --fold-memory";
@@ -314,6 +315,9 @@ CompileOptions compile_options(const ModelOptions& options) {
   if (options.convolution == "stencil") out.lower.convolution = ConvolutionForm::stencil;
   if (options.convolution == "im2col") out.lower.convolution = ConvolutionForm::im2col;
   if (options.convolution == "winograd") out.lower.convolution = ConvolutionForm::winograd;
+  // Steps are for the kernel of a layer alone.
+  if (options.fusion == "none" || (options.fusion == "auto" && !options.steering.empty()))
+    out.lower.fusion = LaunchFusion::none;
   if (options.fusion == "launch") out.lower.fusion = LaunchFusion::launch;
   if (options.tables == "on") out.lower.tables = TableUse::on;
   if (options.tables == "off") out.lower.tables = TableUse::off;

@@ -29,7 +29,7 @@ struct ModelOptions {
   std::string profile;               ///< a file; excludes `device`
   std::vector<std::string> targets;  ///< named targets of native code; empty: OpenCL
   std::string convolution = "auto";  ///< auto | stencil | im2col | winograd
-  std::string fusion = "none";       ///< none | launch
+  std::string fusion = "auto";       ///< auto | none | launch
   std::string tables = "auto";       ///< auto | on | off
   std::string constants = "auto";    ///< auto | computed | stored
   FoldingBudget folding;

@@ -62,9 +62,13 @@ inline std::vector<Tensor> outputs_of_calls(const std::vector<Tensor>& inputs, c
                                             const NamedTensors& constants = {}) {
   const Program program = program_of_calls(inputs, calls, outputs, constants);
   const std::vector<Tensor> interpreted = interpreted_outputs(program, inputs);
-  const auto lowered = lower_model(program, {}, {});
-  HOIST_CHECK(lowered.ok(), lowered.errors()[0].text());
-  EXPECT_EQ(cut_values(program, outputs_of(*lowered, bindings_of(inputs))), interpreted);
+  for (const LaunchFusion fusion : {LaunchFusion::none, LaunchFusion::automatic}) {
+    LowerOptions options;
+    options.fusion = fusion;
+    const auto lowered = lower_model(program, options, {});
+    HOIST_CHECK(lowered.ok(), lowered.errors()[0].text());
+    EXPECT_EQ(cut_values(program, outputs_of(*lowered, bindings_of(inputs))), interpreted);
+  }
   return interpreted;
 }
 

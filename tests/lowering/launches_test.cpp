@@ -75,6 +75,40 @@ output %y
   EXPECT_EQ(count_statements(program.definitions[0].expression), 1u);
 }
 
+// One core computes a chain, and the launches that it saves cost so many operations.
+TEST(Launches, PayWhereTheyCostMoreThanWhatTheyCompute) {
+  const Program program = unfolded(R"(program %chain version 21
+input %x : [1][2048]f32
+input %v : [2048][64]f32
+input %w : [64][64]f32
+define %a : [1][64]f32 = MatMul(%x, %v) from "a"
+define %b : [1][64]f32 = MatMul(%a, %w) from "b"
+define %c : [1][64]f32 = MatMul(%b, %w) from "c"
+define %y : [1][64]f32 = MatMul(%c, %w) from "y"
+output %y
+)");
+  const std::vector<LaunchChain> chains = launch_chains(program, {});
+  ASSERT_EQ(chains.size(), 1u);
+  ASSERT_EQ(chains[0].producers.size(), 3u);
+  Profile profile;
+  EXPECT_EQ(producers_that_pay(program, chains[0], profile), 3u);
+  profile.launch = 1000;  // nanoseconds: the first product takes longer than three of them
+  EXPECT_EQ(producers_that_pay(program, chains[0], profile), 2u);
+  profile.launch = 100;  // native code
+  EXPECT_EQ(producers_that_pay(program, chains[0], profile), 0u);
+  profile.launch = 0;
+  profile.gpu = true;
+  EXPECT_EQ(producers_that_pay(program, chains[0], profile), 0u);
+}
+
+TEST(Launches, WhatIsKeptOfAChainLeavesTheRestToOthers) {
+  Program program = unfolded(four_products);
+  fuse_launches(program, launch_chains(program, {}, [](const LaunchChain&) { return size_t{1}; }));
+  std::vector<std::string> values;
+  for (const Definition& definition : program.definitions) values.push_back(definition.value);
+  EXPECT_EQ(values, (std::vector<std::string>{"b", "y"}));
+}
+
 // A local array inside of a loop is no statement: one work-group does not compute it for all.
 TEST(Launches, StatementsAreTheOuterLetsAlone) {
   auto program = parse_program(R"(program %inner version 21

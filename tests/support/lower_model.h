@@ -41,7 +41,9 @@ inline Compilation varied_compilation(uint64_t seed) {
   out.options.strict = seed % 3 == 0;
   if (seed % 2 == 0) out.options.convolution = ConvolutionForm::im2col;
   if (seed % 5 == 1) out.options.convolution = ConvolutionForm::winograd;
-  if (seed % 4 >= 2) out.options.fusion = LaunchFusion::launch;
+  const LaunchFusion fusions[] = {LaunchFusion::none, LaunchFusion::none, LaunchFusion::launch,
+                                  LaunchFusion::automatic};
+  out.options.fusion = fusions[seed % 4];
   out.profile.gpu = seed % 5 == 0;
   out.profile.vector_width = seed % 4 == 0 ? 4 : 16;
   return out;

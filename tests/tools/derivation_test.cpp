@@ -25,8 +25,9 @@ class Derivations : public testing::Test {
     auto folder = TemporaryFolder::make();
     ASSERT_TRUE(folder.ok());
     folder_ = new TemporaryFolder(std::move(*folder));
-    for (const char* model : {"digits_residual", "digits_fully_connected"}) {
-      const Ran ran = run_hoist({"compile", models + model + ".onnx", "-o", in(model), "--no-check"});
+    // A launch a layer, and one of all.
+    for (const auto& [model, fusion] : {std::pair{"digits_residual", "none"}, {"digits_fully_connected", "launch"}}) {
+      const Ran ran = run_hoist({"compile", models + model + ".onnx", "-o", in(model), "--no-check", "--fuse", fusion});
       ASSERT_EQ(ran.code, 0) << ran.err;
     }
   }
@@ -113,17 +114,25 @@ TEST_F(Derivations, WhatDoesNotLeadToTheBundleIsFound) {
 }
 
 TEST_F(Derivations, ExplainShowsBothSidesOfEveryStep) {
-  for (const std::string& subject : {in("digits_residual"), models + "digits_residual.onnx"}) {
-    const Ran ran = run_hoist({"explain", subject, "conv1"});
+  for (const std::vector<std::string>& subject :
+       {std::vector<std::string>{in("digits_residual")}, {models + "digits_residual.onnx", "--fuse", "none"}}) {
+    const auto explained = [&](const std::vector<std::string>& options) {
+      std::vector<std::string> words = {"explain"};
+      words.insert(words.end(), subject.begin(), subject.end());
+      words.insert(words.end(), "conv1");
+      words.insert(words.end(), options.begin(), options.end());
+      return run_hoist(words);
+    };
+    const Ran ran = explained({});
     ASSERT_EQ(ran.code, 0) << ran.err;
     EXPECT_THAT(ran.out,
                 HasSubstr("unfold(operator = Relu) at layer relu1  [exact]  the definition of every operator call"));
     EXPECT_THAT(ran.out, HasSubstr("          Relu(%normalize1)\n        = %normalize1 |> map3d (map relu)\n"));
     EXPECT_THAT(ran.out, HasSubstr("          %x1 + %x0.0 * %x0.1\n        = fma(%x0.0, %x0.1, %x1)\n"));
     EXPECT_THAT(ran.out, Not(HasSubstr("relu1:1.")));
-    const Ran paths = run_hoist({"explain", subject, "conv1", "--paths"});
+    const Ran paths = explained({"--paths"});
     EXPECT_THAT(paths.out, HasSubstr("open-unroll at relu1:1."));
-    EXPECT_GT(run_hoist({"explain", subject, "conv1", "--terms"}).out.size(), ran.out.size());
+    EXPECT_GT(explained({"--terms"}).out.size(), ran.out.size());
   }
 }
 

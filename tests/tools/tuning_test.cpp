@@ -138,6 +138,13 @@ TEST_F(TuningTest, NeedsAFileForItsDatabase) {
   EXPECT_THAT(dash.err, HasSubstr("-o -: is no place for a database"));
 }
 
+TEST_F(TuningTest, WithoutAServerNothingIsWritten) {
+  const Ran ran = run_hoist({"tune", std::string(HOIST_SOURCE_DIR) + "/models/digits_fully_connected.onnx", "--queue",
+                             "nats://127.0.0.1:1", "-o", in("none.tuning")});
+  EXPECT_EQ(ran.code, 4) << ran.err;
+  EXPECT_FALSE(std::filesystem::exists(in("none.tuning")));
+}
+
 TEST_F(TuningTest, OfNoSamplesThereIsNothingToMeasure) {
   const std::string model = HOIST_SOURCE_DIR "/models/digits_fully_connected.onnx";
   const Ran tuned = run_hoist({"tune", model, "--dim", "N=0", "-o", in("none.tuning")});
@@ -295,8 +302,8 @@ TEST_F(TuningTest, TheCostModelComputesSmallLayersInOneLaunch) {
                                       "maximum_group = 4096\nhalf = no\ndoubles = yes\ndot_instructions = yes\n";
   const std::string model = std::string(HOIST_SOURCE_DIR) + "/models/digits_residual.onnx";
   const auto kernels_of = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> words = {"compile",    model, "--profile",   in("cpu.profile"),
-                                      "--no-check", "-o",  in("m.hoist"), "--force"};
+    std::vector<std::string> words = {"compile", model,         "--profile", in("cpu.profile"), "--no-check",
+                                      "-o",      in("m.hoist"), "--force",   "--fuse",          "none"};
     words.insert(words.end(), more.begin(), more.end());
     const Ran ran = run_hoist(words);
     EXPECT_EQ(ran.code, 0) << ran.err;

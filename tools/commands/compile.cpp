@@ -8,6 +8,7 @@
 #include "ir/stopwatch.h"
 #include "ir/temporary_folder.h"
 #include "ir/text/counted.h"
+#include "lowering/statements.h"
 #include "tools/budgeted_compile.h"
 #include "tools/command.h"
 #include "tools/files.h"
@@ -123,7 +124,9 @@ Failure mismatch_failure(const CompileCommand& command, const CompiledModel& com
        fmt::format("differs from the interpreter on {} at {} of {} elements, first at {}", check.device,
                    mismatch.comparison.different, mismatch.comparison.compared, mismatch.comparison.message),
        "no bundle is written"});
-  out.problems.push_back({kernel.name, mismatch.origin, ""});
+  const bool several = count_statements(compiled.groups[mismatch.step].low) > 0;
+  out.problems.push_back(
+      {kernel.name, mismatch.origin, several ? "--fuse none gives each layer a launch of its own" : ""});
   out.problems.push_back({kernel.name, write_reduced(command, compiled, step.layers),
                           "send it to the project: this is a fault of hoist or of the driver"});
   return out;

@@ -179,16 +179,17 @@ Attempt<> tune_model(const TuneCommand& given) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode here, tuning::refuse_absent_device(command.options, command.place));
   HOIST_ATTEMPT(options.strategy, strategy_called(command.strategy));
   HOIST_ATTEMPT(Program program, program_to_tune(command));
-  HOIST_ATTEMPT(const TunedProgram tuned, tuning::tuned_program(std::move(program), command.options));
+  HOIST_ATTEMPT(TunedProgram tuned, tuning::tuned_program(std::move(program), command.options));
   if (!command.list.empty()) return list_choices(command, tuned);
   options.measurements = command.measurements;
   options.explored = command.explored;
   options.seed = command.seed;
   const std::string path = command.output.empty() ? output_named_after(command.model, ".tuning") : command.output;
+  HOIST_ATTEMPT(tuned.time_bundles, tuning::times_at(command.place, tuned.options));
   HOIST_STEP(TuningDatabase database, ExitCode::bad_input, TuningDatabase::open(path));
   const Stopwatch stopwatch;
   HOIST_ATTEMPT(const TuneOutcome outcome,
-                tuning::tune_with_progress(tuned, command.place, options, command.seconds, database));
+                tuning::tune_with_progress(std::move(tuned), command.place, options, command.seconds, database));
   describe(outcome);
   size_t better = 0;
   for (const TunedKernel& kernel : outcome.kernels) better += kernel.chosen.empty() ? 0 : 1;

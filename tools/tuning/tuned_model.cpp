@@ -22,26 +22,6 @@ constexpr char in_memory[] = ":memory:";  // SQLite's name for a database withou
 // Kernels of a round that several workers may time at once. How many there are changes nothing.
 constexpr size_t groups_on_queue = 4;
 
-// Opens the queue, if any, and says what measures. Native code of one target may be for workers alone.
-Attempt<TimeBundles> times_at(const MeasuringPlace& place, const PrepareOptions& how) {
-  const bool queued = !place.queue.url.empty();
-  queue::TimingPlace where{how.profile.name};
-  where.seconds = place.seconds;
-  if (queued && how.targets.size() == 1) {
-    where.device = "native " + how.targets.front();
-  } else if (!how.targets.empty()) {
-    HOIST_STEP(const Device device, ExitCode::device, native_device(how.targets));
-    where.device = device.name;
-  } else if (!queued) {
-    HOIST_STEP(const Device device, ExitCode::device, find_device(how.run.device));
-    where.device = device.name;
-    where.index = std::to_string(device.index);
-  }
-  if (!queued) return queue::times_in_processes(where);
-  HOIST_STEP(queue::Queue queue, ExitCode::device, queue::Queue::connect(place.queue));
-  return queue::times_on_queue(std::make_shared<queue::Queue>(std::move(queue)), where);
-}
-
 Attempt<TunedCompilation> choose_by_measuring(const Program& program, double seconds, const MeasuringPlace& place,
                                               ModelOptions& options) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode here, refuse_absent_device(options, place));
@@ -50,9 +30,10 @@ Attempt<TunedCompilation> choose_by_measuring(const Program& program, double sec
     return usage_failure("--tuning shipped", "is what comes with hoist, and --tune measures anew",
                          "leave one of them out, or name a file to keep what is measured");
   options.tuning.clear();
-  HOIST_ATTEMPT(const TunedProgram tuned, tuned_program(program, options));
+  HOIST_ATTEMPT(TunedProgram tuned, tuned_program(program, options));
+  HOIST_ATTEMPT(tuned.time_bundles, times_at(place, tuned.options));
   HOIST_STEP(TuningDatabase database, ExitCode::bad_input, TuningDatabase::open(file.empty() ? in_memory : file));
-  HOIST_ATTEMPT(TuneOutcome outcome, tune_with_progress(tuned, place, {}, seconds, database));
+  HOIST_ATTEMPT(TuneOutcome outcome, tune_with_progress(std::move(tuned), place, {}, seconds, database));
   const TunedCompilation out = {outcome.choices.size(), outcome.before, outcome.after};
   if (outcome.choices.empty())
     say_line("tuned: nothing makes whole runs faster than what an estimate chooses");
@@ -113,9 +94,27 @@ Attempt<> refuse_absent_device(const ModelOptions& options, const MeasuringPlace
                        "kernels are tuned by measuring: --device, or --queue with workers that have it");
 }
 
+Attempt<TimeBundles> times_at(const MeasuringPlace& place, const PrepareOptions& how) {
+  const bool queued = !place.queue.url.empty();
+  queue::TimingPlace where{how.profile.name};
+  where.seconds = place.seconds;
+  if (queued && how.targets.size() == 1) {
+    where.device = "native " + how.targets.front();
+  } else if (!how.targets.empty()) {
+    HOIST_STEP(const Device device, ExitCode::device, native_device(how.targets));
+    where.device = device.name;
+  } else if (!queued) {
+    HOIST_STEP(const Device device, ExitCode::device, find_device(how.run.device));
+    where.device = device.name;
+    where.index = std::to_string(device.index);
+  }
+  if (!queued) return queue::times_in_processes(where);
+  HOIST_STEP(queue::Queue queue, ExitCode::device, queue::Queue::connect(place.queue));
+  return queue::times_on_queue(std::make_shared<queue::Queue>(std::move(queue)), where);
+}
+
 Attempt<TuneOutcome> tune_with_progress(TunedProgram tuned, const MeasuringPlace& place, TuneOptions options,
                                         double seconds, TuningDatabase& database) {
-  HOIST_ATTEMPT(tuned.time_bundles, times_at(place, tuned.options));
   if (!place.queue.url.empty()) options.groups = groups_on_queue;
   Progress progress;
   Interruptible interruptible;

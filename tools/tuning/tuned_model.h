@@ -24,6 +24,10 @@ void add_measuring_options(CLI::App& command, MeasuringPlace& place);
 /// kernels are tuned by measuring.
 Attempt<> refuse_absent_device(const ModelOptions& options, const MeasuringPlace& place);
 
+/// Opens the queue, if any, and says what measures. Native code of one target may be for workers alone. Errors: no such
+/// device, or no server.
+Attempt<TimeBundles> times_at(const MeasuringPlace& place, const PrepareOptions& how);
+
 /// The search with a line on the terminal and an end by Ctrl-C, after about so many seconds, or (0) once it is done.
 Attempt<TuneOutcome> tune_with_progress(TunedProgram tuned, const MeasuringPlace& place, TuneOptions options,
                                         double seconds, TuningDatabase& database);
