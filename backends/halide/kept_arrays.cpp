@@ -690,17 +690,23 @@ Value Emitter::materialise(Expr e, const Environment& env) {
   nest.func = h.func;
   nest.own_rank = h.own.size();
   nest.own_offset = h.own_offset;
+  const size_t first_inside = stored_.size();
   walk(child, target(h.own.size()), env, nest);
   if (!is_local) {
-    // Computed in the innermost loop that it depends on: the loops that read its elements share it.
+    // Computed in the innermost loop that it depends on: the loops that read its elements share it. What it is made of
+    // goes with it, of the one iteration that a loop of one has.
     const std::vector<Loop> around = loops_;
     nest.values = DecideIndices(around, nest.loops).decided(nest.values);
-    std::erase_if(loops_, [&](const Loop& l) {
-      return !l.is_reduction && (l.mode == Mode::seq || l.mode == Mode::unroll) && !mention(nest.values, l.name());
-    });
-    if (loops_.size() < around.size()) {
+    std::set<std::string> left;
+    for (const Loop& l : around) {
+      const bool may_be = !l.is_reduction && (l.mode == Mode::seq || l.mode == Mode::unroll);
+      if (may_be && !mention(nest.values, l.name())) left.insert(l.name());
+    }
+    const auto is_left = [&](const Loop& l) { return left.count(l.name()) != 0; };
+    if (std::erase_if(loops_, is_left) > 0) {
       h = hold("kept", layout, Spread::registers);
       h.func = nest.func;  // which the loops inside belong to
+      for (size_t i = first_inside; i < stored_.size(); ++i) std::erase_if(stored_[i].enclosing, is_left);
     }
     loops_ = around;
   }

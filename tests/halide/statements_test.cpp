@@ -73,6 +73,27 @@ TEST(Statements, LocalMemoryIsUsedAgain) {
   EXPECT_EQ(check(parsed(chain)), "");
 }
 
+// A fold that such an array is made of goes where the array goes, out of a loop of one too, which no index mentions.
+TEST(Statements, WhatAKeptArrayIsMadeOfIsComputedWhereItIs) {
+  EXPECT_EQ(check(parsed(R"(%x : [1][1][4][4][3]f32
+|> map2d flatten
+|> map2d (\a.
+    (let b =
+       a
+       |> split 16
+       |> fold (\b c. zip(b, c) |> split 4 |> map unroll (map vec (+)) |> join) (fill 0f32 [16])
+       |> split 4
+       |> transpose
+       |> map vec (fold unroll (+) 0f32)
+       |> materialise private
+     in
+     fold unroll (+) 0f32 b) / 48)
+|> map (split 1)
+|> map seq (flatten >> map group(0) (\a. a) >> split 1)
+)")),
+            "");
+}
+
 // What is kept in private memory is computed once for the loops that it does not depend on, wherever it stands.
 TEST(Statements, KeptArraysAreSharedByTheLoopsThatReadThem) {
   constexpr char tiles[] = R"(

@@ -189,7 +189,7 @@ Attempt<> tune_model(const TuneCommand& given) {
   HOIST_STEP(TuningDatabase database, ExitCode::bad_input, TuningDatabase::open(path));
   const Stopwatch stopwatch;
   HOIST_ATTEMPT(const TuneOutcome outcome,
-                tuning::tune_with_progress(std::move(tuned), command.place, options, command.seconds, database));
+                tuning::tune_with_progress(tuned, command.place, options, command.seconds, database));
   describe(outcome);
   size_t better = 0;
   for (const TunedKernel& kernel : outcome.kernels) better += kernel.chosen.empty() ? 0 : 1;

@@ -33,7 +33,7 @@ Attempt<TunedCompilation> choose_by_measuring(const Program& program, double sec
   HOIST_ATTEMPT(TunedProgram tuned, tuned_program(program, options));
   HOIST_ATTEMPT(tuned.time_bundles, times_at(place, tuned.options));
   HOIST_STEP(TuningDatabase database, ExitCode::bad_input, TuningDatabase::open(file.empty() ? in_memory : file));
-  HOIST_ATTEMPT(TuneOutcome outcome, tune_with_progress(std::move(tuned), place, {}, seconds, database));
+  HOIST_ATTEMPT(TuneOutcome outcome, tune_with_progress(tuned, place, {}, seconds, database));
   const TunedCompilation out = {outcome.choices.size(), outcome.before, outcome.after};
   if (outcome.choices.empty())
     say_line("tuned: nothing makes whole runs faster than what an estimate chooses");
@@ -113,7 +113,7 @@ Attempt<TimeBundles> times_at(const MeasuringPlace& place, const PrepareOptions&
   return queue::times_on_queue(std::make_shared<queue::Queue>(std::move(queue)), where);
 }
 
-Attempt<TuneOutcome> tune_with_progress(TunedProgram tuned, const MeasuringPlace& place, TuneOptions options,
+Attempt<TuneOutcome> tune_with_progress(const TunedProgram& tuned, const MeasuringPlace& place, TuneOptions options,
                                         double seconds, TuningDatabase& database) {
   if (!place.queue.url.empty()) options.groups = groups_on_queue;
   Progress progress;

@@ -29,7 +29,7 @@ Attempt<> refuse_absent_device(const ModelOptions& options, const MeasuringPlace
 Attempt<TimeBundles> times_at(const MeasuringPlace& place, const PrepareOptions& how);
 
 /// The search with a line on the terminal and an end by Ctrl-C, after about so many seconds, or (0) once it is done.
-Attempt<TuneOutcome> tune_with_progress(TunedProgram tuned, const MeasuringPlace& place, TuneOptions options,
+Attempt<TuneOutcome> tune_with_progress(const TunedProgram& tuned, const MeasuringPlace& place, TuneOptions options,
                                         double seconds, TuningDatabase& database);
 
 /// What came of `compile --tune`, for its answer.
