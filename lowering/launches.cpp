@@ -159,11 +159,13 @@ bool is_worth_an_array(Expr term, const Profile& profile) {
 size_t producers_that_pay(const Program& program, const LaunchChain& chain, const Profile& profile) {
   // What a launch of native code costs, other cores do in the meantime.
   constexpr double least = 10'000;
+  // One launch of so many is nearly as good as one of all, and the time to compile it grows faster than they do.
+  constexpr size_t most = 16;
   const double cost = launch_cost(profile);
   if (profile.gpu || cost < least) return 0;
   auto computed = static_cast<double>(count_operations(program.definitions[chain.result].expression));
   size_t pays = 0;
-  for (size_t i = 0; i < chain.producers.size(); ++i) {
+  for (size_t i = 0; i < std::min(chain.producers.size(), most); ++i) {
     computed += static_cast<double>(count_operations(program.definitions[chain.producers[i]].expression));
     if (computed <= static_cast<double>(i + 1) * cost) pays = i + 1;
   }

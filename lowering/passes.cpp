@@ -19,7 +19,6 @@
 #include "lowering/cut.h"
 #include "lowering/exploration.h"
 #include "lowering/grouping.h"
-#include "lowering/launches.h"
 #include "lowering/planes.h"
 #include "lowering/rules.h"
 #include "lowering/rules/program_rules.h"
@@ -605,7 +604,7 @@ bool wants_launches(const PassOptions& options) {
   return options.fusion != LaunchFusion::none || static_cast<bool>(options.records);
 }
 
-// All chains, also where the pass is run by its name; else what records say, or what pays.
+// All chains, also where the pass is run by its name; else what records say, or what is usual.
 Result<Nothing> launches(Program& program, const PassOptions& options) {
   const bool all = options.fusion == LaunchFusion::launch || (options.fusion == LaunchFusion::none && !options.records);
   fuse_launches(program, launch_chains(program, options.profile, [&](const LaunchChain& chain) -> size_t {
@@ -613,7 +612,7 @@ Result<Nothing> launches(Program& program, const PassOptions& options) {
                   const Expr result = program.definitions[chain.result].expression;
                   if (const auto known = recorded(options, result, launch_knob))
                     return static_cast<size_t>(std::max<int64_t>(*known, 0));
-                  return options.fusion == LaunchFusion::none ? 0 : producers_that_pay(program, chain, options.profile);
+                  return usual_producers(program, chain, options);
                 }));
   return Nothing{};
 }
@@ -716,6 +715,11 @@ constexpr Pass all_passes[] = {
 };
 
 }  // namespace
+
+size_t usual_producers(const Program& program, const LaunchChain& chain, const PassOptions& options) {
+  if (options.fusion == LaunchFusion::launch) return chain.producers.size();
+  return options.fusion == LaunchFusion::none ? 0 : producers_that_pay(program, chain, options.profile);
+}
 
 bool keep_windows(Rewriter& rewriter) {
   static constexpr const char* rules[] = {"im2col-1d",

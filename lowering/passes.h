@@ -13,6 +13,7 @@
 #include "ir/program/program.h"
 #include "ir/rules/rewrite.h"
 #include "lowering/integer_table.h"
+#include "lowering/launches.h"
 #include "lowering/program.h"
 #include "lowering/tuning.h"
 #include "lowering/unroll.h"
@@ -65,6 +66,9 @@ struct Pass {
   bool (*wanted)(const PassOptions& options) = nullptr;
 };
 std::span<const Pass> passes();
+
+/// How many producers of a chain its launch takes in where no record says it.
+size_t usual_producers(const Program& program, const LaunchChain& chain, const PassOptions& options);
 
 /// Keeps the windows of all convolutions in the term in memory, each a row of a matrix; false where there is none.
 bool keep_windows(Rewriter& rewriter);

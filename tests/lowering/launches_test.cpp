@@ -1,6 +1,7 @@
 // Which definitions become one launch, and what its statements look like.
 #include "lowering/launches.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "ir/properties.h"
@@ -99,6 +100,18 @@ output %y
   profile.launch = 0;
   profile.gpu = true;
   EXPECT_EQ(producers_that_pay(program, chains[0], profile), 0u);
+}
+
+TEST(Launches, LongChainsAreSeveral) {
+  std::string text = "program %chain version 21\ninput %v0 : [1][8]f32\ninput %w : [8][8]f32\n";
+  constexpr int products = 100;
+  for (int i = 1; i <= products; ++i)
+    text += fmt::format("define %v{} : [1][8]f32 = MatMul(%v{}, %w) from \"p{}\"\n", i, i - 1, i);
+  const Program program = unfolded(text + fmt::format("output %v{}\n", products));
+  const auto chains =
+      launch_chains(program, {}, [&](const LaunchChain& chain) { return producers_that_pay(program, chain, {}); });
+  EXPECT_GE(chains.size(), 4u);
+  EXPECT_LE(chains.size(), 10u);
 }
 
 TEST(Launches, WhatIsKeptOfAChainLeavesTheRestToOthers) {

@@ -231,8 +231,7 @@ void find_launches(Subjects& out, const Program& program, const PassOptions& opt
       knob.values.push_back({std::ssize(knob.values)});
       subject.layers.push_back(first_layer(program.definitions[producer]));
     }
-    const size_t pays = options.fusion == LaunchFusion::none ? 0 : producers_that_pay(program, chain, options.profile);
-    subject.usual = {{knob.name, static_cast<int64_t>(pays)}};
+    subject.usual = {{knob.name, static_cast<int64_t>(usual_producers(program, chain, options))}};
     subject.space.knobs = {std::move(knob)};
     out.add(program.definitions[chain.result], std::move(subject));
   }
