@@ -1,5 +1,7 @@
 #include "tools/tuning/estimated.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -68,6 +70,8 @@ class Estimator {
       for (size_t i = 0; i < batch; ++i) HOIST_TRY_VOID(try_proposed(subjects, i, before, all));
     }
     for (const Estimated& one : all) {
+      spdlog::debug("{} of {}: {:.2f} of the usual time with {}", name_of(kind), subjects[one.index].layers.front(),
+                    one.least, knobs_text(one.best));
       if (one.least > 1 - options_.least_gain) continue;
       RecordedChoice& choice = chosen_[subjects[one.index].task];
       choice.task = subjects[one.index].task;
