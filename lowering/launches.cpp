@@ -6,6 +6,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "ir/growth.h"
 #include "ir/properties.h"
 #include "lowering/cut.h"
 #include "lowering/kernel_size.h"
@@ -37,7 +38,10 @@ int64_t stored_bytes(Type type, const Profile& profile) {
     rounded[along] = padded_row(rounded[along], profile);
     most = std::max(most, byte_size(leaf_of(type)->scalar, rounded));
   }
-  return most;
+  // The Halide layer lets it end at a multiple of the longest vector.
+  const Scalar scalar = leaf_of(type)->scalar;
+  const int64_t filled = least_growth(shape, profile.vector_width).elements;
+  return std::max(most, byte_size(scalar, {filled}));
 }
 
 // What a group shares beside the arrays: the results of folds that all elements of a row need.
@@ -156,6 +160,18 @@ bool is_worth_an_array(Expr term, const Profile& profile) {
   return static_cast<double>(count_operations(term)) >= 7 * launch_cost(profile);
 }
 
+namespace {
+
+// Such as exp, of which each driver has its own.
+bool has_inexact_functions(Expr term) {
+  return any_node(term, [](Expr n) {
+    return n->pattern == Pattern::call && n->type->is_scalar() && is_float(n->type->scalar) &&
+           n->function != Function::divide && n->function != Function::sqrt && row(n->function).ulp > 0;
+  });
+}
+
+}  // namespace
+
 size_t producers_that_pay(const Program& program, const LaunchChain& chain, const Profile& profile) {
   // What a launch of native code costs, other cores do in the meantime.
   constexpr double least = 10'000;
@@ -166,7 +182,10 @@ size_t producers_that_pay(const Program& program, const LaunchChain& chain, cons
   auto computed = static_cast<double>(count_operations(program.definitions[chain.result].expression));
   size_t pays = 0;
   for (size_t i = 0; i < std::min(chain.producers.size(), most); ++i) {
-    computed += static_cast<double>(count_operations(program.definitions[chain.producers[i]].expression));
+    const Expr producer = program.definitions[chain.producers[i]].expression;
+    // The self-check of a kernel allows for what a driver's functions are off, not for what later layers make of that.
+    if (has_inexact_functions(producer)) break;
+    computed += static_cast<double>(count_operations(producer));
     if (computed <= static_cast<double>(i + 1) * cost) pays = i + 1;
   }
   return pays;

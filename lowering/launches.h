@@ -7,7 +7,7 @@
 // needs is compared with the profile once more when it is emitted. What is kept stays without borders and is read
 // through the comparison that a padding is, and a model input gets no bordered copy, which would be a launch.
 //
-// On PoCL (two busy cores, interleaved, lower quartiles) the ad autoencoder's ten launches as one take 0.66 of the
+// On PoCL (two busy cores, interleaved, lower quartiles) the ad autoencoder's ten launches as one take 0.64 of the
 // time, micro_kws' ten as one 2.0 times as long: its convolutions lose the second core and their borders. On an H200
 // one work-group is one of 132 compute units: mnist-8 takes 15.9 ms as one launch against 0.24 as six, the
 // autoencoder 1.4 against 0.27.
@@ -37,8 +37,9 @@ struct LaunchChain {
   std::vector<size_t> producers;
 };
 /// How many producers of a chain to keep, from the first on: the most, but few enough to compile quickly, whose
-/// launches cost more than all that the chain then computes, so that one core alone is done sooner. 0 on GPUs, where a
-/// work-group is a small part of the device, and for native code.
+/// launches cost more than all that the chain then computes, so that one core alone is done sooner; none that calls
+/// functions which each driver computes its own way, exp say, since a kernel is checked by what the result may be off.
+/// 0 on GPUs, where a work-group is a small part of the device, and for native code.
 size_t producers_that_pay(const Program& program, const LaunchChain& chain, const Profile& profile);
 
 /// The chains of the program, from its end to its start: each definition that is left takes in what it reads, the

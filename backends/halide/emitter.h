@@ -170,9 +170,10 @@ struct Stored {
   H::Func func;
   std::vector<Loop> enclosing;  ///< loops around the place where it stands, outermost first
   bool has_local_loops = false;
-  bool is_local = false;     ///< materialise local
-  std::vector<Loop> loops;   ///< its own nest, outermost first
-  std::vector<Loop> spread;  ///< unroll and vec loops around it that run inside
+  bool is_local = false;                             ///< materialise local
+  std::vector<Loop> loops;                           ///< its own nest, outermost first
+  std::vector<Loop> spread;                          ///< unroll and vec loops around it that run inside
+  std::vector<std::pair<H::Var, int64_t>> own = {};  ///< its other dimensions, with their extents
 };
 
 class Emitter {

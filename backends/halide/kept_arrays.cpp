@@ -501,6 +501,7 @@ void Emitter::keep(const Holder& h, const Nest& nest, bool is_local) {
   for (const Loop& l : h.spread) f.bound(l.variable, 0, number(l.extent));
   f.never_partition_all();
   Stored stored{f, h.enclosing, false, is_local, nest.loops, h.spread};
+  for (size_t i = 0; i < h.own.size(); ++i) stored.own.emplace_back(h.own[i], h.layout.shape[i]);
   stored.has_local_loops = has_local(nest.loops) || has_local(h.spread);
   stored_.push_back(std::move(stored));
 }

@@ -175,6 +175,7 @@ Value Emitter::local_tile(Expr e, const Environment& env) {
       spread.push_back(l);
   }
   stored_.push_back({f, around, false, true, {}, spread});
+  for (size_t i = 0; i < own.size(); ++i) stored_.back().own.emplace_back(own[i], layout.shape[i]);
   std::vector<Dimension> sorted = dimensions;
   Scalar kind = layout.scalars[0];
   return indexed(layout.shape.size(), [=](const std::vector<H::Expr>& index) {

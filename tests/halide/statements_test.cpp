@@ -73,6 +73,16 @@ TEST(Statements, LocalMemoryIsUsedAgain) {
   EXPECT_EQ(check(parsed(chain)), "");
 }
 
+// A vector is stored behind an array of one number.
+TEST(Statements, VectorsBeginAtMultiplesOfTheirLength) {
+  EXPECT_EQ(check(parsed(R"(
+let a = %x : [3]f32 |> split 3 |> map (fold (\s v. s + v) 0f32) |> map local(0) (\v. v) |> materialise local
+in let b = %x |> map (\v. v * index 0i64 a) |> pad 0 1 0 |> split 4 |> map local(0) (map vec (\v. v)) |> join |> materialise local
+in zip(b |> slice 0 3, %x) |> map local(0) (\p. p.0 + p.1 * index 0i64 a)
+)")),
+            "");
+}
+
 // A fold that such an array is made of goes where the array goes, out of a loop of one too, which no index mentions.
 TEST(Statements, WhatAKeptArrayIsMadeOfIsComputedWhereItIs) {
   EXPECT_EQ(check(parsed(R"(%x : [1][1][4][4][3]f32
