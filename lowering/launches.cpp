@@ -105,6 +105,14 @@ bool may_be_kept(const Definition& d) {
          count_statements(d.expression) == 0 && !concatenates(d.expression) && !calls_host(d.expression);
 }
 
+// Such as exp, of which each driver has its own.
+bool has_inexact_functions(Expr term) {
+  return any_node(term, [](Expr n) {
+    return n->pattern == Pattern::call && n->type->is_scalar() && is_float(n->type->scalar) &&
+           n->function != Function::divide && n->function != Function::sqrt && row(n->function).ulp > 0;
+  });
+}
+
 // Definitions that become one launch, by their places in the program.
 class Launch {
  public:
@@ -159,18 +167,6 @@ double launch_cost(const Profile& profile) {
 bool is_worth_an_array(Expr term, const Profile& profile) {
   return static_cast<double>(count_operations(term)) >= 7 * launch_cost(profile);
 }
-
-namespace {
-
-// Such as exp, of which each driver has its own.
-bool has_inexact_functions(Expr term) {
-  return any_node(term, [](Expr n) {
-    return n->pattern == Pattern::call && n->type->is_scalar() && is_float(n->type->scalar) &&
-           n->function != Function::divide && n->function != Function::sqrt && row(n->function).ulp > 0;
-  });
-}
-
-}  // namespace
 
 size_t producers_that_pay(const Program& program, const LaunchChain& chain, const Profile& profile) {
   // What a launch of native code costs, other cores do in the meantime.

@@ -717,8 +717,7 @@ constexpr Pass all_passes[] = {
 }  // namespace
 
 size_t usual_producers(const Program& program, const LaunchChain& chain, const PassOptions& options) {
-  if (options.fusion == LaunchFusion::launch) return chain.producers.size();
-  return options.fusion == LaunchFusion::none ? 0 : producers_that_pay(program, chain, options.profile);
+  return options.fusion == LaunchFusion::automatic ? producers_that_pay(program, chain, options.profile) : 0;
 }
 
 bool keep_windows(Rewriter& rewriter) {

@@ -67,7 +67,7 @@ struct Pass {
 };
 std::span<const Pass> passes();
 
-/// How many producers of a chain its launch takes in where no record says it.
+/// How many producers of a chain its launch takes in where no record says it, and --fuse=launch does not ask for all.
 size_t usual_producers(const Program& program, const LaunchChain& chain, const PassOptions& options);
 
 /// Keeps the windows of all convolutions in the term in memory, each a row of a matrix; false where there is none.

@@ -25,6 +25,39 @@ std::string describe(const Loop& l) {
   return fmt::format("{} {}", mode, l.extent);
 }
 
+// Lanes of the longest vector, times the bytes of the largest element that is kept.
+int64_t longest_vector_bytes(const std::vector<Loop>& order, const std::vector<Stored>& all) {
+  int64_t lanes = 1, bytes = 1;
+  const auto look = [&](const std::vector<Loop>& loops) {
+    for (const Loop& l : loops) {
+      if (l.mode == Mode::vec) lanes = std::max(lanes, l.extent);
+    }
+  };
+  look(order);
+  for (const Stored& stored : all) {
+    look(stored.loops);
+    look(stored.spread);
+    for (const H::Type& type : stored.func.types()) bytes = std::max<int64_t>(bytes, type.bytes());
+  }
+  return lanes * bytes;
+}
+
+// Halide puts the arrays of local memory one behind the other, and stores a vector to one as though it began at a
+// multiple of the vector's length, whatever stands before it. So each is as long as a multiple of the longest vector.
+void end_at_a_vector(Stored& stored, int64_t vector_bytes) {
+  std::vector<std::pair<H::Var, int64_t>> dimensions = stored.own;
+  for (const Loop& l : stored.spread) dimensions.emplace_back(l.variable, l.extent);
+  // The loops around have one value at a time.
+  if (!stored.enclosing.empty()) dimensions.emplace_back(stored.func.args().back(), 1);
+  if (dimensions.empty()) return;
+  int64_t bytes = vector_bytes;
+  for (const H::Type& type : stored.func.types()) bytes = std::min<int64_t>(bytes, type.bytes());
+  std::vector<int64_t> shape;
+  for (const auto& [variable, extent] : dimensions) shape.push_back(extent);
+  const Growth growth = least_growth(shape, vector_bytes / bytes);
+  if (growth.multiple > 1) stored.func.align_storage(dimensions[growth.dimension].first, number(growth.multiple));
+}
+
 }  // namespace
 
 Emitter::Emitter(Expr root, EmitOptions options) : root_(root), options_(std::move(options)), scalars_{options_.half} {}
@@ -216,39 +249,6 @@ void Emitter::write_scatter(const Nest& nest, const Layout& layout, const std::v
   result(outer_variables) = first_of(nest.updates->func, updates);
 }
 
-// Lanes of the longest vector, times the bytes of the largest element that is kept.
-int64_t longest_vector(const std::vector<Loop>& order, const std::vector<Stored>& all) {
-  int64_t lanes = 1, bytes = 1;
-  const auto look = [&](const std::vector<Loop>& loops) {
-    for (const Loop& l : loops) {
-      if (l.mode == Mode::vec) lanes = std::max(lanes, l.extent);
-    }
-  };
-  look(order);
-  for (const Stored& stored : all) {
-    look(stored.loops);
-    look(stored.spread);
-    for (const H::Type& type : stored.func.types()) bytes = std::max<int64_t>(bytes, type.bytes());
-  }
-  return lanes * bytes;
-}
-
-// Halide puts the arrays of local memory one behind the other, and stores a vector to one as though it began at a
-// multiple of the vector's length, whatever stands before it. So each is as long as a multiple of the longest vector.
-void fill_vectors(Stored& stored, int64_t vector_bytes) {
-  std::vector<std::pair<H::Var, int64_t>> dimensions = stored.own;
-  for (const Loop& l : stored.spread) dimensions.emplace_back(l.variable, l.extent);
-  // The loops around have one value at a time.
-  if (!stored.enclosing.empty()) dimensions.emplace_back(stored.func.args().back(), 1);
-  if (dimensions.empty()) return;
-  int64_t bytes = vector_bytes;
-  for (const H::Type& type : stored.func.types()) bytes = std::min<int64_t>(bytes, type.bytes());
-  std::vector<int64_t> shape;
-  for (const auto& [variable, extent] : dimensions) shape.push_back(extent);
-  const Growth growth = least_growth(shape, vector_bytes / bytes);
-  if (growth.multiple > 1) stored.func.align_storage(dimensions[growth.dimension].first, number(growth.multiple));
-}
-
 // Each kept array is computed inside the innermost loop around the place where it stands; between loops that become
 // groups, or between those that become work-items, there is no such place, and the innermost of them takes it.
 void Emitter::place_all(H::Func& result, const std::vector<Loop>& order) {
@@ -261,7 +261,7 @@ void Emitter::place_all(H::Func& result, const std::vector<Loop>& order) {
     nest.insert(nest.end(), s.loops.begin(), s.loops.end());
     any_local |= s.has_local_loops;
   }
-  const int64_t vector_bytes = longest_vector(order, stored_);
+  const int64_t vector_bytes = longest_vector_bytes(order, stored_);
   std::vector<std::string> where;
   std::map<std::string, std::string> shown = {{result.name(), "result"}};  // Halide's names are not reproducible
   for (const Stored& s : stored_) {
@@ -295,7 +295,7 @@ void Emitter::place_all(H::Func& result, const std::vector<Loop>& order) {
       s.func.store_in(H::MemoryType::Stack);
     } else if (s.is_local || (any_local && !in_item && !s.has_local_loops)) {
       s.func.store_in(H::MemoryType::GPUShared);
-      fill_vectors(s, vector_bytes);
+      end_at_a_vector(s, vector_bytes);
       memory = "local";
     } else if (s.has_local_loops) {
       s.func.store_in(H::MemoryType::Register);
