@@ -122,6 +122,17 @@ struct PlanItem {
   int index = 0;  ///< of the step or the control; both stand in the order in which items begin them
 };
 
+/// Steps one after the other that one launch performs, in a single work-item: the kernel of that name goes through all
+/// groups of each. What it is given are the arrays of the steps, each once, in the order in which they stand there.
+struct PlanLaunch {
+  std::string name;  ///< the OpenCL function, unlike those of all kernels
+  int first = 0, count = 0;
+};
+
+/// What computes one group of a kernel that such launches call: its arguments are the group's numbers along the three
+/// dimensions, then those of the kernel.
+inline std::string group_function(const std::string& kernel) { return kernel + "_group"; }
+
 struct PlanLayer {  ///< for the manifest: a layer of the model
   std::string name, operation;
   std::string absence;  ///< why no step computes it; empty where one does
@@ -165,8 +176,9 @@ struct Plan {
   std::vector<PlanKernel> kernels;
   std::vector<PlanStep> steps;
   std::vector<PlanControl> controls = {};
-  std::vector<PlanItem> items = {};   ///< empty where there are no controls: the steps one after the other
-  std::vector<Domain> input_domains;  ///< of seeded model inputs; empty: [-1, 1] each
+  std::vector<PlanLaunch> launches = {};  ///< of several steps, in their order; all other steps are launched alone
+  std::vector<PlanItem> items = {};       ///< empty where there are no controls: the steps one after the other
+  std::vector<Domain> input_domains;      ///< of seeded model inputs; empty: [-1, 1] each
   std::vector<int> inputs,
       outputs;  ///< array indices in the model's order, then counts; an output may repeat an input or a constant
   std::vector<PlanExtent> extents = {};

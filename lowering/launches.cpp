@@ -105,14 +105,6 @@ bool may_be_kept(const Definition& d) {
          count_statements(d.expression) == 0 && !concatenates(d.expression) && !calls_host(d.expression);
 }
 
-// Such as exp, of which each driver has its own.
-bool has_inexact_functions(Expr term) {
-  return any_node(term, [](Expr n) {
-    return n->pattern == Pattern::call && n->type->is_scalar() && is_float(n->type->scalar) &&
-           n->function != Function::divide && n->function != Function::sqrt && row(n->function).ulp > 0;
-  });
-}
-
 // Definitions that become one launch, by their places in the program.
 class Launch {
  public:
@@ -166,25 +158,6 @@ double launch_cost(const Profile& profile) {
 
 bool is_worth_an_array(Expr term, const Profile& profile) {
   return static_cast<double>(count_operations(term)) >= 7 * launch_cost(profile);
-}
-
-size_t producers_that_pay(const Program& program, const LaunchChain& chain, const Profile& profile) {
-  // What a launch of native code costs, other cores do in the meantime.
-  constexpr double least = 10'000;
-  // One launch of so many is nearly as good as one of all, and the time to compile it grows faster than they do.
-  constexpr size_t most = 16;
-  const double cost = launch_cost(profile);
-  if (profile.gpu || cost < least) return 0;
-  auto computed = static_cast<double>(count_operations(program.definitions[chain.result].expression));
-  size_t pays = 0;
-  for (size_t i = 0; i < std::min(chain.producers.size(), most); ++i) {
-    const Expr producer = program.definitions[chain.producers[i]].expression;
-    // The self-check of a kernel allows for what a driver's functions are off, not for what later layers make of that.
-    if (has_inexact_functions(producer)) break;
-    computed += static_cast<double>(count_operations(producer));
-    if (computed <= static_cast<double>(i + 1) * cost) pays = i + 1;
-  }
-  return pays;
 }
 
 void keep_in_launch(Program& program, const Definition& producer, Definition& reader) {

@@ -36,12 +36,6 @@ struct LaunchChain {
   size_t result = 0;
   std::vector<size_t> producers;
 };
-/// How many producers of a chain to keep, from the first on: the most, but few enough to compile quickly, whose
-/// launches cost more than all that the chain then computes, so that one core alone is done sooner; none that calls
-/// functions which each driver computes its own way, exp say, since a kernel is checked by what the result may be off.
-/// 0 on GPUs, where a work-group is a small part of the device, and for native code.
-size_t producers_that_pay(const Program& program, const LaunchChain& chain, const Profile& profile);
-
 /// The chains of the program, from its end to its start: each definition that is left takes in what it reads, the
 /// latest first, as long as nobody else reads that and it fits, of which `kept` says how many stay.
 std::vector<LaunchChain> launch_chains(

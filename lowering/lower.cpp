@@ -15,6 +15,7 @@
 #include "ir/text/near_miss.h"
 #include "lowering/cut.h"
 #include "lowering/grouping.h"
+#include "lowering/joined_steps.h"
 #include "lowering/memory.h"
 #include "lowering/passes.h"
 #include "lowering/rules.h"
@@ -111,6 +112,7 @@ class Lowering {
     HOIST_TRY_VOID(collect_arrays());
     place();
     list_layers();
+    join();
     return std::move(model_);
   }
 
@@ -438,6 +440,16 @@ class Lowering {
     }
     model_.arena_bytes = place_arrays(lifetimes, arena_alignment, !options_.separate_arrays);
     for (size_t i = 0; i < which.size(); ++i) model_.arrays[static_cast<size_t>(which[i])].offset = lifetimes[i].offset;
+  }
+
+  void join() {
+    if (options_.fusion != LaunchFusion::automatic) return;
+    model_.launches = join_steps(model_, profile_);
+    for (PlanLaunch& launch : model_.launches) {
+      launch.name = identifier({"launch"}, names_, next_number_);
+      for (int i = launch.first; i < launch.first + launch.count; ++i)
+        model_.kernels[static_cast<size_t>(model_.steps[static_cast<size_t>(i)].kernel)].is_joined = true;
+    }
   }
 
   // Every layer of the model, and why it has no kernel if it has none.

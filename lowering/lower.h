@@ -50,6 +50,7 @@ struct LoweredKernel {
   std::string unproved;  ///< a position that data decide and that may lie outside its array; "" where none may
   int64_t operations = 0;
   std::string host;  ///< the function of ir/host that runs it; "" for all that devices run
+  bool is_joined = false;  ///< a launch of several steps performs it
 };
 
 /// What a group is at each stage, for inspect and explain. Parameters are named by values.
@@ -70,6 +71,7 @@ struct LoweredModel {
   std::vector<LoweredKernel> kernels;
   std::vector<PlanArray> arrays;  ///< offsets and constants filled in
   std::vector<PlanStep> steps;    ///< arguments: p0, p1, ..., then the result
+  std::vector<PlanLaunch> launches;
   std::vector<PlanControl> controls;
   std::vector<PlanItem> items;  ///< empty without controls
   std::vector<int> inputs, outputs;

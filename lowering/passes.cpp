@@ -601,18 +601,18 @@ Result<Nothing> cut_kernels(Program& program, const PassOptions& options) {
 }
 
 bool wants_launches(const PassOptions& options) {
-  return options.fusion != LaunchFusion::none || static_cast<bool>(options.records);
+  return options.fusion == LaunchFusion::launch || static_cast<bool>(options.records);
 }
 
-// All chains, also where the pass is run by its name; else what records say, or what is usual.
+// All chains, also where the pass is run by its name; else what records say.
 Result<Nothing> launches(Program& program, const PassOptions& options) {
-  const bool all = options.fusion == LaunchFusion::launch || (options.fusion == LaunchFusion::none && !options.records);
+  const bool all = options.fusion == LaunchFusion::launch || !options.records;
   fuse_launches(program, launch_chains(program, options.profile, [&](const LaunchChain& chain) -> size_t {
                   if (all) return chain.producers.size();
                   const Expr result = program.definitions[chain.result].expression;
                   if (const auto known = recorded(options, result, launch_knob))
                     return static_cast<size_t>(std::max<int64_t>(*known, 0));
-                  return usual_producers(program, chain, options);
+                  return 0;
                 }));
   return Nothing{};
 }
@@ -708,17 +708,11 @@ constexpr Pass all_passes[] = {
      block_reductions},
     {"cut-kernels", "what a definition keeps in global memory is computed by a kernel of its own", Pass::terms, false,
      cut_kernels},
-    {"fuse-launch",
-     "chains whose values fit in local memory become one launch, where that pays, --fuse=launch asks for it, or "
-     "records say so",
+    {"fuse-launch", "chains whose values fit in local memory become one kernel, where --fuse=launch or records say so",
      Pass::terms, false, launches, wants_launches},
 };
 
 }  // namespace
-
-size_t usual_producers(const Program& program, const LaunchChain& chain, const PassOptions& options) {
-  return options.fusion == LaunchFusion::automatic ? producers_that_pay(program, chain, options.profile) : 0;
-}
 
 bool keep_windows(Rewriter& rewriter) {
   static constexpr const char* rules[] = {"im2col-1d",

@@ -32,8 +32,9 @@ namespace hoist {
 /// form wins as a rule, the choice belongs here.
 enum class ConvolutionForm : uint8_t { automatic, stencil, im2col, winograd };
 
-/// Whether chains of small layers become one launch, where no record says how many: nowhere, where that pays
-/// (launches.h), or wherever their values fit in local memory, whatever records say.
+/// Which small layers are one launch: none but those that records name; on CPUs also kernels one after the other, where
+/// that pays (joined_steps.h); or all chains whose values fit in local memory, as one kernel (launches.h), whatever
+/// records say.
 enum class LaunchFusion : uint8_t { none, automatic, launch };
 
 /// Knobs that records may have for a definition as these passes find it: whether the windows of its convolutions are
@@ -66,9 +67,6 @@ struct Pass {
   bool (*wanted)(const PassOptions& options) = nullptr;
 };
 std::span<const Pass> passes();
-
-/// How many producers of a chain its launch takes in where no record says it, and --fuse=launch does not ask for all.
-size_t usual_producers(const Program& program, const LaunchChain& chain, const PassOptions& options);
 
 /// Keeps the windows of all convolutions in the term in memory, each a row of a matrix; false where there is none.
 bool keep_windows(Rewriter& rewriter);

@@ -196,6 +196,7 @@ Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& pr
   EmitOptions options;
   options.gpu = profile.gpu;
   options.half = profile.half;
+  options.is_joined = kernel.is_joined;
   options.kernel_name = kernel.name;
   options.native = targets;
   auto emitted = emit(kernel.expression, options);
@@ -228,6 +229,7 @@ Expr reading_only(Expr term, const std::vector<std::string>& arguments) {
 Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, const Profile& profile) {
   const Stopwatch stopwatch;
   for (LoweredKernel& kernel : lowered.kernels) kernel.name += options.kernel_suffix;
+  for (PlanLaunch& launch : lowered.launches) launch.name += options.kernel_suffix;
   size_t count = lowered.kernels.size();
   std::vector<PlanKernel> kernels(count);
   std::vector<std::vector<int>> orders(count);
@@ -281,6 +283,7 @@ Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, cons
   plan.extents = lowered.extents;
   plan.controls = std::move(lowered.controls);
   plan.items = std::move(lowered.items);
+  if (options.targets.empty()) plan.launches = std::move(lowered.launches);
   plan.steps = std::move(lowered.steps);
   for (PlanStep& step : plan.steps) {
     std::vector<int> arguments;

@@ -80,8 +80,8 @@ void add_model_options(CLI::App& command, ModelOptions& options, bool with_devic
       ->capture_default_str();
   command
       .add_option("--fuse", options.fusion,
-                  "launch: chains of layers whose values fit in a work-group's local memory become one kernel; auto: "
-                  "where their launches cost a CPU's driver more than all that they compute (none beside --steps)")
+                  "auto: one launch performs kernels one after the other where a CPU's driver takes longer to launch "
+                  "each; launch: chains of layers whose values fit in a work-group's local memory become one kernel")
       ->check(CLI::IsMember({"auto", "none", "launch"}))
       ->capture_default_str();
   command
@@ -315,9 +315,7 @@ CompileOptions compile_options(const ModelOptions& options) {
   if (options.convolution == "stencil") out.lower.convolution = ConvolutionForm::stencil;
   if (options.convolution == "im2col") out.lower.convolution = ConvolutionForm::im2col;
   if (options.convolution == "winograd") out.lower.convolution = ConvolutionForm::winograd;
-  // Steps are for the kernel of a layer alone.
-  if (options.fusion == "none" || (options.fusion == "auto" && !options.steering.empty()))
-    out.lower.fusion = LaunchFusion::none;
+  if (options.fusion == "none") out.lower.fusion = LaunchFusion::none;
   if (options.fusion == "launch") out.lower.fusion = LaunchFusion::launch;
   if (options.tables == "on") out.lower.tables = TableUse::on;
   if (options.tables == "off") out.lower.tables = TableUse::off;

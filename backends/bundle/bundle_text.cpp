@@ -1,5 +1,7 @@
 #include "backends/bundle/bundle_text.h"
 
+#include <fmt/format.h>
+
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -147,6 +149,33 @@ OrderedJson kernel_json(const PlanKernel& kernel, const std::pair<size_t, size_t
   return out;
 }
 
+// A kernel that performs the steps of a launch. Its arguments are arrays of bytes, which those of kernels begin at.
+std::string launch_text(const Plan& plan, const PlanLaunch& launch) {
+  std::map<int, std::string> names;
+  std::string parameters, body;
+  for (int i = launch.first; i < launch.first + launch.count; ++i) {
+    const PlanStep& step = plan.steps[static_cast<size_t>(i)];
+    const PlanKernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
+    std::string call, indent = " ";
+    for (size_t d = 3; d-- > 0;) {
+      const uint64_t groups = kernel.global[d] / kernel.local[d];
+      call = fmt::format(", {}", groups == 1 ? "0" : fmt::format("group_{}", d)) + call;
+      if (groups == 1) continue;
+      body += fmt::format("{0}for (int group_{1} = 0; group_{1} < {2}; ++group_{1})\n", indent, d, groups);
+      indent += ' ';
+    }
+    for (int argument : step.arguments) {
+      const auto [name, is_new] = names.try_emplace(argument, "a" + std::to_string(names.size()));
+      if (is_new) parameters += (parameters.empty() ? "    __global void *" : ",\n    __global void *") + name->second;
+      call += ", " + name->second;
+    }
+    body += fmt::format("{}{}({});\n", indent, group_function(kernel.name), call.substr(2));
+  }
+  return fmt::format(
+      "\n// launch {}: {} steps\n__kernel __attribute__((reqd_work_group_size(1, 1, 1)))\nvoid {}(\n{})\n{{\n{}}}\n",
+      launch.name, launch.count, launch.name, parameters, body);
+}
+
 }  // namespace
 
 const char* kernels_file(const Plan& plan) { return plan.targets.empty() ? "kernels.cl" : "kernels.txt"; }
@@ -160,6 +189,7 @@ SectionedText kernels_text(const Plan& plan) {
     out.sections.emplace_back(out.text.size(), kernel.source.size());
     out.text += kernel.source;
   }
+  for (const PlanLaunch& launch : plan.launches) out.text += launch_text(plan, launch);
   return out;
 }
 
@@ -220,6 +250,8 @@ std::string manifest_text(const Plan& plan, const SectionedText& kernels, const 
     static const char* kinds[] = {"step", "enter", "otherwise", "leave"};
     for (const PlanItem& item : plan.items) out["items"].push_back({kinds[static_cast<int>(item.kind)], item.index});
   }
+  for (const PlanLaunch& launch : plan.launches)
+    out["launches"].push_back({{"name", launch.name}, {"first_step", launch.first}, {"steps", launch.count}});
   out["layers"] = OrderedJson::array();
   for (const PlanLayer& layer : plan.layers) {
     OrderedJson entry = {{"name", layer.name}, {"operator", layer.operation}};

@@ -183,6 +183,24 @@ void check_written(const Plan& plan, const PlanStep& step) {
   }
 }
 
+void check_launches(const Plan& plan, std::set<std::string>& names) {
+  size_t end = 0;
+  HOIST_CHECK(plan.launches.empty() || (plan.targets.empty() && plan.controls.empty()),
+              "launches of several steps in native code, or among controls");
+  for (const PlanLaunch& launch : plan.launches) {
+    HOIST_CHECK(names.insert(launch.name).second, "launch " + launch.name + ": there are two of that name");
+    HOIST_CHECK(launch.count > 1 && launch.first >= 0 && static_cast<size_t>(launch.first) >= end,
+                "launch " + launch.name + ": of one step, or of steps of another");
+    end = static_cast<size_t>(launch.first) + static_cast<size_t>(launch.count);
+    HOIST_CHECK(end <= plan.steps.size(), "launch " + launch.name + ": of steps that are not there");
+    for (size_t i = static_cast<size_t>(launch.first); i < end; ++i) {
+      const PlanKernel& kernel = plan.kernels[static_cast<size_t>(plan.steps[i].kernel)];
+      HOIST_CHECK(kernel.host.empty() && kernel.local_bytes == 0 && kernel.local == (std::array<uint64_t, 3>{1, 1, 1}),
+                  "launch " + launch.name + ": of kernel " + kernel.name + ", whose groups are no single work-items");
+    }
+  }
+}
+
 // That of what a control copies all is there, and fits; the order of items is the reader's to check.
 void check_control(const Plan& plan, const PlanControl& control) {
   const std::string where = "control " + control.name;
@@ -255,6 +273,7 @@ void check_plan(const Plan& plan) {
   }
   for (const PlanControl& control : plan.controls) check_control(plan, control);
   HOIST_CHECK(plan.controls.empty() == plan.items.empty(), "controls without items, or items without controls");
+  check_launches(plan, names);
   for (int input : plan.inputs) {
     HOIST_CHECK(plan.arrays.at(static_cast<size_t>(input)).place == Place::input, "a model input in another place");
   }
@@ -322,6 +341,12 @@ std::string encode_plan(const Plan& plan, const std::vector<HashedFile>& files, 
       out.byte(static_cast<uint64_t>(item.kind));
       out.count(static_cast<uint64_t>(item.index));
     }
+  }
+  out.count(plan.launches.size());
+  for (const PlanLaunch& launch : plan.launches) {
+    out.text(launch.name);
+    out.count(static_cast<uint64_t>(launch.first));
+    out.count(static_cast<uint64_t>(launch.count));
   }
   out.count(plan.inputs.size());
   for (size_t i = 0; i < plan.inputs.size(); ++i) {

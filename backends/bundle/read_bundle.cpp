@@ -140,6 +140,10 @@ Plan plan_of(const PlanOwner& owner) {
     const hoist_plan_item& item = from.items[i];
     out.items.push_back({static_cast<PlanItem::Kind>(item.kind), static_cast<int>(item.index)});
   }
+  for (size_t i = 0; i < from.launch_count; ++i) {
+    const hoist_plan_launch& launch = from.launches[i];
+    out.launches.push_back({launch.kernel.name, static_cast<int>(launch.first), static_cast<int>(launch.count)});
+  }
   for (size_t i = 0; i < from.input_count; ++i) {
     out.inputs.push_back(static_cast<int>(from.inputs[i].array));
     out.input_domains.push_back({from.inputs[i].low, from.inputs[i].high});

@@ -22,6 +22,9 @@ struct EmitOptions {
   /// Arithmetic in f16 is native: the device has cl_khr_fp16 with round to nearest even and denormals. Same bits as
   /// without.
   bool half = false;
+  /// The kernel calls a function that computes one group, whose numbers it is given (group_function() in ir/plan.h),
+  /// so that a launch of several kernels can go through the groups of each. For kernels whose groups are one work-item.
+  bool is_joined = false;
   std::string kernel_name = "kernel_0";  ///< a C identifier
   /// Names of targets (native_target.h): machine code for each instead of OpenCL C.
   std::vector<std::string> native = {};

@@ -96,14 +96,16 @@ struct hoist_bundle {
   cl_command_queue queue, profiling_queue; /* the second is made when it is first needed */
   uint64_t loaded_libraries;               /* how many were loaded when their pages were last touched */
   cl_program program;
-  cl_kernel* kernels; /* one a step, its arguments bound once */
-  cl_mem* buffers;    /* one an array */
+  cl_kernel* kernels;  /* one a step, its arguments bound once */
+  cl_kernel* launches; /* and one a launch of several steps */
+  cl_mem* buffers;     /* one an array */
   cl_mem arena;
   unsigned char* stays_on_host; /* one an array: whether nothing but steps on the host uses it */
   unsigned char* host_arena;    /* which has those */
   unsigned char* arena_memory;  /* of the arena; NULL where the driver has its own */
 #endif
   hoist_native* native;   /* what native code needs besides; NULL for OpenCL */
+  int steps_apart;        /* each step is launched alone, also those that a launch joins */
   unsigned char checking; /* options.separate_buffers */
   unsigned char* weights; /* the file; stays while a CPU device computes from it in place */
   hoist_family* family; /* all specialisations of the bundle, which share it and the weights; NULL where there is one */

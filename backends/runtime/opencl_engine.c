@@ -276,13 +276,17 @@ static hoist_status bind_arguments(hoist_bundle* b, cl_kernel kernel, const hois
 static hoist_status make_steps(hoist_bundle* b) {
   const hoist_plan* plan = &b->plan;
   b->kernels = calloc(plan->step_count + 1, sizeof *b->kernels);
+  b->launches = calloc(plan->launch_count + 1, sizeof *b->launches);
   size_t most = 1;
+  for (size_t i = 0; i < plan->launch_count; ++i) {
+    if (plan->launches[i].kernel.parameter_count > most) most = plan->launches[i].kernel.parameter_count;
+  }
   for (size_t i = 0; i < plan->kernel_count; ++i) {
     if (plan->kernels[i].parameter_count > most) most = plan->kernels[i].parameter_count;
   }
   cl_mem* arguments = calloc(most, sizeof *arguments);
   hoist_status status = HOIST_OK;
-  if (!b->kernels || !arguments) {
+  if (!b->kernels || !b->launches || !arguments) {
     status = hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu steps", plan->step_count);
   }
   for (size_t i = 0; i < plan->step_count && !status; ++i) {
@@ -291,6 +295,12 @@ static hoist_status make_steps(hoist_bundle* b) {
     for (size_t k = 0; k < step->argument_count; ++k) arguments[k] = b->buffers[step->arguments[k]];
     status = make_kernel(b, &plan->kernels[step->kernel], &b->kernels[i]);
     if (!status) status = bind_arguments(b, b->kernels[i], &plan->kernels[step->kernel], arguments);
+  }
+  for (size_t i = 0; i < plan->launch_count && !status; ++i) {
+    const hoist_plan_launch* launch = &plan->launches[i];
+    for (size_t k = 0; k < launch->kernel.parameter_count; ++k) arguments[k] = b->buffers[launch->arguments[k]];
+    status = make_kernel(b, &launch->kernel, &b->launches[i]);
+    if (!status) status = bind_arguments(b, b->launches[i], &launch->kernel, arguments);
   }
   free(arguments);
   return status;
@@ -394,13 +404,38 @@ static hoist_status finish(hoist_bundle* b, cl_command_queue queue, hoist_status
   return hoist_cl_check(&b->error, code, "clFinish");
 }
 
+/* The launch that begins with the step and ends before `end`, or one behind the last where there is none. */
+static size_t launch_from(const hoist_bundle* b, size_t step, size_t end) {
+  size_t i = 0;
+  while (i < b->plan.launch_count && b->plan.launches[i].first < step) ++i;
+  const int begins = i < b->plan.launch_count && !b->steps_apart && b->plan.launches[i].first == step &&
+                     step + b->plan.launches[i].count <= end;
+  return begins ? i : b->plan.launch_count;
+}
+
+/* The steps of a launch, the first of which is the next one; `step` becomes the last. */
+static hoist_status launch_joined(hoist_bundle* b, size_t index, size_t* step) {
+  const hoist_plan_launch* joined = &b->plan.launches[index];
+  hoist_status status = HOIST_OK;
+  for (size_t k = 0; k < joined->kernel.parameter_count && !status; ++k)
+    status = pass_to_device(b, b->queue, joined->arguments[k]);
+  if (!status) status = launch(b, b->queue, b->launches[index], &joined->kernel, NULL);
+  for (size_t k = 1; k < joined->count && !status; ++k)
+    status = hoist_next_step(b, joined->first + joined->count, step);
+  return status;
+}
+
 static hoist_status run_steps(hoist_bundle* b, size_t first, size_t count, int whole) {
   const size_t end = first + count;
   hoist_status status = upload(b, b->queue);
   hoist_begin_items(b, first);
   for (size_t i; !status && !(status = hoist_next_step(b, end, &i)) && i < b->plan.step_count;) {
     const hoist_plan_kernel* kernel = &b->plan.kernels[b->plan.steps[i].kernel];
-    status = kernel->host ? hoist_host_step(b, i) : launch_step(b, b->queue, i, NULL);
+    const size_t joined = launch_from(b, i, end);
+    if (joined < b->plan.launch_count)
+      status = launch_joined(b, joined, &i);
+    else
+      status = kernel->host ? hoist_host_step(b, i) : launch_step(b, b->queue, i, NULL);
     if (!whole && i + 1 == end) break;
   }
   return status;
@@ -450,6 +485,14 @@ static hoist_status keep_program(hoist_bundle* b, const hoist_options* options) 
   hoist_status status = HOIST_OK;
   size_t seen = 0;
   for (size_t i = 0; i < b->plan.step_count && !status; ++i) {
+    const size_t joined = launch_from(b, i, b->plan.step_count);
+    if (joined < b->plan.launch_count) {
+      const hoist_plan_launch* several = &b->plan.launches[joined];
+      if (options->progress) options->progress(options->user, ++seen, b->plan.kernel_count + 1, several->kernel.name);
+      status = launch(b, b->queue, b->launches[joined], &several->kernel, NULL);
+      i += several->count - 1;
+      continue;
+    }
     const uint32_t index = b->plan.steps[i].kernel;
     const hoist_plan_kernel* kernel = &b->plan.kernels[index];
     if (kernel->host) continue;
@@ -542,6 +585,9 @@ static void close_device(hoist_bundle* b) {
   for (size_t i = 0; b->kernels && i < b->plan.step_count; ++i) {
     if (b->kernels[i]) clReleaseKernel(b->kernels[i]);
   }
+  for (size_t i = 0; b->launches && i < b->plan.launch_count; ++i) {
+    if (b->launches[i]) clReleaseKernel(b->launches[i]);
+  }
   /* In the reverse order of creation: NVIDIA's driver 580 faults when an older one of two overlapping sub-buffers goes
    * first. */
   for (size_t i = b->buffers ? b->plan.array_count : 0; i-- > 0;) {
@@ -557,6 +603,7 @@ static void close_device(hoist_bundle* b) {
   free(b->host_arena);
   free(b->arena_memory); /* behind its buffers */
   free(b->kernels);
+  free(b->launches);
   free(b->buffers);
 }
 

@@ -508,6 +508,52 @@ static void take_controls(cursor* c, hoist_plan* plan) {
   for (size_t i = 0; i < plan->step_count; ++i) plan->items[i].index = (uint32_t)i;
 }
 
+/* The arrays of the steps, each where it stands first. */
+static void list_arguments(cursor* c, const hoist_plan* plan, hoist_plan_launch* launch) {
+  size_t most = 0;
+  for (size_t i = 0; i < launch->count; ++i) most += plan->steps[launch->first + i].argument_count;
+  launch->arguments = hoist_pool_alloc(c->pool, most, sizeof *launch->arguments);
+  unsigned char* seen = calloc(plan->array_count + 1, 1);
+  if (!launch->arguments || !seen) hoist_no_memory(c->error, most * sizeof *launch->arguments + plan->array_count);
+  for (size_t i = 0; i < launch->count && launch->arguments && seen; ++i) {
+    const hoist_plan_step* step = &plan->steps[launch->first + i];
+    for (size_t k = 0; k < step->argument_count; ++k) {
+      if (!seen[step->arguments[k]]) launch->arguments[launch->kernel.parameter_count++] = step->arguments[k];
+      seen[step->arguments[k]] = 1;
+    }
+  }
+  free(seen);
+}
+
+static void take_launches(cursor* c, hoist_plan* plan) {
+  size_t end = 0;
+  plan->launches = take_array(c, &plan->launch_count, 12, sizeof *plan->launches);
+  if (plan->launch_count && (plan->target_count || plan->control_count))
+    bad(c, "launches of several steps in native code, or among controls");
+  for (size_t i = 0; i < plan->launch_count && !failed(c); ++i) {
+    hoist_plan_launch* launch = &plan->launches[i];
+    launch->kernel.name = take_text(c);
+    if (!failed(c) && !is_identifier(launch->kernel.name)) bad(c, "a launch's name is not an identifier");
+    launch->first = (size_t)take(c, 4);
+    launch->count = (size_t)take(c, 4);
+    for (int d = 0; d < 3; ++d) launch->kernel.global[d] = launch->kernel.local[d] = 1;
+    if (failed(c)) return;
+    if (launch->count < 2 || launch->first < end || launch->first > plan->step_count ||
+        launch->count > plan->step_count - launch->first) {
+      bad(c, "a launch of one step, of another's steps or of steps that are not there");
+      return;
+    }
+    end = launch->first + launch->count;
+    for (size_t k = launch->first; k < end; ++k) {
+      const hoist_plan_kernel* kernel = &plan->kernels[plan->steps[k].kernel];
+      if (kernel->host || kernel->local_bytes || kernel->local[0] != 1 || kernel->local[1] != 1 ||
+          kernel->local[2] != 1)
+        bad(c, "a launch of kernels whose groups are no single work-items");
+    }
+    if (!failed(c)) list_arguments(c, plan, launch);
+  }
+}
+
 static void take_extents(cursor* c, hoist_plan* plan) {
   const uint64_t model_outputs = take(c, 4);
   if (model_outputs > plan->output_count) bad(c, "the model has more outputs than there are");
@@ -639,6 +685,7 @@ static void take_plan(cursor* c, hoist_plan* plan) {
     if (!plan->kernels[i].is_launched) bad(c, "a kernel belongs to no step");
   }
   take_controls(c, plan);
+  take_launches(c, plan);
   plan->inputs = take_array(c, &plan->input_count, 20, sizeof *plan->inputs);
   for (size_t i = 0; i < plan->input_count && !failed(c); ++i) {
     plan->inputs[i].array = (uint32_t)take(c, 4);

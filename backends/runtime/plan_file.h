@@ -19,7 +19,7 @@ extern "C" {
 #define HOIST_CHECK_MAGIC "HOISTCHK"
 #define HOIST_PREPROCESSING_MAGIC "HOISTPRE"
 #define HOIST_PREPROCESSING_FILE "preprocessing.bin"
-#define HOIST_FORMAT_VERSION 9u
+#define HOIST_FORMAT_VERSION 10u
 
 /* Sets of sizes that one bundle can be compiled for. */
 #define HOIST_MOST_SPECIALISATIONS 64u
@@ -127,6 +127,13 @@ typedef struct hoist_plan_step {
   uint32_t* arguments;
 } hoist_plan_step;
 
+/* Steps one after the other that one launch performs; the arrays of all of them are its arguments, each once. */
+typedef struct hoist_plan_launch {
+  hoist_plan_kernel kernel; /* of one work-item, its parameters only counted */
+  size_t first, count;      /* steps */
+  uint32_t* arguments;      /* one a parameter */
+} hoist_plan_launch;
+
 /* Copies a whole array, to another of its size or into the place that the iteration's number says. */
 typedef struct hoist_plan_move {
   uint32_t from, to;
@@ -206,6 +213,8 @@ typedef struct hoist_plan {
   hoist_plan_step* steps;
   size_t control_count, item_count;
   hoist_plan_control* controls;
+  size_t launch_count; /* in the order of their steps, none where there are controls */
+  hoist_plan_launch* launches;
   hoist_plan_item* items; /* every step once, also where there are no controls */
   hoist_plan_input* inputs;
   uint32_t* outputs;

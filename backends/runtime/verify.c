@@ -207,6 +207,75 @@ static hoist_status verify_output(hoist_bundle* b, uint32_t output, const hoist_
   return status;
 }
 
+/* The arrays of a launch behind it, one behind the other; free() them. */
+static hoist_status read_launch(hoist_bundle* b, const hoist_plan_launch* launch, unsigned char** data) {
+  uint64_t bytes = 1;
+  for (size_t k = 0; k < launch->kernel.parameter_count; ++k)
+    bytes = hoist_add(bytes, b->plan.arrays[launch->arguments[k]].bytes);
+  *data = bytes > HOIST_MOST_BYTES ? NULL : malloc((size_t)bytes);
+  if (!*data) return hoist_no_memory(&b->error, bytes);
+  unsigned char* next = *data;
+  hoist_status status = HOIST_OK;
+  for (size_t k = 0; k < launch->kernel.parameter_count && !status; ++k) {
+    const hoist_plan_array* array = &b->plan.arrays[launch->arguments[k]];
+    if (array->bytes) status = b->engine->read(b, launch->arguments[k], next, (size_t)array->bytes);
+    next += array->bytes;
+  }
+  return status;
+}
+
+/* All steps in their order, and what the arrays of each launch hold behind it. */
+static hoist_status run_to_launches(hoist_bundle* b, int steps_apart, unsigned char** held) {
+  size_t done = 0;
+  b->steps_apart = steps_apart;
+  hoist_status status = hoist_begin_strings(b);
+  for (size_t i = 0; i < b->plan.launch_count && !status; ++i) {
+    const hoist_plan_launch* launch = &b->plan.launches[i];
+    if (launch->first > done) status = b->engine->run(b, done, launch->first - done, 0);
+    if (!status) status = b->engine->run(b, launch->first, launch->count, 0);
+    if (!status) status = read_launch(b, launch, &held[i]);
+    done = launch->first + launch->count;
+  }
+  b->steps_apart = 0;
+  return status;
+}
+
+static void compare_launch(const hoist_plan* plan, const hoist_plan_launch* launch, const unsigned char* found,
+                           const unsigned char* expected, comparison* c) {
+  for (size_t k = 0; k < launch->kernel.parameter_count; ++k) {
+    const hoist_plan_array* array = &plan->arrays[launch->arguments[k]];
+    const uint64_t elements = array->bytes * 8 / (uint64_t)hoist_scalar_row(array->scalar)->bits;
+    for (uint64_t i = 0; i < elements && array->place != HOIST_PLACE_WEIGHTS; ++i) {
+      compare_value(c, array->scalar, i, hoist_load_bits(array->scalar, found, i),
+                    hoist_load_bits(array->scalar, expected, i));
+    }
+    found += array->bytes;
+    expected += array->bytes;
+  }
+}
+
+/* Launches of several steps leave what those leave, launched each alone: the kernels of these are checked by
+ * themselves. */
+static hoist_status verify_launches(hoist_bundle* b, uint64_t seed, hoist_report report, void* user,
+                                    hoist_error* first) {
+  const size_t count = b->plan.launch_count;
+  if (!count) return HOIST_OK;
+  unsigned char** held = calloc(2 * count, sizeof *held);
+  if (!held) return hoist_no_memory(&b->error, 2 * count * sizeof *held);
+  hoist_status status = hoist_seed_inputs(b, seed);
+  if (!status) status = run_to_launches(b, 1, held);
+  if (!status) status = run_to_launches(b, 0, held + count);
+  for (size_t i = 0; i < count && !status; ++i) {
+    comparison c = {.tolerance = {.exact = 1}};
+    hoist_error own = {HOIST_OK, ""};
+    compare_launch(&b->plan, &b->plan.launches[i], held[count + i], held[i], &c);
+    if (conclude(&c, "launch", b->plan.launches[i].kernel.name, report, user, &own) && !first->status) *first = own;
+  }
+  for (size_t i = 0; i < 2 * count; ++i) free(held[i]);
+  free(held);
+  return status;
+}
+
 /* Kernels and model of the specialisation in use. What differs is in `first`; the answer says what went wrong. */
 static hoist_status verify_one(hoist_bundle* b, hoist_report report, void* user, hoist_error* first) {
   hoist_checks checks;
@@ -220,6 +289,7 @@ static hoist_status verify_one(hoist_bundle* b, hoist_report report, void* user,
     if (status) break;
     if (conclude(&c, "kernel", kernel->name, report, user, &own) && !first->status) *first = own;
   }
+  if (!status) status = verify_launches(b, checks.model_seed, report, user, first);
   if (!status && checks.output_count) status = hoist_seed_inputs(b, checks.model_seed);
   if (!status && checks.output_count) status = hoist_run(b);
   for (size_t i = 0; i < checks.output_count && !status; ++i) {

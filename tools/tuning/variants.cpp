@@ -231,7 +231,7 @@ void find_launches(Subjects& out, const Program& program, const PassOptions& opt
       knob.values.push_back({std::ssize(knob.values)});
       subject.layers.push_back(first_layer(program.definitions[producer]));
     }
-    subject.usual = {{knob.name, static_cast<int64_t>(usual_producers(program, chain, options))}};
+    subject.usual = {{knob.name, 0}};
     subject.space.knobs = {std::move(knob)};
     out.add(program.definitions[chain.result], std::move(subject));
   }
