@@ -24,7 +24,9 @@ constexpr double operations_per_lane = 20, operations_on_bytes = 2, bytes_per_na
 
 double bytes_of(Type array) { return static_cast<double>(byte_size(leaf_of(array)->scalar, shape_of(array))); }
 
+// 0 where the host computes it, which no launch does.
 double nanoseconds_of(const LoweredKernel& kernel, const Profile& profile) {
+  if (!kernel.host.empty()) return 0;
   double bytes = bytes_of(kernel.expression->type);
   for (Expr p : kernel.parameters) bytes += bytes_of(p->type);
   const bool reads_bytes = std::any_of(kernel.parameters.begin(), kernel.parameters.end(),

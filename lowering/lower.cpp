@@ -57,10 +57,9 @@ bool is_reserved(const std::string& name) {
 }
 
 /// `next` counts on where many layers have one name, as far as an identifier shows it.
-std::string identifier(const std::vector<std::string>& layers, std::set<std::string>& used,
-                       std::map<std::string, int>& next) {
+std::string identifier(const std::string& layer, std::set<std::string>& used, std::map<std::string, int>& next) {
   std::string name;
-  for (char c : layers.front()) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  for (char c : layer) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) != 0) name = "layer_" + name;
   if (is_reserved(name)) name = "layer_" + name;
   if (name.size() > 60) name.resize(60);
@@ -123,8 +122,7 @@ class Lowering {
   Result<Nothing> lower_definition(const Definition& definition) {
     const bool on_host = calls_host(definition.expression);
     if (on_host && !is_host_step(definition.expression))
-      return Diagnostic{definition.layers.empty() ? definition.value : definition.layers.front(),
-                        "a function of the host stands among what a kernel computes",
+      return Diagnostic{layer_name(definition), "a function of the host stands among what a kernel computes",
                         "the pass cut-kernels gives it a step of its own"};
     const Storage& storage = storage_of(definition.value);
     StrategyInput input;
@@ -149,6 +147,7 @@ class Lowering {
     LoweredGroup group;
     group.value = definition.value;
     group.layers = definition.layers;
+    if (group.layers.empty()) group.layers = {definition.value};  // every kernel and every step has a name
     group.high = definition.expression;
     if (is_host_step(definition.expression)) {
       group.low = input.term;
@@ -231,7 +230,7 @@ class Lowering {
       }
     }
     if (is_host_step(definition.expression)) kernel.host = definition.expression->name;
-    kernel.name = identifier(group.layers, names_, next_number_);
+    kernel.name = identifier(group.layers.front(), names_, next_number_);
     kernel.layers = group.layers;
     for (const std::string& array : arrays) kernel.domains.push_back(domain_of(array, definition));
     kernel.operations = count_operations(kernel.expression);
@@ -446,7 +445,7 @@ class Lowering {
     if (options_.fusion != LaunchFusion::automatic) return;
     model_.launches = join_steps(model_, profile_);
     for (PlanLaunch& launch : model_.launches) {
-      launch.name = identifier({"launch"}, names_, next_number_);
+      launch.name = identifier("launch", names_, next_number_);
       for (int i = launch.first; i < launch.first + launch.count; ++i)
         model_.kernels[static_cast<size_t>(model_.steps[static_cast<size_t>(i)].kernel)].is_joined = true;
     }

@@ -398,6 +398,42 @@ TEST_F(FormatTest, ControlsAreReadBackAndNamedByTheManifest) {
   EXPECT_THAT(info->manifest, HasSubstr("\"trips\": \"n\""));
 }
 
+TEST_F(FormatTest, LaunchesAreReadBackAndNamedByTheManifest) {
+  const Plan expected = joined_plan();
+  ASSERT_TRUE(write_bundle(expected, folder_ / "c.hoist").ok());
+  auto info = read_bundle(folder_ / "c.hoist", true);
+  ASSERT_TRUE(info.ok()) << info.errors().front().text();
+  ASSERT_EQ(info->plan.launches.size(), 1u);
+  EXPECT_EQ(info->plan.launches[0].name, "three");
+  EXPECT_EQ(info->plan.launches[0].first, 0);
+  EXPECT_EQ(info->plan.launches[0].count, 3);
+  EXPECT_EQ(encode_plan(info->plan, {}), encode_plan(expected, {}));
+  EXPECT_THAT(info->manifest, HasSubstr("\"first_step\": 0"));
+  EXPECT_THAT(read_text(folder_ / "c.hoist/kernels.cl"),
+              HasSubstr("void three(\n    __global void *a0,\n    __global void *a1,\n    __global void *a2)\n{\n"
+                        " for (int group_0 = 0; group_0 < 4; ++group_0)\n  increment_group(group_0, 0, 0, a0, a1);\n"));
+}
+
+TEST_F(FormatTest, LaunchesOfStrangersAreRefused) {
+  const auto refusal = [&](const std::function<void(Plan&)>& change) {
+    Plan plan = joined_plan();
+    change(plan);
+    write_text(bundle_ / "plan.bin", encode_plan(plan, {}));
+    return complaint();
+  };
+  EXPECT_EQ(refusal([](Plan&) {}), "");
+  const char* const steps = "a launch of one step, of another's steps or of steps that are not there";
+  EXPECT_THAT(refusal([](Plan& plan) { plan.launches[0].count = 1; }), HasSubstr(steps));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.launches[0].count = 5; }), HasSubstr(steps));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.launches[0].first = -1; }), HasSubstr(steps));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.launches.push_back({"again", 2, 2}); }), HasSubstr(steps));
+  const char* const groups = "a launch of kernels whose groups are no single work-items";
+  EXPECT_THAT(refusal([](Plan& plan) { plan.kernels[0].local = {2, 1, 1}; }), HasSubstr(groups));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.kernels[0].local_bytes = 64; }), HasSubstr(groups));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.launches[0].name = "thr ee"; }), HasSubstr("is not an identifier"));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.targets = {"x86-64-v3"}; }), HasSubstr("launches of several steps"));
+}
+
 TEST_F(FormatTest, ControlsOfStrangersAreRefused) {
   const auto refusal = [&](const std::function<void(Plan&)>& change) {
     Plan plan = controlled_plan();

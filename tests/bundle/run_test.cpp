@@ -339,6 +339,56 @@ TEST_F(RunTest, StepsCanBeRunAndReadOneByOne) {
   EXPECT_FALSE(runner->run_steps(2, 2).ok());
 }
 
+Tensor numbers(float add) {
+  std::vector<float> values(64);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = 0.5f * static_cast<float>(i) + add;
+  return Tensor::of(Scalar::f32, {64}, values);
+}
+
+// A run takes the launch, and whoever asks for less than all of its steps gets them alone.
+TEST_F(RunTest, OneLaunchPerformsSeveralSteps) {
+  Plan plan = joined_plan();
+  // The kernel adds ten, the function that launches of several call adds one.
+  std::string& source = plan.kernels[0].source;
+  const size_t call = source.find("increment_group(get_group_id(0)");
+  source.replace(call, source.find(";", call) - call,
+                 "vstore16(vload16(get_group_id(0), p0) + 10.0f, get_group_id(0), result)");
+  auto runner = BundleRunner::open(written(plan), options());
+  ASSERT_OK(runner);
+  ASSERT_OK(runner->set_input("x", numbers(0)));
+  ASSERT_OK(runner->run());
+  EXPECT_EQ(*runner->output(0), numbers(1 + 1 + 1 + 10));
+  ASSERT_OK(runner->run_steps(0, 3));
+  ASSERT_OK(runner->run_steps(3, 1));
+  EXPECT_EQ(*runner->output(0), numbers(1 + 1 + 1 + 10));
+  ASSERT_OK(runner->run_steps(0, 2));
+  ASSERT_OK(runner->run_steps(2, 2));
+  EXPECT_EQ(*runner->output(0), numbers(4 * 10));
+  auto times = runner->profile();
+  ASSERT_OK(times);
+  EXPECT_EQ(times->size(), 4u);
+  // Which a self-check finds: a launch leaves what its steps leave.
+  auto findings = runner->verify();
+  ASSERT_OK(findings);
+  std::vector<std::string> failed;
+  for (const Finding& finding : *findings) {
+    if (!finding.passed) failed.push_back(finding.subject);
+  }
+  EXPECT_THAT(failed, testing::ElementsAre("launch three"));
+}
+
+TEST_F(RunTest, VerifyComparesLaunchesWithTheirSteps) {
+  auto runner = BundleRunner::open(written(joined_plan()), options());
+  ASSERT_OK(runner);
+  auto findings = runner->verify();
+  ASSERT_OK(findings);
+  const auto found = std::find_if(findings->begin(), findings->end(),
+                                  [](const Finding& finding) { return finding.subject == "launch three"; });
+  ASSERT_NE(found, findings->end());
+  EXPECT_TRUE(found->passed) << found->message;
+  EXPECT_EQ(found->compared, 3 * 64u);
+}
+
 Tensor whole(int64_t value) { return Tensor::of(Scalar::i64, {}, std::vector<int64_t>{value}); }
 Tensor truth(bool value) { return Tensor::of(Scalar::boolean, {}, std::vector<int>{value ? 1 : 0}); }
 

@@ -32,6 +32,9 @@ Plan controlled_plan();
 /// `depth` elementwise steps over one vector of 64 floats, for timing.
 Plan chain_plan(int depth);
 
+/// chain_plan(4), whose first three steps are one launch.
+Plan joined_plan();
+
 /// What small_plan gives for x.
 Tensor small_plan_result(const Tensor& x);
 

@@ -62,7 +62,7 @@ inline std::vector<Tensor> outputs_of_calls(const std::vector<Tensor>& inputs, c
                                             const NamedTensors& constants = {}) {
   const Program program = program_of_calls(inputs, calls, outputs, constants);
   const std::vector<Tensor> interpreted = interpreted_outputs(program, inputs);
-  for (const LaunchFusion fusion : {LaunchFusion::none, LaunchFusion::automatic}) {
+  for (const LaunchFusion fusion : {LaunchFusion::none, LaunchFusion::launch}) {
     LowerOptions options;
     options.fusion = fusion;
     const auto lowered = lower_model(program, options, {});

@@ -1,7 +1,6 @@
 // Which definitions become one launch, and what its statements look like.
 #include "lowering/launches.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "ir/properties.h"
@@ -74,44 +73,6 @@ output %y
   // A concatenation has no statements: its parts are computed where they belong.
   EXPECT_EQ(values, (std::vector<std::string>{"b", "c", "y"}));
   EXPECT_EQ(count_statements(program.definitions[0].expression), 1u);
-}
-
-// One core computes a chain, and the launches that it saves cost so many operations.
-TEST(Launches, PayWhereTheyCostMoreThanWhatTheyCompute) {
-  const Program program = unfolded(R"(program %chain version 21
-input %x : [1][2048]f32
-input %v : [2048][64]f32
-input %w : [64][64]f32
-define %a : [1][64]f32 = MatMul(%x, %v) from "a"
-define %b : [1][64]f32 = MatMul(%a, %w) from "b"
-define %c : [1][64]f32 = MatMul(%b, %w) from "c"
-define %y : [1][64]f32 = MatMul(%c, %w) from "y"
-output %y
-)");
-  const std::vector<LaunchChain> chains = launch_chains(program, {});
-  ASSERT_EQ(chains.size(), 1u);
-  ASSERT_EQ(chains[0].producers.size(), 3u);
-  Profile profile;
-  EXPECT_EQ(producers_that_pay(program, chains[0], profile), 3u);
-  profile.launch = 1000;  // nanoseconds: the first product takes longer than three of them
-  EXPECT_EQ(producers_that_pay(program, chains[0], profile), 2u);
-  profile.launch = 100;  // native code
-  EXPECT_EQ(producers_that_pay(program, chains[0], profile), 0u);
-  profile.launch = 0;
-  profile.gpu = true;
-  EXPECT_EQ(producers_that_pay(program, chains[0], profile), 0u);
-}
-
-TEST(Launches, LongChainsAreSeveral) {
-  std::string text = "program %chain version 21\ninput %v0 : [1][8]f32\ninput %w : [8][8]f32\n";
-  constexpr int products = 100;
-  for (int i = 1; i <= products; ++i)
-    text += fmt::format("define %v{} : [1][8]f32 = MatMul(%v{}, %w) from \"p{}\"\n", i, i - 1, i);
-  const Program program = unfolded(text + fmt::format("output %v{}\n", products));
-  const auto chains =
-      launch_chains(program, {}, [&](const LaunchChain& chain) { return producers_that_pay(program, chain, {}); });
-  EXPECT_GE(chains.size(), 4u);
-  EXPECT_LE(chains.size(), 10u);
 }
 
 TEST(Launches, WhatIsKeptOfAChainLeavesTheRestToOthers) {

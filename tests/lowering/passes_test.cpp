@@ -309,8 +309,7 @@ LowerOptions options_for(uint64_t seed, bool strict) {
   const ConvolutionForm forms[] = {ConvolutionForm::im2col, ConvolutionForm::automatic, ConvolutionForm::winograd};
   options.convolution = forms[seed % 3];
   options.separate_arrays = seed % 7 == 0;
-  // Graphs of so few numbers are one launch otherwise.
-  if (seed % 4 != 3) options.fusion = LaunchFusion::none;
+  if (seed % 4 == 3) options.fusion = LaunchFusion::launch;
   return options;
 }
 

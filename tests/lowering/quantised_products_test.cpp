@@ -234,8 +234,6 @@ TEST(QuantisedProducts, StayAsTheyAreWithoutAProof) {
 }
 
 TEST(QuantisedProducts, ReadWholeWordsWhereThereIsAnInstruction) {
-  LowerOptions options;
-  options.fusion = LaunchFusion::none;  // what stays in a work-group has no borders
   Profile profile;
   profile.dot_instructions = true;
   Case c;
@@ -243,7 +241,7 @@ TEST(QuantisedProducts, ReadWholeWordsWhereThereIsAnInstruction) {
   c.weights = {16, 3, 3, 3};
   for (bool dot : {true, false}) {
     profile.dot_instructions = dot;
-    auto lowered = lower_model(c.graph(), options, profile);
+    auto lowered = lower_model(c.graph(), {}, profile);
     ASSERT_TRUE(lowered.ok()) << lowered.errors()[0].text();
     bool found = false;
     for (const LoweredKernel& kernel : lowered->kernels) {

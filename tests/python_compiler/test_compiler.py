@@ -26,7 +26,7 @@ from hoist import _options
 
 @pytest.fixture(scope="module")
 def model() -> hoist.Model:
-    return hoist.load(RESIDUAL, fuse="none")
+    return hoist.load(RESIDUAL)
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_bytes_and_protos_are_models(model: hoist.Model) -> None:
             return content
 
     for source, name in ((content, "model"), (bytearray(content), "model"), (Proto(), "my_net")):
-        assert hoist.load(source, fuse="none").summary == dataclasses.replace(model.summary, model=name)
+        assert hoist.load(source).summary == dataclasses.replace(model.summary, model=name)
 
 
 def test_what_a_layer_is_at_every_stage(model: hoist.Model, bundle: hoist.Bundle) -> None:
@@ -108,7 +108,7 @@ def test_what_a_layer_is_at_every_stage(model: hoist.Model, bundle: hoist.Bundle
     with pytest.raises(KeyError):
         model.layers["no such layer"]
     # What the bundle has of it is the same.
-    other = hoist.load(RESIDUAL, fuse="none").layers["conv1"]
+    other = hoist.load(RESIDUAL).layers["conv1"]
     assert other == layer
     assert [stage.stage for stage in bundle.layers["conv1"].stages()] == ["graph", "low", "opencl"]
     with pytest.raises(hoist.InputError, match="is not kept in a bundle"):

@@ -41,7 +41,7 @@ inline Compilation varied_compilation(uint64_t seed) {
   out.options.strict = seed % 3 == 0;
   if (seed % 2 == 0) out.options.convolution = ConvolutionForm::im2col;
   if (seed % 5 == 1) out.options.convolution = ConvolutionForm::winograd;
-  const LaunchFusion fusions[] = {LaunchFusion::none, LaunchFusion::none, LaunchFusion::launch,
+  const LaunchFusion fusions[] = {LaunchFusion::none, LaunchFusion::automatic, LaunchFusion::launch,
                                   LaunchFusion::automatic};
   out.options.fusion = fusions[seed % 4];
   out.profile.gpu = seed % 5 == 0;

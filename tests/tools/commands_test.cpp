@@ -32,8 +32,7 @@ class Commands : public testing::Test {
     auto made = TemporaryFolder::make();
     ASSERT_TRUE(made.ok());
     folder_ = new TemporaryFolder(std::move(*made));
-    const Ran ran =
-        run_hoist({"compile", (models / "digits_residual.onnx").string(), "-o", bundle(), "--fuse", "none"});
+    const Ran ran = run_hoist({"compile", (models / "digits_residual.onnx").string(), "-o", bundle()});
     ASSERT_EQ(ran.code, 0) << ran.err;
   }
   static void TearDownTestSuite() {
@@ -154,8 +153,7 @@ TEST_F(Commands, RunWritesOutputsByName) {
 }
 
 TEST_F(Commands, CompilingTwiceGivesTheSameBytes) {
-  Ran ran =
-      run_hoist({"compile", (models / "digits_residual.onnx").string(), "-o", in("again.hoist"), "--fuse", "none"});
+  Ran ran = run_hoist({"compile", (models / "digits_residual.onnx").string(), "-o", in("again.hoist")});
   ASSERT_EQ(ran.code, 0) << ran.err;
   ran = run_shell("diff -r '" + bundle() + "' '" + in("again.hoist") + "'");
   EXPECT_EQ(ran.code, 0) << ran.out;
@@ -194,7 +192,7 @@ TEST_F(Commands, AProfileReplacesTheDevice) {
   ASSERT_EQ(ran.code, 0) << ran.err;
   ASSERT_TRUE(write_file(in("here.profile"), ran.out).ok());
   ran = run_hoist({"compile", (models / "digits_residual.onnx").string(), "-o", in("profile.hoist"), "--profile",
-                   in("here.profile"), "--fuse", "none"},
+                   in("here.profile")},
                   "OCL_ICD_VENDORS=/nowhere ");
   ASSERT_EQ(ran.code, 0) << ran.err;
   ran = run_shell("diff -r '" + bundle() + "' '" + in("profile.hoist") + "'");
@@ -275,7 +273,7 @@ TEST_F(Commands, VerifyComparesAllThatMeansSomethingAndNoMore) {
   const Folder folder;
   const std::string path = folder.write("model.onnx", model.SerializeAsString()).string();
   const std::string sound = in("sound.hoist"), damaged = in("damaged.hoist");
-  ASSERT_EQ(run_hoist({"compile", path, "-o", sound, "--fuse", "none"}).code, 0);
+  ASSERT_EQ(run_hoist({"compile", path, "-o", sound}).code, 0);
   auto info = read_bundle(sound, true);
   ASSERT_TRUE(info.ok());
   const PlanKernel& first = info->plan.kernels[0];
@@ -373,25 +371,20 @@ TEST_F(Commands, InspectShowsEveryStage) {
 // Of every layer of the model a bundle says which kernel computes it, or why none does.
 TEST_F(Commands, EveryLayerIsAccountedFor) {
   const std::string model = (models / "digits_residual.onnx").string();
-  const std::vector<std::string> apart = {"--fuse", "none"};
-  const auto answer = [&](std::vector<std::string> words, const std::vector<std::string>& options) {
-    words.insert(words.end(), options.begin(), options.end());
-    Ran ran = run_hoist(words);
-    EXPECT_EQ(ran.code, 0) << ran.err;
-    return ran.out;
-  };
-  const std::string of_bundle = answer({"inspect", bundle()}, {});
-  EXPECT_EQ(answer({"inspect", model}, apart), of_bundle);
-  EXPECT_THAT(of_bundle, testing::ContainsRegex("\nnormalize1 +BatchNormalization +conv1\n"));
-  EXPECT_THAT(of_bundle, Not(HasSubstr("none:")));
+  const Ran of_model = run_hoist({"inspect", model}), of_bundle = run_hoist({"inspect", bundle()});
+  ASSERT_EQ(of_bundle.code, 0) << of_bundle.err;
+  EXPECT_EQ(of_model.out, of_bundle.out);
+  EXPECT_THAT(of_bundle.out, testing::ContainsRegex("\nnormalize1 +BatchNormalization +conv1\n"));
+  EXPECT_THAT(of_bundle.out, Not(HasSubstr("none:")));
   for (const std::string& subject : {model, bundle()}) {
-    const std::vector<std::string> options = subject == model ? apart : std::vector<std::string>();
-    const std::string steps = answer({"explain", subject, "normalize1"}, options);
-    EXPECT_THAT(steps, HasSubstr("kernel conv1 computes conv1, normalize1, relu1"));
+    Ran ran = run_hoist({"explain", subject, "normalize1"});
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("kernel conv1 computes conv1, normalize1, relu1"));
     EXPECT_THAT(
-        steps, HasSubstr("   1. batch-norm-folding at layer conv1  [rounding]  the normalisation scales each channel"));
-    EXPECT_THAT(answer({"inspect", subject, "normalize1", "--stage", "opencl"}, options),
-                HasSubstr("-- opencl: kernel conv1"));
+        ran.out,
+        HasSubstr("   1. batch-norm-folding at layer conv1  [rounding]  the normalisation scales each channel"));
+    ran = run_hoist({"inspect", subject, "normalize1", "--stage", "opencl"});
+    EXPECT_THAT(ran.out, HasSubstr("-- opencl: kernel conv1"));
   }
 }
 

@@ -116,7 +116,7 @@ TEST(Habits, HelpIsACommand) {
 
 TEST(Habits, ExplainWithoutALayerListsThem) {
   const std::string model = HOIST_SOURCE_DIR "/models/digits_fully_connected.onnx";
-  const Ran ran = run_hoist({"explain", model, "--fuse", "none"});
+  const Ran ran = run_hoist({"explain", model});
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.out, testing::HasSubstr("classifier  Gemm      classifier\n"));
   EXPECT_THAT(ran.out,

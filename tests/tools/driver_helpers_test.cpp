@@ -40,8 +40,8 @@ class DriverHelpersTest : public InTemporaryFolder {
  protected:
   void SetUp() override {
     InTemporaryFolder::SetUp();
-    const Ran compiled = run_hoist({"compile", std::string(HOIST_SOURCE_DIR) + "/models/digits_residual.onnx", "-o",
-                                    in("a.hoist"), "--no-check", "--fuse", "none"});
+    const Ran compiled = run_hoist(
+        {"compile", std::string(HOIST_SOURCE_DIR) + "/models/digits_residual.onnx", "-o", in("a.hoist"), "--no-check"});
     ASSERT_EQ(compiled.code, 0) << compiled.err;
     const auto bundle = read_bundle(in("a.hoist"));
     ASSERT_TRUE(bundle.ok());

@@ -26,7 +26,6 @@ class FunctionSteps : public testing::Test {
                                    {"function block2/gelu", "erf-rational-5"}};
     CompileOptions options;
     options.check_positions = 0;
-    options.lower.fusion = LaunchFusion::none;  // for kernels with one of the two functions
     auto plan = rewritten_plan(*model, assignment, {}, options);
     ASSERT_TRUE(plan.ok()) << plan.errors()[0].text();
     plan_ = std::move(*plan);

@@ -9,13 +9,10 @@
 namespace hoist {
 namespace {
 
-// A kernel for each layer that folds.
 Plan plan_of(const std::string& text) {
   auto program = parse_program(text);
   HOIST_CHECK(program.ok(), program.errors()[0].text());
-  LowerOptions options;
-  options.fusion = LaunchFusion::none;
-  auto lowered = lower_model(*program, options, {});
+  auto lowered = lower_model(*program, {}, {});
   HOIST_CHECK(lowered.ok(), lowered.errors()[0].text());
   auto plan = make_plan(*lowered, {}, {});
   HOIST_CHECK(plan.ok(), plan.errors()[0].text());

@@ -46,14 +46,17 @@ int main(int count, char** arguments) {
       if (belongs((*times)[i])) part.push_back((*times)[i]), of_part.push_back(predicted[i]);
     if (!part.empty()) print_row(name, part, of_part);
   };
-  for (const auto& [name, least, most] :
-       {std::tuple("below 1 us", 0.0, 1e-6), std::tuple("1 to 10 us", 1e-6, 1e-5),
-        std::tuple("10 to 100 us", 1e-5, 1e-4), std::tuple("0.1 ms and more", 1e-4, 1e9)})
+  const auto print_between = [&](const std::string& name, double least, double most) {
     print_part(name, [&](const KernelTime& time) { return time.seconds >= least && time.seconds < most; });
+  };
+  print_between("below 1 us", 0, 1e-6);
+  print_between("1 to 10 us", 1e-6, 1e-5);
+  print_between("10 to 100 us", 1e-5, 1e-4);
+  print_between("0.1 ms and more", 1e-4, 1e9);
   std::map<std::string, int> models;
   for (const KernelTime& time : *times) ++models[time.model];
-  for (const auto& [model, kernels] : models)
-    print_part(model, [&](const KernelTime& time) { return time.model == model; });
+  for (const auto& counted : models)
+    print_part(counted.first, [&](const KernelTime& time) { return time.model == counted.first; });
   std::map<std::string, std::vector<KernelTime>> devices;
   for (const KernelTime& time : *times) devices[time.device].push_back(time);
   for (const auto& [device, of_device] : devices) {
