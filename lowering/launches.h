@@ -1,7 +1,7 @@
-// Chains of small layers as one launch: a definition that only one other reads (or several that become one) goes into
+// Chains of small layers as one kernel: a definition that only one other reads (or several that become one) goes into
 // it as a statement (statements.h), where all that is kept at a time fits in the local memory of a work-group. Nothing
 // is computed twice and no bit changes. A launch is one work-group then, which cannot use more than one compute unit,
-// so it is made only where the launches that it saves cost more than one core needs for all of it, or where asked for.
+// so it is made only where asked for; kernels that share a launch as they are (joined_steps.h) are the usual form.
 //
 // Whether a chain fits is decided by how Halide gives the memory of dead arrays to later ones; what a kernel really
 // needs is compared with the profile once more when it is emitted. What is kept stays without borders and is read

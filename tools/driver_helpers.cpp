@@ -103,12 +103,20 @@ Attempt<> help_driver(const std::filesystem::path& bundle, const RunOptions& giv
   HOIST_STEP(BundleRunner runner, ExitCode::device, BundleRunner::open(bundle, options));
   const std::vector<Tensor> inputs = seeded_inputs(runner, info.plan, info.plan.model_hash);
   for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::device, runner.set_input(i, inputs[i]));
-  std::set<int> seen;
-  for (size_t i = info.plan.steps.size(); i-- > 0 && !standard_input_ended();) {
-    const int kernel = info.plan.steps[i].kernel;
-    if (static_cast<size_t>(kernel) % part.count != part.index || !seen.insert(kernel).second) continue;
+  // What a run launches: kernels, and behind their numbers the launches of several steps.
+  std::set<size_t> seen;
+  for (size_t end = info.plan.steps.size(); end > 0 && !standard_input_ended();) {
+    size_t number = static_cast<size_t>(info.plan.steps[end - 1].kernel), count = 1;
+    for (size_t k = 0; k < info.plan.launches.size(); ++k) {
+      const PlanLaunch& launch = info.plan.launches[k];
+      if (static_cast<size_t>(launch.first + launch.count) != end) continue;
+      number = info.plan.kernels.size() + k;
+      count = static_cast<size_t>(launch.count);
+    }
+    end -= count;
+    if (number % part.count != part.index || !seen.insert(number).second) continue;
     // A step that refuses the arrays of a run that has not come to it builds nothing, and the other process does.
-    (void)runner.run_steps(i, 1);
+    (void)runner.run_steps(end, count);
   }
   return ExitCode::done;
 }

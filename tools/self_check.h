@@ -61,14 +61,16 @@ struct SelfCheck {
   std::string ended;  ///< why a step, and so those behind it, could not run on seeded inputs; else ""
   double seconds = 0, driver_seconds = 0;
   std::optional<KernelMismatch> mismatch;  ///< the first
+  std::string launch_mismatch;  ///< the first launch of several steps that leaves something else than they do, and what
 };
 
 /// Why running the plan once is more than a compilation should ask of a machine; "" where it is not.
 std::string too_large_to_check(const Plan& plan);
 
 /// Runs the bundle in `folder` step by step on seeded inputs and compares every kernel, at its first step, as far as
-/// about `seconds` allow. `derivations` are those of the steps (LoweredModel::groups), by `rules`. `plan` is that of
-/// the specialisation of options.sizes; the options' device is `device`.
+/// about `seconds` allow; then whether launches of several steps leave what these leave. `derivations` are those of the
+/// steps (LoweredModel::groups), by `rules`. `plan` is that of the specialisation of options.sizes; the options' device
+/// is `device`.
 Attempt<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& plan,
                               const std::vector<LoweredGroup>& derivations, const Device& device, double seconds = 1,
                               const RuleTable& rules = lowering_rules(), RunOptions options = {});

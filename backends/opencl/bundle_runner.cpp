@@ -254,18 +254,31 @@ Result<std::vector<double>> BundleRunner::profile() {
   return out;
 }
 
+namespace {
+
+// A hoist_report whose user is a list of findings.
+void add_finding(void* user, const hoist_finding* finding) {
+  static_cast<std::vector<Finding>*>(user)->push_back(
+      {finding->subject, finding->passed != 0, finding->message, finding->compared, finding->largest_error});
+}
+
+}  // namespace
+
 Result<std::vector<Finding>> BundleRunner::verify() {
   std::vector<Finding> findings;
-  const auto report = [](void* user, const hoist_finding* finding) {
-    static_cast<std::vector<Finding>*>(user)->push_back(
-        {finding->subject, finding->passed != 0, finding->message, finding->compared, finding->largest_error});
-  };
-  const hoist_status status = hoist_verify(bundle_.get(), report, &findings);
+  const hoist_status status = hoist_verify(bundle_.get(), add_finding, &findings);
   const bool all_passed = std::all_of(findings.begin(), findings.end(), [](const Finding& f) { return f.passed; });
   // A check that could not be carried out has no finding of its own.
   if (status != HOIST_OK && (all_passed || status == HOIST_DEVICE_ERROR || status == HOIST_OUT_OF_MEMORY)) {
     return failure();
   }
+  return findings;
+}
+
+Result<std::vector<Finding>> BundleRunner::verify_launches(uint64_t seed) {
+  std::vector<Finding> findings;
+  const hoist_status status = hoist_verify_launches(bundle_.get(), seed, add_finding, &findings);
+  if (status != HOIST_OK && status != HOIST_MISMATCH) return failed_run(status);
   return findings;
 }
 

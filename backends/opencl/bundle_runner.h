@@ -118,6 +118,8 @@ class BundleRunner {
 
   /// The runtime's self-check. Findings that did not pass are part of the answer, not errors.
   Result<std::vector<Finding>> verify();
+  /// The part of it that runs launches of several steps, each beside the steps launched alone, from seeded inputs on.
+  Result<std::vector<Finding>> verify_launches(uint64_t seed);
 
  private:
   struct Close {

@@ -60,7 +60,8 @@ typedef struct hoist_options {
                                                        with its static one */
   /* NULL, or told how far the driver is, which may take minutes where nothing is cached: by the thread that opens the
    * bundle, or chooses other sizes, before kernels.cl is compiled (`done` 0, `kernel` ""), before a kernel is launched
-   * for the first time, and at the end (`done` is `total`). Native code has nothing to tell. */
+   * for the first time (a launch of several steps has a name of its own), and at the end (`done` is `total`). Native
+   * code has nothing to tell. */
   void (*progress)(void* user, size_t done, size_t total, const char* kernel);
   void* user; /* for progress, as long as the handle is open */
 } hoist_options;
@@ -264,9 +265,12 @@ hoist_status hoist_read_strings(hoist_bundle* bundle, size_t index, hoist_string
 hoist_status hoist_profile(hoist_bundle* bundle, double* step_seconds);
 
 /* The self-check: the hashes of all files, then each kernel on seeded inputs and, where the bundle has it, the whole
- * model, compared with the expected values in check.bin; of every specialisation. Overwrites the inputs. `report` may
- * be NULL. */
+ * model, compared with the expected values in check.bin, and launches of several steps beside those steps launched
+ * alone; of every specialisation. Overwrites the inputs. `report` may be NULL. */
 hoist_status hoist_verify(hoist_bundle* bundle, hoist_report report, void* user);
+/* The part of it that runs launches of several steps of the sizes in use, from seeded inputs on: what they leave is
+ * what the steps leave, launched each alone. HOIST_MISMATCH where it is not. */
+hoist_status hoist_verify_launches(hoist_bundle* bundle, uint64_t seed, hoist_report report, void* user);
 /* The first part alone; needs no device. `message` receives the first failure. */
 hoist_status hoist_verify_files(const char* folder, hoist_report report, void* user, char* message, size_t capacity);
 

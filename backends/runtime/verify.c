@@ -254,8 +254,6 @@ static void compare_launch(const hoist_plan* plan, const hoist_plan_launch* laun
   }
 }
 
-/* Launches of several steps leave what those leave, launched each alone: the kernels of these are checked by
- * themselves. */
 static hoist_status verify_launches(hoist_bundle* b, uint64_t seed, hoist_report report, void* user,
                                     hoist_error* first) {
   const size_t count = b->plan.launch_count;
@@ -322,4 +320,10 @@ hoist_status hoist_verify(hoist_bundle* b, hoist_report report, void* user) {
   if (status) return status;
   if (first.status) return hoist_fail(&b->error, first.status, "%s", first.message);
   return HOIST_OK;
+}
+
+hoist_status hoist_verify_launches(hoist_bundle* b, uint64_t seed, hoist_report report, void* user) {
+  hoist_error first = {HOIST_OK, ""};
+  const hoist_status status = verify_launches(b, seed, report, user, &first);
+  return status || !first.status ? status : hoist_fail(&b->error, first.status, "%s", first.message);
 }

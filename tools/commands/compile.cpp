@@ -114,6 +114,11 @@ std::string write_reduced(const CompileCommand& command, const CompiledModel& co
 }
 
 Failure mismatch_failure(const CompileCommand& command, const CompiledModel& compiled, const SelfCheck& check) {
+  if (!check.mismatch) {
+    return Failure{ExitCode::differs,
+                   {{check.launch_mismatch, "its kernels give something else on " + check.device + " launched alone",
+                     "no bundle is written; --fuse none launches each alone"}}};
+  }
   const KernelMismatch& mismatch = *check.mismatch;
   const PlanStep& step = compiled.plan.steps[mismatch.step];
   const PlanKernel& kernel = compiled.plan.kernels[static_cast<size_t>(step.kernel)];
@@ -208,7 +213,8 @@ Attempt<> write_results(const CompileCommand& command, std::vector<SizedModel>& 
                              compiled.rules != nullptr ? compiled.rules->table : lowering_rules(), run);
         if (!attempt.ok()) return attempt.failure().problems;
         model.check = *attempt;
-        if (model.check.mismatch) return Diagnostic{"self-check", "differs", ""};
+        if (model.check.mismatch || !model.check.launch_mismatch.empty())
+          return Diagnostic{"self-check", "differs", ""};
         std::error_code none;
         if (command.programs && fs::is_empty(run.cache_folder, none))
           return Diagnostic{"--programs", "nothing is kept: cache: " + model.check.driver_cache, ""};
@@ -218,7 +224,8 @@ Attempt<> write_results(const CompileCommand& command, std::vector<SizedModel>& 
   }
   auto written = write_models(models, command.output, options);
   if (!attempt.ok()) return attempt.failure();
-  if (at_work->check.mismatch) return mismatch_failure(command, at_work->compiled, at_work->check);
+  if (at_work->check.mismatch || !at_work->check.launch_mismatch.empty())
+    return mismatch_failure(command, at_work->compiled, at_work->check);
   if (!written) return Failure{ExitCode::bad_input, written.errors()};
   if (record != nullptr && !command.budget.record.empty())
     HOIST_STEP_VOID(ExitCode::bad_input, write_record(command.budget.record, *record));
@@ -248,8 +255,11 @@ void report_size(const CompileCommand& command, const CompiledModel& compiled, d
   const Plan& plan = compiled.plan;
   const ArrayBytes bytes = array_bytes(plan.arrays, plan.arena_bytes);
   const std::string steps = plan.steps.size() == plan.kernels.size() ? "" : counted(plan.steps.size(), "step") + " of ";
-  say_line("{}: {} in {}{}, {} of weights, {} between layers, for {}; {:.1f} s", command.output,
-           counted(compiled.program.layers.size(), "layer"), steps, counted(plan.kernels.size(), "kernel"),
+  size_t launches = plan.steps.size();
+  for (const PlanLaunch& launch : plan.launches) launches -= static_cast<size_t>(launch.count) - 1;
+  const std::string joined = plan.launches.empty() ? "" : fmt::format(" in {} launch{}", launches, launches == 1 ? "" : "es");
+  say_line("{}: {} in {}{}{}, {} of weights, {} between layers, for {}; {:.1f} s", command.output,
+           counted(compiled.program.layers.size(), "layer"), steps, counted(plan.kernels.size(), "kernel"), joined,
            bytes_text(bytes.weights), bytes_text(bytes.values), compiled.profile.name, seconds);
 }
 

@@ -221,9 +221,10 @@ void find_reductions(Subjects& out, const Program& program, const PassOptions& o
   }
 }
 
-// How many of the layers before it a launch takes in, the latest first.
+// How many of the layers before it a launch takes in, the latest first; not beside launches that join kernels as they
+// are, which is faster where it is done.
 void find_launches(Subjects& out, const Program& program, const PassOptions& options, size_t) {
-  if (options.fusion == LaunchFusion::launch) return;
+  if (options.fusion != LaunchFusion::none) return;
   for (const LaunchChain& chain : launch_chains(program, options.profile)) {
     Subject subject;
     Knob knob{std::string(launch_knob), Knob::Kind::ordered, {{0}}};
