@@ -231,6 +231,10 @@ void divide_groups(KernelText& kernel, const std::string& kernel_name) {
   const std::string start = "void " + kernel_name + "(\n";
   group.replace(0, start.size(),
                 "HOIST void " + group_function(kernel_name) + "(\n    int group_0, int group_1, int group_2,\n");
+  // Where a function with restrict becomes part of another, compilers leave a mark that Oclgrind 21.10 does not know;
+  // kernels take as long without (0.99 to 1.07, 1.01 in the geometric mean of seven networks).
+  const std::string restricted = "restrict ";
+  for (size_t at = 0; (at = group.find(restricted, at)) != std::string::npos;) group.erase(at, restricted.size());
   std::string inside = source.substr(body);
   for (const char* dimension : {"0", "1", "2"}) {
     const std::string asked = fmt::format("get_group_id({})", dimension);

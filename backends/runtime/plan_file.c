@@ -305,7 +305,7 @@ static void take_kernel_record(cursor* c, const hoist_plan* plan, hoist_plan_ker
   kernel->operations = (int64_t)take(c, 8);
 }
 
-static int share_memory(const hoist_plan_array* a, const hoist_plan_array* b) {
+HOIST_INTERNAL int hoist_share_memory(const hoist_plan_array* a, const hoist_plan_array* b) {
   return a->place == HOIST_PLACE_ARENA && b->place == HOIST_PLACE_ARENA && a->offset < b->offset + b->bytes &&
          b->offset < a->offset + a->bytes;
 }
@@ -379,7 +379,7 @@ static void take_step_record(cursor* c, hoist_plan* plan, hoist_plan_step* step)
         bad(c, "a step writes elements that it also reads or writes elsewhere");
         return;
       }
-      if (other != array && share_memory(array, other)) {
+      if (other != array && hoist_share_memory(array, other)) {
         bad(c, "a step writes an array that shares memory with another of its arrays");
         return;
       }
@@ -419,7 +419,7 @@ static hoist_plan_move* take_moves(cursor* c, const hoist_plan* plan, uint64_t m
     }
     const hoist_plan_array *from = &plan->arrays[move->from], *to = &plan->arrays[move->to];
     const int fits = move->is_row ? !from->bytes || most <= to->bytes / from->bytes : from->bytes == to->bytes;
-    if (from == to || share_memory(from, to)) {
+    if (from == to || hoist_share_memory(from, to)) {
       bad(c, "a control copies an array onto itself");
     } else if (from->scalar != to->scalar || !fits || (move->is_row && !may_be_rows)) {
       bad(c, "a control copies an array into one of another type or size");
@@ -512,6 +512,10 @@ static void take_controls(cursor* c, hoist_plan* plan) {
 static void list_arguments(cursor* c, const hoist_plan* plan, hoist_plan_launch* launch) {
   size_t most = 0;
   for (size_t i = 0; i < launch->count; ++i) most += plan->steps[launch->first + i].argument_count;
+  if (most > HOIST_MOST_LAUNCH_ARGUMENTS) {
+    bad(c, "a launch of steps with too many arguments");
+    return;
+  }
   launch->arguments = hoist_pool_alloc(c->pool, most, sizeof *launch->arguments);
   unsigned char* seen = calloc(plan->array_count + 1, 1);
   if (!launch->arguments || !seen) hoist_no_memory(c->error, most * sizeof *launch->arguments + plan->array_count);

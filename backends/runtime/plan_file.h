@@ -24,6 +24,9 @@ extern "C" {
 /* Sets of sizes that one bundle can be compiled for. */
 #define HOIST_MOST_SPECIALISATIONS 64u
 
+/* Arguments of the steps of one launch, all together: no driver takes so many, and a check goes through their pairs. */
+#define HOIST_MOST_LAUNCH_ARGUMENTS 4096u
+
 /* The longest side that a picture is resized to: five digits. */
 #define HOIST_MOST_SIDE 99999u
 
@@ -251,6 +254,9 @@ HOIST_INTERNAL void* hoist_pages(uint64_t bytes);
 /* A regular file, whole, in pages of its own and with a zero behind it; free() it. */
 HOIST_INTERNAL hoist_status hoist_read_whole(const char* folder, const char* name, unsigned char** data, size_t* bytes,
                                              hoist_error* error);
+
+/* Whether bytes of one are bytes of the other. */
+HOIST_INTERNAL int hoist_share_memory(const hoist_plan_array* a, const hoist_plan_array* b);
 
 HOIST_INTERNAL hoist_status hoist_plan_read(const char* folder, hoist_plan* plan, hoist_error* error);
 /* The plan of another specialisation than the first: it has the inputs and outputs of `root`, in the listed shapes. */

@@ -207,21 +207,40 @@ static hoist_status verify_output(hoist_bundle* b, uint32_t output, const hoist_
   return status;
 }
 
-/* The arrays of a launch behind it, one behind the other; free() them. */
+/* Whether argument `k` of step `i` is what the step writes, and no later step of the launch writes there. */
+static int stays_behind(const hoist_plan* plan, const hoist_plan_launch* launch, size_t i, size_t k) {
+  if (!plan->kernels[plan->steps[i].kernel].parameters[k].written) return 0;
+  for (size_t later = i + 1; later < launch->first + launch->count; ++later) {
+    const hoist_plan_step* step = &plan->steps[later];
+    for (size_t other = 0; other < step->argument_count; ++other) {
+      const uint32_t array = plan->steps[i].arguments[k], another = step->arguments[other];
+      const int is_there = array == another || hoist_share_memory(&plan->arrays[array], &plan->arrays[another]);
+      if (is_there && plan->kernels[step->kernel].parameters[other].written) return 0;
+    }
+  }
+  return 1;
+}
+
+/* What stays behind a launch, one array behind the other; free() it. */
 static hoist_status read_launch(hoist_bundle* b, const hoist_plan_launch* launch, unsigned char** data) {
+  const hoist_plan* plan = &b->plan;
   uint64_t bytes = 1;
   for (size_t k = 0; k < launch->kernel.parameter_count; ++k)
-    bytes = hoist_add(bytes, b->plan.arrays[launch->arguments[k]].bytes);
+    bytes = hoist_add(bytes, plan->arrays[launch->arguments[k]].bytes);
   *data = bytes > HOIST_MOST_BYTES ? NULL : malloc((size_t)bytes);
   if (!*data) return hoist_no_memory(&b->error, bytes);
   unsigned char* next = *data;
-  hoist_status status = HOIST_OK;
-  for (size_t k = 0; k < launch->kernel.parameter_count && !status; ++k) {
-    const hoist_plan_array* array = &b->plan.arrays[launch->arguments[k]];
-    if (array->bytes) status = b->engine->read(b, launch->arguments[k], next, (size_t)array->bytes);
-    next += array->bytes;
+  for (size_t i = launch->first; i < launch->first + launch->count; ++i) {
+    for (size_t k = 0; k < plan->steps[i].argument_count; ++k) {
+      const uint32_t array = plan->steps[i].arguments[k];
+      const size_t size = (size_t)plan->arrays[array].bytes;
+      if (!size || !stays_behind(plan, launch, i, k)) continue;
+      const hoist_status status = b->engine->read(b, array, next, size);
+      if (status) return status;
+      next += size;
+    }
   }
-  return status;
+  return HOIST_OK;
 }
 
 /* All steps in their order, and what the arrays of each launch hold behind it. */
@@ -240,20 +259,39 @@ static hoist_status run_to_launches(hoist_bundle* b, int steps_apart, unsigned c
   return status;
 }
 
+/* Whether the element is one of the value's: what lies around it, in a row padded to whole vectors say, means nothing.
+ */
+static int holds_value(const hoist_plan_parameter* parameter, uint64_t element) {
+  if (!parameter->region_count) return 1;
+  for (size_t d = parameter->rank; d-- > 0;) {
+    const uint64_t extent = (uint64_t)parameter->shape[d], place = element % extent;
+    const uint64_t begin = (uint64_t)parameter->regions[d];
+    if (place < begin || place - begin >= (uint64_t)parameter->regions[parameter->rank + d]) return 0;
+    element /= extent;
+  }
+  return 1;
+}
+
 static void compare_launch(const hoist_plan* plan, const hoist_plan_launch* launch, const unsigned char* found,
                            const unsigned char* expected, comparison* c) {
-  for (size_t k = 0; k < launch->kernel.parameter_count; ++k) {
-    const hoist_plan_array* array = &plan->arrays[launch->arguments[k]];
-    const uint64_t elements = array->bytes * 8 / (uint64_t)hoist_scalar_row(array->scalar)->bits;
-    for (uint64_t i = 0; i < elements && array->place != HOIST_PLACE_WEIGHTS; ++i) {
-      compare_value(c, array->scalar, i, hoist_load_bits(array->scalar, found, i),
-                    hoist_load_bits(array->scalar, expected, i));
+  for (size_t i = launch->first; i < launch->first + launch->count; ++i) {
+    const hoist_plan_step* step = &plan->steps[i];
+    for (size_t k = 0; k < step->argument_count; ++k) {
+      const hoist_plan_parameter* parameter = &plan->kernels[step->kernel].parameters[k];
+      if (!stays_behind(plan, launch, i, k)) continue;
+      for (uint64_t e = 0; e < parameter->elements; ++e) {
+        if (!holds_value(parameter, e)) continue;
+        compare_value(c, parameter->scalar, e, hoist_load_bits(parameter->scalar, found, e),
+                      hoist_load_bits(parameter->scalar, expected, e));
+      }
+      found += plan->arrays[step->arguments[k]].bytes;
+      expected += plan->arrays[step->arguments[k]].bytes;
     }
-    found += array->bytes;
-    expected += array->bytes;
   }
 }
 
+/* Launches of several steps leave what those leave, launched each alone: the kernels of these are checked by
+ * themselves. */
 static hoist_status verify_launches(hoist_bundle* b, uint64_t seed, hoist_report report, void* user,
                                     hoist_error* first) {
   const size_t count = b->plan.launch_count;

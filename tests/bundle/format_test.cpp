@@ -430,6 +430,12 @@ TEST_F(FormatTest, LaunchesOfStrangersAreRefused) {
   const char* const groups = "a launch of kernels whose groups are no single work-items";
   EXPECT_THAT(refusal([](Plan& plan) { plan.kernels[0].local = {2, 1, 1}; }), HasSubstr(groups));
   EXPECT_THAT(refusal([](Plan& plan) { plan.kernels[0].local_bytes = 64; }), HasSubstr(groups));
+  EXPECT_THAT(refusal([](Plan& plan) {
+                const int steps = HOIST_MOST_LAUNCH_ARGUMENTS / 2 + 1;
+                plan.steps.resize(static_cast<size_t>(steps), plan.steps[1]);
+                plan.launches[0].count = steps;
+              }),
+              HasSubstr("too many arguments"));
   EXPECT_THAT(refusal([](Plan& plan) { plan.launches[0].name = "thr ee"; }), HasSubstr("is not an identifier"));
   EXPECT_THAT(refusal([](Plan& plan) { plan.targets = {"x86-64-v3"}; }), HasSubstr("launches of several steps"));
 }

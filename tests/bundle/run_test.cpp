@@ -386,7 +386,7 @@ TEST_F(RunTest, VerifyComparesLaunchesWithTheirSteps) {
                                   [](const Finding& finding) { return finding.subject == "launch three"; });
   ASSERT_NE(found, findings->end());
   EXPECT_TRUE(found->passed) << found->message;
-  EXPECT_EQ(found->compared, 3 * 64u);
+  EXPECT_EQ(found->compared, 2 * 64u) << "the first and the third step write to the same array";
 }
 
 Tensor whole(int64_t value) { return Tensor::of(Scalar::i64, {}, std::vector<int64_t>{value}); }

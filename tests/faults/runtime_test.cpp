@@ -34,16 +34,19 @@ std::string written(const Plan& plan, const TestFolder& folder) {
   return "'" + bundle.string() + "'";
 }
 
-TEST(RuntimeFaults, EveryCallThatFailsHasACleanEnd) {
+// Every call of the loading, a run and a check of the plan's bundle fails once.
+void expect_clean_ends(const Plan& plan) {
   TestFolder folder;
   const bool all = std::getenv("HOIST_FAULTS") != nullptr;
-  const Ended ended = run(std::string("'" HOIST_RUNTIME_FAULTS "' ") + written(small_plan(), folder) + " '" +
+  const Ended ended = run(std::string("'" HOIST_RUNTIME_FAULTS "' ") + written(plan, folder) + " '" +
                               (folder / "cache").string() + (all ? "' all" : "'"),
                           folder);
   EXPECT_EQ(ended.code, 0) << ended.said;
   EXPECT_THAT(ended.said, testing::HasSubstr(" 0 complaints")) << ended.said;
   if (all) std::cout << ended.said;
 }
+
+TEST(RuntimeFaults, EveryCallThatFailsHasACleanEnd) { expect_clean_ends(small_plan()); }
 
 // Arrays have buffers of their own there, and what travels is staged in memory of the driver's.
 TEST(RuntimeFaults, EveryCallThatFailsOnADeviceWithMemoryOfItsOwnHasACleanEnd) {
@@ -60,25 +63,11 @@ TEST(RuntimeFaults, EveryCallThatFailsOnADeviceWithMemoryOfItsOwnHasACleanEnd) {
   }
 }
 
-TEST(RuntimeFaults, EveryCallThatFailsInAStepOnTheHostHasACleanEnd) {
-  TestFolder folder;
-  const bool all = std::getenv("HOIST_FAULTS") != nullptr;
-  const Ended ended = run(std::string("'" HOIST_RUNTIME_FAULTS "' ") + written(text_plan(), folder) + " '" +
-                              (folder / "cache").string() + (all ? "' all" : "'"),
-                          folder);
-  EXPECT_EQ(ended.code, 0) << ended.said;
-  EXPECT_THAT(ended.said, testing::HasSubstr(" 0 complaints")) << ended.said;
-}
+TEST(RuntimeFaults, EveryCallThatFailsInAStepOnTheHostHasACleanEnd) { expect_clean_ends(text_plan()); }
 
-TEST(RuntimeFaults, EveryCallThatFailsInALoopOrABranchHasACleanEnd) {
-  TestFolder folder;
-  const bool all = std::getenv("HOIST_FAULTS") != nullptr;
-  const Ended ended = run(std::string("'" HOIST_RUNTIME_FAULTS "' ") + written(controlled_plan(), folder) + " '" +
-                              (folder / "cache").string() + (all ? "' all" : "'"),
-                          folder);
-  EXPECT_EQ(ended.code, 0) << ended.said;
-  EXPECT_THAT(ended.said, testing::HasSubstr(" 0 complaints")) << ended.said;
-}
+TEST(RuntimeFaults, EveryCallThatFailsInALoopOrABranchHasACleanEnd) { expect_clean_ends(controlled_plan()); }
+
+TEST(RuntimeFaults, EveryCallThatFailsInALaunchOfSeveralStepsHasACleanEnd) { expect_clean_ends(joined_plan()); }
 
 TEST(RuntimeThreads, ComputeWhatOneComputes) {
   TestFolder folder;

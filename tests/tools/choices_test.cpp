@@ -42,6 +42,7 @@ class Choices : public testing::Test {
     auto program = parse_program(model_text);
     ASSERT_TRUE(program.ok()) << program.errors()[0].text();
     tuned_.options.profile.vector_width = 8;
+    tuned_.options.lower.fusion = LaunchFusion::none;  // which leaves how many layers a kernel computes to a search
     ASSERT_TRUE(run_passes(*program, Pass::calls, pass_options(tuned_.options.lower, tuned_.options.profile)).ok());
     tuned_.program = std::move(*program);
     auto device = find_device("");

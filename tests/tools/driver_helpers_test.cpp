@@ -40,8 +40,8 @@ class DriverHelpersTest : public InTemporaryFolder {
  protected:
   void SetUp() override {
     InTemporaryFolder::SetUp();
-    const Ran compiled = run_hoist(
-        {"compile", std::string(HOIST_SOURCE_DIR) + "/models/digits_residual.onnx", "-o", in("a.hoist"), "--no-check"});
+    const Ran compiled = run_hoist({"compile", std::string(HOIST_SOURCE_DIR) + "/models/digits_residual.onnx", "-o",
+                                    in("a.hoist"), "--no-check", "--fuse", "none"});
     ASSERT_EQ(compiled.code, 0) << compiled.err;
     const auto bundle = read_bundle(in("a.hoist"));
     ASSERT_TRUE(bundle.ok());
@@ -73,6 +73,21 @@ TEST_F(DriverHelpersTest, EachBuildsItsPartWhileItIsAskedTo) {
   EXPECT_EQ(half.out, "");
   EXPECT_EQ(builds().size(), (kernels_ + 1) / 2);
   EXPECT_FALSE(fs::exists(in("cache"))) << "what is a part goes to the driver's cache alone";
+}
+
+TEST_F(DriverHelpersTest, LaunchesOfSeveralStepsAreBuiltWhole) {
+  const Ran compiled = run_hoist({"compile", std::string(HOIST_SOURCE_DIR) + "/models/digits_residual.onnx", "-o",
+                                  in("joined.hoist"), "--no-check"});
+  ASSERT_EQ(compiled.code, 0) << compiled.err;
+  const auto bundle = read_bundle(in("joined.hoist"));
+  ASSERT_TRUE(bundle.ok());
+  ASSERT_EQ(bundle->plan.launches.size(), 1u);
+  ASSERT_EQ(static_cast<size_t>(bundle->plan.launches[0].count), bundle->plan.steps.size());
+  const Ran ran = run_shell("mkfifo " + in("input") + "; exec 3<>" + in("input") + "; " + empty_caches() +
+                            HOIST_PROGRAM + " verify " + in("joined.hoist") + " --help-driver 0/1 <&3");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  ASSERT_EQ(builds().size(), 1u);
+  EXPECT_EQ(builds().begin()->second, bundle->plan.launches[0].name);
 }
 
 TEST_F(DriverHelpersTest, TogetherTheyBuildWhatOneProcessBuilds) {

@@ -302,8 +302,8 @@ TEST_F(TuningTest, TheCostModelComputesSmallLayersInOneLaunch) {
                                       "maximum_group = 4096\nhalf = no\ndoubles = yes\ndot_instructions = yes\n";
   const std::string model = std::string(HOIST_SOURCE_DIR) + "/models/digits_residual.onnx";
   const auto kernels_of = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> words = {"compile",    model, "--profile",   in("cpu.profile"),
-                                      "--no-check", "-o",  in("m.hoist"), "--force"};
+    std::vector<std::string> words = {"compile", model,         "--profile", in("cpu.profile"), "--no-check",
+                                      "-o",      in("m.hoist"), "--force",   "--fuse",          "none"};
     words.insert(words.end(), more.begin(), more.end());
     const Ran ran = run_hoist(words);
     EXPECT_EQ(ran.code, 0) << ran.err;
