@@ -49,7 +49,7 @@ struct LoweredKernel {
   Region region;                           ///< the elements of the result that hold the value
   std::string unproved;  ///< a position that data decide and that may lie outside its array; "" where none may
   int64_t operations = 0;
-  std::string host;  ///< the function of ir/host that runs it; "" for all that devices run
+  std::string host;        ///< the function of ir/host that runs it; "" for all that devices run
   bool is_joined = false;  ///< a launch of several steps performs it
 };
 

@@ -257,7 +257,8 @@ void report_size(const CompileCommand& command, const CompiledModel& compiled, d
   const std::string steps = plan.steps.size() == plan.kernels.size() ? "" : counted(plan.steps.size(), "step") + " of ";
   size_t launches = plan.steps.size();
   for (const PlanLaunch& launch : plan.launches) launches -= static_cast<size_t>(launch.count) - 1;
-  const std::string joined = plan.launches.empty() ? "" : fmt::format(" in {} launch{}", launches, launches == 1 ? "" : "es");
+  const std::string joined =
+      plan.launches.empty() ? "" : fmt::format(" in {} launch{}", launches, launches == 1 ? "" : "es");
   say_line("{}: {} in {}{}{}, {} of weights, {} between layers, for {}; {:.1f} s", command.output,
            counted(compiled.program.layers.size(), "layer"), steps, counted(plan.kernels.size(), "kernel"), joined,
            bytes_text(bytes.weights), bytes_text(bytes.values), compiled.profile.name, seconds);
