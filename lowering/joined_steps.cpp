@@ -10,8 +10,7 @@ namespace {
 
 // Drivers may take no more than 1,024 bytes of arguments, says OpenCL.
 constexpr size_t most_arguments = 120;
-// A driver's compiler takes more than twice as long for a function of twice as many steps, and one launch for so many
-// is nearly as good as one for all.
+// One launch for so many is nearly as good as one for all, and bounds what a driver compiles as one function.
 constexpr int most_joined = 32;
 
 // Nanoseconds that a launch takes PoCL 3.1 on two Zen 5 cores beside what the kernel computes: where the device waits
