@@ -130,8 +130,8 @@ struct PlanLaunch {
 };
 
 /// What computes one group of a kernel that such launches call: its arguments are the group's numbers along the three
-/// dimensions, then those of the kernel.
-inline std::string group_function(const std::string& kernel) { return kernel + "_group"; }
+/// dimensions, then those of the kernel. No kernel's name begins with hoist_.
+inline std::string group_function(const std::string& kernel) { return "hoist_group_" + kernel; }
 
 struct PlanLayer {  ///< for the manifest: a layer of the model
   std::string name, operation;

@@ -36,6 +36,7 @@ struct LaunchChain {
   size_t result = 0;
   std::vector<size_t> producers;
 };
+
 /// The chains of the program, from its end to its start: each definition that is left takes in what it reads, the
 /// latest first, as long as nobody else reads that and it fits, of which `kept` says how many stay.
 std::vector<LaunchChain> launch_chains(

@@ -61,7 +61,8 @@ std::string identifier(const std::string& layer, std::set<std::string>& used, st
   std::string name;
   for (char c : layer) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) != 0) name = "layer_" + name;
-  if (is_reserved(name)) name = "layer_" + name;
+  if (is_reserved(name) || name.starts_with("hoist_"))
+    name = "layer_" + name;  // as functions of hoist's own are called
   if (name.size() > 60) name.resize(60);
   std::string unique = name;
   for (int& i = next.try_emplace(name, 2).first->second; !used.insert(unique).second; ++i)

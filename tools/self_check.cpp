@@ -247,7 +247,7 @@ Attempt<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& p
   if (!out.mismatch && out.ended.empty()) {
     HOIST_STEP(const std::vector<Finding> launches, ExitCode::device, bundle.verify_launches(plan.model_hash));
     const auto differs = std::find_if(launches.begin(), launches.end(), [](const Finding& f) { return !f.passed; });
-    if (differs != launches.end()) out.launch_mismatch = differs->subject + ": " + differs->message;
+    if (differs != launches.end()) out.launch_mismatch = *differs;
   }
   out.seconds = stopwatch.seconds();
   return out;

@@ -61,7 +61,9 @@ struct SelfCheck {
   std::string ended;  ///< why a step, and so those behind it, could not run on seeded inputs; else ""
   double seconds = 0, driver_seconds = 0;
   std::optional<KernelMismatch> mismatch;  ///< the first
-  std::string launch_mismatch;  ///< the first launch of several steps that leaves something else than they do, and what
+  std::optional<Finding>
+      launch_mismatch;  ///< of the first launch of several steps that leaves something else than they
+  bool agrees() const { return !mismatch && !launch_mismatch; }
 };
 
 /// Why running the plan once is more than a compilation should ask of a machine; "" where it is not.

@@ -149,7 +149,7 @@ OrderedJson kernel_json(const PlanKernel& kernel, const std::pair<size_t, size_t
   return out;
 }
 
-// A kernel that performs the steps of a launch. Its arguments are arrays of bytes, which those of kernels begin at.
+// A kernel that performs the steps of a launch. Its arguments are pointers to void, which C makes those of any type.
 std::string launch_text(const Plan& plan, const PlanLaunch& launch) {
   std::map<int, std::string> names;
   std::string parameters, body;

@@ -268,8 +268,8 @@ hoist_status hoist_profile(hoist_bundle* bundle, double* step_seconds);
  * model, compared with the expected values in check.bin, and launches of several steps beside those steps launched
  * alone; of every specialisation. Overwrites the inputs. `report` may be NULL. */
 hoist_status hoist_verify(hoist_bundle* bundle, hoist_report report, void* user);
-/* The part of it that runs launches of several steps of the sizes in use, from seeded inputs on: what they leave is
- * what the steps leave, launched each alone. HOIST_MISMATCH where it is not. */
+/* The part that compares launches of several steps with those steps launched alone, from inputs of this seed on, which
+ * it overwrites; of the sizes in use. HOIST_MISMATCH where they leave something else. */
 hoist_status hoist_verify_launches(hoist_bundle* bundle, uint64_t seed, hoist_report report, void* user);
 /* The first part alone; needs no device. `message` receives the first failure. */
 hoist_status hoist_verify_files(const char* folder, hoist_report report, void* user, char* message, size_t capacity);

@@ -404,22 +404,19 @@ static hoist_status finish(hoist_bundle* b, cl_command_queue queue, hoist_status
   return hoist_cl_check(&b->error, code, "clFinish");
 }
 
-/* The launch that begins with the step and ends before `end`, or one behind the last where there is none. */
-static size_t launch_from(const hoist_bundle* b, size_t step, size_t end) {
-  size_t i = 0;
-  while (i < b->plan.launch_count && b->plan.launches[i].first < step) ++i;
-  const int begins = i < b->plan.launch_count && !b->steps_apart && b->plan.launches[i].first == step &&
-                     step + b->plan.launches[i].count <= end;
-  return begins ? i : b->plan.launch_count;
+/* The launch of several steps that begins with this one and ends before `end`; NULL: the step is launched alone. */
+static const hoist_plan_launch* launch_from(const hoist_bundle* b, size_t step, size_t end) {
+  const hoist_plan_launch* joined = b->plan.steps[step].launch;
+  const int begins = joined && !b->steps_apart && joined->first == step && step + joined->count <= end;
+  return begins ? joined : NULL;
 }
 
 /* The steps of a launch, the first of which is the next one; `step` becomes the last. */
-static hoist_status launch_joined(hoist_bundle* b, size_t index, size_t* step) {
-  const hoist_plan_launch* joined = &b->plan.launches[index];
+static hoist_status launch_joined(hoist_bundle* b, const hoist_plan_launch* joined, size_t* step) {
   hoist_status status = HOIST_OK;
   for (size_t k = 0; k < joined->kernel.parameter_count && !status; ++k)
     status = pass_to_device(b, b->queue, joined->arguments[k]);
-  if (!status) status = launch(b, b->queue, b->launches[index], &joined->kernel, NULL);
+  if (!status) status = launch(b, b->queue, b->launches[joined - b->plan.launches], &joined->kernel, NULL);
   for (size_t k = 1; k < joined->count && !status; ++k)
     status = hoist_next_step(b, joined->first + joined->count, step);
   return status;
@@ -431,8 +428,8 @@ static hoist_status run_steps(hoist_bundle* b, size_t first, size_t count, int w
   hoist_begin_items(b, first);
   for (size_t i; !status && !(status = hoist_next_step(b, end, &i)) && i < b->plan.step_count;) {
     const hoist_plan_kernel* kernel = &b->plan.kernels[b->plan.steps[i].kernel];
-    const size_t joined = launch_from(b, i, end);
-    if (joined < b->plan.launch_count)
+    const hoist_plan_launch* joined = launch_from(b, i, end);
+    if (joined)
       status = launch_joined(b, joined, &i);
     else
       status = kernel->host ? hoist_host_step(b, i) : launch_step(b, b->queue, i, NULL);
@@ -485,22 +482,17 @@ static hoist_status keep_program(hoist_bundle* b, const hoist_options* options) 
   hoist_status status = HOIST_OK;
   size_t seen = 0;
   for (size_t i = 0; i < b->plan.step_count && !status; ++i) {
-    const size_t joined = launch_from(b, i, b->plan.step_count);
-    if (joined < b->plan.launch_count) {
-      const hoist_plan_launch* several = &b->plan.launches[joined];
-      if (options->progress) options->progress(options->user, ++seen, b->plan.kernel_count + 1, several->kernel.name);
-      status = launch(b, b->queue, b->launches[joined], &several->kernel, NULL);
-      i += several->count - 1;
-      continue;
-    }
+    const hoist_plan_launch* joined = launch_from(b, i, b->plan.step_count);
     const uint32_t index = b->plan.steps[i].kernel;
-    const hoist_plan_kernel* kernel = &b->plan.kernels[index];
+    const hoist_plan_kernel* kernel = joined ? &joined->kernel : &b->plan.kernels[index];
     if (kernel->host) continue;
     int is_first = 1;
-    for (size_t j = 0; j < i && is_first; ++j) is_first = b->plan.steps[j].kernel != index;
+    for (size_t j = 0; j < i && is_first && !joined; ++j)
+      is_first = b->plan.steps[j].launch || b->plan.steps[j].kernel != index;
     if (is_first && options->progress) options->progress(options->user, ++seen, b->plan.kernel_count + 1, kernel->name);
-    status = launch(b, b->queue, b->kernels[i], kernel, NULL);
+    status = launch(b, b->queue, joined ? b->launches[joined - b->plan.launches] : b->kernels[i], kernel, NULL);
     if (!status && is_first && options->progress) status = hoist_cl_check(&b->error, clFinish(b->queue), "clFinish");
+    if (joined) i += joined->count - 1;
   }
   if (!status) status = hoist_cl_check(&b->error, clFinish(b->queue), "clFinish");
   if (!status) hoist_program_keep(b->program, &b->target, &b->plan, &b->cache_entry);

@@ -553,6 +553,7 @@ static void take_launches(cursor* c, hoist_plan* plan) {
       if (kernel->host || kernel->local_bytes || kernel->local[0] != 1 || kernel->local[1] != 1 ||
           kernel->local[2] != 1)
         bad(c, "a launch of kernels whose groups are no single work-items");
+      plan->steps[k].launch = launch;
     }
     if (!failed(c)) list_arguments(c, plan, launch);
   }

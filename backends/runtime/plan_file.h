@@ -122,8 +122,11 @@ typedef struct hoist_plan_kernel {
   int writes_cleared;              /* some step binds what it writes to a cleared array */
 } hoist_plan_kernel;
 
+struct hoist_plan_launch;
+
 typedef struct hoist_plan_step {
   uint32_t kernel;
+  const struct hoist_plan_launch* launch; /* that performs it with others; NULL: it is launched alone */
   size_t layer_count;
   const char** layers;
   size_t argument_count;

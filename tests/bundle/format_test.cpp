@@ -43,6 +43,12 @@ class FormatTest : public testing::Test {
     EXPECT_TRUE(status == HOIST_OK || status == HOIST_BAD_BUNDLE) << hoist_status_name(status);
     return message;
   }
+  // The same of the plan once it is changed.
+  std::string complaint_of(Plan plan, const std::function<void(Plan&)>& change) {
+    change(plan);
+    write_text(bundle_ / "plan.bin", encode_plan(plan, {}));
+    return complaint();
+  }
   void reseal(const std::string& name, const std::string& content) { write_sealed(bundle_ / name, content); }
   /// How many plans the runtime refuses of those that differ from `plan` in one byte, which is one of `values`.
   size_t refused_of(const std::string& plan, std::initializer_list<int> values) {
@@ -409,18 +415,14 @@ TEST_F(FormatTest, LaunchesAreReadBackAndNamedByTheManifest) {
   EXPECT_EQ(info->plan.launches[0].count, 3);
   EXPECT_EQ(encode_plan(info->plan, {}), encode_plan(expected, {}));
   EXPECT_THAT(info->manifest, HasSubstr("\"first_step\": 0"));
-  EXPECT_THAT(read_text(folder_ / "c.hoist/kernels.cl"),
-              HasSubstr("void three(\n    __global void *a0,\n    __global void *a1,\n    __global void *a2)\n{\n"
-                        " for (int group_0 = 0; group_0 < 4; ++group_0)\n  increment_group(group_0, 0, 0, a0, a1);\n"));
+  EXPECT_THAT(
+      read_text(folder_ / "c.hoist/kernels.cl"),
+      HasSubstr("void three(\n    __global void *a0,\n    __global void *a1,\n    __global void *a2)\n{\n"
+                " for (int group_0 = 0; group_0 < 4; ++group_0)\n  hoist_group_increment(group_0, 0, 0, a0, a1);\n"));
 }
 
 TEST_F(FormatTest, LaunchesOfStrangersAreRefused) {
-  const auto refusal = [&](const std::function<void(Plan&)>& change) {
-    Plan plan = joined_plan();
-    change(plan);
-    write_text(bundle_ / "plan.bin", encode_plan(plan, {}));
-    return complaint();
-  };
+  const auto refusal = [&](const auto& change) { return complaint_of(joined_plan(), change); };
   EXPECT_EQ(refusal([](Plan&) {}), "");
   const char* const steps = "a launch of one step, of another's steps or of steps that are not there";
   EXPECT_THAT(refusal([](Plan& plan) { plan.launches[0].count = 1; }), HasSubstr(steps));
@@ -441,12 +443,7 @@ TEST_F(FormatTest, LaunchesOfStrangersAreRefused) {
 }
 
 TEST_F(FormatTest, ControlsOfStrangersAreRefused) {
-  const auto refusal = [&](const std::function<void(Plan&)>& change) {
-    Plan plan = controlled_plan();
-    change(plan);
-    write_text(bundle_ / "plan.bin", encode_plan(plan, {}));
-    return complaint();
-  };
+  const auto refusal = [&](const auto& change) { return complaint_of(controlled_plan(), change); };
   using Kind = PlanItem::Kind;
   EXPECT_EQ(refusal([](Plan&) {}), "");
   const char* const numbers = "a control reads or writes a number of another type";

@@ -350,7 +350,7 @@ TEST_F(RunTest, OneLaunchPerformsSeveralSteps) {
   Plan plan = joined_plan();
   // The kernel adds ten, the function that launches of several call adds one.
   std::string& source = plan.kernels[0].source;
-  const size_t call = source.find("increment_group(get_group_id(0)");
+  const size_t call = source.find("hoist_group_increment(get_group_id(0)");
   source.replace(call, source.find(";", call) - call,
                  "vstore16(vload16(get_group_id(0), p0) + 10.0f, get_group_id(0), result)");
   auto runner = BundleRunner::open(written(plan), options());

@@ -314,14 +314,14 @@ Plan joined_plan() {
   Plan plan = chain_plan(4);
   plan.model_name = "joined";
   plan.kernels[0].source =
-      "void increment_group(int group_0, int group_1, int group_2, __global const float* restrict p0,\n"
+      "void hoist_group_increment(int group_0, int group_1, int group_2, __global const float* restrict p0,\n"
       "                     __global float* restrict result) {\n"
       "  const int i = group_0 * 16;\n"
       "  vstore16(vload16(0, p0 + i) + 1.0f, 0, result + i);\n"
       "}\n"
       "__attribute__((reqd_work_group_size(1, 1, 1)))\n"
       "__kernel void increment(__global const float* restrict p0, __global float* restrict result) {\n"
-      "  increment_group(get_group_id(0), get_group_id(1), get_group_id(2), p0, result);\n"
+      "  hoist_group_increment(get_group_id(0), get_group_id(1), get_group_id(2), p0, result);\n"
       "}\n";
   plan.launches = {{"three", 0, 3}};
   return plan;

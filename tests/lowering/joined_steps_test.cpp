@@ -58,6 +58,15 @@ TEST(JoinedSteps, WhereLaunchesCostLittleOrOneWorkItemIsSlowThereIsNone) {
   }
 }
 
+// kernels.cl has functions of hoist's own beside kernels, which those of groups are among.
+TEST(JoinedSteps, NoKernelIsCalledAsAFunctionOfHoist) {
+  std::string text = products({64, 64, 64});
+  text.replace(text.find("\"p1\""), 4, "\"hoist_group_p2\"");
+  const LoweredModel model = lowered(text);
+  EXPECT_EQ(model.kernels[0].name, "layer_hoist_group_p2");
+  EXPECT_EQ(model.kernels[0].layers, std::vector<std::string>{"hoist_group_p2"});
+}
+
 // The product in the middle takes a core far longer than a launch takes the driver.
 TEST(JoinedSteps, LargeKernelsHaveAllCores) {
   EXPECT_EQ(launches_of(lowered(products({64, 64, 64, 4000, 4000, 100, 64, 64}))), (Launches{{0, 2}, {5, 2}}));

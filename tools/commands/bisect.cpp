@@ -40,8 +40,11 @@ Attempt<std::optional<Fault>> fault_on_device(OpenedModel model, const ModelOpti
   HOIST_ATTEMPT(const SelfCheck check,
                 self_check(folder.path() / "bundle", compiled.plan, compiled.groups, *device, 1,
                            compiled.rules != nullptr ? compiled.rules->table : lowering_rules()));
-  if (!check.launch_mismatch.empty())
-    return std::optional(Fault{{{"launch", check.launch_mismatch, "its kernels are right, launched alone"}}, {}});
+  if (check.launch_mismatch) {
+    return std::optional(Fault{
+        {{check.launch_mismatch->subject, check.launch_mismatch->message, "its kernels are right, launched alone"}},
+        {}});
+  }
   if (!check.mismatch) return std::optional<Fault>();
   const PlanStep& step = compiled.plan.steps[check.mismatch->step];
   const PlanKernel& kernel = compiled.plan.kernels[static_cast<size_t>(step.kernel)];

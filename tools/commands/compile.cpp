@@ -116,7 +116,9 @@ std::string write_reduced(const CompileCommand& command, const CompiledModel& co
 Failure mismatch_failure(const CompileCommand& command, const CompiledModel& compiled, const SelfCheck& check) {
   if (!check.mismatch) {
     return Failure{ExitCode::differs,
-                   {{check.launch_mismatch, "its kernels give something else on " + check.device + " launched alone",
+                   {{check.launch_mismatch->subject,
+                     fmt::format("leaves something else on {} than its kernels launched alone: {}", check.device,
+                                 check.launch_mismatch->message),
                      "no bundle is written; --fuse none launches each alone"}}};
   }
   const KernelMismatch& mismatch = *check.mismatch;
@@ -213,8 +215,7 @@ Attempt<> write_results(const CompileCommand& command, std::vector<SizedModel>& 
                              compiled.rules != nullptr ? compiled.rules->table : lowering_rules(), run);
         if (!attempt.ok()) return attempt.failure().problems;
         model.check = *attempt;
-        if (model.check.mismatch || !model.check.launch_mismatch.empty())
-          return Diagnostic{"self-check", "differs", ""};
+        if (!model.check.agrees()) return Diagnostic{"self-check", "differs", ""};
         std::error_code none;
         if (command.programs && fs::is_empty(run.cache_folder, none))
           return Diagnostic{"--programs", "nothing is kept: cache: " + model.check.driver_cache, ""};
@@ -224,8 +225,7 @@ Attempt<> write_results(const CompileCommand& command, std::vector<SizedModel>& 
   }
   auto written = write_models(models, command.output, options);
   if (!attempt.ok()) return attempt.failure();
-  if (at_work->check.mismatch || !at_work->check.launch_mismatch.empty())
-    return mismatch_failure(command, at_work->compiled, at_work->check);
+  if (!at_work->check.agrees()) return mismatch_failure(command, at_work->compiled, at_work->check);
   if (!written) return Failure{ExitCode::bad_input, written.errors()};
   if (record != nullptr && !command.budget.record.empty())
     HOIST_STEP_VOID(ExitCode::bad_input, write_record(command.budget.record, *record));
