@@ -122,8 +122,9 @@ struct PlanItem {
   int index = 0;  ///< of the step or the control; both stand in the order in which items begin them
 };
 
-/// Steps one after the other that one launch performs, in a single work-item: the kernel of that name goes through all
-/// groups of each. What it is given are the arrays of the steps, each once, in the order in which they stand there.
+/// Steps one after the other that one launch performs, or a single one: the work-items of the kernel of that name take
+/// groups of the first step as they come, and go on to the next when all of them are done. What it is given are the
+/// arrays of the steps, each as often as one of them names it, in the order in which they stand there.
 struct PlanLaunch {
   std::string name;  ///< the OpenCL function, unlike those of all kernels
   int first = 0, count = 0;
@@ -176,9 +177,11 @@ struct Plan {
   std::vector<PlanKernel> kernels;
   std::vector<PlanStep> steps;
   std::vector<PlanControl> controls = {};
-  std::vector<PlanLaunch> launches = {};  ///< of several steps, in their order; all other steps are launched alone
-  std::vector<PlanItem> items = {};       ///< empty where there are no controls: the steps one after the other
-  std::vector<Domain> input_domains;      ///< of seeded model inputs; empty: [-1, 1] each
+  std::vector<PlanLaunch> launches =
+      {};                             ///< in the order of their steps; all other steps are launches of their kernels
+  bool is_serial = false;             ///< a run takes one core less time than waking others would
+  std::vector<PlanItem> items = {};   ///< empty where there are no controls: the steps one after the other
+  std::vector<Domain> input_domains;  ///< of seeded model inputs; empty: [-1, 1] each
   std::vector<int> inputs,
       outputs;  ///< array indices in the model's order, then counts; an output may repeat an input or a constant
   std::vector<PlanExtent> extents = {};

@@ -1,31 +1,43 @@
 #include "lowering/joined_steps.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "ir/properties.h"
 
 namespace hoist {
 namespace {
 
-// Drivers may take no more than 1,024 bytes of arguments, says OpenCL.
+// Drivers may take no more than 1,024 bytes of arguments, says OpenCL; four are not arrays.
 constexpr size_t most_arguments = 120;
-// One launch for so many is nearly as good as one for all, and bounds what a driver compiles as one function.
-constexpr int most_joined = 32;
+// A driver compiles a launch as a whole, and several at the same time.
+constexpr size_t most_joined = 32;
 
-// Nanoseconds that a launch takes PoCL 3.1 on two Zen 5 cores beside what the kernel computes: where the device waits
-// for the host to queue it, and where it has been queued in the meantime.
-constexpr double usual_launch = 3500, queued_launch = 1000;
+// Nanoseconds on two Zen 5 cores with PoCL 3.1, beside what kernels compute: of a launch, and, once a run and wherever
+// the host reads what the device computed, of waking its threads and waiting for them; of a launch where there are no
+// threads; of a step that work-items share.
+constexpr double usual_launch = 10000, waking = 17000, serial_launch = 1000, sharing = 500;
 
 // A core's, of small layers: operations of f32 lanes, how many more there are where what is read are bytes, and bytes
 // of arrays that come from its caches.
 constexpr double operations_per_lane = 20, operations_on_bytes = 2, bytes_per_nanosecond = 64;
 
+// What a launch of native code costs, other cores do in the meantime.
+constexpr int64_t least_launch = 1000;
+
+bool launches_are_dear(const Profile& profile) {
+  return !profile.gpu && (profile.launch == 0 || profile.launch >= least_launch);
+}
+
+const LoweredKernel& kernel_of(const LoweredModel& model, size_t step) {
+  return model.kernels[static_cast<size_t>(model.steps[step].kernel)];
+}
+
 double bytes_of(Type array) { return static_cast<double>(byte_size(leaf_of(array)->scalar, shape_of(array))); }
 
-// 0 where the host computes it, which no launch does.
 double nanoseconds_of(const LoweredKernel& kernel, const Profile& profile) {
-  if (!kernel.host.empty()) return 0;
   double bytes = bytes_of(kernel.expression->type);
   for (Expr p : kernel.parameters) bytes += bytes_of(p->type);
   const bool reads_bytes = std::any_of(kernel.parameters.begin(), kernel.parameters.end(),
@@ -35,60 +47,74 @@ double nanoseconds_of(const LoweredKernel& kernel, const Profile& profile) {
   return std::max(static_cast<double>(kernel.operations) / operations, bytes / bytes_per_nanosecond);
 }
 
-// One work-item that goes through all groups does what the kernel does: groups of one work-item share no memory.
 bool may_be_joined(const LoweredKernel& kernel) {
   return kernel.host.empty() && !any_node(kernel.expression, [](Expr e) {
            return e->mode == Mode::local || (e->pattern == Pattern::materialise && e->memory == Memory::local);
          });
 }
 
+// Where the steps begin that nothing on the host interrupts, and the end of all.
+std::set<size_t> rows_of(const LoweredModel& model) {
+  std::set<size_t> out = {0, model.steps.size()};
+  size_t next = 0;
+  for (const PlanItem& item : model.items) {
+    if (item.kind == PlanItem::Kind::step)
+      next = static_cast<size_t>(item.index) + 1;
+    else
+      out.insert(next);  // what a control reads decides what comes next
+  }
+  for (size_t i = 0; i < model.steps.size(); ++i) {
+    if (!kernel_of(model, i).host.empty()) out.insert({i, i + 1});
+  }
+  return out;
+}
+
+// The launches of the steps from `begin` to `end`: as few as there can be, of about as many steps each.
+void cut(const LoweredModel& model, size_t begin, size_t end, std::vector<PlanLaunch>& out) {
+  const size_t pieces = (end - begin + most_joined - 1) / most_joined;
+  for (size_t left = pieces; begin<end; left -= left> 1 ? 1 : 0) {
+    const size_t wanted = begin + (end - begin + left - 1) / left, first = begin;
+    for (std::set<std::pair<int, int>> arguments; begin < wanted; ++begin) {  // of an array, and of it again in a step
+      std::map<int, int> times;
+      std::set<std::pair<int, int>> more = arguments;
+      for (int array : model.steps[begin].arguments) more.insert({array, times[array]++});
+      if (more.size() > most_arguments && begin > first) break;
+      arguments = std::move(more);
+    }
+    out.push_back({"", static_cast<int>(first), static_cast<int>(begin - first)});
+  }
+}
+
 }  // namespace
 
 std::vector<PlanLaunch> join_steps(const LoweredModel& model, const Profile& profile) {
-  // What a launch of native code costs, other cores do in the meantime.
-  constexpr int64_t least_launch = 1000;
-  const bool launches_are_cheap = profile.launch > 0 && profile.launch < least_launch;
-  if (profile.gpu || launches_are_cheap || !model.controls.empty()) return {};
-  const double launch = profile.launch > 0 ? static_cast<double>(profile.launch) : usual_launch;
-  const double queued = std::min(launch, queued_launch), cores = static_cast<double>(profile.compute_units);
-  std::vector<bool> joinable;
-  std::vector<double> computing;  // on one core
-  for (const LoweredKernel& kernel : model.kernels) {
-    joinable.push_back(may_be_joined(kernel));
-    computing.push_back(nanoseconds_of(kernel, profile));
-  }
-  const auto kernel_of = [&](size_t step) { return static_cast<size_t>(model.steps[step].kernel); };
-  // The host queues while the device computes: whether the device waits for it decides what a launch costs.
-  const size_t count = model.steps.size();
-  std::vector<double> launching(count);
-  double host = 0, device = 0;
-  for (size_t i = 0; i < count; ++i) {
-    host += launch;
-    launching[i] = host > device ? launch : queued;
-    device = std::max(device, host) + computing[kernel_of(i)] / cores;
-  }
-  std::vector<double> best(count + 1, 0);    // of the first steps, the least that they take
-  std::vector<size_t> begins(count + 1, 0);  // and where the last of their launches begins
-  for (size_t end = 1; end <= count; ++end) {
-    std::set<int> arguments;
-    double computed = 0;  // from `begin` on
-    for (size_t begin = end; begin-- > 0 && end - begin <= most_joined;) {
-      const PlanStep& step = model.steps[begin];
-      arguments.insert(step.arguments.begin(), step.arguments.end());
-      const bool is_alone = end - begin == 1, fits = joinable[kernel_of(begin)] && arguments.size() <= most_arguments;
-      if (!is_alone && !fits) break;
-      computed += computing[kernel_of(begin)];
-      const double cost = best[begin] + launching[begin] + (is_alone ? computed / cores : computed);
-      if (is_alone || cost < best[end]) best[end] = cost, begins[end] = begin;
-      if (!fits) break;
-    }
-  }
   std::vector<PlanLaunch> out;
-  for (size_t end = count; end > 0; end = begins[end]) {
-    if (end - begins[end] > 1) out.push_back({"", static_cast<int>(begins[end]), static_cast<int>(end - begins[end])});
+  if (!launches_are_dear(profile)) return out;
+  const std::set<size_t> rows = rows_of(model);
+  size_t begin = 0;
+  for (size_t i = 0; i <= model.steps.size(); ++i) {
+    const bool fits = i < model.steps.size() && may_be_joined(kernel_of(model, i));
+    if (fits && rows.count(i) == 0) continue;
+    cut(model, begin, i, out);
+    begin = fits ? i : i + 1;
   }
-  std::reverse(out.begin(), out.end());
   return out;
+}
+
+bool is_serial(const LoweredModel& model, const Profile& profile) {
+  if (!launches_are_dear(profile)) return false;
+  double computing = 0, launches = 0;
+  for (size_t i = 0; i < model.steps.size(); ++i) {
+    if (!kernel_of(model, i).host.empty()) continue;
+    computing += nanoseconds_of(kernel_of(model, i), profile);
+    launches += 1;
+  }
+  for (const PlanLaunch& launch : model.launches) launches -= launch.count - 1;
+  const double cores = static_cast<double>(profile.compute_units),
+               rows = static_cast<double>(rows_of(model).size()) - 1,
+               launch = profile.launch > 0 ? static_cast<double>(profile.launch) : usual_launch;
+  return computing + launches * serial_launch <
+         computing / cores + launches * launch + rows * waking + static_cast<double>(model.steps.size()) * sharing;
 }
 
 }  // namespace hoist

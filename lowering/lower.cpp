@@ -443,8 +443,8 @@ class Lowering {
   }
 
   void join() {
-    if (options_.fusion != LaunchFusion::automatic) return;
-    model_.launches = join_steps(model_, profile_);
+    if (options_.fusion == LaunchFusion::automatic) model_.launches = join_steps(model_, profile_);
+    model_.is_serial = is_serial(model_, profile_);
     for (PlanLaunch& launch : model_.launches) {
       launch.name = identifier("launch", names_, next_number_);
       for (int i = launch.first; i < launch.first + launch.count; ++i)

@@ -50,7 +50,7 @@ struct LoweredKernel {
   std::string unproved;  ///< a position that data decide and that may lie outside its array; "" where none may
   int64_t operations = 0;
   std::string host;        ///< the function of ir/host that runs it; "" for all that devices run
-  bool is_joined = false;  ///< a launch of several steps performs it
+  bool is_joined = false;  ///< launches perform its steps (PlanLaunch in ir/plan.h)
 };
 
 /// What a group is at each stage, for inspect and explain. Parameters are named by values.
@@ -69,9 +69,10 @@ struct LoweredModel {
   StoragePlan storage;
   std::vector<LoweredGroup> groups;  ///< in execution order, one a step
   std::vector<LoweredKernel> kernels;
-  std::vector<PlanArray> arrays;  ///< offsets and constants filled in
-  std::vector<PlanStep> steps;    ///< arguments: p0, p1, ..., then the result
-  std::vector<PlanLaunch> launches;
+  std::vector<PlanArray> arrays;     ///< offsets and constants filled in
+  std::vector<PlanStep> steps;       ///< arguments: p0, p1, ..., then the result
+  std::vector<PlanLaunch> launches;  ///< each step of a kernel that is joined belongs to one
+  bool is_serial = false;            ///< as in Plan
   std::vector<PlanControl> controls;
   std::vector<PlanItem> items;  ///< empty without controls
   std::vector<int> inputs, outputs;

@@ -11,6 +11,7 @@
 #include <sstream>
 #include <thread>
 
+#include "backends/runtime/hoist_runtime.h"
 #include "ir/temporary_folder.h"
 #include "ir/text/near_miss.h"
 #include "tools/child_program.h"
@@ -197,6 +198,7 @@ ExitCode run_command_line(int argument_count, const char* const* arguments) try 
   report_unexpected_end();
   start_log();
   end_on_signals();
+  hoist_offer_serial_devices();  // this process has no OpenCL code but hoist's
   ExitCode code = ExitCode::done;
   auto outcome = do_command({arguments + 1, arguments + argument_count});
   if (outcome.ok()) {

@@ -283,7 +283,10 @@ Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, cons
   plan.extents = lowered.extents;
   plan.controls = std::move(lowered.controls);
   plan.items = std::move(lowered.items);
-  if (options.targets.empty()) plan.launches = std::move(lowered.launches);
+  if (options.targets.empty()) {
+    plan.launches = std::move(lowered.launches);
+    plan.is_serial = lowered.is_serial;
+  }
   plan.steps = std::move(lowered.steps);
   for (PlanStep& step : plan.steps) {
     std::vector<int> arguments;

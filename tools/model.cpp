@@ -79,9 +79,10 @@ void add_model_options(CLI::App& command, ModelOptions& options, bool with_devic
       ->check(CLI::IsMember({"auto", "stencil", "im2col", "winograd"}))
       ->capture_default_str();
   command
-      .add_option("--fuse", options.fusion,
-                  "auto: one launch performs kernels one after the other where a CPU's driver takes longer to launch "
-                  "each; launch: chains of layers whose values fit in a work-group's local memory become one kernel")
+      .add_option(
+          "--fuse", options.fusion,
+          "auto: on CPUs one launch performs many kernels one after the other; none: each is a launch of its own; "
+          "launch: chains of layers whose values fit in a work-group's local memory become one kernel")
       ->check(CLI::IsMember({"auto", "none", "launch"}))
       ->capture_default_str();
   command

@@ -125,6 +125,17 @@ DriverProgress driver_progress(const std::filesystem::path& folder, const RunOpt
   };
 }
 
+namespace {
+
+// Then what runs the bundle by default is that device, or its serial form.
+bool has_device(const std::string& name) {
+  const auto devices = list_devices();
+  return devices.ok() &&
+         std::any_of(devices->begin(), devices->end(), [&](const Device& device) { return device.name == name; });
+}
+
+}  // namespace
+
 Attempt<BundleRunner> open_checked(const std::filesystem::path& folder, RunOptions options) {
   options.progress = driver_progress(folder, options);
   HOIST_STEP(BundleRunner runner, ExitCode::device, BundleRunner::open(folder, options));
@@ -133,7 +144,8 @@ Attempt<BundleRunner> open_checked(const std::filesystem::path& folder, RunOptio
              fmt::format("the bundle is made for {}, a {}, and runs on {}, which is none: it may take a "
                          "thousand times as long (--device chooses, hoist devices lists them)",
                          runner.profile_name(), runner.profile_is_cpu() ? "CPU" : "GPU", runner.device_name()));
-  } else if (runner.device_index() >= 0 && runner.profile_name() != runner.device_name()) {
+  } else if (runner.device_index() >= 0 && runner.profile_name() != runner.device_name() &&
+             !(options.device.empty() && has_device(runner.profile_name()))) {
     complain("note", fmt::format("the bundle is made for {} and runs on {}: its results are as right there, its times "
                                  "may not be what they could (hoist verify checks it, compile --device makes one for "
                                  "this device)",

@@ -201,16 +201,16 @@ std::string too_large_to_check(const Plan& plan) {
 }
 
 Attempt<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& plan,
-                              const std::vector<LoweredGroup>& derivations, const Device& device, double seconds,
-                              const RuleTable& rules, RunOptions options) {
+                              const std::vector<LoweredGroup>& derivations, double seconds, const RuleTable& rules,
+                              RunOptions options) {
   SelfCheck out;
-  out.device = device.name;
-  if (device.index >= 0) options.device = std::to_string(device.index);
   options.progress = driver_progress(folder, options);
   const Stopwatch building;
   HOIST_STEP(BundleRunner bundle, ExitCode::device, BundleRunner::open(folder, options));
   out.driver_seconds = building.seconds();
   out.driver_cache = bundle.cache_outcome();
+  HOIST_STEP(const Device device, ExitCode::device, device_of(bundle, plan));
+  out.device = device.name;
   const std::vector<Tensor> inputs = seeded_inputs(bundle, plan, plan.model_hash);
   for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::device, bundle.set_input(i, inputs[i]));
   Progress progress;

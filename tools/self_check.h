@@ -71,10 +71,9 @@ std::string too_large_to_check(const Plan& plan);
 
 /// Runs the bundle in `folder` step by step on seeded inputs and compares every kernel, at its first step, as far as
 /// about `seconds` allow; then whether launches of several steps leave what these leave. `derivations` are those of the
-/// steps (LoweredModel::groups), by `rules`. `plan` is that of the specialisation of options.sizes; the options' device
-/// is `device`.
+/// steps (LoweredModel::groups), by `rules`. `plan` is that of the specialisation of options.sizes.
 Attempt<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& plan,
-                              const std::vector<LoweredGroup>& derivations, const Device& device, double seconds = 1,
+                              const std::vector<LoweredGroup>& derivations, double seconds = 1,
                               const RuleTable& rules = lowering_rules(), RunOptions options = {});
 
 /// Which step of a derivation first gives another value at the position, or, where none does, that the code generator

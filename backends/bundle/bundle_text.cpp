@@ -149,31 +149,87 @@ OrderedJson kernel_json(const PlanKernel& kernel, const std::pair<size_t, size_t
   return out;
 }
 
-// A kernel that performs the steps of a launch. Its arguments are pointers to void, which C makes those of any type.
+// OpenCL 1.2 has no order of memory between groups; on CPUs fences and atomic operations together make one.
+constexpr const char* launch_functions = R"(
+// Launches of several steps, whose groups so many `items` (work-items) share: whichever comes takes some of a step.
+// `taken` has for each step how many groups are taken and how many done, and at the end how many work-items are through.
+// A group that was taken is computed without waiting for anything, so nobody waits for a work-item that was not run yet,
+// or for one that has left. One item computes all groups; none: a step is launched alone, with a work-item for each.
+static int hoist_at_once(int groups, int items)
+{
+ return items == 0 ? 1 : items == 1 ? groups : max(1, groups / (2 * items));
+}
+static int hoist_take(volatile __global int *taken, int groups, int items, int before)
+{
+ if (items <= 1) return before >= 0 ? groups : items == 0 ? (int)get_group_id(0) : 0;
+ return *taken < groups ? atomic_add(taken, hoist_at_once(groups, items)) : groups;
+}
+static void hoist_count_done(volatile __global int *done, int count, int items)
+{
+ if (items <= 1) return;
+ mem_fence(CLK_GLOBAL_MEM_FENCE);
+ atomic_add(done, count);
+}
+// 0 once that takes too long: those who compute the groups go on without this work-item.
+static int hoist_all_done(volatile __global int *done, int groups, int items)
+{
+ if (items <= 1) return 1;
+ for (int patience = 1 << 20; *done < groups; --patience)
+  if (patience == 0) return 0;
+ const int count = atomic_add(done, 0);
+ mem_fence(CLK_GLOBAL_MEM_FENCE);
+ return count == groups;
+}
+static void hoist_leave(volatile __global int *taken, int steps, int items)
+{
+ if (items > 1 && atomic_inc(taken + 2 * steps) == items - 1)
+  for (int i = 0; i <= 2 * steps; ++i) taken[i] = 0;
+}
+#define HOIST_STEP(STEPS, STEP, GROUPS, CALL) \
+ if (STEP >= begin && STEP < end) { \
+  for (int first = -1; (first = hoist_take(taken + 2 * STEP, GROUPS, items, first)) < GROUPS;) { \
+   const int behind = min(first + hoist_at_once(GROUPS, items), GROUPS); \
+   for (int group = first; group < behind; ++group) CALL; \
+   hoist_count_done(taken + 2 * STEP + 1, behind - first, items); \
+  } \
+  if (!hoist_all_done(taken + 2 * STEP + 1, GROUPS, items)) { \
+   hoist_leave(taken, STEPS, items); \
+   return; \
+  } \
+ }
+)";
+
+// A kernel that performs the steps from `begin` to `end` of a launch. Arrays are pointers to void, which C makes those
+// of any type.
 std::string launch_text(const Plan& plan, const PlanLaunch& launch) {
-  std::map<int, std::string> names;
+  std::map<std::pair<int, int>, std::string> names;  // of an array, and of it again in the same step
   std::string parameters, body;
-  for (int i = launch.first; i < launch.first + launch.count; ++i) {
-    const PlanStep& step = plan.steps[static_cast<size_t>(i)];
+  for (int i = 0; i < launch.count; ++i) {
+    const PlanStep& step = plan.steps[static_cast<size_t>(launch.first + i)];
     const PlanKernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
-    std::string call, indent = " ";
-    for (size_t d = 3; d-- > 0;) {
-      const uint64_t groups = kernel.global[d] / kernel.local[d];
-      call = fmt::format(", {}", groups == 1 ? "0" : fmt::format("group_{}", d)) + call;
-      if (groups == 1) continue;
-      body += fmt::format("{0}for (int group_{1} = 0; group_{1} < {2}; ++group_{1})\n", indent, d, groups);
-      indent += ' ';
+    std::string call = group_function(kernel.name) + "(";
+    uint64_t groups = 1;
+    for (size_t d = 0; d < 3; ++d) {
+      const uint64_t extent = kernel.global[d] / kernel.local[d];
+      const std::string quotient = groups == 1 ? "group" : fmt::format("group / {}", groups);
+      const bool is_last = std::all_of(kernel.global.begin() + static_cast<std::ptrdiff_t>(d) + 1, kernel.global.end(),
+                                       [](uint64_t size) { return size == 1; });
+      call += d == 0 ? "" : ", ";
+      call += extent == 1 ? "0" : is_last ? quotient : fmt::format("{} % {}", quotient, extent);
+      groups *= extent;
     }
+    std::map<int, int> times;
     for (int argument : step.arguments) {
-      const auto [name, is_new] = names.try_emplace(argument, "a" + std::to_string(names.size()));
-      if (is_new) parameters += (parameters.empty() ? "    __global void *" : ",\n    __global void *") + name->second;
+      const auto [name, is_new] = names.try_emplace({argument, times[argument]++}, "a" + std::to_string(names.size()));
+      if (is_new) parameters += "    __global void *" + name->second + ",\n";
       call += ", " + name->second;
     }
-    body += fmt::format("{}{}({});\n", indent, group_function(kernel.name), call.substr(2));
+    body += fmt::format(" HOIST_STEP({}, {}, {}, {}))\n", launch.count, i, groups, call);
   }
   return fmt::format(
-      "\n// launch {}: {} steps\n__kernel __attribute__((reqd_work_group_size(1, 1, 1)))\nvoid {}(\n{})\n{{\n{}}}\n",
-      launch.name, launch.count, launch.name, parameters, body);
+      "\n// launch {}: {} steps\n__kernel __attribute__((reqd_work_group_size(1, 1, 1)))\nvoid {}(\n{}"
+      "    volatile __global int *taken, int items, int begin, int end)\n{{\n{} hoist_leave(taken, {}, items);\n}}\n",
+      launch.name, launch.count, launch.name, parameters, body, launch.count);
 }
 
 }  // namespace
@@ -189,6 +245,7 @@ SectionedText kernels_text(const Plan& plan) {
     out.sections.emplace_back(out.text.size(), kernel.source.size());
     out.text += kernel.source;
   }
+  if (!plan.launches.empty()) out.text += launch_functions;
   for (const PlanLaunch& launch : plan.launches) out.text += launch_text(plan, launch);
   return out;
 }
@@ -250,6 +307,7 @@ std::string manifest_text(const Plan& plan, const SectionedText& kernels, const 
     static const char* kinds[] = {"step", "enter", "otherwise", "leave"};
     for (const PlanItem& item : plan.items) out["items"].push_back({kinds[static_cast<int>(item.kind)], item.index});
   }
+  if (plan.is_serial) out["serial"] = true;
   for (const PlanLaunch& launch : plan.launches)
     out["launches"].push_back({{"name", launch.name}, {"first_step", launch.first}, {"steps", launch.count}});
   out["layers"] = OrderedJson::array();

@@ -185,12 +185,11 @@ void check_written(const Plan& plan, const PlanStep& step) {
 
 void check_launches(const Plan& plan, std::set<std::string>& names) {
   size_t end = 0;
-  HOIST_CHECK(plan.launches.empty() || (plan.targets.empty() && plan.controls.empty()),
-              "launches of several steps in native code, or among controls");
+  HOIST_CHECK(plan.launches.empty() || plan.targets.empty(), "launches of several steps in native code");
   for (const PlanLaunch& launch : plan.launches) {
     HOIST_CHECK(names.insert(launch.name).second, "launch " + launch.name + ": there are two of that name");
-    HOIST_CHECK(launch.count > 1 && launch.first >= 0 && static_cast<size_t>(launch.first) >= end,
-                "launch " + launch.name + ": of one step, or of steps of another");
+    HOIST_CHECK(launch.count > 0 && launch.first >= 0 && static_cast<size_t>(launch.first) >= end,
+                "launch " + launch.name + ": of no step, or of steps of another");
     end = static_cast<size_t>(launch.first) + static_cast<size_t>(launch.count);
     HOIST_CHECK(end <= plan.steps.size(), "launch " + launch.name + ": of steps that are not there");
     for (size_t i = static_cast<size_t>(launch.first); i < end; ++i) {
@@ -309,6 +308,7 @@ std::string encode_plan(const Plan& plan, const std::vector<HashedFile>& files, 
   out.word(plan.model_hash);
   out.text(profile.name);
   out.byte(profile.gpu ? 0 : 1);
+  out.byte(plan.is_serial ? 1 : 0);
   out.text(plan.build_options);
   out.texts(plan.targets);
   out.word(static_cast<uint64_t>(plan.arena_bytes));

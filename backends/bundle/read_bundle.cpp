@@ -115,6 +115,7 @@ Plan plan_of(const PlanOwner& owner) {
   out.model_hash = from.model_hash;
   out.build_options = from.build_options;
   out.targets = texts(from.targets, from.target_count);
+  out.is_serial = from.made_for.is_serial != 0;
   out.arena_bytes = static_cast<int64_t>(from.arena_bytes);
   for (size_t i = 0; i < from.array_count; ++i) {
     const hoist_plan_array& array = from.arrays[i];

@@ -22,8 +22,8 @@ struct EmitOptions {
   /// Arithmetic in f16 is native: the device has cl_khr_fp16 with round to nearest even and denormals. Same bits as
   /// without.
   bool half = false;
-  /// The kernel calls a function that computes one group, whose numbers it is given (group_function() in ir/plan.h),
-  /// so that a launch of several kernels can go through the groups of each. For kernels whose groups are one work-item.
+  /// A function that computes one group, whose numbers it is given (group_function() in ir/plan.h), in the place of a
+  /// kernel: for launches of several steps. Where groups are single work-items.
   bool is_joined = false;
   std::string kernel_name = "kernel_0";  ///< a C identifier
   /// Names of targets (native_target.h): machine code for each instead of OpenCL C.

@@ -16,6 +16,9 @@ constexpr const char* preamble_text = R"(// Functions that hoist's kernels call.
 #define neg_inf_f32() (-INFINITY)
 #define halide_maybe_unused(x) (void)(x)
 #define hoist_first(a, b) (a)
+#ifndef HOIST_RESTRICT
+#define HOIST_RESTRICT
+#endif
 #define HOIST static inline __attribute__((overloadable))
 #define HOIST_1(M, A, B) M(A, B, A, B)
 #define HOIST_N(M, A, B, N) M(A##N, B##N, A, B)

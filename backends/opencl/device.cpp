@@ -111,7 +111,7 @@ Result<std::vector<Device>> list_devices() {
   cl_device_id* ids = nullptr;
   size_t count = 0;
   hoist_error error = {};
-  if (hoist_all_devices(&ids, &count, &error) != HOIST_OK) return Diagnostic{"", error.message, ""};
+  if (hoist_all_devices(0, &ids, &count, &error) != HOIST_OK) return Diagnostic{"", error.message, ""};
   std::free(ids);
   std::vector<Device> out;
   for (size_t i = 0; i < count; ++i) {

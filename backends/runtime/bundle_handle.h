@@ -96,10 +96,12 @@ struct hoist_bundle {
   cl_command_queue queue, profiling_queue; /* the second is made when it is first needed */
   uint64_t loaded_libraries;               /* how many were loaded when their pages were last touched */
   cl_program program;
-  cl_kernel* kernels;  /* one a step, its arguments bound once */
+  cl_kernel* kernels;  /* one a step, its arguments bound once; of joined steps when it is first launched alone */
   cl_kernel* launches; /* and one a launch of several steps */
   cl_mem* buffers;     /* one an array */
   cl_mem arena;
+  cl_mem taken;                 /* the words by which work-items share the groups of a launch of several steps */
+  int shares_groups;            /* whether they do */
   unsigned char* stays_on_host; /* one an array: whether nothing but steps on the host uses it */
   unsigned char* host_arena;    /* which has those */
   unsigned char* arena_memory;  /* of the arena; NULL where the driver has its own */

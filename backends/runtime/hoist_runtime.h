@@ -8,9 +8,14 @@
  * a crash. What its kernels do is: they are compiled and run, on a CPU as native code of your process, and the hashes
  * (XXH64) find damage but are no signature. Open bundles from those alone whose programs you would run; SECURITY.md of
  * hoist says how to sign one. Different handles may be used from different threads at the same time, also where they
- * share a context; one handle must not. The first call into OpenCL sets POCL_AFFINITY=1 when the process may use all
- * cores and the variable is unset, because PoCL is up to twice as fast with pinned workers; set it yourself to decide
- * otherwise. */
+ * share a context; one handle must not.
+ *
+ * The first call into OpenCL sets variables of PoCL's, where they are unset, which it reads once in a process; set them
+ * yourself to decide otherwise. POCL_AFFINITY=1 when the process may use all cores, because PoCL is up to twice as fast
+ * with pinned workers. POCL_DEVICES where the first bundle that is opened is computed by one core, because it is small
+ * or options.threads is 1: then PoCL also has a serial device, which computes in the calling thread, on its stack, and
+ * saves such a run the waking of another thread. OpenCL code beside hoist finds two devices then, the serial one first.
+ */
 #ifndef HOIST_RUNTIME_H
 #define HOIST_RUNTIME_H
 
@@ -147,6 +152,9 @@ typedef void (*hoist_report)(void* user, const hoist_finding* finding);
 /* The devices of all platforms, in the order that an index in hoist_options counts. Fills at most `capacity` and
  * returns how many there are. */
 int hoist_devices(hoist_device* devices, int capacity);
+/* Before every other call that uses OpenCL: sets POCL_DEVICES as above whatever is opened first. For programs that ask
+ * for devices, or open a large bundle, before small ones. */
+void hoist_offer_serial_devices(void);
 
 /* Opens the bundle in `folder`, compiles its kernels or takes them from programs/ there (`hoist compile --programs`) or
  * from the cache, and allocates its buffers. `options` may be NULL. *bundle is set on failure too, for

@@ -64,10 +64,56 @@ HOIST_INTERNAL hoist_status hoist_cl_check(hoist_error* error, cl_int code, cons
   return hoist_fail(error, HOIST_DEVICE_ERROR, "%s: %s (%d)", what, hoist_cl_name(code), (int)code);
 }
 
-/* PoCL reads POCL_AFFINITY when the loader opens it. It pins worker k to core k whatever the process's own mask says,
- * so this is right only where the process may use every core. */
-static void prepare_environment(void) {
+static cl_int device_text(cl_device_id device, cl_device_info what, char* text, size_t capacity) {
+  text[0] = 0;
+  const cl_int code = clGetDeviceInfo(device, what, capacity, text, NULL);
+  if (code) snprintf(text, capacity, "unknown");
+  text[capacity - 1] = 0;
+  return code;
+}
+
+static const char pocl[] = "Portable Computing Language";
+
+HOIST_INTERNAL int hoist_is_pocl_on_cpu(const hoist_target* target) {
+  return target->is_cpu && strcmp(target->platform_name, pocl) == 0;
+}
+
+/* Whether this is PoCL's device without threads. What does not answer is an error: taken for another, it would decide
+ * for which device a model is compiled. */
+static hoist_status ask_serial(cl_device_id device, int* serial, hoist_error* error) {
+  char name[256], platform_name[128] = "";
+  cl_platform_id platform = NULL;
+  cl_int code = device_text(device, CL_DEVICE_NAME, name, sizeof name);
+  if (!code) code = clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL);
+  if (!code) code = clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof platform_name, platform_name, NULL);
+  *serial = !code && strcmp(platform_name, pocl) == 0 &&
+            (strncmp(name, "basic", 5) == 0 || strncmp(name, "cpu-minimal", 11) == 0);
+  return hoist_cl_check(error, code, "clGetDeviceInfo");
+}
+
+static hoist_status put_serial_last(cl_device_id* devices, size_t count, hoist_error* error) {
+  size_t left = count;
+  for (size_t i = 0; i < left;) {
+    const cl_device_id device = devices[i];
+    int serial = 0;
+    if (ask_serial(device, &serial, error)) return error->status;
+    if (!serial) {
+      ++i;
+      continue;
+    }
+    memmove(devices + i, devices + i + 1, (count - i - 1) * sizeof *devices);
+    devices[count - 1] = device;
+    --left;
+  }
+  return HOIST_OK;
+}
+
+/* PoCL reads its variables when the loader opens it. POCL_AFFINITY pins worker k to core k whatever the process's own
+ * mask says, so it is right only where the process may use every core. */
+static void prepare_environment(int serial) {
   static int prepared = 0;
+  /* Every release of PoCL takes its own names of these and passes over the others. */
+  if (serial) setenv("POCL_DEVICES", "pthread basic cpu cpu-minimal", 0);
   if (prepared) return;
   prepared = 1;
 #if defined(__linux__) && defined(CPU_COUNT)
@@ -79,10 +125,10 @@ static void prepare_environment(void) {
 #endif
 }
 
-static hoist_status list_devices(cl_device_id** devices, size_t* count, hoist_error* error) {
+static hoist_status list_devices(int serial, cl_device_id** devices, size_t* count, hoist_error* error) {
   *devices = NULL;
   *count = 0;
-  prepare_environment();
+  prepare_environment(serial);
   cl_uint platform_count = 0;
   const cl_int code = clGetPlatformIDs(0, NULL, &platform_count);
   if (code != CL_SUCCESS || platform_count == 0) {
@@ -111,6 +157,7 @@ static hoist_status list_devices(cl_device_id** devices, size_t* count, hoist_er
   if (!status && *count == 0) {
     status = hoist_fail(error, HOIST_NO_DEVICE, "%u OpenCL platforms and no device (install a driver)", platform_count);
   }
+  if (!status) status = put_serial_last(*devices, *count, error);
   if (status) {
     free(*devices);
     *devices = NULL;
@@ -121,20 +168,19 @@ static hoist_status list_devices(cl_device_id** devices, size_t* count, hoist_er
 
 /* One thread after the other: PoCL tells a thread that comes while another one starts the driver that there is no
  * device. */
-HOIST_INTERNAL hoist_status hoist_all_devices(cl_device_id** devices, size_t* count, hoist_error* error) {
-  static pthread_mutex_t listing = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t listing = PTHREAD_MUTEX_INITIALIZER;
+
+HOIST_INTERNAL hoist_status hoist_all_devices(int serial, cl_device_id** devices, size_t* count, hoist_error* error) {
   pthread_mutex_lock(&listing);
-  const hoist_status status = list_devices(devices, count, error);
+  const hoist_status status = list_devices(serial, devices, count, error);
   pthread_mutex_unlock(&listing);
   return status;
 }
 
-static cl_int device_text(cl_device_id device, cl_device_info what, char* text, size_t capacity) {
-  text[0] = 0;
-  const cl_int code = clGetDeviceInfo(device, what, capacity, text, NULL);
-  if (code) snprintf(text, capacity, "unknown");
-  text[capacity - 1] = 0;
-  return code;
+void hoist_offer_serial_devices(void) {
+  pthread_mutex_lock(&listing);
+  prepare_environment(1);
+  pthread_mutex_unlock(&listing);
 }
 
 static hoist_status describe(cl_device_id device, hoist_target* target, hoist_error* error) {
@@ -203,7 +249,7 @@ int hoist_devices(hoist_device* devices, int capacity) {
   cl_device_id* all;
   size_t count;
   hoist_error error;
-  if (hoist_all_devices(&all, &count, &error)) return 0;
+  if (hoist_all_devices(0, &all, &count, &error)) return 0;
   for (size_t i = 0; i < count && (int)i < capacity; ++i) summarise(all[i], &devices[i]);
   free(all);
   return (int)count;
@@ -286,13 +332,22 @@ static hoist_status choose(const char* wanted, const hoist_made_for* made_for, c
 
 HOIST_INTERNAL hoist_status hoist_target_open(const char* wanted, const hoist_made_for* made_for, int threads,
                                               hoist_target* target, size_t* index, hoist_error* error) {
+  const int serial = (!wanted || !*wanted) && (threads == 1 || (made_for && made_for->is_serial));
   memset(target, 0, sizeof *target);
   cl_device_id* devices;
   size_t count, chosen = 0;
-  hoist_status status = hoist_all_devices(&devices, &count, error);
+  hoist_status status = hoist_all_devices(serial, &devices, &count, error);
   if (status) return status;
   status = choose(wanted, made_for, devices, count, &chosen, error);
   if (!status) status = describe(devices[chosen], target, error);
+  for (size_t i = 0; i < count && serial && !status && hoist_is_pocl_on_cpu(target); ++i) {
+    int is_serial = 0;
+    status = ask_serial(devices[i], &is_serial, error);
+    if (status || !is_serial) continue;
+    chosen = i;
+    status = describe(devices[chosen], target, error);
+    break;
+  }
   free(devices);
   if (index) *index = chosen;
   if (status || threads == 0) return status;
@@ -332,6 +387,8 @@ HOIST_INTERNAL void hoist_queue_release(const hoist_target* target, cl_command_q
 }
 
 #else
+
+void hoist_offer_serial_devices(void) {}
 
 int hoist_devices(hoist_device* devices, int capacity) {
   (void)devices;

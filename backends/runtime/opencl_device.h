@@ -2,7 +2,9 @@
  *
  * Threads are counted by clCreateSubDevices, which holds for one bundle instead of the process, and for every driver.
  * The default device is chosen here, by name and kind of the profile alone, so that a user's C program gets what the
- * hoist program gets; the other lines of a profile say how fast kernels are, not where they belong. */
+ * hoist program gets; the other lines of a profile say how fast kernels are, not where they belong. Of PoCL there is
+ * besides its device with threads a serial one, which computes in the thread that calls: on two Zen 5 cores a run takes
+ * 3 us there where waking a thread and waiting for it makes 16, so it is the default for what one core computes. */
 #ifndef HOIST_OPENCL_DEVICE_H
 #define HOIST_OPENCL_DEVICE_H
 
@@ -40,15 +42,17 @@ HOIST_INTERNAL const char* hoist_cl_name(cl_int code);
 /* HOIST_DEVICE_ERROR with "WHAT: NAME OF CODE" unless the code is CL_SUCCESS. */
 HOIST_INTERNAL hoist_status hoist_cl_check(hoist_error* error, cl_int code, const char* what);
 
-/* All devices of all platforms in the loader's order. free() the array; the first call prepares the environment. */
-HOIST_INTERNAL hoist_status hoist_all_devices(cl_device_id** devices, size_t* count, hoist_error* error);
+/* All devices of all platforms in the loader's order, but serial ones last. free() the array; the first call prepares
+ * the environment, as hoist_offer_serial_devices() does where `serial` says so. */
+HOIST_INTERNAL hoist_status hoist_all_devices(int serial, cl_device_id** devices, size_t* count, hoist_error* error);
 /* Which of these devices, compared by `name` and `is_cpu` alone, runs what is made for another machine's or this one's:
  * the first of its name and kind, else the first of its kind, else the first. */
 HOIST_INTERNAL size_t hoist_default_device(const hoist_device* devices, size_t count, const hoist_made_for* made_for);
 /* The wanted device; where `wanted` is NULL or "" the default one for what is to run there, or the first one where that
- * is NULL too. `index` may be NULL. */
+ * is NULL too, and for one thread a serial one in its place. `index` may be NULL. */
 HOIST_INTERNAL hoist_status hoist_target_open(const char* wanted, const hoist_made_for* made_for, int threads,
                                               hoist_target* target, size_t* index, hoist_error* error);
+HOIST_INTERNAL int hoist_is_pocl_on_cpu(const hoist_target* target);
 /* The build option by which kernels learn how the processor multiplies bytes, with a space before it: HOIST_VPDPBUSD
  * (AVX-512 VNNI), HOIST_VPMADDWD (AVX2 or AVX-512) with the lanes of 32 bits in a register; "" elsewhere than on PoCL,
  * whose kernels may hold assembly of the host's. */

@@ -216,14 +216,15 @@ static hoist_status make_buffers(hoist_bundle* b) {
   return status;
 }
 
-static hoist_status make_kernel(hoist_bundle* b, const hoist_plan_kernel* plan, cl_kernel* kernel) {
+/* `more` arguments behind the parameters and the local memory. */
+static hoist_status make_kernel(hoist_bundle* b, const hoist_plan_kernel* plan, size_t more, cl_kernel* kernel) {
   cl_int code;
   *kernel = clCreateKernel(b->program, plan->name, &code);
   if (code) return hoist_cl_check(&b->error, code, plan->name);
   cl_uint arguments = 0;
   size_t largest = 0, compiled[3] = {0, 0, 0};
   cl_ulong local = 0;
-  const size_t expected = plan->parameter_count + (plan->local_bytes ? 1 : 0);
+  const size_t expected = plan->parameter_count + (plan->local_bytes ? 1 : 0) + more;
   code = clGetKernelInfo(*kernel, CL_KERNEL_NUM_ARGS, sizeof arguments, &arguments, NULL);
   if (!code) {
     code =
@@ -264,45 +265,94 @@ static hoist_status make_kernel(hoist_bundle* b, const hoist_plan_kernel* plan, 
   return HOIST_OK;
 }
 
-static hoist_status bind_arguments(hoist_bundle* b, cl_kernel kernel, const hoist_plan_kernel* plan,
-                                   const cl_mem* buffers) {
-  cl_int code = CL_SUCCESS;
-  const cl_uint count = (cl_uint)plan->parameter_count;
-  for (cl_uint i = 0; i < count && !code; ++i) code = clSetKernelArg(kernel, i, sizeof(cl_mem), &buffers[i]);
-  if (!code && plan->local_bytes) code = clSetKernelArg(kernel, count, plan->local_bytes, NULL);
+static hoist_status bind_local_memory(hoist_bundle* b, cl_kernel kernel, const hoist_plan_kernel* plan) {
+  if (!plan->local_bytes) return HOIST_OK;
+  const cl_int code = clSetKernelArg(kernel, (cl_uint)plan->parameter_count, plan->local_bytes, NULL);
   return hoist_cl_check(&b->error, code, plan->name);
+}
+
+/* The kernel with these arrays of the plan as its first arguments. */
+static hoist_status make_bound(hoist_bundle* b, const hoist_plan_kernel* plan, size_t more, const uint32_t* arrays,
+                               cl_kernel* kernel) {
+  hoist_status status = make_kernel(b, plan, more, kernel);
+  for (size_t i = 0; i < plan->parameter_count && !status; ++i) {
+    const cl_int code = clSetKernelArg(*kernel, (cl_uint)i, sizeof(cl_mem), &b->buffers[arrays[i]]);
+    status = hoist_cl_check(&b->error, code, plan->name);
+  }
+  return status ? status : bind_local_memory(b, *kernel, plan);
+}
+
+/* Some of the steps of a launch; by work-items of their own for each group of a single one where they share none. */
+static hoist_status make_part(hoist_bundle* b, const hoist_plan_launch* launch, size_t first, size_t count,
+                              cl_kernel* kernel) {
+  const cl_int items = b->shares_groups ? (cl_int)launch->kernel.global[0] : 0;
+  const cl_int begin = (cl_int)(first - launch->first), end = begin + (cl_int)count;
+  const cl_uint next = (cl_uint)launch->kernel.parameter_count;
+  hoist_status status = make_bound(b, &launch->kernel, 4, launch->arguments, kernel);
+  if (status) return status;
+  cl_int code = clSetKernelArg(*kernel, next, sizeof(cl_mem), &b->taken);
+  if (!code) code = clSetKernelArg(*kernel, next + 1, sizeof items, &items);
+  if (!code) code = clSetKernelArg(*kernel, next + 2, sizeof begin, &begin);
+  if (!code) code = clSetKernelArg(*kernel, next + 3, sizeof end, &end);
+  return hoist_cl_check(&b->error, code, launch->kernel.name);
+}
+
+static hoist_status make_step(hoist_bundle* b, size_t i) {
+  const hoist_plan_step* step = &b->plan.steps[i];
+  cl_kernel kernel = NULL;
+  const hoist_status status = step->launch ? make_part(b, step->launch, i, 1, &kernel)
+                                           : make_bound(b, &b->plan.kernels[step->kernel], 0, step->arguments, &kernel);
+  if (!status)
+    b->kernels[i] = kernel;
+  else if (kernel)
+    clReleaseKernel(kernel);
+  return status;
+}
+
+static uint64_t groups_of(const hoist_plan_kernel* kernel) {
+  uint64_t groups = 1;
+  for (int i = 0; i < 3; ++i) groups *= kernel->global[i] / kernel->local[i];
+  return groups;
+}
+
+/* Work-items share the groups of a launch's steps; more than there are groups would find nothing to do. The words by
+ * which they do it are zeros before a launch, and behind it. Where a driver's work-items are no threads of the
+ * processor, or its atomic operations are not known to be right (Mesa's llvmpipe 22.3 performs them for work-items that
+ * there are none of), each step is launched alone. */
+static hoist_status share_groups(hoist_bundle* b) {
+  hoist_plan* plan = &b->plan;
+  size_t words = 0;
+  b->shares_groups = hoist_is_pocl_on_cpu(&b->target);
+  for (size_t i = 0; i < plan->launch_count; ++i) {
+    hoist_plan_launch* launch = &plan->launches[i];
+    uint64_t most = 1;
+    for (size_t k = launch->first; k < launch->first + launch->count; ++k) {
+      const uint64_t groups = groups_of(&plan->kernels[plan->steps[k].kernel]);
+      if (groups > most) most = groups;
+    }
+    launch->kernel.global[0] = most < b->target.compute_units ? most : b->target.compute_units;
+    if (2 * launch->count + 1 > words) words = 2 * launch->count + 1;
+  }
+  const size_t bytes = words * sizeof(cl_int);
+  if (!words) return HOIST_OK;
+  const hoist_status status = make_writable(b, "what work-items share", bytes, &b->taken);
+  return status ? status : fill(b, b->taken, bytes, 0);
 }
 
 static hoist_status make_steps(hoist_bundle* b) {
   const hoist_plan* plan = &b->plan;
   b->kernels = calloc(plan->step_count + 1, sizeof *b->kernels);
   b->launches = calloc(plan->launch_count + 1, sizeof *b->launches);
-  size_t most = 1;
-  for (size_t i = 0; i < plan->launch_count; ++i) {
-    if (plan->launches[i].kernel.parameter_count > most) most = plan->launches[i].kernel.parameter_count;
-  }
-  for (size_t i = 0; i < plan->kernel_count; ++i) {
-    if (plan->kernels[i].parameter_count > most) most = plan->kernels[i].parameter_count;
-  }
-  cl_mem* arguments = calloc(most, sizeof *arguments);
-  hoist_status status = HOIST_OK;
-  if (!b->kernels || !b->launches || !arguments) {
-    status = hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu steps", plan->step_count);
-  }
+  if (!b->kernels || !b->launches)
+    return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu steps", plan->step_count);
+  hoist_status status = share_groups(b);
   for (size_t i = 0; i < plan->step_count && !status; ++i) {
-    const hoist_plan_step* step = &plan->steps[i];
-    if (plan->kernels[step->kernel].host) continue;
-    for (size_t k = 0; k < step->argument_count; ++k) arguments[k] = b->buffers[step->arguments[k]];
-    status = make_kernel(b, &plan->kernels[step->kernel], &b->kernels[i]);
-    if (!status) status = bind_arguments(b, b->kernels[i], &plan->kernels[step->kernel], arguments);
+    if (!plan->steps[i].launch && !plan->kernels[plan->steps[i].kernel].host) status = make_step(b, i);
   }
   for (size_t i = 0; i < plan->launch_count && !status; ++i) {
     const hoist_plan_launch* launch = &plan->launches[i];
-    for (size_t k = 0; k < launch->kernel.parameter_count; ++k) arguments[k] = b->buffers[launch->arguments[k]];
-    status = make_kernel(b, &launch->kernel, &b->launches[i]);
-    if (!status) status = bind_arguments(b, b->launches[i], &launch->kernel, arguments);
+    status = make_part(b, launch, launch->first, launch->count, &b->launches[i]);
   }
-  free(arguments);
   return status;
 }
 
@@ -387,11 +437,20 @@ static hoist_status launch(hoist_bundle* b, cl_command_queue queue, cl_kernel ke
   return code ? hoist_cl_check(&b->error, code, plan->name) : HOIST_OK;
 }
 
+/* The kernel as a launch of its own, or as one step of `joined`. */
+static hoist_status launch_part(hoist_bundle* b, cl_command_queue queue, cl_kernel kernel,
+                                const hoist_plan_kernel* plan, const hoist_plan_launch* joined, cl_event* event) {
+  if (!joined) return launch(b, queue, kernel, plan, event);
+  hoist_plan_kernel part = joined->kernel;
+  if (!b->shares_groups) part.global[0] = groups_of(plan);
+  return launch(b, queue, kernel, &part, event);
+}
+
 static hoist_status launch_step(hoist_bundle* b, cl_command_queue queue, size_t i, cl_event* event) {
   const hoist_plan_step* step = &b->plan.steps[i];
-  hoist_status status = HOIST_OK;
+  hoist_status status = b->kernels[i] ? HOIST_OK : make_step(b, i);
   for (size_t k = 0; k < step->argument_count && !status; ++k) status = pass_to_device(b, queue, step->arguments[k]);
-  return status ? status : launch(b, queue, b->kernels[i], &b->plan.kernels[step->kernel], event);
+  return status ? status : launch_part(b, queue, b->kernels[i], &b->plan.kernels[step->kernel], step->launch, event);
 }
 
 /* Whatever failed, nothing stays behind in the queue that would still read the handle's memory. */
@@ -407,7 +466,8 @@ static hoist_status finish(hoist_bundle* b, cl_command_queue queue, hoist_status
 /* The launch of several steps that begins with this one and ends before `end`; NULL: the step is launched alone. */
 static const hoist_plan_launch* launch_from(const hoist_bundle* b, size_t step, size_t end) {
   const hoist_plan_launch* joined = b->plan.steps[step].launch;
-  const int begins = joined && !b->steps_apart && joined->first == step && step + joined->count <= end;
+  const int begins =
+      joined && b->shares_groups && !b->steps_apart && joined->first == step && step + joined->count <= end;
   return begins ? joined : NULL;
 }
 
@@ -490,7 +550,8 @@ static hoist_status keep_program(hoist_bundle* b, const hoist_options* options) 
     for (size_t j = 0; j < i && is_first && !joined; ++j)
       is_first = b->plan.steps[j].launch || b->plan.steps[j].kernel != index;
     if (is_first && options->progress) options->progress(options->user, ++seen, b->plan.kernel_count + 1, kernel->name);
-    status = launch(b, b->queue, joined ? b->launches[joined - b->plan.launches] : b->kernels[i], kernel, NULL);
+    status = joined ? launch(b, b->queue, b->launches[joined - b->plan.launches], kernel, NULL)
+                    : launch_step(b, b->queue, i, NULL);
     if (!status && is_first && options->progress) status = hoist_cl_check(&b->error, clFinish(b->queue), "clFinish");
     if (joined) i += joined->count - 1;
   }
@@ -585,6 +646,7 @@ static void close_device(hoist_bundle* b) {
   for (size_t i = b->buffers ? b->plan.array_count : 0; i-- > 0;) {
     if (b->buffers[i]) clReleaseMemObject(b->buffers[i]);
   }
+  if (b->taken) clReleaseMemObject(b->taken);
   if (b->arena) clReleaseMemObject(b->arena);
   if (b->program) clReleaseProgram(b->program);
   hoist_queue_release(&b->target, b->profiling_queue);
@@ -763,19 +825,22 @@ static void drop_argument(hoist_argument* argument) {
   if (argument->whole) clReleaseMemObject(argument->whole);
 }
 
+/* As a launch of its own, or as a part of one with these arguments. */
 static hoist_status run_kernel(hoist_bundle* b, const hoist_plan_kernel* kernel, const hoist_argument* arguments) {
-  cl_mem* parts = calloc(kernel->parameter_count, sizeof *parts);
+  const hoist_plan_step* step = &b->plan.steps[kernel->step];
+  const hoist_plan_launch* joined = kernel->is_alone ? NULL : step->launch;
   cl_kernel function = NULL;
-  if (!parts) {
-    return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "kernel %s: no memory for its parameters", kernel->name);
+  hoist_status status =
+      joined ? make_part(b, joined, kernel->step, 1, &function) : make_kernel(b, kernel, 0, &function);
+  for (size_t i = 0; i < kernel->parameter_count && !status; ++i) {
+    const size_t place = joined ? hoist_launch_argument(joined, step, i) : i;
+    const cl_int code = clSetKernelArg(function, (cl_uint)place, sizeof(cl_mem), &arguments[i].part);
+    status = hoist_cl_check(&b->error, code, kernel->name);
   }
-  for (size_t i = 0; i < kernel->parameter_count; ++i) parts[i] = arguments[i].part;
-  hoist_status status = make_kernel(b, kernel, &function);
-  if (!status) status = bind_arguments(b, function, kernel, parts);
-  if (!status) status = launch(b, b->queue, function, kernel, NULL);
+  if (!status && !joined) status = bind_local_memory(b, function, kernel);
+  if (!status) status = launch_part(b, b->queue, function, kernel, joined, NULL);
   if (!status) status = hoist_cl_check(&b->error, clFinish(b->queue), kernel->name);
   if (function) clReleaseKernel(function);
-  free(parts);
   return status;
 }
 

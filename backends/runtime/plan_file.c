@@ -508,7 +508,16 @@ static void take_controls(cursor* c, hoist_plan* plan) {
   for (size_t i = 0; i < plan->step_count; ++i) plan->items[i].index = (uint32_t)i;
 }
 
-/* The arrays of the steps, each where it stands first. */
+HOIST_INTERNAL size_t hoist_launch_argument(const hoist_plan_launch* launch, const hoist_plan_step* step, size_t k) {
+  const uint32_t array = step->arguments[k];
+  size_t before = 0, i = 0;
+  for (size_t other = 0; other < k; ++other) before += step->arguments[other] == array;
+  for (; i < launch->kernel.parameter_count; ++i) {
+    if (launch->arguments[i] == array && before-- == 0) break;
+  }
+  return i;
+}
+
 static void list_arguments(cursor* c, const hoist_plan* plan, hoist_plan_launch* launch) {
   size_t most = 0;
   for (size_t i = 0; i < launch->count; ++i) most += plan->steps[launch->first + i].argument_count;
@@ -517,23 +526,35 @@ static void list_arguments(cursor* c, const hoist_plan* plan, hoist_plan_launch*
     return;
   }
   launch->arguments = hoist_pool_alloc(c->pool, most, sizeof *launch->arguments);
-  unsigned char* seen = calloc(plan->array_count + 1, 1);
-  if (!launch->arguments || !seen) hoist_no_memory(c->error, most * sizeof *launch->arguments + plan->array_count);
-  for (size_t i = 0; i < launch->count && launch->arguments && seen; ++i) {
+  if (!launch->arguments) {
+    hoist_no_memory(c->error, most * sizeof *launch->arguments);
+    return;
+  }
+  for (size_t i = 0; i < launch->count; ++i) {
     const hoist_plan_step* step = &plan->steps[launch->first + i];
     for (size_t k = 0; k < step->argument_count; ++k) {
-      if (!seen[step->arguments[k]]) launch->arguments[launch->kernel.parameter_count++] = step->arguments[k];
-      seen[step->arguments[k]] = 1;
+      if (hoist_launch_argument(launch, step, k) == launch->kernel.parameter_count)
+        launch->arguments[launch->kernel.parameter_count++] = step->arguments[k];
     }
   }
-  free(seen);
+}
+
+/* What decides whether a step runs is between launches. */
+static void refuse_control_within(cursor* c, const hoist_plan* plan) {
+  const hoist_plan_launch* last = NULL; /* of the item before, where that is a step */
+  for (size_t i = 0; i < plan->item_count; ++i) {
+    const hoist_plan_step* step = plan->items[i].kind == HOIST_ITEM_STEP ? &plan->steps[plan->items[i].index] : NULL;
+    const hoist_plan_launch* launch = step ? step->launch : NULL;
+    if (launch && plan->items[i].index > launch->first && last != launch)
+      bad(c, "a control begins or ends within a launch");
+    last = launch;
+  }
 }
 
 static void take_launches(cursor* c, hoist_plan* plan) {
   size_t end = 0;
   plan->launches = take_array(c, &plan->launch_count, 12, sizeof *plan->launches);
-  if (plan->launch_count && (plan->target_count || plan->control_count))
-    bad(c, "launches of several steps in native code, or among controls");
+  if (plan->launch_count && plan->target_count) bad(c, "launches of several steps in native code");
   for (size_t i = 0; i < plan->launch_count && !failed(c); ++i) {
     hoist_plan_launch* launch = &plan->launches[i];
     launch->kernel.name = take_text(c);
@@ -542,20 +563,28 @@ static void take_launches(cursor* c, hoist_plan* plan) {
     launch->count = (size_t)take(c, 4);
     for (int d = 0; d < 3; ++d) launch->kernel.global[d] = launch->kernel.local[d] = 1;
     if (failed(c)) return;
-    if (launch->count < 2 || launch->first < end || launch->first > plan->step_count ||
+    if (launch->count < 1 || launch->first < end || launch->first > plan->step_count ||
         launch->count > plan->step_count - launch->first) {
-      bad(c, "a launch of one step, of another's steps or of steps that are not there");
+      bad(c, "a launch of no step, of another's steps or of steps that are not there");
       return;
     }
     end = launch->first + launch->count;
     for (size_t k = launch->first; k < end; ++k) {
       const hoist_plan_kernel* kernel = &plan->kernels[plan->steps[k].kernel];
-      if (kernel->host || kernel->local_bytes || kernel->local[0] != 1 || kernel->local[1] != 1 ||
-          kernel->local[2] != 1)
+      const uint64_t* const local = kernel->local;
+      if (kernel->host || kernel->local_bytes || local[0] != 1 || local[1] != 1 || local[2] != 1)
         bad(c, "a launch of kernels whose groups are no single work-items");
+      if (kernel->global[0] * kernel->global[1] * kernel->global[2] > INT32_MAX / 2)
+        bad(c, "a launch of kernels with too many groups");
       plan->steps[k].launch = launch;
     }
     if (!failed(c)) list_arguments(c, plan, launch);
+  }
+  if (!failed(c) && plan->control_count) refuse_control_within(c, plan);
+  for (size_t i = 0; i < plan->step_count && !failed(c); ++i) {
+    hoist_plan_kernel* kernel = &plan->kernels[plan->steps[i].kernel];
+    kernel->step = (uint32_t)i;
+    if (!plan->steps[i].launch) kernel->is_alone = 1;
   }
 }
 
@@ -665,6 +694,7 @@ static void take_plan(cursor* c, hoist_plan* plan) {
   const uint64_t is_cpu = take(c, 1);
   if (is_cpu > 1) bad(c, "a kind of device that there is not");
   plan->made_for.is_cpu = (int)is_cpu;
+  plan->made_for.is_serial = take(c, 1) != 0;
   plan->build_options = take_text(c);
   plan->targets = take_texts(c, &plan->target_count);
   for (size_t i = 0; i < plan->target_count && !failed(c); ++i) {

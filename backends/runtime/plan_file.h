@@ -19,13 +19,13 @@ extern "C" {
 #define HOIST_CHECK_MAGIC "HOISTCHK"
 #define HOIST_PREPROCESSING_MAGIC "HOISTPRE"
 #define HOIST_PREPROCESSING_FILE "preprocessing.bin"
-#define HOIST_FORMAT_VERSION 10u
+#define HOIST_FORMAT_VERSION 11u
 
 /* Sets of sizes that one bundle can be compiled for. */
 #define HOIST_MOST_SPECIALISATIONS 64u
 
 /* Arguments of the steps of one launch, all together: no driver takes so many, and a check goes through their pairs. */
-#define HOIST_MOST_LAUNCH_ARGUMENTS 4096u
+#define HOIST_MOST_LAUNCH_ARGUMENTS 1024u
 
 /* The longest side that a picture is resized to: five digits. */
 #define HOIST_MOST_SIDE 99999u
@@ -119,6 +119,8 @@ typedef struct hoist_plan_kernel {
   int64_t operations;
   const hoist_host_operator* host; /* the host performs it; NULL: a device does */
   int is_launched;                 /* some step names it */
+  int is_alone;                    /* and not every such step belongs to a launch of several */
+  uint32_t step;                   /* one of them */
   int writes_cleared;              /* some step binds what it writes to a cleared array */
 } hoist_plan_kernel;
 
@@ -133,7 +135,8 @@ typedef struct hoist_plan_step {
   uint32_t* arguments;
 } hoist_plan_step;
 
-/* Steps one after the other that one launch performs; the arrays of all of them are its arguments, each once. */
+/* Steps one after the other that one launch performs. Its arguments are the arrays of all of them, each as often as one
+ * of them names it, then the words by which work-items share groups, how many do, the first step and the end. */
 typedef struct hoist_plan_launch {
   hoist_plan_kernel kernel; /* of one work-item, its parameters only counted */
   size_t first, count;      /* steps */
@@ -203,6 +206,7 @@ typedef struct hoist_pool {
 typedef struct hoist_made_for {
   const char* name; /* of the profile, which is the device's where it was made from one */
   int is_cpu;
+  int is_serial; /* a run takes one core less time than waking others would */
 } hoist_made_for;
 
 typedef struct hoist_plan {
@@ -219,7 +223,7 @@ typedef struct hoist_plan {
   hoist_plan_step* steps;
   size_t control_count, item_count;
   hoist_plan_control* controls;
-  size_t launch_count; /* in the order of their steps, none where there are controls */
+  size_t launch_count; /* in the order of their steps; no control begins or ends within one */
   hoist_plan_launch* launches;
   hoist_plan_item* items; /* every step once, also where there are no controls */
   hoist_plan_input* inputs;
@@ -246,6 +250,8 @@ typedef struct hoist_checks {
   hoist_samples* samples; /* its positions and values */
 } hoist_checks;
 
+/* Which argument of the launch argument `k` of one of its steps is. */
+HOIST_INTERNAL size_t hoist_launch_argument(const hoist_plan_launch* launch, const hoist_plan_step* step, size_t k);
 HOIST_INTERNAL void* hoist_pool_alloc(hoist_pool** pool, uint64_t count,
                                       size_t size); /* zeroed; NULL when out of memory */
 HOIST_INTERNAL void hoist_pool_free(hoist_pool** pool);

@@ -31,13 +31,9 @@
 #define CACHE_MOST_ENTRIES 1000
 #define CACHE_MOST_BYTES ((uint64_t)256 << 20)
 
-static int is_pocl_on_cpu(const hoist_target* target) {
-  return target->is_cpu && strcmp(target->platform_name, "Portable Computing Language") == 0;
-}
-
 HOIST_INTERNAL const char* hoist_dot_option(const hoist_target* target) {
 #if defined(__x86_64__) && defined(__GNUC__)
-  if (!is_pocl_on_cpu(target)) return "";
+  if (!hoist_is_pocl_on_cpu(target)) return "";
   if (__builtin_cpu_supports("avx512bw")) {
     return __builtin_cpu_supports("avx512vnni") ? " -DHOIST_VPDPBUSD" : " -DHOIST_VPMADDWD=16";
   }
@@ -285,7 +281,8 @@ HOIST_INTERNAL hoist_status hoist_program_build(const hoist_target* target, cl_c
   cl_int code = CL_SUCCESS;
   *program = NULL;
   memset(entry, 0, sizeof *entry);
-  if (snprintf(all_options, sizeof all_options, "%s%s%s", options,
+  if (snprintf(all_options, sizeof all_options, "%s%s%s%s", options,
+               hoist_is_pocl_on_cpu(target) ? " -DHOIST_RESTRICT=restrict" : "",
                target->divides_exactly ? " -cl-fp32-correctly-rounded-divide-sqrt" : "",
                hoist_dot_option(target)) >= (int)sizeof all_options) {
     return hoist_fail(error, HOIST_BAD_BUNDLE, "plan.bin: the build options have more than %zu characters",
@@ -350,11 +347,22 @@ static const char* launched_build(const char* program_folder, const hoist_plan_k
   return NULL;
 }
 
+/* The kernels that a run launches, then NULL. */
+static const hoist_plan_kernel* next_launched(const hoist_plan* plan, size_t* next) {
+  while (*next < plan->kernel_count) {
+    const hoist_plan_kernel* kernel = &plan->kernels[(*next)++];
+    if (kernel->is_alone && !kernel->host) return kernel;
+  }
+  const size_t launch = *next - plan->kernel_count;
+  ++*next;
+  return launch < plan->launch_count ? &plan->launches[launch].kernel : NULL;
+}
+
 static int has_every_kernel(const char* program_folder, const hoist_plan* plan) {
   char build[128];
-  for (size_t i = 0; i < plan->kernel_count; ++i) {
-    const hoist_plan_kernel* kernel = &plan->kernels[i];
-    if (!kernel->host && !launched_build(program_folder, kernel, build, sizeof build)) return 0;
+  size_t next = 0;
+  for (const hoist_plan_kernel* kernel; (kernel = next_launched(plan, &next));) {
+    if (!launched_build(program_folder, kernel, build, sizeof build)) return 0;
   }
   return 1;
 }
@@ -378,10 +386,10 @@ static void find_pocl_folder(const char* path, void* user) {
 static void spare_builds_for_any_size(const hoist_plan* plan) {
   pocl_folder program = {plan, ""};
   hoist_visit_libraries(find_pocl_folder, &program);
-  for (size_t i = 0; program.path[0] && i < plan->kernel_count; ++i) {
-    const hoist_plan_kernel* kernel = &plan->kernels[i];
+  size_t next = 0;
+  for (const hoist_plan_kernel* kernel; program.path[0] && (kernel = next_launched(plan, &next));) {
     char build[128], launched[4096], folder[4096], library[4096];
-    if (kernel->host || !launched_build(program.path, kernel, build, sizeof build)) continue;
+    if (!launched_build(program.path, kernel, build, sizeof build)) continue;
     if (!fits(snprintf(folder, sizeof folder, "%s/%s/0-0-0", program.path, kernel->name), sizeof folder) ||
         !fits(snprintf(library, sizeof library, "%s/%s/0-0-0/%s.so", program.path, kernel->name, kernel->name),
               sizeof library) ||
@@ -398,7 +406,7 @@ static void spare_builds_for_any_size(const hoist_plan* plan) {
 HOIST_INTERNAL void hoist_program_keep(cl_program program, const hoist_target* target, const hoist_plan* plan,
                                        hoist_cache_entry* entry) {
   if (!entry->path[0]) return;
-  if (is_pocl_on_cpu(target)) spare_builds_for_any_size(plan);
+  if (hoist_is_pocl_on_cpu(target)) spare_builds_for_any_size(plan);
   size_t bytes = 0;
   unsigned char* binary = program_binary(program, &bytes);
   const int problem = binary ? write_entry(entry->folder, entry->path, entry->key, binary, bytes) : 0;

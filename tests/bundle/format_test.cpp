@@ -405,7 +405,8 @@ TEST_F(FormatTest, ControlsAreReadBackAndNamedByTheManifest) {
 }
 
 TEST_F(FormatTest, LaunchesAreReadBackAndNamedByTheManifest) {
-  const Plan expected = joined_plan();
+  Plan expected = joined_plan();
+  expected.is_serial = true;
   ASSERT_TRUE(write_bundle(expected, folder_ / "c.hoist").ok());
   auto info = read_bundle(folder_ / "c.hoist", true);
   ASSERT_TRUE(info.ok()) << info.errors().front().text();
@@ -413,19 +414,20 @@ TEST_F(FormatTest, LaunchesAreReadBackAndNamedByTheManifest) {
   EXPECT_EQ(info->plan.launches[0].name, "three");
   EXPECT_EQ(info->plan.launches[0].first, 0);
   EXPECT_EQ(info->plan.launches[0].count, 3);
+  EXPECT_TRUE(info->plan.is_serial);
   EXPECT_EQ(encode_plan(info->plan, {}), encode_plan(expected, {}));
   EXPECT_THAT(info->manifest, HasSubstr("\"first_step\": 0"));
-  EXPECT_THAT(
-      read_text(folder_ / "c.hoist/kernels.cl"),
-      HasSubstr("void three(\n    __global void *a0,\n    __global void *a1,\n    __global void *a2)\n{\n"
-                " for (int group_0 = 0; group_0 < 4; ++group_0)\n  hoist_group_increment(group_0, 0, 0, a0, a1);\n"));
+  EXPECT_THAT(read_text(folder_ / "c.hoist/kernels.cl"),
+              HasSubstr("void three(\n    __global void *a0,\n    __global void *a1,\n    __global void *a2,\n"
+                        "    volatile __global int *taken, int items, int begin, int end)\n{\n"
+                        " HOIST_STEP(3, 0, 4, hoist_group_increment(group, 0, 0, a0, a1))\n"));
 }
 
 TEST_F(FormatTest, LaunchesOfStrangersAreRefused) {
   const auto refusal = [&](const auto& change) { return complaint_of(joined_plan(), change); };
   EXPECT_EQ(refusal([](Plan&) {}), "");
-  const char* const steps = "a launch of one step, of another's steps or of steps that are not there";
-  EXPECT_THAT(refusal([](Plan& plan) { plan.launches[0].count = 1; }), HasSubstr(steps));
+  const char* const steps = "a launch of no step, of another's steps or of steps that are not there";
+  EXPECT_THAT(refusal([](Plan& plan) { plan.launches[0].count = 0; }), HasSubstr(steps));
   EXPECT_THAT(refusal([](Plan& plan) { plan.launches[0].count = 5; }), HasSubstr(steps));
   EXPECT_THAT(refusal([](Plan& plan) { plan.launches[0].first = -1; }), HasSubstr(steps));
   EXPECT_THAT(refusal([](Plan& plan) { plan.launches.push_back({"again", 2, 2}); }), HasSubstr(steps));
@@ -440,6 +442,11 @@ TEST_F(FormatTest, LaunchesOfStrangersAreRefused) {
               HasSubstr("too many arguments"));
   EXPECT_THAT(refusal([](Plan& plan) { plan.launches[0].name = "thr ee"; }), HasSubstr("is not an identifier"));
   EXPECT_THAT(refusal([](Plan& plan) { plan.targets = {"x86-64-v3"}; }), HasSubstr("launches of several steps"));
+  const auto across = [&](const std::vector<PlanLaunch>& launches) {
+    return complaint_of(controlled_plan(), [&](Plan& plan) { plan.launches = launches; });
+  };
+  EXPECT_EQ(across({{"one", 0, 1}, {"other", 1, 1}}), "");
+  EXPECT_THAT(across({{"both", 0, 2}}), HasSubstr("a control begins or ends within a launch"));
 }
 
 TEST_F(FormatTest, ControlsOfStrangersAreRefused) {

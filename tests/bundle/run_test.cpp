@@ -345,7 +345,7 @@ Tensor numbers(float add) {
   return Tensor::of(Scalar::f32, {64}, values);
 }
 
-// A run takes the launch, and whoever asks for less than all of its steps gets them alone.
+// A run takes the launch, and whoever asks for less than all of its steps gets those parts of it.
 TEST_F(RunTest, OneLaunchPerformsSeveralSteps) {
   Plan plan = joined_plan();
   // The kernel adds ten, the function that launches of several call adds one.
@@ -362,12 +362,19 @@ TEST_F(RunTest, OneLaunchPerformsSeveralSteps) {
   ASSERT_OK(runner->run_steps(3, 1));
   EXPECT_EQ(*runner->output(0), numbers(1 + 1 + 1 + 10));
   ASSERT_OK(runner->run_steps(0, 2));
+  EXPECT_EQ(*runner->read_array(3), numbers(1 + 1));
   ASSERT_OK(runner->run_steps(2, 2));
-  EXPECT_EQ(*runner->output(0), numbers(4 * 10));
+  EXPECT_EQ(*runner->output(0), numbers(1 + 1 + 1 + 10));
   auto times = runner->profile();
   ASSERT_OK(times);
   EXPECT_EQ(times->size(), 4u);
-  // Which a self-check finds: a launch leaves what its steps leave.
+}
+
+TEST_F(RunTest, ALaunchThatDoesLessThanItsStepsIsFound) {
+  Plan plan = joined_plan();
+  plan.kernels[0].source += "#define min(a, b) (end - begin > 1 ? 0 : (a) < (b) ? (a) : (b))\n";
+  auto runner = BundleRunner::open(written(plan), options());
+  ASSERT_OK(runner);
   auto findings = runner->verify();
   ASSERT_OK(findings);
   std::vector<std::string> failed;
@@ -392,12 +399,18 @@ TEST_F(RunTest, VerifyComparesLaunchesWithTheirSteps) {
 Tensor whole(int64_t value) { return Tensor::of(Scalar::i64, {}, std::vector<int64_t>{value}); }
 Tensor truth(bool value) { return Tensor::of(Scalar::boolean, {}, std::vector<int>{value ? 1 : 0}); }
 
+// With a launch of its own for each step, and with one in the loop and one in the branch.
 TEST_F(RunTest, DataDecideWhichStepsRunAndHowOften) {
   const Tensor x = seeded_tensor(Scalar::f32, {64}, 1, 0, -1, 1);
   for (const bool separate : {false, true}) {
     RunOptions how = options();
     how.separate_buffers = separate;
-    auto runner = BundleRunner::open(written(controlled_plan(), separate ? "a.hoist" : "b.hoist"), how);
+    Plan plan = controlled_plan();
+    if (separate) {
+      plan.kernels[0].source = joined_plan().kernels[0].source;
+      plan.launches = {{"in_loop", 0, 1}, {"in_branch", 1, 1}};
+    }
+    auto runner = BundleRunner::open(written(plan, separate ? "a.hoist" : "b.hoist"), how);
     ASSERT_OK(runner);
     for (const int64_t n : {3, 0, 4, 1, -7}) {
       for (const bool c : {true, false}) {

@@ -45,6 +45,7 @@ Result<Compiled> compile_case(const fs::path& folder, const fs::path& data, size
   HOIST_TRY(LoweredModel lowered, lower_model(std::move(fitted.program), options.lower, profile));
   const std::string prefix = fmt::format("case{}_", number);
   for (LoweredKernel& kernel : lowered.kernels) kernel.name = prefix + kernel.name;
+  for (PlanLaunch& launch : lowered.launches) launch.name = prefix + launch.name;
   auto plan = make_plan(std::move(lowered), options, profile);
   if (!plan) {
     Diagnostics problems = plan.errors();
@@ -124,6 +125,10 @@ Plan joined(const std::vector<Compiled>& parts) {
     for (PlanItem item : plan.items) {
       item.index += item.kind == PlanItem::Kind::step ? steps : controls;
       out.items.push_back(item);
+    }
+    for (PlanLaunch launch : plan.launches) {
+      launch.first += steps;
+      out.launches.push_back(std::move(launch));
     }
     for (PlanStep step : plan.steps) {
       step.kernel += kernels;

@@ -100,7 +100,7 @@ def test_what_a_layer_is_at_every_stage(model: hoist.Model, bundle: hoist.Bundle
     layer = model.layers["conv1"]
     assert layer is not None and layer.operator == "Conv" and model.layers[0].name == "conv1"
     assert [stage.stage for stage in layer.stages()] == ["graph", "high", "high", "low", "halide", "opencl"]
-    assert "|> map3d (map relu)" in layer.high and "map vec" in layer.low and "__kernel" in layer.opencl
+    assert "|> map3d (map relu)" in layer.high and "map vec" in layer.low and "__global" in layer.opencl
     assert "f32" in layer.stages("high", types=True)[0].text
     assert "conv1 (Conv)" in shown(layer) and "relu1" in shown(model.layers)
     with pytest.raises(hoist.UsageError, match="stage hihg is not there|stage hihg: is not there"):

@@ -45,9 +45,6 @@ class Choices : public testing::Test {
     tuned_.options.lower.fusion = LaunchFusion::none;  // which leaves how many layers a kernel computes to a search
     ASSERT_TRUE(run_passes(*program, Pass::calls, pass_options(tuned_.options.lower, tuned_.options.profile)).ok());
     tuned_.program = std::move(*program);
-    auto device = find_device("");
-    ASSERT_TRUE(device.ok()) << device.errors()[0].text();
-    device_ = *device;
     auto folder = TemporaryFolder::make();
     ASSERT_TRUE(folder.ok());
     folder_.emplace(std::move(*folder));
@@ -81,7 +78,7 @@ class Choices : public testing::Test {
     const auto bundle = folder_->path() / "choices.hoist";
     auto written = write_bundle(*plan, bundle, {.force = true});
     EXPECT_TRUE(written.ok()) << written.errors()[0].text();
-    auto check = self_check(bundle, *plan, groups, device_);
+    auto check = self_check(bundle, *plan, groups);
     EXPECT_TRUE(check.ok()) << check.failure().problems[0].text();
     if (!check.ok()) return {};
     EXPECT_FALSE(check->mismatch) << check->mismatch->comparison.message << check->mismatch->origin;
@@ -89,7 +86,6 @@ class Choices : public testing::Test {
   }
 
   tuning::TunedProgram tuned_;
-  Device device_;
   std::optional<TemporaryFolder> folder_;
 };
 

@@ -347,13 +347,32 @@ TEST_F(Commands, BenchShowsTheRooflineAndAnotherBundle) {
   EXPECT_EQ(run_hoist({"bench", bundle(), "--against", in("nothing.hoist")}).code, 3);
 }
 
+// What one core computes runs on PoCL's device without threads, unless another is asked for.
+TEST_F(Commands, SmallNetworksAndOneThreadTakeTheSerialDevice) {
+  if (run_hoist({"devices"}).out.find(": basic-") == std::string::npos) GTEST_SKIP() << "no serial device is here";
+  const auto device_of = [&](const std::string& path, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"bench", path, "--seconds", "0.02", "--json", in("times.json")};
+    words.insert(words.end(), more.begin(), more.end());
+    const Ran ran = run_hoist(words);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_EQ(ran.err.find("made for"), std::string::npos) << ran.err;
+    return json_of(in("times.json")).value("device", "").substr(0, 5);
+  };
+  EXPECT_EQ(device_of(bundle(), {}), "basic");
+  EXPECT_EQ(device_of(bundle(), {"--device", "0"}), "pthre");
+  const std::string model = (models / "digits_fully_connected.onnx").string();
+  ASSERT_EQ(run_hoist({"compile", model, "--dim", "N=4096", "-o", in("large.hoist"), "--no-check"}).code, 0);
+  EXPECT_EQ(device_of(in("large.hoist"), {}), "pthre");
+  EXPECT_EQ(device_of(in("large.hoist"), {"--threads", "1"}), "basic");
+}
+
 TEST_F(Commands, InspectShowsEveryStage) {
   const std::string model = (models / "digits_residual.onnx").string();
   Ran ran = run_hoist({"inspect", model, "relu1"});
   ASSERT_EQ(ran.code, 0) << ran.err;
   for (const char* text :
        {"-- graph: relu1 as the model has it", "-- high: relu1 alone", "relu1 is part of kernel conv1",
-        "-- low: conv1, normalize1, relu1", "-- halide:", "-- opencl: kernel conv1", "__kernel"}) {
+        "-- low: conv1, normalize1, relu1", "-- halide:", "-- opencl: kernel conv1", "__global"}) {
     EXPECT_THAT(ran.out, HasSubstr(text));
   }
   ran = run_hoist({"inspect", model, "conv1", "--stage", "low"});

@@ -96,15 +96,7 @@ class ControlTest : public testing::TestWithParam<bool> {
 
   // Every kernel that runs, on its real inputs; and the derivation, which leads to these kernels in this order.
   void check_kernels() {
-    Device device;
-    if (!GetParam()) {
-      auto found = find_device("");
-      ASSERT_TRUE(found.ok());
-      device = *found;
-    } else {
-      device.index = -1;
-    }
-    auto check = self_check(bundle(), plan_, groups_, device);
+    auto check = self_check(bundle(), plan_, groups_);
     ASSERT_TRUE(check.ok()) << check.failure().problems[0].text();
     EXPECT_FALSE(check->mismatch) << check->mismatch->comparison.message;
     EXPECT_GT(check->kernels, 0u);

@@ -40,9 +40,6 @@ class SelfCheckTest : public testing::Test {
     auto made = TemporaryFolder::make();
     ASSERT_TRUE(made.ok());
     folder_ = std::make_unique<TemporaryFolder>(std::move(*made));
-    auto device = find_device("");
-    ASSERT_TRUE(device.ok()) << device.errors()[0].text();
-    device_ = *device;
   }
 
   // As hoist compile has it, without the bundle.
@@ -56,13 +53,12 @@ class SelfCheckTest : public testing::Test {
     const auto path = folder_->path() / "a.hoist";
     auto written = write_bundle(model.plan, path, {.force = true});
     HOIST_CHECK(written.ok(), written.errors()[0].text());
-    auto out = self_check(path, model.plan, model.groups, device_, seconds);
+    auto out = self_check(path, model.plan, model.groups, seconds);
     HOIST_CHECK(out.ok(), out.failure().problems[0].text());
     return *out;
   }
 
   std::unique_ptr<TemporaryFolder> folder_;
-  Device device_;
 };
 
 TEST_F(SelfCheckTest, RightKernelsPassAtEveryElement) {

@@ -56,7 +56,7 @@ class TimedBundles : public InTemporaryFolder {
     auto plan = make_plan(std::move(*lowered), options, tuned.options.profile);
     EXPECT_TRUE(plan.ok());
     for (PlanKernel& kernel : plan->kernels) {
-      const size_t body = kernel.source.find('{', kernel.source.find("__kernel"));
+      const size_t body = kernel.source.find('{');
       EXPECT_NE(body, std::string::npos);
       kernel.source.insert(body + 1, statement);
     }

@@ -35,11 +35,13 @@ Attempt<std::optional<Fault>> fault_on_device(OpenedModel model, const ModelOpti
   HOIST_ATTEMPT(const CompiledModel compiled, compile_model(std::move(model), options));
   const Result<Device> device = device_for(compiled.profile, options.device);
   if (!device || !too_large_to_check(compiled.plan).empty()) return std::optional<Fault>();
+  RunOptions run;
+  run.device = options.device;
   HOIST_STEP(const TemporaryFolder folder, ExitCode::bad_input, TemporaryFolder::make());
   HOIST_STEP_VOID(ExitCode::bad_input, write_bundle(compiled.plan, folder.path() / "bundle", {}));
   HOIST_ATTEMPT(const SelfCheck check,
-                self_check(folder.path() / "bundle", compiled.plan, compiled.groups, *device, 1,
-                           compiled.rules != nullptr ? compiled.rules->table : lowering_rules()));
+                self_check(folder.path() / "bundle", compiled.plan, compiled.groups, 1,
+                           compiled.rules != nullptr ? compiled.rules->table : lowering_rules(), run));
   if (check.launch_mismatch) {
     return std::optional(Fault{
         {{check.launch_mismatch->subject, check.launch_mismatch->message, "its kernels are right, launched alone"}},

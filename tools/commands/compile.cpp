@@ -184,16 +184,13 @@ Attempt<> write_results(const CompileCommand& command, std::vector<SizedModel>& 
   Attempt<SelfCheck> attempt = SelfCheck();
   SizedModel* at_work = &models.front();
   BundleOptions options{command.force, {}};
-  std::optional<Device> device;
   if (command.no_check)
     not_checked = "--no-check is given";
-  else if (auto found = device_for(first.plan, first.profile, command.options.device))
-    device = *found;
-  else
+  else if (auto found = device_for(first.plan, first.profile, command.options.device); !found.ok())
     not_checked = found.errors()[0].text();
   bool any_checked = false;
   for (SizedModel& model : models) {
-    model.check.not_checked = device ? too_large_to_check(model.compiled.plan) : not_checked;
+    model.check.not_checked = not_checked.empty() ? too_large_to_check(model.compiled.plan) : not_checked;
     any_checked |= model.check.not_checked.empty();
   }
   if (command.programs) {
@@ -209,9 +206,10 @@ Attempt<> write_results(const CompileCommand& command, std::vector<SizedModel>& 
         const CompiledModel& compiled = model.compiled;
         at_work = &model;
         RunOptions run;
+        run.device = command.options.device;
         run.sizes = model.sizes;
         if (command.programs) run.cache_folder = (folder / "programs").string();
-        attempt = self_check(folder, compiled.plan, compiled.groups, *device, 1,
+        attempt = self_check(folder, compiled.plan, compiled.groups, 1,
                              compiled.rules != nullptr ? compiled.rules->table : lowering_rules(), run);
         if (!attempt.ok()) return attempt.failure().problems;
         model.check = *attempt;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "backends/bundle/bundle.h"
 #include "ir/stopwatch.h"
@@ -89,6 +90,15 @@ LoweredModel only_steps(LoweredModel model, const std::vector<size_t>& kept) {
     PlanArray& array = model.arrays[i];
     if (used.count(static_cast<int>(i)) != 0) continue;
     array = PlanArray{array.name, Scalar::u8, {}, Place::arena, 0, {}, 0};
+  }
+  // As they are launched in the model, but each alone. No kernel's name begins with hoist_.
+  const std::vector<PlanLaunch> launches = std::exchange(model.launches, {});
+  for (size_t i = 0; i < kept.size(); ++i) {
+    const auto at = static_cast<int>(kept[i]);
+    const bool joined = std::any_of(launches.begin(), launches.end(), [&](const PlanLaunch& launch) {
+      return launch.first <= at && at < launch.first + launch.count;
+    });
+    if (joined) model.launches.push_back({fmt::format("hoist_launch_{}", i), static_cast<int>(i), 1});
   }
   model.kernels = std::move(kernels);
   model.steps = std::move(steps);
