@@ -130,6 +130,12 @@ struct PlanLaunch {
   int first = 0, count = 0;
 };
 
+/// How many launches perform so many steps, those of `launches` among them.
+inline size_t count_launches(size_t steps, const std::vector<PlanLaunch>& launches) {
+  for (const PlanLaunch& launch : launches) steps -= static_cast<size_t>(launch.count) - 1;
+  return steps;
+}
+
 /// What computes one group of a kernel that such launches call: its arguments are the group's numbers along the three
 /// dimensions, then those of the kernel. No kernel's name begins with hoist_.
 inline std::string group_function(const std::string& kernel) { return "hoist_group_" + kernel; }
@@ -179,7 +185,7 @@ struct Plan {
   std::vector<PlanControl> controls = {};
   std::vector<PlanLaunch> launches =
       {};                             ///< in the order of their steps; all other steps are launches of their kernels
-  bool is_serial = false;             ///< a run takes one core less time than waking others would
+  bool is_serial = false;             ///< one core computes a run sooner than several that have to be woken
   std::vector<PlanItem> items = {};   ///< empty where there are no controls: the steps one after the other
   std::vector<Domain> input_domains;  ///< of seeded model inputs; empty: [-1, 1] each
   std::vector<int> inputs,

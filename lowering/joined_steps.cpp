@@ -103,13 +103,14 @@ std::vector<PlanLaunch> join_steps(const LoweredModel& model, const Profile& pro
 
 bool is_serial(const LoweredModel& model, const Profile& profile) {
   if (!launches_are_dear(profile)) return false;
-  double computing = 0, launches = 0;
+  double computing = 0;
+  size_t on_device = 0;
   for (size_t i = 0; i < model.steps.size(); ++i) {
     if (!kernel_of(model, i).host.empty()) continue;
     computing += nanoseconds_of(kernel_of(model, i), profile);
-    launches += 1;
+    ++on_device;
   }
-  for (const PlanLaunch& launch : model.launches) launches -= launch.count - 1;
+  const auto launches = static_cast<double>(count_launches(on_device, model.launches));
   const double cores = static_cast<double>(profile.compute_units),
                rows = static_cast<double>(rows_of(model).size()) - 1,
                launch = profile.launch > 0 ? static_cast<double>(profile.launch) : usual_launch;

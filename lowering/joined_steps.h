@@ -1,10 +1,10 @@
 // Which steps of a plan one launch performs, one after the other. A launch costs the threads of a CPU's driver some
 // microseconds each, whatever it computes, which is as long as many layers take. So the steps between two points where
 // the host has a say are cut into few launches, of as many work-items as there are threads, which share the groups of
-// each step: PoCL's threads take 26 us for a kernel of 16 that it launches by itself. Kernels, arrays and
-// what is stored in them stay as they are, and each step can still be launched alone, which is how a self-check and a
-// profile look at it. Not for GPUs, where work-items of different groups must not wait for one another, and not for
-// native code, whose launches cost little.
+// each step: where PoCL divides them itself, a 1x1 convolution of squeezenet1.1 takes 26 us instead of 16. Kernels,
+// arrays and what is stored in them stay as they are, and each step can still be launched alone, which is how a
+// self-check and a profile look at it. Not for GPUs, where work-items of different groups must not wait for one
+// another, and not for native code, whose launches cost little.
 #pragma once
 
 #include <vector>

@@ -32,12 +32,6 @@ bool has_common_cache(const Plan& plan, const RunOptions& options) {
   return device && device->is_cpu && device->platform == "Portable Computing Language";
 }
 
-size_t joined_steps(const Plan& plan) {
-  size_t out = 0;
-  for (const PlanLaunch& launch : plan.launches) out += static_cast<size_t>(launch.count);
-  return out;
-}
-
 std::vector<std::string> words_of(const std::filesystem::path& bundle, const RunOptions& options,
                                   const HelperPart& part) {
   std::vector<std::string> words = this_program();
@@ -80,7 +74,7 @@ DriverHelpers::DriverHelpers(const std::filesystem::path& bundle, const RunOptio
   const auto info = bundle_info(bundle, options.sizes);
   if (!info.ok() || !has_common_cache(info->plan, options)) return;
   // A launch of several steps is built as a whole.
-  const size_t built = info->plan.steps.size() + info->plan.launches.size() - joined_steps(info->plan);
+  const size_t built = count_launches(info->plan.steps.size(), info->plan.launches);
   const size_t count = std::min(helper_count(info->plan.kernels.size(), allowed), std::max<size_t>(built, 1) - 1);
   int ends[2];
   if (count == 0 || ::pipe2(ends, O_CLOEXEC) != 0) return;

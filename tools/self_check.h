@@ -61,8 +61,7 @@ struct SelfCheck {
   std::string ended;  ///< why a step, and so those behind it, could not run on seeded inputs; else ""
   double seconds = 0, driver_seconds = 0;
   std::optional<KernelMismatch> mismatch;  ///< the first
-  std::optional<Finding>
-      launch_mismatch;  ///< of the first launch of several steps that leaves something else than they
+  std::optional<Finding> launch_mismatch;  ///< of the first launch that leaves something else than its steps
   bool agrees() const { return !mismatch && !launch_mismatch; }
 };
 

@@ -162,7 +162,7 @@ Result<EmittedKernel> emit_checked(Expr e, const EmitOptions& options) {
   if (options.is_joined) {
     HOIST_CHECK(out.local_bytes == 0 && out.local == (std::array<uint64_t, 3>{1, 1, 1}),
                 "kernel " + options.kernel_name + ": its groups share memory, and other kernels its launch");
-    emission::divide_groups(text, options.kernel_name);
+    emission::make_group_function(text, options.kernel_name);
   }
   if (text.source.find(emission::half_call) != std::string::npos) out.source = emission::half_opening;
   out.source += text.source;

@@ -222,7 +222,7 @@ Result<KernelText> clean(const std::string& printed, const std::string& printed_
   return out;
 }
 
-void divide_groups(KernelText& kernel, const std::string& kernel_name) {
+void make_group_function(KernelText& kernel, const std::string& kernel_name) {
   const std::string& source = kernel.source;
   const size_t name = source.find("\nvoid " + kernel_name + "(\n"), body = source.find(")\n{", name);
   HOIST_CHECK(name != std::string::npos && body != std::string::npos, "a kernel of another form than clean() gives it");

@@ -24,7 +24,7 @@ Result<KernelText> clean(const std::string& printed, const std::string& printed_
                          bool uses_local_memory);
 
 /// The kernel's text as a function that computes one group (EmitOptions::is_joined).
-void divide_groups(KernelText& kernel, const std::string& kernel_name);
+void make_group_function(KernelText& kernel, const std::string& kernel_name);
 
 /// A C identifier close to the name.
 std::string identifier(const std::string& name);

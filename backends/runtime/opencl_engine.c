@@ -318,7 +318,7 @@ static uint64_t groups_of(const hoist_plan_kernel* kernel) {
 /* Work-items share the groups of a launch's steps; more than there are groups would find nothing to do. The words by
  * which they do it are zeros before a launch, and behind it. Where a driver's work-items are no threads of the
  * processor, or its atomic operations are not known to be right (Mesa's llvmpipe 22.3 performs them for work-items that
- * there are none of), each step is launched alone. */
+ * do not exist), each step is launched alone. */
 static hoist_status share_groups(hoist_bundle* b) {
   hoist_plan* plan = &b->plan;
   size_t words = 0;
@@ -347,9 +347,10 @@ static hoist_status make_steps(hoist_bundle* b) {
     return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu steps", plan->step_count);
   hoist_status status = share_groups(b);
   for (size_t i = 0; i < plan->step_count && !status; ++i) {
-    if (!plan->steps[i].launch && !plan->kernels[plan->steps[i].kernel].host) status = make_step(b, i);
+    const int is_alone = !plan->steps[i].launch || !b->shares_groups;
+    if (is_alone && !plan->kernels[plan->steps[i].kernel].host) status = make_step(b, i);
   }
-  for (size_t i = 0; i < plan->launch_count && !status; ++i) {
+  for (size_t i = 0; i < plan->launch_count && b->shares_groups && !status; ++i) {
     const hoist_plan_launch* launch = &plan->launches[i];
     status = make_part(b, launch, launch->first, launch->count, &b->launches[i]);
   }

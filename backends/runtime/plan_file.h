@@ -119,8 +119,8 @@ typedef struct hoist_plan_kernel {
   int64_t operations;
   const hoist_host_operator* host; /* the host performs it; NULL: a device does */
   int is_launched;                 /* some step names it */
-  int is_alone;                    /* and not every such step belongs to a launch of several */
-  uint32_t step;                   /* one of them */
+  int is_alone;                    /* and some such step belongs to no hoist_plan_launch */
+  uint32_t step;                   /* the last that names it */
   int writes_cleared;              /* some step binds what it writes to a cleared array */
 } hoist_plan_kernel;
 
@@ -128,7 +128,7 @@ struct hoist_plan_launch;
 
 typedef struct hoist_plan_step {
   uint32_t kernel;
-  const struct hoist_plan_launch* launch; /* that performs it with others; NULL: it is launched alone */
+  const struct hoist_plan_launch* launch; /* that performs it; NULL: it is a launch of its kernel */
   size_t layer_count;
   const char** layers;
   size_t argument_count;
@@ -206,7 +206,7 @@ typedef struct hoist_pool {
 typedef struct hoist_made_for {
   const char* name; /* of the profile, which is the device's where it was made from one */
   int is_cpu;
-  int is_serial; /* a run takes one core less time than waking others would */
+  int is_serial; /* one core computes a run sooner than several that have to be woken */
 } hoist_made_for;
 
 typedef struct hoist_plan {

@@ -253,8 +253,7 @@ void report_size(const CompileCommand& command, const CompiledModel& compiled, d
   const Plan& plan = compiled.plan;
   const ArrayBytes bytes = array_bytes(plan.arrays, plan.arena_bytes);
   const std::string steps = plan.steps.size() == plan.kernels.size() ? "" : counted(plan.steps.size(), "step") + " of ";
-  size_t launches = plan.steps.size();
-  for (const PlanLaunch& launch : plan.launches) launches -= static_cast<size_t>(launch.count) - 1;
+  const size_t launches = count_launches(plan.steps.size(), plan.launches);
   const std::string joined =
       plan.launches.empty() ? "" : fmt::format(" in {} launch{}", launches, launches == 1 ? "" : "es");
   say_line("{}: {} in {}{}{}, {} of weights, {} between layers, for {}; {:.1f} s", command.output,

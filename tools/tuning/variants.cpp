@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <utility>
 
 #include "backends/bundle/bundle.h"
 #include "ir/stopwatch.h"
@@ -92,13 +91,10 @@ LoweredModel only_steps(LoweredModel model, const std::vector<size_t>& kept) {
     array = PlanArray{array.name, Scalar::u8, {}, Place::arena, 0, {}, 0};
   }
   // As they are launched in the model, but each alone. No kernel's name begins with hoist_.
-  const std::vector<PlanLaunch> launches = std::exchange(model.launches, {});
-  for (size_t i = 0; i < kept.size(); ++i) {
-    const auto at = static_cast<int>(kept[i]);
-    const bool joined = std::any_of(launches.begin(), launches.end(), [&](const PlanLaunch& launch) {
-      return launch.first <= at && at < launch.first + launch.count;
-    });
-    if (joined) model.launches.push_back({fmt::format("hoist_launch_{}", i), static_cast<int>(i), 1});
+  model.launches.clear();
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (kernels[static_cast<size_t>(steps[i].kernel)].is_joined)
+      model.launches.push_back({fmt::format("hoist_launch_{}", i), static_cast<int>(i), 1});
   }
   model.kernels = std::move(kernels);
   model.steps = std::move(steps);
