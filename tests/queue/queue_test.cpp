@@ -83,7 +83,7 @@ class QueueTest : public InTemporaryFolder {
   // What was counted, without what the clock says.
   nlohmann::json counted(const std::string& json) {
     nlohmann::json out = nlohmann::json::parse(std::ifstream(in(json)), nullptr, false);
-    // A job is for the device with threads; here a small network runs on the serial one.
+    // A job names the device that a bundle is made for; a small network runs on the serial device beside it.
     for (const char* key : {"ms_per_sample", "threads", "device"}) out.erase(key);
     return out;
   }
@@ -149,7 +149,7 @@ TEST_F(QueueTest, AnswersAreTheSameWithOneWorkerFourAndNone) {
   }
 }
 
-TEST_F(QueueTest, OpenClBundlesAreEvaluatedInTheirPlace) {
+TEST_F(QueueTest, OpenClBundlesRunInTheirPlaceAsTheyDoHere) {
   ASSERT_EQ(run_hoist({"compile", HOIST_SOURCE_DIR "/models/digits_fully_connected.onnx", "-o", in("bundle")}).code, 0);
   const std::string data = HOIST_SOURCE_DIR "/models/digits_fully_connected_test.npz";
   std::vector<std::string> words = {"evaluate", in("bundle"), "--data", data, "--json", in("here")};
@@ -161,6 +161,17 @@ TEST_F(QueueTest, OpenClBundlesAreEvaluatedInTheirPlace) {
   const Ran there = run_hoist(words);
   ASSERT_EQ(there.code, 0) << there.err << worker.said();
   EXPECT_EQ(counted("there"), counted("here"));
+  // On the same of PoCL's devices.
+  words = {"bench", in("bundle"), "--seconds", "0.1", "--json", in("timed_here")};
+  ASSERT_EQ(run_hoist(words).code, 0);
+  words.back() = in("timed_there");
+  words.insert(words.end(), {"--queue", server_->url()});
+  const Ran timed = run_hoist(words);
+  ASSERT_EQ(timed.code, 0) << timed.err << worker.said();
+  const auto device_in = [&](const char* file) {
+    return nlohmann::json::parse(std::ifstream(in(file)), nullptr, false).at("device");
+  };
+  EXPECT_EQ(device_in("timed_there"), device_in("timed_here"));
 }
 
 // Workers and the server are killed at random while parts are counted. HOIST_QUEUE_JOBS=500 is the long form.

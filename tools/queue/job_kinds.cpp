@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backends/opencl/device.h"
 #include "ir/text/near_miss.h"
 #include "tools/command_line.h"
 #include "tools/evaluation.h"
@@ -30,14 +31,26 @@ Result<int64_t> option_of(const Job& job, const char* name, int64_t least, int64
   return found->get<int64_t>();
 }
 
+// What --device says for the bundle of a job; "" for native code. A CPU that it is compiled for runs it as it would for
+// a user who names no device, which may be on a serial device of the same driver.
+Attempt<std::string> device_option(const Job& job, const BundleInfo& bundle, const JobPlace& place) {
+  if (job.device.starts_with(native_prefix)) return std::string();
+  std::string wanted = place.device.empty() ? job.device : place.device;
+  HOIST_STEP(const Profile profile, ExitCode::bad_input, parse_profile(bundle.plan.profile, "the bundle's profile"));
+  if (profile.gpu || profile.name != job.device) return wanted;
+  HOIST_STEP(const Device device, ExitCode::device, find_device(wanted));
+  return device.name == job.device ? std::string() : wanted;
+}
+
 // A bundle, on the device that the job is for.
 Attempt<BundleRunner> open_for(const Job& job, const fs::path& path, const JobPlace& place) {
-  HOIST_ATTEMPT([[maybe_unused]] const BundleInfo checked, bundle_info(path));
+  HOIST_ATTEMPT(const BundleInfo info, bundle_info(path));
   RunOptions options;
   options.threads = place.threads;
-  if (!job.device.starts_with(native_prefix)) options.device = place.device.empty() ? job.device : place.device;
+  HOIST_ATTEMPT(options.device, device_option(job, info, place));
   HOIST_ATTEMPT(BundleRunner bundle, open_checked(path, options));
-  if (bundle.device_name() != job.device)
+  const bool by_itself = options.device.empty() && !job.device.starts_with(native_prefix);
+  if (!by_itself && bundle.device_name() != job.device)
     return input_failure("device", "the job is for " + job.device + ", the bundle runs on " + bundle.device_name(),
                          "--device names the device that workers have");
   if (!bundle.fits_profile())
@@ -96,6 +109,8 @@ Attempt<Json> perform_runs(const Job& job, const fs::path& folder, const JobPlac
 // What hoist bench does where the device is: its text and its JSON.
 Attempt<Json> perform_measurement(const Job& job, const fs::path& folder, const JobPlace& place) {
   HOIST_ATTEMPT([[maybe_unused]] const BundleRunner fits, open_bundle_of(job, folder, place));
+  HOIST_ATTEMPT(const BundleInfo info, bundle_info(folder / "bundle.hoist"));
+  HOIST_ATTEMPT(const std::string device, device_option(job, info, place));
   HOIST_STEP(const int64_t milliseconds, ExitCode::bad_input, option_of(job, "milliseconds", 10, 3'600'000));
   const fs::path answer = folder / "bench.json";
   std::vector<std::string> words = {"bench",     (folder / "bundle.hoist").string(),
@@ -103,8 +118,7 @@ Attempt<Json> perform_measurement(const Job& job, const fs::path& folder, const 
                                     "--seconds", fmt::format("{}", static_cast<double>(milliseconds) / 1e3)};
   if (job.options.value("roofline", Json()) == true) words.emplace_back("--roofline");
   if (place.threads > 0) words.insert(words.end(), {"--threads", std::to_string(place.threads)});
-  if (!job.device.starts_with(native_prefix))
-    words.insert(words.end(), {"--device", place.device.empty() ? job.device : place.device});
+  if (!device.empty()) words.insert(words.end(), {"--device", device});
   std::string text;
   {
     const Audience audience{.result = [&](std::string_view lines) { text += lines; },

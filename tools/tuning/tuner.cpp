@@ -72,7 +72,9 @@ class Tuner {
   // What a run takes, in all its kernels and beside them.
   Result<Nothing> time_whole() {
     options_.progress("timing the model as it is");
-    HOIST_TRY(usual_, whole({}));
+    HOIST_TRY(LoweredModel usual, lowered({}));
+    tuned_.is_serial = usual.is_serial;
+    HOIST_TRY(usual_, whole(std::move(usual)));
     TimingQuestion question{{usual_->bundle}};
     question.runs = true;
     HOIST_TRY(const std::vector<BundleTimes> times, ask(question, options_.interrupted));
@@ -252,10 +254,13 @@ class Tuner {
     return Nothing{};
   }
 
-  Result<std::shared_ptr<const WrittenModel>> whole(const TuningRecords& records) const {
+  Result<LoweredModel> lowered(const TuningRecords& records) const {
     LowerOptions lower = tuned_.options.lower;
     lower.records = records;
-    HOIST_TRY(LoweredModel lowered, lower_program(tuned_.program, lower, tuned_.options.profile));
+    return lower_program(tuned_.program, lower, tuned_.options.profile);
+  }
+
+  Result<std::shared_ptr<const WrittenModel>> whole(LoweredModel lowered) const {
     HOIST_TRY(WrittenModel written, written_model(tuned_, std::move(lowered)));
     return std::make_shared<const WrittenModel>(std::move(written));
   }
@@ -274,7 +279,8 @@ class Tuner {
   Result<Nothing> compare_whole() {
     if (chosen_.empty()) return Nothing{};
     options_.progress("timing whole runs");
-    HOIST_TRY(const auto tuned, whole(records_in(chosen_)));
+    HOIST_TRY(LoweredModel chosen, lowered(records_in(chosen_)));
+    HOIST_TRY(const auto tuned, whole(std::move(chosen)));
     TimingQuestion question{{usual_->bundle, tuned->bundle}, {31, 2000, 1.5}};
     question.steps = false;
     question.runs = question.anew = true;

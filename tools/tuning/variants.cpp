@@ -132,7 +132,12 @@ Result<Variant> compile(const TunedProgram& tuned, const LoweredVariant& variant
   options.lower = tuned.options.lower;
   options.targets = tuned.options.targets;
   options.check_model = false;
-  auto plan = make_plan(only_steps(lowered, steps), options, tuned.options.profile);
+  const auto plan_of_steps = [&] {
+    LoweredModel kept = only_steps(lowered, steps);
+    kept.is_serial = tuned.is_serial;
+    return make_plan(std::move(kept), options, tuned.options.profile);
+  };
+  auto plan = plan_of_steps();
   if (!plan) {
     std::set<int> refused;
     for (const size_t i : steps) {
@@ -147,7 +152,7 @@ Result<Variant> compile(const TunedProgram& tuned, const LoweredVariant& variant
       steps.erase(steps.begin() + static_cast<ptrdiff_t>(i));
       owners.erase(owners.begin() + static_cast<ptrdiff_t>(i));
     }
-    plan = make_plan(only_steps(lowered, steps), options, tuned.options.profile);
+    plan = plan_of_steps();
     if (!plan) return plan.errors();
   }
   if (steps.empty()) return out;

@@ -28,6 +28,7 @@ struct TunedProgram {
   PrepareOptions options;     ///< how it is lowered and runs
   TimeBundles time_bundles;   ///< and where it is measured
   double launch_seconds = 0;  ///< that a run takes for each step beside the kernel
+  bool is_serial = false;     ///< as in Plan, of all variants, so that they are timed on one device
 };
 
 /// What may be chosen, in the order in which it is: each kind changes the terms, or how arrays lie, that the next ones
