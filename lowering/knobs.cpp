@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -167,7 +168,8 @@ KnobSpace with_value(KnobSpace space, const std::string& name, int64_t value) {
   return space;
 }
 
-KnobSpace space_of(const std::vector<KnobValues>& legal) {
+KnobSpace space_of(const std::vector<KnobValues>& legal, const std::vector<double>& estimates) {
+  HOIST_CHECK(estimates.empty() || estimates.size() == legal.size(), "an estimate for each point");
   KnobSpace space;
   std::map<std::string, std::set<int64_t>> values;
   for (const auto& point : legal)
@@ -177,17 +179,16 @@ KnobSpace space_of(const std::vector<KnobValues>& legal) {
     knob.name = name;
     for (const int64_t number : numbers) knob.values.push_back({number});
   }
-  std::vector<Point> points;
-  for (const auto& named : legal) {
-    auto point = point_with(space, named);
+  std::map<Point, double> points;
+  for (size_t i = 0; i < legal.size(); ++i) {
+    auto point = point_with(space, legal[i]);
     HOIST_CHECK(point, "points of one space that name other knobs");
-    points.push_back(std::move(*point));
+    points.emplace(std::move(*point), estimates.empty() ? 0 : estimates[i]);
   }
-  std::sort(points.begin(), points.end());
   // Shared, since a space is copied.
-  space.is_legal = [points = std::make_shared<const std::vector<Point>>(std::move(points))](const Point& point) {
-    return std::binary_search(points->begin(), points->end(), point);
-  };
+  const auto known = std::make_shared<const std::map<Point, double>>(std::move(points));
+  space.is_legal = [known](const Point& point) { return known->contains(point); };
+  if (!estimates.empty()) space.estimate = [known](const Point& point) { return known->at(point); };
   return space;
 }
 

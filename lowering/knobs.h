@@ -35,6 +35,9 @@ using Point = std::vector<int>;
 struct KnobSpace {
   std::vector<Knob> knobs;
   std::function<bool(const Point&)> is_legal = {};  ///< null: every point is
+  /// What a legal point costs by the estimate that chooses where nobody else does, in units of its own; infinity where
+  /// that leaves the point aside. Null: it says nothing.
+  std::function<double(const Point&)> estimate = {};
 };
 
 /// What a space says of a point; false where a knob has no such value.
@@ -52,7 +55,8 @@ KnobValues values_of(const KnobSpace& space, const Point& point);
 std::optional<Point> point_with(const KnobSpace& space, const KnobValues& values);
 /// The points of a space whose knob of that name, if it has one, has this value.
 KnobSpace with_value(KnobSpace space, const std::string& name, int64_t value);
-/// The space of ordered knobs whose legal points are these and no others; all of them name the same knobs.
-KnobSpace space_of(const std::vector<KnobValues>& legal);
+/// The space of ordered knobs whose legal points are these and no others; all of them name the same knobs. `estimates`:
+/// of each point, or none.
+KnobSpace space_of(const std::vector<KnobValues>& legal, const std::vector<double>& estimates = {});
 
 }  // namespace hoist

@@ -261,11 +261,6 @@ bool wants_winograd(const PassOptions& options) {
   return options.convolution == ConvolutionForm::automatic || options.convolution == ConvolutionForm::winograd;
 }
 
-bool is_clearly_less(const WinogradChoice& choice) {
-  constexpr double clearly = 0.85;
-  return choice.cost <= clearly * choice.direct;
-}
-
 bool has_pair_products(const PassOptions& options) { return !options.profile.gpu && options.profile.pair_products > 0; }
 
 // Before calls are unfolded, so that a rule says it for all forms of products. Bytes stay where Winograd's form will be

@@ -382,8 +382,12 @@ KnobValues knobs_of(const Tile& tile, const Profile& profile) {
 
 KnobSpace tile_knobs(const TiledResults& results, const Profile& profile) {
   std::vector<KnobValues> all;
-  for (const Candidate& candidate : candidates_for(results, profile)) all.push_back(knobs_of(candidate.tile, profile));
-  return space_of(all);
+  std::vector<double> costs;
+  for (const Candidate& candidate : candidates_for(results, profile)) {
+    all.push_back(knobs_of(candidate.tile, profile));
+    costs.push_back(candidate.cost);
+  }
+  return space_of(all, costs);
 }
 
 std::optional<Tile> tile_with(const TiledResults& results, const KnobValues& knobs, const Profile& profile) {

@@ -25,6 +25,10 @@ struct WinogradChoice {
   int64_t transform = 0;  ///< operations that the filters' transform takes, about
 };
 
+/// The stencil stays unless a form costs at most so much of it.
+inline constexpr double clearly_less = 0.85;
+inline bool is_clearly_less(const WinogradChoice& choice) { return choice.cost <= clearly_less * choice.direct; }
+
 /// The knob of a definition that says which form its convolutions take: the results of a tile along a side, 0 for none.
 inline constexpr std::string_view winograd_knob = "winograd";
 

@@ -120,6 +120,10 @@ TEST(Knobs, ASpaceOfGivenPointsHasNoOthers) {
   std::vector<KnobValues> found;
   for (const Point& point : every_point(space)) found.push_back(values_of(space, point));
   EXPECT_THAT(found, testing::UnorderedElementsAreArray(legal));
+  EXPECT_EQ(space.estimate, nullptr);
+  const KnobSpace estimated = space_of(legal, {3, 2, 1});
+  for (size_t i = 0; i < legal.size(); ++i)
+    EXPECT_EQ(estimated.estimate(*point_with(estimated, legal[i])), static_cast<double>(3 - i));
   EXPECT_THAT(every_point(space_of({})), IsEmpty());
   EXPECT_DEATH(space_of({{{"a", 1}}, {{"b", 1}}}), "other knobs");
 }

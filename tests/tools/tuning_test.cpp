@@ -252,30 +252,8 @@ TEST_F(TuningTest, RecordsComeWithHoist) {
   EXPECT_EQ(chosen_in(in("c.hoist")), 0u);
 }
 
-// Convolutions of so few filters that a tile of the estimates is most of the result.
-NamedModel thin_convolutions() {
-  NamedModel model;
-  model.name = "thin";
-  model.opset = 17;
-  for (const auto& [channels, filters, extent] : {std::array<int64_t, 3>{4, 4, 32}, {16, 16, 9}, {3, 8, 100}}) {
-    const std::string number = std::to_string(model.layers.size()), x = "x" + number, w = "w" + number,
-                      y = "y" + number;
-    model.inputs.push_back({x, Scalar::f32, {1, channels, extent, extent}});
-    model.outputs.push_back({y, Scalar::f32, {1, filters, extent, extent}});
-    const std::vector<double> weights(static_cast<size_t>(filters * channels * 9), 0.125);
-    model.constants.emplace(w, Tensor::of(Scalar::f32, {filters, channels, 3, 3}, weights));
-    model.layers.push_back({"layer" + number, "Conv", "", {{"pads", std::vector<int64_t>{1, 1, 1, 1}}}, {x, w}, {y}});
-  }
-  return model;
-}
-
 TEST_F(TuningTest, TheCostModelChoosesWithoutAMeasurement) {
-  const auto program = program_of(thin_convolutions());
-  ASSERT_TRUE(program.ok()) << program.errors()[0].text();
-  const auto bytes = write_model(*program);
-  ASSERT_TRUE(bytes.ok());
-  const std::string model = in("thin.onnx");
-  ASSERT_TRUE(write_file(model, *bytes).ok());
+  const std::string model = std::string(HOIST_SOURCE_DIR) + "/models/digits_residual.onnx";
   for (const char* name : {"a.hoist", "b.hoist"}) {
     const Ran ran = run_hoist({"compile", model, "--target", "native:znver4", "--tune=0", "--no-check", "-o", in(name),
                                "--json", in("a.json")});

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <optional>
@@ -20,9 +21,26 @@ struct Estimated {
   size_t index = 0;  // among the subjects
   std::unique_ptr<Search> search;
   std::vector<Point> proposed;
+  double usual = 0;  // what lowering's estimate says of the point that it chooses; 0: nothing
   double least = 1;  // of the ratios to the usual time
   KnobValues best;
 };
+
+double usual_estimate(const Subject& subject) {
+  const KnobSpace& space = subject.space;
+  if (!space.estimate) return 0;
+  if (const auto usual = point_with(space, subject.usual)) return space.estimate(*usual);
+  double least = std::numeric_limits<double>::infinity();
+  for (const Point& point : every_point(space)) least = std::min(least, space.estimate(point));
+  return least;
+}
+
+// What two judges say of a point over the usual one, in the geometric mean: the model, and the estimate that lowering
+// chooses by, where it says something. Among many points there is nearly always one of which one judge alone is wrong.
+double judged(const Subject& subject, const Estimated& one, const Point& point, double by_model) {
+  if (one.usual <= 0 || !std::isfinite(one.usual)) return by_model;
+  return std::sqrt(by_model * subject.space.estimate(point) / one.usual);
+}
 
 class Estimator {
  public:
@@ -55,6 +73,7 @@ class Estimator {
     for (const auto& [subject, seconds] : before) {
       Estimated one;
       one.index = subject;
+      one.usual = usual_estimate(subjects[subject]);
       // Nothing that the model knows of a kernel says in which order it takes its tiles, and it has learned from none
       // that keeps windows in memory.
       KnobSpace space = with_value(subjects[subject].space, order_knob, 0);
@@ -94,7 +113,9 @@ class Estimator {
       if (place >= one.proposed.size()) continue;
       const auto seconds = now.find(one.index);
       const double ratio =
-          seconds == now.end() ? std::numeric_limits<double>::infinity() : seconds->second / before.at(one.index);
+          seconds == now.end()
+              ? std::numeric_limits<double>::infinity()
+              : judged(subjects[one.index], one, one.proposed[place], seconds->second / before.at(one.index));
       one.search->observe({{one.proposed[place], ratio}});
       if (ratio < one.least) one.least = ratio, one.best = variant.at(one.index);
     }

@@ -15,7 +15,7 @@ namespace hoist::tuning {
 
 struct EstimateOptions {
   size_t points = 32;       ///< of each kernel at most
-  double least_gain = 0.2;  ///< what the model has to promise, of one kernel
+  double least_gain = 0.1;  ///< what has to be promised, of one kernel
   uint64_t seed = 1;
 };
 

@@ -191,10 +191,20 @@ Subject convolution_forms(const Program& program, const Definition& definition, 
   Subject out;
   std::vector<Knob>& knobs = out.space.knobs;
   if (has_known_weights(program, definition)) {
-    std::set<int64_t> results = {0};
-    for (const WinogradChoice& choice : winograd_choices(definition.expression, options.profile, options.strict))
-      results.insert(choice.results);
-    if (results.size() > 1) knobs.push_back(choice_knob(winograd_knob, {results.begin(), results.end()}));
+    std::map<int64_t, double> costs;
+    for (const WinogradChoice& choice : winograd_choices(definition.expression, options.profile, options.strict)) {
+      costs[choice.results] = choice.cost;
+      costs[0] = clearly_less * choice.direct;
+    }
+    std::vector<int64_t> results;
+    std::vector<double> estimates;
+    for (const auto& [of_results, cost] : costs) {
+      results.push_back(of_results);
+      estimates.push_back(cost);
+    }
+    if (!results.empty()) knobs.push_back(choice_knob(winograd_knob, results));
+    if (!results.empty() && estimates[0] > 0)  // else nothing is known of the stencil
+      out.space.estimate = [estimates](const Point& point) { return estimates[static_cast<size_t>(point[0])]; };
   }
   const bool pass_estimates = !knobs.empty();
   Rewriter windows(lowering_rules(), definition.expression);
