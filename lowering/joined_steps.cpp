@@ -27,10 +27,6 @@ constexpr double operations_per_lane = 20, operations_on_bytes = 2, bytes_per_na
 // What a launch of native code costs, other cores do in the meantime.
 constexpr int64_t least_launch = 1000;
 
-bool launches_are_dear(const Profile& profile) {
-  return !profile.gpu && (profile.launch == 0 || profile.launch >= least_launch);
-}
-
 const LoweredKernel& kernel_of(const LoweredModel& model, size_t step) {
   return model.kernels[static_cast<size_t>(model.steps[step].kernel)];
 }
@@ -87,9 +83,13 @@ void cut(const LoweredModel& model, size_t begin, size_t end, std::vector<PlanLa
 
 }  // namespace
 
+bool joins_steps(const Profile& profile) {
+  return !profile.gpu && (profile.launch == 0 || profile.launch >= least_launch);
+}
+
 std::vector<PlanLaunch> join_steps(const LoweredModel& model, const Profile& profile) {
   std::vector<PlanLaunch> out;
-  if (!launches_are_dear(profile)) return out;
+  if (!joins_steps(profile)) return out;
   const std::set<size_t> rows = rows_of(model);
   size_t begin = 0;
   for (size_t i = 0; i <= model.steps.size(); ++i) {
@@ -102,7 +102,7 @@ std::vector<PlanLaunch> join_steps(const LoweredModel& model, const Profile& pro
 }
 
 bool is_serial(const LoweredModel& model, const Profile& profile) {
-  if (!launches_are_dear(profile)) return false;
+  if (!joins_steps(profile)) return false;
   double computing = 0;
   size_t on_device = 0;
   for (size_t i = 0; i < model.steps.size(); ++i) {

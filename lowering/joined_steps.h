@@ -14,8 +14,11 @@
 
 namespace hoist {
 
+/// Whether launches take so long on this device that kernels share them, unless somebody says otherwise.
+bool joins_steps(const Profile& profile);
+
 /// In the order of the steps, each of those that stand one behind the other; no loop or branch begins or ends within
-/// one. All steps of kernels whose groups are single work-items belong to one.
+/// one. All steps of kernels whose groups are single work-items belong to one, if the device joins steps.
 std::vector<PlanLaunch> join_steps(const LoweredModel& model, const Profile& profile);
 
 /// Whether one core computes a run sooner than others are woken for it; the model has its launches.

@@ -150,9 +150,11 @@ class Launch {
 
 }  // namespace
 
-double launch_cost(const Profile& profile) {
-  // On two Zen 4 cores, whose driver (PoCL) takes two to four microseconds: 100,000 to 250,000.
-  constexpr double by_drivers = 150'000, in_a_nanosecond = 50;
+double launch_cost(const Profile& profile, bool joined) {
+  // On two Zen 4 cores, whose driver (PoCL) takes two to four microseconds: 100,000 to 250,000. A step that threads
+  // share takes them about half a microsecond (joined_steps.cpp).
+  constexpr double by_drivers = 150'000, in_a_nanosecond = 50, of_a_step = 25'000;
+  if (joined) return of_a_step;
   return profile.launch == 0 ? by_drivers : in_a_nanosecond * static_cast<double>(profile.launch);
 }
 

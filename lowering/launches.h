@@ -22,8 +22,8 @@
 
 namespace hoist {
 
-/// Multiply-adds of a CPU that take as long as a launch.
-double launch_cost(const Profile& profile);
+/// Multiply-adds of a CPU that take as long as a launch, or, if `joined`, as a step of one that performs several.
+double launch_cost(const Profile& profile, bool joined = false);
 /// Whether the term computes so much that a launch, which keeps an array for it in memory, is a small part of that.
 bool is_worth_an_array(Expr term, const Profile& profile);
 

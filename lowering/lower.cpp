@@ -491,6 +491,7 @@ PassOptions pass_options(const LowerOptions& options, const Profile& profile) {
   out.folding = options.folding;
   out.convolution = options.convolution;
   out.fusion = options.fusion;
+  out.joins_steps = options.fusion == LaunchFusion::automatic && joins_steps(profile);
   out.profile = profile;
   out.rules = options.rules;
   out.perform = options.perform;

@@ -276,7 +276,7 @@ Result<Nothing> widen_bytes(Program& program, const PassOptions& options) {
         leaf_of(call->children[0]->type) != scalar_type(Scalar::u8))
       return false;
     HOIST_TRY(const Expr term, unfold(*call, changed.constants));
-    const std::vector<WinogradChoice> choices = winograd_choices(term, options.profile, options.strict);
+    const std::vector<WinogradChoice> choices = winograd_choices(term, options);
     return !choices.empty() &&
            (options.convolution == ConvolutionForm::winograd || is_clearly_less(*cheapest(choices)));
   };
@@ -328,7 +328,7 @@ Result<Nothing> winograd(Program& program, const PassOptions& options) {
     };
     Rewriter rewriter(lowering_rules(), definition.expression);
     for (;;) {
-      const std::vector<WinogradChoice> choices = winograd_choices(rewriter.term(), options.profile, options.strict);
+      const std::vector<WinogradChoice> choices = winograd_choices(rewriter.term(), options);
       const WinogradChoice* form = choose(choices);
       if (form == nullptr || (!wanted && form->transform > left)) break;
       if (!wanted && results == unknown && !is_clearly_less(*form)) break;

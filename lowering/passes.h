@@ -48,6 +48,7 @@ struct PassOptions {
   FoldingBudget folding;
   ConvolutionForm convolution = ConvolutionForm::automatic;
   LaunchFusion fusion = LaunchFusion::none;
+  bool joins_steps = false;    ///< launches perform several kernels, so that one kernel more is no launch more
   Profile profile;             ///< what launches are made for
   TuningRecords records = {};  ///< of kernels that were measured
   int64_t unrolled_steps =

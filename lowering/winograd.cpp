@@ -28,10 +28,10 @@ constexpr WinogradForm winograd_forms[] = {
 // Multiply-adds that take as long as transforming an element of the tiles or of the products, writing it and reading it
 // back, where all of them fit in the caches of a core or two, and where they do not; as reading a transformed filter's
 // element from there, and from memory. The first is about 5 on a Zen 5 core, and more on two, which share out the steps
-// of a small stencil, but not the three short ones in its place; of bytes it is 14 to 17. The others were measured on
-// two Zen 4 cores: 50, 3 and 7; on two of a Xeon (Emerald Rapids), which do more multiply-adds a cycle and read less,
-// the last is about 25, and what stands here lies between.
-// There are two launches more than the stencil's.
+// of a small stencil, but not the three short ones in its place, and in PoCL's code; of bytes it is 14 to 17. The
+// others were measured on two Zen 4 cores: 50, 3 and 7; on two of a Xeon (Emerald Rapids), which do more multiply-adds
+// a cycle and read less, the last is about 25, and what stands here lies between. There are two kernels more than the
+// stencil's.
 constexpr double element_cost[] = {7, 50}, byte_element_cost[] = {15, 50}, weight_cost[] = {3, 12};
 constexpr double cached_elements = 1 << 20, cached_weights = 1 << 18;
 
@@ -40,7 +40,8 @@ constexpr double cached_elements = 1 << 20, cached_weights = 1 << 18;
 constexpr double elements_each_cycle = 3, launch_cycles = 8500;
 
 // Of images [n][c][h][w] that become [n][o][h][w].
-void estimate_on_gpu(WinogradChoice& choice, Expr convolution, const WinogradForm& form, const Profile& profile) {
+void estimate_on_gpu(WinogradChoice& choice, Expr convolution, const WinogradForm& form, const PassOptions& options) {
+  const Profile& profile = options.profile;
   const std::vector<int64_t> result = shape_of(convolution->type);
   const int64_t channels = shape_of(convolution->children[1]->type)[1], side = form.results + form.window - 1;
   TiledResults direct;
@@ -61,7 +62,8 @@ void estimate_on_gpu(WinogradChoice& choice, Expr convolution, const WinogradFor
 }
 
 // Of images [n][c][...] that become [n][o][h][w].
-void estimate(WinogradChoice& choice, Expr convolution, const WinogradForm& form, const Profile& profile) {
+void estimate(WinogradChoice& choice, Expr convolution, const WinogradForm& form, const PassOptions& options) {
+  const Profile& profile = options.profile;
   const auto number = [](int64_t n) { return static_cast<double>(n); };
   const auto tiles = [&](int64_t n) { return number(round_up(n, form.results) / form.results); };
   const std::vector<int64_t> result = shape_of(convolution->type);
@@ -80,7 +82,8 @@ void estimate(WinogradChoice& choice, Expr convolution, const WinogradForm& form
   const double each_element =
       each(form.of_bytes ? byte_element_cost : element_cost, elements, cached_elements, tile_size);
   choice.cost = side * side * all_tiles * products / rate + elements * each_element +
-                weights * each(weight_cost, weights, cached_weights, filter_size) + 2 * launch_cost(profile);
+                weights * each(weight_cost, weights, cached_weights, filter_size) +
+                2 * launch_cost(profile, options.joins_steps);
   const double window = number(form.window * form.window), results = number(result[0] * result[2] * result[3]);
   choice.direct = window * (results / rate + each(weight_cost, weights, cached_weights, weight_size)) * products;
   if (form.of_bytes && profile.pair_products == 0) choice.direct = 0;
@@ -93,7 +96,7 @@ int64_t filter_transform(Expr convolution, const WinogradForm& form) {
   return side * side * filters * (3 * window + 2 * form.window);
 }
 
-std::optional<WinogradChoice> in_form(Expr term, const WinogradForm& form, const Profile& profile) {
+std::optional<WinogradChoice> in_form(Expr term, const WinogradForm& form, const PassOptions& options) {
   for (const char* rule : {form.rule, form.rule_with_bias}) {
     for (int64_t i = 0; i < form.results; ++i) {
       for (int64_t j = 0; j < form.results; ++j) {
@@ -105,7 +108,7 @@ std::optional<WinogradChoice> in_form(Expr term, const WinogradForm& form, const
         const Expr convolution = at(term, *place);
         choice.transform = filter_transform(convolution, form);
         // Nothing is known of bytes on GPUs, where no pairs of products are either.
-        (profile.gpu && !form.of_bytes ? estimate_on_gpu : estimate)(choice, convolution, form, profile);
+        (options.profile.gpu && !form.of_bytes ? estimate_on_gpu : estimate)(choice, convolution, form, options);
         return choice;
       }
     }
@@ -121,11 +124,11 @@ bool has_known_weights(const Program& program, const Definition& definition) {
                      [&](const Weights& w) { return program.constants.count(w.value) != 0; });
 }
 
-std::vector<WinogradChoice> winograd_choices(Expr term, const Profile& profile, bool strict) {
+std::vector<WinogradChoice> winograd_choices(Expr term, const PassOptions& options) {
   std::vector<WinogradChoice> out;
   for (const WinogradForm& form : winograd_forms) {
-    if (strict && !form.of_bytes) continue;
-    if (auto choice = in_form(term, form, profile)) out.push_back(std::move(*choice));
+    if (options.strict && !form.of_bytes) continue;
+    if (auto choice = in_form(term, form, options)) out.push_back(std::move(*choice));
   }
   return out;
 }

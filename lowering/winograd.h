@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/profile.h"
 #include "ir/program/program.h"
 #include "ir/rules/rewrite.h"
+#include "lowering/passes.h"
 
 namespace hoist {
 
@@ -34,8 +34,8 @@ inline constexpr std::string_view winograd_knob = "winograd";
 
 /// Whether the filters can be transformed at compile time.
 bool has_known_weights(const Program& program, const Definition& definition);
-/// The forms of the first convolution in the term that has any; `strict`: of those that keep every bit.
-std::vector<WinogradChoice> winograd_choices(Expr term, const Profile& profile, bool strict);
+/// The forms of the first convolution in the term that has any; under `strict` of those that keep every bit.
+std::vector<WinogradChoice> winograd_choices(Expr term, const PassOptions& options);
 /// Of these the one that costs least; null where there are none.
 const WinogradChoice* cheapest(const std::vector<WinogradChoice>& choices);
 

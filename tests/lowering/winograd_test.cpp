@@ -140,7 +140,8 @@ TEST(Winograd, IsChosenWhereItIsLessWork) {
   EXPECT_EQ(kernels({{1, 64, 18, 18}, {64, 64, 5, 5}, {}}, cpu, false), 3);
   EXPECT_EQ(kernels(worth, cpu, false, {.operations = 1 << 20}), 1) << "the filters would be transformed on the device";
   EXPECT_EQ(kernels({{1, 3, 28, 28}, {64, 3, 3, 3}, padded}, cpu, false), 1) << "few channels";
-  EXPECT_EQ(kernels({{1, 64, 4, 4}, {64, 64, 3, 3}, padded}, cpu, false), 1) << "little to compute";
+  EXPECT_EQ(kernels({{1, 64, 4, 4}, {64, 64, 3, 3}, padded}, cpu, false), 3) << "one launch performs all three";
+  EXPECT_EQ(kernels({{1, 16, 4, 4}, {16, 16, 3, 3}, padded}, cpu, false), 1) << "little to compute";
 }
 
 // A layer of bytes, as quantised models have them behind the pass integer-products.

@@ -112,10 +112,9 @@ class Estimator {
     for (Estimated& one : all) {
       if (place >= one.proposed.size()) continue;
       const auto seconds = now.find(one.index);
-      const double ratio =
-          seconds == now.end()
-              ? std::numeric_limits<double>::infinity()
-              : judged(subjects[one.index], one, one.proposed[place], seconds->second / before.at(one.index));
+      const double ratio = seconds == now.end() ? std::numeric_limits<double>::infinity()
+                                                : judged(subjects[one.index], one, one.proposed[place],
+                                                         seconds->second / before.at(one.index));
       one.search->observe({{one.proposed[place], ratio}});
       if (ratio < one.least) one.least = ratio, one.best = variant.at(one.index);
     }
@@ -160,7 +159,10 @@ class Estimator {
 
 Result<EstimateOutcome> estimate(const TunedProgram& tuned, std::span<const CostModel> models,
                                  const EstimateOptions& options) {
-  const Circumstances circumstances = {.native = !tuned.options.targets.empty()};
+  // What the models know of a driver are launches of one kernel, each with the waking of threads. A step of a launch
+  // that performs several is a function, as native code is.
+  const bool joined = pass_options(tuned.options.lower, tuned.options.profile).joins_steps;
+  const Circumstances circumstances = {.native = !tuned.options.targets.empty() || joined};
   HOIST_TRY(const std::vector<Subject> tiles, subjects_of(tuned, ChoiceKind::tiles, {}));
   HOIST_TRY(const LoweredVariant usual, lower_variant(tuned, tiles, {}, {}));
   std::vector<Expr> kernels;

@@ -13,8 +13,9 @@
 namespace hoist::tuning {
 namespace {
 
-// Differences below that are not worth a choice, however quiet the machine is.
-constexpr double least_gain = 0.02;
+// Differences below that are not worth a choice, however quiet the machine is: of a kernel, and of whole runs, since
+// two equal bundles differ by as much from one process to the next.
+constexpr double least_gain = 0.02, least_gain_of_runs = 0.01;
 constexpr size_t finalists = 3, kernels_a_group = 8;
 
 // A subject while its knobs are searched.
@@ -287,7 +288,7 @@ class Tuner {
     HOIST_TRY(const std::vector<BundleTimes> times, ask(question, [] { return false; }));
     outcome_.before = times[0].run;
     outcome_.after = times[1].run;
-    outcome_.kept = outcome_.after < outcome_.before;
+    outcome_.kept = outcome_.after < (1 - least_gain_of_runs) * outcome_.before;
     if (!outcome_.kept) return Nothing{};
     for (const auto& [task, choice] : chosen_) outcome_.choices.push_back(choice);
     return database_.choose(device_, outcome_.choices);
