@@ -75,19 +75,12 @@ HExpr strict(Call::IntrinsicOp operation, const HExpr& a, const HExpr& b) {
   return Call::make(a.type(), operation, {a, b}, Call::PureIntrinsic);
 }
 
+// Where b is a number: one instruction of x86, which gives a where that is NaN or both are zeros.
+HExpr known_extremum(const HExpr& a, const HExpr& b, bool greater) { return select(greater ? a < b : b < a, b, a); }
+
 // NaN passes on; -0 comes before +0. `greater` chooses a maximum.
-HExpr extremum(const HExpr& x, const HExpr& y, bool greater) {
-  const bool turned = Halide::Internal::is_const(x);
-  const HExpr &a = turned ? y : x, &b = turned ? x : y;
+HExpr extremum(const HExpr& a, const HExpr& b, bool greater) {
   const Type words = as_int(a);
-  const auto value = Halide::Internal::as_const_float(b);
-  // No zeros to order: the other one is a constant that is none, or the zero that wins.
-  if (value && *value == *value && (*value != 0 || std::signbit(*value) != greater)) {
-    // One instruction of x86, which gives the second operand where one is NaN or both are zeros.
-    HExpr chosen = select(greater ? a < b : b < a, b, a);
-    if (*value != 0) return chosen;
-    return greater ? strict(Call::strict_add, chosen, b) : select(a == b, b, chosen);
-  }
   // Asked both ways the instruction gives the same number; or both zeros, whose signs are put together; or, where one
   // is NaN, each of the two.
   const auto one_way = [&](const HExpr& p, const HExpr& q) {
@@ -641,6 +634,12 @@ const std::unordered_map<std::string, Meaning>& meanings() {
     };
     t["hoist_maximum"] = [](const Arguments& x) {
       return is_float(x) ? extremum(x[0], x[1], true) : select(x[0] > x[1], x[0], x[1]);
+    };
+    t["hoist_minimum_known"] = [](const Arguments& x) { return known_extremum(x[0], x[1], false); };
+    t["hoist_maximum_known"] = [](const Arguments& x) { return known_extremum(x[0], x[1], true); };
+    t["hoist_maximum_zero"] = [](const Arguments& x) {
+      const HExpr zero = constant(x[0], 0);
+      return strict(Call::strict_add, known_extremum(x[0], zero, true), zero);
     };
     t["hoist_sign"] = [](const Arguments& x) { return sign(x[0]); };
     t["hoist_modulo"] = [](const Arguments& x) {

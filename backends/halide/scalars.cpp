@@ -2,7 +2,9 @@
 // the meaning of the table, and is a call of an OpenCL or preamble function where it does not.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <limits>
+#include <optional>
 
 #include "backends/halide/emitter.h"
 
@@ -13,6 +15,19 @@ bool is_reduced_float(Scalar s) { return is_float(s) && row(s).bits < 32; }
 
 H::Expr extern_call(H::Type type, const std::string& name, const std::vector<H::Expr>& arguments) {
   return H::Internal::Call::make(type, name, arguments, H::Internal::Call::PureExtern);
+}
+
+// Most bounds are constants, beside which neither NaN nor the signs of zeros need more than one comparison.
+H::Expr extremum(Function f, H::Type t, const std::vector<H::Expr>& x) {
+  const std::string name = f == Function::minimum ? "hoist_minimum" : "hoist_maximum";
+  for (const size_t place : {size_t{0}, size_t{1}}) {
+    const auto known = t.is_float() ? H::Internal::as_const_float(x[place]) : std::nullopt;
+    if (!known || std::isnan(*known)) continue;
+    const H::Expr& other = x[1 - place];
+    if (*known != 0) return extern_call(t, name + "_known", {other, x[place]});
+    if (f == Function::maximum && !std::signbit(*known)) return extern_call(t, name + "_zero", {other});
+  }
+  return extern_call(t, name, x);
 }
 
 // Does the value depend on loop indices and literals alone? Then it cannot overflow, and stays readable as an index.
@@ -176,9 +191,8 @@ H::Expr Scalars::call_value(Function f, Scalar s, const std::vector<H::Expr>& x)
     case Function::remainder:
       return on_float ? math("hoist_remainder") : integer("hoist_remainder");
     case Function::minimum:
-      return same("hoist_minimum");
     case Function::maximum:
-      return same("hoist_maximum");
+      return extremum(f, t, x);
     case Function::power:
       return on_float ? math("pow") : integer("hoist_power");
     case Function::fma:
