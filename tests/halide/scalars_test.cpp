@@ -169,6 +169,31 @@ TEST_P(OnType, Functions) {
   if (!HasFatalFailure()) compare(tests, test_names, zeros, inputs, n, form);
 }
 
+// Bounds that are known take other code than those that are read.
+TEST_P(OnType, ExtremaOfAConstant) {
+  const auto [s, form] = GetParam();
+  if (!is_float(s)) GTEST_SKIP() << "whole numbers have no NaN and one zero";
+  constexpr int64_t n = 64;
+  const Type t = array_type(n, scalar_type(s));
+  Tensor a = sample(s, n, 1);
+  const double special[] = {0.0, -0.0, 6, -1.5, INFINITY, -INFINITY, NAN, 5, 7};
+  for (size_t i = 0; i < std::size(special); ++i) a.set_float(static_cast<int64_t>(i) * 7, special[i]);
+  std::vector<Expr> rows;
+  std::vector<std::string> names;
+  for (const double bound : {0.0, -0.0, 6.0, -1.5, double{INFINITY}, -double{INFINITY}, double{NAN}})
+    for (const Function f : {Function::minimum, Function::maximum})
+      for (const bool first : {false, true}) {
+        const Expr known = literal(s, bound);
+        const std::function<Expr(Expr)> element = [&](Expr x) {
+          return first ? call(f, {known, x}) : call(f, {x, known});
+        };
+        rows.push_back(
+            join(map([&](Expr v) { return map(element, v, Mode::vec); }, split(8, parameter("a", t)), Mode::group)));
+        names.push_back(std::string(row(f).name) + (first ? " of a constant and " : " with ") + std::to_string(bound));
+      }
+  compare(rows, names, std::vector<int>(rows.size(), 0), {{"a", a}}, n, form);
+}
+
 void check_cast(Scalar from, Scalar to, Form form) {
   constexpr int64_t n = 64;
   Expr a = parameter("a", array_type(n, scalar_type(from)));
