@@ -203,8 +203,12 @@ Subject convolution_forms(const Program& program, const Definition& definition, 
       estimates.push_back(cost);
     }
     if (!results.empty()) knobs.push_back(choice_knob(winograd_knob, results));
-    if (!results.empty() && estimates[0] > 0)  // else nothing is known of the stencil
-      out.space.estimate = [estimates](const Point& point) { return estimates[static_cast<size_t>(point[0])]; };
+    if (!results.empty() && estimates[0] > 0) {  // else nothing is known of the stencil
+      out.space.estimate = [estimates](const Point& point) {
+        const bool is_other_form = std::any_of(point.begin() + 1, point.end(), [](int value) { return value != 0; });
+        return is_other_form ? std::numeric_limits<double>::infinity() : estimates[static_cast<size_t>(point[0])];
+      };
+    }
   }
   const bool pass_estimates = !knobs.empty();
   Rewriter windows(lowering_rules(), definition.expression);
