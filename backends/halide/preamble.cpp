@@ -19,7 +19,7 @@ constexpr const char* preamble_text = R"(// Functions that hoist's kernels call.
 #ifndef HOIST_RESTRICT
 #define HOIST_RESTRICT
 #endif
-// PoCL 3.1 rounds vectors in 17 instructions where processors have one. Without it the compiler would call a library.
+// PoCL 3.1 rounds vectors in 17 instructions where processors with AVX have one. For others these would be library calls.
 #if defined(__AVX__) && defined(__has_builtin)
 #if __has_builtin(__builtin_elementwise_roundeven)
 #undef rint

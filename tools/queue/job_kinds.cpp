@@ -108,9 +108,7 @@ Attempt<Json> perform_runs(const Job& job, const fs::path& folder, const JobPlac
 
 // What hoist bench does where the device is: its text and its JSON.
 Attempt<Json> perform_measurement(const Job& job, const fs::path& folder, const JobPlace& place) {
-  HOIST_ATTEMPT([[maybe_unused]] const BundleRunner fits, open_bundle_of(job, folder, place));
-  HOIST_ATTEMPT(const BundleInfo info, bundle_info(folder / "bundle.hoist"));
-  HOIST_ATTEMPT(const std::string device, device_option(job, info, place));
+  HOIST_ATTEMPT(const BundleRunner fits, open_bundle_of(job, folder, place));
   HOIST_STEP(const int64_t milliseconds, ExitCode::bad_input, option_of(job, "milliseconds", 10, 3'600'000));
   const fs::path answer = folder / "bench.json";
   std::vector<std::string> words = {"bench",     (folder / "bundle.hoist").string(),
@@ -118,7 +116,7 @@ Attempt<Json> perform_measurement(const Job& job, const fs::path& folder, const 
                                     "--seconds", fmt::format("{}", static_cast<double>(milliseconds) / 1e3)};
   if (job.options.value("roofline", Json()) == true) words.emplace_back("--roofline");
   if (place.threads > 0) words.insert(words.end(), {"--threads", std::to_string(place.threads)});
-  if (!device.empty()) words.insert(words.end(), {"--device", device});
+  if (fits.device_index() >= 0) words.insert(words.end(), {"--device", std::to_string(fits.device_index())});
   std::string text;
   {
     const Audience audience{.result = [&](std::string_view lines) { text += lines; },

@@ -1,6 +1,7 @@
-// Knobs without a measurement: those with which a cost model expects a kernel to be clearly faster than with what the
-// usual estimate chooses. A kernel that lies outside of what the model has learned from stays as it is. Nothing here
-// runs a kernel, so no choice is checked either; every one is a form that lowering itself may choose.
+// Knobs without a measurement: those with which a kernel is clearly faster than with what lowering's estimate chooses,
+// by the mean of that estimate and a cost model. A kernel that lies outside of what the model has learned from stays as
+// it is. Nothing here runs a kernel, so no choice is checked either; every one is a form that lowering itself may
+// choose.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ struct EstimateOptions {
 };
 
 struct EstimateOutcome {
-  std::vector<RecordedChoice> choices;  ///< with the ratio that the model expects
+  std::vector<RecordedChoice> choices;  ///< with the ratio that is expected
   size_t places = 0;                    ///< where there is something to choose
   size_t outside = 0;                   ///< kernels with tiles of which the model says nothing
 };
