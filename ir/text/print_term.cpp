@@ -253,7 +253,11 @@ Document Printer::call(Expr e, int least) {
   if (e->function == Function::negate || e->function == Function::logical_not) {
     Expr x = e->children[0];
     if (x->pattern != Pattern::literal) {  // -1f32 is a literal
-      return parenthesised_if(prefixed < least, join({text(std::string(f.symbol)), term(x, applied_level)}));
+      // Without parentheses, which would nest deeper than what was read. Two signs side by side begin a comment.
+      const bool sign_of_sign =
+          e->function == Function::negate && x->pattern == Pattern::call && x->function == Function::negate;
+      const std::string symbol = std::string(f.symbol) + (sign_of_sign ? " " : "");
+      return parenthesised_if(prefixed < least, join({text(symbol), term(x, prefixed)}));
     }
   }
   return list(std::string(f.name), same_type(e->children, std::vector<int>(e->children.size(), loose)), least);

@@ -84,6 +84,17 @@ TEST(RoundTrip, every_function) {
   }
 }
 
+// Hundreds of them, where parentheses may nest 500 deep.
+TEST(RoundTrip, prefixes_of_prefixes) {
+  for (const std::vector<Function>& prefixes : std::vector<std::vector<Function>>{
+           {Function::logical_not}, {Function::negate}, {Function::negate, Function::logical_not}}) {
+    Expr e = parameter("x", scalar_type(Scalar::i32));
+    for (size_t i = 0; i < 450; ++i) e = call(prefixes[i % prefixes.size()], {e});
+    expect_round_trip(e);
+    expect_round_trip(call(Function::subtract, {e, e}));
+  }
+}
+
 TEST(RoundTrip, literals_of_every_type) {
   for (int i = 0; i < scalar_count; ++i) {
     auto s = static_cast<Scalar>(i);
