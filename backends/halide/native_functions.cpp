@@ -333,25 +333,16 @@ HExpr saturated_small(const HExpr& a, double low, double high, const Type& type)
   });
 }
 
-// A rounded number plus a whole one of at most 16 bits, saturated: bounds are whole numbers, so they may come first,
-// and what lies between them is rounded by adding so much that no bit behind the point is left. What is no number
-// becomes 0. The result is of the type, which is that of the bounds or one that holds them.
-HExpr saturated_sum(const HExpr& rounded, const HExpr& whole, double low, double high, const Type& type) {
+// A number that is yet to be rounded, plus a whole one of at most 16 bits, between bounds, as an int
+// (quantised_sums.cpp). What lies between the bounds is rounded by adding so much that no bit behind the point is left.
+// What is no number becomes 0, by the lower bound where that is 0.
+HExpr quantised(const HExpr& number, const HExpr& whole, double low, double high) {
   constexpr double round = 12582912;  // 1.5 * 2^23, whose lowest bits are those of whole numbers around it
-  return let(to(Halide::Float(32), whole), [&](const HExpr& w) {
-    return let(rounded, [&](const HExpr& a) {
-      const HExpr least = constant(a, low) - w, most = constant(a, high) - w;
-      return let(select(a > least, a, least), [&](const HExpr& b) {
-        const HExpr steps = strict(Call::strict_add, select(b < most, b, most), constant(b, round));
-        const auto sum = [&](const HExpr& difference, const HExpr& offset) {
-          const HExpr both = difference + offset;
-          return low == 0 ? both : select(is_number(a), both, Halide::Internal::make_zero(both.type()));
-        };
-        if (type.is_float()) return to(type, sum(strict(Call::strict_sub, steps, constant(b, round)), w));
-        const Type words = Halide::Int(32);
-        return to(type, sum(bits(words, steps) - bits(words, constant(b, round)), to(words, whole)));
-      });
-    });
+  const HExpr w = to(Halide::Float(32), whole), least = constant(number, low) - w, most = constant(number, high) - w;
+  return let(select(number > least, number, least), [&](const HExpr& b) {
+    const HExpr steps = strict(Call::strict_add, select(b < most, b, most), constant(b, round));
+    const HExpr sum = bits(Halide::Int(32), steps) - bits(Halide::Int(32), constant(b, round)) + whole;
+    return low == 0 ? sum : select(is_number(number), sum, Halide::Internal::make_zero(sum.type()));
   });
 }
 
@@ -697,6 +688,15 @@ const std::unordered_map<std::string, Meaning>& meanings() {
         return saturated_small(x[0], 0, 2 * half - 1, Halide::UInt(stored));
       };
     }
+    for (int width : {8, 16}) {
+      const double half = std::ldexp(1.0, width - 1);
+      t[fmt::format("hoist_quantised_i{}", width)] = [=](const Arguments& x) {
+        return quantised(x[0], x[1], -half, half - 1);
+      };
+      t[fmt::format("hoist_quantised_u{}", width)] = [=](const Arguments& x) {
+        return quantised(x[0], x[1], 0, 2 * half - 1);
+      };
+    }
     t[word_marker] = word;
     t["hoist_dot"] = [](const Arguments& x) { return dot_in_pairs(x[0], x[1], x[2]); };
     t["hoist_dot_pairs"] = [](const Arguments& x) { return dot_of_pairs(x[0], x[1], x[2]); };
@@ -734,7 +734,6 @@ class Replace : public Halide::Internal::IRMutator {
   HExpr visit(const Call* op) override {
     const auto found = op->call_type == Call::PureExtern ? meanings().find(op->name) : meanings().end();
     if (found == meanings().end()) return IRMutator::visit(op);
-    if (HExpr sum = quantised(op, op->type.element_of()); sum.defined()) return sum;
     Arguments arguments;
     std::vector<std::pair<std::string, HExpr>> named;
     for (const HExpr& argument : op->args) {
@@ -755,41 +754,6 @@ class Replace : public Halide::Internal::IRMutator {
       named.pop_back();
     }
     return out;
-  }
-
-  // What is widened at once is never narrow.
-  HExpr visit(const Halide::Internal::Cast* op) override {
-    const Call* narrow = op->value.as<Call>();
-    const Type wide = op->type.element_of();
-    const bool widens =
-        narrow != nullptr && (wide == Halide::Float(32) || (wide.is_int() && wide.bits() > narrow->type.bits()));
-    if (HExpr sum = widens ? quantised(narrow, wide) : HExpr(); sum.defined()) return sum;
-    return IRMutator::visit(op);
-  }
-
-  static bool is_rounding(const Call* call) {
-    return call != nullptr && call->name == "rint" && call->type.element_of() == Halide::Float(32);
-  }
-
-  // A rounded f32, or one plus a whole number of 8 or 16 bits, to such a number, as layers quantise, in a type that
-  // holds those; undefined elsewhere.
-  HExpr quantised(const Call* op, const Type& wanted) {
-    const Type type = op->type.element_of();
-    const std::string name = fmt::format("hoist_to_{}{}", type.is_int() ? 'i' : 'u', type.bits());
-    if (op->name != name || type.is_float() || type.bits() > 16) return {};
-    const Call* rounded = op->args[0].as<Call>();
-    HExpr whole = Halide::Internal::make_zero(Halide::Int(8, op->type.lanes()));
-    if (rounded != nullptr && rounded->is_intrinsic(Call::strict_add)) {
-      const auto* repeated = rounded->args[1].as<Halide::Internal::Broadcast>();
-      const auto* cast = (repeated != nullptr ? repeated->value : rounded->args[1]).as<Halide::Internal::Cast>();
-      if (cast == nullptr || cast->value.type().is_float() || cast->value.type().bits() > 16) return {};
-      whole = cast->value;
-      if (repeated != nullptr) whole = Halide::Internal::Broadcast::make(whole, repeated->lanes);
-      rounded = rounded->args[0].as<Call>();
-    }
-    if (!is_rounding(rounded)) return {};
-    const double values = std::ldexp(1.0, type.bits()), low = type.is_int() ? -values / 2 : 0;
-    return saturated_sum(mutate(rounded->args[0]), mutate(whole), low, low + values - 1, wanted);
   }
 
   bool dot_in_instruction_;

@@ -321,6 +321,26 @@ class LoadLanes : public WithUsedLets {
   }
 };
 
+// A vector to every so manieth element is stored lane by lane, at a distance from the first that is part of the
+// address. Halide prints a vector of indices, which PoCL computes as one and takes apart.
+class StoreLanes : public IRMutator {
+  using IRMutator::visit;
+
+  Stmt visit(const Store* op) override {
+    const Ramp* ramp = op->index.as<Ramp>();
+    if (ramp == nullptr || is_const_one(ramp->stride) || ramp->base.type().lanes() > 1 || !is_const_one(op->predicate))
+      return IRMutator::visit(op);
+    const std::string name = unique_name("value"), first_name = unique_name("first");
+    const HExpr value = Variable::make(op->value.type(), name), first = Variable::make(ramp->base.type(), first_name);
+    std::vector<Stmt> stores;
+    for (int lane = 0; lane < ramp->lanes; ++lane) {
+      stores.push_back(Store::make(op->name, Shuffle::make_extract_element(value, lane),
+                                   simplify(first + ramp->stride * lane), op->param, const_true(), ModulusRemainder()));
+    }
+    return LetStmt::make(name, mutate(op->value), LetStmt::make(first_name, ramp->base, Block::make(stores)));
+  }
+};
+
 // Halide compares the numbers of a vector's lanes in few bits, with a difference that saturates; where it fits, it is
 // one operation instead of eight.
 class PlainDifferences : public IRMutator {
@@ -351,41 +371,6 @@ class PlainDifferences : public IRMutator {
     const ConstantInterval difference = range(call->args[0]) - range(call->args[1]);
     return out.type().can_represent(difference) ? call->args[0] - call->args[1] : out;
   }
-};
-
-// An index (a + b) * c of a load becomes a * c + b * c. Halide takes out factors that all terms have, and LLVM's SLP
-// pass then adds up the indices of several loads as one vector in each step of a loop, to take it apart again; terms
-// apart from one another are constant in the loop, or steps of it.
-class SumsOfProducts : public IRMutator {
-  using IRMutator::visit;
-
-  static HExpr times(const HExpr& e, int64_t factor) {
-    if (const auto constant = as_const_int(e)) {
-      const int64_t product = *constant * factor;
-      if (e.type().can_represent(product)) return make_const(e.type(), product);
-    } else if (const Add* sum = e.as<Add>()) {
-      return times(sum->a, factor) + times(sum->b, factor);
-    } else if (const Mul* product = e.as<Mul>()) {
-      const auto constant = as_const_int(product->b);
-      if (constant && e.type().can_represent(*constant * factor)) return times(product->a, *constant * factor);
-    }
-    return factor == 1 ? e : e * make_const(e.type(), factor);
-  }
-
-  HExpr visit(const Mul* op) override {
-    const auto factor = as_const_int(op->b);
-    if (!in_index_ || !factor || op->type != Halide::Int(32)) return IRMutator::visit(op);
-    return times(mutate(op->a), *factor);
-  }
-
-  HExpr visit(const Load* op) override {
-    in_index_ = true;
-    const HExpr index = mutate(op->index);
-    in_index_ = false;
-    return Load::make(op->type, op->name, index, op->image, op->param, op->predicate, op->alignment);
-  }
-
-  bool in_index_ = false;
 };
 
 // Every second of a row's elements, as windows with a stride of two have them. Halide takes them out of all that the
@@ -1038,11 +1023,12 @@ std::vector<std::unique_ptr<IRMutator>> native_passes(const std::string& result_
   passes.push_back(std::make_unique<LoadWords>());
   passes.push_back(std::make_unique<PlainDifferences>());
   passes.push_back(std::make_unique<LoadInside>());
+  passes.push_back(quantised_sums());
   if (target.architecture == std::string_view("x86_64")) {
     passes.push_back(std::make_unique<LoadSeconds>());
     passes.push_back(std::make_unique<BlendSeconds>());
   }
-  passes.push_back(std::make_unique<SumsOfProducts>());
+  passes.push_back(sums_of_products());
   if (target.matrix_tile > 0) passes.push_back(matrix_products());
   passes.push_back(std::make_unique<GroupRange>(loops, groups));
   passes.push_back(native_functions(target));
@@ -1061,7 +1047,10 @@ std::vector<std::unique_ptr<IRMutator>> lowering_passes(const std::string& resul
   passes.push_back(std::make_unique<PlainDifferences>());
   passes.push_back(std::make_unique<LoadInside>());
   passes.push_back(std::make_unique<LoadLanes>());
+  passes.push_back(std::make_unique<StoreLanes>());
   passes.push_back(std::make_unique<GuardReads>());
+  passes.push_back(index_bases());
+  passes.push_back(quantised_sums());
   passes.push_back(std::make_unique<NumbersByLanes>());
   return passes;
 }

@@ -33,6 +33,12 @@ constexpr const char* preamble_text = R"(// Functions that hoist's kernels call.
 #endif
 #endif
 #define HOIST static inline __attribute__((overloadable))
+// A number that the compiler cannot see through (loop_indices.cpp), on processors whose optimiser does worse if it can.
+HOIST int hoist_opaque(int a) {
+#if defined(__x86_64__) && defined(__clang__)
+  __asm__("" : "+r"(a));
+#endif
+  return a; }
 #define HOIST_1(M, A, B) M(A, B, A, B)
 #define HOIST_N(M, A, B, N) M(A##N, B##N, A, B)
 #define HOIST_WIDTHS(M, A, B) \
@@ -182,6 +188,21 @@ HOIST_TO_ALL(float)
 HOIST_TO_ALL(double)
 #endif
 
+// A float that is yet to be rounded plus a whole number of at most 16 bits, between bounds; NaN gives 0. Rounded by adding
+// 1.5 * 2^23, whose lowest bits are those of whole numbers around it.
+#define HOIST_QUANTISED(NAME, LOW, HIGH, N) \
+  HOIST int##N NAME(float##N a, int##N whole) { \
+    const float##N w = convert_float##N(whole), least = (float##N)(LOW) - w, most = (float##N)(HIGH) - w; \
+    float##N b = a > least ? a : least; \
+    b = b < most ? b : most; \
+    const int##N sum = as_int##N(b + (float##N)(12582912.0f)) - (int##N)(0x4b400000) + whole; \
+    return LOW == 0 ? sum : a == a ? sum : (int##N)(0); }
+#define HOIST_QUANTISED_ALL(N) \
+  HOIST_QUANTISED(hoist_quantised_i8, -128, 127, N) HOIST_QUANTISED(hoist_quantised_u8, 0, 255, N) \
+  HOIST_QUANTISED(hoist_quantised_i16, -32768, 32767, N) HOIST_QUANTISED(hoist_quantised_u16, 0, 65535, N)
+HOIST_QUANTISED_ALL() HOIST_QUANTISED_ALL(2) HOIST_QUANTISED_ALL(3) HOIST_QUANTISED_ALL(4) HOIST_QUANTISED_ALL(8)
+HOIST_QUANTISED_ALL(16)
+
 // Four bytes or two numbers of 16 bits as a word, the first one lowest, where they could not be loaded as one.
 // s + the products of the four unsigned bytes of x and the four signed bytes of y, or of two numbers of 16 bits each
 // (y may hold two bytes).
@@ -193,13 +214,13 @@ HOIST_TO_ALL(double)
     return hoist_word(as_uchar##N(a), as_uchar##N(b), as_uchar##N(c), as_uchar##N(d)); } \
   HOIST int##N hoist_word(short##N a, short##N b) { \
     return as_int##N(convert_uint##N(as_ushort##N(a)) | convert_uint##N(as_ushort##N(b)) << 16u); } \
-  HOIST int##N hoist_dot_pairs(int##N s, int##N x, int##N y) { \
-    return as_int##N(as_uint##N(s) + as_uint##N((x << 16 >> 16) * (y << 16 >> 16)) + \
-                     as_uint##N((x >> 16) * (y >> 16))); } \
   HOIST short##N hoist_word(char##N a, char##N b) { \
     return as_short##N(convert_ushort##N(convert_ushort##N(as_uchar##N(a)) | \
                                          convert_ushort##N(as_uchar##N(b)) << (ushort##N)(8))); } \
-  HOIST int##N hoist_dot_pairs(int##N s, int##N x, short##N y) { \
+  HOIST int##N hoist_pairs_plain(int##N s, int##N x, int##N y) { \
+    return as_int##N(as_uint##N(s) + as_uint##N((x << 16 >> 16) * (y << 16 >> 16)) + \
+                     as_uint##N((x >> 16) * (y >> 16))); } \
+  HOIST int##N hoist_pairs_plain(int##N s, int##N x, short##N y) { \
     return as_int##N(as_uint##N(s) + as_uint##N((x << 16 >> 16) * (convert_int##N(y) << 24 >> 24)) + \
                      as_uint##N((x >> 16) * (convert_int##N(y) >> 8))); } \
   HOIST int##N hoist_dot_plain(int##N s, int##N x, int##N y) { \
@@ -207,42 +228,64 @@ HOIST_TO_ALL(double)
                      as_uint##N((x >> 8 & 255) * (y << 16 >> 24)) + as_uint##N((x >> 16 & 255) * (y << 8 >> 24)) + \
                      as_uint##N((x >> 24 & 255) * (y >> 24))); }
 HOIST_BYTES() HOIST_BYTES(2) HOIST_BYTES(3) HOIST_BYTES(4) HOIST_BYTES(8) HOIST_BYTES(16)
+#define HOIST_PLAIN_PAIRS(N) \
+  HOIST int##N hoist_dot_pairs(int##N s, int##N x, int##N y) { return hoist_pairs_plain(s, x, y); } \
+  HOIST int##N hoist_dot_pairs(int##N s, int##N x, short##N y) { return hoist_pairs_plain(s, x, y); }
+#define HOIST_PLAIN_DOT(N) \
+  HOIST int##N hoist_dot(int##N s, int##N x, int##N y) { return hoist_dot_plain(s, x, y); } \
+  HOIST_PLAIN_PAIRS(N)
+// In one instruction where the processor has one, on four lanes and more.
+#if defined(HOIST_VPDPBUSD) || defined(HOIST_VPMADDWD)
+#define HOIST_PAIRS(N, N2) \
+  typedef short hoist_short##N2 __attribute__((ext_vector_type(N2))); \
+  typedef char hoist_char##N2 __attribute__((ext_vector_type(N2))); \
+  HOIST int##N hoist_dot_pairs(int##N s, int##N x, short##N y) { \
+    return hoist_dot_pairs(s, x, __builtin_astype( \
+        __builtin_convertvector(__builtin_astype(y, hoist_char##N2), hoist_short##N2), int##N)); }
+#endif
 #if defined(HOIST_VPDPBUSD)
-#define HOIST_DOT(N) \
+#define HOIST_DOT(N, N2) \
   HOIST int##N hoist_dot(int##N s, int##N x, int##N y) { \
     __asm__("vpdpbusd %2, %1, %0" : "+v"(s) : "v"(x), "v"(y)); \
-    return s; }
-HOIST_DOT(4) HOIST_DOT(8) HOIST_DOT(16)
+    return s; } \
+  HOIST int##N hoist_dot_pairs(int##N s, int##N x, int##N y) { \
+    __asm__("vpdpwssd %2, %1, %0" : "+v"(s) : "v"(x), "v"(y)); \
+    return s; } \
+  HOIST_PAIRS(N, N2)
+HOIST_DOT(4, 8) HOIST_DOT(8, 16) HOIST_DOT(16, 32)
 HOIST int hoist_dot(int s, int x, int y) { return hoist_dot((int4)(s), (int4)(x), (int4)(y)).s0; }
-HOIST int2 hoist_dot(int2 s, int2 x, int2 y) { return hoist_dot_plain(s, x, y); }
 #elif defined(HOIST_VPMADDWD)
 // Sums of two products each of 16 bits, which hold bytes of either sign: bytes 0 and 2 of a word, then 1 and 3.
 #define HOIST_DOT(N, N2) \
-  typedef ushort hoist_ushort##N2 __attribute__((ext_vector_type(N2))); \
-  typedef short hoist_short##N2 __attribute__((ext_vector_type(N2))); \
-  HOIST int##N hoist_pair(hoist_ushort##N2 x, hoist_short##N2 y) { \
+  HOIST int##N hoist_pair(int##N x, int##N y) { \
     int##N sums; \
     __asm__("vpmaddwd %2, %1, %0" : "=v"(sums) : "v"(x), "v"(y)); \
     return sums; } \
+  HOIST int##N hoist_dot_pairs(int##N s, int##N x, int##N y) { \
+    return as_int##N(as_uint##N(s) + as_uint##N(hoist_pair(x, y))); } \
+  HOIST_PAIRS(N, N2) \
   HOIST int##N hoist_dot(int##N s, int##N x, int##N y) { \
-    const hoist_ushort##N2 a = __builtin_astype(x, hoist_ushort##N2); \
+    const int##N a = x & 0xff00ff, c = as_int##N(as_uint##N(x) >> 8 & 0xff00ffu); \
     const hoist_short##N2 b = __builtin_astype(y, hoist_short##N2), eight = (hoist_short##N2)(8); \
-    return as_int##N(as_uint##N(s) + as_uint##N(hoist_pair(a & (hoist_ushort##N2)(255), b << eight >> eight)) + \
-                     as_uint##N(hoist_pair(a >> (hoist_ushort##N2)(8), b >> eight))); }
+    const int##N even = __builtin_astype(b << eight >> eight, int##N), odd = __builtin_astype(b >> eight, int##N); \
+    return as_int##N(as_uint##N(s) + as_uint##N(hoist_pair(a, even)) + as_uint##N(hoist_pair(c, odd))); }
 HOIST_DOT(4, 8) HOIST_DOT(8, 16)
 #if HOIST_VPMADDWD == 16
 HOIST_DOT(16, 32)
 #else
 HOIST int16 hoist_dot(int16 s, int16 x, int16 y) {
   return (int16)(hoist_dot(s.lo, x.lo, y.lo), hoist_dot(s.hi, x.hi, y.hi)); }
+HOIST int16 hoist_dot_pairs(int16 s, int16 x, int16 y) {
+  return (int16)(hoist_dot_pairs(s.lo, x.lo, y.lo), hoist_dot_pairs(s.hi, x.hi, y.hi)); }
+HOIST int16 hoist_dot_pairs(int16 s, int16 x, short16 y) {
+  return (int16)(hoist_dot_pairs(s.lo, x.lo, y.lo), hoist_dot_pairs(s.hi, x.hi, y.hi)); }
 #endif
 HOIST int hoist_dot(int s, int x, int y) { return hoist_dot_plain(s, x, y); }
-HOIST int2 hoist_dot(int2 s, int2 x, int2 y) { return hoist_dot_plain(s, x, y); }
 #else
-#define HOIST_DOT(N) \
-  HOIST int##N hoist_dot(int##N s, int##N x, int##N y) { return hoist_dot_plain(s, x, y); }
-HOIST_DOT() HOIST_DOT(2) HOIST_DOT(4) HOIST_DOT(8) HOIST_DOT(16)
+HOIST int hoist_dot(int s, int x, int y) { return hoist_dot_plain(s, x, y); }
+HOIST_PLAIN_DOT(4) HOIST_PLAIN_DOT(8) HOIST_PLAIN_DOT(16)
 #endif
+HOIST_PLAIN_DOT(2) HOIST_PLAIN_PAIRS() HOIST_PLAIN_PAIRS(3)
 
 // Halves and bfloat16 are kept as their bits; arithmetic is in float, rounded to the type after each operation.
 #define HOIST_QUIET(T, INFINITE, QUIET, N) \

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <cctype>
+#include <set>
 #include <sstream>
+#include <unordered_map>
 
 #include "ir/plan.h"
 
@@ -110,6 +112,127 @@ std::string with_unaligned(std::string line) {
   return line;
 }
 
+// An index t + 96 is a place 96 behind t: the constant is part of the address. As a sum of numbers it is one more
+// operation, which LLVM's SLP pass does for several loads in one vector, to take it apart again. Accesses are
+//   p[t7]    ((__global float4 *)p)[t7]    vload4(0, (__global float*)p + t7)
+class Addresses {
+ public:
+  explicit Addresses(const std::vector<std::string>& arrays) : arrays_(arrays.begin(), arrays.end()) {}
+
+  std::string line(const std::string& in) {
+    if (define(in)) return in;
+    return with_places(with_elements(in));
+  }
+
+  // The indices that nothing needs any more go.
+  std::string without_unused(const std::vector<std::string>& lines) const {
+    std::unordered_map<std::string, int> uses;
+    for (const std::string& line : lines) count(line, 1, uses);
+    std::vector<bool> goes(lines.size(), false);
+    for (size_t i = lines.size(); i-- > 0;) {
+      const auto known = definitions_.find(lines[i]);
+      goes[i] = known != definitions_.end() && uses[known->second] == 1;
+      if (goes[i]) count(lines[i], -1, uses);
+    }
+    std::string out;
+    for (size_t i = 0; i < lines.size(); ++i) {
+      if (!goes[i]) out += lines[i] + "\n";
+    }
+    return out;
+  }
+
+ private:
+  struct Place {
+    std::string base;
+    int64_t offset = 0;
+  };
+
+  static size_t word_end(const std::string& text, size_t at) {
+    while (at < text.size() && continues_identifier(text[at])) ++at;
+    return at;
+  }
+
+  // The place that a numbered value is, if it is one: where its name starts.
+  const Place* place_at(const std::string& text, size_t at) const {
+    if (places_.empty() || text[at] != 't') return nullptr;
+    const auto found = places_.find(text.substr(at, word_end(text, at) - at));
+    return found == places_.end() ? nullptr : &found->second;
+  }
+
+  // "int t7 = t6 + 96;", or such a sum divided: "int t8 = t7 >> 4;".
+  bool define(const std::string& in) {
+    const size_t start = in.find_first_not_of(' ');
+    if (start == std::string::npos || in.compare(start, 5, "int t") != 0 || in.back() != ';') return false;
+    const size_t name = start + 4, name_end = word_end(in, name);
+    if (in.compare(name_end, 3, " = ") != 0) return false;
+    const size_t left = name_end + 3, left_end = word_end(in, left);
+    if (left_end == left || !starts_identifier(in[left])) return false;
+    const bool is_sum = in.compare(left_end, 3, " + ") == 0, is_quotient = in.compare(left_end, 4, " >> ") == 0;
+    if (!is_sum && !is_quotient) return false;
+    const size_t right = left_end + (is_sum ? 3 : 4);
+    const std::string number = in.substr(right, in.size() - right - 1);
+    if (!all_digits(number) || number.size() > 9) return false;
+    Place place = {in.substr(left, left_end - left), std::stoll(number)};
+    if (is_quotient) {
+      const Place* sum = place_at(in, left);
+      const auto shift = place.offset;
+      if (sum == nullptr || shift > 30 || sum->offset % (int64_t{1} << shift) != 0) return false;
+      place = {fmt::format("({} >> {})", sum->base, shift), sum->offset >> shift};
+    }
+    const std::string defined = in.substr(name, name_end - name);
+    places_[defined] = std::move(place);
+    definitions_[in] = defined;
+    return true;
+  }
+
+  std::string with_elements(std::string line) const {
+    for (size_t open = 0; (open = line.find("[t", open)) != std::string::npos; ++open) {
+      const Place* place = place_at(line, open + 1);
+      const size_t end = word_end(line, open + 1);
+      if (place == nullptr || line[end] != ']' || open == 0) continue;
+      const bool in_vectors = line[open - 1] == ')';
+      size_t name = in_vectors ? open - 1 : open;
+      const size_t name_end = name;
+      while (name > 0 && continues_identifier(line[name - 1])) --name;
+      if (arrays_.count(line.substr(name, name_end - name)) == 0) continue;
+      const size_t begin = in_vectors ? line.rfind("((__global ", name) : name;
+      if (begin == std::string::npos) continue;
+      const size_t pointer = in_vectors ? begin + 1 : begin;
+      const std::string access =
+          fmt::format("({} + {})[{}]", line.substr(pointer, name_end - pointer), place->base, place->offset);
+      line.replace(begin, end + 1 - begin, access);
+      open = begin;
+    }
+    return line;
+  }
+
+  std::string with_places(std::string line) const {
+    for (size_t plus = 0; (plus = line.find(" + t", plus)) != std::string::npos; ++plus) {
+      const Place* place = place_at(line, plus + 3);
+      const size_t end = word_end(line, plus + 3);
+      if (place == nullptr || line[end] != ')') continue;
+      size_t name = plus;
+      while (name > 0 && continues_identifier(line[name - 1])) --name;
+      if (name < 2 || line.compare(name - 2, 2, "*)") != 0 || arrays_.count(line.substr(name, plus - name)) == 0)
+        continue;
+      line.replace(plus + 3, end - plus - 3, fmt::format("{} + {}", place->base, place->offset));
+    }
+    return line;
+  }
+
+  static void count(const std::string& line, int by, std::unordered_map<std::string, int>& uses) {
+    for (size_t i = 0; i < line.size();) {
+      const size_t end = word_end(line, i);
+      if (end > i && line[i] == 't') uses[line.substr(i, end - i)] += by;
+      i = std::max(end, i + 1);
+    }
+  }
+
+  std::set<std::string> arrays_;
+  std::unordered_map<std::string, Place> places_;
+  std::unordered_map<std::string, std::string> definitions_;  // what a line defines
+};
+
 // Halide leaves the fence out of barriers that only keep a later store behind earlier loads; the language wants one
 // there too.
 std::string fenced(std::string line) {
@@ -199,6 +322,8 @@ Result<KernelText> clean(const std::string& printed, const std::string& printed_
   }
   out.source = fmt::format("__kernel __attribute__((reqd_work_group_size({}, {}, {})))\nvoid {}(\n{})\n", local[0],
                            local[1], local[2], kernel_name, signature);
+  Addresses addresses(out.arguments);
+  std::vector<std::string> body;
   for (++i; i < lines.size(); ++i) {
     std::string line = lines[i];
     std::string content = trimmed(line);
@@ -214,11 +339,12 @@ Result<KernelText> clean(const std::string& printed, const std::string& printed_
     if (content.rfind("// kernel", 0) == 0) continue;
     if (content.rfind("//", 0) == 0) {
       size_t indent = line.find_first_not_of(' ');
-      out.source += line.substr(0, indent) + plain_comment(content) + "\n";
+      body.push_back(line.substr(0, indent) + plain_comment(content));
       continue;
     }
-    out.source += with_unaligned(renamer.line(replace_words(fenced(line), spaces))) + "\n";
+    body.push_back(with_unaligned(addresses.line(renamer.line(replace_words(fenced(line), spaces)))));
   }
+  out.source += addresses.without_unused(body);
   return out;
 }
 

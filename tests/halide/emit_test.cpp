@@ -86,6 +86,20 @@ TEST(Emit, SmallNumbersAreLoadedTogether) {
   }
 }
 
+// A column is stored lane by lane, at distances that are part of the addresses: no vector of indices is computed.
+TEST(Emit, ColumnsAreStoredLaneByLane) {
+  for (const Scalar scalar : {Scalar::u8, Scalar::f32}) {
+    const Expr x = parameter("x", array({5, 16}, scalar));
+    const Expr e = transpose(
+        map([](Expr row) { return map([](Expr s) { return identity(s); }, row, Mode::vec); }, x, Mode::group));
+    EXPECT_EQ(check(e), "");
+    const auto kernel = emit(e);
+    ASSERT_TRUE(kernel.ok());
+    EXPECT_NE(kernel->source.find("x)[75] ="), std::string::npos) << kernel->source;
+    EXPECT_EQ(kernel->source.find("(0, 1, 2"), std::string::npos) << kernel->source;
+  }
+}
+
 TEST(Emit, FunctionsOfLiterals) {  // the same for all work-items, which is no reason to call them on the host
   for (Scalar kind : {Scalar::f32, Scalar::f16}) {
     Expr x = parameter("x", array({4, 16}, kind)), two = call(Function::sqrt, {literal(kind, 4)});
