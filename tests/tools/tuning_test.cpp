@@ -294,16 +294,22 @@ TEST_F(TuningTest, TheCostModelComputesSmallLayersInOneLaunch) {
 
 TEST_F(TuningTest, ACompilationTunes) {
   const std::string model = std::string(HOIST_SOURCE_DIR) + "/models/digits_fully_connected.onnx";
-  const Ran ran = run_hoist({"compile", model, "--target", "native", "--dim", "N=2", "--tune=10", "--tuning",
-                             in("kept.tuning"), "-o", in("m.hoist"), "--json", in("m.json")});
-  ASSERT_EQ(ran.code, 0) << ran.err;
-  EXPECT_THAT(ran.out, HasSubstr("tuned: "));
+  // However slow the machine is, there is time enough for one round.
+  const auto devices = [&] {
+    auto database = TuningDatabase::open_to_read(in("kept.tuning"));
+    return database.ok() ? database->devices()->size() : 0;
+  };
+  for (int seconds = 5; seconds <= 125 && devices() == 0; seconds *= 5) {
+    const Ran ran =
+        run_hoist({"compile", model, "--target", "native", "--dim", "N=2", "--tune=" + std::to_string(seconds),
+                   "--tuning", in("kept.tuning"), "-o", in("m.hoist"), "--force", "--json", in("m.json")});
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("tuned: "));
+  }
+  EXPECT_EQ(devices(), 1u);
   // Where a form was chosen, its own rule stands in the derivation.
   EXPECT_GE(nlohmann::json::parse(*read_file(in("m.json"))).at("tuned").at("kernels"), chosen_in(in("m.hoist")));
   EXPECT_EQ(run_hoist({"verify", in("m.hoist"), "--derivation", "--all"}).code, 0);
-  auto database = TuningDatabase::open_to_read(in("kept.tuning"));
-  ASSERT_TRUE(database.ok());
-  EXPECT_EQ(database->devices()->size(), 1u);
   EXPECT_EQ(run_hoist({"compile", model, "--profile", "nvidia-a100", "--tune=2", "-o", in("x.hoist")}).code, 2);
   EXPECT_EQ(run_hoist({"compile", model, "--tune=soon", "-o", in("x.hoist")}).code, 2);
   EXPECT_EQ(run_hoist({"compile", model, "--tune=2", "--tuning", "shipped", "-o", in("x.hoist")}).code, 2);
