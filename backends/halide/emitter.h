@@ -338,8 +338,7 @@ inline constexpr const char* first_group = "hoist_first_group";
 inline constexpr const char* group_count = "hoist_group_count";
 /// Loops in mode `matrix` that are products of small matrices become instructions for those (matrix_products.cpp).
 std::unique_ptr<H::Internal::IRMutator> matrix_products();
-/// Indices of loads in loops in the form that LLVM compiles best (loop_indices.cpp): for Halide's, and for that of
-/// PoCL.
+/// Indices of loads in loops in the form that Halide's LLVM compiles best, and in that for PoCL's (loop_indices.cpp).
 std::unique_ptr<H::Internal::IRMutator> sums_of_products();
 std::unique_ptr<H::Internal::IRMutator> index_bases();
 /// A rounded sum that is saturated becomes one call of the preamble (quantised_sums.cpp).

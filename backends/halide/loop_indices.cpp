@@ -3,7 +3,6 @@
 // products, whose terms are constant in the loop or steps of it, and no more is needed for Halide's LLVM. That of PoCL
 // 3.1 (LLVM 15) needs numbers that it cannot see through as well.
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>

@@ -321,8 +321,8 @@ class LoadLanes : public WithUsedLets {
   }
 };
 
-// A vector to every so manieth element is stored lane by lane, at a distance from the first that is part of the
-// address. Halide prints a vector of indices, which PoCL computes as one and takes apart.
+// A vector with a stride is stored lane by lane, at distances from the first that are parts of addresses.
+// Halide prints a vector of indices, which PoCL computes as one and takes apart.
 class StoreLanes : public IRMutator {
   using IRMutator::visit;
 

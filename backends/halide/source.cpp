@@ -15,6 +15,16 @@ namespace {
 bool starts_identifier(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
 bool continues_identifier(char c) { return starts_identifier(c) || std::isdigit(static_cast<unsigned char>(c)); }
 
+// Where the word that begins at a place ends, and where that begins which ends there.
+size_t word_end(const std::string& text, size_t at) {
+  while (at < text.size() && continues_identifier(text[at])) ++at;
+  return at;
+}
+size_t word_begin(const std::string& text, size_t at) {
+  while (at > 0 && continues_identifier(text[at - 1])) --at;
+  return at;
+}
+
 bool all_digits(const std::string& s) { return !s.empty() && s.find_first_not_of("0123456789") == std::string::npos; }
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -68,8 +78,7 @@ class Renamer {
         }
         continue;
       }
-      size_t end = i;
-      while (end < in.size() && continues_identifier(in[end])) ++end;
+      const size_t end = word_end(in, i);
       std::string word = in.substr(i, end - i);
       bool member = i > 0 && in[i - 1] == '.';
       out += member ? lane(word) : renamed(word);
@@ -147,11 +156,6 @@ class Addresses {
     int64_t offset = 0;
   };
 
-  static size_t word_end(const std::string& text, size_t at) {
-    while (at < text.size() && continues_identifier(text[at])) ++at;
-    return at;
-  }
-
   // The place that a numbered value is, if it is one: where its name starts.
   const Place* place_at(const std::string& text, size_t at) const {
     if (places_.empty() || text[at] != 't') return nullptr;
@@ -191,9 +195,7 @@ class Addresses {
       const size_t end = word_end(line, open + 1);
       if (place == nullptr || line[end] != ']' || open == 0) continue;
       const bool in_vectors = line[open - 1] == ')';
-      size_t name = in_vectors ? open - 1 : open;
-      const size_t name_end = name;
-      while (name > 0 && continues_identifier(line[name - 1])) --name;
+      const size_t name_end = in_vectors ? open - 1 : open, name = word_begin(line, name_end);
       if (arrays_.count(line.substr(name, name_end - name)) == 0) continue;
       const size_t begin = in_vectors ? line.rfind("((__global ", name) : name;
       if (begin == std::string::npos) continue;
@@ -211,8 +213,7 @@ class Addresses {
       const Place* place = place_at(line, plus + 3);
       const size_t end = word_end(line, plus + 3);
       if (place == nullptr || line[end] != ')') continue;
-      size_t name = plus;
-      while (name > 0 && continues_identifier(line[name - 1])) --name;
+      const size_t name = word_begin(line, plus);
       if (name < 2 || line.compare(name - 2, 2, "*)") != 0 || arrays_.count(line.substr(name, plus - name)) == 0)
         continue;
       line.replace(plus + 3, end - plus - 3, fmt::format("{} + {}", place->base, place->offset));
@@ -250,8 +251,7 @@ std::string replace_words(const std::string& line, const std::map<std::string, s
       out += line[i++];
       continue;
     }
-    size_t end = i;
-    while (end < line.size() && continues_identifier(line[end])) ++end;
+    const size_t end = word_end(line, i);
     std::string word = line.substr(i, end - i);
     auto found = words.find(word);
     out += found == words.end() ? word : found->second;
