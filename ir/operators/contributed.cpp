@@ -29,7 +29,7 @@ constexpr std::string_view microsoft = "com.microsoft";
 #define HOIST_UNARY_HEAD "x : integers, x_scale : floats, x_zero? : integers, y_scale : floats, y_zero? : integers"
 #define HOIST_UNARY_CHECKS HOIST_EIGHT_BITS("x") HOIST_SAME_TYPE("x", "x_zero") HOIST_SAME_TYPE("x", "y_zero")
 
-// Of two numbers the zero point is added before rounding: onnxruntime does so here and not elsewhere.
+// Of two numbers the zero point is added before rounding: onnxruntime does so here and in averages of windows alone.
 #define HOIST_BINARY(function) \
   "(x : integers, x_scale : floats, x_zero? : integers, b : integers, b_scale : floats, b_zero? : integers, "         \
   "y_scale : floats, y_zero? : integers) " HOIST_EIGHT_BITS("x") HOIST_SAME_TYPE("x", "b")                            \
@@ -100,8 +100,9 @@ constexpr auto contributed_rows = std::to_array<OperatorRow>({
   in_domain(microsoft, by_text("QLinearAveragePool", 1,
           "(" HOIST_UNARY_HEAD "; kernel_shape?, strides?, pads?, dilations?, auto_pad = \"NOTSET\", ceil_mode = 0, count_include_pad = 0, channels_last = 0) "
           HOIST_UNARY_CHECKS "refuse channels_last: \"channels_last {channels_last} is not supported\" "
-          "= (each means. result means) where means = counted_windows 0 count_include_pad (\\window count. sum window / count) reals; "
-          "reals = each x. real_x x; " HOIST_REAL("x") HOIST_RESULT)),
+          "= (each means. saturated(type(x), round(means / scale_y + zero_y))) "
+          "where means = counted_windows 0 count_include_pad (\\window count. sum window / count) reals; "
+          "reals = each x. real_x x; " HOIST_REAL("x") HOIST_SCALE)),
   // The sum is exact; the factor is one number, as in the integer layers of the standard.
   in_domain(microsoft, by_text("QLinearGlobalAveragePool", 1,
           "(" HOIST_UNARY_HEAD "; channels_last = 0) " HOIST_UNARY_CHECKS

@@ -863,6 +863,20 @@ TEST(Operators, QuantisedSumsInOneScale) {
   EXPECT_EQ(sum.error(), "input 3 of QLinearAdd is left out, but needed");
 }
 
+// onnxruntime adds the zero point and rounds then, here and in the average of windows, but not in that of all.
+TEST(Operators, QuantisedAveragesHalfwayBetweenNumbers) {
+  const auto byte = [](int v) { return Tensor::of(Scalar::u8, {}, std::vector<int>{v}); };
+  const auto average = [&](const std::string& name, Attributes attributes, int zero) {
+    const Tensor x = Tensor::of(Scalar::u8, {1, 1, 1, 2}, std::vector<int>{4, 7});
+    return show(in_domain("com.microsoft", LayerCase(name, {x, floats({}, {1}), byte(0), floats({}, {1}), byte(zero)},
+                                                     std::move(attributes)))
+                    .run());
+  };
+  EXPECT_EQ(average("QLinearAveragePool", {{"kernel_shape", Ints{1, 2}}}, 0), "[1][1][1][1] 6");
+  EXPECT_EQ(average("QLinearAveragePool", {{"kernel_shape", Ints{1, 2}}}, 1), "[1][1][1][1] 6") << "6.5 to even";
+  EXPECT_EQ(average("QLinearGlobalAveragePool", {}, 1), "[1][1][1][1] 7") << "5.5 to even, and 1";
+}
+
 TEST(Operators, TreesOfWhichBranchesLeadRoundAreRefused) {
   const auto forest = [](int64_t back) {
     return in_domain("ai.onnx.ml", LayerCase("TreeEnsembleRegressor", {floats({2, 1}, {1, 5})},
