@@ -70,7 +70,8 @@ Value select_value(const H::Expr& condition, const Value& a, const Value& b);
 
 // ---- Scalars (scalars.cpp) -----------------------------------------------------------------------------------------
 
-H::Type stored_type(Scalar scalar);  ///< in arrays of the plan
+H::Expr selected(const H::Expr& condition, const H::Expr& a, const H::Expr& b);  ///< of scalars of one type
+H::Type stored_type(Scalar scalar);                                              ///< in arrays of the plan
 H::Expr from_private(Scalar scalar, const H::Expr& kept);
 H::Expr to_private(Scalar scalar, const H::Expr& value);
 

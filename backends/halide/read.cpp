@@ -58,7 +58,7 @@ Value select_value(const H::Expr& condition, const Value& a, const Value& b) {
     for (size_t i = 0; i < a.parts.size(); ++i) out.parts.push_back(select_value(condition, a.parts[i], b.parts[i]));
     return out;
   }
-  return scalar(H::select(condition, a.scalar, b.scalar));
+  return scalar(selected(condition, a.scalar, b.scalar));
 }
 
 // Elements are kept by context and index: zip and shared subterms ask several times, through different views.

@@ -50,6 +50,24 @@ H::Expr wrapping(Operation operation, const H::Expr& a, const H::Expr& b) {
   return H::reinterpret(t, operation(H::reinterpret(u, a), H::reinterpret(u, b)));
 }
 
+// Halide's simplifier takes what is added to an index to the other side of a comparison, or out of a selection: with a
+// literal there so far from zero the difference leaves the type, which Halide refuses. Unsigned numbers wrap.
+bool is_far(const H::Expr& e) {
+  const auto literal = H::Internal::as_const_int(e);
+  if (!literal || e.type().bits() < 32) return false;
+  const int64_t near = int64_t{1} << (e.type().bits() - 2);
+  return *literal <= -near || *literal >= near;
+}
+
+template <class Comparison>
+H::Expr compared(Comparison comparison, const H::Expr& a, const H::Expr& b) {
+  const bool of_data = a.as<H::Internal::Call>() != nullptr || b.as<H::Internal::Call>() != nullptr;
+  if (of_data || (!is_far(a) && !is_far(b))) return comparison(a, b);
+  const H::Type u = a.type().with_code(halide_type_uint);
+  const H::Expr lowest = H::Internal::make_const(u, uint64_t{1} << (u.bits() - 1));
+  return comparison(H::reinterpret(u, a) + lowest, H::reinterpret(u, b) + lowest);
+}
+
 // Brings the result of arithmetic on a packed type back into its range.
 H::Expr narrowed(Scalar s, const H::Expr& e) {
   if (!is_packed(s) || is_float(s)) return e;
@@ -135,6 +153,12 @@ H::Expr Scalars::to_stored(Scalar s, const H::Expr& e) const {
     return H::select(infinite, H::cast<uint8_t>(code), to(e));
   }
   return is_reduced_float(s) ? to(e) : e;
+}
+
+H::Expr selected(const H::Expr& condition, const H::Expr& a, const H::Expr& b) {
+  if (!is_far(a) && !is_far(b)) return H::select(condition, a, b);
+  const H::Type t = a.type(), u = t.with_code(halide_type_uint);
+  return H::reinterpret(t, H::select(condition, H::reinterpret(u, a), H::reinterpret(u, b)));
 }
 
 H::Expr from_private(Scalar s, const H::Expr& e) { return s == Scalar::boolean ? e != H::cast<uint8_t>(0) : e; }
@@ -238,17 +262,21 @@ H::Expr Scalars::call_value(Function f, Scalar s, const std::vector<H::Expr>& x)
     case Function::erf:
       return math(std::string(row(f).name));
     case Function::equal:
-      return on_float ? compare("hoist_equal", x[0], x[1]) : on_bool ? !(x[0] ^ x[1]) : I::EQ::make(x[0], x[1]);
+      return on_float  ? compare("hoist_equal", x[0], x[1])
+             : on_bool ? !(x[0] ^ x[1])
+                       : compared(I::EQ::make, x[0], x[1]);
     case Function::not_equal:
-      return on_float ? compare("hoist_not_equal", x[0], x[1]) : on_bool ? (x[0] ^ x[1]) : I::NE::make(x[0], x[1]);
+      return on_float  ? compare("hoist_not_equal", x[0], x[1])
+             : on_bool ? (x[0] ^ x[1])
+                       : compared(I::NE::make, x[0], x[1]);
     case Function::less:
-      return on_float ? compare("hoist_less", x[0], x[1]) : I::LT::make(x[0], x[1]);
+      return on_float ? compare("hoist_less", x[0], x[1]) : compared(I::LT::make, x[0], x[1]);
     case Function::less_equal:
-      return on_float ? compare("hoist_less_equal", x[0], x[1]) : I::LE::make(x[0], x[1]);
+      return on_float ? compare("hoist_less_equal", x[0], x[1]) : compared(I::LE::make, x[0], x[1]);
     case Function::greater:
-      return on_float ? compare("hoist_less", x[1], x[0]) : I::LT::make(x[1], x[0]);
+      return on_float ? compare("hoist_less", x[1], x[0]) : compared(I::LT::make, x[1], x[0]);
     case Function::greater_equal:
-      return on_float ? compare("hoist_less_equal", x[1], x[0]) : I::LE::make(x[1], x[0]);
+      return on_float ? compare("hoist_less_equal", x[1], x[0]) : compared(I::LE::make, x[1], x[0]);
     case Function::logical_and:
       return on_bool ? x[0] && x[1] : x[0] & x[1];
     case Function::logical_or:

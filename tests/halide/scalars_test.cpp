@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "ir/text/text.h"
 #include "tests/halide/runner.h"
 
 namespace hoist {
@@ -253,6 +254,33 @@ TEST(Scalars, InfinitiesOfFloat8Stay) {
     if (form == Form::machine && testing::native_targets_here().empty()) continue;
     Expr e = join(map([&](Expr v) { return map(body, v, Mode::vec); }, split(8, a), Mode::group));
     compare({e}, {"infinities"}, {0}, {{"a", t}}, 256, form);
+  }
+}
+
+// Halide computes with literals that stand beside indices, where two far ones may leave the type between them.
+TEST(Scalars, LiteralsFarFromZeroBesideIndices) {
+  const char* const bodies[] = {
+      "select(v == 3, p + 1, -2147483648)",
+      "select(v < 5, p - 20, 2147483647)",
+      "select(v < 5, -2147483648i32, 2147483647i32)",
+      "max(select(v == 3, p + 1, -2147483648), -2147483640)",
+      "max(p + 1, -2147483648)",
+      "max(p + 1, -2147483647)",
+      "min(p + 1, -2147483647)",
+      "min(p - 100, 2147483647)",
+      "max(p * 2 + 1, -2147483647) + v",
+      "max(p - 2147483647, -2147483647)",
+      "select(p + 1 < -2147483647, p, v)",
+      "select(p - 100 > 2147483646, p, v)",
+      "select(p + 5 == -2147483647, p, v)",
+      "p - 2147483640 - v",
+      "p * 2147483647 + 1",
+  };
+  for (const char* const body : bodies) {
+    const auto e = parse("zip(%x : [64]i32, iota 64 i32) |> split 8 |> map group(0) (map vec (\\(v, p). " +
+                         std::string(body) + ")) |> join");
+    ASSERT_TRUE(e.ok()) << body << ": " << e.errors()[0].text();
+    EXPECT_EQ(testing::check(*e, {}, 0, 0, 10), "") << body;
   }
 }
 
