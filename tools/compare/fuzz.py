@@ -2,6 +2,7 @@
 
     build/compare/bin/python tools/compare/fuzz.py --count 1000 --interpret       # without a device, a few a second
     build/compare/bin/python tools/compare/fuzz.py --count 200                    # on the first device
+    build/compare/bin/python tools/compare/fuzz.py --count 1000 --target native   # as native code
     build/compare/bin/python tools/compare/fuzz.py --seed 17 --count 1            # the model of one seed again
 
 A model has 5 to 40 nodes with odd attributes, over arrays whose extents lie around the widths of vectors, of all types; with
@@ -928,7 +929,7 @@ def explore(options: argparse.Namespace, seeds: range, folder: Path, answer: Any
     global FOLDER
     FOLDER = folder
     FOLDER.mkdir(parents=True, exist_ok=True)
-    runner = Runner(options.hoist, ["--interpret"] if options.interpret else [])
+    runner = Runner(options.hoist, ["--interpret"] if options.interpret else options.target)
     counts = dict.fromkeys(["models", "nodes", *VERDICTS], 0)
     end = time.monotonic() + options.time if options.time else None
     for first in range(seeds.start, seeds.stop, options.batch):
@@ -967,6 +968,8 @@ def main() -> int:
     parser.add_argument("--time", type=float, default=0, help="begin no batch after so many seconds")
     parser.add_argument("--large", action="store_true", help="few nodes over arrays of up to 300,000 elements")
     parser.add_argument("--interpret", action="store_true", help="evaluate programs, without a device")
+    parser.add_argument("--target", action="append", default=[], type="--target={}".format,
+                        help="what the kernels become, as hoist test takes it: native, for one")
     options = parser.parse_args()
     start = time.monotonic()
     share = -(-options.count // options.jobs)
