@@ -71,6 +71,9 @@ struct PlanKernel {
   /// threads divide and of the loops inside, how often they come, 1.
   std::array<uint64_t, 3> global = {1, 1, 1};
   std::array<uint64_t, 3> local = {1, 1, 1};  ///< work-items of a group
+  /// The dimension along which those who share a launch of several steps divide the groups. Only the text of the launch
+  /// says it: a plan that was read has none.
+  size_t divided = 2;
   uint64_t local_bytes = 0;  ///< dynamic local memory: one more argument after the parameters when not 0
   std::vector<KernelParameter> parameters;
   std::string expression;  ///< the low-level expression as text, its parameters named as above

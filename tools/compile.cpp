@@ -81,6 +81,7 @@ Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOpti
   out.source = emitted.source;
   out.global = emitted.global;
   out.local = emitted.local;
+  out.divided = emitted.divided;
   out.local_bytes = emitted.local_bytes;
   const Expr term = reading_only(kernel.expression, emitted.arguments);
   out.expression = print(term);

@@ -151,22 +151,37 @@ OrderedJson kernel_json(const PlanKernel& kernel, const std::pair<size_t, size_t
 
 // OpenCL 1.2 has no order of memory between groups; on CPUs fences and atomic operations together make one.
 constexpr const char* launch_functions = R"(
-// Launches of several steps, whose groups so many `items` (work-items) share: whichever comes takes some of a step.
-// `taken` has for each step how many groups are taken and how many done, and at the end how many work-items are through.
-// A group that was taken is computed without waiting for anything, so nobody waits for a work-item that was not run yet,
-// or for one that has left. One item computes all groups; none: a step is launched alone, with a work-item for each.
-static int hoist_at_once(int groups, int items)
+// Launches of several steps, whose groups so many `items` (work-items) share. Each has neighbouring groups of every
+// step, so that it reads what it has written itself, takes half of them, then half of what is left, and helps others
+// then. A group that was taken is computed without waiting for anything, so nobody waits for a work-item that was not
+// run yet, or for one that has left. One item computes all groups; none: a step is launched alone, with a work-item for
+// each. `words` has a row for each work-item, with how many groups of its share of each step are taken, a row with how
+// many of each step are done, and one with how many work-items are through. Rows do not share lines of caches.
+#define HOIST_ROW(STEPS) (((STEPS) + 15) / 16 * 16)
+static int hoist_take(volatile __global int *words, int row, int groups, int items, int *tried, int *first, int *behind)
 {
- return items == 0 ? 1 : items == 1 ? groups : max(1, groups / (2 * items));
-}
-static int hoist_take(volatile __global int *taken, int groups, int items, int before)
-{
- if (items <= 1) return before >= 0 ? groups : items == 0 ? (int)get_group_id(0) : 0;
- return *taken < groups ? atomic_add(taken, hoist_at_once(groups, items)) : groups;
+ if (items <= 1) {
+  *first = items == 0 ? (int)get_group_id(0) : 0;
+  *behind = items == 0 ? *first + 1 : groups;
+  return (*tried)++ == 0;
+ }
+ for (; *tried < items; ++*tried) {
+  const int share = ((int)get_group_id(0) + *tried) % items;
+  const int begin = (long)groups * share / items, all = (long)groups * (share + 1) / items - begin;
+  volatile __global int *taken = words + share * row;
+  const int left = all - *taken;
+  if (left <= 0) continue;
+  const int wanted = max((left + 1) / 2, min(left, (all + 7) / 8)), at = atomic_add(taken, wanted);
+  if (at >= all) continue;
+  *first = begin + at;
+  *behind = begin + min(at + wanted, all);
+  return 1;
+ }
+ return 0;
 }
 static void hoist_count_done(volatile __global int *done, int count, int items)
 {
- if (items <= 1) return;
+ if (items <= 1 || count == 0) return;
  mem_fence(CLK_GLOBAL_MEM_FENCE);
  atomic_add(done, count);
 }
@@ -180,24 +195,47 @@ static int hoist_all_done(volatile __global int *done, int groups, int items)
  mem_fence(CLK_GLOBAL_MEM_FENCE);
  return count == groups;
 }
-static void hoist_leave(volatile __global int *taken, int steps, int items)
+static void hoist_leave(volatile __global int *words, int row, int items)
 {
- if (items > 1 && atomic_inc(taken + 2 * steps) == items - 1)
-  for (int i = 0; i <= 2 * steps; ++i) taken[i] = 0;
+ if (items > 1 && atomic_inc(words + (items + 1) * row) == items - 1)
+  for (int i = 0; i <= (items + 1) * row; ++i) words[i] = 0;
 }
 #define HOIST_STEP(STEPS, STEP, GROUPS, CALL) \
  if (STEP >= begin && STEP < end) { \
-  for (int first = -1; (first = hoist_take(taken + 2 * STEP, GROUPS, items, first)) < GROUPS;) { \
-   const int behind = min(first + hoist_at_once(GROUPS, items), GROUPS); \
+  volatile __global int *const done = words + items * HOIST_ROW(STEPS) + STEP; \
+  int computed = 0, tried = 0, first = 0, behind = 0; \
+  while (hoist_take(words + STEP, HOIST_ROW(STEPS), GROUPS, items, &tried, &first, &behind)) { \
    for (int group = first; group < behind; ++group) CALL; \
-   hoist_count_done(taken + 2 * STEP + 1, behind - first, items); \
+   computed += behind - first; \
   } \
-  if (!hoist_all_done(taken + 2 * STEP + 1, GROUPS, items)) { \
-   hoist_leave(taken, STEPS, items); \
+  hoist_count_done(done, computed, items); \
+  if (!hoist_all_done(done, GROUPS, items)) { \
+   hoist_leave(words, HOIST_ROW(STEPS), items); \
    return; \
   } \
  }
 )";
+
+uint64_t group_extent(const PlanKernel& kernel, size_t dimension) {
+  return kernel.global[dimension] / kernel.local[dimension];
+}
+
+// The group of that number: neighbours differ in the divided dimension last.
+std::array<std::string, 3> group_indices(const PlanKernel& kernel) {
+  std::array<size_t, 3> dimensions = {0, 1, 2};
+  std::rotate(dimensions.begin() + static_cast<std::ptrdiff_t>(kernel.divided),
+              dimensions.begin() + static_cast<std::ptrdiff_t>(kernel.divided) + 1, dimensions.end());
+  std::array<std::string, 3> out;
+  uint64_t inside = 1, left = group_extent(kernel, 0) * group_extent(kernel, 1) * group_extent(kernel, 2);
+  for (const size_t d : dimensions) {
+    const uint64_t extent = group_extent(kernel, d);
+    const std::string quotient = inside == 1 ? "group" : fmt::format("group / {}", inside);
+    left /= extent;
+    out[d] = extent == 1 ? "0" : left == 1 ? quotient : fmt::format("{} % {}", quotient, extent);
+    inside *= extent;
+  }
+  return out;
+}
 
 // A kernel that performs the steps from `begin` to `end` of a launch. Arrays are pointers to void, which C makes those
 // of any type.
@@ -208,16 +246,9 @@ std::string launch_text(const Plan& plan, const PlanLaunch& launch) {
     const PlanStep& step = plan.steps[static_cast<size_t>(launch.first + i)];
     const PlanKernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
     std::string call = group_function(kernel.name) + "(";
-    uint64_t groups = 1;
-    for (size_t d = 0; d < 3; ++d) {
-      const uint64_t extent = kernel.global[d] / kernel.local[d];
-      const std::string quotient = groups == 1 ? "group" : fmt::format("group / {}", groups);
-      const bool is_last = std::all_of(kernel.global.begin() + static_cast<std::ptrdiff_t>(d) + 1, kernel.global.end(),
-                                       [](uint64_t size) { return size == 1; });
-      call += d == 0 ? "" : ", ";
-      call += extent == 1 ? "0" : is_last ? quotient : fmt::format("{} % {}", quotient, extent);
-      groups *= extent;
-    }
+    const std::array<std::string, 3> indices = group_indices(kernel);
+    call += fmt::format("{}, {}, {}", indices[0], indices[1], indices[2]);
+    const uint64_t groups = group_extent(kernel, 0) * group_extent(kernel, 1) * group_extent(kernel, 2);
     std::map<int, int> times;
     for (int argument : step.arguments) {
       const auto [name, is_new] = names.try_emplace({argument, times[argument]++}, "a" + std::to_string(names.size()));
@@ -228,7 +259,8 @@ std::string launch_text(const Plan& plan, const PlanLaunch& launch) {
   }
   return fmt::format(
       "\n// launch {}: {} steps\n__kernel __attribute__((reqd_work_group_size(1, 1, 1)))\nvoid {}(\n{}"
-      "    volatile __global int *taken, int items, int begin, int end)\n{{\n{} hoist_leave(taken, {}, items);\n}}\n",
+      "    volatile __global int *words, int items, int begin, int end)\n{{\n{} hoist_leave(words, HOIST_ROW({}), "
+      "items);\n}}\n",
       launch.name, launch.count, launch.name, parameters, body, launch.count);
 }
 

@@ -1,4 +1,5 @@
-// Which of the loops over groups threads divide among themselves in native code: each core has a cache of its own, and
+// Which of the loops over groups threads divide among themselves, in native code and in a launch of several steps: each
+// core has a cache of its own, and
 // what all threads read comes to every one of them. So it is the loop whose parts have least in common, rows of
 // pictures where filters are small and columns of a product where its left operand is. The outermost, whose parts lie
 // together and take one call, unless another one saves a quarter of all that is read.
@@ -37,7 +38,7 @@ class ReadArrays : public H::Internal::IRGraphVisitor {
 
 }  // namespace
 
-uint64_t Emitter::outside_divided(const H::Func& result, const std::vector<Loop>& order) const {
+size_t Emitter::divided_loop(const H::Func& result, const std::vector<Loop>& groups) const {
   ReadArrays reads;
   reads.look(result);
   for (const Stored& s : stored_) reads.look(s.func);
@@ -51,18 +52,14 @@ uint64_t Emitter::outside_divided(const H::Func& result, const std::vector<Loop>
   };
   int64_t all = 0;
   for (const auto& [name, bytes] : input_bytes_) all += bytes;
-  uint64_t outside = 1, chosen = 1;
+  size_t chosen = 0;
   std::optional<int64_t> least;
-  for (const Loop& l : order) {
-    if (l.mode != Mode::group) continue;
-    if (l.extent > 1) {
-      const int64_t bytes = bytes_in_common(l);
-      if (!least || 4 * (*least - bytes) > all) {
-        least = bytes;
-        chosen = outside;
-      }
-    }
-    outside *= static_cast<uint64_t>(l.extent);
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (groups[i].extent == 1) continue;
+    const int64_t bytes = bytes_in_common(groups[i]);
+    if (least && 4 * (*least - bytes) <= all) continue;
+    least = bytes;
+    chosen = i;
   }
   return chosen;
 }

@@ -156,6 +156,7 @@ Result<EmittedKernel> emit_checked(Expr e, const EmitOptions& options) {
     out.local[d] = std::max<uint64_t>(launch.items[d], 1);
     out.global[d] = std::max<uint64_t>(launch.groups[d], 1) * out.local[d];
   }
+  out.divided = emitter.divided_dimension();
   out.local_bytes = launch.local_bytes;
   HOIST_TRY(auto text,
             emission::clean(printed, launch.name, options.kernel_name, names, out.local, out.local_bytes > 0));

@@ -36,6 +36,7 @@ struct EmittedKernel {
   std::vector<std::string> objects;            ///< native code: an object file for each target
   std::array<uint64_t, 3> global = {1, 1, 1};  ///< as in PlanKernel (ir/plan.h)
   std::array<uint64_t, 3> local = {1, 1, 1};   ///< work-items of a group
+  size_t divided = 2;                          ///< as in PlanKernel
   uint64_t local_bytes = 0;            ///< when not 0, one more argument after the others: local memory of this size
   std::vector<std::string> arguments;  ///< parameter names in OpenCL order, "result" for what is written
   std::string schedule;                ///< what is computed where, one line a loop; for people

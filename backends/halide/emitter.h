@@ -191,6 +191,8 @@ class Emitter {
   /// Of the loops over groups around the one that threads divide among themselves, the steps in all: how often that one
   /// is run (native code).
   uint64_t outside_divided() const { return outside_divided_; }
+  /// Which of OpenCL's dimensions that loop is; the innermost loop is the first.
+  size_t divided_dimension() const { return divided_dimension_; }
   int worst_ulp() const { return worst_ulp_; }
   bool divides() const { return divides_; }
   bool has_dots() const { return has_dots_; }  ///< sums that a dot instruction adds to
@@ -286,7 +288,7 @@ class Emitter {
   void note(int depth, const std::string& line);
 
   // divided_loop.cpp
-  uint64_t outside_divided(const H::Func& result, const std::vector<Loop>& order) const;
+  size_t divided_loop(const H::Func& result, const std::vector<Loop>& groups) const;  ///< outermost first
 
   Expr root_;
   EmitOptions options_;
@@ -301,6 +303,7 @@ class Emitter {
   std::vector<std::string> lines_;
   std::vector<std::string> group_loops_;
   uint64_t outside_divided_ = 1;
+  size_t divided_dimension_ = 0;
   int fresh_ = 0;
   uint64_t context_ = 0;  ///< the number of the loops around what is being read
   uint64_t contexts_ = 0;

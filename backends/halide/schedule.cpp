@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 
 #include "backends/halide/emitter.h"
 #include "ir/growth.h"
@@ -104,7 +105,8 @@ H::Func Emitter::build() {
     order.insert(order.begin(), launch);
   }
   std::vector<H::Var> args;
-  std::vector<H::Var> groups, items;
+  std::vector<Loop> groups;
+  std::vector<H::Var> items;
   std::vector<const Loop*> locals;
   for (size_t i = order.size(); i-- > 0;) args.push_back(order[i].variable);
   if (nest.updates != nullptr)
@@ -112,6 +114,9 @@ H::Func Emitter::build() {
   else
     result(args) = marked_store(nest, layout, {});
   int64_t stride = 1;
+  for (const Loop& l : order) {
+    if (l.mode == Mode::group) groups.push_back(l);
+  }
   for (size_t i = order.size(); i-- > 0;) {
     const Loop& l = order[i];
     result.bound(l.variable, 0, number(l.extent));
@@ -119,17 +124,19 @@ H::Func Emitter::build() {
     dim.set_bounds(0, number(l.extent)).set_stride(number(stride));
     stride *= l.extent;
     if (stride >= int64_t{1} << 31) unsupported("a nest of more than 2147483647 iterations around one result");
-    if (l.mode == Mode::group) groups.push_back(l.variable);
     if (l.mode == Mode::local) locals.push_back(&l);
     if (l.mode == Mode::vec) result.vectorize(l.variable);
     if (l.mode == Mode::unroll) result.unroll(l.variable);
   }
   if (groups.size() > 3) unsupported("more than three nested group maps", "join some of them");
-  for (const H::Var& group : groups) group_loops_.push_back(result.name() + ".s0." + group.name());
+  for (const Loop& l : groups | std::views::reverse) group_loops_.push_back(result.name() + ".s0." + l.variable.name());
+  const size_t divided = divided_loop(result, groups);
+  divided_dimension_ = groups.size() - 1 - divided;
+  for (const Loop& l : groups | std::views::take(divided)) outside_divided_ *= static_cast<uint64_t>(l.extent);
   if (options_.native.empty()) {
-    if (groups.size() == 1) result.gpu_blocks(groups[0]);
-    if (groups.size() == 2) result.gpu_blocks(groups[0], groups[1]);
-    if (groups.size() == 3) result.gpu_blocks(groups[0], groups[1], groups[2]);
+    if (groups.size() == 1) result.gpu_blocks(groups[0].variable);
+    if (groups.size() == 2) result.gpu_blocks(groups[1].variable, groups[0].variable);
+    if (groups.size() == 3) result.gpu_blocks(groups[2].variable, groups[1].variable, groups[0].variable);
   } else if (!locals.empty()) {
     unsupported("work-items of a group in native code", "map local dimensions in sequence, or compile for OpenCL");
   }
@@ -143,7 +150,6 @@ H::Func Emitter::build() {
   result.never_partition_all();
   result.output_buffer().set_host_alignment(64);
   place_all(result, order);
-  if (!options_.native.empty()) outside_divided_ = outside_divided(result, order);
   return result;
 }
 

@@ -331,7 +331,9 @@ static hoist_status share_groups(hoist_bundle* b) {
       if (groups > most) most = groups;
     }
     launch->kernel.global[0] = most < b->target.compute_units ? most : b->target.compute_units;
-    if (2 * launch->count + 1 > words) words = 2 * launch->count + 1;
+    /* HOIST_ROW of kernels.cl, and its rows: one for each work-item, and two more */
+    const size_t row = (launch->count + 15) / 16 * 16, needed = (launch->kernel.global[0] + 2) * row;
+    if (needed > words) words = needed;
   }
   const size_t bytes = words * sizeof(cl_int);
   if (!words) return HOIST_OK;

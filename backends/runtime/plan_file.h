@@ -19,7 +19,7 @@ extern "C" {
 #define HOIST_CHECK_MAGIC "HOISTCHK"
 #define HOIST_PREPROCESSING_MAGIC "HOISTPRE"
 #define HOIST_PREPROCESSING_FILE "preprocessing.bin"
-#define HOIST_FORMAT_VERSION 11u
+#define HOIST_FORMAT_VERSION 12u
 
 /* Sets of sizes that one bundle can be compiled for. */
 #define HOIST_MOST_SPECIALISATIONS 64u
