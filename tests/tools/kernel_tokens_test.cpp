@@ -22,10 +22,10 @@ TEST(KernelTokens, LoopsHaveExtentsAndRepetitions) {
   const auto statements = statements_of("%x : [4][16]f32 |> map group(0) (map vec (\\v. exp v))");
   ASSERT_THAT(statements, SizeIs(5)) << "the device, two loops, the function, the array";
   EXPECT_EQ(statements[1][2], 1 + 4) << "4 groups";
-  EXPECT_EQ(statements[1][4], 1) << "once";
+  EXPECT_EQ(statements[1][5], 1) << "once";
   EXPECT_EQ(statements[2][2], 1 + 8) << "16 lanes";
-  EXPECT_EQ(statements[2][4], 1 + 4) << "in each group";
-  EXPECT_EQ(statements[3][4], 1 + 12) << "64 times";
+  EXPECT_EQ(statements[2][5], 1 + 4) << "in each group";
+  EXPECT_EQ(statements[3][5], 1 + 12) << "64 times";
   EXPECT_EQ(statements[4][3], 1 + 12) << "64 elements";
   EXPECT_NE(statements[1][0], statements[2][0]) << "another mode is another token";
 }
@@ -36,6 +36,8 @@ TEST(KernelTokens, TellVariantsAndDevicesApart) {
   EXPECT_NE(statements_of(text), statements_of("%x : [64]f32 |> split 8 |> map group(0) (map unroll abs) |> join"));
   EXPECT_NE(statements_of(text), statements_of("%x : [64]f32 |> split 16 |> map group(0) (map vec abs) |> join"));
   EXPECT_NE(statements_of(text), statements_of("%x : [64]f32 |> split 8 |> map group(0) (map vec sqrt) |> join"));
+  EXPECT_NE(statements_of("%x : [64]f32 |> slice 0 8 step 2 |> map vec abs"),
+            statements_of("%x : [64]f32 |> slice 0 8 step 4 |> map vec abs"));
   EXPECT_NE(statements_of(text), statements_of("%x : [64]f16 |> split 8 |> map group(0) (map vec abs) |> join"));
   Profile other;
   other.compute_units = 96;

@@ -39,6 +39,22 @@ int type_token(Type type) {
   return leaf->is_scalar() ? scalars + static_cast<int>(leaf->scalar) : scalars + 32;
 }
 
+/// How far a view steps, how much it cuts off, or where an array is kept.
+int detail_token(Expr e) {
+  switch (e->pattern) {
+    case Pattern::materialise:
+      return 1 + static_cast<int>(e->memory);
+    case Pattern::pad:
+      return 1 + static_cast<int>(e->border);
+    case Pattern::slice:
+      return number_token(static_cast<double>(std::abs(e->integers[0])));
+    case Pattern::transpose:
+      return 1 + static_cast<int>(e->integers.size() - 1 - static_cast<size_t>(e->integers.back()));
+    default:
+      return e->sizes.empty() ? 1 : number_token(static_cast<double>(e->sizes.back().value()));
+  }
+}
+
 double innermost_of(Type type) {
   double size = 1;
   for (; type->is_array(); type = type->element) size = static_cast<double>(type->size.value());
@@ -55,7 +71,7 @@ class Writer {
       const bool loop = !e->children.empty() && e->children[0]->pattern == Pattern::function;
       const double extent = loop ? static_cast<double>(applications(e)) : innermost_of(e->type);
       statements_.push_back({kind_token(e), type_token(e->type), number_token(extent),
-                             number_token(elements_of(e->type)), number_token(repeated)});
+                             number_token(elements_of(e->type)), detail_token(e), number_token(repeated)});
     }
     for (const Expr child : e->children) {
       const bool body = child->pattern == Pattern::function && e->pattern != Pattern::let;
@@ -91,11 +107,15 @@ class Writer {
 
 int token_count() { return number_tokens + pattern_tokens() + function_tokens() + mode_tokens + 33; }
 
-std::vector<Statement> kernel_tokens(Expr term, const Profile& profile) {
-  std::vector<Statement> statements = {{profile.gpu ? 1 : 2, number_token(static_cast<double>(profile.vector_width)),
+std::vector<Statement> kernel_tokens(Expr term, const Profile& profile, const Circumstances& circumstances) {
+  std::vector<Statement> statements = {{profile.gpu            ? 1
+                                        : circumstances.native ? 2
+                                                               : 3,
+                                        number_token(static_cast<double>(profile.vector_width)),
                                         number_token(static_cast<double>(profile.vector_registers)),
                                         number_token(static_cast<double>(profile.compute_units)),
-                                        profile.dot_instructions ? 1 : 2}};
+                                        profile.dot_instructions ? 1 : 2,
+                                        number_token(std::pow(circumstances.contention, 4))}};
   Writer(statements).write(term, 1);
   return statements;
 }

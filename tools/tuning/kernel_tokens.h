@@ -1,6 +1,7 @@
 // A kernel's term as a sequence of statements, each a few small numbers, for a model that reads it as a text
 // (train_lstm.py): one statement for each loop, operation, view and array, outermost first, with what it is, the extent
-// that it has and how often the loops around it repeat it. Not a way to print terms: it leaves out who reads what.
+// that it has, how far a view steps or where an array is kept, and how often the loops around it repeat it. Not a way
+// to print terms: it leaves out who reads what.
 #pragma once
 
 #include <array>
@@ -9,16 +10,17 @@
 
 #include "ir/expression.h"
 #include "ir/profile.h"
+#include "tools/tuning/cost_model.h"
 
 namespace hoist::tuning {
 
-constexpr size_t tokens_a_statement = 5;
+constexpr size_t tokens_a_statement = 6;
 /// 0 is no token.
 using Statement = std::array<int, tokens_a_statement>;
 
 /// Larger than every token.
 int token_count();
-/// Of a low-level term with numbers for its sizes. The first statement is the device.
-std::vector<Statement> kernel_tokens(Expr term, const Profile& profile);
+/// Of a low-level term with numbers for its sizes. The first statement is the device and what else goes on there.
+std::vector<Statement> kernel_tokens(Expr term, const Profile& profile, const Circumstances& circumstances = {});
 
 }  // namespace hoist::tuning

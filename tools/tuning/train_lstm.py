@@ -1,98 +1,138 @@
 """Trains the cost model that reads a kernel as a text, and writes it as ONNX, for hoist to compile and run. Development only.
 
-    python3 tools/tuning/train_lstm.py TOKENS [--parts 4] [--epochs 40] [--output MODEL.onnx]
+    python3 tools/tuning/train_lstm.py TOKENS [--parts 9] [--epochs 40] [--beside PREDICTIONS] [--output MODEL.onnx]
 
 TOKENS is what the program kernel_tokens writes. The model is Ithemal's (arXiv 1808.07412) for loop nests: an LSTM reads
-the tokens of each statement, a second one the statements, and a layer makes of its last state the logarithm of the time
-for a unit of work. With --parts the networks are dealt into so many parts, of which one after the other is left out, and
-what is printed is said of kernels whose network the model has not seen; without it the model learns from everything.
-Needs PyTorch: Debian's python3-torch.
+the tokens of each statement, a second one the statements, and two layers make of its last state, the mean and the largest
+of its states, and of the features that the trees look at, the logarithm of the time over what the kernel's amounts come to
+at prices that are learned first, as for the trees (cost_model.h). With --parts the networks are dealt into so many parts,
+of which one after the other is left out, prices too, and what is printed is said of kernels whose network the model has not
+seen. --beside names what cost_model_quality predicted of the same records, and adds how good the geometric mean of both is.
+--output gets the model that has learned from everything; prices of amounts are not in it.
+Needs PyTorch and SciPy: Debian's python3-torch and python3-scipy. A GPU makes it about ten times as fast.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
+from scipy.optimize import nnls
 
 STATEMENTS = 96  # of a kernel at most; shorter ones end with empty statements
-WIDTH = 48
+WIDTH = 64
+DROPOUT = 0.1
+LEAST_SECONDS = 1e-9  # no kernel takes less
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 @dataclass
-class Kernel:
-    network: str
-    seconds: float
-    work: float
-    statements: list[list[int]]
+class Kernels:
+    """One row a kernel."""
+    tokens: int  # larger than every token
+    networks: np.ndarray  # their names
+    native: np.ndarray
+    seconds: np.ndarray
+    amounts: np.ndarray  # [kernels][amounts]
+    features: np.ndarray  # [kernels][features]
+    statements: np.ndarray  # [kernels][STATEMENTS][tokens of a statement]; 0 where there is none
+
+
+class Prices:
+    """Seconds for one of each amount, none below 0, native code's and drivers' apart."""
+
+    def __init__(self, kernels: Kernels, known: np.ndarray):
+        self.of = {}
+        for native in (True, False):
+            rows = known & (kernels.native == native)
+            shares = kernels.amounts[rows] / kernels.seconds[rows, None]
+            scale = shares.max(axis=0, initial=0) + 1e-30
+            self.of[native] = nnls(shares / scale, np.ones(len(shares)))[0] / scale if len(shares) else np.zeros(scale.shape)
+
+    def seconds(self, kernels: Kernels) -> np.ndarray:
+        sums = np.where(kernels.native, kernels.amounts @ self.of[True], kernels.amounts @ self.of[False])
+        return np.maximum(sums, LEAST_SECONDS)
 
 
 class KernelReader(torch.nn.Module):
-    def __init__(self, tokens: int, mean: float, deviation: float):
+    def __init__(self, tokens: int, features: torch.Tensor, labels: torch.Tensor):
+        """From features and labels of what it will learn from."""
         super().__init__()
         self.embedding = torch.nn.Embedding(tokens, WIDTH)
         self.statement = torch.nn.LSTM(WIDTH, WIDTH, batch_first=True)
         self.kernel = torch.nn.LSTM(WIDTH, WIDTH, batch_first=True)
-        self.last = torch.nn.Linear(WIDTH, 1)
-        self.register_buffer("mean", torch.tensor(mean))
-        self.register_buffer("deviation", torch.tensor(deviation))
+        self.dropout = torch.nn.Dropout(DROPOUT)
+        self.last = torch.nn.Sequential(torch.nn.Linear(3 * WIDTH + features.shape[1], WIDTH), torch.nn.ReLU(),
+                                        torch.nn.Linear(WIDTH, 1))
+        self.register_buffer("feature_mean", features.mean(dim=0))
+        self.register_buffer("feature_deviation", features.std(dim=0) + 1e-6)
+        self.register_buffer("mean", labels.mean())
+        self.register_buffer("deviation", labels.std())
 
-    def forward(self, kernels: torch.Tensor) -> torch.Tensor:
-        """[kernels][statements][tokens] to logarithms of seconds for a unit of work."""
+    def forward(self, kernels: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
+        """[kernels][statements][tokens] and [kernels][features] to logarithms of times over those of prices."""
         count, statements, tokens = kernels.shape
         read = self.statement(self.embedding(kernels.reshape(count * statements, tokens)))[0][:, -1]
-        return self.read_statements(read.reshape(count, statements, WIDTH), kernels)
+        return self.read_statements(read.reshape(count, statements, WIDTH), kernels, features)
 
-    def forward_shared(self, kernels: torch.Tensor) -> torch.Tensor:
+    def forward_shared(self, kernels: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
         """The same with less work: kernels have many statements in common, and end with empty ones."""
         kernels = kernels[:, : int((kernels[:, :, 0] != 0).sum(dim=1).max())]
         statements, which = kernels.flatten(0, 1).unique(dim=0, return_inverse=True)
-        read = self.statement(self.embedding(statements))[0][:, -1][which]
-        return self.read_statements(read.reshape(kernels.shape[0], kernels.shape[1], WIDTH), kernels)
+        read = self.statement(self.embedding(statements))[0][:, -1]
+        return self.read_statements(self.dropout(read)[which.reshape(kernels.shape[:2])], kernels, features)
 
-    def read_statements(self, read: torch.Tensor, kernels: torch.Tensor) -> torch.Tensor:
-        there = (kernels[:, :, 0] != 0).float()
+    def read_statements(self, read: torch.Tensor, kernels: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
+        there = (kernels[:, :, 0] != 0).float()[:, :, None]
         is_last = there - torch.cat([there[:, 1:], torch.zeros_like(there[:, :1])], dim=1)
-        state = (self.kernel(read)[0] * is_last[:, :, None]).sum(dim=1)
-        return self.last(state)[:, 0] * self.deviation + self.mean
+        states = self.kernel(read)[0]
+        outside = 4 * (1 - there)  # states lie between -1 and 1
+        seen = torch.cat([(states * is_last).sum(dim=1), (states * there).sum(dim=1) / there.sum(dim=1),
+                          (states - outside).max(dim=1)[0]], dim=1)
+        known = ((features - self.feature_mean) / self.feature_deviation).clamp(-4, 4)
+        return self.last(torch.cat([self.dropout(seen), known], dim=1))[:, 0] * self.deviation + self.mean
 
 
-def read_kernels(path: Path) -> tuple[int, list[Kernel]]:
+def read_kernels(path: Path) -> Kernels:
     lines = path.read_text().splitlines()
-    kernels = []
-    for line in lines[1:]:
-        record = json.loads(line)
-        if len(record["statements"]) <= STATEMENTS:
-            kernels.append(Kernel(record["model"], record["seconds"], record["work"], record["statements"]))
-    if len(kernels) < len(lines) - 1:
-        print(f"{len(lines) - 1 - len(kernels)} kernels have more than {STATEMENTS} statements and are left out")
-    return json.loads(lines[0])["tokens"], kernels
+    records = [json.loads(line) for line in lines[1:]]
+    kept = [record for record in records if len(record["statements"]) <= STATEMENTS]
+    if len(kept) < len(records):
+        print(f"{len(records) - len(kept)} kernels have more than {STATEMENTS} statements and are left out")
+    statements = np.zeros((len(kept), STATEMENTS, len(kept[0]["statements"][0])), np.int64)
+    for row, record in zip(statements, kept):
+        row[: len(record["statements"])] = record["statements"]
+
+    def column(name: str) -> np.ndarray:
+        return np.array([record[name] for record in kept])
+
+    return Kernels(json.loads(lines[0])["tokens"], column("model"), column("native"), column("seconds"), column("amounts"),
+                   column("features").astype(np.float32), statements)
 
 
-def numbers_of(kernels: list[Kernel]) -> tuple[torch.Tensor, torch.Tensor]:
-    empty = [0] * len(kernels[0].statements[0])
-    statements = [k.statements + [empty] * (STATEMENTS - len(k.statements)) for k in kernels]
-    return torch.tensor(statements), torch.tensor([math.log(k.seconds / k.work) for k in kernels])
-
-
-def train(tokens: int, kernels: list[Kernel], epochs: int) -> KernelReader:
+def train(kernels: Kernels, known: np.ndarray, prices: Prices, epochs: int) -> KernelReader:
     torch.manual_seed(1)
-    inputs, labels = numbers_of(kernels)
-    model = KernelReader(tokens, labels.mean().item(), labels.std().item())
-    batch = 32
-    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    batches = -(-len(kernels) // batch)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=5e-3, total_steps=epochs * batches)
+    inputs = torch.tensor(kernels.statements[known], device=DEVICE)
+    features = torch.tensor(kernels.features[known], device=DEVICE)
+    labels = torch.tensor(np.log(kernels.seconds / prices.seconds(kernels))[known], dtype=torch.float32, device=DEVICE)
+    model = KernelReader(kernels.tokens, features, labels).to(DEVICE)
+    batch, rate = 128, 4e-3
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.01)
+    batches = -(-len(labels) // batch)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=rate, total_steps=epochs * batches)
     for epoch in range(epochs):
-        order = torch.randperm(len(kernels))
         total = 0.0
-        for chosen in order.split(batch):
-            loss = (model.forward_shared(inputs[chosen]) - labels[chosen]).abs().mean()
+        for chosen in torch.randperm(len(labels), device=DEVICE).split(batch):
+            difference = model.forward_shared(inputs[chosen], features[chosen]) - labels[chosen]
+            # Logarithms first, whose slope is the same everywhere, then the error that is asked for.
+            near = difference.clamp(-4, 1)
+            errors = difference if epoch < 0.7 * epochs else near.exp() - 1 + difference - near
+            loss = errors.abs().mean()
             optimizer.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -100,24 +140,27 @@ def train(tokens: int, kernels: list[Kernel], epochs: int) -> KernelReader:
             schedule.step()
             total += loss.item() * len(chosen)
         if epoch % 10 == 9:
-            print(f"epoch {epoch + 1}: {total / len(kernels):.3f}", file=sys.stderr, flush=True)
+            print(f"epoch {epoch + 1}: {total / len(labels):.3f}", file=sys.stderr, flush=True)
     return model.eval()
 
 
-def ranks_of(values: torch.Tensor) -> torch.Tensor:
-    return values.argsort().argsort().double()
-
-
-def quality_of(measured: torch.Tensor, predicted: torch.Tensor) -> str:
-    errors = (predicted / measured - 1).abs()
-    correlation = torch.corrcoef(torch.stack([ranks_of(measured), ranks_of(predicted)]))[0, 1].item()
-    return (f"{len(errors)} kernels: mean error {100 * errors.mean().item():.1f} %, median "
-            f"{100 * errors.median().item():.1f} %, Spearman {correlation:.3f}")
-
-
-def predict(model: KernelReader, kernels: list[Kernel]) -> torch.Tensor:
+def predict(model: KernelReader, kernels: Kernels, which: np.ndarray, prices: Prices) -> np.ndarray:
+    inputs = torch.tensor(kernels.statements[which], device=DEVICE).split(256)
+    features = torch.tensor(kernels.features[which], device=DEVICE).split(256)
     with torch.no_grad():
-        return model.forward_shared(numbers_of(kernels)[0]).exp() * torch.tensor([k.work for k in kernels])
+        logarithms = torch.cat([model.forward_shared(*some) for some in zip(inputs, features)]).cpu().numpy()
+    return np.exp(logarithms) * prices.seconds(kernels)[which]
+
+
+def ranks_of(values: np.ndarray) -> np.ndarray:
+    return values.argsort().argsort()
+
+
+def quality_of(measured: np.ndarray, predicted: np.ndarray) -> str:
+    errors = np.abs(predicted / measured - 1)
+    correlation = np.corrcoef(ranks_of(measured), ranks_of(predicted))[0, 1]
+    return (f"{len(errors)} kernels: mean error {100 * errors.mean():.1f} %, median {100 * np.median(errors):.1f} %, "
+            f"Spearman {correlation:.3f}")
 
 
 def main() -> None:
@@ -125,27 +168,35 @@ def main() -> None:
     parser.add_argument("tokens", type=Path)
     parser.add_argument("--parts", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=40)
+    parser.add_argument("--beside", type=Path)
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
-    tokens, kernels = read_kernels(arguments.tokens)
-    networks = sorted({k.network for k in kernels})
-    measured, predicted = [], []
-    for part in range(arguments.parts):
-        left_out = set(networks[part::arguments.parts])
-        model = train(tokens, [k for k in kernels if k.network not in left_out], arguments.epochs)
-        others = [k for k in kernels if k.network in left_out]
-        predicted.append(predict(model, others))
-        measured.append(torch.tensor([k.seconds for k in others]))
-        print(f"without {', '.join(sorted(left_out))}: {quality_of(measured[-1], predicted[-1])}", flush=True)
-    if measured:
-        print(f"all parts: {quality_of(torch.cat(measured), torch.cat(predicted))}")
+    kernels = read_kernels(arguments.tokens)
+    networks = sorted(set(kernels.networks))
+    predicted = np.zeros(len(kernels.seconds))
+    for part in range(min(arguments.parts, len(networks))):
+        names = networks[part::arguments.parts]
+        others = np.isin(kernels.networks, names)
+        prices = Prices(kernels, ~others)
+        predicted[others] = predict(train(kernels, ~others, prices, arguments.epochs), kernels, others, prices)
+        print(f"without {', '.join(names)}: prices alone {quality_of(kernels.seconds[others], prices.seconds(kernels)[others])}; "
+              f"with the model {quality_of(kernels.seconds[others], predicted[others])}", flush=True)
+    if predicted.any():
+        print(f"all parts: {quality_of(kernels.seconds, predicted)}")
+        if arguments.beside:
+            other = np.array([json.loads(line)["predicted"] or np.nan for line in arguments.beside.read_text().splitlines()])
+            of_both = np.sqrt(other * predicted)
+            inside = ~np.isnan(of_both)  # of which both say something
+            print(f"with what stands beside: {quality_of(kernels.seconds[inside], of_both[inside])}")
     if arguments.output:
-        model = train(tokens, kernels, arguments.epochs)
-        example = numbers_of(kernels[:1])[0]
-        torch.onnx.export(model, (example,), str(arguments.output), input_names=["statements"], output_names=["logarithm"],
-                          opset_version=16)
-        print(f"{arguments.output}: {quality_of(torch.tensor([k.seconds for k in kernels]), predict(model, kernels))} "
+        everything = np.full(len(kernels.seconds), True)
+        prices = Prices(kernels, everything)
+        model = train(kernels, everything, prices, arguments.epochs)
+        print(f"{arguments.output}: {quality_of(kernels.seconds, predict(model, kernels, everything, prices))} "
               "(of those that it learned from)")
+        torch.onnx.export(model.cpu(), (torch.tensor(kernels.statements[:1]), torch.tensor(kernels.features[:1])),
+                          str(arguments.output), input_names=["statements", "features"], output_names=["logarithm"],
+                          opset_version=16)
 
 
 if __name__ == "__main__":
