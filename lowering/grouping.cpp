@@ -63,7 +63,9 @@ size_t count_reads(Expr root, const std::string& name) {
 bool stays_small(const Definition& producer, const Definition& reader, TermFacts& facts) {
   const size_t inner = facts.of(producer.expression).nodes, outer = facts.of(reader.expression).nodes;
   if (inner > most_nodes || outer > most_nodes) return false;
-  return outer + count_reads(reader.expression, producer.value) * inner <= most_nodes;
+  if (outer + count_reads(reader.expression, producer.value) * inner > most_nodes) return false;
+  const double written_out = written_out_nodes(producer.expression, "", 1);
+  return written_out_nodes(reader.expression, producer.value, written_out) <= most_written_out;
 }
 
 void merge(const Definition& producer, Definition& reader) {
