@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ranges>
 
 #include "backends/halide/emitter.h"
 #include "ir/growth.h"
@@ -129,10 +128,10 @@ H::Func Emitter::build() {
     if (l.mode == Mode::unroll) result.unroll(l.variable);
   }
   if (groups.size() > 3) unsupported("more than three nested group maps", "join some of them");
-  for (const Loop& l : groups | std::views::reverse) group_loops_.push_back(result.name() + ".s0." + l.variable.name());
+  for (size_t i = groups.size(); i-- > 0;) group_loops_.push_back(result.name() + ".s0." + groups[i].variable.name());
   const size_t divided = divided_loop(result, groups);
   divided_dimension_ = groups.size() - 1 - divided;
-  for (const Loop& l : groups | std::views::take(divided)) outside_divided_ *= static_cast<uint64_t>(l.extent);
+  for (size_t i = 0; i < divided; ++i) outside_divided_ *= static_cast<uint64_t>(groups[i].extent);
   if (options_.native.empty()) {
     if (groups.size() == 1) result.gpu_blocks(groups[0].variable);
     if (groups.size() == 2) result.gpu_blocks(groups[1].variable, groups[0].variable);
