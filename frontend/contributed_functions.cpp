@@ -189,7 +189,9 @@ bool write_scores(Writer& w, int mask, int bias) {
     last = "with_bias";
   }
   if (w.integer("unidirectional", 0) != 0) {
-    // Lines are the last ones of as many as there are keys.
+    // Lines are the last ones of as many as there are keys. What comes later is left out however large its score is;
+    // what a mask leaves out has mask_filter_value added and may win.
+    w.like("lowest", std::numeric_limits<float>::lowest(), "scores");
     w.scalar("line_from", 0);
     w.scalar("line_by", 1);
     w.constant("upright", {-1, 1});
@@ -198,8 +200,8 @@ bool write_scores(Writer& w, int mask, int bias) {
         "all_keys = Squeeze (key_count) key_places = Range (line_from, all_keys, line_by) "
         "further = Sub (key_count, line_count) moved_lines = Add (line_places, further) "
         "upright_lines = Reshape (moved_lines, upright) before = LessOrEqual (key_places, upright_lines) "
-        "later = Where (before, nothing, masked) with_order = Add (" +
-        last + ", later)");
+        "with_order = Where (before, " +
+        last + ", lowest)");
     last = "with_order";
   }
   w.constant("whole", {0, 0, -1});

@@ -103,6 +103,27 @@ TEST(Contributed, AttentionIsRefusedWhereItsMaskHasNoBody) {
   EXPECT_THAT(attention({"2", "1", "9", "9"})[0], HasSubstr("operator Attention is not supported"));
 }
 
+// The score of the later key is far above what a mask takes off.
+TEST(Contributed, WhatComesLaterIsLeftOutHoweverLargeItsScore) {
+  onnx::ModelProto model = empty_model(17);
+  for (const char* name : {"q", "k", "v"}) add_input(model, name, {"1", "2", "1"});
+  onnx::NodeProto& node = add_contributed(model, "MultiHeadAttention", {"q", "k", "v"}, {"y"});
+  for (const char* name : {"num_heads", "unidirectional"}) {
+    onnx::AttributeProto& attribute = *node.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(onnx::AttributeProto::INT);
+    attribute.set_i(1);
+  }
+  add_output(model, "y", {"1", "2", "1"});
+  const auto program = read_contributed(model);
+  ASSERT_TRUE(program.ok()) << program.errors()[0].text();
+  const auto floats = [](const std::vector<double>& values) { return Tensor::of(Scalar::f32, {1, 2, 1}, values); };
+  const auto found = program_outputs(*program, {floats({200, 0}), floats({0, 200}), floats({4, 8})});
+  ASSERT_TRUE(found.ok()) << found.errors()[0].text();
+  EXPECT_EQ((*found)[0].float_at(0), 4);
+  EXPECT_EQ((*found)[0].float_at(1), 6) << "equal scores";
+}
+
 // Two queries share the only key of theirs; the third and the fourth attend to what an earlier call left, too.
 TEST(Contributed, QueriesThatShareKeysSeeThoseOfEarlierCalls) {
   const auto outputs = [](int64_t window) {
