@@ -162,8 +162,6 @@ bool write_scores(Writer& w, int mask, int bias) {
   }
   w.add("plain = MatMul (q_heads, turned) scores = Mul (plain, factor)");
   std::string last = "scores";
-  w.like("nothing", 0, "scores");
-  w.like("masked", w.number("mask_filter_value", -10000.0F), "scores");
   w.add("line_count = Shape <start = 2, end = 3> (q_heads) key_count = Shape <start = 2, end = 3> (k_all)");
   if (w.given(mask)) {
     const auto extents = w.extents(mask);
@@ -181,6 +179,8 @@ bool write_scores(Writer& w, int mask, int bias) {
       w.constant("wide", extents->size() == 2 ? Integers{1, 2} : Integers{1});
       w.add("spread = Unsqueeze (mask, wide) counts = Cast <to = 9> (spread)");
     }
+    w.like("nothing", 0, "scores");
+    w.like("masked", w.number("mask_filter_value", -10000.0F), "scores");
     w.add("mask_added = Where (counts, nothing, masked) with_mask = Add (scores, mask_added)");
     last = "with_mask";
   }

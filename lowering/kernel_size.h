@@ -14,11 +14,12 @@ namespace hoist {
 /// become several kernels, so that compile time grows with the layers and not with their square.
 inline constexpr size_t most_nodes = 4000;
 
-/// The same with every let and every element of an array in place of its uses, as a code generator has them before it
-/// finds what is common: resampling picks several elements of a row that the term names once, and resampling what was
-/// resampled the product of that many. Halide's simplifier looks at each of them.
+/// The same with the value of every let and every element of an array written out at each use, which is what Halide's
+/// simplifier goes through. Resampling reads several elements of a row that the term names once, and each further
+/// resampling multiplies them.
 inline constexpr double most_written_out = 20'000;
-/// So many nodes of a term, with `each` for a parameter of that name. A value that folds is computed once.
+/// How many nodes a term has when it is written out like that, where a read of the parameter `name` counts as `each`. A
+/// value that folds counts once, since it is kept.
 double written_out_nodes(Expr term, const std::string& name, double each);
 
 }  // namespace hoist
