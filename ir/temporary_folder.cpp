@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <mutex>
-#include <set>
 #include <utility>
 
 namespace hoist {
@@ -17,7 +17,7 @@ namespace {
 
 struct Registry {
   std::mutex mutex;
-  std::set<fs::path> folders;
+  std::map<fs::path, std::string> prefixes;  // by folder
 };
 Registry& registry() {
   static auto* all = new Registry;  // a signal may come while the program ends
@@ -38,8 +38,9 @@ void remove_while_written(const fs::path& path) {
 // gives the lock back, they make and register no further one.
 void remove_on_signal() {
   registry().mutex.lock();
-  for (const fs::path& path : registry().folders) {
-    const ProcessFolder aside = ProcessFolder::make(path.parent_path(), temporary_prefix);
+  for (const auto& [path, prefix] : registry().prefixes) {
+    // Where the process is killed meanwhile, the next one that looks for folders of this prefix removes what is left.
+    const ProcessFolder aside = ProcessFolder::make(path.parent_path(), prefix);
     const bool moved = !aside.path().empty() && ::rename(path.c_str(), aside.path().c_str()) == 0;
     remove_while_written(aside.path());
     if (!moved) remove_while_written(path);
@@ -49,7 +50,7 @@ void remove_on_signal() {
 TemporaryFolder TemporaryFolder::make_in(const fs::path& parent, const std::string& prefix) {
   const std::lock_guard lock(registry().mutex);
   TemporaryFolder out(ProcessFolder::make(parent, prefix));
-  if (!out.path().empty()) registry().folders.insert(out.path());
+  if (!out.path().empty()) registry().prefixes.emplace(out.path(), prefix);
   return out;
 }
 
@@ -71,7 +72,7 @@ TemporaryFolder::~TemporaryFolder() {
   std::error_code ignored;
   fs::remove_all(path(), ignored);
   const std::lock_guard lock(registry().mutex);
-  registry().folders.erase(path());
+  registry().prefixes.erase(path());
 }
 
 }  // namespace hoist
