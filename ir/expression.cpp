@@ -10,28 +10,28 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/hash.h"
+
 namespace hoist {
 
 Result<Type> infer_type(const Spec& spec);  // typing.cpp
 
 namespace {
 
-uint64_t mix(uint64_t h, uint64_t v) { return (h ^ v) * 0x9E3779B97F4A7C15ull + (h >> 29); }
-
 struct Hash {
   size_t operator()(const Node* n) const {
-    uint64_t h = mix(static_cast<uint64_t>(n->pattern), reinterpret_cast<uintptr_t>(n->type));
-    for (Expr c : n->children) h = mix(h, c->serial);
-    for (const Nat& s : n->sizes) h = mix(h, s.hash());
-    for (int64_t i : n->integers) h = mix(h, static_cast<uint64_t>(i));
-    for (Type p : n->parameters) h = mix(h, reinterpret_cast<uintptr_t>(p));
-    h = mix(h, static_cast<uint64_t>(n->function) | static_cast<uint64_t>(n->mode) << 8 |
-                   static_cast<uint64_t>(n->dimension) << 16 | static_cast<uint64_t>(n->memory) << 24 |
-                   static_cast<uint64_t>(n->border) << 32);
-    h = mix(h, n->bits);
-    h = mix(h, std::hash<std::string>()(n->name));
-    if (n->pattern == Pattern::operator_call) h = mix(h, n->operation->hash());
-    if (n->pattern == Pattern::constant) h = mix(h, XXH3_64bits(n->constant.data(), n->constant.bytes().size()));
+    uint64_t h = mixed(static_cast<uint64_t>(n->pattern), reinterpret_cast<uintptr_t>(n->type));
+    for (Expr c : n->children) h = mixed(h, c->serial);
+    for (const Nat& s : n->sizes) h = mixed(h, s.hash());
+    for (int64_t i : n->integers) h = mixed(h, static_cast<uint64_t>(i));
+    for (Type p : n->parameters) h = mixed(h, reinterpret_cast<uintptr_t>(p));
+    h = mixed(h, static_cast<uint64_t>(n->function) | static_cast<uint64_t>(n->mode) << 8 |
+                     static_cast<uint64_t>(n->dimension) << 16 | static_cast<uint64_t>(n->memory) << 24 |
+                     static_cast<uint64_t>(n->border) << 32);
+    h = mixed(h, n->bits);
+    h = mixed(h, std::hash<std::string>()(n->name));
+    if (n->pattern == Pattern::operator_call) h = mixed(h, n->operation->hash());
+    if (n->pattern == Pattern::constant) h = mixed(h, XXH3_64bits(n->constant.data(), n->constant.bytes().size()));
     return h;
   }
 };
@@ -181,7 +181,7 @@ class Rebuild {
  private:
   struct PairHash {
     size_t operator()(const std::pair<Expr, int64_t>& p) const {
-      return mix(p.first->serial, static_cast<uint64_t>(p.second));
+      return mixed(p.first->serial, static_cast<uint64_t>(p.second));
     }
   };
   std::function<Expr(Expr, int64_t)> leaf_;

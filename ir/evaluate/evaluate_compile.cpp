@@ -108,11 +108,11 @@ int Compiler::value(Expr e, int env, const Path& path) {
   if (base_ - reinterpret_cast<uintptr_t>(&here) > usual_stack || memo_.size() > most_values) failed_ = true;
   if (failed_) return fail();
   if (e->pattern == Pattern::bound) return variable(e, env, path);
-  const Key key{e, e->free == 0 ? -1 : env, scope_, path};
-  auto found = memo_.find(key);
+  const Place place{e, e->free == 0 ? -1 : env, scope_, path};
+  auto found = memo_.find(place);
   if (found != memo_.end()) return found->second;
   const int v = compute(e, e->free == 0 ? -1 : env, path);
-  if (!failed_) memo_.emplace(key, v);
+  if (!failed_) memo_.emplace(place, v);
   return v;
 }
 

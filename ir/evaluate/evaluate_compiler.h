@@ -13,6 +13,7 @@
 #include "ir/evaluate/evaluate.h"
 #include "ir/evaluate/evaluate_compile.h"
 #include "ir/evaluate/evaluate_program.h"
+#include "ir/hash.h"
 
 namespace hoist::evaluation {
 
@@ -25,8 +26,34 @@ struct Frame {
   Expr value;      // of element and whole
   IndexId index;   // of element
   int fold;        // of accumulators the open loop, of state the serial stage
-  bool operator<(const Frame& f) const {
-    return std::tie(kind, outer, env, value, index, fold) < std::tie(f.kind, f.outer, f.env, f.value, f.index, f.fold);
+  bool operator==(const Frame&) const = default;
+};
+
+// The term that is computed, the variables around it, the loop, and the path of the scalar that is wanted.
+struct Place {
+  Expr term;
+  int env, scope;
+  Path path;
+  bool operator==(const Place&) const = default;
+};
+
+struct Hash {
+  template <class... Parts>
+  static size_t of(Parts... parts) {
+    uint64_t h = 0;
+    ((h = mixed(h, static_cast<uint64_t>(parts))), ...);
+    return h;
+  }
+  size_t operator()(const Frame& f) const {
+    return of(f.kind, f.outer, f.env, f.value == nullptr ? 0 : f.value->serial, f.index, f.fold);
+  }
+  size_t operator()(const Place& p) const {
+    uint64_t h = of(p.term->serial, p.env, p.scope);
+    for (IndexId i : p.path) h = mixed(h, static_cast<uint64_t>(i));
+    return h;
+  }
+  size_t operator()(const Value& v) const {
+    return of(v.kind, v.scalar, v.function, v.from, v.same_bits, v.a, v.b, v.c, v.index, v.low, v.high, v.scope);
   }
 };
 
@@ -75,7 +102,6 @@ class Compiler {
 
   // ---- The scalar of a term at a path ------------------------------------------------------------------------------
 
-  using Key = std::tuple<Expr, int, int, Path>;
   int value(Expr e, int env, const Path& path);
   int compute(Expr e, int env, const Path& path);
   static int64_t extent(Expr array) { return array->type->size.value(); }
@@ -176,11 +202,11 @@ class Compiler {
   int scope_ = 0;           // of the innermost loop being compiled
   double evaluations_ = 1;  // how often what is being compiled will be computed
   double plain_ = 1;        // the same without its loops
-  std::map<Value, int> value_ids_;
+  std::unordered_map<Value, int, Hash> value_ids_;
   std::vector<Frame> frames_;
   std::vector<bool> clean_;
-  std::map<Frame, int> frame_ids_;
-  std::map<Key, int> memo_;
+  std::unordered_map<Frame, int, Hash> frame_ids_;
+  std::unordered_map<Place, int, Hash> memo_;
   std::unordered_map<Expr, int> tensors_;
   std::unordered_map<Expr, bool> computes_;
   std::vector<OpenLoop> open_;  // by loop

@@ -154,12 +154,10 @@ void Machine::set_variables(int64_t at, int64_t n) {
       } else {
         int64_t* out = r.fill();
         int64_t value = first % extent, left = below - at % below;
-        for (int64_t k = 0; k < n; ++k) {
-          out[k] = value;
-          if (--left == 0) {
-            left = below;
-            if (++value == extent) value = 0;
-          }
+        for (int64_t k = 0; k < n; left = below) {
+          const int64_t end = std::min(n, k + left);
+          while (k < end) out[k++] = value;
+          if (++value == extent) value = 0;
         }
       }
     }

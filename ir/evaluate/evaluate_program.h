@@ -27,7 +27,7 @@ struct Value {
   uint64_t low = 0, high = 0;  ///< of within; `low` is a literal's word
   int scope = 0;
 
-  auto operator<=>(const Value&) const = default;
+  bool operator==(const Value&) const = default;
 };
 
 /// A fold inside a program. Each slot is a scalar of the accumulator that somebody needs.

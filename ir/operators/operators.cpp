@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "ir/hash.h"
 #include "ir/operators/families.h"
 #include "ir/operators/host_forms.h"
 #include "ir/operators/operator_text.h"
@@ -138,7 +139,7 @@ class Definitions {
   };
   static uint64_t hash(const Spec& call, const std::vector<Expr>& operands) {
     uint64_t h = call.operation->hash();
-    for (Expr e : operands) h = (h ^ e->serial) * 0x9E3779B97F4A7C15u + (h >> 29);
+    for (Expr e : operands) h = mixed(h, e->serial);
     return h;
   }
 

@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <bit>
 
+#include "ir/hash.h"
 #include "ir/program/program.h"
 
 namespace hoist {
 namespace {
-
-uint64_t combined(uint64_t h, uint64_t v) { return (h ^ v) * 0x9E3779B97F4A7C15ull + (h >> 29); }
 
 uint64_t hash_of(int64_t value) { return static_cast<uint64_t>(value); }
 uint64_t hash_of(double value) { return std::bit_cast<uint64_t>(value); }
@@ -21,7 +20,7 @@ uint64_t hash_of(const Body& value) { return value.program == nullptr ? 0 : valu
 template <class T>
 uint64_t hash_of(const std::vector<T>& values) {
   uint64_t h = values.size();
-  for (const T& value : values) h = combined(h, hash_of(value));
+  for (const T& value : values) h = mixed(h, hash_of(value));
   return h;
 }
 
@@ -33,13 +32,13 @@ bool Body::operator==(const Body& other) const {
 }
 
 uint64_t OperatorCall::hash() const {
-  uint64_t h = combined(hash_of(domain), hash_of(name));
-  h = combined(h, static_cast<uint64_t>(version));
-  h = combined(h, static_cast<uint64_t>(results));
-  h = combined(h, hash_of(operands));
+  uint64_t h = mixed(hash_of(domain), hash_of(name));
+  h = mixed(h, static_cast<uint64_t>(version));
+  h = mixed(h, static_cast<uint64_t>(results));
+  h = mixed(h, hash_of(operands));
   for (const auto& [key, attribute] : attributes) {
-    h = combined(h, hash_of(key));
-    h = combined(h, std::visit([](const auto& value) { return hash_of(value); }, attribute));
+    h = mixed(h, hash_of(key));
+    h = mixed(h, std::visit([](const auto& value) { return hash_of(value); }, attribute));
   }
   return h;
 }

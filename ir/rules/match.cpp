@@ -6,12 +6,14 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/hash.h"
+
 namespace hoist {
 namespace {
 
 struct PlaceHash {
   size_t operator()(const std::pair<Expr, int64_t>& p) const {
-    return p.first->serial * 0x9E3779B97F4A7C15ull + static_cast<uint64_t>(p.second);
+    return mixed(p.first->serial, static_cast<uint64_t>(p.second));
   }
 };
 
@@ -99,6 +101,15 @@ std::string describe(Expr e) {
   return name;
 }
 
+// Whether the nodes are the same but for their types, their sizes and what is below them.
+bool have_same_form(Expr pattern, Expr term) {
+  return pattern->pattern == term->pattern && pattern->function == term->function && pattern->mode == term->mode &&
+         pattern->dimension == term->dimension && pattern->memory == term->memory && pattern->border == term->border &&
+         pattern->integers == term->integers && pattern->name == term->name &&
+         pattern->children.size() == term->children.size() && pattern->sizes.size() == term->sizes.size() &&
+         pattern->parameters.size() == term->parameters.size();
+}
+
 class Matcher {
  public:
   explicit Matcher(Match& match) : match_(match) {}
@@ -141,15 +152,8 @@ class Matcher {
 
   bool terms(Expr pattern, Expr term) {
     if (pattern->pattern == Pattern::meta) return metavariable(pattern, term);
-    auto differ = [&] { return fail(fmt::format("expected {}, found {}", describe(pattern), describe(term))); };
-    if (pattern->pattern != term->pattern || pattern->function != term->function || pattern->mode != term->mode ||
-        pattern->dimension != term->dimension || pattern->memory != term->memory || pattern->border != term->border ||
-        pattern->integers != term->integers || pattern->name != term->name) {
-      return differ();
-    }
-    if (pattern->children.size() != term->children.size() || pattern->sizes.size() != term->sizes.size() ||
-        pattern->parameters.size() != term->parameters.size()) {
-      return differ();
+    if (!have_same_form(pattern, term)) {
+      return fail(fmt::format("expected {}, found {}", describe(pattern), describe(term)));
     }
     for (size_t i = 0; i < pattern->sizes.size(); ++i) sizes(pattern->sizes[i], term->sizes[i]);
     for (size_t i = 0; i < pattern->parameters.size(); ++i) {
@@ -380,6 +384,15 @@ bool mentions_bound(Expr e, int64_t low, int64_t high) {
     return false;
   };
   return walk(e, 0);
+}
+
+bool may_match(Expr pattern, Expr term) {
+  if (pattern->pattern == Pattern::meta) return term->pattern != Pattern::function;
+  if (!have_same_form(pattern, term)) return false;
+  for (size_t i = 0; i < pattern->children.size(); ++i) {
+    if (!may_match(pattern->children[i], term->children[i])) return false;
+  }
+  return true;
 }
 
 std::optional<Mismatch> match_term(Expr pattern, Expr term, Match& match) { return Matcher(match).run(pattern, term); }

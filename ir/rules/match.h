@@ -28,6 +28,10 @@ struct Mismatch {
   std::string what;
 };
 
+/// Whether term and pattern have the same form, whatever their types and sizes: what match_term asks first, without a
+/// word about what differs. Searches try a rule at every place of a term, and this ends most of them.
+bool may_match(Expr pattern, Expr term);
+
 /// Fills `match` (which may hold sizes already) and gives nothing, or says where the term differs. Sizes are found by
 /// solving equations that are linear in one unknown; a size that no equation determines is a mismatch.
 std::optional<Mismatch> match_term(Expr pattern, Expr term, Match& match);

@@ -114,6 +114,11 @@ std::optional<Expr> apply_or_say_why(const Rule& rule, Expr term, const RuleArgu
   return std::nullopt;
 }
 
+bool has_form(const Rule& rule, Expr term) {
+  return std::any_of(rule.variants.begin(), rule.variants.end(),
+                     [&](const Rule::Variant& variant) { return may_match(variant.left, term); });
+}
+
 // Calls `visit` for places below `under`, outermost first and left to right, until it says yes. Terms that `exhausted`
 // holds are known to have no such place inside; what is visited without success is added.
 std::optional<Path> first_place(Expr root, const Path& under, std::unordered_set<Expr>& exhausted,
@@ -225,6 +230,7 @@ Result<RuleTable> RuleTable::load(std::span<const RuleRow> rows, const RuleFunct
 }
 
 std::optional<Expr> apply_rule(const Rule& rule, Expr term, const RuleArguments& arguments) {
+  if (!has_form(rule, term)) return std::nullopt;
   Mismatch fault;
   return apply_or_say_why(rule, term, arguments, fault);
 }
@@ -291,32 +297,49 @@ Result<std::vector<Expr>> replay(const RuleTable& table, const Derivation& deriv
 
 Rewriter::Rewriter(const RuleTable& table, Expr start) : table_(table), term_(start) { derivation_.start = start; }
 
-bool Rewriter::apply(const std::string& name, const Path& place, const RuleArguments& arguments) {
-  cancellation_point();
+const Rule& Rewriter::named(const std::string& name) const {
   const Rule* rule = table_.find(name);
   HOIST_CHECK(rule != nullptr, "a strategy names the rule " + name + ", which is not in the table");
-  Expr term = at(term_, place);
-  if (term == nullptr) return false;
-  auto result = apply_rule(*rule, term, arguments);
+  return *rule;
+}
+
+bool Rewriter::apply_to(Expr term, const Rule& rule, const Path& place, const RuleArguments& arguments) {
+  cancellation_point();
+  auto result = apply_rule(rule, term, arguments);
   if (!result || *result == term) return false;
   auto next = replace_at(term_, place, *result);
   if (!next.ok()) return false;
   term_ = *next;
-  derivation_.steps.push_back({name, arguments, place, rule->row.rule_class});
+  derivation_.steps.push_back({rule.row.name, arguments, place, rule.row.rule_class});
   return true;
 }
 
-std::optional<Path> Rewriter::apply_first(const std::string& name, const RuleArguments& arguments, const Path& under) {
-  std::unordered_set<Expr> exhausted;
-  return first_place(term_, under, exhausted, [&](Expr, const Path& place) { return apply(name, place, arguments); });
+bool Rewriter::apply(const std::string& name, const Path& place, const RuleArguments& arguments) {
+  const Rule& rule = named(name);
+  Expr term = at(term_, place);
+  return term != nullptr && apply_to(term, rule, place, arguments);
 }
 
-int Rewriter::apply_everywhere(const std::vector<std::string>& rules, const Path& under, int limit) {
+std::optional<Path> Rewriter::apply_first(const std::string& name, const RuleArguments& arguments, const Path& under) {
+  const Rule& rule = named(name);
+  std::unordered_set<Expr> exhausted;
+  return first_place(term_, under, exhausted,
+                     [&](Expr term, const Path& place) { return apply_to(term, rule, place, arguments); });
+}
+
+bool Rewriter::has_form_of(const std::string& name) const {
+  const Rule& rule = named(name);
+  return any_node(term_, [&](Expr e) { return has_form(rule, e); });
+}
+
+int Rewriter::apply_everywhere(const std::vector<std::string>& names, const Path& under, int limit) {
+  std::vector<const Rule*> rules;
+  for (const std::string& name : names) rules.push_back(&named(name));
   std::unordered_set<Expr> exhausted;
   int count = 0;
   while (count < limit) {
-    auto place = first_place(term_, under, exhausted, [&](Expr, const Path& path) {
-      return std::any_of(rules.begin(), rules.end(), [&](const std::string& name) { return apply(name, path); });
+    auto place = first_place(term_, under, exhausted, [&](Expr term, const Path& path) {
+      return std::any_of(rules.begin(), rules.end(), [&](const Rule* rule) { return apply_to(term, *rule, path, {}); });
     });
     if (!place) break;
     ++count;
