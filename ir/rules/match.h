@@ -28,8 +28,8 @@ struct Mismatch {
   std::string what;
 };
 
-/// Whether term and pattern have the same form, whatever their types and sizes: what match_term asks first, without a
-/// word about what differs. Searches try a rule at every place of a term, and this ends most of them.
+/// Whether pattern and term have the same form, whatever their types and sizes; where they have not, match_term gives a
+/// mismatch. Searches try rules at every place of a term, and ask this first, since it says no without a message.
 bool may_match(Expr pattern, Expr term);
 
 /// Fills `match` (which may hold sizes already) and gives nothing, or says where the term differs. Sizes are found by
