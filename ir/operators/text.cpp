@@ -7,6 +7,7 @@
 
 #include "ir/evaluate/host_call.h"
 #include "ir/operators/families.h"
+#include "ir/operators/operator_text.h"
 #include "ir/operators/selection.h"
 #include "ir/operators/support.h"
 #include "ir/strings.h"
