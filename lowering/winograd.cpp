@@ -97,12 +97,12 @@ int64_t filter_transform(Expr convolution, const WinogradForm& form) {
 }
 
 std::optional<WinogradChoice> in_form(Expr term, const WinogradForm& form, const PassOptions& options) {
+  Rewriter rewriter(lowering_rules(), term);
   for (const char* rule : {form.rule, form.rule_with_bias}) {
-    if (!Rewriter(lowering_rules(), term).has_form_of(rule)) continue;
+    if (!rewriter.has_form_of(rule)) continue;
     for (int64_t i = 0; i < form.results; ++i) {
       for (int64_t j = 0; j < form.results; ++j) {
         WinogradChoice choice{form.results, rule, {{"i", i}, {"j", j}}, {}};
-        Rewriter rewriter(lowering_rules(), term);
         const auto place = rewriter.apply_first(rule, choice.arguments);
         if (!place) continue;
         choice.place = *place;

@@ -111,7 +111,7 @@ int Compiler::value(Expr e, int env, const Path& path) {
   const Place place{e, e->free == 0 ? -1 : env, scope_, path};
   auto found = memo_.find(place);
   if (found != memo_.end()) return found->second;
-  const int v = compute(e, e->free == 0 ? -1 : env, path);
+  const int v = compute(e, place.env, path);
   if (!failed_) memo_.emplace(place, v);
   return v;
 }
