@@ -113,9 +113,9 @@ ChannelLayout layout_of(const Tensor& tensor, int64_t axis) {
 }
 
 // The elements of a tensor of floats; nearly all are f32.
-class Numbers {
+class Elements {
  public:
-  explicit Numbers(const Tensor& tensor) : tensor_(tensor) {
+  explicit Elements(const Tensor& tensor) : tensor_(tensor) {
     if (tensor.scalar() == Scalar::f32) floats_ = tensor.floats();
   }
   double operator[](int64_t i) const { return floats_.empty() ? tensor_.float_at(i) : floats_[static_cast<size_t>(i)]; }
@@ -126,7 +126,7 @@ class Numbers {
 };
 
 // Squared errors of numbers in blocks of channels, each under a power of two of its own.
-WideSum block_errors(const Numbers& numbers, int64_t size, const ChannelLayout& layout, const Units& units) {
+WideSum block_errors(const Elements& numbers, int64_t size, const ChannelLayout& layout, const Units& units) {
   WideSum sum = 0;
   std::vector<double> steps(static_cast<size_t>(layout.inner));
   for (int64_t outer = 0; outer < size; outer += layout.channels * layout.inner) {
@@ -193,7 +193,7 @@ Result<Nothing> Calibrator::observe_extremes(const std::string& value, const Ten
         "all samples need the same shape"};
   }
   int64_t bad = -1;
-  const Numbers numbers(tensor);
+  const Elements numbers(tensor);
   layout.for_each_run(tensor.size(), [&](size_t channel, int64_t begin, int64_t end) {
     Extremes& extremes = collected.extremes[channel];
     for (int64_t i = begin; i < end; ++i) {
@@ -225,7 +225,7 @@ Result<Nothing> Calibrator::observe(const std::string& value, const Tensor& tens
   const double bins_a_unit = high > low ? histogram_bins / (high - low) : 0;
   collected.moments.resize(collected.extremes.size());
   int64_t outside = -1;
-  const Numbers numbers(tensor);
+  const Elements numbers(tensor);
   layout.for_each_run(tensor.size(), [&](size_t channel, int64_t begin, int64_t end) {
     Moments moments = collected.moments[channel];
     for (int64_t i = begin; i < end; ++i) {
