@@ -155,7 +155,7 @@ std::vector<RowOfRule> make_rows() {
   return all;
 }
 
-const std::vector<RowOfRule>& all_rows() {
+const std::vector<RowOfRule>& rows_of_rules() {
   static const std::vector<RowOfRule> rows = make_rows();
   return rows;
 }
@@ -174,7 +174,7 @@ Result<Rows> rows_of(const std::string& rule) {
     return Diagnostic{rule, "there is no such rule for functions", did_you_mean(rule, known)};
   }
   Rows rows{&function_rule_table(), {}};
-  for (const RowOfRule& r : all_rows()) {
+  for (const RowOfRule& r : rows_of_rules()) {
     if (r.rule == rule) rows.names.push_back(r.row.name);
   }
   return rows;
@@ -187,7 +187,7 @@ std::span<const NeuralRule> function_rules() { return rules; }
 std::span<const RuleRow> function_rule_rows() {
   static const std::vector<RuleRow> rows = [] {
     std::vector<RuleRow> out;
-    for (const RowOfRule& r : all_rows()) out.push_back(r.row);
+    for (const RowOfRule& r : rows_of_rules()) out.push_back(r.row);
     return out;
   }();
   return rows;
@@ -208,7 +208,7 @@ const RuleTable& function_rule_table() {
 
 std::optional<Certificate> certificate_of(std::string_view rule) {
   std::optional<Certificate> found;
-  for (const RowOfRule& r : all_rows()) {
+  for (const RowOfRule& r : rows_of_rules()) {
     if (r.row.name == rule) return r.certificate;
     if (r.rule == rule && (!found || r.certificate.error > found->error)) found = r.certificate;
   }
@@ -227,7 +227,7 @@ const std::set<std::string>& function_rules_in(Expr term) {
   const auto [place, fresh] = known->try_emplace(term);
   const std::set<Function> called = fresh ? functions_in(term) : std::set<Function>();
   const bool replaceable = called.count(Function::tanh) + called.count(Function::exp) + called.count(Function::erf) > 0;
-  for (const RowOfRule& r : replaceable ? std::span<const RowOfRule>(all_rows()) : std::span<const RowOfRule>()) {
+  for (const RowOfRule& r : replaceable ? std::span<const RowOfRule>(rows_of_rules()) : std::span<const RowOfRule>()) {
     if (place->second.count(r.rule) == 0 && Rewriter(function_rule_table(), term).apply_everywhere({r.row.name}) > 0)
       place->second.insert(r.rule);
   }

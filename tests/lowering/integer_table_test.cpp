@@ -41,7 +41,7 @@ std::vector<std::string> absorbed(const Program& program) {
   return out;
 }
 
-Program lowered(const NamedModel& graph, const TableOptions& tables) {
+Program lowered_with(const NamedModel& graph, const TableOptions& tables) {
   auto program = lower_calls(graph, true, tables);
   HOIST_CHECK(program.ok(), program.errors()[0].text());
   return *program;
@@ -55,7 +55,7 @@ size_t tables_of(const std::vector<ProgramStep>& steps) {
 // Every output for every byte, layer by layer and through the plan's steps over simulated memory.
 void expect_same(const NamedModel& graph) {
   const Bindings inputs = {{"x", every_byte(graph.inputs[0].scalar)}};
-  const Bindings wanted = values_of(lowered(graph, {}), inputs), found = values_of(lowered(graph, tables_on()), inputs);
+  const Bindings wanted = values_of(lowered_with(graph, {}), inputs), found = values_of(lowered_with(graph, tables_on()), inputs);
   LowerOptions options;
   options.tables = TableUse::on;
   options.strict = true;
@@ -98,7 +98,7 @@ TEST(IntegerTable, KnowsItsInputWithoutAZeroPoint) {
   NamedModel graph = quantised({{"f", "Tanh", "", {}, {}, {}}}, Scalar::u8, Scalar::u8);
   graph.layers[0].inputs.pop_back();
   graph.layers[2].inputs.pop_back();
-  EXPECT_EQ(tables_of(lowered(graph, tables_on()).steps), 1u);
+  EXPECT_EQ(tables_of(lowered_with(graph, tables_on()).steps), 1u);
   expect_same(graph);
 }
 
@@ -148,7 +148,7 @@ TEST(IntegerTable, DequantisersThatOthersReadStay) {
 
 TEST(IntegerTable, LeavesOtherGraphsAlone) {
   const NamedModel tanh = quantised({{"f", "Tanh", "", {}, {}, {}}}, Scalar::i8, Scalar::i8);
-  ASSERT_EQ(tables_of(lowered(tanh, tables_on()).steps), 1u);
+  ASSERT_EQ(tables_of(lowered_with(tanh, tables_on()).steps), 1u);
   std::map<std::string, NamedModel> graphs;
   graphs["a change of scale"] = quantised({}, Scalar::i8, Scalar::i8);
   graphs["no function of one element"] = quantised({{"f", "Softmax", "", {}, {}, {}}}, Scalar::i8, Scalar::i8);
@@ -211,7 +211,7 @@ TEST(IntegerTable, AgreesOnRandomGraphs) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
     const NamedModel graph = random_quantised(random);
-    const size_t found = tables_of(lowered(graph, tables_on()).steps);
+    const size_t found = tables_of(lowered_with(graph, tables_on()).steps);
     tables += found;
     none += found == 0 ? 1 : 0;
     expect_same(graph);
