@@ -179,14 +179,9 @@ class Rebuild {
   }
 
  private:
-  struct PairHash {
-    size_t operator()(const std::pair<Expr, int64_t>& p) const {
-      return mixed(p.first->serial, static_cast<uint64_t>(p.second));
-    }
-  };
   std::function<Expr(Expr, int64_t)> leaf_;
   std::function<bool(Expr, int64_t)> touches_;
-  std::unordered_map<std::pair<Expr, int64_t>, Expr, PairHash> memo_;
+  std::unordered_map<std::pair<Expr, int64_t>, Expr, PlaceHash> memo_;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ir/properties.h"
+#include "lowering/terms.h"
 
 namespace hoist {
 namespace {
@@ -40,7 +41,7 @@ double nanoseconds_of(const LoweredKernel& kernel, const Profile& profile) {
                                        [](Expr p) { return row(leaf_of(p->type)->scalar).bits == 8; });
   const double operations =
       operations_per_lane * static_cast<double>(profile.vector_width) * (reads_bytes ? operations_on_bytes : 1);
-  return std::max(static_cast<double>(kernel.operations) / operations, bytes / bytes_per_nanosecond);
+  return std::max(static_cast<double>(count_operations(kernel.expression)) / operations, bytes / bytes_per_nanosecond);
 }
 
 bool may_be_joined(const LoweredKernel& kernel) {

@@ -234,7 +234,7 @@ class Lowering {
     kernel.name = identifier(group.layers.front(), names_, next_number_);
     kernel.layers = group.layers;
     for (const std::string& array : arrays) kernel.domains.push_back(domain_of(array, definition));
-    kernel.operations = count_operations(kernel.expression);
+    kernel.operations = count_arithmetic(kernel.expression);
     kernel.unproved = unproved(kernel.expression, arrays);
     int index = static_cast<int>(model_.kernels.size());
     kernel_index_[kernel.expression] = index;

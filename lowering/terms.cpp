@@ -28,10 +28,12 @@ Expr rebuild(Expr e, const std::function<Expr(Expr)>& replace, std::unordered_ma
   return result;
 }
 
-int64_t operations_of_node(Expr e) {
+int64_t arithmetic_of_node(Expr e) {
   if (e->pattern == Pattern::call && e->function == Function::fma) return 2;
-  return e->pattern == Pattern::call || e->pattern == Pattern::cast || e->pattern == Pattern::select ? 1 : 0;
+  return e->pattern == Pattern::call || e->pattern == Pattern::select ? 1 : 0;
 }
+
+int64_t operations_of_node(Expr e) { return e->pattern == Pattern::cast ? 1 : arithmetic_of_node(e); }
 
 int64_t multiplications_of_node(Expr e) {
   return e->pattern == Pattern::call && (e->function == Function::multiply || e->function == Function::fma) ? 1 : 0;
@@ -68,6 +70,11 @@ int64_t applications(Expr e) {
 int64_t count_operations(Expr e) {
   std::unordered_map<Expr, int64_t> known;
   return sum_over_nodes(e, operations_of_node, known);
+}
+
+int64_t count_arithmetic(Expr e) {
+  std::unordered_map<Expr, int64_t> known;
+  return sum_over_nodes(e, arithmetic_of_node, known);
 }
 
 int64_t count_multiplications(Expr e) {

@@ -20,6 +20,8 @@ int64_t applications(Expr e);
 /// Calls, casts and selections that the value takes, each as often as the maps and folds around it say; at most the
 /// largest number there is.
 int64_t count_operations(Expr e);
+/// Those but the casts, which instructions that multiply bytes or halves do without.
+int64_t count_arithmetic(Expr e);
 /// The multiplications among them; a fused multiply-add is one.
 int64_t count_multiplications(Expr e);
 /// Rebuilds a term: `replace` gives a closed replacement of the same type for a closed subterm, or null to go on

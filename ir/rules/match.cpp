@@ -11,12 +11,6 @@
 namespace hoist {
 namespace {
 
-struct PlaceHash {
-  size_t operator()(const std::pair<Expr, int64_t>& p) const {
-    return mixed(p.first->serial, static_cast<uint64_t>(p.second));
-  }
-};
-
 int64_t parameters_bound_by(Expr e) {
   return e->pattern == Pattern::function ? static_cast<int64_t>(e->parameters.size()) : 0;
 }

@@ -55,7 +55,8 @@ size_t tables_of(const std::vector<ProgramStep>& steps) {
 // Every output for every byte, layer by layer and through the plan's steps over simulated memory.
 void expect_same(const NamedModel& graph) {
   const Bindings inputs = {{"x", every_byte(graph.inputs[0].scalar)}};
-  const Bindings wanted = values_of(lowered_with(graph, {}), inputs), found = values_of(lowered_with(graph, tables_on()), inputs);
+  const Bindings wanted = values_of(lowered_with(graph, {}), inputs),
+                 found = values_of(lowered_with(graph, tables_on()), inputs);
   LowerOptions options;
   options.tables = TableUse::on;
   options.strict = true;

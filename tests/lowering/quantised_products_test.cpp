@@ -233,6 +233,19 @@ TEST(QuantisedProducts, StayAsTheyAreWithoutAProof) {
   EXPECT_FALSE(rewritten([](NamedModel& g) { g.constants["w"] = numbers(Scalar::i8, {2, 40000}, 127, 127, 1); }));
 }
 
+TEST(QuantisedProducts, CountTwoOperationsEach) {
+  const Expr x = parameter("x", array_type(Nat(8), scalar_type(Scalar::u8))),
+             w = parameter("w", array_type(Nat(8), scalar_type(Scalar::i8)));
+  const Expr sum = fold(
+      [](Expr total, Expr p) {
+        return call(Function::add,
+                    {total, call(Function::multiply, {cast(Scalar::i32, get(0, p)), cast(Scalar::i32, get(1, p))})});
+      },
+      literal(Scalar::i32, 0), zip({x, w}));
+  EXPECT_EQ(count_arithmetic(sum), 16);
+  EXPECT_EQ(count_operations(sum), 32) << "with the casts";
+}
+
 TEST(QuantisedProducts, ReadWholeWordsWhereThereIsAnInstruction) {
   Profile profile;
   profile.dot_instructions = true;

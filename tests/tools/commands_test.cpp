@@ -335,6 +335,7 @@ TEST_F(Commands, BenchShowsTheRooflineAndAnotherBundle) {
   EXPECT_THAT(ran.out, HasSubstr("all kernels"));
   const auto times = json_of(in("roof.json"));
   EXPECT_GT(times["peaks"]["operations_per_second"], 1e9);
+  EXPECT_GT(times["peaks"]["byte_operations_per_second"], 1e9);
   EXPECT_GT(times["peaks"]["launch_ms"], 0);
   EXPECT_EQ(times["peaks"]["copies"].size(), 3u);
   EXPECT_GT(times["against"]["ratio"], 0);

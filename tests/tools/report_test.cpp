@@ -56,7 +56,7 @@ ReportKernels kernels_of(const SyntheticStudy& made) {
     const auto number = static_cast<int64_t>(out.chosen.size());
     const int64_t operations = 30'000'000 >> number % 5 * 2, bytes = 1 << (20 - number % 7);
     const double seconds =
-        roof_of(out.peaks, operations, bytes).seconds * (1.2 + 0.1 * static_cast<double>(number % 4));
+        roof_of(out.peaks, {operations, bytes}).seconds * (1.2 + 0.1 * static_cast<double>(number % 4));
     out.reference.push_back({layer.name, {layer.name}, 2 * seconds, operations, bytes});
     out.chosen.push_back({layer.name, {layer.name}, seconds, operations, bytes});
   }
@@ -313,6 +313,20 @@ TEST(Kernels, NoneIsQuickerThanTheDeviceAtItsBest) {
   EXPECT_EQ(peaks_beside(peaks, {{"a", {"a"}, 6e-6, 10, 10}}).launch, 5e-6);
   EXPECT_EQ(peaks_beside(peaks, {{"a", {"a"}, 6e-6, 10, 10}, {"b", {"b"}, 1e-6, 10, 10}}).launch, 1e-6);
   EXPECT_EQ(peaks_beside(peaks, {{"of the host", {"c"}, 1e-7, 0, 0}}).launch, 5e-6);
+}
+
+TEST(Kernels, ProductsOfBytesHaveARoofOfTheirOwn) {
+  const Peaks peaks{4e11, {{1 << 16, 2e11}, {1 << 26, 2e10}}, 5e-6, 2e12};
+  const KernelWork floats{60'000'000, 1 << 10}, bytes{60'000'000, 1 << 10, true};
+  EXPECT_DOUBLE_EQ(roof_of(peaks, floats).seconds, 150e-6);
+  EXPECT_DOUBLE_EQ(roof_of(peaks, bytes).seconds, 30e-6);
+  const auto roofs = [&](const KernelWork& work) {
+    return occurrences(kernels_page("m", "d", {{"conv", {"conv"}, 2e-4, work}}, peaks), "class=\"roof\"");
+  };
+  EXPECT_EQ(roofs(floats), 2U);
+  EXPECT_EQ(roofs(bytes), 3U);
+  // Where bytes are multiplied no faster, theirs is that of floats.
+  EXPECT_DOUBLE_EQ(roof_of({4e11, {{1 << 16, 2e11}}, 5e-6, 1e11}, bytes).seconds, 150e-6);
 }
 
 TEST(Kernels, AReportHasThoseOfBothForms) {

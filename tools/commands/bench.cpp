@@ -100,15 +100,15 @@ void describe_steps(const Timed& timed, const std::vector<std::vector<double>>& 
     rows.push_back({step.kernel, fmt::format("{:.4f}", time),
                     fmt::format("{:.1f}", gigas(static_cast<double>(step.operations), time))});
     if (peaks) {
-      const int64_t bytes = bytes_of(timed.info.plan.kernels[static_cast<size_t>(step.kernel_index)]);
-      const Roof roof = roof_of(*peaks, step.operations, bytes);
+      const KernelWork work = work_of(timed.info.plan.kernels[static_cast<size_t>(step.kernel_index)]);
+      const Roof roof = roof_of(*peaks, work);
       const double share = time > 0 ? roof.seconds * 1e3 / time : 0;
       at_least += roof.seconds * 1e3;
-      entry["bytes"] = bytes;
+      entry["bytes"] = work.bytes;
       entry["bound"] = name_of(roof.bound);
       entry["bound_ms"] = roof.seconds * 1e3;
       rows.back().insert(rows.back().end(), {fmt::format("{:.0f} %", total > 0 ? 100 * time / total : 0),
-                                             fmt::format("{:.1f}", gigas(static_cast<double>(bytes), time)),
+                                             fmt::format("{:.1f}", gigas(static_cast<double>(work.bytes), time)),
                                              std::string(name_of(roof.bound)), fmt::format("{:.0f} %", 100 * share)});
     }
     rows.back().push_back(fmt::format("{}", fmt::join(step.layers, ", ")));
@@ -126,8 +126,9 @@ std::string peaks_text(const Peaks& peaks) {
   for (const Peaks::Copy& copy : peaks.copies)
     copies +=
         fmt::format(", {:.1f} GB/s where {:.1f} MB are copied", copy.rate / 1e9, static_cast<double>(copy.bytes) / 1e6);
-  return fmt::format("measured at its best: {:.0f} GFLOP/s in f32{}, a launch in {:.1f} us", peaks.operations / 1e9,
-                     copies, peaks.launch * 1e6);
+  return fmt::format(
+      "measured at its best: {:.0f} GFLOP/s in f32, {:.0f} with products of bytes{}, a launch in {:.1f} us",
+      peaks.operations / 1e9, peaks.byte_operations / 1e9, copies, peaks.launch * 1e6);
 }
 
 // The same by a worker that has the device, and that does nothing else on it meanwhile.

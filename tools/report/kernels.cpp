@@ -51,7 +51,7 @@ std::vector<PlacedKernel> placed(const std::vector<TimedKernel>& kernels, const 
   std::vector<PlacedKernel> out;
   double total = 0;
   for (const TimedKernel& each : kernels) {
-    out.push_back({&each, total, 0, roof_of(peaks, each.operations, each.bytes)});
+    out.push_back({&each, total, 0, roof_of(peaks, each.work)});
     total += each.seconds;
   }
   for (PlacedKernel& each : out) each.share = total > 0 ? each.kernel->seconds / total : 0;
@@ -124,14 +124,18 @@ std::string timeline(const DrawnKernels& drawn) {
 std::string roofline(const DrawnKernels& drawn, const Peaks& peaks) {
   const std::vector<PlacedKernel>& kernels = drawn.kernels;
   constexpr double width = 900, height = 440, left = 70, right = 880, top = 20, bottom = 390;
-  double low_x = HUGE_VAL, high_x = 0, low_y = HUGE_VAL, high_y = peaks.operations;
+  // What is multiplied as bytes may lie above the roof of f32, which has one of its own over the fastest memory.
+  const bool on_bytes = std::any_of(kernels.begin(), kernels.end(), [&](const PlacedKernel& each) {
+    return each.kernel->work.on_bytes && peaks.byte_operations > peaks.operations;
+  });
+  double low_x = HUGE_VAL, high_x = 0, low_y = HUGE_VAL, high_y = on_bytes ? peaks.byte_operations : peaks.operations;
   const auto is_shown = [](const TimedKernel& each) {
-    return each.operations > 0 && each.bytes > 0 && each.seconds > 0;
+    return each.work.operations > 0 && each.work.bytes > 0 && each.seconds > 0;
   };
   const auto intensity = [](const TimedKernel& each) {
-    return static_cast<double>(each.operations) / static_cast<double>(each.bytes);
+    return static_cast<double>(each.work.operations) / static_cast<double>(each.work.bytes);
   };
-  const auto rate = [](const TimedKernel& each) { return static_cast<double>(each.operations) / each.seconds; };
+  const auto rate = [](const TimedKernel& each) { return static_cast<double>(each.work.operations) / each.seconds; };
   for (const PlacedKernel& each : kernels) {
     if (!is_shown(*each.kernel)) continue;
     low_x = std::min(low_x, intensity(*each.kernel)), high_x = std::max(high_x, intensity(*each.kernel));
@@ -141,6 +145,9 @@ std::string roofline(const DrawnKernels& drawn, const Peaks& peaks) {
   // To where the slowest memory meets the roof, so that both parts of it are seen.
   for (const Peaks::Copy& copy : peaks.copies)
     high_x = std::max(high_x, 2 * peaks.operations / std::max(copy.rate, 1.0));
+  const Peaks::Copy fastest = *std::max_element(peaks.copies.begin(), peaks.copies.end(),
+                                                [](const auto& a, const auto& b) { return a.rate < b.rate; });
+  if (on_bytes) high_x = std::max(high_x, 2 * peaks.byte_operations / std::max(fastest.rate, 1.0));
   const double from_x = std::log10(low_x) - 0.2, to_x = std::log10(high_x) + 0.1, from_y = std::log10(low_y) - 0.2,
                to_y = std::log10(high_y) + 0.15;
   const auto x_of = [&](double value) {
@@ -167,15 +174,16 @@ std::string roofline(const DrawnKernels& drawn, const Peaks& peaks) {
       "<text class=\"axis-name\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">operations a byte; upwards GFLOP/s (both "
       "logarithmic)</text>\n",
       (left + right) / 2, height - 8);
-  for (const Peaks::Copy& copy : peaks.copies) {
-    const double start = std::pow(10.0, from_x), corner = std::max(peaks.operations / std::max(copy.rate, 1.0), start);
+  const auto draw_roof = [&](const Peaks::Copy& copy, double peak, const std::string& operands) {
+    const double start = std::pow(10.0, from_x), corner = std::max(peak / std::max(copy.rate, 1.0), start);
     out += fmt::format(
         "<path class=\"roof\" d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}H{}\"><title>{:.3g} GB/s where {:.3g} MB are copied, "
-        "{:.3g} "
-        "GFLOP/s</title></path>\n",
-        x_of(start), y_of(std::min(start * copy.rate, peaks.operations)), x_of(corner), y_of(peaks.operations), right,
-        copy.rate / 1e9, static_cast<double>(copy.bytes) / 1e6, peaks.operations / 1e9);
-  }
+        "{:.3g} GFLOP/s{}</title></path>\n",
+        x_of(start), y_of(std::min(start * copy.rate, peak)), x_of(corner), y_of(peak), right, copy.rate / 1e9,
+        static_cast<double>(copy.bytes) / 1e6, peak / 1e9, operands);
+  };
+  for (const Peaks::Copy& copy : peaks.copies) draw_roof(copy, peaks.operations, "");
+  if (on_bytes) draw_roof(fastest, peaks.byte_operations, " of bytes");
   std::vector<const PlacedKernel*> by_time;
   for (const PlacedKernel& each : kernels) {
     if (is_shown(*each.kernel)) by_time.push_back(&each);
@@ -214,8 +222,8 @@ std::string kernel_table(const DrawnKernels& drawn) {
         "{}</td><td>{}</td></tr>\n",
         linked(drawn, kernel, kernel_text(kernel.name)), time_on_page(kernel.seconds), 100 * each.share,
         name_of(each.roof.bound), time_on_page(each.roof.seconds),
-        kernel.seconds > 0 ? 100 * each.roof.seconds / kernel.seconds : 0, number_text(kernel.operations),
-        bytes_text(kernel.bytes), kernel_text(fmt::format("{}", fmt::join(kernel.layers, ", "))));
+        kernel.seconds > 0 ? 100 * each.roof.seconds / kernel.seconds : 0, number_text(kernel.work.operations),
+        bytes_text(kernel.work.bytes), kernel_text(fmt::format("{}", fmt::join(kernel.layers, ", "))));
   }
   return out + "</tbody></table>\n";
 }
@@ -246,12 +254,12 @@ std::string parts_of(const DrawnKernels& drawn, const Peaks& peaks, const std::s
 nlohmann::ordered_json to_json(const std::vector<TimedKernel>& kernels, const Peaks& peaks) {
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
   for (const TimedKernel& each : kernels) {
-    const Roof roof = roof_of(peaks, each.operations, each.bytes);
+    const Roof roof = roof_of(peaks, each.work);
     out.push_back({{"name", each.name},
                    {"layers", each.layers},
                    {"seconds", each.seconds},
-                   {"operations", each.operations},
-                   {"bytes", each.bytes},
+                   {"operations", each.work.operations},
+                   {"bytes", each.work.bytes},
                    {"bound", name_of(roof.bound)},
                    {"bound_seconds", roof.seconds}});
   }
@@ -285,7 +293,9 @@ std::string bought_table(const ReportKernels& kernels) {
 }  // namespace
 
 nlohmann::ordered_json to_json(const Peaks& peaks) {
-  nlohmann::ordered_json out = {{"operations_per_second", peaks.operations}, {"launch_ms", peaks.launch * 1e3}};
+  nlohmann::ordered_json out = {{"operations_per_second", peaks.operations},
+                                {"byte_operations_per_second", peaks.byte_operations},
+                                {"launch_ms", peaks.launch * 1e3}};
   for (const Peaks::Copy& copy : peaks.copies)
     out["copies"].push_back({{"bytes", copy.bytes}, {"bytes_per_second", copy.rate}});
   return out;
