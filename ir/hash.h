@@ -10,7 +10,7 @@ namespace hoist {
 /// The hash of what `h` stands for followed by `v`.
 constexpr uint64_t mixed(uint64_t h, uint64_t v) { return (h ^ v) * 0x9E3779B97F4A7C15u + (h >> 29); }
 
-/// For tables of a term and a number, how many variables are bound around it above all.
+/// For tables whose keys are a term and a number, such as how many variables are bound around the term.
 struct PlaceHash {
   template <class Term>
   size_t operator()(const std::pair<Term, int64_t>& place) const {
