@@ -161,8 +161,9 @@ Result<Nothing> unroll(Program& program, const PassOptions& options) {
 }
 
 constexpr std::string_view wide_convolution = "widened-convolution", wide_convolution_bias = "widened-convolution-bias",
-                           wide_matrix_product = "widened-matrix-product",
-                           one_channel = "integer-convolution-in-floats";
+                           wide_matrix_product = "widened-matrix-product", bf16_convolution = "bf16-convolution",
+                           bf16_matrix_product = "bf16-matrix-product", bf16_gemm = "bf16-gemm",
+                           bf16_transposed = "bf16-gemm-transposed", one_channel = "integer-convolution-in-floats";
 constexpr std::string_view batch_norm = "batch-norm-folding", batch_norm_factors = "batch-norm-to-factors",
                            to_unsigned = "signed-to-unsigned", unsigned_weights = "weights-to-signed",
                            weights_zero = "dequantise-convolution-zero-point",
@@ -256,6 +257,11 @@ Result<Nothing> im2col(Program& program, const PassOptions& options) {
 // Where halves are only stored: elsewhere products may be formed in them, and on GPUs wider operands take longer to
 // read.
 bool computes_in_f32(const PassOptions& options) { return !options.profile.gpu && !options.profile.half; }
+
+// Such instructions have an order of sums of their own.
+bool multiplies_matrices(const PassOptions& options) {
+  return !options.strict && !options.profile.gpu && options.profile.matrix_tile > 0;
+}
 
 bool wants_winograd(const PassOptions& options) {
   return options.convolution == ConvolutionForm::automatic || options.convolution == ConvolutionForm::winograd;
@@ -660,6 +666,9 @@ constexpr Pass all_passes[] = {
      apply_rules<channels, columns>},
     {"widen-halves", "products of halves read f32, where a CPU computes in that", Pass::calls, false,
      apply_rules<wide_convolution, wide_convolution_bias, wide_matrix_product>, computes_in_f32},
+    {"keep-bf16", "products read operands in bf16 as they are stored, where a processor multiplies matrices of those",
+     Pass::calls, false, apply_rules<bf16_convolution, bf16_matrix_product, bf16_gemm, bf16_transposed>,
+     multiplies_matrices},
     {"split-short-phases",
      "transposed convolutions by odd filters with strides of two become a convolution for each of four phases, on CPUs",
      Pass::calls, true, apply_rules<short_phases, short_phases_bias>, host_is_the_device},

@@ -237,14 +237,20 @@ int64_t neighbouring_terms(const Definition& d, const std::vector<int64_t>& exte
   return extents[d.channels_first ? 1 : extents.size() - 2];
 }
 
-// How many products a dot instruction adds to a sum at once: four of unsigned bytes and signed ones, two of 16 bits
-// (the right ones may be stored in 8); 0 where none forms the sums.
-int64_t products_in_word(const Definition& d, const std::map<std::string, Type>& types, const Weights& w,
-                         const Profile& profile) {
+// Products of numbers that lie side by side in words of four bytes, which one instruction adds to a sum.
+struct WordProducts {
+  int64_t together = 0;      ///< in a word; 0 where no instruction forms the sums
+  bool of_vectors = false;   ///< dot instructions form sums of vectors
+  bool of_matrices = false;  ///< and matrix instructions those of tiles
+};
+
+// Four of unsigned bytes and signed ones, two of 16 bits (the right ones may be stored in 8), two of bf16.
+WordProducts products_in_word(const Definition& d, const std::map<std::string, Type>& types, const Weights& w,
+                              const Profile& profile) {
   auto type = types.find(w.value);
-  if (profile.gpu || w.groups != 1 || type == types.end()) return 0;
+  if (profile.gpu || w.groups != 1 || type == types.end()) return {};
   const std::vector<int64_t> extents = shape_of(type->second);
-  if (extents.size() < 2) return 0;
+  if (extents.size() < 2) return {};
   const auto multiplies = [&](Scalar left, Scalar right, int64_t together) {
     return neighbouring_terms(d, extents) % together == 0 && any_node(d.expression, [&](Expr n) {
              if (n->pattern != Pattern::zip || n->children.size() != 2) return false;
@@ -252,9 +258,12 @@ int64_t products_in_word(const Definition& d, const std::map<std::string, Type>&
              return holds(0, left) && holds(1, right);
            });
   };
-  if (profile.dot_instructions && multiplies(Scalar::u8, Scalar::i8, 4)) return 4;
+  const bool matrices = profile.matrix_tile > 0;
+  if (profile.dot_instructions && multiplies(Scalar::u8, Scalar::i8, 4)) return {4, true, matrices};
+  if (matrices && multiplies(Scalar::bf16, Scalar::bf16, 2)) return {2, false, true};
   const bool in_pairs = multiplies(Scalar::i16, Scalar::i16, 2) || multiplies(Scalar::i16, Scalar::i8, 2);
-  return profile.pair_products > 0 && in_pairs ? 2 : 0;
+  if (profile.pair_products > 0 && in_pairs) return {2, true, false};
+  return {};
 }
 
 // The numbers that dot instructions read in words: their channels have to lie side by side.
@@ -263,12 +272,12 @@ std::set<std::string> read_interleaved(const Program& program, const std::map<st
   std::set<std::string> values;
   for (const Definition& d : program.definitions) {
     if (std::none_of(d.weights.begin(), d.weights.end(),
-                     [&](const Weights& w) { return products_in_word(d, types, w, profile) > 0; }))
+                     [&](const Weights& w) { return products_in_word(d, types, w, profile).together > 0; }))
       continue;
     for (Expr p : parameters_of(d.expression)) {
       const Type leaf = leaf_of(p->type);
       if (d.channels_first && is_picture_rank(p->type) &&
-          (leaf == scalar_type(Scalar::u8) || leaf == scalar_type(Scalar::i16)))
+          (leaf == scalar_type(Scalar::u8) || leaf == scalar_type(Scalar::i16) || leaf == scalar_type(Scalar::bf16)))
         values.insert(p->name);
     }
   }
@@ -644,16 +653,17 @@ TiledResults tiled_on_cpu(const Program& program, const Definition& d, const std
     out.small_right = d.weights[0].groups > 1 || (4 * right <= small && right / columns >= columns);
     // A tile's columns of bytes are a part of a line, which each pass over the results would write again.
     const Type leaf = leaf_of(d.expression->type);
-    if (leaf->is_scalar() && row(leaf->scalar).bits < 32 && products_in_word(d, types, d.weights[0], profile) == 2)
+    const WordProducts products = products_in_word(d, types, d.weights[0], profile);
+    if (leaf->is_scalar() && row(leaf->scalar).bits < 32 && products.of_vectors && products.together == 2)
       out.small_right |= right <= small;
+    if (products.of_matrices && !transposed && s.permutation.size() >= 2) {
+      const std::vector<int64_t> extents = shape_of(types.at(d.weights[0].value));
+      out.word = products.together;
+      out.in_words = products.of_vectors;
+      out.terms = element_count(extents) / extents[static_cast<size_t>(d.weights[0].output_dimension)];
+      out.inner = neighbouring_terms(d, extents);
+    }
   }
-  // Matrix instructions multiply words of bytes as dot instructions do.
-  if (transposed || profile.matrix_tile == 0 || s.permutation.size() < 2 || d.weights.size() != 1 ||
-      products_in_word(d, types, d.weights[0], profile) != 4)
-    return out;
-  const std::vector<int64_t> extents = shape_of(types.at(d.weights[0].value));
-  out.terms = element_count(extents) / extents[static_cast<size_t>(d.weights[0].output_dimension)];
-  out.inner = neighbouring_terms(d, extents);
   return out;
 }
 
@@ -824,8 +834,10 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
       if (program.constants.count(w.value) == 0 || tile == plan.tiles.end() || is_output(program, w.value)) continue;
       if (on_host.count(w.value) != 0) continue;
       if (sizes_of(types.at(w.value)).size() < 2) continue;
+      const WordProducts products = products_in_word(d, types, w, profile);
+      const bool in_words = products.of_vectors || tile->second.matrix_words > 0;
       plan.values[w.value] = weights_storage(w.value, types.at(w.value), w.output_dimension, tile->second, !profile.gpu,
-                                             products_in_word(d, types, w, profile));
+                                             in_words ? products.together : 0);
     }
   }
   return plan;

@@ -182,11 +182,13 @@ int64_t divisor(int64_t n, int64_t most) {
 // Tiles of matrix instructions beside the others, where there are any.
 void add_matrix_tiles(Candidates& candidates, const TiledResults& results, const Profile& profile) {
   const int64_t most = profile.matrix_tile, width = profile.vector_width;
-  if (most == 0 || most != width || results.inner == 0 || results.inner % 4 != 0) return;
-  const int64_t words = divisor(results.inner / 4, most), all_words = results.terms / 4, steps = all_words / words;
+  if (most == 0 || most != width || results.inner == 0 || results.inner % results.word != 0) return;
+  const int64_t words = divisor(results.inner / results.word, most), all_words = results.terms / results.word,
+                steps = all_words / words;
   if (words == 1) return;
   // From half cycles of a step to cycles of all.
-  for (Candidate& candidate : candidates) candidate.cost *= static_cast<double>(all_words) / 2;
+  const int64_t vector_steps = results.in_words ? all_words : results.terms;
+  for (Candidate& candidate : candidates) candidate.cost *= static_cast<double>(vector_steps) / 2;
   // Of eight tiles in registers some hold operands: all of the left, and one of the right.
   for (const auto& [down, across] : {std::pair<int64_t, int64_t>{2, 2}, {1, 3}, {3, 1}, {1, 2}, {2, 1}, {1, 1}}) {
     if (results.rows % down != 0 || (across > 1 && (across - 1) * width >= results.columns)) continue;

@@ -36,7 +36,7 @@ struct Tile {
   int64_t window = 0;
 
   int64_t matrix_rows = 0;   ///< of the tile's rows, those of one matrix instruction (CPU); 0: it computes none of it
-  int64_t matrix_words = 0;  ///< of four bytes, whose products such an instruction adds to a sum
+  int64_t matrix_words = 0;  ///< of four bytes, of bytes or bf16, whose products such an instruction adds to a sum
 
   int64_t rows_joined = 0;   ///< so many dimensions before the rows count as rows (GPU, and the order through_lines)
   int64_t item_rows = 1;     ///< of the tile's rows, those of one work-item (GPU)
@@ -61,8 +61,10 @@ struct TiledResults {
   /// What the windows of a line cover does not stay in the cache next to the core until the next line, so columns are
   /// gone down line by line. Drivers take up to 1.5 times as long for groups in that order, native code 0.75.
   bool crosses_lines = false;
-  int64_t terms = 0;     ///< products of bytes that each sums, where matrix instructions may form the sums; else 0
+  int64_t terms = 0;     ///< products that each sums, where matrix instructions may form the sums; else 0
   int64_t inner = 0;     ///< of those, how many lie side by side
+  int64_t word = 4;      ///< of those, how many such an instruction takes in a word of four bytes
+  bool in_words = true;  ///< vectors sum the products of words, too; else one at a time
   int64_t steps = 0;     ///< of the innermost fold, where all results of a row share one operand and all of a column
                          ///< the other (GPU); else 0
   int64_t folds = 1;     ///< of so many steps each, whose sums are one result (GPU)

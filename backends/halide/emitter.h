@@ -106,8 +106,13 @@ HOIST_HALF_ARITHMETIC
 inline constexpr const char* store_marker = "hoist_store";
 /// What the result holds at an index.
 inline constexpr const char* old_marker = "hoist_old";
-/// Four neighbouring bytes as a word.
+/// Neighbouring bytes or numbers of 16 bits as a word.
 inline constexpr const char* word_marker = "hoist_word";
+/// Of words x and y of two bf16 each and a sum: the sum plus the product of the first numbers, or of the second ones.
+inline constexpr const char* add_first_product = "hoist_add_first_product";
+inline constexpr const char* add_second_product = "hoist_add_second_product";
+/// A sum plus that of two others, which is rounded before.
+inline constexpr const char* add_two_sums = "hoist_add_two_sums";
 
 // ---- Nests ---------------------------------------------------------------------------------------------------------
 
@@ -265,6 +270,8 @@ class Emitter {
   Value fold(Expr e, const Environment& env);
   /// A fold in vec mode: what a dot instruction computes.
   Value dot(Expr e, const Environment& env);
+  /// A sum and two folds of bf16 in vec mode that are added to it: what an element of a matrix instruction's result is.
+  std::optional<Value> sums_of_pairs(Expr e, const Environment& env);
   Value fold_merging(Expr e, const Environment& env, size_t merge);
   Value scan(Expr e, const Environment& env);
   Value materialise(Expr e, const Environment& env);

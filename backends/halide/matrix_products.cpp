@@ -1,10 +1,11 @@
 // Products of small matrices in one instruction, for processors that have one (AMX): sixteen rows by sixteen columns
-// of sums at most, to which the products of up to sixteen words of four bytes are added.
+// of sums at most, to which the products of up to sixteen words of four bytes, or of two bf16, are added.
 //
 // Loops in mode `matrix` are loops of the lowered program like any other, rows around words around a vector of columns
-// and its dot product. Where all updates of a fold are such loops, the sums stand in tiles from the first update to the
-// last, and are stored as the array that everything else reads. What does not fit that shape stays loops, which compute
-// the same.
+// and its dot product; of bf16, whose products in the words of an instruction are summed before they are added, rows
+// around a vector of columns and the sums of all words. Where all updates of a fold are such loops, the sums stand in
+// tiles from the first update to the last, and are stored as the array that everything else reads. What does not fit
+// that shape stays loops, which compute the same.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -45,6 +46,7 @@ std::optional<Steps> steps_of(const HExpr& index, const std::string& row, const 
 // One product: sums[i][j] += left[i][k] . right[k][j], in words.
 struct Product {
   std::string sums, left, right;
+  bool of_bf16 = false;
   int rows = 0, words = 0;
   int64_t first_sum = 0, sums_row = 0;  // in the array of sums
   Steps from_left, from_right;
@@ -77,42 +79,92 @@ Stmt behind_lets(Stmt s) {
   return s;
 }
 
+// Words of both operands whose products an update adds, in their order.
+using Words = std::vector<std::pair<HExpr, HExpr>>;
+
+// Those of products of bf16: the first numbers and the second ones are summed apart, from zero on.
+Words words_of_pairs(const Call* sums) {
+  Words chains[2];
+  const char* const names[] = {add_first_product, add_second_product};
+  for (size_t i = 0; i < 2; ++i) {
+    HExpr sum = sums->args[i + 1];
+    for (const Call* add = sum.as<Call>(); add != nullptr && add->name == names[i]; add = sum.as<Call>()) {
+      chains[i].emplace_back(add->args[1], add->args[2]);
+      sum = add->args[0];
+    }
+    if (!is_const_zero(sum)) return {};
+  }
+  const auto same = [](const auto& a, const auto& b) { return equal(a.first, b.first) && equal(a.second, b.second); };
+  if (!std::equal(chains[0].begin(), chains[0].end(), chains[1].begin(), chains[1].end(), same)) return {};
+  std::reverse(chains[0].begin(), chains[0].end());
+  return chains[0];
+}
+
+// Where the words of an operand lie, which an update names one by one unless a loop runs over them.
+std::optional<Steps> steps_of(const std::vector<HExpr>& indices, const std::string& row, const std::string& word) {
+  auto out = steps_of(indices[0], row, word);
+  for (size_t i = 1; out && i < indices.size(); ++i) {
+    const auto distance = as_const_int(simplify(indices[i] - indices[0]));
+    if (i == 1 && distance) out->word = *distance;
+    if (!distance || *distance != static_cast<int64_t>(i) * out->word) return std::nullopt;
+  }
+  return out;
+}
+
 std::optional<Product> product_of(const Stmt& stmt) {
   const Stmt whole = behind_lets(stmt);
   const For* rows = whole.as<For>();
-  if (rows == nullptr || !is_const_zero(rows->min)) return std::nullopt;
-  const Stmt row = behind_lets(rows->body);
-  const For* words = row.as<For>();
-  if (words == nullptr || !is_const_zero(words->min)) return std::nullopt;
-  const Stmt word = substitute_in_all_lets(behind_lets(words->body));
-  const Store* store = word.as<Store>();
-  const Call* dot = store != nullptr ? store->value.as<Call>() : nullptr;
-  if (dot == nullptr || dot->name != "hoist_dot" || dot->type.lanes() != tile_lanes) return std::nullopt;
-  if (rows->name.find("matrix") == std::string::npos || !is_const_one(store->predicate)) return std::nullopt;
-  const auto row_count = as_const_int(rows->extent), word_count = as_const_int(words->extent);
-  if (!row_count || !word_count || *row_count > tile_rows || *word_count > tile_lanes) return std::nullopt;
-
-  const Load* old = dot->args[0].as<Load>();
-  HExpr left_index;
-  const Load* left = shared_word(dot->args[1], left_index);
-  const Load* right = dot->args[2].as<Load>();
-  if (old == nullptr || left == nullptr || right == nullptr || old->name != store->name) return std::nullopt;
-  for (const Load* load : {old, left, right}) {
-    if (!is_const_one(load->predicate) || load->type.bits() != 8 * word_bytes) return std::nullopt;
-  }
-  const HExpr sums_index = first_of_neighbours(simplify(store->index)),
-              right_index = first_of_neighbours(simplify(right->index));
-  if (!sums_index.defined() || !right_index.defined() || !equal(simplify(old->index), simplify(store->index)))
+  if (rows == nullptr || !is_const_zero(rows->min) || rows->name.find("matrix") == std::string::npos)
     return std::nullopt;
-  const auto sums = steps_of(sums_index, rows->name, words->name);
-  const auto from_left = steps_of(left_index, rows->name, words->name);
-  const auto from_right = steps_of(right_index, rows->name, words->name);
+  const Stmt row = behind_lets(rows->body);
+  const For* loop = row.as<For>();
+  if (loop != nullptr && !is_const_zero(loop->min)) return std::nullopt;
+  const Stmt update = substitute_in_all_lets(behind_lets(loop != nullptr ? loop->body : row));
+  const Store* store = update.as<Store>();
+  const Call* sum = store != nullptr ? store->value.as<Call>() : nullptr;
+  if (sum == nullptr || sum->name != (loop != nullptr ? "hoist_dot" : add_two_sums)) return std::nullopt;
+  if (sum->type.lanes() != tile_lanes || !is_const_one(store->predicate)) return std::nullopt;
+  const Words words = loop != nullptr ? Words{{sum->args[1], sum->args[2]}} : words_of_pairs(sum);
+  const auto row_count = as_const_int(rows->extent),
+             word_count = loop != nullptr ? as_const_int(loop->extent) : static_cast<int64_t>(words.size());
+  if (words.empty() || !row_count || !word_count || *row_count > tile_rows || *word_count > tile_lanes)
+    return std::nullopt;
+
+  const Load* old = sum->args[0].as<Load>();
+  const Load *left = nullptr, *right = nullptr;
+  std::vector<HExpr> left_indices, right_indices;
+  for (const auto& [of_left, of_right] : words) {
+    left_indices.emplace_back();
+    const Load *next_left = shared_word(of_left, left_indices.back()), *next_right = of_right.as<Load>();
+    for (const Load* load : {old, next_left, next_right}) {
+      if (load == nullptr || !is_const_one(load->predicate) || load->type.bits() != 8 * word_bytes) return std::nullopt;
+    }
+    right_indices.push_back(first_of_neighbours(simplify(next_right->index)));
+    if (!right_indices.back().defined()) return std::nullopt;
+    if (left != nullptr && (left->name != next_left->name || right->name != next_right->name)) return std::nullopt;
+    left = next_left;
+    right = next_right;
+  }
+  const HExpr sums_index = first_of_neighbours(simplify(store->index));
+  if (old->name != store->name || !sums_index.defined() || !equal(simplify(old->index), simplify(store->index)))
+    return std::nullopt;
+  const std::string word = loop != nullptr ? loop->name : unique_name("word");
+  const auto sums = steps_of(sums_index, rows->name, word);
+  const auto from_left = steps_of(left_indices, rows->name, word);
+  const auto from_right = steps_of(right_indices, rows->name, word);
   if (!sums || !from_left || !from_right) return std::nullopt;
   const auto first_sum = as_const_int(sums->start);
   if (!first_sum || sums->word != 0 || from_left->word != 1 || from_right->row != 0) return std::nullopt;
-  return Product{
-      store->name, left->name, right->name, static_cast<int>(*row_count), static_cast<int>(*word_count), *first_sum,
-      sums->row,   *from_left, *from_right};
+  return Product{store->name,
+                 left->name,
+                 right->name,
+                 loop == nullptr,
+                 static_cast<int>(*row_count),
+                 static_cast<int>(*word_count),
+                 *first_sum,
+                 sums->row,
+                 *from_left,
+                 *from_right};
 }
 
 void flatten(const Stmt& s, std::vector<Stmt>& out) {
@@ -151,7 +203,7 @@ class IntoTiles : public IRMutator {
     std::vector<Stmt> all;
     for (size_t i = 0; i < tiles_.size(); ++i)
       all.push_back(
-          put(i, Call::make(sums_type, "tile_zero", {short_number(tiles_[i].rows), row_bytes()}, Call::Intrinsic)));
+          put(i, Call::make(sums_type(), "tile_zero", {short_number(tiles_[i].rows), row_bytes()}, Call::Intrinsic)));
     all.push_back(updates);
     for (size_t i = 0; i < tiles_.size(); ++i) {
       const Product& p = tiles_[i];
@@ -164,8 +216,8 @@ class IntoTiles : public IRMutator {
     }
     Stmt out = Block::make(all);
     for (size_t i = 0; i < tiles_.size(); ++i) {
-      out =
-          Allocate::make(name(i), Halide::Int(32), Halide::MemoryType::AMXTile, {sums_type.lanes()}, const_true(), out);
+      out = Allocate::make(name(i), sums_type().element_of(), Halide::MemoryType::AMXTile, {sums_type().lanes()},
+                           const_true(), out);
     }
     return out;
   }
@@ -175,17 +227,22 @@ class IntoTiles : public IRMutator {
   std::string sums_;
   std::vector<Product> tiles_;  // the first product of each
   bool others_ = false;
-  const Halide::Type sums_type = Halide::Int(32, tile_rows* tile_lanes);
+
+  bool of_bf16() const { return tiles_.front().of_bf16; }
+  Halide::Type sums_type() const {
+    return (of_bf16() ? Halide::Float(32) : Halide::Int(32)).with_lanes(tile_rows * tile_lanes);
+  }
 
   static HExpr row_bytes() { return short_number(tile_row_bytes); }
   std::string name(size_t i) const { return sums_ + ".tile" + std::to_string(i); }
-  HExpr whole() const { return Ramp::make(0, 1, sums_type.lanes()); }
+  HExpr whole() const { return Ramp::make(0, 1, sums_type().lanes()); }
   HExpr tile(size_t i) const {
-    return Load::make(sums_type, name(i), whole(), Halide::Buffer<>(), Halide::Parameter(),
-                      const_true(sums_type.lanes()), ModulusRemainder());
+    return Load::make(sums_type(), name(i), whole(), Halide::Buffer<>(), Halide::Parameter(),
+                      const_true(sums_type().lanes()), ModulusRemainder());
   }
   Stmt put(size_t i, const HExpr& value) const {
-    return Store::make(name(i), value, whole(), Halide::Parameter(), const_true(sums_type.lanes()), ModulusRemainder());
+    return Store::make(name(i), value, whole(), Halide::Parameter(), const_true(sums_type().lanes()),
+                       ModulusRemainder());
   }
 
   size_t tile_of(const Product& p) {
@@ -194,6 +251,7 @@ class IntoTiles : public IRMutator {
       others_ |= tiles_[i].sums_row != p.sums_row || tiles_[i].rows != p.rows;
       return i;
     }
+    others_ |= !tiles_.empty() && p.of_bf16 != of_bf16();
     tiles_.push_back(p);
     return tiles_.size() - 1;
   }
@@ -213,20 +271,20 @@ class IntoTiles : public IRMutator {
     const auto operand = [&](const Halide::Type& type, int rows, int bytes, const std::string& array,
                              const HExpr& start, int64_t step) {
       const HExpr from = Variable::make(Halide::Handle(), array);
-      return Call::make(type.with_lanes(tile_rows * tile_row_bytes), "tile_load",
+      return Call::make(type.with_lanes(tile_rows * tile_row_bytes / type.bytes()), "tile_load",
                         {short_number(rows), short_number(bytes), from, in_bytes(simplify(start)),
                          in_bytes(HExpr(static_cast<int32_t>(step)))},
                         Call::Intrinsic);
     };
     std::vector<size_t> left, right;  // by their places among the loads
     for (const Product& p : products) {
-      left.push_back(
-          load(operand(Halide::UInt(8), p.rows, p.words * word_bytes, p.left, p.from_left.start, p.from_left.row)));
+      left.push_back(load(operand(p.of_bf16 ? Halide::BFloat(16) : Halide::UInt(8), p.rows, p.words * word_bytes,
+                                  p.left, p.from_left.start, p.from_left.row)));
     }
     const size_t left_loads = loads.size();
     for (const Product& p : products) {
-      right.push_back(
-          load(operand(Halide::Int(8), p.words, tile_row_bytes, p.right, p.from_right.start, p.from_right.word)));
+      right.push_back(load(operand(p.of_bf16 ? Halide::BFloat(16) : Halide::Int(8), p.words, tile_row_bytes, p.right,
+                                   p.from_right.start, p.from_right.word)));
     }
     std::vector<size_t> by_right(products.size());
     for (size_t i = 0; i < by_right.size(); ++i) by_right[i] = i;
@@ -236,7 +294,7 @@ class IntoTiles : public IRMutator {
       const size_t i = by_right[k];
       const Product& p = products[i];
       const size_t at = tile_of(p);
-      const Stmt update = put(at, Call::make(sums_type, "tile_matmul",
+      const Stmt update = put(at, Call::make(sums_type(), "tile_matmul",
                                              {short_number(p.rows), row_bytes(), short_number(p.words * word_bytes),
                                               tile(at), loaded(left[i]), loaded(right[i])},
                                              Call::Intrinsic));

@@ -570,6 +570,9 @@ HExpr to_bf16(const HExpr& a) {
     return select(is_number(a), rounded, integer(rounded, 0x7fc0));
   });
 }
+// Of words of two bf16, the first number or the second one.
+HExpr first_bf16(const HExpr& word) { return bits(Halide::Float(32), word << count(word, 16)); }
+HExpr second_bf16(const HExpr& word) { return bits(Halide::Float(32), word & integer(word, -0x10000)); }
 HExpr quiet(const HExpr& a, int64_t infinite, int64_t none) {
   return select((a & integer(a, 0x7fff)) > integer(a, infinite), integer(a, none), a);
 }
@@ -700,6 +703,9 @@ const std::unordered_map<std::string, Meaning>& meanings() {
     t[word_marker] = word;
     t["hoist_dot"] = [](const Arguments& x) { return dot_in_pairs(x[0], x[1], x[2]); };
     t["hoist_dot_pairs"] = [](const Arguments& x) { return dot_of_pairs(x[0], x[1], x[2]); };
+    t[add_first_product] = [](const Arguments& x) { return fma(first_bf16(x[1]), first_bf16(x[2]), x[0]); };
+    t[add_second_product] = [](const Arguments& x) { return fma(second_bf16(x[1]), second_bf16(x[2]), x[0]); };
+    t[add_two_sums] = [](const Arguments& x) { return x[0] + (x[1] + x[2]); };
     t["hoist_fma_to_odd"] = [](const Arguments& x) { return fma_to_odd(x[0], x[1], x[2]); };
     t["hoist_quiet_f16"] = [](const Arguments& x) { return quiet(x[0], 0x7c00, 0x7e00); };
     t["hoist_quiet_bf16"] = [](const Arguments& x) { return quiet(x[0], 0x7f80, 0x7fc0); };

@@ -214,6 +214,8 @@ HOIST_QUANTISED_ALL(16)
     return hoist_word(as_uchar##N(a), as_uchar##N(b), as_uchar##N(c), as_uchar##N(d)); } \
   HOIST int##N hoist_word(short##N a, short##N b) { \
     return as_int##N(convert_uint##N(as_ushort##N(a)) | convert_uint##N(as_ushort##N(b)) << 16u); } \
+  HOIST int##N hoist_word(ushort##N a, ushort##N b) { \
+    return as_int##N(convert_uint##N(a) | convert_uint##N(b) << 16u); } \
   HOIST short##N hoist_word(char##N a, char##N b) { \
     return as_short##N(convert_ushort##N(convert_ushort##N(as_uchar##N(a)) | \
                                          convert_ushort##N(as_uchar##N(b)) << (ushort##N)(8))); } \
@@ -339,6 +341,11 @@ HOIST_HALF() HOIST_HALF(2) HOIST_HALF(3) HOIST_HALF(4) HOIST_HALF(8) HOIST_HALF(
     uint##N x = as_uint##N(a); \
     uint##N r = (x + (uint##N)(0x7fff) + ((x >> (uint##N)(16)) & (uint##N)(1))) >> (uint##N)(16); \
     return convert_ushort##N(a != a ? (uint##N)(0x7fc0) : r); } \
+  HOIST float##N hoist_add_first_product(float##N s, int##N x, int##N y) { \
+    return fma(as_float##N(x << 16), as_float##N(y << 16), s); } \
+  HOIST float##N hoist_add_second_product(float##N s, int##N x, int##N y) { \
+    return fma(as_float##N(x & ~0xffff), as_float##N(y & ~0xffff), s); } \
+  HOIST float##N hoist_add_two_sums(float##N s, float##N a, float##N b) { return s + (a + b); } \
   HOIST float##N hoist_round_bf16(float##N a) { return hoist_from_bf16(hoist_to_bf16(a)); }
 HOIST_BRAIN() HOIST_BRAIN(2) HOIST_BRAIN(3) HOIST_BRAIN(4) HOIST_BRAIN(8) HOIST_BRAIN(16)
 

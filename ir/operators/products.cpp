@@ -51,6 +51,12 @@ namespace {
 #define HOIST_CONVOLUTION_HEAD \
   "group = 1, kernel_shape?, strides?, pads?, dilations?, auto_pad = \"NOTSET\", ceil_mode = 0"
 
+// The type of the results of products of floats, where rules between calls keep their sums, which is the operands' in
+// the standard.
+#define HOIST_OUTPUT_TYPE "output_dtype? : type | 0"
+#define HOIST_OF_OUTPUT_TYPE(value, role) \
+  "refuse given(" value ") & type(" value ") != T: \"the " role " is {type(" value ")}, expected {T}\" "
+
 #define HOIST_INTEGERS_UP_TO(most, x, place)                                        \
   "refuse !integers(" x ") | bits(" x ") > " most ": \"input " place " is {type(" x \
   ")}, expected an integer of 8 bits\" "
@@ -150,11 +156,12 @@ Lowered lower_determinant(const OperatorContext& c) {
 // clang-format off
 constexpr auto product_rows = std::to_array<OperatorRow>({
   by_text("MatMul", 1,
-          "(a : numbers, b) = products (\\row column. convert(type(a), " HOIST_DOT("row", "column") ")) a b "
-          "where W = wide(type(a))"),
+          "(a : numbers, b; " HOIST_OUTPUT_TYPE ") = products (\\row column. convert(T, " HOIST_DOT("row", "column") ")) a b "
+          "where W = wide(type(a)); T = select(given(output_dtype), output_dtype, type(a))"),
   by_text("Gemm", 7,
-          "(a : numbers, b, c?; alpha = 1.0, beta = 1.0, transA = 0, transB = 0) "
+          "(a : numbers, b, c? : anything; alpha = 1.0, beta = 1.0, transA = 0, transB = 0, " HOIST_OUTPUT_TYPE ") "
           "refuse rank(a) != 2 | rank(b) != 2: \"A and B have to be matrices, found {a} and {b}\" "
+          HOIST_OF_OUTPUT_TYPE("c", "third input")
           "refuse !floats(a) & !whole(alpha): \"factor {alpha} on integers is not supported\" "
           "refuse !floats(a) & !whole(beta): \"factor {beta} on integers is not supported\" "
           "= select(given(c) & beta != 0, "
@@ -162,14 +169,15 @@ constexpr auto product_rows = std::to_array<OperatorRow>({
           "products scaled left right) "
           "where left = select(transA, transpose a, a); right = select(transB, transpose b, b); "
           "scaled = \\row column. select(alpha == 1, dot row column, dot row column * alpha); "
-          "dot = \\row column. convert(type(a), " HOIST_DOT("row", "column") "); W = wide(type(a))"),
+          "dot = \\row column. convert(T, " HOIST_DOT("row", "column") "); W = wide(type(a)); "
+          "T = select(given(output_dtype), output_dtype, type(a))"),
   by_text("Conv", 1,
-          "(x : floats [n][c]..., w : [o][p]..., bias?; " HOIST_CONVOLUTION_HEAD ") "
-          HOIST_FILTERS("p * group") HOIST_BIAS("o")
+          "(x : floats [n][c]..., w : [o][p]..., bias? : anything; " HOIST_CONVOLUTION_HEAD ", " HOIST_OUTPUT_TYPE ") "
+          HOIST_FILTERS("p * group") HOIST_BIAS("o") HOIST_OF_OUTPUT_TYPE("bias", "bias")
           "= select(given(bias), convolved_plus images w bias, convolved images w) "
           "where images = margins 0 (spatial(w)) x; "
-          "dot = \\window filter. convert(type(x), " HOIST_DOT("window", "filter") "); W = wide(type(x)); "
-          HOIST_CONVOLUTION("strides")),
+          "dot = \\window filter. convert(T, " HOIST_DOT("window", "filter") "); W = wide(type(x)); "
+          "T = select(given(output_dtype), output_dtype, type(x)); " HOIST_CONVOLUTION("strides")),
   // A convolution over the image with zeros between its elements and the border that the reversed kernel needs.
   by_text("ConvTranspose", 1,
           "(x : floats [n][c]..., w : [p][m]..., bias?; group = 1, kernel_shape?, strides?, pads?, dilations?, "

@@ -336,6 +336,14 @@ std::vector<RuleRow> nest_rules() {
        "fold (\\r b. fold matrix (\\s q. fold vec (\\t p. t + cast i32 p.0 * cast i32 p.1) s (zip(q.0, q.1))) r"
        " (zip(b.0, b.1))) z (zip(split k xs, split k ws))",
        "", exact, "k words of four products at a time, which a matrix instruction adds to the sums"},
+      {"fold-matrix-pairs", "k", "xs: [2*k*m]bf16, ws: [2*k*m]bf16, z: f32",
+       "fold (\\s p. s + cast f32 p.0 * cast f32 p.1) z (zip(xs, ws))",
+       "fold (\\s b. s + (fold vec (\\t p. fma(cast f32 p.0, cast f32 p.1, t)) 0f32"
+       " (zip(slice 0 k step 2 b.0, slice 0 k step 2 b.1))"
+       " + fold vec (\\t p. fma(cast f32 p.0, cast f32 p.1, t)) 0f32 (zip(slice 1 k step 2 b.0, slice 1 k step 2 b.1))))"
+       " z (zip(split (2*k) xs, split (2*k) ws))",
+       "", rounding,
+       "k pairs of products at a time, of which a matrix instruction sums the first and the second ones apart"},
       {"fold-joined-pairs", "", "f: S, (A, B) -> S, z: S, a: [m][k]A, b: [m][k]B", "zip(join a, join b) |> fold f z",
        "zip(a, b) |> fold (\\s t. zip(t.0, t.1) |> fold f s) z", "", exact, "a fold over joined rows is a fold of folds"},
       {"channels-inside-1d", "", "op: T, T -> T, f: (A, B) -> T, z: T, a: [p][q]A, b: [p][q]B",

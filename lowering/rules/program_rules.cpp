@@ -128,6 +128,16 @@ bool is_product_of_halves(ProgramMatch& match) {
   return true;
 }
 
+// A product of bf16 with known bf16, whose summed dimension of the weights makes up words of a matrix instruction, two
+// at least.
+bool is_product_of_bf16(const ProgramMatch& match, int64_t summed) {
+  const Tensor* w = match.known("w");
+  if (w == nullptr || w->scalar() != Scalar::bf16 || match.known("x") != nullptr || groups_of(match) != 1) return false;
+  if (leaf_of(match.values.at("x")->type) != scalar_type(Scalar::bf16)) return false;
+  const auto rank = static_cast<int64_t>(w->shape().size());
+  return rank >= 2 && w->shape()[static_cast<size_t>(summed < 0 ? rank + summed : summed)] % 4 == 0;
+}
+
 // A product of bytes, one group of channels, whose inputs may be stored in 16 bits.
 bool is_product_of_bytes(const ProgramMatch& match) {
   const Tensor *w = match.known("w"), *z = match.known("z");
@@ -342,6 +352,8 @@ const ProgramConditions& conditions() {
       {"factors of channels", are_factors_of_channels},
       {"only dequantised", is_only_dequantised},
       {"product of halves", is_product_of_halves},
+      {"product of bf16 over outputs first", [](ProgramMatch& m) { return is_product_of_bf16(m, 1); }},
+      {"product of bf16 over columns", [](ProgramMatch& m) { return is_product_of_bf16(m, -2); }},
       {"product of bytes that floats hold", [](ProgramMatch& m) { return is_exact_in_floats(m); }},
       {"product of bytes", [](ProgramMatch& m) { return is_product_of_bytes(m); }},
       {"products of bytes in windows around zero",
@@ -434,6 +446,9 @@ constexpr char quantised_given[] =
 std::vector<ProgramRuleRow> rows() {
   const char* in_sixteen_bits = "inputs are stored in the 16 bits of which an instruction multiplies pairs";
   const char* sums_in_f32 = "sums of halves are of f32 and rounded once, so operands may be widened before";
+  const char* operands_in_bf16 =
+      "products of operands in bf16 and their sums are of f32 either way; what is stored in bf16 is what instructions for "
+      "products of matrices take";
   const std::string activation = "DequantizeLinear(%x : [b][c][h][v]u8, %known_positive_p : f32, %known_z : u8)";
   const std::string filters = "DequantizeLinear(%known_w : [n][c][i][j]i8, %known_positive_q : [n]f32; axis = 0)";
   const std::string depthwise =
@@ -631,6 +646,27 @@ std::vector<ProgramRuleRow> rows() {
      "Cast(MatMul(Cast(x; to = 1), Cast(w; to = 1)); to = 10)",
      "product of halves", RuleClass::exact, sums_in_f32,
      {"MatMul(%x : [m][k]f16, %known_w : [k][n]f16)"}},
+    {"bf16-convolution", "x: X, w: W, b: B = _",
+     "Conv(Cast(x; to = 1), Cast(w; to = 1), b; *A)",
+     "Conv(x, w, b; output_dtype = 1, *A)",
+     "product of bf16 over outputs first", RuleClass::exact, operands_in_bf16,
+     {"Conv(Cast(%x : [b][8][h][v]bf16; to = 1), Cast(%known_w : [n][8][i][j]bf16; to = 1); strides = [s, t])",
+      "Conv(Cast(%x : [b][4][h]bf16; to = 1), Cast(%known_w : [n][4][i]bf16; to = 1), %b : [n]f32; pads = [1, 0])"}},
+    {"bf16-matrix-product", "x: X, w: W",
+     "MatMul(Cast(x; to = 1), Cast(w; to = 1))",
+     "MatMul(x, w; output_dtype = 1)",
+     "product of bf16 over columns", RuleClass::exact, operands_in_bf16,
+     {"MatMul(Cast(%x : [b][m][8]bf16; to = 1), Cast(%known_w : [8][n]bf16; to = 1))"}},
+    {"bf16-gemm", "x: X, w: W, b: B = _, f = 1.0, g = 1.0",
+     "Gemm(Cast(x; to = 1), Cast(w; to = 1), b; alpha = f, beta = g)",
+     "Gemm(x, w, b; alpha = f, beta = g, output_dtype = 1)",
+     "product of bf16 over columns", RuleClass::exact, operands_in_bf16,
+     {"Gemm(Cast(%x : [m][8]bf16; to = 1), Cast(%known_w : [8][n]bf16; to = 1), %b : [n]f32; alpha = 0.5)"}},
+    {"bf16-gemm-transposed", "x: X, w: W, b: B = _, f = 1.0, g = 1.0",
+     "Gemm(Cast(x; to = 1), Cast(w; to = 1), b; alpha = f, beta = g, transB = 1)",
+     "Gemm(x, w, b; alpha = f, beta = g, transB = 1, output_dtype = 1)",
+     "product of bf16 over outputs first", RuleClass::exact, operands_in_bf16,
+     {"Gemm(Cast(%x : [m][8]bf16; to = 1), Cast(%known_w : [n][8]bf16; to = 1), %b : [n]f32; transB = 1)"}},
     {"integer-convolution-in-floats", "x: X, w: W, z: Z",
      "Cast(ConvInteger(x, w, z; *A); to = 1)",
      "Conv(centred, Cast(w; to = 1), _; *A) where centred = Sub(Cast(x; to = 1), Cast(z; to = 1))",
