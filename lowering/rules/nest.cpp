@@ -281,6 +281,11 @@ std::vector<RuleRow> nest_rules() {
        "materialise private (x |> map unroll (\\r. r |> split k |> map unroll (\\v. v |> map vec (\\s. s)) |> join))"
        " |> transpose |> map seq (\\c. c |> map unroll (\\s. s)) |> transpose",
        "", exact, "a register tile that is written column by column, where columns are far apart"},
+      {"open-transposed-matrix-tile", "R, k", "x: [n*R][m*k]T", "x",
+       "materialise private (x |> split R |> map unroll (\\t. t |> map matrix (\\r. r |> split k"
+       " |> map unroll (\\v. v |> map vec (\\s. s)) |> join)) |> join)"
+       " |> transpose |> map seq (\\c. c |> map unroll (\\s. s)) |> transpose",
+       "", exact, "the same of rows of matrices that one instruction multiplies, R at a time"},
       {"open-work-items", "p, q, k", "x: [m*p][n*q*k]T", "x",
        "x |> map (\\row. row |> split k |> split q |> transpose) |> split p |> map transpose"
        " |> map local(1) (\\y. y |> map local(0) (\\z. z |> map unroll (\\r. r |> map unroll (\\v. v |> map vec (\\s. s)))))"

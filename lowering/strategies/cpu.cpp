@@ -52,7 +52,10 @@ void map_register_tiles(Rewriter& r, const StrategyInput& input, const Profile&)
     const int loops = tile.rows_joined > 0 ? 2 : std::min(rank, 3);
     for (int i = 2; i <= loops; ++i) place = opened(r.term(), place);  // the innermost of the group loops
     if (tile.channels_last && tile.width > 1) {
-      open(r, "open-transposed-tile", place, {{"k", tile.width}});
+      if (tile.matrix_rows > 0)
+        open(r, "open-transposed-matrix-tile", place, {{"R", tile.matrix_rows}, {"k", tile.width}});
+      else
+        open(r, "open-transposed-tile", place, {{"k", tile.width}});
       return;
     }
     place = tile.matrix_rows > 0 ? opened(r.term(), open(r, "open-matrix-rows", place, {{"R", tile.matrix_rows}}))
