@@ -87,6 +87,7 @@ constexpr auto own_rows = std::to_array<NeuralRule>({
     {"w4-g32-adaptive", weights, product, noise, "w4-g32, rounded for the least error on calibration data", adaptive, adaptive_source, true, {}, with_data({w4(32)})},
     {"w4-g128-adaptive", weights, product, noise, "w4-g128, rounded for the least error on calibration data", adaptive, adaptive_source, true, {}, with_data({w4(128)})},
     {half_rule, RuleFamily::arithmetic, product, noise, "factors, products and their sum in f16", short_sums, "", true, {}, ProductScheme{.weights = f16_weights, .half = true}},
+    {"bf16-products", RuleFamily::arithmetic, product, noise, "factors in bf16, products and their sum in f32", "constant weights; the input is stored in bf16", "Kalamkar et al. 2019, arXiv 1905.12322", false, {}, ProductScheme{.weights = bf16_weights, .input = Scalar::bf16}},
     {"w8a8", quantisation, product, noise, "integer product of 8-bit weights, one scale an output channel, and an input stored in u8", fits_i32, integer_source, false, {}, integer_product(Scalar::u8)},
     {"w8a8-corrected", quantisation, product, noise, "w8a8 with the mean error taken up by the bias", corrected, corrected_source, true, {}, with_correction(integer_product(Scalar::u8))},
     {"w8a8-adaptive", quantisation, product, noise, "w8a8 with weights rounded for the least error on calibration data", adaptive, adaptive_source, true, {}, with_data(integer_product(Scalar::u8))},
@@ -179,6 +180,19 @@ std::optional<std::string> why_not_function(const NeuralRule& rule, const Site& 
 }
 
 }  // namespace
+
+bool DeviceArithmetic::has(std::optional<Scalar> scalar) const {
+  return !scalar || (*scalar == Scalar::f16 && half) || (*scalar == Scalar::bf16 && bf16);
+}
+
+DeviceArithmetic arithmetic_of(const Profile& profile) {
+  return {.half = profile.half, .bf16 = !profile.gpu && profile.matrix_tile > 0};
+}
+
+std::optional<Scalar> NeuralRule::arithmetic() const {
+  if (half()) return Scalar::f16;
+  return input() && is_float(*input()) ? input() : std::nullopt;
+}
 
 double largest_activation(const ProductScheme& scheme) { return scheme.input == Scalar::i16 ? 32768 : 255; }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/profile.h"
 #include "neural_rules/formats/formats.h"
 #include "neural_rules/formats/weights.h"
 #include "neural_rules/model/site.h"
@@ -28,11 +29,20 @@ enum class ActivationUse : uint8_t { as_is, quantised, dynamic };
 struct ProductScheme {
   WeightFormat weights;
   ActivationUse activation = ActivationUse::as_is;
-  std::optional<Scalar> input = {};  ///< quantised: the type that the activation has to be stored in
+  std::optional<Scalar> input = {};  ///< the type that the activation has to be stored in, of integer products always
   bool corrected = false;            ///< the bias takes up the mean error
   bool adaptive = false;             ///< weights are rounded for the least error on calibration data
   bool half = false;                 ///< products and sums are formed in f16 (sums.h): only where the device does so
 };
+
+/// What floats a device multiplies in beside f32.
+struct DeviceArithmetic {
+  bool half = false;  ///< f16 (Profile::half)
+  bool bf16 = false;  ///< matrices of bf16 (Profile::matrix_tile)
+
+  bool has(std::optional<Scalar> scalar) const;  ///< always, where it is nothing
+};
+DeviceArithmetic arithmetic_of(const Profile& profile);
 
 struct NeuralRule {
   std::string_view name;  ///< "w8a8", "f16", "tanh-rational"
@@ -48,8 +58,9 @@ struct NeuralRule {
 
   /// The type in which the product's activation has to be stored; nothing where any will do.
   std::optional<Scalar> input() const { return product ? product->input : std::nullopt; }
-  /// Worth it only where the device computes in f16 (Profile::half).
   bool half() const { return product && product->half; }
+  /// The type that only some devices multiply in, where the rule is worth it on those alone.
+  std::optional<Scalar> arithmetic() const;
 };
 
 std::span<const NeuralRule> neural_rules();

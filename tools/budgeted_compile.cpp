@@ -126,7 +126,7 @@ Attempt<Recalled> recall_record(const StudiedModel& model, RecordOrigin& wanted,
     if (same_question && final && !out.record.points.empty()) out.decided = known;
   }
   HOIST_STEP(out.measured, ExitCode::bad_input,
-             recall(model.program, out.record, preferences, model.profile.half, options.record));
+             recall(model.program, out.record, preferences, arithmetic_of(model.profile), options.record));
   return out;
 }
 
@@ -299,7 +299,7 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
   RecordKeeper keeper(std::move(known.record), options.record);
   Progress progress;
   Interruptible interruptible;
-  choosing.sensitivity.half = model.profile.half;
+  choosing.sensitivity.device = arithmetic_of(model.profile);
   choosing.budget = budget;
   choosing.objective = objective;
   choosing.sensitivity.measure_all = false;

@@ -684,13 +684,34 @@ class LoadWords : public WithUsedLets {
     const Load* operator->() const { return load.as<Load>(); }
   };
 
-  // Halide stages strided loads as a wider dense one whose lanes it picks.
+  // Of parts side by side, where each goes on where the one before it ends.
+  Bytes joined(const Shuffle* parts) const {
+    Bytes out;
+    for (const HExpr& part : parts->vectors) {
+      const Bytes next = source(part);
+      const Ramp *to = next.load.defined() ? next.index.as<Ramp>() : nullptr,
+                 *from = out.load.defined() ? out.index.as<Ramp>() : nullptr;
+      if (to == nullptr) return {};
+      if (from == nullptr) {
+        out = next;
+        continue;
+      }
+      const HExpr end = from->base + from->stride * from->lanes;
+      if (next->name != out->name || !equal(from->stride, to->stride) || !is_const_zero(simplify(to->base - end)))
+        return {};
+      out.index = Ramp::make(from->base, from->stride, from->lanes + to->lanes);
+    }
+    return out;
+  }
+
+  // Halide stages strided loads as wider dense ones whose lanes it picks.
   Bytes source(const HExpr& byte) const {
     HExpr e = expanded(byte);
     if (const Load* load = e.as<Load>()) {
       return is_const_one(load->predicate) ? Bytes{e, simplify(expanded(load->index))} : Bytes{};
     }
     const Shuffle* shuffle = e.as<Shuffle>();
+    if (shuffle != nullptr && shuffle->is_concat() && shuffle->vectors.size() > 1) return joined(shuffle);
     if (shuffle == nullptr || shuffle->vectors.size() != 1 || shuffle->indices.size() < 2) return {};
     Bytes inner = source(shuffle->vectors[0]);
     const Ramp* ramp = inner.load.defined() ? inner.index.as<Ramp>() : nullptr;

@@ -128,14 +128,28 @@ bool is_product_of_halves(ProgramMatch& match) {
   return true;
 }
 
+// Whether bands of at least four rows, and of no more than a matrix instruction has, make up so many; one row has none,
+// and is read in fewer bytes.
+bool make_up_matrices(int64_t rows) {
+  if (rows == 1) return true;
+  for (int64_t band = 4; band <= 16; ++band) {
+    if (rows % band == 0) return true;
+  }
+  return false;
+}
+
 // A product of bf16 with known bf16, whose summed dimension of the weights makes up words of a matrix instruction, two
-// at least.
-bool is_product_of_bf16(const ProgramMatch& match, int64_t summed) {
+// at least. Rows of pictures are those of their last dimension.
+bool is_product_of_bf16(const ProgramMatch& match, int64_t summed, bool of_pictures) {
   const Tensor* w = match.known("w");
   if (w == nullptr || w->scalar() != Scalar::bf16 || match.known("x") != nullptr || groups_of(match) != 1) return false;
   if (leaf_of(match.values.at("x")->type) != scalar_type(Scalar::bf16)) return false;
-  const auto rank = static_cast<int64_t>(w->shape().size());
-  return rank >= 2 && w->shape()[static_cast<size_t>(summed < 0 ? rank + summed : summed)] % 4 == 0;
+  const std::vector<int64_t> result = shape_of(find_definition(*match.program, match.value)->expression->type);
+  if (w->shape().size() < 2 || result.size() < 2) return false;
+  const auto from_end = [](const std::vector<int64_t>& shape, int64_t i) {
+    return shape[static_cast<size_t>(i < 0 ? static_cast<int64_t>(shape.size()) + i : i)];
+  };
+  return from_end(w->shape(), summed) % 4 == 0 && make_up_matrices(from_end(result, of_pictures ? -1 : -2));
 }
 
 // A product of bytes, one group of channels, whose inputs may be stored in 16 bits.
@@ -352,8 +366,9 @@ const ProgramConditions& conditions() {
       {"factors of channels", are_factors_of_channels},
       {"only dequantised", is_only_dequantised},
       {"product of halves", is_product_of_halves},
-      {"product of bf16 over outputs first", [](ProgramMatch& m) { return is_product_of_bf16(m, 1); }},
-      {"product of bf16 over columns", [](ProgramMatch& m) { return is_product_of_bf16(m, -2); }},
+      {"convolution of bf16", [](ProgramMatch& m) { return is_product_of_bf16(m, 1, true); }},
+      {"product of bf16 over columns", [](ProgramMatch& m) { return is_product_of_bf16(m, -2, false); }},
+      {"product of bf16 over rows", [](ProgramMatch& m) { return is_product_of_bf16(m, -1, false); }},
       {"product of bytes that floats hold", [](ProgramMatch& m) { return is_exact_in_floats(m); }},
       {"product of bytes", [](ProgramMatch& m) { return is_product_of_bytes(m); }},
       {"products of bytes in windows around zero",
@@ -649,24 +664,24 @@ std::vector<ProgramRuleRow> rows() {
     {"bf16-convolution", "x: X, w: W, b: B = _",
      "Conv(Cast(x; to = 1), Cast(w; to = 1), b; *A)",
      "Conv(x, w, b; output_dtype = 1, *A)",
-     "product of bf16 over outputs first", RuleClass::exact, operands_in_bf16,
-     {"Conv(Cast(%x : [b][8][h][v]bf16; to = 1), Cast(%known_w : [n][8][i][j]bf16; to = 1); strides = [s, t])",
-      "Conv(Cast(%x : [b][4][h]bf16; to = 1), Cast(%known_w : [n][4][i]bf16; to = 1), %b : [n]f32; pads = [1, 0])"}},
+     "convolution of bf16", RuleClass::exact, operands_in_bf16,
+     {"Conv(Cast(%x : [b][8][h][9]bf16; to = 1), Cast(%known_w : [n][8][i][2]bf16; to = 1); strides = [s, 1])",
+      "Conv(Cast(%x : [b][4][7]bf16; to = 1), Cast(%known_w : [n][4][3]bf16; to = 1), %b : [n]f32; pads = [1, 0])"}},
     {"bf16-matrix-product", "x: X, w: W",
      "MatMul(Cast(x; to = 1), Cast(w; to = 1))",
      "MatMul(x, w; output_dtype = 1)",
      "product of bf16 over columns", RuleClass::exact, operands_in_bf16,
-     {"MatMul(Cast(%x : [b][m][8]bf16; to = 1), Cast(%known_w : [8][n]bf16; to = 1))"}},
+     {"MatMul(Cast(%x : [b][4][8]bf16; to = 1), Cast(%known_w : [8][n]bf16; to = 1))"}},
     {"bf16-gemm", "x: X, w: W, b: B = _, f = 1.0, g = 1.0",
      "Gemm(Cast(x; to = 1), Cast(w; to = 1), b; alpha = f, beta = g)",
      "Gemm(x, w, b; alpha = f, beta = g, output_dtype = 1)",
      "product of bf16 over columns", RuleClass::exact, operands_in_bf16,
-     {"Gemm(Cast(%x : [m][8]bf16; to = 1), Cast(%known_w : [8][n]bf16; to = 1), %b : [n]f32; alpha = 0.5)"}},
+     {"Gemm(Cast(%x : [1][8]bf16; to = 1), Cast(%known_w : [8][n]bf16; to = 1), %b : [n]f32; alpha = 0.5)"}},
     {"bf16-gemm-transposed", "x: X, w: W, b: B = _, f = 1.0, g = 1.0",
      "Gemm(Cast(x; to = 1), Cast(w; to = 1), b; alpha = f, beta = g, transB = 1)",
-     "Gemm(x, w, b; alpha = f, beta = g, transB = 1, output_dtype = 1)",
-     "product of bf16 over outputs first", RuleClass::exact, operands_in_bf16,
-     {"Gemm(Cast(%x : [m][8]bf16; to = 1), Cast(%known_w : [n][8]bf16; to = 1), %b : [n]f32; transB = 1)"}},
+     "Gemm(x, Transpose(w), b; alpha = f, beta = g, output_dtype = 1)",
+     "product of bf16 over rows", RuleClass::exact, operands_in_bf16,
+     {"Gemm(Cast(%x : [7][8]bf16; to = 1), Cast(%known_w : [n][8]bf16; to = 1), %b : [n]f32; transB = 1)"}},
     {"integer-convolution-in-floats", "x: X, w: W, z: Z",
      "Cast(ConvInteger(x, w, z; *A); to = 1)",
      "Conv(centred, Cast(w; to = 1), _; *A) where centred = Sub(Cast(x; to = 1), Cast(z; to = 1))",

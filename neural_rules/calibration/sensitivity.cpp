@@ -33,7 +33,7 @@ class RuleFinder {
     out_.sites = find_sites(program_);
     out_.samples = samples_.count;
     HOIST_TRY(const CandidateRules candidates,
-              candidate_rules(program_, out_.sites, options_.preferences, options_.half));
+              candidate_rules(program_, out_.sites, options_.preferences, options_.device));
     HOIST_TRY_VOID(gather_statistics(candidates));
     HOIST_TRY_VOID(find_rules(candidates));
     out_.program = std::move(program_);

@@ -41,7 +41,7 @@ struct SensitivityOptions {
   double rounding_seconds = 60;  ///< of rounding weights with data (rounding_plan.h); layers that do not fit have none
   uint64_t seed = 1;
   Preferences preferences;
-  bool half = false;  ///< the device computes in f16 (Profile::half)
+  DeviceArithmetic device = {};
   ChannelScaling scaling = ChannelScaling::automatic;
   std::function<void(const std::string& text, double share)> progress = [](const std::string&, double) {};
   std::function<bool()> out_of_time = [] { return false; };  ///< what is not measured by then is predicted

@@ -49,13 +49,14 @@ std::string made_family(const Flow& flow, const std::map<std::string, std::strin
   return "";
 }
 
-Result<Nothing> check_arithmetic(const Preferences& preferences, bool half) {
+Result<Nothing> check_arithmetic(const Preferences& preferences, const DeviceArithmetic& device) {
   Diagnostics problems;
   for (const Preference& statement : preferences.statements) {
     const NeuralRule* rule = find_neural_rule(statement.rule);
-    if (half || rule == nullptr || !rule->half() || statement.wish == Wish::forbid) continue;
+    if (rule == nullptr || device.has(rule->arithmetic()) || statement.wish == Wish::forbid) continue;
     problems.push_back({fmt::format("{}:{}", preferences.where, statement.line),
-                        fmt::format("rule {} needs arithmetic in f16, which the device has not", statement.rule),
+                        fmt::format("rule {} needs arithmetic in {}, which the device has not", statement.rule,
+                                    row(*rule->arithmetic()).name),
                         "hoist devices says what devices have; hoist export --rule needs none"});
   }
   if (!problems.empty()) return problems;
@@ -78,13 +79,13 @@ std::string left_at(const Site& site, const AllowedRules& allowed) {
 }  // namespace
 
 Result<CandidateRules> candidate_rules(const Program& program, const std::vector<Site>& sites,
-                                       const Preferences& preferences, bool half) {
-  HOIST_TRY_VOID(check_arithmetic(preferences, half));
+                                       const Preferences& preferences, const DeviceArithmetic& device) {
+  HOIST_TRY_VOID(check_arithmetic(preferences, device));
   std::vector<SiteCandidates> possible;
   for (const Site& site : sites) {
     SiteCandidates candidates{&site, {}};
     for (const NeuralRule& rule : neural_rules()) {
-      if (rule.kind == site.kind && (half || !rule.half()) && !why_not(rule, site, program))
+      if (rule.kind == site.kind && device.has(rule.arithmetic()) && !why_not(rule, site, program))
         candidates.rules.emplace_back(rule.name);
     }
     possible.push_back(std::move(candidates));

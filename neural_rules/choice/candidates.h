@@ -23,10 +23,9 @@ struct CandidateRules {
   std::vector<bool> may_stay;                     ///< by site: leaving it as it is
 };
 
-/// `half`: whether the device computes in f16. Errors: preferences that do not fit (apply_preferences), or that ask for
-/// what the device has not.
+/// Errors: preferences that do not fit (apply_preferences), or that ask for what the device has not.
 Result<CandidateRules> candidate_rules(const Program& program, const std::vector<Site>& sites,
-                                       const Preferences& preferences, bool half);
+                                       const Preferences& preferences, const DeviceArithmetic& device);
 
 /// The value site that holds what the product reads, or sites.size() where none does.
 size_t input_site(const Program& program, const std::vector<Site>& sites, const Site& product);

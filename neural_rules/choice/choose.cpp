@@ -71,7 +71,7 @@ class Chooser {
     HOIST_CHECK(measure != BudgetMeasure::metric || options_.metric, "a budget by metric without one");
     // Preferences that contradict themselves are known before the work.
     const SensitivityOptions& asked = options_.sensitivity;
-    HOIST_TRY_VOID(candidate_rules(program_, find_sites(program_), asked.preferences, asked.half));
+    HOIST_TRY_VOID(candidate_rules(program_, find_sites(program_), asked.preferences, asked.device));
     return Nothing{};
   }
 

@@ -16,16 +16,16 @@ constexpr const char* measure_again = "compile without the record, so that it is
 
 class Recaller {
  public:
-  Recaller(const Program& program, const Record& record, const Preferences& preferences, bool half,
+  Recaller(const Program& program, const Record& record, const Preferences& preferences, const DeviceArithmetic& device,
            const std::string& where)
-      : program_(program), record_(record), preferences_(preferences), half_(half), where_(where) {}
+      : program_(program), record_(record), preferences_(preferences), device_(device), where_(where) {}
 
   Result<Measured> run() {
     HOIST_TRY_VOID(scale_channels(program_, record_.factors));
     Sensitivity& out = out_.sensitivity;
     out.sites = find_sites(program_);
     HOIST_TRY_VOID(check_sites());
-    HOIST_TRY(const CandidateRules allowed, candidate_rules(program_, out.sites, preferences_, half_));
+    HOIST_TRY(const CandidateRules allowed, candidate_rules(program_, out.sites, preferences_, device_));
     out.factors = record_.factors;
     out.statistics = record_.statistics;
     out.output_power = record_.output_power;
@@ -161,7 +161,7 @@ class Recaller {
   Program program_;
   const Record& record_;
   const Preferences& preferences_;
-  const bool half_;
+  const DeviceArithmetic device_;
   const std::string& where_;
   Measured out_;
 };
@@ -203,9 +203,9 @@ void add_to_record(Record& record, const Measured& measured) {
     record.points.push_back({measured.points[i], measured.digests[i]});
 }
 
-Result<Measured> recall(const Program& program, const Record& record, const Preferences& preferences, bool half,
-                        const std::string& where) {
-  return Recaller(program, record, preferences, half, where).run();
+Result<Measured> recall(const Program& program, const Record& record, const Preferences& preferences,
+                        const DeviceArithmetic& device, const std::string& where) {
+  return Recaller(program, record, preferences, device, where).run();
 }
 
 }  // namespace hoist

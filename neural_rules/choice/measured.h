@@ -33,7 +33,7 @@ void add_to_record(Record& record, const Measured& measured);
 /// are no candidates, and where they ask for a rule that another one of its cost class stood for, it has the errors
 /// that were predicted of it. A note counts the rules that the record knows nothing of. Errors, with `where` for the
 /// record: sites that the program has not, a rule that is pinned and of which nothing is known, what rewriting says.
-Result<Measured> recall(const Program& program, const Record& record, const Preferences& preferences, bool half,
-                        const std::string& where);
+Result<Measured> recall(const Program& program, const Record& record, const Preferences& preferences,
+                        const DeviceArithmetic& device, const std::string& where);
 
 }  // namespace hoist

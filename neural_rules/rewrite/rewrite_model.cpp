@@ -138,7 +138,7 @@ class ModelRewriter {
     return nullptr;
   }
 
-  // Integer products need their activation in the format that they read.
+  // Such products need their activation in the format that they read.
   void check_inputs() {
     for (const Site& site : sites_) {
       auto place = chosen_.find(site.key());
@@ -197,9 +197,9 @@ class ModelRewriter {
       return;
     }
     const auto& [product, packed, bias] = *prepared;
-    // A mover made it from numbers of the grid, so that rounding changes none of them; integer products want the layer
-    // that dequantises right before them.
-    if (scheme.activation == ActivationUse::quantised && small_.count(product.input) == 0)
+    // A mover made it from numbers of the grid, so that rounding changes none of them; products that read a stored type
+    // want the layer that dequantises right before them.
+    if (scheme.input && small_.count(product.input) == 0)
       store(*stored_as(product.input), product.input);
     choice.use.parameters = fmt::format("{} scales, {} bytes", packed.scales.size(), byte_size(packed));
     if (scheme.half) check_sums(product, packed, choice);

@@ -264,6 +264,20 @@ Expr dot_products(Expr xs, Expr columns, int64_t together = 4) {
       columns, columns->type->size == Nat(1) ? Mode::seq : Mode::vec);
 }
 
+// What `sum` makes of a row and a column, in tiles of `tile` rows and 16 columns.
+Expr in_matrix_tiles(Expr rows, Expr columns, int64_t tile, const std::function<Expr(Expr, Expr)>& sum) {
+  const auto tiled = [&](Expr band) {
+    return map(
+        [&](Expr row) {
+          return join(
+              map([&](Expr some) { return map([&](Expr column) { return sum(row, column); }, some, Mode::vec); },
+                  split(16, transpose(columns)), Mode::unroll));
+        },
+        band, Mode::matrix);
+  };
+  return join(map(tiled, split(tile, rows), Mode::unroll));
+}
+
 // Rows of bytes times columns of words, in tiles of `tile` rows and 16 columns, `words` words at a time; `first` is
 // what the sums start from.
 Expr matrix_products(Expr rows, Expr columns, int64_t tile, int64_t words, int64_t first) {
@@ -278,24 +292,38 @@ Expr matrix_products(Expr rows, Expr columns, int64_t tile, int64_t words, int64
         fold(part, literal_integer(Scalar::i32, first), zip({split(words, split(4, row)), split(words, column)}));
     return call(Function::multiply, {all, literal_integer(Scalar::i32, 3)});
   };
-  const auto tiled = [&](Expr band) {
-    return map(
-        [&](Expr row) {
-          return join(
-              map([&](Expr some) { return map([&](Expr column) { return sum(row, column); }, some, Mode::vec); },
-                  split(16, transpose(columns)), Mode::unroll));
-        },
-        band, Mode::matrix);
-  };
-  return join(map(tiled, split(tile, rows), Mode::unroll));
+  return in_matrix_tiles(rows, columns, tile, sum);
 }
 
-// How often the code multiplies tiles of unsigned and signed bytes (tdpbusd).
-int count_matrix_instructions(const std::string& object) {
+// The same of bf16: the first numbers of the words of a step are summed apart from the second ones.
+Expr bf16_matrix_products(Expr rows, Expr columns, int64_t tile, int64_t words, double first) {
+  const auto step = [](Expr sum, Expr p) {
+    return call(Function::fma, {cast(Scalar::f32, get(0, p)), cast(Scalar::f32, get(1, p)), sum});
+  };
+  const auto sum_of_words = [&](Expr sum, Expr b) {
+    const auto every_second = [&](int64_t from) {
+      Expr operands = zip({slice(from, words, get(0, b), 2), slice(from, words, get(1, b), 2)});
+      return fold(step, literal(Scalar::f32, 0), operands, Mode::vec);
+    };
+    return call(Function::add, {sum, call(Function::add, {every_second(0), every_second(1)})});
+  };
+  const auto sum = [&](Expr row, Expr column) {
+    Expr all =
+        fold(sum_of_words, literal(Scalar::f32, first), zip({split(2 * words, row), split(2 * words, join(column))}));
+    return call(Function::multiply, {all, literal(Scalar::f32, 3)});
+  };
+  return in_matrix_tiles(rows, columns, tile, sum);
+}
+
+// How often the code multiplies tiles: of unsigned and signed bytes (tdpbusd), or of bf16 (tdpbf16ps).
+int count_matrix_instructions(const std::string& object, bool of_bf16 = false) {
   int found = 0;
   for (size_t i = 0; i + 4 < object.size(); ++i) {
     const auto byte = [&](size_t k) { return static_cast<unsigned char>(object[i + k]); };
-    found += byte(0) == 0xc4 && byte(1) == 0xe2 && (byte(2) & 0x87) == 0x01 && byte(3) == 0x5e ? 1 : 0;
+    found += byte(0) == 0xc4 && byte(1) == 0xe2 && (byte(2) & 0x87) == (of_bf16 ? 0x02 : 0x01) &&
+                     byte(3) == (of_bf16 ? 0x5c : 0x5e)
+                 ? 1
+                 : 0;
   }
   return found;
 }
@@ -324,6 +352,33 @@ TEST(Emit, MatrixInstructions) {
       EmitOptions native;
       native.native = {target};
       EXPECT_EQ(check(term, native, 0, -128, 255), "") << target;
+    }
+  }
+}
+
+TEST(Emit, MatrixInstructionsOfBf16) {
+  EmitOptions best;
+  best.native = {"sapphirerapids"};
+  struct Case {
+    int64_t tile, tiles, words, steps, columns, offset;
+    double first;
+    int instructions;
+  };
+  for (const Case& c : {Case{16, 2, 16, 3, 32, 0, 0, 4}, Case{7, 1, 5, 2, 48, 0, 0, 3}, Case{14, 2, 16, 1, 16, 2, 0, 2},
+                        Case{16, 1, 16, 2, 32, 1, 0, 0}, Case{16, 1, 16, 2, 32, 0, 5, 0}}) {
+    const int64_t terms = 2 * c.words * c.steps;
+    Expr rows = parameter("x", array({c.tile * c.tiles, terms + 8}, Scalar::bf16));
+    Expr columns = parameter("w", array({terms / 2, c.columns, 2}, Scalar::bf16));
+    Expr cut = map([&](Expr row) { return slice(c.offset, terms, row); }, rows);
+    Expr term = bf16_matrix_products(cut, columns, c.tile, c.words, c.first);
+    auto kernel = emit(term, best);
+    ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();
+    EXPECT_EQ(count_matrix_instructions(kernel->objects[0], true), c.instructions);
+    EXPECT_EQ(check(term), "");
+    for (const std::string& target : testing::native_targets_here()) {
+      EmitOptions native;
+      native.native = {target};
+      EXPECT_EQ(check(term, native), "") << target;
     }
   }
 }

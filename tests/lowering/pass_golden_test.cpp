@@ -60,6 +60,7 @@ std::string after(const Pass& pass, const std::string& text) {
   options.tables.use = TableUse::automatic;
   options.convolution = ConvolutionForm::winograd;
   options.profile.pair_products = 2;
+  options.profile.matrix_tile = 16;
   auto rules = read_user_rules(golden_rules, "golden.rules");
   if (!rules.ok()) return "wrong rules: " + rules.errors()[0].text();
   options.rules = &*rules;

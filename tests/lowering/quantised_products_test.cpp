@@ -299,15 +299,16 @@ TEST(QuantisedProducts, ReadPairsOfSixteenBitsWhereTheirProductsAreFaster) {
 TEST(QuantisedProducts, AreMatrixInstructionsWhereThereAreRowsEnough) {
   Profile profile;
   profile.dot_instructions = true;
-  const auto uses = [&](int64_t tile, std::vector<int64_t> input, std::vector<int64_t> weights) {
+  const auto uses = [&](int64_t tile, std::vector<int64_t> input, std::vector<int64_t> weights, bool output = false) {
     profile.matrix_tile = tile;
     Case c;
     c.input = std::move(input);
     c.weights = std::move(weights);
     NamedModel graph = c.graph();
-    // A model's output would have channels second, which no tile is stored to.
-    graph.layers.push_back({"pool", "GlobalMaxPool", "", {}, {"y"}, {"z"}});
-    graph.outputs = {{"z", Scalar::f32, {}}};
+    if (!output) {
+      graph.layers.push_back({"pool", "GlobalMaxPool", "", {}, {"y"}, {"z"}});
+      graph.outputs = {{"z", Scalar::f32, {}}};
+    }
     auto lowered = lower_model(graph, {}, profile);
     EXPECT_TRUE(lowered.ok());
     bool maps = false, folds = false;
@@ -320,6 +321,7 @@ TEST(QuantisedProducts, AreMatrixInstructionsWhereThereAreRowsEnough) {
     return folds;
   };
   EXPECT_TRUE(uses(16, {1, 64, 16, 16}, {32, 64, 3, 3}));
+  EXPECT_TRUE(uses(16, {1, 64, 16, 16}, {32, 64, 3, 3}, true)) << "channels second";
   EXPECT_FALSE(uses(0, {1, 64, 16, 16}, {32, 64, 3, 3}));
   EXPECT_FALSE(uses(16, {1, 64, 16, 1}, {32, 64, 1, 1}));  // a row has one position
   EXPECT_FALSE(uses(16, {1, 4, 16, 16}, {32, 4, 3, 3}));   // and one word each

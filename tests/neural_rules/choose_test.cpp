@@ -31,7 +31,7 @@ Studied studied(const Program& program, bool measure_all = true) {
   out.samples = normal_samples(out.program, samples_of_test, 7);
   SensitivityOptions options;
   options.measure_all = measure_all;
-  options.half = true;  // the evaluator computes in every type
+  options.device = {.half = true, .bf16 = true};  // the evaluator computes in every type
   auto found = find_sensitivity(out.program, out.samples, evaluated_models(), options);
   HOIST_CHECK(found.ok(), found.errors()[0].text());
   out.sensitivity = std::move(*found);
@@ -156,7 +156,7 @@ TEST(Candidates, BlocksAreKeptWhereNoSmallerFormatIsAsClose) {
   const CalibratedModel model = calibrated(program, 4, 7);
   const std::vector<Site> sites = find_sites(model.program);
   const auto rules =
-      weigh_rules(model.program, sites, *candidate_rules(model.program, sites, {}, false), model.statistics);
+      weigh_rules(model.program, sites, *candidate_rules(model.program, sites, {}, {}), model.statistics);
   const auto kept = [&](const std::string& value) {
     for (size_t i = 0; i < sites.size(); ++i) {
       if (sites[i].key() != "value " + value) continue;

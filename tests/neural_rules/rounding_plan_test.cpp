@@ -23,7 +23,7 @@ constexpr double seconds = 60;
 CandidateRules rules_under(const Program& program, const std::vector<Site>& sites, const std::string& text) {
   auto preferences = parse_preferences(text, "preferences");
   HOIST_CHECK(preferences.ok(), preferences.errors()[0].text());
-  auto found = candidate_rules(program, sites, *preferences, false);
+  auto found = candidate_rules(program, sites, *preferences, {});
   HOIST_CHECK(found.ok(), found.errors()[0].text());
   return *found;
 }

@@ -89,18 +89,18 @@ TEST(Sums, AreCandidatesOfDevicesThatComputeInF16Alone) {
   const Program program = product_of_terms(16);
   const std::vector<Site> sites = find_sites(program);
   const auto offered = [&](bool half) {
-    const CandidateRules found = *candidate_rules(program, sites, {}, half);
+    const CandidateRules found = *candidate_rules(program, sites, {}, {.half = half});
     const auto is_it = [](const CandidateRule& candidate) { return candidate.rule == rule; };
     return std::any_of(found.rules.back().begin(), found.rules.back().end(), is_it);
   };
   EXPECT_TRUE(offered(true));
   EXPECT_FALSE(offered(false));
   const Preferences pins = *parse_preferences("forbid * w8\npin y " + rule, "wishes");
-  EXPECT_TRUE(candidate_rules(program, sites, pins, true).ok());
-  auto refused = candidate_rules(program, sites, pins, false);
+  EXPECT_TRUE(candidate_rules(program, sites, pins, {.half = true}).ok());
+  auto refused = candidate_rules(program, sites, pins, {});
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(refused.errors()[0].text(), HasSubstr("wishes:2: rule f16-arithmetic needs arithmetic in f16"));
-  EXPECT_TRUE(candidate_rules(program, sites, *parse_preferences("forbid * " + rule, "wishes"), false).ok());
+  EXPECT_TRUE(candidate_rules(program, sites, *parse_preferences("forbid * " + rule, "wishes"), {}).ok());
 }
 
 TEST(Sums, OnnxHasTheOperatorInF16BetweenCasts) {

@@ -82,7 +82,7 @@ Attempt<> sensitivity(const SensitivityCommand& command) {
   Progress progress;
   SensitivityOptions options;
   HOIST_STEP(options.scaling, ExitCode::usage, parse_channel_scaling(command.scaling));
-  options.half = model.profile.half;
+  options.device = arithmetic_of(model.profile);
   options.measure_all = false;  // as a study does, so that both say the same
   // Without uniform models and proposals.
   const double begin = share_of_study(StudyPart::local_errors, 0, 1),
