@@ -671,6 +671,23 @@ class LoadInside : public WithUsedLets {
   }
 };
 
+// (x * a + c) % (a * b) is (x % b) * a + c where c is less than a, which Halide does not see: indices of neighbours
+// differ by a number then.
+class PlainRemainders : public IRMutator {
+  using IRMutator::visit;
+
+  HExpr visit(const Mod* op) override {
+    const auto whole = as_const_int(op->b);
+    const Add* sum = op->a.as<Add>();
+    const Mul* product = sum != nullptr ? sum->a.as<Mul>() : nullptr;
+    const auto step = product != nullptr ? as_const_int(product->b) : std::nullopt;
+    const auto rest = sum != nullptr ? as_const_int(sum->b) : std::nullopt;
+    if (!whole || !step || !rest || *step <= 0 || *rest < 0 || *rest >= *step || *whole % *step != 0)
+      return IRMutator::visit(op);
+    return mutate(product->a) % make_const(op->type, *whole / *step) * product->b + sum->b;
+  }
+};
+
 // hoist_word(a[i], a[i + 1], a[i + 2], a[i + 3]) with i a multiple of 4 is a load of a word, as is hoist_word(a[i],
 // a[i + 1]) with i even; anything else stays the call of a function that puts numbers together.
 class LoadWords : public WithUsedLets {
@@ -708,7 +725,8 @@ class LoadWords : public WithUsedLets {
   Bytes source(const HExpr& byte) const {
     HExpr e = expanded(byte);
     if (const Load* load = e.as<Load>()) {
-      return is_const_one(load->predicate) ? Bytes{e, simplify(expanded(load->index))} : Bytes{};
+      if (!is_const_one(load->predicate)) return {};
+      return {e, simplify(PlainRemainders().mutate(simplify(expanded(load->index))))};
     }
     const Shuffle* shuffle = e.as<Shuffle>();
     if (shuffle != nullptr && shuffle->is_concat() && shuffle->vectors.size() > 1) return joined(shuffle);
