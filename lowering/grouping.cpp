@@ -229,14 +229,18 @@ bool rereads(Expr e, const std::string& name) {
     for (Expr c : n->children) found = mentioned(c) || found;
     return reads[n] = found;
   };
+  // Windows side by side read each element once.
+  const auto overlaps = [](Expr n) {
+    return n->pattern == Pattern::slide &&
+           !(n->sizes[0].is_constant() && n->sizes[1].is_constant() && n->sizes[0].value() <= n->sizes[1].value());
+  };
   // Once inside a function body that does not get it through its parameter, an array is read again for every element.
   Visited walked;
   std::function<bool(Expr, bool)> walk = [&](Expr n, bool repeated) -> bool {
     if (n->pattern == Pattern::parameter) return n->name == name && repeated;
     if (!mentioned(n) || !walked.emplace(n, repeated ? 1 : 0).second) return false;
-    bool again = repeated;
+    bool again = repeated || overlaps(n);
     switch (n->pattern) {
-      case Pattern::slide:
       case Pattern::repeat:
       case Pattern::index:
       case Pattern::iterate:
@@ -260,39 +264,72 @@ bool rereads(Expr e, const std::string& name) {
     return false;
   };
   // A bound element that is used as a whole array under another loop is reread as well: x |> map (\row. B |> map (\c.
-  // row...)). Of the parts of a zip only those that read the name matter.
-  std::set<int64_t> other_parts;
-  std::function<bool(Expr, int64_t, bool, Visited&)> escapes = [&](Expr n, int64_t position, bool repeated,
-                                                                   Visited& visited) -> bool {
-    if (n->free <= position) return false;
-    const bool is_part = n->pattern == Pattern::get && n->children[0]->pattern == Pattern::bound;
-    if (is_part && n->children[0]->integers[0] == position && other_parts.count(n->integers[0]) != 0) return false;
-    if (n->pattern == Pattern::bound) return n->integers[0] == position && repeated;
-    if (!visited.emplace(n, 2 * position + (repeated ? 1 : 0)).second) return false;
-    const bool again = repeated || n->pattern == Pattern::slide || n->pattern == Pattern::repeat;
+  // row...)). Of an array that is zipped only the parts that read the name matter.
+  struct Element {
+    int64_t position = 0;           // of the bound variable
+    std::set<int64_t> other_parts;  // which have nothing of the array
+
+    Element under(int64_t more) const { return {position + more, other_parts}; }
+    bool is_other_part(Expr n) const {
+      return n->pattern == Pattern::get && n->children[0]->pattern == Pattern::bound &&
+             n->children[0]->integers[0] == position && other_parts.count(n->integers[0]) != 0;
+    }
+  };
+  const auto bound_by = [](Expr c) {
+    return c->pattern == Pattern::function ? static_cast<int64_t>(c->parameters.size()) : 0;
+  };
+  const auto body_of = [](Expr c) { return c->pattern == Pattern::function ? c->children[0] : c; };
+  std::function<bool(Expr, const Element&, Visited&)> mentions_it = [&](Expr n, const Element& element,
+                                                                        Visited& visited) -> bool {
+    if (n->free <= element.position || element.is_other_part(n)) return false;
+    if (n->pattern == Pattern::bound) return n->integers[0] == element.position;
+    if (!visited.emplace(n, element.position).second) return false;
+    return std::any_of(n->children.begin(), n->children.end(),
+                       [&](Expr c) { return mentions_it(body_of(c), element.under(bound_by(c)), visited); });
+  };
+  const auto uses = [&](Expr n, const Element& element) {
+    Visited visited;
+    return mentions_it(n, element, visited);
+  };
+  std::function<bool(Expr, const Element&, bool, Visited&)> escapes = [&](Expr n, const Element& element, bool repeated,
+                                                                          Visited& visited) -> bool {
+    if (n->free <= element.position || element.is_other_part(n)) return false;
+    if (n->pattern == Pattern::bound) return n->integers[0] == element.position && repeated;
+    if (!visited.emplace(n, 2 * element.position + (repeated ? 1 : 0)).second) return false;
+    const bool again = repeated || overlaps(n) || n->pattern == Pattern::repeat;
     for (Expr c : n->children) {
       // A position is read once, the array that it looks into for every position.
       const bool looked_into = n->pattern == Pattern::index && c == n->children.back();
-      int64_t inner = c->pattern == Pattern::function ? static_cast<int64_t>(c->parameters.size()) : 0;
       const bool loop = c->pattern == Pattern::function && n->pattern != Pattern::let;
-      Expr body = c->pattern == Pattern::function ? c->children[0] : c;
-      if (escapes(body, position + inner, again || looked_into || loop, visited)) return true;
+      if (escapes(body_of(c), element.under(bound_by(c)), again || looked_into || loop, visited)) return true;
     }
     return false;
+  };
+  // Of a loop over an array that has something of the parameter, and of loops over its elements in turn.
+  const auto is_loop = [](Expr n) {
+    return n->pattern == Pattern::map || n->pattern == Pattern::fold || n->pattern == Pattern::reduce;
+  };
+  std::function<bool(Expr, const Element&, Visited&)> inner_loops;
+  const auto rereads_elements = [&](Expr loop, const std::function<bool(Expr)>& reads_it) {
+    const Expr array = loop->children.back(), body = loop->children[0]->children[0];
+    Element element;
+    for (size_t i = 0; array->pattern == Pattern::zip && i < array->children.size(); ++i) {
+      if (!reads_it(array->children[i])) element.other_parts.insert(static_cast<int64_t>(i));
+    }
+    Visited escaped, visited;
+    return escapes(body, element, false, escaped) || inner_loops(body, element, visited);
+  };
+  inner_loops = [&](Expr n, const Element& element, Visited& visited) -> bool {
+    if (n->free <= element.position || !visited.emplace(n, element.position).second) return false;
+    const auto reads_it = [&](Expr part) { return mentioned(part) || uses(part, element); };
+    if (is_loop(n) && uses(n->children.back(), element) && rereads_elements(n, reads_it)) return true;
+    return std::any_of(n->children.begin(), n->children.end(),
+                       [&](Expr c) { return inner_loops(body_of(c), element.under(bound_by(c)), visited); });
   };
   std::set<Expr> seen;
   std::function<bool(Expr)> functions = [&](Expr n) -> bool {
     if (!mentioned(n) || !seen.insert(n).second) return false;
-    if ((n->pattern == Pattern::map || n->pattern == Pattern::fold || n->pattern == Pattern::reduce) &&
-        mentioned(n->children.back())) {
-      Visited visited;
-      const Expr array = n->children.back();
-      other_parts.clear();
-      for (size_t i = 0; array->pattern == Pattern::zip && i < array->children.size(); ++i) {
-        if (!mentioned(array->children[i])) other_parts.insert(static_cast<int64_t>(i));
-      }
-      if (escapes(n->children[0]->children[0], 0, false, visited)) return true;
-    }
+    if (is_loop(n) && mentioned(n->children.back()) && rereads_elements(n, mentioned)) return true;
     return std::any_of(n->children.begin(), n->children.end(), functions);
   };
   return walk(e, false) || functions(e);

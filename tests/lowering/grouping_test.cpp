@@ -56,6 +56,29 @@ TEST(Grouping, LongChainsBecomeKernelsOfBoundedSize) {
   EXPECT_EQ(layers, 3000u);
 }
 
+// Each column of a product would compute its row again, in however many dimensions those rows lie; windows side by side
+// read each element once.
+TEST(Grouping, WhatIsReadAgainIsComputedOnce) {
+  const auto kernels = [](const Ints& input, const std::string& reader, const std::map<std::string, Attribute>& how,
+                          const Ints& weights) {
+    NamedModel g;
+    g.opset = 21;
+    g.inputs = {{"x", Scalar::f32, input}};
+    g.outputs = {{"y", Scalar::f32, {}}};
+    g.layers = {{"first", "Sigmoid", "", {}, {"x"}, {"s"}}, {"second", reader, "", how, {"s"}, {"y"}}};
+    if (!weights.empty()) {
+      g.constants["w"] = Tensor(Scalar::f32, weights);
+      g.layers[1].inputs.emplace_back("w");
+    }
+    double seconds = 0;
+    return lowered(g, seconds).steps.size();
+  };
+  for (const Ints& rows : {Ints{6, 8}, Ints{3, 6, 8}, Ints{2, 3, 6, 8}})
+    EXPECT_EQ(kernels(rows, "MatMul", {}, {8, 16}), 2U) << rows.size();
+  EXPECT_EQ(kernels({1, 4, 8, 8}, "MaxPool", {{"kernel_shape", Ints{3, 3}}}, {}), 2U);
+  EXPECT_EQ(kernels({1, 4, 8, 8}, "MaxPool", {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}}, {}), 1U);
+}
+
 // Every path through sixty sums of something with itself is a billion billion of them.
 TEST(Grouping, SumsOfAValueWithItself) {
   double seconds = 0;
