@@ -656,7 +656,9 @@ TiledResults tiled_on_cpu(const Program& program, const Definition& d, const std
     const WordProducts products = products_in_word(d, types, d.weights[0], profile);
     if (leaf->is_scalar() && row(leaf->scalar).bits < 32 && products.of_vectors && products.together == 2)
       out.small_right |= right <= small;
-    if (products.of_matrices && s.permutation.size() >= 2) {
+    // Vectors of a result that lies across the product's rows are of other elements than the weights' columns.
+    const bool by_columns = d.channels_first || !rows_lie_across(d.expression);
+    if (products.of_matrices && s.permutation.size() >= 2 && by_columns) {
       const std::vector<int64_t> extents = shape_of(types.at(d.weights[0].value));
       out.word = products.together;
       out.in_words = products.of_vectors;

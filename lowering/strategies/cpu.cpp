@@ -80,12 +80,13 @@ void innermost_folds(Expr e, Path& place, std::vector<Path>& out) {
 }
 
 // Words side by side become one step of a matrix instruction's fold; the steps of windows along a line are written out.
+// An activation may name the same sum twice, and that stays one as long as both are the same term.
 void prepare_folds(Rewriter& r, const StrategyInput& input, const Profile&) {
-  if (input.tile.matrix_words > 0 && input.interleaved &&
-      !r.apply_first("fold-matrix-words", {{"k", input.tile.matrix_words}}))
-    r.apply_first("fold-matrix-pairs", {{"k", input.tile.matrix_words}});
+  if (input.tile.matrix_words > 0 && input.interleaved) {
+    const RuleArguments words = {{"k", input.tile.matrix_words}};
+    if (!apply_to_all_of_first(r, "fold-matrix-words", words)) apply_to_all_of_first(r, "fold-matrix-pairs", words);
+  }
   if (input.tile.window == 0) return;
-  // All of them: an activation may name the same sum twice, and stays one as long as both are the same term.
   std::vector<Path> folds;
   Path place;
   innermost_folds(r.term(), place, folds);
