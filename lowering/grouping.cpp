@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "ir/properties.h"
+#include "lowering/arrangement.h"
 #include "lowering/kernel_size.h"
 #include "lowering/steps.h"
 #include "lowering/terms.h"
@@ -164,16 +165,24 @@ void inline_views(Program& program, TermFacts& facts) {
       [](const Definition&, const Definition&) { return true; });
 }
 
-bool may_merge(const Definition& producer, const Definition& reader, TermFacts& facts) {
+// Whether neighbours in the reader's result would be of other rows of the product. Pictures are stored in the order in
+// which they are computed.
+bool turns_product(const Definition& producer, const Definition& reader) {
+  if (producer.weights.empty() || producer.channels_first) return false;
+  return rows_lie_across(substitute_parameters(reader.expression, {{producer.value, producer.expression}}));
+}
+
+bool may_merge(const Definition& producer, const Definition& reader, bool turns_products, TermFacts& facts) {
   const Facts inner = facts.of(producer.expression), outer = facts.of(reader.expression);
   if (inner.concatenates || outer.concatenates || (inner.folds && outer.folds)) return false;
   if (inner.on_host || outer.on_host) return false;
   // Rows that share a fold stay rows: a reshape in the same kernel would compute it for every element again.
   if (inner.shares_folds && sizes_of(producer.expression->type) != sizes_of(reader.expression->type)) return false;
-  return stays_small(producer, reader, facts) && !rereads(reader.expression, producer.value);
+  return stays_small(producer, reader, facts) && !rereads(reader.expression, producer.value) &&
+         (turns_products || !turns_product(producer, reader));
 }
 
-void merge_producers(Program& program, TermFacts& facts) {
+void merge_producers(Program& program, bool turns_products, TermFacts& facts) {
   const std::set<std::string> outputs(program.outputs.begin(), program.outputs.end());
   std::map<std::string, size_t> places;
   for (size_t i = 0; i < program.definitions.size(); ++i) places[program.definitions[i].value] = i;
@@ -191,7 +200,7 @@ void merge_producers(Program& program, TermFacts& facts) {
       for (size_t j : producers) {
         const Definition& producer = program.definitions[j];
         if (readers.of(producer.value).size() != 1 || outputs.count(producer.value) != 0) continue;
-        if (!may_merge(producer, reader, facts)) continue;
+        if (!may_merge(producer, reader, turns_products, facts)) continue;
         merge_into(program, "merge-producers", producer, reader);
         readers.merged(j, producer.value, i);
         readers.remove(j);
@@ -345,9 +354,9 @@ void inline_widening(Program& program) {
   inline_widening(program, facts);
 }
 
-void merge_producers(Program& program) {
+void merge_producers(Program& program, bool turns_products) {
   TermFacts facts;
-  merge_producers(program, facts);
+  merge_producers(program, turns_products, facts);
 }
 
 }  // namespace hoist

@@ -224,8 +224,8 @@ Result<Nothing> widening(Program& program, const PassOptions&) {
   return Nothing{};
 }
 
-Result<Nothing> producers(Program& program, const PassOptions&) {
-  merge_producers(program);
+Result<Nothing> producers(Program& program, const PassOptions& options) {
+  merge_producers(program, options.profile.gpu);
   return Nothing{};
 }
 

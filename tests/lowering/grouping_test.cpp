@@ -79,6 +79,24 @@ TEST(Grouping, WhatIsReadAgainIsComputedOnce) {
   EXPECT_EQ(kernels({1, 4, 8, 8}, "MaxPool", {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}}, {}), 1U);
 }
 
+TEST(Grouping, CpusTurnProductsInKernelsOfTheirOwn) {
+  NamedModel g;
+  g.opset = 21;
+  g.inputs = {{"x", Scalar::f32, {32, 8}}};
+  g.outputs = {{"z", Scalar::f32, {}}};
+  g.constants["w"] = Tensor(Scalar::f32, {8, 48});
+  g.layers = {{"product", "MatMul", "", {}, {"x", "w"}, {"y"}},
+              {"turn", "Transpose", "", {}, {"y"}, {"t"}},
+              {"activation", "Sigmoid", "", {}, {"t"}, {"z"}}};
+  for (const bool gpu : {false, true}) {
+    Profile profile;
+    profile.gpu = gpu;
+    auto model = lower_model(g, {}, profile);
+    ASSERT_TRUE(model.ok()) << model.errors()[0].text();
+    EXPECT_EQ(model->steps.size(), gpu ? 1U : 2U);
+  }
+}
+
 // Every path through sixty sums of something with itself is a billion billion of them.
 TEST(Grouping, SumsOfAValueWithItself) {
   double seconds = 0;
