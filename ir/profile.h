@@ -37,8 +37,8 @@ struct Profile {
   /// tanh, erf and their like take whole vectors, as in native code; drivers of CPUs call them lane by lane.
   bool vector_functions = false;
   int64_t first_cache = 32768;  ///< bytes of the data cache next to a core (CPU)
-  /// Of an instruction for 8-bit products of matrices, how many rows and columns of 32-bit sums it has at most, and how
-  /// many words of four bytes it adds the products of to each (AMX: 16); 0: there is none.
+  /// Of instructions for products of matrices, of 8 bits and of bf16, how many rows and columns of 32-bit sums they
+  /// have at most, and how many words of four bytes they add the products of to each (AMX: 16); 0: there are none.
   int64_t matrix_tile = 0;
   /// 16-bit products, summed in pairs, that take as long as one multiply-add in f32, where bytes have no faster
   /// instruction (CPU); 0: not known, and nothing is derived for them.

@@ -57,7 +57,7 @@ Result<Nothing> check_arithmetic(const Preferences& preferences, const DeviceAri
     problems.push_back({fmt::format("{}:{}", preferences.where, statement.line),
                         fmt::format("rule {} needs arithmetic in {}, which the device has not", statement.rule,
                                     row(*rule->arithmetic()).name),
-                        "hoist devices says what devices have; hoist export --rule needs none"});
+                        "hoist devices and hoist profiles say what devices have; hoist export --rule needs none"});
   }
   if (!problems.empty()) return problems;
   return Nothing{};
