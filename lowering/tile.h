@@ -36,7 +36,7 @@ struct Tile {
   int64_t window = 0;
 
   int64_t matrix_rows = 0;   ///< of the tile's rows, those of one matrix instruction (CPU); 0: it computes none of it
-  int64_t matrix_words = 0;  ///< of four bytes, of bytes or bf16, whose products such an instruction adds to a sum
+  int64_t matrix_words = 0;  ///< of four bytes or two bf16 each, whose products such an instruction adds to a sum
 
   int64_t rows_joined = 0;   ///< so many dimensions before the rows count as rows (GPU, and the order through_lines)
   int64_t item_rows = 1;     ///< of the tile's rows, those of one work-item (GPU)

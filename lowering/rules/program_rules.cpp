@@ -146,10 +146,10 @@ bool is_product_of_bf16(const ProgramMatch& match, int64_t summed, bool of_pictu
   if (leaf_of(match.values.at("x")->type) != scalar_type(Scalar::bf16)) return false;
   const std::vector<int64_t> result = shape_of(find_definition(*match.program, match.value)->expression->type);
   if (w->shape().size() < 2 || result.size() < 2) return false;
-  const auto from_end = [](const std::vector<int64_t>& shape, int64_t i) {
+  const auto extent_at = [](const std::vector<int64_t>& shape, int64_t i) {
     return shape[static_cast<size_t>(i < 0 ? static_cast<int64_t>(shape.size()) + i : i)];
   };
-  return from_end(w->shape(), summed) % 4 == 0 && make_up_matrices(from_end(result, of_pictures ? -1 : -2));
+  return extent_at(w->shape(), summed) % 4 == 0 && make_up_matrices(extent_at(result, of_pictures ? -1 : -2));
 }
 
 // A product of bytes, one group of channels, whose inputs may be stored in 16 bits.

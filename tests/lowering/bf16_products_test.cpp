@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/properties.h"
+#include "ir/tensor.h"
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
 #include "lowering/lower.h"
@@ -17,12 +18,6 @@ namespace hoist {
 namespace {
 
 using Ints = std::vector<int64_t>;
-
-int64_t count_of(const Ints& shape) {
-  int64_t n = 1;
-  for (int64_t extent : shape) n *= extent;
-  return n;
-}
 
 std::string type_of(const Ints& shape, const std::string& scalar) {
   std::string out;
@@ -39,7 +34,8 @@ struct Case {
   std::string text() const {
     // Small numbers: f32 holds their sums, in any order.
     std::string numbers;
-    for (int64_t i = 0; i < count_of(weights); ++i) numbers += (i == 0 ? "" : ", ") + std::to_string((i * 7) % 11 - 5);
+    for (int64_t i = 0; i < element_count(weights); ++i)
+      numbers += (i == 0 ? "" : ", ") + std::to_string((i * 7) % 11 - 5);
     std::string out = "program version 21\ninput %x : " + type_of(input, "f32") +
                       "\nconstant %w : " + type_of(weights, "bf16") + " = {" + numbers + "}\n" +
                       "define %short : " + type_of(input, "bf16") + " = Cast(%x; to = 16) from \"narrow\"\n" +
