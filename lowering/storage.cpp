@@ -416,9 +416,17 @@ bool lines_stay_in_cache(int64_t channels, int64_t plane, const Profile& profile
          channels <= lines_of_planes(plane * f32, profile);
 }
 
+// Does it reduce windows of channels that are vectors, as pools do, and read each element several times?
+bool pools_overlap(const Definition& d, const std::string& value, const Profile& profile) {
+  const std::vector<int64_t> shape = shape_of(d.expression->type);
+  return !is_product(d) && folds(d.expression) && has_windows(d.expression) && shape.size() > 2 &&
+         2 * shape[1] >= profile.vector_width && rereads(d.expression, value) && !keeps_planes(d, profile);
+}
+
 // May a model input have a copy with channels innermost for this definition?
-bool may_read_turned_copy(const Definition& d, const Profile& profile) {
-  return !profile.gpu && d.channels_first && is_product(d) && count_statements(d.expression) == 0;
+bool may_read_turned_copy(const Definition& d, const std::string& value, const Profile& profile) {
+  return !profile.gpu && d.channels_first && count_statements(d.expression) == 0 &&
+         (is_product(d) || pools_overlap(d, value, profile));
 }
 
 // Is one worth it, where the input's shape with its border is this? It is where the lines that its products read do not
@@ -456,7 +464,7 @@ void copy_inputs(Program& program, StoragePlan& plan, const Profile& profile) {
     const bool is_input = !is_definition(program, value) && program.constants.count(value) == 0;
     if (!is_input || !is_picture_rank(type) || has_no_elements(type) || on_host.count(value) != 0) return false;
     const auto holds = [&](const Weights& w) { return w.value == value; };
-    if (!may_read_turned_copy(d, profile) || std::any_of(d.weights.begin(), d.weights.end(), holds)) return false;
+    if (!may_read_turned_copy(d, value, profile) || std::any_of(d.weights.begin(), d.weights.end(), holds)) return false;
     std::vector<int64_t> shape = shape_of(type);
     const auto paddings = constant_paddings(d.expression);
     if (const auto padding = paddings.find(value); padding != paddings.end()) {

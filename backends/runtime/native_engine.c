@@ -11,6 +11,8 @@
 #include "sharing.h"
 
 #define MOST_OPERATIONS ((int64_t)1 << 60) /* of a step: a plan may claim anything */
+/* A run that takes longer lasts until a thread that slept has got up (20 to 50 microseconds) and taken a part. */
+#define WAKING_NANOSECONDS 40000
 
 struct hoist_native {
   void* library;
@@ -221,10 +223,12 @@ static hoist_status native_inputs(hoist_bundle* b, size_t first, size_t count) {
   }
   const hoist_native* n = b->native;
   const int64_t least = hoist_sharing_least(&n->sharing);
-  int64_t operations = 0;
-  for (size_t i = first; i < first + count && operations < HOIST_WAKING_OPERATIONS; ++i)
-    operations += n->operations[i] < least ? 0 : n->operations[i];
-  if (operations >= HOIST_WAKING_OPERATIONS) hoist_workers_wake(n->workers);
+  int64_t shared = 0;
+  for (size_t i = first; i < first + count && shared < HOIST_WAKING_OPERATIONS; ++i)
+    shared += n->operations[i] < least ? 0 : n->operations[i];
+  /* What reads elements that lie far apart takes longer than its operations say. */
+  const int long_run = shared > 0 && n->sharing.last_time >= WAKING_NANOSECONDS;
+  if (shared >= HOIST_WAKING_OPERATIONS || long_run) hoist_workers_wake(n->workers);
   return HOIST_OK;
 }
 

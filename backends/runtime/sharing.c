@@ -60,6 +60,7 @@ static void end_trial(hoist_sharing* s) {
 HOIST_INTERNAL void hoist_sharing_took(hoist_sharing* sharing, uint64_t nanoseconds) {
   hoist_sharing* const s = sharing;
   if (s->count == 1) return;
+  s->last_time = nanoseconds;
   ++s->run;
   if (s->tried == s->best) {
     if (s->run + COMPARED_RUNS > s->next && nanoseconds < s->best_time) s->best_time = nanoseconds;

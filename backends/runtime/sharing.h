@@ -32,6 +32,7 @@ typedef struct hoist_sharing {
   uint64_t pause;                       /* runs from a trial to the next */
   unsigned failed;                      /* trials one after the other that were not better */
   uint64_t best_time, tried_time;       /* nanoseconds: the least of the runs that are compared */
+  uint64_t last_time;                   /* of the whole run before; 0: there was none */
 } hoist_sharing;
 
 /* `operations` of the plan's steps; none where one thread runs them all. */
