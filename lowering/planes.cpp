@@ -44,7 +44,8 @@ bool is_picture_rank(Type type) {
 // convolutions, half a vector a row takes less time than turning what is read and what is written; windows that move in
 // steps are read element by element, or with a shuffle, and want two vectors, or eight lanes where an input is copied
 // into phases. Groups of few filters fill vectors of channels worse than rows do. A convolution of few channels without
-// windows takes less time for its products than for turning its result.
+// windows takes less time for its products than for turning its result; one with windows does where its filters fill no
+// more than one vector, since tiles of one vector of filters load an element for each product.
 bool keeps_planes(const Definition& d, const Profile& profile, bool in_phases) {
   if (!d.channels_first || !folds(d.expression)) return false;
   const std::vector<int64_t> shape = shape_of(d.expression->type);
@@ -65,13 +66,14 @@ bool keeps_planes(const Definition& d, const Profile& profile, bool in_phases) {
                                                : profile.vector_width;
   if (shape.size() < 3 || shape.back() < least) return false;
   // Tiles have up to sixteen rows, each in a line of its own.
-  const int64_t few_channels = profile.first_cache / (16 * 64);
+  const int64_t few_terms = profile.first_cache / (16 * 64);
   const bool whole_vectors = !profile.gpu && shape.size() == 4 && shape.back() % profile.vector_width == 0;
   return std::all_of(d.weights.begin(), d.weights.end(), [&](const Weights& w) {
     const int64_t filters = shape[1] / std::max<int64_t>(w.groups, 1);
     const bool filters_planes = w.groups > 1 && (filters == 1 || (!profile.gpu && filters % profile.vector_width != 0));
     const bool sums_planes = whole_vectors && !in_steps && w.groups == 1 && w.output_dimension == 0 &&
-                             w.extents.size() == 4 && w.extents[1] <= few_channels && w.extents[2] * w.extents[3] == 1;
+                             w.extents.size() == 4 && element_count(w.extents) <= few_terms * shape[1] &&
+                             (w.extents[2] * w.extents[3] == 1 || shape[1] <= profile.vector_width);
     return w.in_place && (filters_planes || sums_planes);
   });
 }
