@@ -354,6 +354,8 @@ std::unique_ptr<H::Internal::IRMutator> sums_of_products();
 std::unique_ptr<H::Internal::IRMutator> index_bases();
 /// A rounded sum that is saturated becomes one call of the preamble (quantised_sums.cpp).
 std::unique_ptr<H::Internal::IRMutator> quantised_sums();
+/// Loops whose vectors read across lines of memory transpose blocks in registers (transposed_blocks.cpp).
+std::unique_ptr<H::Internal::IRMutator> transposed_blocks();
 /// Calls of the preamble's functions become Halide's own terms (native_functions.cpp).
 std::unique_ptr<H::Internal::IRMutator> native_functions(const NativeTarget& target);
 

@@ -1066,6 +1066,7 @@ std::vector<std::unique_ptr<IRMutator>> native_passes(const std::string& result_
   if (target.architecture == std::string_view("x86_64")) {
     passes.push_back(std::make_unique<LoadSeconds>());
     passes.push_back(std::make_unique<BlendSeconds>());
+    passes.push_back(transposed_blocks());
   }
   passes.push_back(sums_of_products());
   if (target.matrix_tile > 0) passes.push_back(matrix_products());

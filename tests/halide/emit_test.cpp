@@ -377,6 +377,47 @@ TEST(Emit, MatrixInstructionsOfBf16) {
   }
 }
 
+// vunpcklps of 16 lanes.
+int count_unpackings(const std::string& object) {
+  int found = 0;
+  for (size_t i = 0; i + 4 < object.size(); ++i) {
+    const auto byte = [&](size_t k) { return static_cast<unsigned char>(object[i + k]); };
+    found += byte(0) == 0x62 && (byte(1) & 0x0f) == 1 && byte(4) == 0x14 ? 1 : 0;
+  }
+  return found;
+}
+
+// Vectors across lines, from a loop along the lines: whole blocks of steps, fewer, and some that are left over.
+TEST(Emit, BlocksAreTransposedInRegisters) {
+  for (const Scalar scalar : {Scalar::f32, Scalar::u8}) {
+    for (const int64_t lanes : {4, 8, 16}) {
+      for (const int64_t steps : {3, 14, 28, 37}) {
+        Expr x = parameter("x", array({3, 2 * lanes, steps + 20}, scalar));
+        Expr term = map(
+            [&](Expr lines) {
+              return map([](Expr rows) { return map([](Expr row) { return copy(row); }, rows, Mode::seq); },
+                         map([](Expr tile) { return transpose(tile); },
+                             split(lanes, map([&](Expr line) { return slice(1, steps, line); }, lines))),
+                         Mode::seq);
+            },
+            x, Mode::group, 0);
+        EmitOptions best;
+        best.native = {"x86-64-v4"};
+        auto kernel = emit(term, best);
+        ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();
+        if (scalar == Scalar::f32 && lanes == 16) {
+          EXPECT_EQ(count_unpackings(kernel->objects[0]) > 0, steps >= 4) << steps;
+        }
+        for (const std::string& target : testing::native_targets_here()) {
+          EmitOptions native;
+          native.native = {target};
+          EXPECT_EQ(check(term, native, 0, 0, 255), "") << target << ", " << lanes << " lanes, " << steps << " steps";
+        }
+      }
+    }
+  }
+}
+
 TEST(Emit, DotInstructions) {
   for (int64_t lanes : {2, 4, 8, 16}) {
     constexpr int64_t words = 6;

@@ -1,0 +1,185 @@
+// Rows that are read across the order of memory. Each vector of such a row takes its lanes from as many lines, a load
+// and an insertion a lane. Where a loop goes on to the neighbours in those lines, a block of its steps loads each line
+// once, as a vector, and transposes the vectors in registers: four shuffles a vector of 16 lanes in place of sixteen
+// insertions.
+#include <algorithm>
+#include <optional>
+
+#include "backends/halide/emitter.h"
+
+namespace hoist::emission {
+namespace {
+
+using namespace Halide::Internal;  // NOLINT: this file is about nothing else
+using HExpr = Halide::Expr;
+
+// Fewer lanes are not worth the shuffles, and neither are fewer steps.
+constexpr int fewest = 4;
+// Lanes of which unpacking instructions see no more: 128 bits.
+constexpr int lanes_of_group = 4;
+
+// The step of a loop: a vector of neighbours that is stored, and where its lanes come from.
+struct Step {
+  const Store* store;
+  const Load* load;
+  HExpr to, from;  // the first lane's indices
+  HExpr distance;  // from a lane to the next in what is loaded
+  int lanes;
+};
+
+// A Shuffle of two vectors of the same length.
+HExpr shuffled(const HExpr& a, const HExpr& b, int (*lane)(int i, int lanes)) {
+  const int lanes = a.type().lanes();
+  std::vector<int> chosen;
+  for (int i = 0; i < lanes; ++i) chosen.push_back(lane(i, lanes));
+  return Shuffle::make({a, b}, chosen);
+}
+
+// In each group of lanes, those at the beginning (or at the end) of both, by turns, one or two at a time.
+int first_ones(int i, int lanes) { return i / 4 * 4 + i % 4 / 2 + i % 2 * lanes; }
+int last_ones(int i, int lanes) { return first_ones(i, lanes) + 2; }
+int first_pairs(int i, int lanes) { return i / 4 * 4 + i % 2 + i % 4 / 2 * lanes; }
+int last_pairs(int i, int lanes) { return first_pairs(i, lanes) + 2; }
+// Groups as wholes: the even ones of both, or the odd ones.
+int even_groups(int i, int) { return i / 4 * 8 + i % 4; }
+int odd_groups(int i, int lanes) { return even_groups(i, lanes) + 4; }
+
+// Names the vectors, so that none is computed twice.
+class Named {
+ public:
+  HExpr operator()(const HExpr& value) {
+    lets_.emplace_back(unique_name("transposed"), value);
+    return Variable::make(value.type(), lets_.back().first);
+  }
+  Stmt around(Stmt body) const {
+    for (auto let = lets_.rbegin(); let != lets_.rend(); ++let) body = LetStmt::make(let->first, let->second, body);
+    return body;
+  }
+
+ private:
+  std::vector<std::pair<std::string, HExpr>> lets_;
+};
+
+// The columns of a square of as many rows as lanes, 4, 8 or 16.
+std::vector<HExpr> transposed(std::vector<HExpr> rows, Named& named) {
+  const auto paired = [&](size_t apart, auto first, auto second) {
+    std::vector<HExpr> out(rows.size());
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if ((i & apart) != 0) continue;
+      out[i] = named(shuffled(rows[i], rows[i + apart], first));
+      out[i + apart] = named(shuffled(rows[i], rows[i + apart], second));
+    }
+    rows = out;
+  };
+  // Row 4q + 2h + l holds, in group g, rows 4q .. 4q+3 of column 4g + 2l + h after these two.
+  paired(1, first_ones, last_ones);
+  paired(2, first_pairs, last_pairs);
+  // A square of groups: even and odd ones apart is a rotation of the bits of their positions.
+  for (size_t groups = rows.size() / lanes_of_group; groups > 1; groups /= 2) {
+    std::vector<HExpr> out(rows.size());
+    for (size_t inner = 0; inner < lanes_of_group; ++inner) {
+      for (size_t i = 0; i < rows.size() / lanes_of_group / 2; ++i) {
+        const HExpr &a = rows[2 * i * lanes_of_group + inner], &b = rows[(2 * i + 1) * lanes_of_group + inner];
+        out[i * lanes_of_group + inner] = named(shuffled(a, b, even_groups));
+        out[(i + rows.size() / lanes_of_group / 2) * lanes_of_group + inner] = named(shuffled(a, b, odd_groups));
+      }
+    }
+    rows = out;
+  }
+  std::vector<HExpr> columns;
+  for (size_t i = 0; i < rows.size(); ++i)
+    columns.push_back(rows[i / lanes_of_group * lanes_of_group + i % 2 * 2 + i % 4 / 2]);
+  return columns;
+}
+
+class TransposedBlocks : public IRMutator {
+  using IRMutator::visit;
+
+  static std::optional<Step> step_of(Stmt body) {
+    std::map<std::string, HExpr> lets;
+    while (const LetStmt* let = body.as<LetStmt>()) {
+      lets[let->name] = substitute(lets, let->value);
+      body = let->body;
+    }
+    Step out{body.as<Store>(), nullptr, {}, {}, {}, 0};
+    if (out.store == nullptr || !is_const_one(out.store->predicate)) return std::nullopt;
+    out.load = out.store->value.as<Load>();
+    if (out.load == nullptr || out.load->name == out.store->name || !is_const_one(out.load->predicate))
+      return std::nullopt;
+    if (out.load->type.bits() != 32) return std::nullopt;  // masked loads are of those
+    const auto ramp_of = [&](const HExpr& index) { return simplify(substitute(lets, index)); };
+    const HExpr to = ramp_of(out.store->index), from = ramp_of(out.load->index);
+    const Ramp *stored = to.as<Ramp>(), *loaded = from.as<Ramp>();
+    if (stored == nullptr || loaded == nullptr || !is_const_one(stored->stride) || is_const_one(loaded->stride))
+      return std::nullopt;
+    out.to = stored->base;
+    out.from = loaded->base;
+    out.distance = loaded->stride;
+    out.lanes = stored->lanes;
+    const bool known = out.lanes == 4 || out.lanes == 8 || out.lanes == 16;
+    return known && out.to.type().is_scalar() && out.from.type().is_scalar() ? std::optional(out) : std::nullopt;
+  }
+
+  // So many steps from the first one on.
+  static Stmt block(const Step& step, const std::string& loop, const HExpr& first, int steps) {
+    Named named;
+    const HExpr from = substitute(loop, first, step.from);
+    std::vector<HExpr> rows;
+    for (int i = 0; i < step.lanes; ++i) {
+      const HExpr places = Ramp::make(make_const(Halide::Int(32), 0), make_const(Halide::Int(32), 1), step.lanes),
+                  index = Ramp::make(simplify(from + step.distance * i), make_const(from.type(), 1), step.lanes);
+      const HExpr inside = steps == step.lanes
+                               ? const_true(step.lanes)
+                               : places < Broadcast::make(make_const(Halide::Int(32), steps), step.lanes);
+      rows.push_back(named(Load::make(step.load->type, step.load->name, index, step.load->image, step.load->param,
+                                      inside, ModulusRemainder())));
+    }
+    const std::vector<HExpr> columns = transposed(rows, named);
+    std::vector<Stmt> stores;
+    for (int i = 0; i < steps; ++i) {
+      const HExpr to = substitute(loop, simplify(first + i), step.to);
+      stores.push_back(Store::make(step.store->name, columns[static_cast<size_t>(i)],
+                                   Ramp::make(simplify(to), make_const(to.type(), 1), step.lanes), step.store->param,
+                                   const_true(step.lanes), ModulusRemainder()));
+    }
+    return named.around(Block::make(stores));
+  }
+
+  // As many steps of a block as there are lanes at most, and such that the blocks are alike where that is possible.
+  static int steps_of_block(int64_t steps, int lanes) {
+    if (steps <= lanes) return static_cast<int>(steps);
+    for (int k = lanes; k >= std::max(fewest, lanes / 2); --k) {
+      if (steps % k == 0) return k;
+    }
+    return lanes;
+  }
+
+  static bool goes_on_along_lines(const Step& step, const std::string& loop) {
+    const HExpr next = Variable::make(Halide::Int(32), loop) + 1;
+    return is_const_one(simplify(substitute(loop, next, step.from) - step.from));
+  }
+
+  Stmt visit(const For* op) override {
+    const auto count = as_const_int(op->extent);
+    const bool may_be_one = op->for_type == ForType::Serial && count && *count >= fewest;
+    const auto step = may_be_one ? step_of(op->body) : std::nullopt;
+    if (!step || !goes_on_along_lines(*step, op->name)) return IRMutator::visit(op);
+    const int steps = steps_of_block(*count, step->lanes), rest = static_cast<int>(*count % steps),
+              blocks = static_cast<int>(*count / steps);
+    const HExpr number = Variable::make(Halide::Int(32), op->name);
+    std::vector<Stmt> out;
+    if (blocks == 1)
+      out.push_back(block(*step, op->name, op->min, steps));
+    else
+      out.push_back(For::make(op->name, 0, blocks, ForType::Serial, op->partition_policy, op->device_api,
+                              block(*step, op->name, op->min + number * steps, steps)));
+    if (rest > 0) out.push_back(block(*step, op->name, op->min + blocks * steps, rest));
+    return Block::make(out);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<IRMutator> transposed_blocks() { return std::make_unique<TransposedBlocks>(); }
+
+}  // namespace hoist::emission
