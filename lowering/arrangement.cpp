@@ -110,17 +110,13 @@ Arrangement plain(const std::vector<int64_t>& shape) {
   return out;
 }
 
-// The largest term over no variables that only moves the named array.
-bool find_moved(Expr e, const std::string& name, Path& path) {
-  const std::vector<Expr> reads = parameters_of(e);
-  if (std::none_of(reads.begin(), reads.end(), [&](Expr p) { return p->name == name; })) return false;
-  if (reads.size() == 1 && e->free == 0 && e->type->is_array() && moves_only(e)) return true;
-  for (size_t i = 0; i < e->children.size(); ++i) {
-    path.push_back(static_cast<int>(i));
-    if (find_moved(e->children[i], name, path)) return true;
-    path.pop_back();
-  }
-  return false;
+// Where the largest term over no variables stands that only moves the named array.
+std::optional<Path> moved_array(Expr term, const std::string& name) {
+  return first_closed(term, [&](Expr e) {
+    if (!e->type->is_array() || !moves_only(e)) return false;
+    const std::vector<Expr> reads = parameters_of(e);
+    return reads.size() == 1 && reads[0]->name == name;
+  });
 }
 
 constexpr int64_t least_rows = 8;
@@ -173,9 +169,9 @@ std::optional<TransposedOperand> transposed_operand(Expr term,
   const std::vector<int64_t> shape = shape_of(term->type);
   if (shape.size() < 2 || product->output_dimension + 1 != shape.size() || shape[shape.size() - 2] < least_rows)
     return std::nullopt;
-  Path path;
-  if (!find_moved(term, product->right, path)) return std::nullopt;
-  const Expr moved = at(term, path), array = parameters_of(moved)[0];
+  const auto path = moved_array(term, product->right);
+  if (!path) return std::nullopt;
+  const Expr moved = at(term, *path), array = parameters_of(moved)[0];
   const std::vector<int64_t> read = shape_of(array->type);
   const auto found = arranged(
       moved, [&](Expr e) { return e == array; }, plain(read));
@@ -187,8 +183,8 @@ std::optional<TransposedOperand> transposed_operand(Expr term,
     return runs.size() == 1 && runs[0].dimension + 1 == read.size() && runs[0].stride == 1;
   };
   const Dimension last = merged(found->back()), before = merged((*found)[found->size() - 2]);
-  if (is_columns(last) && is_rows(before)) return TransposedOperand{path, false};
-  if (is_columns(before) && is_rows(last) && found->size() == 2) return TransposedOperand{path, true};
+  if (is_columns(last) && is_rows(before)) return TransposedOperand{*path, false};
+  if (is_columns(before) && is_rows(last) && found->size() == 2) return TransposedOperand{*path, true};
   return std::nullopt;
 }
 

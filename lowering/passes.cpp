@@ -379,9 +379,9 @@ struct RuleAtPlace {
   const char* rule;
 };
 
-void keep_at(Program& program, const std::function<std::vector<RuleAtPlace>(Expr)>& kept_in) {
+void keep_at(Program& program, const std::function<std::vector<RuleAtPlace>(const Definition&)>& kept_in) {
   for (Definition& definition : program.definitions) {
-    const std::vector<RuleAtPlace> kept = kept_in(definition.expression);
+    const std::vector<RuleAtPlace> kept = kept_in(definition);
     if (kept.empty()) continue;
     Rewriter rewriter(lowering_rules(), definition.expression);
     for (const auto& [place, rule] : kept) rewriter.apply(rule, place);
@@ -390,7 +390,8 @@ void keep_at(Program& program, const std::function<std::vector<RuleAtPlace>(Expr
 }
 
 Result<Nothing> keep_shared_folds(Program& program, const PassOptions&) {
-  keep_at(program, [](Expr term) {
+  keep_at(program, [](const Definition& definition) {
+    const Expr term = definition.expression;
     std::vector<RuleAtPlace> out;
     if (term->type->is_tuple() || !shares_folds(term)) return out;
     std::vector<Path> folds;
@@ -405,9 +406,10 @@ Result<Nothing> keep_shared_folds(Program& program, const PassOptions&) {
 // Lanes of GPUs are work-items, each of which reads where it likes.
 Result<Nothing> keep_shuffled_folds(Program& program, const PassOptions& options) {
   if (options.profile.gpu) return Nothing{};
-  keep_at(program, [&](Expr term) {
+  keep_at(program, [&](const Definition& definition) {
     std::vector<RuleAtPlace> out;
-    if (const auto place = shuffled_fold(term, options.profile.vector_width)) out.push_back({*place, "to-global"});
+    if (const auto place = shuffled_fold(definition.expression, options.profile.vector_width))
+      out.push_back({*place, "to-global"});
     return out;
   });
   return Nothing{};
@@ -416,9 +418,12 @@ Result<Nothing> keep_shuffled_folds(Program& program, const PassOptions& options
 Result<Nothing> keep_transposed_operands(Program& program, const PassOptions& options) {
   if (options.profile.gpu) return Nothing{};
   const auto is_constant = [&](const std::string& name) { return program.constants.count(name) != 0; };
-  keep_at(program, [&](Expr term) {
+  keep_at(program, [&](const Definition& definition) {
     std::vector<RuleAtPlace> out;
-    if (const auto operand = transposed_operand(term, is_constant))
+    const bool by_constants = std::all_of(definition.weights.begin(), definition.weights.end(),
+                                          [&](const Weights& w) { return is_constant(w.value); });
+    if (by_constants) return out;  // or it is no product
+    if (const auto operand = transposed_operand(definition.expression, is_constant))
       out.push_back({operand->place, operand->rows_first ? "to-global-transposed" : "to-global"});
     return out;
   });
@@ -429,7 +434,8 @@ Result<Nothing> keep_transposed_operands(Program& program, const PassOptions& op
 // takes a launch: worth it where as many products are summed as take about that long.
 Result<Nothing> keep_padded_views(Program& program, const PassOptions& options) {
   if (options.profile.gpu) return Nothing{};
-  keep_at(program, [&](Expr term) {
+  keep_at(program, [&](const Definition& definition) {
+    const Expr term = definition.expression;
     std::vector<RuleAtPlace> out;
     if (!folds(term) || !is_worth_an_array(term, options.profile)) return out;
     if (const auto place = padded_view(term)) out.push_back({*place, "to-global"});
@@ -457,7 +463,8 @@ Result<Nothing> keep_phases(Program& program, const PassOptions& options) {
 // Separable filters, as a resize along two dimensions is: sums over elements that are sums themselves, each of which
 // several of the outer ones read, at positions from a table. Kept in memory, an inner sum is computed once.
 Result<Nothing> keep_resampled(Program& program, const PassOptions& options) {
-  keep_at(program, [&](Expr term) {
+  keep_at(program, [&](const Definition& definition) {
+    const Expr term = definition.expression;
     std::vector<RuleAtPlace> out;
     if (!is_worth_an_array(term, options.profile)) return out;
     if (const auto place = resampled_sums(term)) out.push_back({*place, "to-global"});
