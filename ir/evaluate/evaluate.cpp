@@ -45,9 +45,15 @@ Result<Evaluation> evaluate_in(Expr term, const Bindings& bindings, int64_t most
   if (out.bytes > most_bytes) return out;
   // An index outside its array is a fault only where the element is needed, which columns of elements do not tell.
   if (!run(*compiled)) return interpreted();
-  const Buffer& last = compiled->buffers[static_cast<size_t>(compiled->stages.back().buffers[0])];
-  out.value = Tensor(leaf_of(e->type)->scalar, shape_of(e->type));
-  write_column(last.data, out.value->scalar(), out.value->data(), 0, size);
+  Buffer& last = compiled->buffers[static_cast<size_t>(compiled->stages.back().buffers[0])];
+  const Scalar scalar = leaf_of(e->type)->scalar;
+  if (is_packed(scalar)) {
+    out.value = Tensor(scalar, shape_of(e->type));
+    write_column(last.data, scalar, out.value->data(), 0, size);
+  } else {  // in place: a column holds elements as they are stored
+    write_column(last.data, scalar, last.own.data(), 0, size);
+    out.value = Tensor(scalar, shape_of(e->type), std::move(last.own));
+  }
   return out;
 }
 
@@ -55,7 +61,7 @@ Result<Evaluation> evaluate_in(Expr term, const Bindings& bindings, int64_t most
 
 Result<Tensor> evaluate(Expr e, const Bindings& bindings) {
   HOIST_TRY(Evaluation found, evaluate_in(e, bindings, memory_limit, true));
-  if (found.value) return *found.value;
+  if (found.value) return std::move(*found.value);
   return Diagnostic{
       "", fmt::format("the values in between need {} GiB, more than {}", found.bytes >> 30, memory_limit >> 30),
       "evaluate the term in parts"};

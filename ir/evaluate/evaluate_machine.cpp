@@ -10,6 +10,7 @@ namespace {
 
 constexpr int64_t short_row = 32;  // shorter rows are taken several at a time
 constexpr int64_t gathered_lanes = 256;
+constexpr int64_t lanes_across = 128;  // of rows whose elements lie apart
 
 int64_t floor_quotient(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
@@ -28,6 +29,13 @@ void step_through(const std::byte* from, int64_t base, int64_t stride, std::byte
     std::fill(out, out + n, *in);
   else
     for (int64_t i = 0; i < n; ++i) out[i] = in[i * stride];
+}
+
+template <class T>
+void step_out(const std::byte* from, std::byte* to, int64_t stride, int64_t n) {
+  const T* in = reinterpret_cast<const T*>(from);
+  T* out = reinterpret_cast<T*>(to);
+  for (int64_t i = 0; i < n; ++i) out[i * stride] = in[i];
 }
 
 template <class T>
@@ -98,6 +106,18 @@ HOIST_WIDE void choose_words(uint32_t* __restrict out, const uint8_t* __restrict
 
 }  // namespace
 
+RowsAcross rows_across(const std::vector<int64_t>& extents) {
+  constexpr int64_t most_inside = 256;  // positions, so that what a block writes stays in a cache
+  RowsAcross out;
+  for (size_t i = extents.size(); i-- > 0 && out.inside <= most_inside; out.inside *= extents[i]) {
+    if (extents[i] < short_row) continue;
+    out.dimension = i;
+    out.span = extents[i] * out.inside;
+    break;
+  }
+  return out;
+}
+
 void Machine::run(int64_t first, int64_t last, std::byte* out) {
   const size_t dimensions = p_.extents.size();
   const int64_t row = dimensions == 0 ? 1 : p_.extents.back();
@@ -109,7 +129,26 @@ void Machine::run(int64_t first, int64_t last, std::byte* out) {
     std::memcpy(out + at * bytes, data_[static_cast<size_t>(p_.root)], static_cast<size_t>(n * bytes));
   };
   if (row < short_row) {
-    for (int64_t at = first; at < last; at += gathered_lanes) block(at, std::min(gathered_lanes, last - at));
+    const RowsAcross across = rows_across(p_.extents);
+    for (int64_t at = first; at < last;) {
+      const int64_t within = across.span == 0 ? 0 : at % across.span;
+      if (across.span == 0 || within != 0 || last - at < across.span) {
+        const int64_t end = across.span == 0 ? last : std::min(last, at - within + across.span);
+        for (; at < end; at += gathered_lanes) block(at, std::min(gathered_lanes, end - at));
+        at = end;
+        continue;
+      }
+      for (const int64_t end = at + across.span; at < end;) {
+        lanes_ = std::min(lanes_across, (end - at) / across.inside);
+        for (int64_t inside = 0; inside < across.inside; ++inside) {
+          set_variables_along(at + inside, across.dimension);
+          execute(p_.lists[1]);
+          HOIST_BY_WIDTH(bytes, step_out, data_[static_cast<size_t>(p_.root)], out + (at + inside) * bytes,
+                         across.inside, lanes_)
+        }
+        at += lanes_ * across.inside;
+      }
+    }
     return;
   }
   // Blocks below one another follow each other, so that lines of memory that a transposition reads serve many of
@@ -131,18 +170,17 @@ void Machine::run(int64_t first, int64_t last, std::byte* out) {
   }
 }
 
+void Machine::set_variables_along(int64_t at, size_t dimension) {
+  for (size_t i = p_.extents.size(); i-- > 0; at /= p_.extents[i]) {
+    if (p_.variables[i] >= 0)
+      positions_[static_cast<size_t>(p_.variables[i])].set(at % p_.extents[i], i == dimension ? 1 : 0);
+  }
+}
+
 void Machine::set_variables(int64_t at, int64_t n) {
   if (p_.extents.empty()) return;
   const int64_t row = p_.extents.back();
-  if (at % row + n <= row) {
-    for (size_t i = p_.extents.size(); i-- > 0;) {
-      if (p_.variables[i] >= 0) {
-        positions_[static_cast<size_t>(p_.variables[i])].set(at % p_.extents[i], i + 1 == p_.extents.size() ? 1 : 0);
-      }
-      at /= p_.extents[i];
-    }
-    return;
-  }
+  if (at % row + n <= row) return set_variables_along(at, p_.extents.size() - 1);
   int64_t below = 1;
   for (size_t i = p_.extents.size(); i-- > 0; below *= p_.extents[i]) {
     const int64_t extent = p_.extents[i];

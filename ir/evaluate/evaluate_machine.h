@@ -37,6 +37,15 @@ struct Position {
   }
 };
 
+/// Where the innermost rows are short, lanes are positions along the innermost dimension that is not, as long as few
+/// positions lie inside it: then position registers stay base + stride * lane.
+struct RowsAcross {
+  size_t dimension = 0;
+  int64_t inside = 1;  ///< positions from a lane to the next
+  int64_t span = 0;    ///< positions of all lanes and what lies between them; 0: all dimensions are short
+};
+RowsAcross rows_across(const std::vector<int64_t>& extents);
+
 /// One run of a program for one thread.
 class Machine {
  public:
@@ -64,6 +73,8 @@ class Machine {
 
  private:
   void set_variables(int64_t at, int64_t n);
+  /// The lanes follow on one another along a dimension, the first one at the position `at`.
+  void set_variables_along(int64_t at, size_t dimension);
   void execute(const std::vector<Instruction>& list);
   const std::byte* data(int column) const { return data_[static_cast<size_t>(column)]; }
   std::byte* target(const Instruction& i);

@@ -443,7 +443,7 @@ void copy_with_plain_nans(const void* column, std::byte* out, int64_t n, Bits in
   }
 }
 
-// A column as it is, except that NaN becomes the type's one quiet NaN.
+// A column as it is, except that NaN becomes the type's one quiet NaN; also in place.
 template <Scalar S>
 void copy_column(const void* column, void* bytes, int64_t n) {
   auto* out = static_cast<std::byte*>(bytes);
@@ -456,7 +456,7 @@ void copy_column(const void* column, void* bytes, int64_t n) {
   else if constexpr (S == Scalar::bf16)
     copy_with_plain_nans<uint16_t>(column, out, n, 0x7f80, 0x7fc0);
   else
-    std::memcpy(out, column, static_cast<size_t>(n) * sizeof(Storage<S>));
+    std::memmove(out, column, static_cast<size_t>(n) * sizeof(Storage<S>));
 }
 
 template <size_t... I>

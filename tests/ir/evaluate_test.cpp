@@ -252,6 +252,23 @@ TEST(Evaluate, BlocksOfEverySize) {
   }
 }
 
+// Short rows, whose lanes run along a dimension outside them: several blocks, blocks of all sizes, threads that begin
+// anywhere, too much inside, and no dimension that is long.
+TEST(Evaluate, ShortRowsInsideLongDimensions) {
+  const std::vector<std::vector<Nat>> shapes = {{3, 300, 3, 5},  {2, 32, 7},  {129, 6},        {5, 31, 4},
+                                                {700, 40, 3, 3}, {40, 9, 31}, {3, 65, 2, 4, 2}};
+  for (const std::vector<Nat>& shape : shapes) {
+    const auto deep = static_cast<int>(shape.size());
+    Expr x = input("x", shape);
+    expect_same(map_at(
+        deep, [](Expr v) { return add(v, v); }, x));
+    expect_same(map_at(
+        deep - 1, [](Expr row) { return pad(1, 1, Border::mirror, row); }, x));
+    expect_same(map_at(
+        deep - 2, [](Expr rows) { return transpose(rows); }, x));
+  }
+}
+
 TEST(Evaluate, ManyThreadsGiveOneAnswer) {
   Expr a = input("a", {64, 300}), b = input("b", {300, 128});
   Expr e = map([&](Expr row) { return map([&](Expr column) { return product_sum(row, column); }, transpose(b)); }, a);
