@@ -75,14 +75,14 @@ std::vector<HExpr> transposed(std::vector<HExpr> rows, Named& named) {
   paired(1, first_ones, last_ones);
   paired(2, first_pairs, last_pairs);
   // A square of groups: even and odd ones apart is a rotation of the bits of their positions.
+  const size_t half = rows.size() / 2;
   for (size_t groups = rows.size() / lanes_of_group; groups > 1; groups /= 2) {
     std::vector<HExpr> out(rows.size());
-    for (size_t inner = 0; inner < lanes_of_group; ++inner) {
-      for (size_t i = 0; i < rows.size() / lanes_of_group / 2; ++i) {
-        const HExpr &a = rows[2 * i * lanes_of_group + inner], &b = rows[(2 * i + 1) * lanes_of_group + inner];
-        out[i * lanes_of_group + inner] = named(shuffled(a, b, even_groups));
-        out[(i + rows.size() / lanes_of_group / 2) * lanes_of_group + inner] = named(shuffled(a, b, odd_groups));
-      }
+    for (size_t i = 0; i < half; ++i) {
+      const size_t even = i + i / lanes_of_group * lanes_of_group;
+      const HExpr &a = rows[even], &b = rows[even + lanes_of_group];
+      out[i] = named(shuffled(a, b, even_groups));
+      out[i + half] = named(shuffled(a, b, odd_groups));
     }
     rows = out;
   }
@@ -116,8 +116,9 @@ class TransposedBlocks : public IRMutator {
     out.from = loaded->base;
     out.distance = loaded->stride;
     out.lanes = stored->lanes;
-    const bool known = out.lanes == 4 || out.lanes == 8 || out.lanes == 16;
-    return known && out.to.type().is_scalar() && out.from.type().is_scalar() ? std::optional(out) : std::nullopt;
+    const bool is_square = out.lanes == 4 || out.lanes == 8 || out.lanes == 16;
+    const bool nested = out.to.type().is_vector() || out.from.type().is_vector();
+    return is_square && !nested ? std::optional(out) : std::nullopt;
   }
 
   // So many steps from the first one on.
