@@ -53,6 +53,15 @@ TEST(Sharing, EachSizeSharesOtherSteps) {
   EXPECT_EQ(hoist_sharing_least(&all), 100'000) << "before anything is known";
 }
 
+TEST(Sharing, TheRunBeforeIsKnown) {  // long runs wake threads
+  hoist_sharing sharing = sharing_of(steps);
+  EXPECT_EQ(sharing.last_time, 0u);
+  for (const uint64_t nanoseconds : {41'000u, 12'000u}) {
+    hoist_sharing_took(&sharing, nanoseconds);
+    EXPECT_EQ(sharing.last_time, nanoseconds);
+  }
+}
+
 TEST(Sharing, TheBestSizeIsFound) {
   for (const double cost : {100.0, 1'500.0, 4'000.0, 30'000.0, 1e6}) {
     SCOPED_TRACE(cost);

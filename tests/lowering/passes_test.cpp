@@ -569,6 +569,10 @@ TEST(Storage, PlanesStayAsTheyLieWhereTurningThemCostsMore) {
   EXPECT_TRUE(is_turned(lowered_layer("input %x : [1][4][12][32]f32\ninput %w : [6][4][1][1]f32\n",
                                       "[1][6][6][16]f32 = Conv(%x, %w; strides = [2, 2])")))
       << "every second element of a row";
+  const std::string picture = "input %x : [1][3][6][16]f32\n", pads = " = Conv(%x, %w; pads = [1, 1, 1, 1])";
+  EXPECT_FALSE(is_turned(lowered_layer(picture + "input %w : [8][3][3][3]f32\n", "[1][8][6][16]f32" + pads)));
+  EXPECT_TRUE(is_turned(lowered_layer(picture + "input %w : [40][3][3][3]f32\n", "[1][40][6][16]f32" + pads)))
+      << "several vectors of filters";
   EXPECT_FALSE(is_turned(lowered_layer("input %x : [1][24][5][7]f32\ninput %w : [24][3][3][3]f32\n",
                                        "[1][24][5][7]f32 = Conv(%x, %w; pads = [1, 1, 1, 1], group = 8)")))
       << "groups of three filters";
@@ -580,11 +584,24 @@ TEST(Storage, PlanesStayAsTheyLieWhereTurningThemCostsMore) {
                               "[1][16][7][7]f32 = Conv(%x, %w; pads = [1, 1, 1, 1], group = 16, strides = [2, 2])")));
 }
 
-TEST(Storage, InputsAreTurnedWhereTheirLinesDoNotStayInTheCache) {
-  const auto copy = [](const LoweredModel& model) {
-    const auto found = model.storage.values.find("x.bordered");
-    return found == model.storage.values.end() ? std::vector<int64_t>() : found->second.permutation;
+// The order of a copy of the input, or nothing where there is no copy.
+std::vector<int64_t> copy(const LoweredModel& model) {
+  const auto found = model.storage.values.find("x.bordered");
+  return found == model.storage.values.end() ? std::vector<int64_t>() : found->second.permutation;
+}
+
+TEST(Storage, PoolsWhoseWindowsOverlapReadATurnedInput) {
+  const auto pool = [](const std::string& x, const std::string& y, const std::string& stride) {
+    return copy(lowered_layer("input %x : " + x + "f32\n", y + "f32 = MaxPool(%x; kernel_shape = [3, 3], strides = [" +
+                                                               stride + ", " + stride + "])"));
   };
+  EXPECT_EQ(pool("[1][32][6][6]", "[1][32][2][2]", "2"), (std::vector<int64_t>{0, 2, 3, 1}));
+  EXPECT_EQ(pool("[1][32][6][6]", "[1][32][2][2]", "3"), std::vector<int64_t>()) << "each element is read once";
+  EXPECT_EQ(pool("[1][3][6][6]", "[1][3][2][2]", "2"), std::vector<int64_t>()) << "channels are no vector";
+  EXPECT_EQ(pool("[1][32][41][41]", "[1][32][20][20]", "2"), std::vector<int64_t>()) << "rows are";
+}
+
+TEST(Storage, InputsAreTurnedWhereTheirLinesDoNotStayInTheCache) {
   const std::vector<int64_t> plain = {0, 1, 2, 3}, channels_last = {0, 2, 3, 1};
   EXPECT_EQ(copy(lowered_layer("input %x : [1][300][2][3]f32\ninput %w : [128][300][1][1]f32\n",
                                "[1][128][2][3]f32 = Conv(%x, %w)")),
