@@ -464,7 +464,8 @@ void copy_inputs(Program& program, StoragePlan& plan, const Profile& profile) {
     const bool is_input = !is_definition(program, value) && program.constants.count(value) == 0;
     if (!is_input || !is_picture_rank(type) || has_no_elements(type) || on_host.count(value) != 0) return false;
     const auto holds = [&](const Weights& w) { return w.value == value; };
-    if (!may_read_turned_copy(d, value, profile) || std::any_of(d.weights.begin(), d.weights.end(), holds)) return false;
+    if (!may_read_turned_copy(d, value, profile) || std::any_of(d.weights.begin(), d.weights.end(), holds))
+      return false;
     std::vector<int64_t> shape = shape_of(type);
     const auto paddings = constant_paddings(d.expression);
     if (const auto padding = paddings.find(value); padding != paddings.end()) {
