@@ -351,7 +351,7 @@ TEST_F(RunTest, OneLaunchPerformsSeveralSteps) {
   // The kernel adds ten, the function that launches of several call adds one.
   std::string& source = plan.kernels[0].source;
   const size_t call = source.find("hoist_group_increment(get_group_id(0)");
-  source.replace(call, source.find(";", call) - call,
+  source.replace(call, source.find(';', call) - call,
                  "vstore16(vload16(get_group_id(0), p0) + 10.0f, get_group_id(0), result)");
   auto runner = BundleRunner::open(written(plan), options());
   ASSERT_OK(runner);
@@ -661,7 +661,7 @@ TEST_F(RunTest, ProgramsOfTheBundleGoBeforeTheCache) {
 
 // Entry i of a crowd is used i seconds after the first, long ago.
 std::filesystem::path old_entry(const std::filesystem::path& cache, int i, uintmax_t bytes) {
-  const std::filesystem::path path = cache / fmt::format("{:016x}.bin", i);
+  std::filesystem::path path = cache / fmt::format("{:016x}.bin", i);
   write_text(path, "");
   std::filesystem::resize_file(path, bytes);
   std::filesystem::last_write_time(

@@ -96,7 +96,10 @@ TEST_F(SpecialisationsTest, SizesAndShapesChoose) {
     ASSERT_EQ(hoist_set_input(bundle, 0, x.data(), x.size() * 4), HOIST_OK);
     ASSERT_EQ(hoist_run(bundle), HOIST_OK) << hoist_error_message(bundle);
     ASSERT_EQ(hoist_get_output(bundle, 0, y.data(), y.size() * 4), HOIST_OK);
-    for (size_t i = 0; i < x.size(); ++i) EXPECT_EQ(y[i], 3 * x[i] + 10 * static_cast<float>(i / size_t(length)));
+    for (size_t i = 0; i < x.size(); ++i) {
+      const size_t row = i / size_t(length);
+      EXPECT_EQ(y[i], 3 * x[i] + 10 * static_cast<float>(row));
+    }
   };
   check(1, 4);
   EXPECT_EQ(hoist_choose_size(bundle, "batch", 3), HOIST_OK);
@@ -180,7 +183,7 @@ TEST_F(SpecialisationsTest, HostilePlansWithRightHashesAreSafe) {
       if (changed[i] == static_cast<char>(value)) continue;
       changed[i] = static_cast<char>(value);
       reseal("plan.bin", changed);
-      refused += complaint() != "" ? 1 : 0;
+      refused += complaint().empty() ? 0 : 1;
     }
   }
   EXPECT_GT(refused, plan.size() - names);

@@ -61,7 +61,7 @@ inline std::vector<Tensor> outputs_of_calls(const std::vector<Tensor>& inputs, c
                                             const std::vector<std::string>& outputs,
                                             const NamedTensors& constants = {}) {
   const Program program = program_of_calls(inputs, calls, outputs, constants);
-  const std::vector<Tensor> interpreted = interpreted_outputs(program, inputs);
+  std::vector<Tensor> interpreted = interpreted_outputs(program, inputs);
   for (const LaunchFusion fusion : {LaunchFusion::none, LaunchFusion::launch}) {
     LowerOptions options;
     options.fusion = fusion;

@@ -437,7 +437,7 @@ TEST(Operators, BatchNormalisationInTrainingHasTheStatisticsOfTheBatch) {
 }
 
 TEST(Operators, PowersOfTwoAreRoundedAsAsked) {
-  const auto cast = [](const char* mode, std::vector<double> x, int64_t saturate = 1) {
+  const auto cast = [](const char* mode, const std::vector<double>& x, int64_t saturate = 1) {
     const Tensor values = floats({static_cast<int64_t>(x.size())}, x);
     return show(
         LayerCase("Cast", {values},
