@@ -146,13 +146,10 @@ class TransposedBlocks : public IRMutator {
     return named.around(Block::make(stores));
   }
 
-  // As many steps of a block as there are lanes at most, and such that the blocks are alike where that is possible.
+  // As few blocks as there can be, of at most as many steps as there are lanes, all about alike.
   static int steps_of_block(int64_t steps, int lanes) {
-    if (steps <= lanes) return static_cast<int>(steps);
-    for (int k = lanes; k >= std::max(fewest, lanes / 2); --k) {
-      if (steps % k == 0) return k;
-    }
-    return lanes;
+    const int64_t blocks = (steps + lanes - 1) / lanes;
+    return static_cast<int>((steps + blocks - 1) / blocks);
   }
 
   static bool goes_on_along_lines(const Step& step, const std::string& loop) {
