@@ -131,23 +131,15 @@ void Machine::run(int64_t first, int64_t last, std::byte* out) {
   if (row < short_row) {
     const RowsAcross across = rows_across(p_.extents);
     for (int64_t at = first; at < last;) {
-      const int64_t within = across.span == 0 ? 0 : at % across.span;
-      if (across.span == 0 || within != 0 || last - at < across.span) {
-        const int64_t end = across.span == 0 ? last : std::min(last, at - within + across.span);
-        for (; at < end; at += gathered_lanes) block(at, std::min(gathered_lanes, end - at));
-        at = end;
+      if (across.span > 0 && at % across.span == 0 && last - at >= across.span) {
+        run_across(across, at, out);
+        at += across.span;
         continue;
       }
-      for (const int64_t end = at + across.span; at < end;) {
-        lanes_ = std::min(lanes_across, (end - at) / across.inside);
-        for (int64_t inside = 0; inside < across.inside; ++inside) {
-          set_variables_along(at + inside, across.dimension);
-          execute(p_.lists[1]);
-          HOIST_BY_WIDTH(bytes, step_out, data_[static_cast<size_t>(p_.root)], out + (at + inside) * bytes,
-                         across.inside, lanes_)
-        }
-        at += lanes_ * across.inside;
-      }
+      const int64_t end = across.span == 0 ? last : std::min(last, (at / across.span + 1) * across.span);
+      const int64_t n = std::min(gathered_lanes, end - at);
+      block(at, n);
+      at += n;
     }
     return;
   }
@@ -167,6 +159,18 @@ void Machine::run(int64_t first, int64_t last, std::byte* out) {
       for (int64_t r = 0; r < rows; ++r) block(at + r * row + column, std::min(most_lanes, row - column));
     }
     at += rows * row;
+  }
+}
+
+void Machine::run_across(const RowsAcross& across, int64_t first, std::byte* out) {
+  const int bytes = column_bytes(p_.scalar);
+  for (int64_t at = first; at < first + across.span; at += lanes_ * across.inside) {
+    lanes_ = std::min(lanes_across, (first + across.span - at) / across.inside);
+    for (int64_t place = at; place < at + across.inside; ++place) {
+      set_variables_along(place, across.dimension);
+      execute(p_.lists[1]);
+      HOIST_BY_WIDTH(bytes, step_out, data_[static_cast<size_t>(p_.root)], out + place * bytes, across.inside, lanes_)
+    }
   }
 }
 

@@ -72,6 +72,8 @@ class Machine {
   void run(int64_t first, int64_t last, std::byte* out);
 
  private:
+  /// The positions of one span, from `first` on.
+  void run_across(const RowsAcross& across, int64_t first, std::byte* out);
   void set_variables(int64_t at, int64_t n);
   /// The lanes follow on one another along a dimension, the first one at the position `at`.
   void set_variables_along(int64_t at, size_t dimension);
