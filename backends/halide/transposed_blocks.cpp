@@ -2,7 +2,6 @@
 // and an insertion a lane. Where a loop goes on to the neighbours in those lines, a block of its steps loads each line
 // once, as a vector, and transposes the vectors in registers: four shuffles a vector of 16 lanes in place of sixteen
 // insertions.
-#include <algorithm>
 #include <optional>
 
 #include "backends/halide/emitter.h"
@@ -13,8 +12,8 @@ namespace {
 using namespace Halide::Internal;  // NOLINT: this file is about nothing else
 using HExpr = Halide::Expr;
 
-// Fewer lanes are not worth the shuffles, and neither are fewer steps.
-constexpr int fewest = 4;
+// Fewer are not worth the shuffles.
+constexpr int fewest_steps = 4;
 // Lanes of which unpacking instructions see no more: 128 bits.
 constexpr int lanes_of_group = 4;
 
@@ -125,13 +124,11 @@ class TransposedBlocks : public IRMutator {
   static Stmt block(const Step& step, const std::string& loop, const HExpr& first, int steps) {
     Named named;
     const HExpr from = substitute(loop, first, step.from);
+    const HExpr inside = steps == step.lanes ? const_true(step.lanes)
+                                             : Ramp::make(0, 1, step.lanes) < Broadcast::make(steps, step.lanes);
     std::vector<HExpr> rows;
     for (int i = 0; i < step.lanes; ++i) {
-      const HExpr places = Ramp::make(make_const(Halide::Int(32), 0), make_const(Halide::Int(32), 1), step.lanes),
-                  index = Ramp::make(simplify(from + step.distance * i), make_const(from.type(), 1), step.lanes);
-      const HExpr inside = steps == step.lanes
-                               ? const_true(step.lanes)
-                               : places < Broadcast::make(make_const(Halide::Int(32), steps), step.lanes);
+      const HExpr index = Ramp::make(simplify(from + step.distance * i), make_const(from.type(), 1), step.lanes);
       rows.push_back(named(Load::make(step.load->type, step.load->name, index, step.load->image, step.load->param,
                                       inside, ModulusRemainder())));
     }
@@ -159,7 +156,7 @@ class TransposedBlocks : public IRMutator {
 
   Stmt visit(const For* op) override {
     const auto count = as_const_int(op->extent);
-    const bool may_be_one = op->for_type == ForType::Serial && count && *count >= fewest;
+    const bool may_be_one = op->for_type == ForType::Serial && count && *count >= fewest_steps;
     const auto step = may_be_one ? step_of(op->body) : std::nullopt;
     if (!step || !goes_on_along_lines(*step, op->name)) return IRMutator::visit(op);
     const int steps = steps_of_block(*count, step->lanes), rest = static_cast<int>(*count % steps),

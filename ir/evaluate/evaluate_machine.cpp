@@ -113,6 +113,7 @@ RowsAcross rows_across(const std::vector<int64_t>& extents) {
     if (extents[i] < short_row) continue;
     out.dimension = i;
     out.span = extents[i] * out.inside;
+    out.piece = out.inside == 1 ? out.span : std::min(out.span, lanes_across * out.inside);
     break;
   }
   return out;
@@ -131,12 +132,13 @@ void Machine::run(int64_t first, int64_t last, std::byte* out) {
   if (row < short_row) {
     const RowsAcross across = rows_across(p_.extents);
     for (int64_t at = first; at < last;) {
-      if (across.span > 0 && at % across.span == 0 && last - at >= across.span) {
-        run_across(across, at, out);
-        at += across.span;
+      const int64_t end = across.span == 0 ? last : std::min(last, (at / across.span + 1) * across.span);
+      const int64_t lanes = at % across.inside == 0 ? (end - at) / across.inside : 0;
+      if (across.span > 0 && lanes >= short_row) {
+        run_across(across, at, lanes, out);
+        at += lanes * across.inside;
         continue;
       }
-      const int64_t end = across.span == 0 ? last : std::min(last, (at / across.span + 1) * across.span);
       const int64_t n = std::min(gathered_lanes, end - at);
       block(at, n);
       at += n;
@@ -162,10 +164,10 @@ void Machine::run(int64_t first, int64_t last, std::byte* out) {
   }
 }
 
-void Machine::run_across(const RowsAcross& across, int64_t first, std::byte* out) {
+void Machine::run_across(const RowsAcross& across, int64_t first, int64_t lanes, std::byte* out) {
   const int bytes = column_bytes(p_.scalar);
-  for (int64_t at = first; at < first + across.span; at += lanes_ * across.inside) {
-    lanes_ = std::min(lanes_across, (first + across.span - at) / across.inside);
+  for (int64_t at = first; lanes > 0; at += lanes_ * across.inside, lanes -= lanes_) {
+    lanes_ = std::min(lanes_across, lanes);
     for (int64_t place = at; place < at + across.inside; ++place) {
       set_variables_along(place, across.dimension);
       execute(p_.lists[1]);

@@ -43,6 +43,7 @@ struct RowsAcross {
   size_t dimension = 0;
   int64_t inside = 1;  ///< positions from a lane to the next
   int64_t span = 0;    ///< positions of all lanes and what lies between them; 0: all dimensions are short
+  int64_t piece = 1;   ///< positions that belong together where threads share the work
 };
 RowsAcross rows_across(const std::vector<int64_t>& extents);
 
@@ -72,8 +73,8 @@ class Machine {
   void run(int64_t first, int64_t last, std::byte* out);
 
  private:
-  /// The positions of one span, from `first` on.
-  void run_across(const RowsAcross& across, int64_t first, std::byte* out);
+  /// So many lanes of a span, the first one's positions from `first` on.
+  void run_across(const RowsAcross& across, int64_t first, int64_t lanes, std::byte* out);
   void set_variables(int64_t at, int64_t n);
   /// The lanes follow on one another along a dimension, the first one at the position `at`.
   void set_variables_along(int64_t at, size_t dimension);

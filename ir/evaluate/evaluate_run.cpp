@@ -63,7 +63,7 @@ class Runner {
       return;
     }
     // Pieces that begin where rows begin, taken by whoever is free.
-    const int64_t row = std::max<int64_t>(1, evaluation::rows_across(program.extents).span);
+    const int64_t row = evaluation::rows_across(program.extents).piece;
     const int64_t rows = program.count / row;
     const int64_t piece = std::max<int64_t>(1, rows / pieces) * row;
     std::atomic<int64_t> next = 0;
