@@ -29,6 +29,7 @@ IndexPart quotient(const IndexPart& p, int64_t k) {
 IndexPart remainder(const IndexPart& p, int64_t k) { return p.dimension < 0 ? p : IndexPart{p.dimension, p.step, k}; }
 // outer * k + inner
 IndexPart together(const IndexPart& outer, const IndexPart& inner, int64_t k) {
+  if (k == 1) return outer;
   if (outer.dimension < 0 || outer.dimension != inner.dimension || outer.step != inner.step * k) return {};
   return {inner.dimension, inner.step, outer.extent * k};
 }
@@ -88,6 +89,17 @@ class KeptArrays {
         inside.push_back(index[0]);
         return read(e->children[0]->children[0], with_first({}, index, 1), components,
                     bind(e->children[1], {index[0]}, env, around), inside);
+      }
+      case Pattern::reduce:
+      case Pattern::fold: {  // the steps have a position of their own
+        IndexParts inside = around;
+        inside.push_back({});
+        read(e->children[1], index, components, env, around);
+        const BoundValues accumulator = bind(e->children[1], {}, env, around);
+        return read(
+            e->children[0]->children[0], index, components,
+            std::make_shared<const BoundValue>(BoundValue{e->children[2], {IndexPart{}}, around, env, accumulator}),
+            inside);
       }
       case Pattern::let:
         return read(e->children[1]->children[0], index, components, bind(e->children[0], {}, env, around), around);

@@ -13,7 +13,7 @@
 namespace hoist {
 
 /// For each dimension of the term, how many neighbours share the arrays that it keeps; its extent where all do, 1 where
-/// none do. Nothing where the term keeps no array, folds, or reads a kept array at computed positions.
+/// none do. Nothing where the term keeps no array, keeps one in the steps of a fold, or cuts tiles in two.
 std::optional<std::vector<int64_t>> kept_tile(Expr term);
 
 }  // namespace hoist

@@ -445,7 +445,7 @@ Result<Nothing> keep_padded_views(Program& program, const PassOptions& options) 
 }
 
 // Windows that move in steps along the rows of planes read every second element, say: two loads and a blend or a
-// shuffle for each product. Rows in phases are read as they lie in memory.
+// shuffle for each product. Of rows in phases they read neighbours.
 Result<Nothing> keep_phases(Program& program, const PassOptions& options) {
   const auto is_input = [&](const std::string& name) {
     return std::any_of(program.inputs.begin(), program.inputs.end(), [&](const auto& i) { return i.first == name; });
@@ -709,7 +709,7 @@ constexpr Pass all_passes[] = {
      keep_transposed_operands},
     {"keep-padded-views", "what sums over windows pad is kept in memory, where it is no array but a view of one",
      Pass::terms, false, keep_padded_views},
-    {"keep-phases", "what windows read in steps along rows is kept in memory with each phase of a row as one, on CPUs",
+    {"keep-phases", "planes whose rows windows read in steps are kept with each phase of a row as a row, on CPUs",
      Pass::terms, false, keep_phases, host_is_the_device},
     {"keep-resampled", "sums that other sums read at positions from a table are kept in memory, on CPUs", Pass::terms,
      false, keep_resampled, host_is_the_device},

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ir/properties.h"
+#include "ir/tensor.h"
 #include "lowering/launches.h"
 #include "lowering/terms.h"
 
@@ -42,8 +43,8 @@ bool is_picture_rank(Type type) {
 
 // Where each plane of a picture, and filters of its own, give planes of the result, as in pools and depthwise
 // convolutions, half a vector a row takes less time than turning what is read and what is written; windows that move in
-// steps are read element by element, or with a shuffle, and want two vectors, or eight lanes where an input is copied
-// into phases. Groups of few filters fill vectors of channels worse than rows do. A convolution of few channels without
+// steps are read element by element, or with a shuffle, and want two vectors, or eight lanes where they are read in
+// phases. Groups of few filters fill vectors of channels worse than rows do. A convolution of few channels without
 // windows takes less time for its products than for turning its result; one with windows does where its filters fill no
 // more than one vector, since tiles of one vector of filters load an element for each product.
 bool keeps_planes(const Definition& d, const Profile& profile, bool in_phases) {
@@ -54,6 +55,9 @@ bool keeps_planes(const Definition& d, const Profile& profile, bool in_phases) {
            any_node(e->children[2], [](Expr part) { return part->pattern == Pattern::call; });
   });
   const std::vector<Expr> reads = parameters_of(d.expression);
+  in_phases = in_phases || any_node(d.expression, [](Expr e) {
+                return e->pattern == Pattern::materialise && e->memory == Memory::private_;
+              });
   const bool in_steps = !in_phases && std::any_of(reads.begin(), reads.end(), [&](Expr p) {
     return is_picture_rank(p->type) && shape_of(p->type).size() == shape.size() &&
            shape_of(p->type).back() >= 2 * shape.back() - 1;
@@ -78,12 +82,14 @@ bool keeps_planes(const Definition& d, const Profile& profile, bool in_phases) {
   });
 }
 
-// An array that is copied to get a border costs nothing more in phases; another one costs a copy, which takes as long
-// as some sixteen products.
+// A work-group reads its plane into phases while it computes what the plane's results need, so the copy costs no more
+// than the border of an input does; for computed arrays, which may lie in memory with their border, it is as long as
+// some sixteen products.
 std::optional<PlanePhases> plane_phases(const Definition& d, const Profile& profile,
                                         const std::function<bool(const std::string&)>& is_input) {
   constexpr int64_t least_products = 16;
-  if (profile.gpu || d.weights.size() != 1 || d.weights[0].groups == 1) return std::nullopt;
+  if (profile.gpu || d.weights.size() != 1 || d.weights[0].groups != shape_of(d.expression->type)[1])
+    return std::nullopt;
   const auto step = common_step(d.expression);
   if (!step) return std::nullopt;
   const auto place = first_closed(d.expression, [](Expr e) {
@@ -91,17 +97,18 @@ std::optional<PlanePhases> plane_phases(const Definition& d, const Profile& prof
   });
   if (!place) return std::nullopt;
   const Expr padded = at(d.expression, *place), array = padded->children[1]->children[1];
-  const bool copied = array->pattern == Pattern::parameter && is_input(array->name);
+  const bool is_read_once = array->pattern == Pattern::parameter && is_input(array->name);
   const std::vector<int64_t>& filters = d.weights[0].extents;
-  if (!copied && (element_count(filters) / filters[0] < least_products || !is_worth_an_array(d.expression, profile)))
+  if (!is_read_once &&
+      (element_count(filters) / filters[0] < least_products || !is_worth_an_array(d.expression, profile)))
     return std::nullopt;
-  if (!keeps_planes(d, profile, copied)) return std::nullopt;
-  // What fills up rows would be a border of the copy itself.
-  if (shape_of(array->type).back() % *step != 0) return std::nullopt;
-  const auto missing = [&](int64_t n) { return round_up(n, *step) - n; };
-  const Expr rows = pad_inside(padded, 3);
-  const int64_t before = rows->sizes[0].value(), after = rows->sizes[1].value();
-  return PlanePhases{*place, {{"k", *step}, {"i", missing(before)}, {"j", missing(after)}}};
+  if (!keeps_planes(d, profile, is_read_once)) return std::nullopt;
+  // Rows in private memory are whole vectors. Planes that are large would leave the cache, and could outgrow the stack
+  // of a driver's thread.
+  const std::vector<int64_t> plane = shape_of(padded->type);
+  const int64_t row = round_up(plane[3], *step * profile.vector_width), most_bytes = 4 * profile.first_cache;
+  if (byte_size(leaf_of(array->type)->scalar, {plane[2], row}) > most_bytes) return std::nullopt;
+  return PlanePhases{*place, {{"k", *step}, {"e", row - plane[3]}}};
 }
 
 }  // namespace hoist

@@ -16,7 +16,8 @@ namespace hoist {
 bool is_picture_rank(Type type);
 
 /// Are planes computed as they lie in memory, where it takes less time than turning what is read and what is written?
-/// `in_phases`: what its windows read in steps would be read in phases, each a row in memory.
+/// `in_phases`: what its windows read in steps would be read in phases, each a row in memory, as it is where the term
+/// keeps a plane.
 bool keeps_planes(const Definition& d, const Profile& profile, bool in_phases = false);
 
 /// Where the rule "planes-by-phases" applies, and with which arguments.

@@ -74,8 +74,8 @@ std::optional<Path> opened_body(Expr root, Path place) {
 
 const std::vector<Strategy>& strategies() {
   static const std::vector<Strategy> all = {
-      statements(),         scatters(),     kept_tiles(), cpu_steps(), cpu_scans(), cpu_rows(),     cpu_folded_rows(),
-      cpu_register_tiles(), cpu_elements(), gpu_rows(),   gpu_tiles(), gpu_sums(),  gpu_elements(),
+      statements(),      scatters(),           kept_tiles(),   kept_planes(), cpu_steps(), cpu_scans(), cpu_rows(),
+      cpu_folded_rows(), cpu_register_tiles(), cpu_elements(), gpu_rows(),    gpu_tiles(), gpu_sums(),  gpu_elements(),
   };
   return all;
 }

@@ -700,7 +700,7 @@ Value Emitter::materialise(Expr e, const Environment& env) {
     nest.values = DecideIndices(around, nest.loops).decided(nest.values);
     std::set<std::string> left;
     for (const Loop& l : around) {
-      const bool may_be = !l.is_reduction && (l.mode == Mode::seq || l.mode == Mode::unroll);
+      const bool may_be = l.is_reduction || l.mode == Mode::seq || l.mode == Mode::unroll || l.mode == Mode::vec;
       if (may_be && !mention(nest.values, l.name())) left.insert(l.name());
     }
     const auto is_left = [&](const Loop& l) { return left.count(l.name()) != 0; };

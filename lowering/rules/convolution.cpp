@@ -375,13 +375,13 @@ std::vector<RuleRow> convolution_rules() {
        " |> materialise global |> transpose (1 2 0) |> map (map (reduce op z))",
        "associative op, neutral op z", RuleClass::rounding,
        "the sums of a long product in parts of k, which one kernel forms and another adds up", library::partial_sums},
-      {"planes-by-phases", "k, i, j", "x: [a][b][h][m*k]T, z: T",
-       "x |> map (map (pad t d (repeat (m*k) z))) |> map (map (map (pad (u*k - i) (v*k - j) z)))",
-       "x |> map (map (map (split k >> transpose))) |> materialise global"
-       " |> map (map (pad t d (repeat k (repeat m z)))) |> map (map (map (map (pad u v z))))"
-       " |> map (map (map (transpose >> join >> slice i ((u + m + v)*k - i - j))))",
+      {"planes-by-phases", "k, e", "x: [a][b][h][k*w - l - r - e]T, z: T",
+       "x |> map (map (pad t d (repeat (k*w - l - r - e) z))) |> map (map (map (pad l r z)))",
+       "x |> map (map (\\plane. plane |> map (pad l (r + e) z >> split k >> transpose)"
+       " |> pad t d (repeat k (repeat w z)) |> materialise private |> map (transpose >> join >> slice 0 (k*w - e))))",
        "", RuleClass::exact,
-       "padded rows are put together from their k phases, each of which is a row in memory: every k-th element"},
+       "padded rows of a plane are put together from their k phases, every k-th element from one on, each of which is a"
+       " row in private memory, with e elements behind the padding"},
   };
 }
 

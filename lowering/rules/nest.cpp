@@ -66,6 +66,24 @@ RuleRow tiles_by_columns(int leading) {
   return out;
 }
 
+// Those of a matrix whose last column of tiles reaches back over the one before it.
+RuleRow shifted_tiles(const char* name, const std::string& loops, const std::string& by) {
+  RuleRow out;
+  out.name = name;
+  out.parameters = "R, C";
+  out.given = "x: [n][m]T";
+  out.left = "x";
+  out.right = "x |> map (tile C) |> pad 0 (" + missing("n", "R") + ") undefined |> split R |> map transpose |> " +
+              loops + " |> map (\\tiles. tiles |> transpose |> map (untile m)) |> join |> slice 0 n";
+  out.where = "C <= m, 1 <= R";
+  out.rule_class = RuleClass::exact;
+  out.meaning =
+      "tiles of R rows and C columns, the last of a band shifted inwards" + by + "; rows that stick out are cut";
+  return out;
+}
+
+constexpr char loop_over_tiles[] = "map seq (\\tiles. tiles |> map seq (\\t. t))";
+
 // Of planes, those that stand at the same place one after the other.
 RuleRow tiles_planes_inside() {
   RuleRow out;
@@ -265,11 +283,13 @@ std::vector<RuleRow> nest_rules() {
       tiles("open-tiles-columns-inside", "[n][m]T", "n", "m", "", "",
             "tiles of R rows and C columns, those of a band one after the other; what sticks out is cut",
             "map group(1) (\\tiles. tiles |> map group(0) (\\t. t))"),
-      {"open-shifted-tiles", "R, C", "x: [n][m]T", "x",
-       "x |> map (tile C) |> pad 0 (" + missing("n", "R") + ") undefined |> split R |> map transpose"
-       " |> map group(0) (\\tiles. tiles |> map seq (\\t. t)) |> map (\\tiles. tiles |> transpose |> map (untile m))"
-       " |> join |> slice 0 n",
-       "C <= m, 1 <= R", exact, "tiles of R rows and C columns, the last of a band shifted inwards; rows that stick out are cut"},
+      shifted_tiles("open-shifted-tiles", "map group(0) (\\tiles. tiles |> map seq (\\t. t))", ""),
+      shifted_tiles("open-shifted-tile-loop", loop_over_tiles, ", all by one work-item"),
+      tiles("open-tile-loop", "[n][m]T", "n", "m", "", "",
+            "tiles of R rows and C columns, all by one work-item; what sticks out is cut", loop_over_tiles),
+      {"kept-rows-in-vectors", "k", "x: [n][q][m*k]T", "materialise private x",
+       "x |> map seq (\\rows. rows |> map unroll (\\row. row |> split k |> map unroll (\\v. v |> map vec (\\s. s)) |> join))"
+       " |> materialise private", "", exact, "a kept array is written in vectors of k"},
       tiles("open-joined-row-tiles", "[h][w][m]T", "h*w", "m", " |> join", " |> split w",
             "tiles of R rows and C columns, rows running through two dimensions; what sticks out is cut"),
       tiles("open-joined-3-row-tiles", "[d][h][w][m]T", "d*h*w", "m", " |> join |> join", " |> split w |> split h",

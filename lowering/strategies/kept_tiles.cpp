@@ -58,7 +58,34 @@ void map_kept_tiles(Rewriter& r, const StrategyInput& input, const Profile& prof
   for (int i = 0; i < tile.rank; ++i) place = open(r, "open-unroll", place);
 }
 
+// A plane whose results share a kept array, as depthwise layers have them that read it in phases: a work-group takes
+// one.
+bool shares_planes(Expr term, const StrategyInput& input, const Profile& profile) {
+  if (profile.gpu || !input.folds || !input.kept.empty()) return false;
+  const Expr inside = at(term, input.inside);
+  const std::vector<int64_t> shape = shape_of(inside->type);
+  return shape.size() == 4 && kept_tile(inside) == std::vector<int64_t>{1, 1, shape[2], shape[3]};
+}
+
+void keep_in_vectors(Rewriter& r, const StrategyInput&, const Profile& profile) {
+  if (profile.vector_width > 1) apply_to_all_of_first(r, "kept-rows-in-vectors", {{"k", profile.vector_width}});
+}
+
+void map_kept_planes(Rewriter& r, const StrategyInput& input, const Profile&) {
+  const Tile& tile = input.tile;
+  Path place = open_leading(r, input.inside, 2, 1);
+  place = open(r, tile.shifted ? "open-shifted-tile-loop" : "open-tile-loop", place,
+               {{"R", tile.rows}, {"C", tile.columns}});
+  place = open(r, "open-unroll", opened(r.term(), place));
+  open_tile_columns(r, place, tile.width);
+}
+
 }  // namespace
+
+Strategy kept_planes() {
+  return {"kept-planes", "CPU: a work-group computes a plane's results, which share an array in private memory",
+          shares_planes, map_kept_planes, keep_in_vectors};
+}
 
 Strategy kept_tiles() {
   return {"kept-tiles", "a work-item computes the results that share an array in private memory, channels in vectors",

@@ -11,6 +11,7 @@ bool maps_scatter(Expr term, const Path& inside);
 Strategy statements();
 Strategy scatters();
 Strategy kept_tiles();
+Strategy kept_planes();
 Strategy cpu_steps();
 Strategy cpu_scans();
 Strategy cpu_rows();

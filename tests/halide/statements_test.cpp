@@ -118,6 +118,28 @@ TEST(Statements, KeptArraysAreSharedByTheLoopsThatReadThem) {
   EXPECT_EQ(check(parsed(tiles)), "") << kernel->source;
 }
 
+// So it is where a sum of vectors reads it: neither the sum's steps nor the vector's lanes have one of their own.
+TEST(Statements, SumsOfVectorsShareAKeptArray) {
+  constexpr char sums[] = R"(
+%x : [3][9][30]f32 |> map (\plane. plane |> map (pad 1 1 0 >> split 2 >> transpose) |> pad 1 1 (fill 0 [2][16])
+  |> map seq (map unroll (split 8 >> map unroll (map vec (\v. v)) >> join)) |> materialise private
+  |> map (transpose >> join) |> map (slide 3 2) |> slide 3 2 |> map transpose
+  |> map2d (\w. w |> fold (\s row. row |> fold (\t v. t + v) s) 0f32))
+|> map group(0) (map seq (tile 8 >> map seq (map vec (\v. v)) >> untile 15))
+)";
+  auto kernel = emit(parsed(sums), {});
+  ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();
+  const std::string kept =
+      "in private memory, computed inside [group 0 3] of result: seq 11 > unroll 2 > unroll 2 > vec 8";
+  EXPECT_EQ(count(kernel->schedule, kept), 1U) << kernel->schedule;
+  EXPECT_EQ(check(parsed(sums)), "") << kernel->source;
+  for (const std::string& target : testing::native_targets_here()) {
+    EmitOptions native;
+    native.native = {target};
+    EXPECT_EQ(check(parsed(sums), native), "") << target;
+  }
+}
+
 // Halide's printer knows values by their text, which a number in vectors of two lengths shares: rows of 16 that are
 // read four by four, and counted.
 TEST(Statements, OneNumberStandsInVectorsOfSeveralLengths) {

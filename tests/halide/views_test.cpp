@@ -136,6 +136,46 @@ TEST(Views, VectorsOfBytesInsideBorders) {
   }
 }
 
+// Where a vector lies partly in a border, and it is known with which lanes, those inside come out of vectors of
+// neighbours: in steps of one, two and three, few of them and all but one.
+TEST(Views, VectorsPartlyInsideBorders) {
+  for (const auto& [columns, left, right, step] : {std::array<int64_t, 4>{56, 1, 7, 2},
+                                                   {30, 1, 1, 2},
+                                                   {31, 1, 0, 2},
+                                                   {42, 3, 3, 3},
+                                                   {15, 1, 0, 1},
+                                                   {3, 20, 9, 1},
+                                                   {16, 0, 16, 1},
+                                                   {1, 5, 26, 2}}) {
+    for (const Scalar scalar : {Scalar::f32, Scalar::u8}) {
+      const Expr none = literal_integer(scalar, 3);
+      const Expr lines =
+          map([&, l = left, r = right, k = step](Expr line) { return transpose(split(k, pad(l, r, none, line))); },
+              x({3, columns}, scalar));
+      const Expr term = map(
+          [](Expr phases) {
+            return map(
+                [](Expr row) {
+                  return join(map([](Expr lanes) { return map([](Expr e) { return e; }, lanes, Mode::vec); },
+                                  split(16, row), Mode::unroll));
+                },
+                phases, Mode::unroll);
+          },
+          lines, Mode::group, 0);
+      EXPECT_EQ(check(term, {}, 0, 0, 100), "") << columns;
+      auto kernel = emit(term);
+      ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();
+      EXPECT_EQ(kernel->source.find("x[") != std::string::npos, columns == 1) << "lanes by themselves\n"
+                                                                              << kernel->source;
+      for (const std::string& target : testing::native_targets_here()) {
+        EmitOptions native;
+        native.native = {target};
+        EXPECT_EQ(check(term, native, 0, 0, 100), "") << columns << " on " << target;
+      }
+    }
+  }
+}
+
 TEST(Views, Index) {
   EXPECT_EQ(
       check(map([](Expr i) { return index(call(Function::absolute, {i}), y({8})); }, x({6}, Scalar::i64), Mode::seq),
