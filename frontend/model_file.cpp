@@ -8,39 +8,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace hoist {
 namespace {
 
 namespace files = std::filesystem;
-
-class OpenedFile {
- public:
-  explicit OpenedFile(int number) : number_(number) {}
-  ~OpenedFile() {
-    if (number_ >= 0) close(number_);
-  }
-  OpenedFile(const OpenedFile&) = delete;
-  OpenedFile& operator=(const OpenedFile&) = delete;
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
-
-// Reads up to `size` bytes at `offset`; fewer where the file ends first, nullopt on an error.
-std::optional<size_t> read_at(int descriptor, void* into, size_t size, int64_t offset) {
-  size_t done = 0;
-  while (done < size) {
-    const ssize_t step = pread(descriptor, static_cast<char*>(into) + done, std::min<size_t>(size - done, 1u << 30),
-                               static_cast<off_t>(offset + static_cast<int64_t>(done)));
-    if (step < 0 && errno == EINTR) continue;
-    if (step < 0) return std::nullopt;
-    if (step == 0) break;
-    done += static_cast<size_t>(step);
-  }
-  return done;
-}
 
 bool is_inside(const files::path& folder, const files::path& file) {
   const auto [at_folder, at_file] = std::mismatch(folder.begin(), folder.end(), file.begin(), file.end());
@@ -49,10 +22,16 @@ bool is_inside(const files::path& folder, const files::path& file) {
 
 }  // namespace
 
-Result<std::string> read_whole_file(const files::path& path, int64_t maximum_bytes) {
+OpenedFile::OpenedFile(OpenedFile&& other) noexcept : number_(std::exchange(other.number_, -1)), size_(other.size_) {}
+
+OpenedFile::~OpenedFile() {
+  if (number_ >= 0) close(number_);
+}
+
+Result<OpenedFile> OpenedFile::open(const files::path& path, int64_t maximum_bytes) {
   const std::string name = path.string();
   // Without O_NONBLOCK a pipe that nobody writes to would be waited for.
-  const OpenedFile file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  OpenedFile file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (file.number() < 0) return Diagnostic{name, "cannot be opened: " + std::string(std::strerror(errno)), ""};
   struct stat status = {};
   if (fstat(file.number(), &status) != 0) return Diagnostic{name, std::strerror(errno), ""};
@@ -64,11 +43,21 @@ Result<std::string> read_whole_file(const files::path& path, int64_t maximum_byt
                       "has " + std::to_string(status.st_size) + " bytes, the limit is " + std::to_string(maximum_bytes),
                       "large models keep their weights in external data files"};
   }
-  std::string bytes(static_cast<size_t>(status.st_size), '\0');
-  const std::optional<size_t> done = read_at(file.number(), bytes.data(), bytes.size(), 0);
-  if (!done) return Diagnostic{name, "cannot be read: " + std::string(std::strerror(errno)), ""};
-  bytes.resize(*done);
-  return bytes;
+  file.size_ = static_cast<size_t>(status.st_size);
+  return file;
+}
+
+std::optional<size_t> OpenedFile::read(void* into, size_t size, int64_t offset) const {
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t step = pread(number_, static_cast<char*>(into) + done, std::min<size_t>(size - done, 1u << 30),
+                               static_cast<off_t>(offset + static_cast<int64_t>(done)));
+    if (step < 0 && errno == EINTR) continue;
+    if (step < 0) return std::nullopt;
+    if (step == 0) break;
+    done += static_cast<size_t>(step);
+  }
+  return done;
 }
 
 ModelHash::ModelHash() : state_(XXH3_createState()) {
@@ -81,8 +70,8 @@ uint64_t ModelHash::digest() const { return XXH3_64bits_digest(state_.get()); }
 
 void ModelHash::Release::operator()(XXH3_state_s* state) const { XXH3_freeState(state); }
 
-Result<std::vector<std::byte>> ExternalData::read(const ExternalPlace& place, int64_t bytes,
-                                                  const std::string& owner) const {
+Result<std::unique_ptr<std::byte[]>> ExternalData::read(const ExternalPlace& place, int64_t bytes,
+                                                        const std::string& owner) const {
   const std::string quoted = "'" + place.location + "'";
   const auto outside = [&] {
     return Diagnostic{owner, "its external data file " + quoted + " lies outside the model's folder",
@@ -108,7 +97,7 @@ Result<std::vector<std::byte>> ExternalData::read(const ExternalPlace& place, in
   if (!is_inside(folder, file_path)) return outside();
 
   // The path has no links any more; one that appears since is refused.
-  const OpenedFile file(open(file_path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
+  const OpenedFile file(::open(file_path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
   struct stat status = {};
   if (file.number() < 0 || fstat(file.number(), &status) != 0) {
     return Diagnostic{owner, "its external data file " + quoted + " cannot be opened: " + std::strerror(errno), ""};
@@ -128,12 +117,12 @@ Result<std::vector<std::byte>> ExternalData::read(const ExternalPlace& place, in
                           " of its external data file " + quoted + ", which has " + std::to_string(status.st_size),
                       "the file may be truncated"};
   }
-  std::vector<std::byte> out(static_cast<size_t>(bytes));
-  const std::optional<size_t> done = read_at(file.number(), out.data(), out.size(), place.offset);
-  if (!done || *done != out.size()) {
+  const auto size = static_cast<size_t>(bytes);
+  auto out = std::make_unique_for_overwrite<std::byte[]>(size);
+  if (file.read(out.get(), size, place.offset) != size) {
     return Diagnostic{owner, "its external data file " + quoted + " cannot be read", ""};
   }
-  hash_->add(out.data(), out.size());
+  hash_->add(out.get(), size);
   return out;
 }
 

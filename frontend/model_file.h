@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "ir/result.h"
 
@@ -16,9 +15,26 @@ struct XXH3_state_s;
 
 namespace hoist {
 
-/// The bytes of a regular file. Errors: missing, not readable, a folder, a device or pipe, empty, larger than the
-/// limit.
-Result<std::string> read_whole_file(const std::filesystem::path& path, int64_t maximum_bytes);
+/// A whole regular file, open for reading.
+class OpenedFile {
+ public:
+  /// Errors: missing, not readable, a folder, a device or pipe, empty, larger than the limit.
+  static Result<OpenedFile> open(const std::filesystem::path& path, int64_t maximum_bytes);
+  /// Of a number that the system has given, which is closed at the end; below 0: none.
+  explicit OpenedFile(int number) : number_(number) {}
+  OpenedFile(OpenedFile&& other) noexcept;
+  OpenedFile(const OpenedFile&) = delete;
+  ~OpenedFile();
+
+  int number() const { return number_; }
+  size_t size() const { return size_; }  ///< in bytes, when it was opened
+  /// Up to so many bytes at an offset; fewer where the file ends first, nothing on an error.
+  std::optional<size_t> read(void* into, size_t size, int64_t offset) const;
+
+ private:
+  int number_;
+  size_t size_ = 0;
+};
 
 /// Where a tensor says that its bytes are.
 struct ExternalPlace {
@@ -49,7 +65,7 @@ class ExternalData {
   /// Reads exactly `bytes` bytes. `owner` ("tensor 'w'") goes into the messages. Errors: an absolute location or one
   /// that leads out of the folder, also through links; a missing or special file; too few bytes; a length that is not
   /// `bytes`.
-  Result<std::vector<std::byte>> read(const ExternalPlace& place, int64_t bytes, const std::string& owner) const;
+  Result<std::unique_ptr<std::byte[]>> read(const ExternalPlace& place, int64_t bytes, const std::string& owner) const;
 
  private:
   std::filesystem::path folder_;

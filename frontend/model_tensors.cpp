@@ -82,8 +82,8 @@ class Taker {
     for (onnx::TensorProto& place : *graph_.mutable_initializer()) {
       onnx::TensorProto proto;  // goes with its bytes: each is held once
       proto.Swap(&place);
-      const std::string owner = "initialiser '" + proto.name() + "'";
-      keep(proto.name(), tensor_from_proto(proto, owner, maximum_bytes_, &external_));
+      const std::string name = proto.name(), owner = "initialiser '" + name + "'";
+      keep(name, tensor_from_proto(std::move(proto), owner, maximum_bytes_, &external_));
     }
   }
 

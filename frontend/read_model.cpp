@@ -19,12 +19,11 @@
 #include "frontend/inference.h"
 #include "frontend/input_value.h"
 #include "frontend/maps.h"
-#include "frontend/model_file.h"
+#include "frontend/message_file.h"
 #include "frontend/model_tensors.h"
 #include "frontend/sequences.h"
 #include "frontend/structure.h"
 #include "frontend/tensor_proto.h"
-#include "frontend/wire_scan.h"
 #include "ir/operators/operators.h"
 #include "ir/program/onnx_type.h"
 #include "ir/program/program_builder.h"
@@ -38,13 +37,12 @@ void append(Diagnostics& to, const Diagnostics& from) { to.insert(to.end(), from
 
 Result<onnx::ModelProto> parse_model(const std::filesystem::path& path, const ReadOptions& options, ModelHash* hash) {
   const std::string name = path.string();
-  HOIST_TRY(std::string bytes, read_whole_file(path, options.maximum_file_bytes));
   const ScanLimits limits{options.maximum_objects, ScanLimits().depth};
-  HOIST_TRY_VOID(scan_wire_format(bytes, *onnx::ModelProto::descriptor(), limits, name, "an ONNX model"));
   onnx::ModelProto model;
-  if (!model.ParseFromString(bytes)) return Diagnostic{name, "is truncated or damaged", ""};
+  HOIST_TRY(const bool parsed,
+            read_message(path, options.maximum_file_bytes, limits, "an ONNX model", hash, model));
+  if (!parsed) return Diagnostic{name, "is truncated or damaged", ""};
   if (!model.has_graph()) return Diagnostic{name, "is not an ONNX model", "it holds no graph"};
-  if (hash != nullptr) hash->add(bytes.data(), bytes.size());
   return model;
 }
 

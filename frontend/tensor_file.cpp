@@ -10,9 +10,8 @@
 #include <fstream>
 #include <map>
 
-#include "frontend/model_file.h"
+#include "frontend/message_file.h"
 #include "frontend/tensor_proto.h"
-#include "frontend/wire_scan.h"
 #include "ir/operators/composition.h"
 
 namespace hoist {
@@ -24,10 +23,9 @@ constexpr int64_t maximum_bytes = (int64_t{1} << 31) - 1;  // where protobuf its
 template <class Message>
 Result<Message> parse_file(const std::filesystem::path& path, const std::string& kind) {
   const std::string name = path.string();
-  HOIST_TRY(const std::string bytes, read_whole_file(path, maximum_bytes));
-  HOIST_TRY_VOID(scan_wire_format(bytes, *Message::descriptor(), {}, name, kind));
   Message out;
-  if (!out.ParseFromString(bytes)) return Diagnostic{name, "is not " + kind, "the model declares this value so"};
+  HOIST_TRY(const bool parsed, read_message(path, maximum_bytes, {}, kind, nullptr, out));
+  if (!parsed) return Diagnostic{name, "is not " + kind, "the model declares this value so"};
   return out;
 }
 
@@ -122,13 +120,12 @@ Result<Tensor> rows_of_maps(const std::vector<const onnx::MapProto*>& maps, cons
 Result<Tensor> read_tensor_proto(const std::filesystem::path& path) {
   const std::string name = path.string();
   try {
-    HOIST_TRY(const std::string bytes, read_whole_file(path, maximum_bytes));
-    HOIST_TRY_VOID(scan_wire_format(bytes, *onnx::TensorProto::descriptor(), {}, name, "a TensorProto"));
     onnx::TensorProto proto;
-    if (!proto.ParseFromString(bytes) || !proto.has_data_type()) {
+    HOIST_TRY(const bool parsed, read_message(path, maximum_bytes, {}, "a TensorProto", nullptr, proto));
+    if (!parsed || !proto.has_data_type()) {
       return Diagnostic{name, "is not a TensorProto", "inputs are .npy files or TensorProto .pb files"};
     }
-    return tensor_from_proto(proto, name, maximum_bytes, nullptr);
+    return tensor_from_proto(std::move(proto), name, maximum_bytes, nullptr);
   } catch (const std::exception& error) {
     return Diagnostic{name, std::string("cannot be read: ") + error.what(), ""};
   }

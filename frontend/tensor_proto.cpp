@@ -78,7 +78,7 @@ std::string onnx_type_name(int data_type) {
              : "type " + std::to_string(data_type);
 }
 
-Result<Tensor> tensor_from_proto(const onnx::TensorProto& proto, const std::string& owner, int64_t maximum_bytes,
+Result<Tensor> tensor_from_proto(onnx::TensorProto proto, const std::string& owner, int64_t maximum_bytes,
                                  const ExternalData* external) {
   const std::optional<Scalar> scalar = scalar_of_onnx_type(proto.data_type());
   if (!scalar)
@@ -95,7 +95,7 @@ Result<Tensor> tensor_from_proto(const onnx::TensorProto& proto, const std::stri
   if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
     if (external == nullptr) return Diagnostic{owner, "has external data, which have no place here", ""};
     HOIST_TRY(const ExternalPlace place, external_place(proto, owner));
-    HOIST_TRY(std::vector<std::byte> bytes, external->read(place, *size, owner));
+    HOIST_TRY(std::unique_ptr<std::byte[]> bytes, external->read(place, *size, owner));
     return Tensor(*scalar, std::move(shape), std::move(bytes));
   }
   if (proto.has_raw_data() && !(proto.raw_data().empty() && *size != 0)) {
@@ -106,9 +106,7 @@ Result<Tensor> tensor_from_proto(const onnx::TensorProto& proto, const std::stri
                             ", and holds " + std::to_string(raw.size()),
                         "the model may be damaged"};
     }
-    std::vector<std::byte> bytes(raw.size());
-    if (!raw.empty()) std::memcpy(bytes.data(), raw.data(), raw.size());
-    return Tensor(*scalar, std::move(shape), std::move(bytes));
+    return Tensor(*scalar, std::move(shape), std::move(*proto.mutable_raw_data()));
   }
   const auto typed = [&]() -> Result<std::vector<std::byte>> {
     switch (*scalar) {

@@ -34,7 +34,7 @@ WireType wire_type(const FieldDescriptor& field) {
 
 class Scanner {
  public:
-  Scanner(std::string_view bytes, const ScanLimits& limits) : bytes_(bytes), limits_(limits) {}
+  Scanner(const BytesFrom& bytes, const ScanLimits& limits) : bytes_(bytes), limits_(limits) {}
 
   // Everything below returns "" or what is wrong.
   std::string message(const Descriptor& type, size_t end, int depth) {
@@ -98,7 +98,12 @@ class Scanner {
   std::optional<uint64_t> varint(size_t end) {
     uint64_t out = 0;
     for (int shift = 0; shift < 70 && at_ < end; shift += 7) {
-      const auto byte = static_cast<uint8_t>(bytes_[at_++]);
+      if (at_ < start_ || at_ >= start_ + window_.size()) {
+        window_ = bytes_(at_);
+        start_ = at_;
+        if (window_.empty()) return std::nullopt;
+      }
+      const auto byte = static_cast<uint8_t>(window_[at_++ - start_]);
       if (shift < 64) out |= static_cast<uint64_t>(byte & 0x7f) << shift;
       if (byte < 0x80) return out;
     }
@@ -111,7 +116,9 @@ class Scanner {
     return "holds more than " + std::to_string(limits_.objects) + " objects";
   }
 
-  std::string_view bytes_;
+  const BytesFrom& bytes_;
+  std::string_view window_;  // from start_ on
+  size_t start_ = 0;
   ScanLimits limits_;
   size_t at_ = 0;
   int64_t objects_ = 0;
@@ -121,10 +128,10 @@ class Scanner {
 
 }  // namespace
 
-Result<Nothing> scan_wire_format(std::string_view bytes, const Descriptor& type, const ScanLimits& limits,
+Result<Nothing> scan_wire_format(const BytesFrom& bytes, size_t size, const Descriptor& type, const ScanLimits& limits,
                                  const std::string& file, const std::string& kind) {
   Scanner scanner(bytes, limits);
-  const std::string problem = scanner.message(type, bytes.size(), 0);
+  const std::string problem = scanner.message(type, size, 0);
   if (problem.empty()) return Nothing{};
   if (scanner.limited()) return Diagnostic{file, problem, "the limit guards against hostile files"};
   if (!scanner.any_known()) return Diagnostic{file, "is not " + kind, "it " + problem};

@@ -3,7 +3,9 @@
 // protobuf.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -20,8 +22,12 @@ struct ScanLimits {
   int depth = 60;               ///< messages inside messages; one nested graph takes three
 };
 
-/// Walks `bytes` as one message of the described type. `file` and `kind` ("an ONNX model") go into the messages.
-Result<Nothing> scan_wire_format(std::string_view bytes, const google::protobuf::Descriptor& type,
+/// The bytes from a position on, as many as are at hand; none where they cannot be read.
+using BytesFrom = std::function<std::string_view(size_t position)>;
+
+/// Walks so many bytes as one message of the described type; of texts and data it reads the lengths alone. `file` and
+/// `kind` ("an ONNX model") go into the messages.
+Result<Nothing> scan_wire_format(const BytesFrom& bytes, size_t size, const google::protobuf::Descriptor& type,
                                  const ScanLimits& limits, const std::string& file, const std::string& kind);
 
 }  // namespace hoist

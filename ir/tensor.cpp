@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <new>
 #include <optional>
 
 #include "ir/result.h"
@@ -252,36 +254,72 @@ uint64_t bits_from_float(Scalar scalar, double value) {
   return static_cast<uint64_t>(integer_bits_from_float(type, value)) & low_bits(type.bits);
 }
 
+namespace {
+
+// Memory that the system has cleared already is not cleared again.
+std::shared_ptr<std::byte> cleared(size_t bytes) {
+  void* memory = std::calloc(std::max<size_t>(bytes, 1), 1);
+  if (memory == nullptr) throw std::bad_alloc();
+  return {static_cast<std::byte*>(memory), [](std::byte* p) { std::free(p); }};
+}
+
+}  // namespace
+
 Tensor::Tensor(Scalar scalar, std::vector<int64_t> shape)
     : scalar_(scalar),
       shape_(std::move(shape)),
-      bytes_(std::make_shared<std::vector<std::byte>>(static_cast<size_t>(byte_size(scalar, shape_)))) {}
+      byte_count_(static_cast<size_t>(byte_size(scalar, shape_))) {
+  bytes_ = cleared(byte_count_);
+}
 
 Tensor::Tensor(Scalar scalar, std::vector<int64_t> shape, std::vector<std::byte> bytes)
-    : scalar_(scalar), shape_(std::move(shape)), bytes_(std::make_shared<std::vector<std::byte>>(std::move(bytes))) {
-  HOIST_CHECK(static_cast<int64_t>(bytes_->size()) == byte_size(scalar_, shape_),
-              std::to_string(bytes_->size()) + " bytes for a tensor of " + std::to_string(byte_size(scalar_, shape_)));
+    : scalar_(scalar), shape_(std::move(shape)) {
+  take(std::move(bytes));
+}
+
+Tensor::Tensor(Scalar scalar, std::vector<int64_t> shape, std::string bytes)
+    : scalar_(scalar), shape_(std::move(shape)) {
+  take(std::move(bytes));
+}
+
+Tensor::Tensor(Scalar scalar, std::vector<int64_t> shape, std::unique_ptr<std::byte[]> bytes)
+    : scalar_(scalar), shape_(std::move(shape)), byte_count_(static_cast<size_t>(byte_size(scalar, shape_))) {
+  const std::shared_ptr<std::byte[]> owner = std::move(bytes);
+  bytes_ = {owner, owner.get()};
+}
+
+template <class Container>
+void Tensor::take(Container bytes) {
+  const auto owner = std::make_shared<Container>(std::move(bytes));
+  byte_count_ = owner->size();
+  bytes_ = {owner, reinterpret_cast<std::byte*>(owner->data())};
+  HOIST_CHECK(static_cast<int64_t>(byte_count_) == byte_size(scalar_, shape_),
+              std::to_string(byte_count_) + " bytes for a tensor of " + std::to_string(byte_size(scalar_, shape_)));
 }
 
 int64_t Tensor::size() const { return element_count(shape_); }
 
 std::byte* Tensor::data() {
-  if (bytes_.use_count() > 1) bytes_ = std::make_shared<std::vector<std::byte>>(*bytes_);
-  return bytes_->data();
+  if (bytes_.use_count() > 1) {
+    const std::shared_ptr<std::byte[]> own = std::make_shared_for_overwrite<std::byte[]>(byte_count_);
+    std::memcpy(own.get(), bytes_.get(), byte_count_);
+    bytes_ = {own, own.get()};
+  }
+  return bytes_.get();
 }
 
 double Tensor::float_at(int64_t i) const {
   if (scalar_ == Scalar::f32) {  // by far the most common
     float value;
-    std::memcpy(&value, bytes_->data() + i * 4, 4);
+    std::memcpy(&value, bytes_.get() + i * 4, 4);
     return value;
   }
-  return float_from_bits(scalar_, load_element(bytes_->data(), row(scalar_).bits, i));
+  return float_from_bits(scalar_, load_element(bytes_.get(), row(scalar_).bits, i));
 }
 
 int64_t Tensor::integer_at(int64_t i) const {
   const ScalarRow& type = row(scalar_);
-  const uint64_t bits = load_element(bytes_->data(), type.bits, i);
+  const uint64_t bits = load_element(bytes_.get(), type.bits, i);
   if (type.is_float) return truncated(float_from_bits(scalar_, bits));
   return scalar_ == Scalar::boolean ? bits != 0 : sign_extended(type, bits);
 }
@@ -304,8 +342,8 @@ std::vector<int64_t> Tensor::as_integers() const {
 
 std::span<const float> Tensor::floats() const {
   HOIST_CHECK(scalar_ == Scalar::f32, "elements of another type read as f32");
-  // Vectors of bytes come from operator new, which aligns them for any scalar.
-  return {reinterpret_cast<const float*>(bytes_->data()), bytes_->size() / sizeof(float)};
+  // The bytes come from operator new or malloc, or stand in a string, all of which are aligned for any scalar.
+  return {reinterpret_cast<const float*>(bytes_.get()), byte_count_ / sizeof(float)};
 }
 
 Tensor Tensor::of_floats(std::vector<int64_t> shape, std::span<const float> values) {
@@ -322,7 +360,7 @@ Tensor Tensor::reshaped(std::vector<int64_t> shape) const {
 }
 
 bool Tensor::operator==(const Tensor& other) const {
-  return scalar_ == other.scalar_ && shape_ == other.shape_ && (bytes_ == other.bytes_ || *bytes_ == *other.bytes_);
+  return scalar_ == other.scalar_ && shape_ == other.shape_ && (bytes_ == other.bytes_ || std::ranges::equal(bytes(), other.bytes()));
 }
 
 }  // namespace hoist

@@ -15,19 +15,22 @@ namespace hoist {
 
 class Tensor {
  public:
-  Tensor() = default;
+  Tensor() : Tensor(Scalar::f32, {0}) {}
   /// Zero-filled. `shape` has non-negative extents, row-major, outermost first; an empty shape is one scalar.
   Tensor(Scalar scalar, std::vector<int64_t> shape);
   /// Takes over bytes in ONNX raw-data layout; their number must be byte_size(scalar, shape).
   Tensor(Scalar scalar, std::vector<int64_t> shape, std::vector<std::byte> bytes);
+  Tensor(Scalar scalar, std::vector<int64_t> shape, std::string bytes);
+  /// The same of just so many bytes.
+  Tensor(Scalar scalar, std::vector<int64_t> shape, std::unique_ptr<std::byte[]> bytes);
 
   Scalar scalar() const { return scalar_; }
   const std::vector<int64_t>& shape() const { return shape_; }
   int64_t size() const;  ///< number of elements
-  const std::vector<std::byte>& bytes() const { return *bytes_; }
+  std::span<const std::byte> bytes() const { return {bytes_.get(), byte_count_}; }
   /// Writable bytes; copies first when they are shared.
   std::byte* data();
-  const std::byte* data() const { return bytes_->data(); }
+  const std::byte* data() const { return bytes_.get(); }
 
   /// Any scalar type widened: floats (and bool as 0 or 1) to double, integers to int64 (u64 keeps its bits).
   double float_at(int64_t i) const;
@@ -47,9 +50,13 @@ class Tensor {
                           std::span<const float> values);  ///< the same of f32, copied whole
 
  private:
-  Scalar scalar_ = Scalar::f32;
-  std::vector<int64_t> shape_ = {0};
-  std::shared_ptr<std::vector<std::byte>> bytes_ = std::make_shared<std::vector<std::byte>>();
+  template <class Container>
+  void take(Container bytes);
+
+  Scalar scalar_;
+  std::vector<int64_t> shape_;
+  std::shared_ptr<std::byte> bytes_;  // of whatever owns them
+  size_t byte_count_;
 };
 
 /// Bytes of a tensor of this scalar type and shape.

@@ -122,7 +122,7 @@ Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOpti
     return seeded_bits(p.scalar, seed, number, p.low, p.high, position);
   };
   HOIST_TRY(Tensor expected, interpret_made_at(term, drawn, out.check_positions));
-  out.check_values = expected.bytes();
+  out.check_values.assign(expected.bytes().begin(), expected.bytes().end());
   return out;
 }
 

@@ -140,7 +140,7 @@ Result<Nothing> add_model_check(Plan& plan) {
     check.positions = sample_positions(value.size(), std::min(positions_of_output, value.size()), plan.check_seed + i);
     const Expr all = parameter("value", array_type(value.size(), scalar_type(value.scalar())));
     HOIST_TRY(const Tensor sampled, interpret_at(all, {{"value", value.reshaped({value.size()})}}, check.positions));
-    check.values = sampled.bytes();
+    check.values.assign(sampled.bytes().begin(), sampled.bytes().end());
     if (is_packed(sampled.scalar())) {  // one in each byte
       check.values.clear();
       for (int64_t k = 0; k < sampled.size(); ++k)

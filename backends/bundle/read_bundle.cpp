@@ -251,7 +251,7 @@ Result<BundleInfo> read_bundle(const std::filesystem::path& folder, bool with_we
                         "compile the model again"};
     }
     const auto* begin = reinterpret_cast<const std::byte*>(weights.data()) + array.offset;
-    array.constant = Tensor(array.scalar, array.shape, {begin, begin + bytes});
+    array.constant = Tensor(array.scalar, array.shape, std::vector<std::byte>(begin, begin + bytes));
   }
   return out;
 }

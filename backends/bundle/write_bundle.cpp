@@ -30,7 +30,7 @@ class IgnoreFileSizeSignal {
 };
 
 std::string_view view_of(const PlanArray& array) {
-  const std::vector<std::byte>& bytes = array.constant.bytes();
+  const std::span<const std::byte> bytes = array.constant.bytes();
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 

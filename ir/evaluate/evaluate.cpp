@@ -51,7 +51,7 @@ Result<Evaluation> evaluate_in(Expr term, const Bindings& bindings, int64_t most
     out.value = Tensor(scalar, shape_of(e->type));
     write_column(last.data, scalar, out.value->data(), 0, size);
   } else {  // in place: a column holds elements as they are stored
-    write_column(last.data, scalar, last.own.data(), 0, size);
+    write_column(last.data, scalar, last.own.get(), 0, size);
     out.value = Tensor(scalar, shape_of(e->type), std::move(last.own));
   }
   return out;

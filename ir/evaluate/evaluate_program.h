@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <set>
 #include <vector>
 
@@ -47,7 +48,15 @@ struct Buffer {
   Scalar scalar = Scalar::f32;
   int64_t count = 0;
   const std::byte* data = nullptr;
-  std::vector<std::byte> own;
+  std::unique_ptr<std::byte[]> own;
+
+  size_t bytes() const { return static_cast<size_t>(count * column_bytes(scalar)); }
+  /// Memory of its own, which is not cleared.
+  std::byte* allocate() {
+    own = std::make_unique_for_overwrite<std::byte[]>(bytes());
+    data = own.get();
+    return own.get();
+  }
 };
 
 struct Instruction {

@@ -24,7 +24,7 @@ class Runner {
 
   bool run() {
     for (const Stage& stage : c_.stages) {
-      for (int b : stage.buffers) allocate(b);
+      for (int b : stage.buffers) buffer(b).allocate();
       switch (stage.kind) {
         case Stage::plain:
           plain(stage);
@@ -45,17 +45,11 @@ class Runner {
   }
 
  private:
-  std::byte* allocate(int id) {
-    Buffer& b = buffer(id);
-    b.own.resize(static_cast<size_t>(b.count * column_bytes(b.scalar)));
-    b.data = b.own.data();
-    return b.own.data();
-  }
   Buffer& buffer(int id) { return c_.buffers[static_cast<size_t>(id)]; }
 
   void plain(const Stage& stage) {
     const CompiledTerm& program = stage.programs[0];
-    std::byte* out = buffer(stage.buffers[0]).own.data();
+    std::byte* out = buffer(stage.buffers[0]).own.get();
     if (program.work * static_cast<double>(program.count) < work_for_threads) {
       Machine machine(program, c_.buffers);
       machine.run(0, program.count, out);
@@ -114,24 +108,24 @@ class Runner {
 
   void serial(const Stage& stage) {
     const size_t leaves = stage.states.size();
-    std::vector<std::vector<std::byte>> next(leaves);
+    std::vector<std::unique_ptr<std::byte[]>> next;
     for (size_t i = 0; i < leaves; ++i) {
-      allocate(stage.states[i]);
-      next[i].resize(buffer(stage.states[i]).own.size());
+      buffer(stage.states[i]).allocate();
+      next.push_back(std::make_unique_for_overwrite<std::byte[]>(buffer(stage.states[i]).bytes()));
     }
     auto machines = machines_of(stage);
     for_each_outer(stage, machines, [&](int64_t at) {
       for (size_t i = 0; i < leaves; ++i) {
-        machines[i]->run(0, stage.programs[i].count, buffer(stage.states[i]).own.data());
+        machines[i]->run(0, stage.programs[i].count, buffer(stage.states[i]).own.get());
       }
       for (int64_t step = 0; step < stage.steps; ++step) {
         set(stage, machines, stage.step, step);
         for (size_t i = 0; i < leaves; ++i)
-          machines[leaves + i]->run(0, stage.programs[leaves + i].count, next[i].data());
+          machines[leaves + i]->run(0, stage.programs[leaves + i].count, next[i].get());
         for (size_t i = 0; i < leaves; ++i) {
           Buffer& state = buffer(stage.states[i]);
           std::swap(state.own, next[i]);
-          state.data = state.own.data();
+          state.data = state.own.get();
           if (stage.keeps_all) keep(stage, i, at * stage.steps + step);
         }
       }
@@ -141,8 +135,8 @@ class Runner {
 
   void keep(const Stage& stage, size_t leaf, int64_t place) {
     const Buffer& state = buffer(stage.states[leaf]);
-    std::memcpy(buffer(stage.buffers[leaf]).own.data() + static_cast<size_t>(place) * state.own.size(),
-                state.own.data(), state.own.size());
+    std::memcpy(buffer(stage.buffers[leaf]).own.get() + static_cast<size_t>(place) * state.bytes(),
+                state.own.get(), state.bytes());
   }
 
   void scatter(const Stage& stage) {
@@ -159,7 +153,7 @@ class Runner {
         const auto element = static_cast<size_t>(update.count / stage.steps * column_bytes(update.scalar));
         std::vector<std::byte> updates(element * static_cast<size_t>(stage.steps));
         machines[1 + i]->run(0, update.count, updates.data());
-        std::byte* out = buffer(stage.buffers[i]).own.data() + at * base.count * column_bytes(base.scalar);
+        std::byte* out = buffer(stage.buffers[i]).own.get() + at * base.count * column_bytes(base.scalar);
         machines[1 + leaves + i]->run(0, base.count, out);
         for (size_t k = 0; k < positions.size(); ++k) {
           if (positions[k] < 0 || positions[k] >= stage.base_count) continue;
@@ -186,7 +180,7 @@ class Runner {
       const auto made = evaluate_host_call(stage.called->name, std::move(arrays), stage.called->type);
       outside_ = outside_ || !made.ok();
       if (!made.ok()) return;
-      std::byte* out = buffer(stage.buffers[0]).own.data() + at * made->size() * column_bytes(result.scalar);
+      std::byte* out = buffer(stage.buffers[0]).own.get() + at * made->size() * column_bytes(result.scalar);
       read_column(*made, 0, made->size(), out);
     });
   }

@@ -18,9 +18,7 @@ int Compiler::tensor_buffer(const Tensor& tensor) {
   const int id = add_buffer(tensor.scalar(), tensor.size());
   Buffer& buffer = out_.buffers.back();
   if (is_packed(tensor.scalar()) || tensor.scalar() == Scalar::boolean) {
-    buffer.own.resize(static_cast<size_t>(buffer.count));
-    read_column(tensor, 0, buffer.count, buffer.own.data());
-    buffer.data = buffer.own.data();
+    read_column(tensor, 0, buffer.count, buffer.allocate());
   } else {
     buffer.data = tensor.data();
   }

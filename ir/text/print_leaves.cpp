@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <span>
 
 #include "ir/strings.h"
 #include "ir/text/print_term.h"
@@ -11,7 +12,7 @@ namespace {
 
 constexpr int64_t written_out = 16;  // elements of a constant that is printed as numbers
 
-std::string base64(const std::vector<std::byte>& bytes) {
+std::string base64(std::span<const std::byte> bytes) {
   static constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string out;
   out.reserve(bytes.size() * 4 / 3 + 2);

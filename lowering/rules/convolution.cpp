@@ -287,13 +287,12 @@ RuleRow winograd(const Transforms& transforms, bool bias) {
            ") |> reduce (\\a b. a + b) ";
   };
   const std::string transformed = numbers.transformed, filter_rows = transforms.filter_rows();
-  const std::string filters =
-      "g |> map (map (\\f. " + filter_rows + " |> map (\\a. " + filter_rows + " |> map (\\s. cast " + transformed +
-      " (zip(a, f) |> map (\\y. y.0 * (zip(s, y.1)"
-      " |> map (\\q. q.0 * cast " +
-      exact + " q.1) |> reduce (\\a b. a + b) 0" + exact + ")) |> reduce (\\a b. a + b) 0" + exact +
-      ")))))"
-      " |> transpose (2 3 1 0) |> join |> materialise global";
+  // Channels and filters inside, as the result has them: what the columns give is computed and read in that order.
+  const std::string filters = filter_rows + " |> map (\\a. " + filter_rows +
+                              " |> map (\\s. transpose g |> map (map (\\f. cast " + transformed +
+                              " (zip(a, f) |> map (\\y. y.0 * (zip(s, y.1) |> map (\\q. q.0 * cast " + exact +
+                              " q.1) |> reduce (\\a b. a + b) 0" + exact + ")) |> reduce (\\a b. a + b) 0" + exact +
+                              "))))) |> join |> materialise global";
   const std::string of_planes =
       "\\plane. plane |> " + (image == transformed ? "" : "map (map (cast " + transformed + ")) |> ");
   const std::string tiles = "x |> map (map (pad 0 i (repeat (" + m + "*u + " + overlap + " - j) " + zero +
