@@ -39,8 +39,7 @@ Result<onnx::ModelProto> parse_model(const std::filesystem::path& path, const Re
   const std::string name = path.string();
   const ScanLimits limits{options.maximum_objects, ScanLimits().depth};
   onnx::ModelProto model;
-  HOIST_TRY(const bool parsed,
-            read_message(path, options.maximum_file_bytes, limits, "an ONNX model", hash, model));
+  HOIST_TRY(const bool parsed, read_message(path, options.maximum_file_bytes, limits, "an ONNX model", hash, model));
   if (!parsed) return Diagnostic{name, "is truncated or damaged", ""};
   if (!model.has_graph()) return Diagnostic{name, "is not an ONNX model", "it holds no graph"};
   return model;

@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "ir/hash.h"
+#include "ir/seen_terms.h"
 
 namespace hoist {
 
@@ -254,13 +255,13 @@ Expr substitute_parameters(Expr e, const std::map<std::string, Expr>& values) {
 
 std::vector<Expr> parameters_of(Expr e) {
   std::vector<Expr> found;
-  std::unordered_set<Expr> seen;
-  std::function<void(Expr)> walk = [&](Expr n) {
-    if (!seen.insert(n).second) return;
+  SeenTerms seen;
+  const auto walk = [&](const auto& self, Expr n) -> void {
+    if (!seen.insert(n)) return;
     if (n->pattern == Pattern::parameter) found.push_back(n);
-    for (Expr c : n->children) walk(c);
+    for (Expr c : n->children) self(self, c);
   };
-  walk(e);
+  walk(walk, e);
   return found;
 }
 
@@ -340,12 +341,12 @@ Result<Expr> replace_at(Expr root, const Path& path, Expr replacement) {
 }
 
 size_t tree_size(Expr e) {
-  std::unordered_set<Expr> seen;
-  std::function<void(Expr)> walk = [&](Expr n) {
-    if (!seen.insert(n).second) return;
-    for (Expr c : n->children) walk(c);
+  SeenTerms seen;
+  const auto walk = [&](const auto& self, Expr n) -> void {
+    if (!seen.insert(n)) return;
+    for (Expr c : n->children) self(self, c);
   };
-  walk(e);
+  walk(walk, e);
   return seen.size();
 }
 

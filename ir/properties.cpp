@@ -5,9 +5,9 @@
 #include <cmath>
 #include <functional>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "ir/evaluate/evaluate_compile.h"
+#include "ir/seen_terms.h"
 
 namespace hoist {
 namespace {
@@ -456,10 +456,10 @@ std::optional<Elementwise> elementwise_in(Expr term, const std::string& array) {
 }
 
 int64_t instruction_estimate(Expr body) {
-  std::unordered_set<Expr> seen;
+  SeenTerms seen;
   int64_t count = 0;
   std::function<void(Expr)> walk = [&](Expr e) {
-    if (!seen.insert(e).second) return;
+    if (!seen.insert(e)) return;
     if (e->pattern == Pattern::call) {
       switch (e->function) {
         case Function::divide:
@@ -483,12 +483,12 @@ int64_t instruction_estimate(Expr body) {
 }
 
 bool any_node(Expr e, const std::function<bool(Expr)>& test) {
-  std::unordered_set<Expr> seen;
-  std::function<bool(Expr)> walk = [&](Expr n) {
-    if (!seen.insert(n).second) return false;
-    return test(n) || std::any_of(n->children.begin(), n->children.end(), walk);
+  SeenTerms seen;
+  const auto walk = [&](const auto& self, Expr n) -> bool {
+    if (!seen.insert(n)) return false;
+    return test(n) || std::any_of(n->children.begin(), n->children.end(), [&](Expr c) { return self(self, c); });
   };
-  return walk(e);
+  return walk(walk, e);
 }
 
 bool is_fold(Expr e) {

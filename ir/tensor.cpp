@@ -266,9 +266,7 @@ std::shared_ptr<std::byte> cleared(size_t bytes) {
 }  // namespace
 
 Tensor::Tensor(Scalar scalar, std::vector<int64_t> shape)
-    : scalar_(scalar),
-      shape_(std::move(shape)),
-      byte_count_(static_cast<size_t>(byte_size(scalar, shape_))) {
+    : scalar_(scalar), shape_(std::move(shape)), byte_count_(static_cast<size_t>(byte_size(scalar, shape_))) {
   bytes_ = cleared(byte_count_);
 }
 
@@ -360,7 +358,8 @@ Tensor Tensor::reshaped(std::vector<int64_t> shape) const {
 }
 
 bool Tensor::operator==(const Tensor& other) const {
-  return scalar_ == other.scalar_ && shape_ == other.shape_ && (bytes_ == other.bytes_ || std::ranges::equal(bytes(), other.bytes()));
+  return scalar_ == other.scalar_ && shape_ == other.shape_ &&
+         (bytes_ == other.bytes_ || std::ranges::equal(bytes(), other.bytes()));
 }
 
 }  // namespace hoist

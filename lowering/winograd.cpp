@@ -98,20 +98,18 @@ int64_t filter_transform(Expr convolution, const WinogradForm& form) {
 
 std::optional<WinogradChoice> in_form(Expr term, const WinogradForm& form, const PassOptions& options) {
   Rewriter rewriter(lowering_rules(), term);
+  const auto lacks = [&](int64_t n) { return round_up(n, form.results) - n; };
   for (const char* rule : {form.rule, form.rule_with_bias}) {
-    if (!rewriter.has_form_of(rule)) continue;
-    for (int64_t i = 0; i < form.results; ++i) {
-      for (int64_t j = 0; j < form.results; ++j) {
-        WinogradChoice choice{form.results, rule, {{"i", i}, {"j", j}}, {}};
-        const auto place = rewriter.apply_first(rule, choice.arguments);
-        if (!place) continue;
-        choice.place = *place;
-        const Expr convolution = at(term, *place);
-        choice.transform = filter_transform(convolution, form);
-        // Nothing is known of bytes on GPUs, where no pairs of products are either.
-        (options.profile.gpu && !form.of_bytes ? estimate_on_gpu : estimate)(choice, convolution, form, options);
-        return choice;
-      }
+    for (const Path& place : rewriter.places_of_form(rule)) {
+      const Expr convolution = at(term, place);
+      const std::vector<int64_t> shape = shape_of(convolution->type);
+      if (shape.size() != 4) continue;
+      WinogradChoice choice{form.results, rule, {{"i", lacks(shape[2])}, {"j", lacks(shape[3])}}, place};
+      if (!rewriter.apply(rule, place, choice.arguments)) continue;
+      choice.transform = filter_transform(convolution, form);
+      // Nothing is known of bytes on GPUs, where no pairs of products are either.
+      (options.profile.gpu && !form.of_bytes ? estimate_on_gpu : estimate)(choice, convolution, form, options);
+      return choice;
     }
   }
   return std::nullopt;

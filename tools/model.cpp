@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <future>
 #include <limits>
 
 #include "backends/bundle/bundle.h"
@@ -11,6 +12,7 @@
 #include "backends/opencl/device.h"
 #include "ir/operators/operators.h"
 #include "ir/starter_profiles.h"
+#include "lowering/rules.h"
 #include "tools/files.h"
 #include "tools/input_values.h"
 #include "tools/terminal.h"
@@ -354,12 +356,28 @@ Attempt<OpenedModel> open_model(Program program, ModelOptions options) {
   return OpenedModel{std::move(program), std::move(profile), std::move(lowered)};
 }
 
+namespace {
+
+// Beside the reading of a model: until the driver has said which devices there are takes some 50 ms, and until the
+// rules are parsed nearly as much.
+std::future<void> prepare(const ModelOptions& options) {
+  const bool asks_driver = options.targets.empty() && options.profile.empty();
+  return std::async([device = asks_driver ? std::optional(options.device) : std::nullopt] {
+    lowering_rules();
+    if (device) static_cast<void>(find_device(*device));  // who needs it reports what is wrong
+  });
+}
+
+}  // namespace
+
 Attempt<OpenedModel> open_model(const std::filesystem::path& path, const ModelOptions& options) {
+  const std::future<void> prepared = prepare(options);
   HOIST_ATTEMPT(Program program, read_program(path, options));
   return open_model(std::move(program), options);
 }
 
 Attempt<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options) {
+  const std::future<void> prepared = prepare(options);
   HOIST_ATTEMPT(Program program, read_program(path, options));
   return compile_model(std::move(program), options);
 }

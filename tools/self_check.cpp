@@ -117,7 +117,9 @@ Attempt<StepValues> step_values(BundleRunner& bundle, const Plan& plan, const De
     const KernelParameter& parameter = kernel.parameters[i];
     // An array may be stored under another shape of the same elements than the kernel sees, and of packed ones it
     // writes bytes.
-    Tensor seen = array.scalar() != parameter.scalar ? Tensor(parameter.scalar, parameter.shape, std::vector<std::byte>(array.bytes().begin(), array.bytes().end()))
+    Tensor seen = array.scalar() != parameter.scalar
+                      ? Tensor(parameter.scalar, parameter.shape,
+                               std::vector<std::byte>(array.bytes().begin(), array.bytes().end()))
                   : array.shape() == parameter.shape ? array
                                                      : array.reshaped(parameter.shape);
     if (parameter.written) {

@@ -135,8 +135,8 @@ class Runner {
 
   void keep(const Stage& stage, size_t leaf, int64_t place) {
     const Buffer& state = buffer(stage.states[leaf]);
-    std::memcpy(buffer(stage.buffers[leaf]).own.get() + static_cast<size_t>(place) * state.bytes(),
-                state.own.get(), state.bytes());
+    std::memcpy(buffer(stage.buffers[leaf]).own.get() + static_cast<size_t>(place) * state.bytes(), state.own.get(),
+                state.bytes());
   }
 
   void scatter(const Stage& stage) {

@@ -218,7 +218,9 @@ void remove_unused(Program& program) {
 }
 
 ValueNames::ValueNames(const Program& program) {
-  for (const auto& [name, type] : value_types(program)) take(name);
+  for (const auto& [name, type] : program.inputs) take(name);
+  for (const auto& [name, tensor] : program.constants) take(name);
+  for (const Definition& definition : program.definitions) take(definition.value);
   for (const ModelLayer& layer : program.layers) take(layer.name);
   for (const Definition& definition : program.definitions)
     taken_.insert(definition.layers.begin(), definition.layers.end());

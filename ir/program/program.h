@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -233,7 +234,7 @@ class ValueNames {
   std::string make(std::string wanted);
 
  private:
-  std::set<std::string> taken_;
+  std::unordered_set<std::string> taken_;
 };
 
 }  // namespace hoist

@@ -713,7 +713,7 @@ void name_calls(Program& program, const std::string& value) {
   auto found = std::find_if(program.definitions.begin(), program.definitions.end(),
                             [&](const Definition& d) { return d.value == value; });
   if (found == program.definitions.end() || !found->expression->has_operator_call) return;
-  ValueNames names(program);
+  std::optional<ValueNames> names;
   std::vector<Definition> added;
   std::map<Expr, Expr> named;
   int count = 0;
@@ -725,7 +725,8 @@ void name_calls(Program& program, const std::string& value) {
     auto made = with_children(e, std::move(children));
     HOIST_CHECK(made.ok(), made.errors()[0].text());
     if (outermost || e->pattern != Pattern::operator_call) return *made;
-    const std::string name = names.make(fmt::format("{}.{}", value, ++count));
+    if (!names) names.emplace(program);
+    const std::string name = names->make(fmt::format("{}.{}", value, ++count));
     added.push_back({name, found->layers, *made});
     return named[e] = parameter(name, (*made)->type);
   };

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <deque>
 #include <mutex>
-#include <unordered_set>
 
 #include "ir/cancellation.h"
 #include "ir/rules/match.h"
 #include "ir/rules/rule.h"
+#include "ir/seen_terms.h"
 #include "ir/text/near_miss.h"
 #include "ir/text/text.h"
 #include "ir/text/trim.h"
@@ -121,7 +121,7 @@ bool has_form(const Rule& rule, Expr term) {
 
 // Calls `visit` for places below `under`, outermost first and left to right, until it says yes. Terms that `exhausted`
 // holds are known to have no such place inside; what is visited without success is added.
-std::optional<Path> first_place(Expr root, const Path& under, std::unordered_set<Expr>& exhausted,
+std::optional<Path> first_place(Expr root, const Path& under, SeenTerms& exhausted,
                                 const std::function<bool(Expr, const Path&)>& visit) {
   Path path = under;
   std::function<bool(Expr)> walk = [&](Expr e) {
@@ -322,20 +322,26 @@ bool Rewriter::apply(const std::string& name, const Path& place, const RuleArgum
 
 std::optional<Path> Rewriter::apply_first(const std::string& name, const RuleArguments& arguments, const Path& under) {
   const Rule& rule = named(name);
-  std::unordered_set<Expr> exhausted;
+  SeenTerms exhausted;
   return first_place(term_, under, exhausted,
                      [&](Expr term, const Path& place) { return apply_to(term, rule, place, arguments); });
 }
 
-bool Rewriter::has_form_of(const std::string& name) const {
+std::vector<Path> Rewriter::places_of_form(const std::string& name) const {
   const Rule& rule = named(name);
-  return any_node(term_, [&](Expr e) { return has_form(rule, e); });
+  std::vector<Path> out;
+  SeenTerms seen;
+  first_place(term_, {}, seen, [&](Expr e, const Path& place) {
+    if (has_form(rule, e)) out.push_back(place);
+    return false;
+  });
+  return out;
 }
 
 int Rewriter::apply_everywhere(const std::vector<std::string>& names, const Path& under, int limit) {
   std::vector<const Rule*> rules;
   for (const std::string& name : names) rules.push_back(&named(name));
-  std::unordered_set<Expr> exhausted;
+  SeenTerms exhausted;
   int count = 0;
   while (count < limit) {
     auto place = first_place(term_, under, exhausted, [&](Expr term, const Path& path) {

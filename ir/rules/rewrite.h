@@ -110,8 +110,8 @@ class Rewriter {
   bool apply(const std::string& rule, const Path& place, const RuleArguments& arguments = {});
   /// At the first place, outermost first and left to right, where it applies below `under`; the place, or nothing.
   std::optional<Path> apply_first(const std::string& rule, const RuleArguments& arguments = {}, const Path& under = {});
-  /// Whether some place has the rule's form (may_match); without it no arguments make the rule apply.
-  bool has_form_of(const std::string& rule) const;
+  /// Where terms have the rule's form (may_match), each at its first place; elsewhere no arguments make the rule apply.
+  std::vector<Path> places_of_form(const std::string& rule) const;
   /// The listed rules wherever they apply, outermost first, until none does or the limit is reached.
   int apply_everywhere(const std::vector<std::string>& rules, const Path& under = {}, int limit = 10000);
 

@@ -287,12 +287,12 @@ RuleRow winograd(const Transforms& transforms, bool bias) {
            ") |> reduce (\\a b. a + b) ";
   };
   const std::string transformed = numbers.transformed, filter_rows = transforms.filter_rows();
-  // Channels and filters inside, as the result has them: what the columns give is computed and read in that order.
+  // Channels and filters inside, as the result has them: what one side gives is computed, and read, in that order.
+  const std::string products_of = " |> map (\\q. q.0 * cast " + exact + " q.1) |> reduce (\\a b. a + b) 0" + exact;
   const std::string filters = filter_rows + " |> map (\\a. " + filter_rows +
-                              " |> map (\\s. transpose g |> map (map (\\f. cast " + transformed +
-                              " (zip(a, f) |> map (\\y. y.0 * (zip(s, y.1) |> map (\\q. q.0 * cast " + exact +
-                              " q.1) |> reduce (\\a b. a + b) 0" + exact + ")) |> reduce (\\a b. a + b) 0" + exact +
-                              "))))) |> join |> materialise global";
+                              " |> map (\\s. transpose (2 1 0 3) g |> map (map (map (\\w. zip(s, w)" + products_of +
+                              "))) |> transpose (1 2 0) |> map (map (\\w. cast " + transformed + " (zip(a, w)" +
+                              products_of + "))))) |> join |> materialise global";
   const std::string of_planes =
       "\\plane. plane |> " + (image == transformed ? "" : "map (map (cast " + transformed + ")) |> ");
   const std::string tiles = "x |> map (map (pad 0 i (repeat (" + m + "*u + " + overlap + " - j) " + zero +
