@@ -42,7 +42,7 @@ TEST(Tensor, FreshOnesAreZero) {
 TEST(Tensor, CopiesShareUntilWritten) {
   Tensor first = Tensor::of<int>(Scalar::i32, {2}, {1, 2});
   const Tensor second = first;
-  EXPECT_EQ(&first.bytes(), &second.bytes());
+  EXPECT_EQ(first.bytes().data(), second.bytes().data());
   first.set_integer(0, 7);
   EXPECT_EQ(second.integer_at(0), 1);
   EXPECT_EQ(first.integer_at(0), 7);
