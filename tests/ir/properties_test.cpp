@@ -11,6 +11,7 @@
 
 #include "ir/operators/operators.h"
 #include "ir/program/program_builder.h"
+#include "ir/seen_terms.h"
 
 namespace hoist {
 namespace {
@@ -175,6 +176,19 @@ TEST(Properties, NobodyComparesNamesOfOperators) {
     }
   }
   EXPECT_GT(files, 300);
+}
+
+TEST(SeenTerms, EachIsNewOnce) {
+  SeenTerms seen;
+  std::vector<Expr> terms;
+  for (int64_t i = 0; i < 1000; ++i) terms.push_back(literal_integer(Scalar::i64, i * i));
+  for (Expr e : terms) {
+    EXPECT_FALSE(seen.contains(e));
+    EXPECT_TRUE(seen.insert(e));
+    EXPECT_FALSE(seen.insert(e));
+  }
+  for (Expr e : terms) EXPECT_TRUE(seen.contains(e));
+  EXPECT_EQ(seen.size(), terms.size());
 }
 
 }  // namespace
