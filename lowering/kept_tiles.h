@@ -1,7 +1,7 @@
 // Which elements of a term share an array that it keeps in private memory, as the results of a tile share what
-// Winograd's transform makes of the tile's columns: the strategy `kept-tiles` gives them to one work-item. Where an
-// element's position in a dimension is read as (position / k, position % k), by the joins around the term, and the kept
-// array stands in functions of the first alone, k neighbours share it.
+// Winograd's transform makes of the tile's columns: the strategies `kept-tiles` and `kept-planes` give them to one
+// work-item. Where an element's position in a dimension is read as (position / k, position % k), by the joins around
+// the term, and the kept array stands in functions of the first alone, k neighbours share it.
 #pragma once
 
 #include <cstdint>

@@ -451,6 +451,7 @@ Result<Nothing> keep_phases(Program& program, const PassOptions& options) {
     return std::any_of(program.inputs.begin(), program.inputs.end(), [&](const auto& i) { return i.first == name; });
   };
   for (Definition& definition : program.definitions) {
+    if (!is_output(program, definition.value)) continue;  // others have channels innermost
     const auto phases = plane_phases(definition, options.profile, is_input);
     if (!phases) continue;
     Rewriter rewriter(lowering_rules(), definition.expression);

@@ -5,7 +5,6 @@
 
 #include "ir/properties.h"
 #include "ir/tensor.h"
-#include "lowering/launches.h"
 #include "lowering/terms.h"
 
 namespace hoist {
@@ -83,11 +82,9 @@ bool keeps_planes(const Definition& d, const Profile& profile, bool in_phases) {
 }
 
 // A work-group reads its plane into phases while it computes what the plane's results need, so the copy costs no more
-// than the border of an input does; for computed arrays, which may lie in memory with their border, it is as long as
-// some sixteen products.
+// than the border of an input does.
 std::optional<PlanePhases> plane_phases(const Definition& d, const Profile& profile,
                                         const std::function<bool(const std::string&)>& is_input) {
-  constexpr int64_t least_products = 16;
   if (profile.gpu || d.weights.size() != 1 || d.weights[0].groups != shape_of(d.expression->type)[1])
     return std::nullopt;
   const auto step = common_step(d.expression);
@@ -97,12 +94,8 @@ std::optional<PlanePhases> plane_phases(const Definition& d, const Profile& prof
   });
   if (!place) return std::nullopt;
   const Expr padded = at(d.expression, *place), array = padded->children[1]->children[1];
-  const bool is_read_once = array->pattern == Pattern::parameter && is_input(array->name);
-  const std::vector<int64_t>& filters = d.weights[0].extents;
-  if (!is_read_once &&
-      (element_count(filters) / filters[0] < least_products || !is_worth_an_array(d.expression, profile)))
+  if (array->pattern != Pattern::parameter || !is_input(array->name) || !keeps_planes(d, profile, true))
     return std::nullopt;
-  if (!keeps_planes(d, profile, is_read_once)) return std::nullopt;
   // Rows in private memory are whole vectors. Planes that are large would leave the cache, and could outgrow the stack
   // of a driver's thread.
   const std::vector<int64_t> plane = shape_of(padded->type);

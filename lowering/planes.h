@@ -25,8 +25,8 @@ struct PlanePhases {
   Path place;
   RuleArguments arguments;
 };
-/// Of a depthwise convolution that keeps planes and whose windows move in steps along padded rows. `is_input`: of the
-/// array of that name a copy is made anyway, to get a border.
+/// Of a depthwise convolution that keeps planes and whose windows move in steps along padded rows of an input of the
+/// program, which has channels second, as the result has to have them.
 std::optional<PlanePhases> plane_phases(const Definition& d, const Profile& profile,
                                         const std::function<bool(const std::string&)>& is_input);
 

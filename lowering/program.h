@@ -38,4 +38,6 @@ void describe_definition(Definition& definition);
 /// Puts the definition of every operator call in its place, and evaluates sums over constants in it. Exact.
 Result<Nothing> unfold_operators(Program& program, const FoldingBudget& budget);
 
+bool is_output(const Program& program, const std::string& value);
+
 }  // namespace hoist

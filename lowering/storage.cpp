@@ -353,10 +353,6 @@ Storage weights_storage(const std::string& name, Type type, int64_t output_dimen
 
 namespace {
 
-bool is_output(const Program& program, const std::string& value) {
-  return std::find(program.outputs.begin(), program.outputs.end(), value) != program.outputs.end();
-}
-
 // What the host reads or writes: arrays in the order of their dimensions, without borders or padding.
 std::set<std::string> values_on_host(const Program& program) {
   std::set<std::string> values;

@@ -6,6 +6,8 @@
 #include <initializer_list>
 #include <utility>
 
+#include "lowering/program.h"
+
 namespace hoist {
 namespace {
 
@@ -203,7 +205,7 @@ bool is_only_dequantised(ProgramMatch& match) {
   auto signed_zero = [&](const Tensor* zero) { return is_one_number(zero) && zero->scalar() == Scalar::i8; };
   if (!signed_zero(match.known("z")) || !signed_zero(match.known("y"))) return false;
   const std::string& quantised = match.consumed.front();
-  if (std::find(program.outputs.begin(), program.outputs.end(), quantised) != program.outputs.end()) return false;
+  if (is_output(program, quantised)) return false;
   auto self = std::find_if(program.definitions.begin(), program.definitions.end(),
                            [&](const Definition& d) { return d.value == match.value; });
   const std::string& reader = self->expression->operation->name;

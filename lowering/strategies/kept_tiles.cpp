@@ -1,5 +1,5 @@
-// Tiles whose results share an array in private memory, as Winograd's transforms have them: a work-item computes a
-// tile.
+// Results that share an array in private memory: a work-item computes a tile of them, as Winograd's transforms have
+// them, or a plane.
 #include "lowering/kept_tiles.h"
 
 #include "lowering/strategies/loops.h"

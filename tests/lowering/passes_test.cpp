@@ -676,20 +676,19 @@ TEST(Storage, PlanesOfSeveralFiltersAreNotKept) {
             std::vector<int64_t>());
 }
 
-// A computed array is copied into phases where many products read each of its elements.
-TEST(Storage, ComputedArraysAreCopiedIntoPhasesForManyProducts) {
-  const auto kept = [](int64_t window) {
-    const std::string k = std::to_string(window), pad = std::to_string(window / 2);
-    return kept_shape(lowered_layer(
-        "input %x : [1][8][32][32]f32\ninput %w : [8][1][" + k + "][" + k +
-            "]f32\n"
-            "define %s : [1][8][32][32]f32 = AveragePool(%x; kernel_shape = [3, 3], pads = [1, 1, 1, 1]) from \"s\"\n",
-        "[1][8][16][16]f32 = Conv(%s, %w; group = 8, strides = [2, 2], pads = [" + pad + ", " + pad + ", " + pad +
-            ", " + pad + "])",
-        100));
-  };
-  EXPECT_EQ(kept(3), std::vector<int64_t>());
-  EXPECT_EQ(kept(5), (std::vector<int64_t>{35, 2, 24}));
+// Arrays that are neither the program's inputs nor its outputs have channels innermost.
+TEST(Storage, PlanesBetweenLayersAreNotKept) {
+  const std::string depthwise = "[1][8][16][16]f32 = Conv(%x, %w; group = 8, strides = [2, 2], pads = [2, 2, 2, 2])";
+  const std::string inputs = "input %x : [1][8][32][32]f32\ninput %w : [8][1][5][5]f32\n";
+  EXPECT_EQ(kept_shape(lowered_layer(inputs, depthwise)), (std::vector<int64_t>{35, 2, 24}));
+  EXPECT_EQ(kept_shape(lowered_layer(inputs + "input %v : [4][8][1][1]f32\ndefine %s : " + depthwise + " from \"s\"\n",
+                                     "[1][4][16][16]f32 = Conv(%s, %v)")),
+            std::vector<int64_t>());
+  EXPECT_EQ(
+      kept_shape(lowered_layer("input %a : [1][4][32][32]f32\ninput %v : [8][4][1][1]f32\ninput %w : [8][1][5][5]f32\n"
+                               "define %x : [1][8][32][32]f32 = Conv(%a, %v) from \"x\"\n",
+                               depthwise)),
+      std::vector<int64_t>());
 }
 
 TEST(Storage, RowsOfAllMatricesAreThoseOfOneProduct) {
