@@ -85,8 +85,10 @@ bool keeps_planes(const Definition& d, const Profile& profile, bool in_phases) {
 // than the border of an input does.
 std::optional<PlanePhases> plane_phases(const Definition& d, const Profile& profile,
                                         const std::function<bool(const std::string&)>& is_input) {
-  if (profile.gpu || d.weights.size() != 1 || d.weights[0].groups != shape_of(d.expression->type)[1])
-    return std::nullopt;
+  if (profile.gpu || !d.channels_first || d.weights.size() != 1) return std::nullopt;
+  // Each plane of the result is that of one filter: results of several would copy the plane again.
+  const std::vector<int64_t> result = shape_of(d.expression->type);
+  if (result.size() != 4 || d.weights[0].groups != result[1]) return std::nullopt;
   const auto step = common_step(d.expression);
   if (!step) return std::nullopt;
   const auto place = first_closed(d.expression, [](Expr e) {

@@ -61,7 +61,7 @@ void map_kept_tiles(Rewriter& r, const StrategyInput& input, const Profile& prof
 // A plane whose results share a kept array, as depthwise layers have them that read it in phases: a work-group takes
 // one.
 bool shares_planes(Expr term, const StrategyInput& input, const Profile& profile) {
-  if (profile.gpu || !input.folds || !input.kept.empty()) return false;
+  if (profile.gpu || !input.folds || !input.kept.empty() || input.tile.channels_last) return false;
   const Expr inside = at(term, input.inside);
   const std::vector<int64_t> shape = shape_of(inside->type);
   return shape.size() == 4 && kept_tile(inside) == std::vector<int64_t>{1, 1, shape[2], shape[3]};
