@@ -757,7 +757,7 @@ class LoadKnownLanes : public WithUsedLets {
   };
 
   HExpr visit(const Select* op) override {
-    const HExpr out = WithUsedLets::visit(op);
+    HExpr out = WithUsedLets::visit(op);
     const Select* select = out.as<Select>();
     if (select == nullptr || !select->condition.type().is_vector()) return out;
     const HExpr condition = expanded(select->condition);
