@@ -22,10 +22,12 @@ Tensor integers(std::vector<int64_t> shape, const google::protobuf::RepeatedFiel
 }
 
 // The value of a Constant node; its attributes have the types that the operator wants.
-Result<Tensor> constant_value(const onnx::NodeProto& node, int64_t maximum_bytes, const ExternalData& external) {
-  for (const onnx::AttributeProto& attribute : node.attribute()) {
+// A tensor is taken out of the node.
+Result<Tensor> constant_value(onnx::NodeProto& node, int64_t maximum_bytes, const ExternalData& external) {
+  for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
     const std::string& name = attribute.name();
-    if (name == "value") return tensor_from_proto(attribute.t(), layer_place(node), maximum_bytes, &external);
+    if (name == "value")
+      return tensor_from_proto(std::move(*attribute.mutable_t()), layer_place(node), maximum_bytes, &external);
     if (name == "value_float") return Tensor::of(Scalar::f32, {}, std::vector<float>{attribute.f()});
     if (name == "value_int") return Tensor::of(Scalar::i64, {}, std::vector<int64_t>{attribute.i()});
     if (name == "value_floats") return floats({attribute.floats_size()}, attribute.floats());

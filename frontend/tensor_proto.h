@@ -15,8 +15,8 @@ namespace hoist {
 /// "STRING", "FLOAT"; "type 77" where ONNX has none of that number.
 std::string onnx_type_name(int data_type);
 
-/// Raw data of a message that is given away are not copied. `owner` ("tensor 'w'") goes into the messages. `external`
-/// may be null: external data are refused then.
+/// A message that is moved here gives its raw data to the tensor without a copy. `owner` ("tensor 'w'") goes into the
+/// messages. `external` may be null: external data are refused then.
 Result<Tensor> tensor_from_proto(onnx::TensorProto proto, const std::string& owner, int64_t maximum_bytes,
                                  const ExternalData* external);
 

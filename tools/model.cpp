@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <future>
 #include <limits>
 
 #include "backends/bundle/bundle.h"
@@ -356,10 +355,6 @@ Attempt<OpenedModel> open_model(Program program, ModelOptions options) {
   return OpenedModel{std::move(program), std::move(profile), std::move(lowered)};
 }
 
-namespace {
-
-// Beside the reading of a model: until the driver has said which devices there are takes some 50 ms, and until the
-// rules are parsed nearly as much.
 std::future<void> prepare(const ModelOptions& options) {
   const bool asks_driver = options.targets.empty() && options.profile.empty();
   return std::async([device = asks_driver ? std::optional(options.device) : std::nullopt] {
@@ -368,8 +363,6 @@ std::future<void> prepare(const ModelOptions& options) {
   });
 }
 
-}  // namespace
-
 Attempt<OpenedModel> open_model(const std::filesystem::path& path, const ModelOptions& options) {
   const std::future<void> prepared = prepare(options);
   HOIST_ATTEMPT(Program program, read_program(path, options));
@@ -377,7 +370,6 @@ Attempt<OpenedModel> open_model(const std::filesystem::path& path, const ModelOp
 }
 
 Attempt<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options) {
-  const std::future<void> prepared = prepare(options);
   HOIST_ATTEMPT(Program program, read_program(path, options));
   return compile_model(std::move(program), options);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -96,6 +97,9 @@ struct OpenedModel {
   Profile profile;
   LoweredModel lowered;
 };
+/// What opening a model will ask for, made ready beside the reading of it: until the driver has said which devices
+/// there are takes some 50 ms, and until the rules are parsed nearly as much. The end of what is returned waits for it.
+std::future<void> prepare(const ModelOptions& options);
 /// Notes of the frontend, which lowering passes on, and of lowering go to standard error.
 Attempt<OpenedModel> open_model(const std::filesystem::path& path, const ModelOptions& options);
 Attempt<OpenedModel> open_model(Program program, ModelOptions options);

@@ -710,7 +710,7 @@ class LoadKnownLanes : public WithUsedLets {
       return taken_from(
           op, op->type.lanes(), [](int lane) { return lane; }, op);
     }
-    // Halide's simplifier loads what is read once alone, and repeats it.
+    // Where clamping repeats an element at an end, Halide's simplifier has made a shorter load and a shuffle of it.
     HExpr visit(const Shuffle* op) override {
       const Load* load = op->vectors.size() == 1 ? op->vectors[0].as<Load>() : nullptr;
       if (load == nullptr) return IRMutator::visit(op);
@@ -718,7 +718,8 @@ class LoadKnownLanes : public WithUsedLets {
       return taken_from(load, op->type.lanes(), lane_of, op);
     }
 
-    // `lanes` of what is loaded, or the expression that says so where that gains nothing.
+    // As many lanes, each the one of the load that `lane_of` says, out of vectors of neighbours; `as_it_is` where those
+    // are unknown or too many.
     HExpr taken_from(const Load* load, int lanes, const std::function<int(int)>& lane_of, const HExpr& as_it_is) const {
       if (lanes != selected_.lanes || !is_const_one(load->predicate)) return as_it_is;
       const HExpr index = around_.expanded(load->index);
