@@ -339,8 +339,4 @@ Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingB
   return Nothing{};
 }
 
-bool is_output(const Program& program, const std::string& value) {
-  return std::find(program.outputs.begin(), program.outputs.end(), value) != program.outputs.end();
-}
-
 }  // namespace hoist

@@ -38,7 +38,4 @@ void describe_definition(Definition& definition);
 /// Puts the definition of every operator call in its place, and evaluates sums over constants in it. Exact.
 Result<Nothing> unfold_operators(Program& program, const FoldingBudget& budget);
 
-/// Whether the program gives the value.
-bool is_output(const Program& program, const std::string& value);
-
 }  // namespace hoist

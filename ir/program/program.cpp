@@ -137,6 +137,10 @@ const Tensor* find_constant(const Program& program, const std::string& value) {
   return found == program.constants.end() ? nullptr : &found->second;
 }
 
+bool is_output(const Program& program, const std::string& value) {
+  return std::find(program.outputs.begin(), program.outputs.end(), value) != program.outputs.end();
+}
+
 Type find_type(const Program& program, const std::string& value) {
   if (const Tensor* constant = find_constant(program, value)) return type_of(*constant);
   if (const Definition* definition = find_definition(program, value)) return definition->expression->type;

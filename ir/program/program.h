@@ -210,6 +210,8 @@ const Definition* find_definition(const Program& program, const std::string& val
 Definition* find_definition(Program& program, const std::string& value);
 /// The constant of that name; null where the value is computed.
 const Tensor* find_constant(const Program& program, const std::string& value);
+/// Whether the program gives the value.
+bool is_output(const Program& program, const std::string& value);
 /// The type of an input, a constant or a defined value; null when there is none. For many values: value_types.
 Type find_type(const Program& program, const std::string& value);
 /// What the definition is called to people: its first layer, or its value where it computes none.

@@ -748,8 +748,7 @@ void ProgramBuilder::add_extents() {
       continue;
     for (const auto& [dimension, count] : counts_of(outputs[i])) {
       program_.extents.push_back({outputs[i], dimension, count});
-      if (std::find(program_.outputs.begin(), program_.outputs.end(), count) == program_.outputs.end())
-        program_.outputs.push_back(count);
+      if (!is_output(program_, count)) program_.outputs.push_back(count);
     }
   }
 }

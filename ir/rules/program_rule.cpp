@@ -286,7 +286,7 @@ class ProgramMatcher {
 };
 
 bool read_elsewhere(const Program& program, const std::string& value, const std::set<std::string>& by) {
-  if (std::find(program.outputs.begin(), program.outputs.end(), value) != program.outputs.end()) return true;
+  if (is_output(program, value)) return true;
   for (const Definition& definition : program.definitions) {
     if (by.count(definition.value) != 0) continue;
     for (Expr p : parameters_of(definition.expression)) {

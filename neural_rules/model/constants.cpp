@@ -31,8 +31,7 @@ bool fold_constant_shape(Program& program, const std::string& value) {
     return std::any_of(names.begin(), names.end(), [&](Expr p) { return p->name == value; });
   };
   const auto reader = std::find_if(found, program.definitions.end(), reads_value);
-  const bool is_output = std::find(program.outputs.begin(), program.outputs.end(), value) != program.outputs.end();
-  if (data == nullptr || is_output || reader == program.definitions.end()) return false;
+  if (data == nullptr || is_output(program, value) || reader == program.definitions.end()) return false;
   if (program.withheld.count(reads[0]->name) != 0) program.withheld[value];  // its hash is known once a step says it
   program.constants[value] = data->reshaped(shape_of(term->type));
 

@@ -218,10 +218,6 @@ bool takes_small(const OperatorCall& call, const TermFacts& facts, Scalar scalar
   return bits == 8 || scalar == Scalar::f16 || (scalar == Scalar::bf16 && version >= 22);
 }
 
-bool is_output(const Program& program, const std::string& value) {
-  return std::find(program.outputs.begin(), program.outputs.end(), value) != program.outputs.end();
-}
-
 // Right before its first reader, or gone where nobody reads it any more.
 void place_or_drop(Program& program, const std::string& value) {
   if (place_before_first_reader(program, value) || is_output(program, value)) return;
