@@ -31,6 +31,7 @@ constexpr IntegerKey<Profile> integer_keys[] = {
     {"pair_products", &Profile::pair_products, 0, 16, true},
     {"launch", &Profile::launch, 0, 1'000'000'000, true},
     {"first_cache", &Profile::first_cache, 1024, 1 << 30, true},
+    {"second_caches", &Profile::second_caches, 1024, int64_t{1} << 40, true},
 };
 constexpr IntegerKey<WorkGroupCosts> cost_keys[] = {
     {"multiply_adds", &WorkGroupCosts::multiply_adds, 1, 1 << 20},

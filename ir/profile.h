@@ -36,7 +36,8 @@ struct Profile {
   bool dot_instructions = false;  ///< 8-bit dot products (vpdpbusd, dp4a)
   /// tanh, erf and their like take whole vectors, as in native code; drivers of CPUs call them lane by lane.
   bool vector_functions = false;
-  int64_t first_cache = 32768;  ///< bytes of the data cache next to a core (CPU)
+  int64_t first_cache = 32768;      ///< bytes of the data cache next to a core (CPU)
+  int64_t second_caches = 4 << 20;  ///< bytes of the caches behind those, of all cores together (CPU)
   /// Of instructions for products of matrices, of 8 bits and of bf16, how many rows and columns of 32-bit sums they
   /// have at most, and how many words of four bytes they add the products of to each (AMX: 16); 0: there are none.
   int64_t matrix_tile = 0;

@@ -111,6 +111,7 @@ class Lowering {
     for (const Definition& definition : model_.program.definitions) HOIST_TRY_VOID(lower_definition(definition));
     HOIST_TRY_VOID(collect_arrays());
     place();
+    find_cold_arrays();
     list_layers();
     join();
     return std::move(model_);
@@ -449,6 +450,30 @@ class Lowering {
       launch.name = identifier("launch", names_, next_number_);
       for (int i = launch.first; i < launch.first + launch.count; ++i)
         model_.kernels[static_cast<size_t>(model_.steps[static_cast<size_t>(i)].kernel)].is_joined = true;
+    }
+  }
+
+  // A run that fits into the caches finds there what the last one left. In a larger one others come between two uses of
+  // an array, and only what a step has just written is still there, if it is not too large by itself.
+  void find_cold_arrays() {
+    if (profile_.gpu) return;
+    std::vector<int64_t> bytes;
+    int64_t all = model_.arena_bytes;
+    for (const PlanArray& array : model_.arrays) {
+      bytes.push_back(byte_size(array.scalar, array.shape));
+      if (array.place != Place::arena) all += bytes.back();
+    }
+    if (all <= profile_.second_caches) return;
+    for (const PlanStep& step : model_.steps) {
+      LoweredKernel& kernel = model_.kernels[static_cast<size_t>(step.kernel)];
+      for (size_t i = 0; i < kernel.parameters.size(); ++i) {
+        const auto array = static_cast<size_t>(step.arguments[i]);
+        const Place place = model_.arrays[array].place;
+        const bool is_cold = place == Place::weights || place == Place::input || bytes[array] > profile_.second_caches;
+        const std::string& name = kernel.parameters[i]->name;
+        if (is_cold && std::find(kernel.cold.begin(), kernel.cold.end(), name) == kernel.cold.end())
+          kernel.cold.push_back(name);
+      }
     }
   }
 

@@ -51,6 +51,8 @@ struct LoweredKernel {
   int64_t operations = 0;  ///< of one launch, as count_arithmetic has them
   std::string host;        ///< the function of ir/host that runs it; "" for all that devices run
   bool is_joined = false;  ///< launches perform its steps (PlanLaunch in ir/plan.h)
+  /// Of its parameters, those whose arrays the caches do not hold when the kernel begins (CPU).
+  std::vector<std::string> cold = {};
 };
 
 /// What a group is at each stage, for inspect and explain. Parameters are named by values.

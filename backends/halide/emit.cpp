@@ -91,8 +91,10 @@ void begin_names_late() {
   static_cast<void>(begun);
 }
 
-void add_accuracy(const Emitter& emitter, EmittedKernel& out) {
+void describe(const Emitter& emitter, const std::set<std::string>& prefetched, EmittedKernel& out) {
   out.schedule = emitter.schedule();
+  for (const std::string& array : prefetched)
+    out.schedule += fmt::format("{} is prefetched\n", emitter.argument_names().at(array));
   out.worst_ulp = emitter.worst_ulp();
   out.exact = out.worst_ulp == 0;
   out.divides = emitter.divides();
@@ -111,7 +113,7 @@ Result<EmittedKernel> emit_native(Expr e, const EmitOptions& options) {
     for (const H::Argument& argument : emitter.arguments())
       out.arguments.push_back(emitter.argument_names().at(argument.name));
     out.arguments.emplace_back("result");
-    add_accuracy(emitter, out);
+    describe(emitter, code.prefetched, out);
   }
   out.source = out.schedule;
   return out;
@@ -125,7 +127,8 @@ Result<EmittedKernel> emit_checked(Expr e, const EmitOptions& options) {
   if (!options.native.empty()) return emit_native(e, options);
   Emitter emitter(e, options);
   H::Func result = emitter.build();
-  auto passes = emission::lowering_passes(result.name());
+  std::set<std::string> prefetched;
+  auto passes = emission::lowering_passes(result.name(), emitter.group_loops(), emitter.cold_arrays(), &prefetched);
   for (auto& pass : passes) result.add_custom_lowering_pass(pass.get(), [] {});
   H::Target target(H::Target::Linux, H::Target::X86, 64,
                    {H::Target::OpenCL, H::Target::CLDoubles, H::Target::NoAsserts, H::Target::NoBoundsQuery,
@@ -172,7 +175,7 @@ Result<EmittedKernel> emit_checked(Expr e, const EmitOptions& options) {
     HOIST_CHECK(place != originals.end(), "an argument that nobody asked for: " + argument);
     out.arguments.push_back(place->second);
   }
-  add_accuracy(emitter, out);
+  describe(emitter, prefetched, out);
   return out;
 }
 

@@ -28,6 +28,9 @@ struct EmitOptions {
   std::string kernel_name = "kernel_0";  ///< a C identifier
   /// Names of targets (native_target.h): machine code for each instead of OpenCL C.
   std::vector<std::string> native = {};
+  /// Names of parameters whose arrays are not in the caches when the kernel begins: it asks for what it reads of them
+  /// in order ahead of its use, where the device can be asked (CPUs).
+  std::vector<std::string> cold = {};
 };
 
 struct EmittedKernel {

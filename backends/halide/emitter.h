@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -106,6 +107,8 @@ HOIST_HALF_ARITHMETIC
 inline constexpr const char* store_marker = "hoist_store";
 /// What the result holds at an index.
 inline constexpr const char* old_marker = "hoist_old";
+/// Asks for an array, whose printed name it is given, at a place in bytes; a macro of the preamble.
+inline constexpr const char* prefetch_marker = "hoist_prefetch";
 /// Neighbouring bytes or numbers of 16 bits as a word.
 inline constexpr const char* word_marker = "hoist_word";
 /// Of words x and y of two bf16 each and a sum: the sum plus the product of the first numbers, or of the second ones.
@@ -190,6 +193,7 @@ class Emitter {
 
   const std::vector<H::Argument>& arguments() const { return arguments_; }
   const std::map<std::string, std::string>& argument_names() const { return argument_names_; }
+  std::set<std::string> cold_arrays() const;  ///< of EmitOptions::cold, by Halide's names
   std::string schedule() const;
   /// Names of the loops over groups in the lowered program, outermost first.
   const std::vector<std::string>& group_loops() const { return group_loops_; }
@@ -337,13 +341,20 @@ std::vector<H::Expr> repeated(std::vector<H::Expr> values, const std::vector<H::
 // ---- Passes (passes.cpp) -------------------------------------------------------------------------------------------
 /// Turns the marked stores of the result into stores at their own index under their own condition, and shrinks register
 /// allocations to one work-item's part. Owned by the caller, who keeps them alive until the Module is compiled.
-std::vector<std::unique_ptr<H::Internal::IRMutator>> lowering_passes(const std::string& result_name);
+/// `loops` and `cold` are as for native_passes.
+std::vector<std::unique_ptr<H::Internal::IRMutator>> lowering_passes(const std::string& result_name,
+                                                                     const std::vector<std::string>& loops,
+                                                                     const std::set<std::string>& cold,
+                                                                     std::set<std::string>* prefetched);
 
 /// The same for native code, where the loops over groups become one over a range of them: `loops` are their names,
-/// outermost first, and *groups is how many there are once the pass has run.
+/// outermost first, `cold` those of arrays (EmitOptions::cold), *groups is how many there are
+/// once the pass has run, and *prefetched those of the cold arrays that are read in order.
 std::vector<std::unique_ptr<H::Internal::IRMutator>> native_passes(const std::string& result_name,
                                                                    const std::vector<std::string>& loops,
-                                                                   const NativeTarget& target, uint64_t* groups);
+                                                                   const std::set<std::string>& cold,
+                                                                   const NativeTarget& target, uint64_t* groups,
+                                                                   std::set<std::string>* prefetched);
 /// The arguments of a native kernel that say which groups it computes, from the first one on.
 inline constexpr const char* first_group = "hoist_first_group";
 inline constexpr const char* group_count = "hoist_group_count";
@@ -356,6 +367,10 @@ std::unique_ptr<H::Internal::IRMutator> index_bases();
 std::unique_ptr<H::Internal::IRMutator> quantised_sums();
 /// Loops whose vectors read across lines of memory transpose blocks in registers (transposed_blocks.cpp).
 std::unique_ptr<H::Internal::IRMutator> transposed_blocks();
+/// Loops that read those arrays in order, by Halide's names, ask for them ahead of their use (prefetches.cpp); `groups`
+/// are the loops over groups, outermost first. Those that are asked for are in *asked once the pass has run.
+std::unique_ptr<H::Internal::IRMutator> prefetches(std::set<std::string> arrays, const std::vector<std::string>& groups,
+                                                   bool is_native, std::set<std::string>* asked);
 /// Calls of the preamble's functions become Halide's own terms (native_functions.cpp).
 std::unique_ptr<H::Internal::IRMutator> native_functions(const NativeTarget& target);
 

@@ -47,7 +47,8 @@ Result<NativeCode> compiled(H::Func& result, const Emitter& emitter, const std::
                             const NativeTarget& target) {
   NativeCode out;
   HOIST_TRY(const TemporaryFolder scratch, TemporaryFolder::make());  // Halide writes files alone
-  auto passes = native_passes(result.name(), emitter.group_loops(), target, &out.groups);
+  auto passes =
+      native_passes(result.name(), emitter.group_loops(), emitter.cold_arrays(), target, &out.groups, &out.prefetched);
   H::Pipeline pipeline(result);
   for (auto& pass : passes) pipeline.add_custom_lowering_pass(pass.get(), [] {});
   std::vector<H::Argument> arguments;

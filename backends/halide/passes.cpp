@@ -1152,8 +1152,9 @@ class StayOnStack : public IRMutator {
 }  // namespace
 
 std::vector<std::unique_ptr<IRMutator>> native_passes(const std::string& result_name,
-                                                      const std::vector<std::string>& loops, const NativeTarget& target,
-                                                      uint64_t* groups) {
+                                                      const std::vector<std::string>& loops,
+                                                      const std::set<std::string>& cold, const NativeTarget& target,
+                                                      uint64_t* groups, std::set<std::string>* prefetched) {
   std::vector<std::unique_ptr<IRMutator>> passes;
   passes.push_back(std::make_unique<AlwaysFold>());
   passes.push_back(std::make_unique<FillSkipped>());
@@ -1168,6 +1169,7 @@ std::vector<std::unique_ptr<IRMutator>> native_passes(const std::string& result_
     passes.push_back(std::make_unique<BlendSeconds>());
     passes.push_back(transposed_blocks());
   }
+  if (!cold.empty()) passes.push_back(prefetches(cold, loops, true, prefetched));
   passes.push_back(sums_of_products());
   if (target.matrix_tile > 0) passes.push_back(matrix_products());
   passes.push_back(std::make_unique<GroupRange>(loops, groups));
@@ -1176,7 +1178,10 @@ std::vector<std::unique_ptr<IRMutator>> native_passes(const std::string& result_
   return passes;
 }
 
-std::vector<std::unique_ptr<IRMutator>> lowering_passes(const std::string& result_name) {
+std::vector<std::unique_ptr<IRMutator>> lowering_passes(const std::string& result_name,
+                                                        const std::vector<std::string>& loops,
+                                                        const std::set<std::string>& cold,
+                                                        std::set<std::string>* prefetched) {
   std::vector<std::unique_ptr<IRMutator>> passes;
   passes.push_back(std::make_unique<KeepInside>());
   passes.push_back(std::make_unique<AlwaysFold>());
@@ -1190,6 +1195,7 @@ std::vector<std::unique_ptr<IRMutator>> lowering_passes(const std::string& resul
   passes.push_back(std::make_unique<LoadLanes>());
   passes.push_back(std::make_unique<StoreLanes>());
   passes.push_back(std::make_unique<GuardReads>());
+  if (!cold.empty()) passes.push_back(prefetches(cold, loops, false, prefetched));
   passes.push_back(index_bases());
   passes.push_back(quantised_sums());
   passes.push_back(std::make_unique<NumbersByLanes>());

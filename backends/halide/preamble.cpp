@@ -19,6 +19,14 @@ constexpr const char* preamble_text = R"(// Functions that hoist's kernels call.
 #ifndef HOIST_RESTRICT
 #define HOIST_RESTRICT
 #endif
+// Asks for what stands so many bytes behind the beginning of an array (prefetches.cpp). Of CPUs' drivers that are built
+// on clang: their own prefetch() does nothing, and others have nothing in its place.
+#ifdef HOIST_PREFETCHES
+#define hoist_prefetch(array, place) \
+  (__builtin_prefetch((const __private void*)((ulong)(array) + (place)), 0, 2), 0)
+#else
+#define hoist_prefetch(array, place) 0
+#endif
 // PoCL 3.1 rounds vectors in 17 instructions where processors with AVX have one. For others these would be library calls.
 #if defined(__AVX__) && defined(__has_builtin)
 #if __has_builtin(__builtin_elementwise_roundeven)

@@ -323,6 +323,14 @@ void Emitter::note(int depth, const std::string& line) {
   lines_.push_back(std::string(static_cast<size_t>(depth) * 2, ' ') + line);
 }
 
+std::set<std::string> Emitter::cold_arrays() const {
+  std::set<std::string> out;
+  for (const auto& [array, parameter] : argument_names_) {
+    if (std::find(options_.cold.begin(), options_.cold.end(), parameter) != options_.cold.end()) out.insert(array);
+  }
+  return out;
+}
+
 std::string Emitter::schedule() const {
   std::string out;
   for (const std::string& line : lines_) out += line + "\n";

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <unordered_map>
 
+#include "backends/halide/emitter.h"
 #include "ir/plan.h"
 
 namespace hoist::emission {
@@ -260,6 +261,17 @@ std::string replace_words(const std::string& line, const std::map<std::string, s
   return out;
 }
 
+// Halide prints no arrays as arguments, so that one is printed as a string.
+std::string with_arrays(std::string line) {
+  const std::string start = std::string(prefetch_marker) + "(\"";
+  const size_t at = line.find(start);
+  if (at == std::string::npos) return line;
+  const size_t name = at + start.size();
+  line.erase(line.find('"', name), 1);
+  line.erase(name - 1, 1);
+  return line;
+}
+
 // Comments carry Halide's names too: "// produce fold$3".
 std::string plain_comment(const std::string& line) {
   std::string out;
@@ -342,7 +354,7 @@ Result<KernelText> clean(const std::string& printed, const std::string& printed_
       body.push_back(line.substr(0, indent) + plain_comment(content));
       continue;
     }
-    body.push_back(with_unaligned(addresses.line(renamer.line(replace_words(fenced(line), spaces)))));
+    body.push_back(with_unaligned(addresses.line(renamer.line(replace_words(fenced(with_arrays(line)), spaces)))));
   }
   out.source += addresses.without_unused(body);
   return out;

@@ -282,7 +282,7 @@ HOIST_INTERNAL hoist_status hoist_program_build(const hoist_target* target, cl_c
   *program = NULL;
   memset(entry, 0, sizeof *entry);
   if (snprintf(all_options, sizeof all_options, "%s%s%s%s", options,
-               hoist_is_pocl_on_cpu(target) ? " -DHOIST_RESTRICT=restrict" : "",
+               hoist_is_pocl_on_cpu(target) ? " -DHOIST_RESTRICT=restrict -DHOIST_PREFETCHES" : "",
                target->divides_exactly ? " -cl-fp32-correctly-rounded-divide-sqrt" : "",
                hoist_dot_option(target)) >= (int)sizeof all_options) {
     return hoist_fail(error, HOIST_BAD_BUNDLE, "plan.bin: the build options have more than %zu characters",

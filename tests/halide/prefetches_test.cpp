@@ -1,0 +1,104 @@
+// What native code asks for ahead of its use: cold arrays that are read in order for long enough, and no others.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "ir/text/parse_term.h"
+#include "tests/halide/runner.h"
+
+namespace hoist {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Products of 7 * tiles rows with panels of 32 columns: tiles of rows one after the other, then the next panel.
+Expr products(int64_t panels, int64_t tiles, int64_t terms) {
+  const auto term = parse_term(
+      fmt::format("%w : [{0}][{2}][32]f32 |> map group(1) (\\panel. %x : [{1}][{2}]f32 |> split 7\n"
+                  "  |> map group(0) (map unroll (\\row. transpose panel |> split 16\n"
+                  "  |> map unroll (map vec (\\column. zip(row, column) |> fold (\\s (a, b). fma(a, b, s)) 0f32)))))",
+                  panels, 7 * tiles, terms),
+      {});
+  HOIST_CHECK(term.ok(), term.errors()[0].text());
+  return *term;
+}
+
+EmitOptions native(const std::string& target, std::vector<std::string> cold) {
+  EmitOptions out;
+  out.native = {target};
+  out.cold = std::move(cold);
+  return out;
+}
+
+// prefetcht1.
+int count_prefetches(const std::string& object) {
+  int found = 0;
+  for (size_t i = 0; i + 2 < object.size(); ++i) {
+    const auto byte = [&](size_t k) { return static_cast<unsigned char>(object[i + k]); };
+    found += byte(0) == 0x0f && byte(1) == 0x18 && (byte(2) >> 3 & 7) == 2 ? 1 : 0;
+  }
+  return found;
+}
+
+EmittedKernel emitted(Expr term, const EmitOptions& options) {
+  auto kernel = emit(term, options);
+  HOIST_CHECK(kernel.ok(), kernel.errors()[0].text());
+  return std::move(*kernel);
+}
+
+TEST(Prefetches, OfColdArraysThatAreReadInOrder) {
+  struct Case {
+    const char* what;
+    int64_t panels, tiles, terms;
+    std::vector<std::string> cold;
+    int prefetches;  // in the loop over terms, each of which reads two lines
+  };
+  for (const Case& c :
+       {Case{"two tiles ask for a half of the next panel each", 4, 2, 512, {"w"}, 1},
+        Case{"many tiles need less than a line a step", 4, 20, 512, {"w"}, 1},
+        Case{"a panel that is read once", 4, 1, 512, {"w"}, 2},
+        Case{"one that is too large to have two of them", 2, 2, 4096, {"w"}, 2},
+        Case{"one panel alone", 1, 3, 512, {"w"}, 2}, Case{"an array that is over soon", 4, 2, 48, {"w"}, 0},
+        Case{"what is read number by number", 4, 2, 512, {"x"}, 0}, Case{"what is in the caches", 4, 2, 512, {}, 0}}) {
+    const Expr term = products(c.panels, c.tiles, c.terms);
+    const EmittedKernel kernel = emitted(term, native("x86-64-v4", c.cold));
+    EXPECT_EQ(count_prefetches(kernel.objects[0]), c.prefetches) << c.what;
+    if (c.prefetches > 0)
+      EXPECT_THAT(kernel.schedule, HasSubstr("w is prefetched\n")) << c.what;
+    else
+      EXPECT_THAT(kernel.schedule, Not(HasSubstr("prefetched"))) << c.what;
+    EmitOptions opencl;
+    opencl.cold = c.cold;
+    const std::string source = emitted(term, opencl).source;
+    EXPECT_EQ(source.find("hoist_prefetch(w, ") != std::string::npos, c.prefetches > 0) << c.what << source;
+    EXPECT_EQ(testing::check(term, opencl), "") << c.what;  // and native code
+  }
+}
+
+// A step reads two times a part of a line.
+TEST(Prefetches, EachTargetHasItsInstruction) {
+  const Expr term = products(4, 2, 512);
+  for (const char* target : {"x86-64-v3", "x86-64-v4", "aarch64"}) {
+    const EmittedKernel kernel = emitted(term, native(target, {"w"}));
+    EXPECT_THAT(kernel.schedule, HasSubstr("w is prefetched\n")) << target;
+    EXPECT_NE(kernel.objects[0], emitted(term, native(target, {})).objects[0]) << target;
+  }
+}
+
+TEST(Prefetches, OfBytesForDots) {
+  const auto term = parse_term(
+      "%w : [8][256][32][4]i8 |> map group(1) (\\panel. %x : [14][256][4]u8 |> split 7\n"
+      "  |> map group(0) (map unroll (\\row. transpose (1 0 2) panel |> split 16\n"
+      "  |> map unroll (map vec (\\column. zip(row, column)\n"
+      "  |> fold (\\s (a, b). zip(a, b) |> fold vec (\\t (c, d). t + cast i32 c * cast i32 d) s) 0i32)))))",
+      {});
+  ASSERT_TRUE(term.ok()) << term.errors()[0].text();
+  const EmittedKernel kernel = emitted(*term, native("x86-64-v4", {"w"}));
+  EXPECT_THAT(kernel.schedule, HasSubstr("w is prefetched\n"));
+  EmitOptions opencl;
+  opencl.cold = {"w"};
+  EXPECT_EQ(testing::check(*term, opencl, 0, -128, 255), "");  // and native code
+}
+
+}  // namespace
+}  // namespace hoist
