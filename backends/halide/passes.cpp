@@ -1169,9 +1169,9 @@ std::vector<std::unique_ptr<IRMutator>> native_passes(const std::string& result_
     passes.push_back(std::make_unique<BlendSeconds>());
     passes.push_back(transposed_blocks());
   }
-  if (!cold.empty()) passes.push_back(prefetches(cold, loops, true, prefetched));
   passes.push_back(sums_of_products());
   if (target.matrix_tile > 0) passes.push_back(matrix_products());
+  if (!cold.empty()) passes.push_back(prefetches(cold, loops, true, prefetched));  // in what is still a loop
   passes.push_back(std::make_unique<GroupRange>(loops, groups));
   passes.push_back(native_functions(target));
   passes.push_back(std::make_unique<StayOnStack>());

@@ -35,10 +35,10 @@ struct LoopAround {
   int64_t extent;
 };
 
-// What a step of a loop reads of an array in vectors.
+// What a step of a loop reads of an array in vectors, or in rows of tiles.
 struct Read {
-  const Load* load = nullptr;                  // the first of them
-  std::vector<std::pair<HExpr, int>> vectors;  // where each begins, and its lanes
+  int bytes = 0;                               // of an element
+  std::vector<std::pair<HExpr, int>> vectors;  // where each begins, and its elements
 };
 
 class VectorReads : public IRGraphVisitor {
@@ -67,9 +67,25 @@ class VectorReads : public IRGraphVisitor {
     const HExpr index = simplify(substitute(lets_, op->index));
     const Ramp* ramp = index.as<Ramp>();
     if (ramp == nullptr || !is_const_one(ramp->stride) || ramp->base.type().is_vector()) return;
-    Read& read = reads[op->name];
-    if (read.load == nullptr) read.load = op;
-    read.vectors.emplace_back(ramp->base, ramp->lanes);
+    add(op->name, op->type.bytes(), ramp->base, ramp->lanes);
+  }
+  // The rows of an operand of an instruction for products of matrices (matrix_products.cpp).
+  void visit(const Call* op) override {
+    IRGraphVisitor::visit(op);
+    if (!op->is_intrinsic() || op->name != "tile_load") return;
+    const Variable* array = op->args[2].as<Variable>();
+    const auto rows = as_const_int(op->args[0]), row_bytes = as_const_int(op->args[1]),
+               step = as_const_int(simplify(op->args[4]));
+    const Cast* start = op->args[3].as<Cast>();
+    if (array == nullptr || arrays_.count(array->name) == 0 || start == nullptr || !rows || !row_bytes || !step) return;
+    const HExpr first = simplify(substitute(lets_, start->value));
+    for (int64_t i = 0; i < *rows; ++i)
+      add(array->name, 1, simplify(first + static_cast<int>(i * *step)), static_cast<int>(*row_bytes));
+  }
+  void add(const std::string& array, int bytes, const HExpr& begin, int elements) {
+    Read& read = reads[array];
+    if (read.vectors.empty()) read.bytes = bytes;
+    if (read.bytes == bytes) read.vectors.emplace_back(begin, elements);
   }
 };
 
@@ -221,11 +237,10 @@ class Prefetches : public IRMutator {
   }
 
   void ask(const Read& read, const std::string& array, std::vector<Stmt>& out) {
-    const int bytes = read.load->type.bytes();  // of an element
     const auto stream = stream_of(read, loops_);
-    if (!stream || stream->elements * bytes < least_bytes) return;
+    if (!stream || stream->elements * read.bytes < least_bytes) return;
     asked_.insert(array);
-    for (const HExpr& place : places(*stream, bytes)) out.push_back(prefetch(array, place));
+    for (const HExpr& place : places(*stream, read.bytes)) out.push_back(prefetch(array, place));
   }
 
   Stmt visit(const LetStmt* op) override {

@@ -331,9 +331,12 @@ int count_matrix_instructions(const std::string& object, bool of_bf16) {
 void expect_matrix_instructions(Expr term, bool of_bf16, int instructions, double low, double high) {
   EmitOptions best;
   best.native = {"sapphirerapids"};
-  auto kernel = emit(term, best);
-  ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();
-  EXPECT_EQ(count_matrix_instructions(kernel->objects[0], of_bf16), instructions);
+  for (const char* cold : {"", "w"}) {
+    best.cold = {cold};
+    auto kernel = emit(term, best);
+    ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();
+    EXPECT_EQ(count_matrix_instructions(kernel->objects[0], of_bf16), instructions) << cold;
+  }
   EXPECT_EQ(check(term, {}, 0, low, high), "");
   for (const std::string& target : testing::native_targets_here()) {
     EmitOptions native;
