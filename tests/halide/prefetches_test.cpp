@@ -75,7 +75,6 @@ TEST(Prefetches, OfColdArraysThatAreReadInOrder) {
   }
 }
 
-// A step reads two times a part of a line.
 TEST(Prefetches, EachTargetHasItsInstruction) {
   const Expr term = products(4, 2, 512);
   for (const char* target : {"x86-64-v3", "x86-64-v4", "aarch64"}) {
