@@ -348,8 +348,8 @@ std::vector<std::unique_ptr<H::Internal::IRMutator>> lowering_passes(const std::
                                                                      std::set<std::string>* prefetched);
 
 /// The same for native code, where the loops over groups become one over a range of them: `loops` are their names,
-/// outermost first, `cold` those of arrays (EmitOptions::cold), *groups is how many there are
-/// once the pass has run, and *prefetched those of the cold arrays that are read in order.
+/// outermost first, and `cold` those of arrays (EmitOptions::cold). Once the passes have run, *groups is how many
+/// groups there are, and *prefetched are the cold arrays that are asked for.
 std::vector<std::unique_ptr<H::Internal::IRMutator>> native_passes(const std::string& result_name,
                                                                    const std::vector<std::string>& loops,
                                                                    const std::set<std::string>& cold,
@@ -360,6 +360,8 @@ inline constexpr const char* first_group = "hoist_first_group";
 inline constexpr const char* group_count = "hoist_group_count";
 /// Loops in mode `matrix` that are products of small matrices become instructions for those (matrix_products.cpp).
 std::unique_ptr<H::Internal::IRMutator> matrix_products();
+/// From a step of the loop to the next, how much further on the index is; nothing where that differs.
+std::optional<int64_t> distance_along(const H::Expr& index, const std::string& loop);
 /// Indices of loads in loops in the form that Halide's LLVM compiles best, and in that for PoCL's (loop_indices.cpp).
 std::unique_ptr<H::Internal::IRMutator> sums_of_products();
 std::unique_ptr<H::Internal::IRMutator> index_bases();

@@ -178,6 +178,11 @@ class IndexBases : public IRMutator {
 
 }  // namespace
 
+std::optional<int64_t> distance_along(const HExpr& index, const std::string& loop) {
+  const HExpr next = Variable::make(Halide::Int(32), loop) + 1;
+  return as_const_int(simplify(substitute(loop, next, index) - index));
+}
+
 std::unique_ptr<IRMutator> sums_of_products() { return std::make_unique<SumsOfProducts>(); }
 std::unique_ptr<IRMutator> index_bases() { return std::make_unique<IndexBases>(); }
 

@@ -91,10 +91,6 @@ class VectorReads : public IRGraphVisitor {
 
 HExpr variable(const LoopAround& loop) { return Variable::make(Halide::Int(32), loop.name); }
 
-std::optional<int64_t> stride(const HExpr& index, const LoopAround& loop) {
-  return as_const_int(simplify(substitute(loop.name, variable(loop) + 1, index) - index));
-}
-
 // Elements side by side.
 struct Span {
   HExpr begin;
@@ -152,14 +148,14 @@ std::optional<Stream> stream_of(const Read& read, const std::vector<LoopAround>&
   out.panel_begin = step->begin;
   out.elements = step->count;
   size_t i = loops.size();
-  for (; i > 0 && stride(step->begin, loops[i - 1]) == out.elements; --i) {
+  for (; i > 0 && distance_along(step->begin, loops[i - 1].name) == out.elements; --i) {
     out.panel_begin = substitute(loops[i - 1].name, 0, out.panel_begin);
     out.panel.join(loops[i - 1]);
     out.elements *= loops[i - 1].extent;
   }
   if (i == loops.size()) return std::nullopt;
-  for (; i > 0 && stride(step->begin, loops[i - 1]) == 0; --i) out.tiles.join(loops[i - 1]);
-  out.goes_on = i > 0 && stride(step->begin, loops[i - 1]) == out.elements;
+  for (; i > 0 && distance_along(step->begin, loops[i - 1].name) == 0; --i) out.tiles.join(loops[i - 1]);
+  out.goes_on = i > 0 && distance_along(step->begin, loops[i - 1].name) == out.elements;
   if (out.goes_on) out.elements *= loops[i - 1].extent;
   return out;
 }
@@ -186,7 +182,7 @@ class Prefetches : public IRMutator {
     for (const LoopAround& loop : loops_) {
       if (groups_.count(loop.name) == 0) continue;
       number = number * static_cast<int>(loop.extent) + variable(loop);
-      if (stride(stream.step.begin, loop) != 0) continue;
+      if (distance_along(stream.step.begin, loop.name) != 0) continue;
       begins = begins && variable(loop) == 0;
       is_shared = is_shared || loop.extent > 1;
     }

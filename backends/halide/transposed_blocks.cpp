@@ -149,16 +149,11 @@ class TransposedBlocks : public IRMutator {
     return static_cast<int>((steps + blocks - 1) / blocks);
   }
 
-  static bool goes_on_along_lines(const Step& step, const std::string& loop) {
-    const HExpr next = Variable::make(Halide::Int(32), loop) + 1;
-    return is_const_one(simplify(substitute(loop, next, step.from) - step.from));
-  }
-
   Stmt visit(const For* op) override {
     const auto count = as_const_int(op->extent);
     const bool may_be_one = op->for_type == ForType::Serial && count && *count >= fewest_steps;
     const auto step = may_be_one ? step_of(op->body) : std::nullopt;
-    if (!step || !goes_on_along_lines(*step, op->name)) return IRMutator::visit(op);
+    if (!step || distance_along(step->from, op->name) != 1) return IRMutator::visit(op);
     const int steps = steps_of_block(*count, step->lanes), rest = static_cast<int>(*count % steps),
               blocks = static_cast<int>(*count / steps);
     const HExpr number = Variable::make(Halide::Int(32), op->name);

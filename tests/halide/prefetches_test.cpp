@@ -1,4 +1,4 @@
-// What native code asks for ahead of its use: cold arrays that are read in order for long enough, and no others.
+// What kernels ask for ahead of its use: cold arrays that are read in order for long enough, and no others.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
