@@ -128,7 +128,7 @@ Result<EmittedKernel> emit_checked(Expr e, const EmitOptions& options) {
   Emitter emitter(e, options);
   H::Func result = emitter.build();
   std::set<std::string> prefetched;
-  auto passes = emission::lowering_passes(result.name(), emitter.group_loops(), emitter.cold_arrays(), &prefetched);
+  auto passes = emission::lowering_passes(result.name(), emitter.group_loops(), emitter.input_arrays(), &prefetched);
   for (auto& pass : passes) result.add_custom_lowering_pass(pass.get(), [] {});
   H::Target target(H::Target::Linux, H::Target::X86, 64,
                    {H::Target::OpenCL, H::Target::CLDoubles, H::Target::NoAsserts, H::Target::NoBoundsQuery,

@@ -185,6 +185,12 @@ struct Stored {
   std::vector<std::pair<H::Var, int64_t>> own = {};  ///< its other dimensions, with their extents
 };
 
+/// The arrays that a kernel reads, by Halide's names.
+struct InputArrays {
+  std::set<std::string> all;
+  std::set<std::string> cold;  ///< EmitOptions::cold
+};
+
 class Emitter {
  public:
   Emitter(Expr root, EmitOptions options);
@@ -193,7 +199,7 @@ class Emitter {
 
   const std::vector<H::Argument>& arguments() const { return arguments_; }
   const std::map<std::string, std::string>& argument_names() const { return argument_names_; }
-  std::set<std::string> cold_arrays() const;  ///< of EmitOptions::cold, by Halide's names
+  InputArrays input_arrays() const;
   std::string schedule() const;
   /// Names of the loops over groups in the lowered program, outermost first.
   const std::vector<std::string>& group_loops() const { return group_loops_; }
@@ -341,18 +347,18 @@ std::vector<H::Expr> repeated(std::vector<H::Expr> values, const std::vector<H::
 // ---- Passes (passes.cpp) -------------------------------------------------------------------------------------------
 /// Turns the marked stores of the result into stores at their own index under their own condition, and shrinks register
 /// allocations to one work-item's part. Owned by the caller, who keeps them alive until the Module is compiled.
-/// `loops` and `cold` are as for native_passes.
+/// `loops` and `inputs` are as for native_passes.
 std::vector<std::unique_ptr<H::Internal::IRMutator>> lowering_passes(const std::string& result_name,
                                                                      const std::vector<std::string>& loops,
-                                                                     const std::set<std::string>& cold,
+                                                                     const InputArrays& inputs,
                                                                      std::set<std::string>* prefetched);
 
 /// The same for native code, where the loops over groups become one over a range of them: `loops` are their names,
-/// outermost first, and `cold` those of arrays (EmitOptions::cold). Once the passes have run, *groups is how many
-/// groups there are, and *prefetched are the cold arrays that are asked for.
+/// outermost first. Once the passes have run, *groups is how many groups there are, and *prefetched are the arrays that
+/// are asked for.
 std::vector<std::unique_ptr<H::Internal::IRMutator>> native_passes(const std::string& result_name,
                                                                    const std::vector<std::string>& loops,
-                                                                   const std::set<std::string>& cold,
+                                                                   const InputArrays& inputs,
                                                                    const NativeTarget& target, uint64_t* groups,
                                                                    std::set<std::string>* prefetched);
 /// The arguments of a native kernel that say which groups it computes, from the first one on.
@@ -369,9 +375,9 @@ std::unique_ptr<H::Internal::IRMutator> index_bases();
 std::unique_ptr<H::Internal::IRMutator> quantised_sums();
 /// Loops whose vectors read across lines of memory transpose blocks in registers (transposed_blocks.cpp).
 std::unique_ptr<H::Internal::IRMutator> transposed_blocks();
-/// Loops that read those arrays in order, by Halide's names, ask for them ahead of their use (prefetches.cpp); `groups`
-/// are the loops over groups, outermost first. Those that are asked for are in *asked once the pass has run.
-std::unique_ptr<H::Internal::IRMutator> prefetches(std::set<std::string> arrays, const std::vector<std::string>& groups,
+/// Loops that read arrays in order ask for them ahead of their use (prefetches.cpp); `groups` are the loops over
+/// groups, outermost first. Those that are asked for are in *asked once the pass has run.
+std::unique_ptr<H::Internal::IRMutator> prefetches(InputArrays inputs, const std::vector<std::string>& groups,
                                                    bool is_native, std::set<std::string>* asked);
 /// Calls of the preamble's functions become Halide's own terms (native_functions.cpp).
 std::unique_ptr<H::Internal::IRMutator> native_functions(const NativeTarget& target);

@@ -48,7 +48,7 @@ Result<NativeCode> compiled(H::Func& result, const Emitter& emitter, const std::
   NativeCode out;
   HOIST_TRY(const TemporaryFolder scratch, TemporaryFolder::make());  // Halide writes files alone
   auto passes =
-      native_passes(result.name(), emitter.group_loops(), emitter.cold_arrays(), target, &out.groups, &out.prefetched);
+      native_passes(result.name(), emitter.group_loops(), emitter.input_arrays(), target, &out.groups, &out.prefetched);
   H::Pipeline pipeline(result);
   for (auto& pass : passes) pipeline.add_custom_lowering_pass(pass.get(), [] {});
   std::vector<H::Argument> arguments;

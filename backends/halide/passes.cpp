@@ -1152,9 +1152,9 @@ class StayOnStack : public IRMutator {
 }  // namespace
 
 std::vector<std::unique_ptr<IRMutator>> native_passes(const std::string& result_name,
-                                                      const std::vector<std::string>& loops,
-                                                      const std::set<std::string>& cold, const NativeTarget& target,
-                                                      uint64_t* groups, std::set<std::string>* prefetched) {
+                                                      const std::vector<std::string>& loops, const InputArrays& inputs,
+                                                      const NativeTarget& target, uint64_t* groups,
+                                                      std::set<std::string>* prefetched) {
   std::vector<std::unique_ptr<IRMutator>> passes;
   passes.push_back(std::make_unique<AlwaysFold>());
   passes.push_back(std::make_unique<FillSkipped>());
@@ -1171,7 +1171,7 @@ std::vector<std::unique_ptr<IRMutator>> native_passes(const std::string& result_
   }
   passes.push_back(sums_of_products());
   if (target.matrix_tile > 0) passes.push_back(matrix_products());
-  if (!cold.empty()) passes.push_back(prefetches(cold, loops, true, prefetched));  // in what is still a loop
+  if (!inputs.cold.empty()) passes.push_back(prefetches(inputs, loops, true, prefetched));  // in what is still a loop
   passes.push_back(std::make_unique<GroupRange>(loops, groups));
   passes.push_back(native_functions(target));
   passes.push_back(std::make_unique<StayOnStack>());
@@ -1180,8 +1180,7 @@ std::vector<std::unique_ptr<IRMutator>> native_passes(const std::string& result_
 
 std::vector<std::unique_ptr<IRMutator>> lowering_passes(const std::string& result_name,
                                                         const std::vector<std::string>& loops,
-                                                        const std::set<std::string>& cold,
-                                                        std::set<std::string>* prefetched) {
+                                                        const InputArrays& inputs, std::set<std::string>* prefetched) {
   std::vector<std::unique_ptr<IRMutator>> passes;
   passes.push_back(std::make_unique<KeepInside>());
   passes.push_back(std::make_unique<AlwaysFold>());
@@ -1195,7 +1194,7 @@ std::vector<std::unique_ptr<IRMutator>> lowering_passes(const std::string& resul
   passes.push_back(std::make_unique<LoadLanes>());
   passes.push_back(std::make_unique<StoreLanes>());
   passes.push_back(std::make_unique<GuardReads>());
-  if (!cold.empty()) passes.push_back(prefetches(cold, loops, false, prefetched));
+  if (!inputs.cold.empty()) passes.push_back(prefetches(inputs, loops, false, prefetched));
   passes.push_back(index_bases());
   passes.push_back(quantised_sums());
   passes.push_back(std::make_unique<NumbersByLanes>());

@@ -1,11 +1,15 @@
-// Cold arrays that loops read in order, weights above all, are asked for ahead of their use. What a processor fetches
-// by itself ends with the page of memory and keeps too little under way: of a product with few rows, which reads its
-// weights a few times, a third to a half of the time is waiting for them.
+// Arrays that loops read in order are asked for ahead of their use. What a processor fetches by itself ends with the
+// page of memory and keeps too little under way: of a product with few rows, which reads its weights a few times, a
+// third to a half of the time is waiting for them.
 //
+// Cold arrays, weights above all, are those that vectors are read from.
 // Tiles of rows read the same panel of weights one after the other. While they do, each asks for its part of the next
 // one, so that memory is busy all the time. A panel that is read once, or that is too large for two of them to stay in
-// the second cache, is asked for by its first reader, as far ahead as memory takes to answer. Numbers stay what they
-// are.
+// the second cache, is asked for by its first reader, as far ahead as memory takes to answer.
+//
+// The left operand of a product is read a number at a time, of several short rows side by side, in which a processor
+// sees no order. A half of it is often what another core has just computed, and it comes from there as slowly as from
+// memory. Each tile asks for the rows of the next one. Values stay what they are.
 #include <algorithm>
 #include <optional>
 
@@ -20,6 +24,11 @@ using HExpr = Halide::Expr;
 constexpr int line_bytes = 64;
 // Two pages. From one to sixteen there is no difference; half a page is too late.
 constexpr int bytes_ahead = 8192;
+// Rows as long as that are fetched without being asked for, and asking makes it worse: products of 7 and 14 rows of 4
+// and 8 kB take 1.05 to 1.08 of the time.
+constexpr int page_bytes = 4096;
+// Of fewer rows, or shorter ones, the next tile begins before much of the page is read.
+constexpr int least_tile_bytes = 2048;
 // What is read in order has to go on for a while, or most of what is asked for is not used.
 constexpr int64_t least_bytes = 4 * bytes_ahead;
 // Two panels have to stay in a second cache of a megabyte, beside what is multiplied with them.
@@ -27,6 +36,8 @@ constexpr int64_t most_panel_bytes = 1 << 18;
 // So many tiles ask for the next panel, a part of it each. Where there are more, the others ask for the same part of
 // the one behind it, over and over, which costs no more than the instructions.
 constexpr int64_t most_asking_tiles = 16;
+// A number that a product reads of a row, or a word of bytes.
+constexpr int number_bytes = 4;
 
 using Lets = std::map<std::string, HExpr>;
 
@@ -35,24 +46,32 @@ struct LoopAround {
   int64_t extent;
 };
 
-// What a step of a loop reads of an array in vectors, or in rows of tiles.
+// What a step of a loop reads of an array: vectors, rows of tiles, or numbers for all lanes.
 struct Read {
-  int bytes = 0;                               // of an element
-  std::vector<std::pair<HExpr, int>> vectors;  // where each begins, and its elements
+  int bytes = 0;                              // of an element
+  std::vector<std::pair<HExpr, int>> places;  // where each begins, and its elements
 };
 
-class VectorReads : public IRGraphVisitor {
+class HasLoops : public IRVisitor {
  public:
-  VectorReads(const std::set<std::string>& arrays, const Lets& lets) : arrays_(arrays), lets_(lets) {}
-  std::map<std::string, Read> reads;  // by array
-  bool has_loops = false;
+  bool found = false;
+
+ private:
+  using IRVisitor::visit;
+  void visit(const For*) override { found = true; }
+};
+
+class ReadsOfStep : public IRGraphVisitor {
+ public:
+  ReadsOfStep(const InputArrays& inputs, const Lets& lets) : inputs_(inputs), lets_(lets) {}
+  std::map<std::string, Read> vectors;  // of cold arrays
+  std::map<std::string, Read> numbers;
 
  private:
   using IRGraphVisitor::visit;
-  const std::set<std::string>& arrays_;
+  const InputArrays& inputs_;
   Lets lets_;
 
-  void visit(const For*) override { has_loops = true; }
   void visit(const LetStmt* op) override {
     lets_[op->name] = substitute(lets_, op->value);
     IRGraphVisitor::visit(op);
@@ -63,11 +82,12 @@ class VectorReads : public IRGraphVisitor {
   }
   void visit(const Load* op) override {
     IRGraphVisitor::visit(op);
-    if (arrays_.count(op->name) == 0) return;
-    const HExpr index = simplify(substitute(lets_, op->index));
-    const Ramp* ramp = index.as<Ramp>();
-    if (ramp == nullptr || !is_const_one(ramp->stride) || ramp->base.type().is_vector()) return;
-    add(op->name, op->type.bytes(), ramp->base, ramp->lanes);
+    const bool is_number = op->type.bytes() * op->type.lanes() <= number_bytes;
+    if ((is_number ? inputs_.all : inputs_.cold).count(op->name) == 0) return;
+    HExpr begin = simplify(substitute(lets_, op->index));
+    if (const Ramp* ramp = begin.as<Ramp>(); ramp != nullptr && is_const_one(ramp->stride)) begin = ramp->base;
+    if (begin.type().is_vector()) return;
+    add((is_number ? numbers : vectors)[op->name], op->type.bytes(), begin, op->type.lanes());
   }
   // The rows of an operand of an instruction for products of matrices (matrix_products.cpp).
   void visit(const Call* op) override {
@@ -77,15 +97,15 @@ class VectorReads : public IRGraphVisitor {
     const auto rows = as_const_int(op->args[0]), row_bytes = as_const_int(op->args[1]),
                step = as_const_int(simplify(op->args[4]));
     const Cast* start = op->args[3].as<Cast>();
-    if (array == nullptr || arrays_.count(array->name) == 0 || start == nullptr || !rows || !row_bytes || !step) return;
+    if (array == nullptr || inputs_.cold.count(array->name) == 0 || start == nullptr || !rows || !row_bytes || !step)
+      return;
     const HExpr first = simplify(substitute(lets_, start->value));
     for (int64_t i = 0; i < *rows; ++i)
-      add(array->name, 1, simplify(first + static_cast<int>(i * *step)), static_cast<int>(*row_bytes));
+      add(vectors[array->name], 1, simplify(first + static_cast<int>(i * *step)), static_cast<int>(*row_bytes));
   }
-  void add(const std::string& array, int bytes, const HExpr& begin, int elements) {
-    Read& read = reads[array];
-    if (read.vectors.empty()) read.bytes = bytes;
-    if (read.bytes == bytes) read.vectors.emplace_back(begin, elements);
+  static void add(Read& read, int bytes, const HExpr& begin, int elements) {
+    if (read.places.empty()) read.bytes = bytes;
+    if (read.bytes == bytes) read.places.emplace_back(begin, elements);
   }
 };
 
@@ -97,24 +117,33 @@ struct Span {
   int64_t count = 0;
 };
 
-// What the vectors cover; nothing where there is a gap.
-std::optional<Span> covered(const Read& read) {
-  const HExpr& base = read.vectors.front().first;
-  std::vector<std::pair<int64_t, int>> places;
-  for (const auto& [begin, lanes] : read.vectors) {
-    const auto place = as_const_int(simplify(begin - base));
-    if (!place) return std::nullopt;
-    places.emplace_back(*place, lanes);
+// Where the elements of the places begin, counted from the first one of the list, in order. Nothing where that differs
+// from step to step.
+std::optional<std::vector<std::pair<int64_t, int>>> distances(const Read& read) {
+  const HExpr& base = read.places.front().first;
+  std::vector<std::pair<int64_t, int>> out;
+  for (const auto& [begin, elements] : read.places) {
+    const auto distance = as_const_int(simplify(begin - base));
+    if (!distance) return std::nullopt;
+    out.emplace_back(*distance, elements);
   }
-  std::sort(places.begin(), places.end());
-  int64_t end = places.front().first;
-  for (const auto& [place, lanes] : places) {
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+// What the places cover; nothing where there is a gap.
+std::optional<Span> covered(const Read& read) {
+  const auto places = distances(read);
+  if (!places) return std::nullopt;
+  int64_t end = places->front().first;
+  for (const auto& [place, elements] : *places) {
     if (place > end) return std::nullopt;
-    end = std::max(end, place + lanes);
+    end = std::max(end, place + elements);
   }
   Span out;
-  out.begin = simplify(base + static_cast<int>(places.front().first));
-  out.count = end - places.front().first;
+  out.begin = simplify(read.places.front().first + static_cast<int>(places->front().first));
+  out.count = end - places->front().first;
   return out;
 }
 
@@ -160,15 +189,53 @@ std::optional<Stream> stream_of(const Read& read, const std::vector<LoopAround>&
   return out;
 }
 
+// Rows that the steps of a loop read side by side, one behind the other as those of the next tile are behind them.
+struct Rows {
+  HExpr next;         // where those begin
+  JoinedLoops steps;  // that read the rows of a tile
+  int64_t step_elements = 0;
+  int64_t elements = 0;  // one behind the other, as far as that goes
+};
+
+// Nothing where the processor sees the order by itself.
+std::optional<Rows> rows_of(const Read& read, const std::vector<LoopAround>& loops) {
+  const auto places = distances(read);
+  if (!places || places->size() == 1) return std::nullopt;
+  const HExpr& begin = read.places.front().first;
+  Rows out;
+  HExpr first = begin + static_cast<int>(places->front().first);
+  int64_t row = places->front().second;
+  size_t i = loops.size();
+  for (; i > 0 && distance_along(begin, loops[i - 1].name) == row; --i) {
+    first = substitute(loops[i - 1].name, 0, first);
+    out.steps.join(loops[i - 1]);
+    row *= loops[i - 1].extent;
+  }
+  if (row * read.bytes >= page_bytes) return std::nullopt;
+  for (size_t k = 0; k < places->size(); ++k) {
+    const auto& [place, elements] = (*places)[k];
+    if (elements != places->front().second || place != places->front().first + static_cast<int64_t>(k) * row)
+      return std::nullopt;
+  }
+  const int64_t tile = row * static_cast<int64_t>(places->size());
+  if (tile * read.bytes < least_tile_bytes) return std::nullopt;
+  while (i > 0 && distance_along(begin, loops[i - 1].name) == 0) --i;
+  if (i == 0 || distance_along(begin, loops[i - 1].name) != tile) return std::nullopt;
+  out.next = first + static_cast<int>(tile);
+  out.step_elements = tile / out.steps.steps;
+  out.elements = tile * loops[i - 1].extent;
+  return out;
+}
+
 class Prefetches : public IRMutator {
  public:
-  Prefetches(std::set<std::string> arrays, const std::vector<std::string>& groups, bool is_native,
-             std::set<std::string>* asked)
-      : arrays_(std::move(arrays)), groups_(groups.begin(), groups.end()), is_native_(is_native), asked_(*asked) {}
+  Prefetches(InputArrays inputs, const std::vector<std::string>& groups, bool is_native, std::set<std::string>* asked)
+      : inputs_(std::move(inputs)), groups_(groups.begin(), groups.end()), is_native_(is_native), asked_(*asked) {}
 
  private:
   using IRMutator::visit;
-  const std::set<std::string> arrays_, groups_;
+  const InputArrays inputs_;
+  const std::set<std::string> groups_;
   const bool is_native_;
   std::set<std::string>& asked_;
   std::vector<LoopAround> loops_;  // around, outermost first
@@ -190,17 +257,20 @@ class Prefetches : public IRMutator {
     return is_native_ ? begins || number == Variable::make(Halide::Int(32), first_group) : begins;
   }
 
-  // Places in the array, in bytes, that a step asks for. Some may lie outside, which a prefetch may.
-  std::vector<HExpr> places(const Stream& stream, int bytes) const {
+  static HExpr in_bytes(const HExpr& index, int bytes) {
+    return cast(Halide::Int(64), simplify(index)) * make_const(Halide::Int(64), bytes);
+  }
+
+  // So many bytes from there on, all of whose lines are asked for.
+  struct Bytes {
+    HExpr first;  // behind the beginning of the array
+    int64_t count = 0;
+  };
+
+  // What a step asks for. Some may lie outside the array, which a prefetch may.
+  Bytes ahead(const Stream& stream, int bytes) const {
     const int64_t panel_bytes = stream.panel.steps * stream.step.count * bytes;
     const int step_bytes = static_cast<int>(stream.step.count) * bytes;
-    const auto in_bytes = [&](const HExpr& index) {
-      return cast(Halide::Int(64), simplify(index)) * make_const(Halide::Int(64), bytes);
-    };
-    std::vector<HExpr> out;
-    const auto add = [&](const HExpr& first, int64_t count) {
-      for (int64_t at = 0; at < count; at += line_bytes) out.push_back(first + make_const(Halide::Int(64), at));
-    };
     if (stream.goes_on && stream.tiles.steps > 1 && panel_bytes <= most_panel_bytes) {
       // Steps ask for less than a line each where many tiles share a panel: in units of 2^-shift bytes.
       constexpr int shift = 10;
@@ -209,15 +279,18 @@ class Prefetches : public IRMutator {
       const HExpr part = min(stream.tiles.number, static_cast<int>(asking));
       const HExpr steps = part * static_cast<int>(stream.panel.steps) + stream.panel.number;
       const HExpr behind = cast(Halide::Int(64), (steps * static_cast<int>(a_step)) >> shift);
-      const HExpr next = in_bytes(stream.panel_begin + static_cast<int>(stream.panel.steps * stream.step.count));
-      add(next + behind, (a_step + (1 << shift) - 1) >> shift);
-    } else {
-      // Others than the first ask for what they have just read, which costs no more than the instruction.
-      add(in_bytes(stream.step.begin) + select(is_first(stream), make_const(Halide::Int(64), bytes_ahead),
-                                               make_const(Halide::Int(64), -step_bytes)),
-          step_bytes);
+      const HExpr next = in_bytes(stream.panel_begin + static_cast<int>(stream.panel.steps * stream.step.count), bytes);
+      return {next + behind, (a_step + (1 << shift) - 1) >> shift};
     }
-    return out;
+    // Others than the first ask for what they have just read, which costs no more than the instruction.
+    const HExpr distance =
+        select(is_first(stream), make_const(Halide::Int(64), bytes_ahead), make_const(Halide::Int(64), -step_bytes));
+    return {in_bytes(stream.step.begin, bytes) + distance, step_bytes};
+  }
+
+  static Bytes ahead(const Rows& rows, int bytes) {
+    const HExpr begin = rows.next + rows.steps.number * static_cast<int>(rows.step_elements);
+    return {in_bytes(begin, bytes), rows.step_elements * bytes};
   }
 
   // So many bytes behind the array's beginning.
@@ -232,11 +305,13 @@ class Prefetches : public IRMutator {
                    {Reinterpret::make(Halide::Handle(), start + place), to_read, to_second_cache, data}, Call::Extern));
   }
 
-  void ask(const Read& read, const std::string& array, std::vector<Stmt>& out) {
-    const auto stream = stream_of(read, loops_);
-    if (!stream || stream->elements * read.bytes < least_bytes) return;
+  template <class Order>
+  void ask(const std::string& array, const Read& read, const std::optional<Order>& order, std::vector<Stmt>& out) {
+    if (!order || order->elements * read.bytes < least_bytes) return;
     asked_.insert(array);
-    for (const HExpr& place : places(*stream, read.bytes)) out.push_back(prefetch(array, place));
+    const Bytes asked = ahead(*order, read.bytes);
+    for (int64_t at = 0; at < asked.count; at += line_bytes)
+      out.push_back(prefetch(array, asked.first + make_const(Halide::Int(64), at)));
   }
 
   Stmt visit(const LetStmt* op) override {
@@ -250,14 +325,17 @@ class Prefetches : public IRMutator {
     const auto extent = as_const_int(op->extent);
     if (!extent || !is_const_zero(op->min)) return IRMutator::visit(op);
     loops_.push_back({op->name, *extent});
-    VectorReads found(arrays_, lets_);
-    op->body.accept(&found);
+    HasLoops inside;
+    op->body.accept(&inside);
     Stmt s = op;
-    if (found.has_loops) {
+    if (inside.found) {
       s = IRMutator::visit(op);
     } else if (op->for_type == ForType::Serial) {
+      ReadsOfStep found(inputs_, lets_);
+      op->body.accept(&found);
       std::vector<Stmt> body;
-      for (const auto& [array, read] : found.reads) ask(read, array, body);
+      for (const auto& [array, read] : found.vectors) ask(array, read, stream_of(read, loops_), body);
+      for (const auto& [array, read] : found.numbers) ask(array, read, rows_of(read, loops_), body);
       body.push_back(op->body);
       if (body.size() > 1)
         s = For::make(op->name, op->min, op->extent, op->for_type, op->partition_policy, op->device_api,
@@ -270,9 +348,9 @@ class Prefetches : public IRMutator {
 
 }  // namespace
 
-std::unique_ptr<IRMutator> prefetches(std::set<std::string> arrays, const std::vector<std::string>& groups,
-                                      bool is_native, std::set<std::string>* asked) {
-  return std::make_unique<Prefetches>(std::move(arrays), groups, is_native, asked);
+std::unique_ptr<IRMutator> prefetches(InputArrays inputs, const std::vector<std::string>& groups, bool is_native,
+                                      std::set<std::string>* asked) {
+  return std::make_unique<Prefetches>(std::move(inputs), groups, is_native, asked);
 }
 
 }  // namespace hoist::emission

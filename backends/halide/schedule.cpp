@@ -323,10 +323,11 @@ void Emitter::note(int depth, const std::string& line) {
   lines_.push_back(std::string(static_cast<size_t>(depth) * 2, ' ') + line);
 }
 
-std::set<std::string> Emitter::cold_arrays() const {
-  std::set<std::string> out;
+InputArrays Emitter::input_arrays() const {
+  InputArrays out;
   for (const auto& [array, parameter] : argument_names_) {
-    if (std::find(options_.cold.begin(), options_.cold.end(), parameter) != options_.cold.end()) out.insert(array);
+    out.all.insert(array);
+    if (std::find(options_.cold.begin(), options_.cold.end(), parameter) != options_.cold.end()) out.cold.insert(array);
   }
   return out;
 }

@@ -1,4 +1,5 @@
-// What kernels ask for ahead of its use: cold arrays that are read in order for long enough, and no others.
+// What kernels ask for ahead of its use: cold arrays that are read in order for long enough, short rows beside those,
+// and nothing else.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -55,10 +56,10 @@ TEST(Prefetches, OfColdArraysThatAreReadInOrder) {
   };
   for (const Case& c :
        {Case{"two tiles ask for a half of the next panel each", 4, 2, 512, {"w"}, 1},
-        Case{"many tiles need less than a line a step", 4, 20, 512, {"w"}, 1},
+        Case{"many tiles need less than a line a step", 4, 20, 1024, {"w"}, 1},
         Case{"a panel that is read once", 4, 1, 512, {"w"}, 2},
         Case{"one that is too large to have two of them", 2, 2, 4096, {"w"}, 2},
-        Case{"one panel alone", 1, 3, 512, {"w"}, 2}, Case{"an array that is over soon", 4, 2, 48, {"w"}, 0},
+        Case{"one panel alone", 1, 2, 512, {"w"}, 2}, Case{"an array that is over soon", 4, 2, 48, {"w"}, 0},
         Case{"what is read number by number", 4, 2, 512, {"x"}, 0}, Case{"what is in the caches", 4, 2, 512, {}, 0}}) {
     const Expr term = products(c.panels, c.tiles, c.terms);
     const EmittedKernel kernel = emitted(term, native("x86-64-v4", c.cold));
@@ -73,6 +74,44 @@ TEST(Prefetches, OfColdArraysThatAreReadInOrder) {
     EXPECT_EQ(source.find("hoist_prefetch(w, ") != std::string::npos, c.prefetches > 0) << c.what << source;
     EXPECT_EQ(testing::check(term, opencl), "") << c.what;  // and native code
   }
+}
+
+// The left operand, of which a step reads a number of each of seven rows.
+TEST(Prefetches, OfShortRows) {
+  struct Case {
+    const char* what;
+    int64_t tiles, terms;
+    bool has_cold, asks;
+  };
+  for (const Case& c : {Case{"the rows of the next tile", 20, 512, true, true},
+                        Case{"rows of a page, which the processor fetches by itself", 20, 1024, true, false},
+                        Case{"tiles of less than half a page", 40, 64, true, false},
+                        Case{"an array that is over soon", 2, 512, true, false},
+                        Case{"in a run that the caches hold", 20, 512, false, false}}) {
+    const Expr term = products(4, c.tiles, c.terms);
+    EmitOptions options = native("x86-64-v4", {});
+    if (c.has_cold) options.cold = {"w"};
+    const EmittedKernel kernel = emitted(term, options);
+    if (c.asks)
+      EXPECT_THAT(kernel.schedule, HasSubstr("x is prefetched\n")) << c.what;
+    else
+      EXPECT_THAT(kernel.schedule, Not(HasSubstr("x is prefetched"))) << c.what;
+    EmitOptions opencl;
+    opencl.cold = options.cold;
+    EXPECT_EQ(emitted(term, opencl).source.find("hoist_prefetch(x, ") != std::string::npos, c.asks) << c.what;
+    if (!c.asks) continue;
+    EXPECT_EQ(testing::check(term, opencl), "");  // and native code
+  }
+}
+
+TEST(Prefetches, NotOfRowsWithOthersBetween) {
+  const auto term = parse_term(
+      "%w : [4][512][32]f32 |> map group(1) (\\panel. %x : [140][512]f32 |> slide 1 2 |> map join\n"
+      "  |> split 7 |> map group(0) (map unroll (\\row. transpose panel |> split 16\n"
+      "  |> map unroll (map vec (\\column. zip(row, column) |> fold (\\s (a, b). fma(a, b, s)) 0f32)))))",
+      {});
+  ASSERT_TRUE(term.ok()) << term.errors()[0].text();
+  EXPECT_THAT(emitted(*term, native("x86-64-v4", {"w"})).schedule, Not(HasSubstr("x is prefetched")));
 }
 
 TEST(Prefetches, EachTargetHasItsInstruction) {
