@@ -336,14 +336,26 @@ HExpr saturated_small(const HExpr& a, double low, double high, const Type& type)
 // A number that is yet to be rounded, plus a whole one of at most 16 bits, between bounds, as an int
 // (quantised_sums.cpp). What lies between the bounds is rounded by adding so much that no bit behind the point is left.
 // What is no number becomes 0, by the lower bound where that is 0.
-HExpr quantised(const HExpr& number, const HExpr& whole, double low, double high) {
-  constexpr double round = 12582912;  // 1.5 * 2^23, whose lowest bits are those of whole numbers around it
-  const HExpr w = to(Halide::Float(32), whole), least = constant(number, low) - w, most = constant(number, high) - w;
+constexpr double round_by_adding = 12582912;  // 1.5 * 2^23, whose lowest bits are those of whole numbers around it
+
+HExpr rounded_steps(const HExpr& number, const HExpr& w, double low, double high) {
+  const HExpr least = constant(number, low) - w, most = constant(number, high) - w;
   return let(select(number > least, number, least), [&](const HExpr& b) {
-    const HExpr steps = strict(Call::strict_add, select(b < most, b, most), constant(b, round));
-    const HExpr sum = bits(Halide::Int(32), steps) - bits(Halide::Int(32), constant(b, round)) + whole;
-    return low == 0 ? sum : select(is_number(number), sum, Halide::Internal::make_zero(sum.type()));
+    return strict(Call::strict_add, select(b < most, b, most), constant(b, round_by_adding));
   });
+}
+
+HExpr quantised(const HExpr& number, const HExpr& whole, double low, double high) {
+  const HExpr steps = rounded_steps(number, to(Halide::Float(32), whole), low, high);
+  const HExpr sum = bits(Halide::Int(32), steps) - bits(Halide::Int(32), constant(number, round_by_adding)) + whole;
+  return low == 0 ? sum : select(is_number(number), sum, Halide::Internal::make_zero(sum.type()));
+}
+
+// The same without the whole number.
+HExpr rounded(const HExpr& number, const HExpr& whole, double low, double high) {
+  const HExpr w = to(Halide::Float(32), whole);
+  const HExpr out = strict(Call::strict_sub, rounded_steps(number, w, low, high), constant(number, round_by_adding));
+  return low == 0 ? out : select(is_number(number), out, constant(number, 0) - w);
 }
 
 // ---- integers ----
@@ -693,12 +705,12 @@ const std::unordered_map<std::string, Meaning>& meanings() {
     }
     for (int width : {8, 16}) {
       const double half = std::ldexp(1.0, width - 1);
-      t[fmt::format("hoist_quantised_i{}", width)] = [=](const Arguments& x) {
-        return quantised(x[0], x[1], -half, half - 1);
-      };
-      t[fmt::format("hoist_quantised_u{}", width)] = [=](const Arguments& x) {
-        return quantised(x[0], x[1], 0, 2 * half - 1);
-      };
+      for (const bool is_signed : {true, false}) {
+        const double low = is_signed ? -half : 0, high = low + 2 * half - 1;
+        const std::string ending = fmt::format("{}{}", is_signed ? 'i' : 'u', width);
+        t["hoist_quantised_" + ending] = [=](const Arguments& x) { return quantised(x[0], x[1], low, high); };
+        t["hoist_rounded_" + ending] = [=](const Arguments& x) { return rounded(x[0], x[1], low, high); };
+      }
     }
     t[word_marker] = word;
     t["hoist_dot"] = [](const Arguments& x) { return dot_in_pairs(x[0], x[1], x[2]); };

@@ -198,16 +198,20 @@ HOIST_TO_ALL(double)
 
 // A float that is yet to be rounded plus a whole number of at most 16 bits, between bounds; NaN gives 0. Rounded by adding
 // 1.5 * 2^23, whose lowest bits are those of whole numbers around it.
-#define HOIST_QUANTISED(NAME, LOW, HIGH, N) \
-  HOIST int##N NAME(float##N a, int##N whole) { \
-    const float##N w = convert_float##N(whole), least = (float##N)(LOW) - w, most = (float##N)(HIGH) - w; \
-    float##N b = a > least ? a : least; \
-    b = b < most ? b : most; \
-    const int##N sum = as_int##N(b + (float##N)(12582912.0f)) - (int##N)(0x4b400000) + whole; \
-    return LOW == 0 ? sum : a == a ? sum : (int##N)(0); }
+// The second function takes the whole number off again.
+#define HOIST_QUANTISED(TYPE, LOW, HIGH, N) \
+  HOIST float##N hoist_steps_##TYPE(float##N a, float##N w) { \
+    const float##N least = (float##N)(LOW) - w, most = (float##N)(HIGH) - w, b = a > least ? a : least; \
+    return (b < most ? b : most) + (float##N)(12582912.0f); } \
+  HOIST int##N hoist_quantised_##TYPE(float##N a, int##N whole) { \
+    const int##N sum = as_int##N(hoist_steps_##TYPE(a, convert_float##N(whole))) - (int##N)(0x4b400000) + whole; \
+    return LOW == 0 ? sum : a == a ? sum : (int##N)(0); } \
+  HOIST float##N hoist_rounded_##TYPE(float##N a, int##N whole) { \
+    const float##N w = convert_float##N(whole), rounded = hoist_steps_##TYPE(a, w) - (float##N)(12582912.0f); \
+    return LOW == 0 ? rounded : a == a ? rounded : (float##N)(0.0f) - w; }
 #define HOIST_QUANTISED_ALL(N) \
-  HOIST_QUANTISED(hoist_quantised_i8, -128, 127, N) HOIST_QUANTISED(hoist_quantised_u8, 0, 255, N) \
-  HOIST_QUANTISED(hoist_quantised_i16, -32768, 32767, N) HOIST_QUANTISED(hoist_quantised_u16, 0, 65535, N)
+  HOIST_QUANTISED(i8, -128, 127, N) HOIST_QUANTISED(u8, 0, 255, N) HOIST_QUANTISED(i16, -32768, 32767, N) \
+  HOIST_QUANTISED(u16, 0, 65535, N)
 HOIST_QUANTISED_ALL() HOIST_QUANTISED_ALL(2) HOIST_QUANTISED_ALL(3) HOIST_QUANTISED_ALL(4) HOIST_QUANTISED_ALL(8)
 HOIST_QUANTISED_ALL(16)
 

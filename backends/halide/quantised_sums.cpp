@@ -2,8 +2,11 @@
 // point), saturated to a type of 8 or 16 bits. The bounds are whole numbers, so they may come before the rounding, and
 // what lies between them is rounded by an addition; a rounding, a sum, a comparison with itself and a conversion go.
 // The function gives an int in the type's range, which is then converted at once to what its value becomes: what is
-// widened is never narrow.
+// widened is never narrow. Where the whole number is taken from it again and the difference becomes an f32, as between
+// two layers of a quantised model, there is no int at all: a function of its own gives the rounded number.
 #include <fmt/format.h>
+
+#include <optional>
 
 #include "backends/halide/emitter.h"
 
@@ -13,46 +16,98 @@ namespace {
 using namespace Halide::Internal;  // NOLINT: this file is about nothing else
 using HExpr = Halide::Expr;
 
+struct QuantisedSum {
+  HExpr number;        // that is yet to be rounded
+  HExpr whole;         // of at most 16 bits; undefined where none is added
+  std::string ending;  // of the names of functions: what the sum is saturated to
+};
+
+HExpr once(const HExpr& e) {
+  const Broadcast* repeated = e.as<Broadcast>();
+  return repeated != nullptr ? repeated->value : e;
+}
+
+std::optional<QuantisedSum> sum_of(const HExpr& e) {
+  const Call* op = e.as<Call>();
+  const Halide::Type type = e.type().element_of();
+  if (op == nullptr || type.is_float() || type.bits() > 16) return std::nullopt;
+  QuantisedSum out;
+  out.ending = fmt::format("{}{}", type.is_int() ? 'i' : 'u', type.bits());
+  if (op->name != "hoist_to_" + out.ending) return std::nullopt;
+  const Call* rounded = op->args[0].as<Call>();
+  if (rounded != nullptr && rounded->is_intrinsic(Call::strict_add)) {
+    const HExpr addend = once(rounded->args[1]);
+    const Cast* cast = addend.as<Cast>();
+    if (cast == nullptr || cast->value.type().is_float() || cast->value.type().bits() > 16) return std::nullopt;
+    out.whole = cast->value;
+    rounded = rounded->args[0].as<Call>();
+  }
+  if (rounded == nullptr || rounded->name != "rint" || rounded->type.element_of() != Halide::Float(32))
+    return std::nullopt;
+  out.number = rounded->args[0];
+  return out;
+}
+
+// Without conversions to integers of 32 bits, which a difference of shorter ones survives, by way of those without a
+// sign, too.
+HExpr unconverted(HExpr e) {
+  for (const Cast* cast = e.as<Cast>();
+       cast != nullptr && cast->type.bits() == 32 && cast->value.type().is_int_or_uint(); cast = e.as<Cast>())
+    e = cast->value;
+  return e;
+}
+
 class QuantisedSums : public IRMutator {
   using IRMutator::visit;
 
   HExpr visit(const Call* op) override {
-    if (HExpr sum = quantised(op, op->type); sum.defined()) return sum;
-    return IRMutator::visit(op);
+    const auto sum = sum_of(op);
+    return sum ? quantised(*sum, op->type) : IRMutator::visit(op);
   }
 
   HExpr visit(const Cast* op) override {
-    const Call* narrow = op->value.as<Call>();
     const Halide::Type wide = op->type.element_of();
-    const bool widens =
-        narrow != nullptr && (wide == Halide::Float(32) || (wide.is_int() && wide.bits() > narrow->type.bits()));
-    if (HExpr sum = widens ? quantised(narrow, op->type) : HExpr(); sum.defined()) return sum;
+    if (wide == Halide::Float(32)) {
+      if (const auto sum = without_whole(op->value)) return call("hoist_rounded_", *sum, op->type);
+    }
+    const auto sum = sum_of(op->value);
+    if (sum && (wide == Halide::Float(32) || (wide.is_int() && wide.bits() > op->value.type().bits())))
+      return quantised(*sum, op->type);
     return IRMutator::visit(op);
   }
 
-  static bool is_rounding(const Call* call) {
-    return call != nullptr && call->name == "rint" && call->type.element_of() == Halide::Float(32);
+  // The sum that the whole number is taken from again: the rounded number between bounds is left, which f32 holds.
+  static std::optional<QuantisedSum> without_whole(const HExpr& e) {
+    auto sum = sum_of(e);
+    if (sum && !sum->whole.defined()) return sum;
+    if (e.type().element_of() != Halide::Int(32)) return std::nullopt;
+    const HExpr difference = unconverted(e);
+    HExpr from, taken;
+    if (const Call* call = difference.as<Call>(); call != nullptr && call->is_intrinsic(Call::widening_sub)) {
+      from = call->args[0];
+      taken = call->args[1];
+    } else if (const Sub* sub = difference.as<Sub>(); sub != nullptr && sub->type.bits() == 32) {
+      from = unconverted(sub->a);
+      taken = unconverted(sub->b);
+    } else {
+      return std::nullopt;
+    }
+    sum = sum_of(from);
+    if (sum && sum->whole.defined() && equal(sum->whole, unconverted(once(taken)))) return sum;
+    return std::nullopt;
   }
 
-  // The call as a value of the wanted type, which holds those of its own; undefined where it is no such sum.
-  HExpr quantised(const Call* op, const Halide::Type& wanted) {
-    const Halide::Type type = op->type.element_of(), words = Halide::Int(32, op->type.lanes());
-    const std::string ending = fmt::format("{}{}", type.is_int() ? 'i' : 'u', type.bits());
-    if (type.is_float() || type.bits() > 16 || op->name != "hoist_to_" + ending) return {};
-    const Call* rounded = op->args[0].as<Call>();
-    HExpr whole = make_zero(words);
-    if (rounded != nullptr && rounded->is_intrinsic(Call::strict_add)) {
-      const auto* repeated = rounded->args[1].as<Broadcast>();
-      const auto* cast = (repeated != nullptr ? repeated->value : rounded->args[1]).as<Cast>();
-      if (cast == nullptr || cast->value.type().is_float() || cast->value.type().bits() > 16) return {};
-      whole = Cast::make(words.with_lanes(cast->type.lanes()), mutate(cast->value));
-      if (repeated != nullptr) whole = Broadcast::make(whole, repeated->lanes);
-      rounded = rounded->args[0].as<Call>();
-    }
-    if (!is_rounding(rounded)) return {};
-    const HExpr sum =
-        Call::make(words, "hoist_quantised_" + ending, {mutate(rounded->args[0]), whole}, Call::PureExtern);
-    return wanted.element_of() == words.element_of() ? sum : Cast::make(wanted, sum);
+  // In the wanted type, which holds the values of the type that the sum is saturated to.
+  HExpr quantised(const QuantisedSum& sum, const Halide::Type& wanted) {
+    const Halide::Type words = Halide::Int(32, wanted.lanes());
+    const HExpr out = call("hoist_quantised_", sum, words);
+    return wanted == words ? out : Cast::make(wanted, out);
+  }
+
+  HExpr call(const char* function, const QuantisedSum& sum, const Halide::Type& type) {
+    HExpr whole = sum.whole.defined() ? cast(Halide::Int(32, sum.whole.type().lanes()), mutate(sum.whole)) : HExpr(0);
+    if (whole.type().lanes() != type.lanes()) whole = Broadcast::make(whole, type.lanes());
+    return Call::make(type, function + sum.ending, {mutate(sum.number), whole}, Call::PureExtern);
   }
 };
 

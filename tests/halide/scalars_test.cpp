@@ -284,8 +284,8 @@ TEST(Scalars, LiteralsFarFromZeroBesideIndices) {
   }
 }
 
-// As layers quantise: a rounded number plus a zero point, saturated, and then perhaps widened. Machine code has a form
-// of its own for that.
+// As layers quantise: a rounded number plus a zero point, saturated, and then perhaps widened, or less the zero point
+// again. Machine code has forms of their own for that.
 TEST(Scalars, QuantisedNumbers) {
   constexpr int64_t n = 256;
   Tensor a = sample(Scalar::f32, n, 1);
@@ -310,6 +310,16 @@ TEST(Scalars, QuantisedNumbers) {
         compare(rows, {"quantised with a zero point", "quantised"}, {0, 0}, inputs, n, form);
         if (HasFailure()) return;
       }
+      const auto dequantised = [&](Expr p) {
+        const Expr rounded = call(Function::round, {get(0, p)}), zero = get(1, p);
+        const Expr sum = cast(narrow, call(Function::add, {rounded, cast(Scalar::f32, zero)}));
+        return cast(Scalar::f32, call(Function::subtract, {cast(Scalar::i32, sum), cast(Scalar::i32, zero)}));
+      };
+      const Expr less_again = join(
+          map([&](Expr v) { return map(dequantised, v, Mode::vec); }, split(8, zip({numbers, zeros})), Mode::group));
+      EXPECT_NE(emit(less_again, {})->source.find("hoist_rounded_" + std::string(row(narrow).name)), std::string::npos);
+      compare({less_again}, {"less the zero point again"}, {0}, inputs, n, form);
+      if (HasFailure()) return;
     }
   }
 }
