@@ -173,8 +173,8 @@ constexpr std::string_view batch_norm = "batch-norm-folding", batch_norm_factors
                            matrix_product = "dequantise-matrix-product", gemm = "dequantise-gemm",
                            gemm_bias = "dequantise-gemm-bias", transposed = "dequantise-gemm-transposed",
                            transposed_bias = "dequantise-gemm-transposed-bias", reciprocal = "quantise-by-reciprocal",
-                           relu_in_quantising = "relu-in-quantising",
-                           short_phases = "short-phases-of-transposed-convolution",
+                           relu_in_quantising = "relu-in-quantising", pool_of_bytes = "pool-of-bytes",
+                           quantised_again = "quantised-again", short_phases = "short-phases-of-transposed-convolution",
                            short_phases_bias = "short-phases-of-transposed-convolution-bias",
                            phases = "phases-of-transposed-convolution",
                            phases_bias = "phases-of-transposed-convolution-bias", channels = "channels-to-four",
@@ -197,6 +197,11 @@ Result<Nothing> tables(Program& program, const PassOptions& options) {
 Result<Nothing> copies(Program& program, const PassOptions& options) {
   drop_copies(program, options.share_equal);
   return Nothing{};
+}
+
+Result<Nothing> pool_bytes(Program& program, const PassOptions& options) {
+  if (auto done = apply_rules<pool_of_bytes, quantised_again>(program, options); !done.ok()) return done;
+  return copies(program, options);  // what is quantised again is a copy now
 }
 
 Result<Nothing> decompose(Program& program, const PassOptions&) {
@@ -652,6 +657,9 @@ constexpr Pass all_passes[] = {
      true, apply_rules<batch_norm, batch_norm_factors>},
     {"store-unsigned", "8-bit values are stored without a sign, as dot instructions take them", Pass::calls, true,
      apply_rules<to_unsigned>},
+    {"pool-bytes",
+     "maxima of dequantised bytes are maxima of bytes, and what is quantised again as before stays as it is",
+     Pass::calls, false, pool_bytes},
     // Before the rounding passes for quantised layers, so that a table holds what the model says.
     {"integer-tables", "what stands between two 8-bit values becomes a look-up", Pass::calls, false, tables},
     {"integer-products", "products of dequantised numbers become integer products, scaled once", Pass::calls, true,

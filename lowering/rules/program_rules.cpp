@@ -11,6 +11,14 @@
 namespace hoist {
 namespace {
 
+using Integers = std::vector<int64_t>;
+
+Integers integers(const Attributes& attributes, const std::string& name, const Integers& otherwise) {
+  const auto found = attributes.find(name);
+  const auto* value = found == attributes.end() ? nullptr : std::get_if<Integers>(&found->second);
+  return value == nullptr ? otherwise : *value;
+}
+
 int64_t integer(const ProgramMatch& match, const std::string& name) {
   auto found = match.attributes.find(name);
   const auto* value = found == match.attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
@@ -108,6 +116,44 @@ bool is_matrix(const ProgramMatch& match) {
 bool has_other_scale(ProgramMatch& match) {
   const Tensor* s = match.known("s");
   return is_one_number(s) && s->scalar() == Scalar::f32 && s->float_at(0) != 1 && match.known("x") == nullptr;
+}
+
+// Bytes with one scale, which is above zero.
+bool is_of_positive_scale(const ProgramMatch& match) {
+  const Tensor *s = match.known("s"), *z = match.known("z");
+  const Type x = leaf_of(match.values.at("x")->type);
+  if (x != scalar_type(Scalar::u8) && x != scalar_type(Scalar::i8)) return false;
+  if (!is_one_number(s) || s->scalar() != Scalar::f32 || !(s->float_at(0) > 0)) return false;
+  return match.absent.count("z") != 0 || is_one_number(z);
+}
+
+// Each window of a pool holds an element of the picture: of none the maximum is that of borders, which are no bytes.
+bool has_no_empty_window(const ProgramMatch& match) {
+  const Attributes& given = match.rests.at("A");
+  const Integers kernel = integers(given, "kernel_shape", {});
+  const size_t rank = kernel.size();
+  const Integers strides = integers(given, "strides", Integers(rank, 1)),
+                 pads = integers(given, "pads", Integers(2 * rank, 0)),
+                 dilations = integers(given, "dilations", Integers(rank, 1));
+  const auto ceil_mode = given.find("ceil_mode");
+  const bool rounds_up = ceil_mode != given.end() && ceil_mode->second != Attribute(int64_t{0});
+  for (size_t i = 0; i < rank; ++i) {
+    const int64_t begin = pads[i], end = pads[rank + i];
+    if (dilations[i] != 1 || begin >= kernel[i] || end >= kernel[i]) return false;
+    if (rounds_up && end + strides[i] > kernel[i]) return false;
+  }
+  return true;
+}
+
+// Bytes that are dequantised and quantised with the same scale, one that is not so large or small that rounding reaches
+// a half of a step, and the same zero point: they stay what they are.
+bool is_of_same_scale(const ProgramMatch& match) {
+  const Tensor *s = match.known("s"), *p = match.known("p"), *z = match.known("z"), *y = match.known("y");
+  if (!is_of_positive_scale(match) || !is_one_number(p) || !is_one_number(z) || !is_one_number(y)) return false;
+  const double scale = s->float_at(0);
+  constexpr double largest = 0x1p100, least = 0x1p-100;
+  return p->scalar() == Scalar::f32 && p->float_at(0) == scale && scale <= largest && scale >= least &&
+         y->scalar() == z->scalar() && y->integer_at(0) == z->integer_at(0);
 }
 
 // What is quantised with positive scales to bytes without a sign, of which 0 stands for 0.
@@ -220,14 +266,6 @@ bool is_only_dequantised(ProgramMatch& match) {
     if (zero == program.constants.end() || !signed_zero(&zero->second)) return false;
   }
   return true;
-}
-
-using Integers = std::vector<int64_t>;
-
-Integers integers(const Attributes& attributes, const std::string& name, const Integers& otherwise) {
-  const auto found = attributes.find(name);
-  const auto* value = found == attributes.end() ? nullptr : std::get_if<Integers>(&found->second);
-  return value == nullptr ? otherwise : *value;
 }
 
 Integers joined(std::initializer_list<Integers> lists) {
@@ -358,6 +396,9 @@ const ProgramConditions& conditions() {
          return beta != nullptr && *beta == 1;
        }},
       {"another scale than 1", has_other_scale},
+      {"a positive scale", [](ProgramMatch& m) { return is_of_positive_scale(m); }},
+      {"no empty window", [](ProgramMatch& m) { return has_no_empty_window(m); }},
+      {"the same scale", [](ProgramMatch& m) { return is_of_same_scale(m); }},
       {"quantised from zero", [](ProgramMatch& m) { return is_quantised_from_zero(m); }},
       {"phases of strides", has_phases},
       {"short phases of strides", has_short_phases},
@@ -607,6 +648,19 @@ std::vector<ProgramRuleRow> rows() {
      "zero y, transposed factor, left factor as it is, whole bias, integer product over rows", RuleClass::rounding, exact_sums,
      {"Gemm(" + rows_of_bytes + ", " + transposed + ", %b : [n]f32; transB = 1, alpha = 2.0)"}},
 
+    {"pool-of-bytes", "x: X, s: S, z: Z = _",
+     "MaxPool(DequantizeLinear(x, s, z; *B); *A)",
+     "DequantizeLinear(greatest, s, z; *B) where greatest = MaxPool(x; *A)",
+     "a positive scale, no empty window", RuleClass::exact, "the greatest byte stands for the greatest number, as the scale is above zero",
+     {"MaxPool(DequantizeLinear(%x : [b][c][h][v]u8, %known_positive_s : f32, %known_z : u8); kernel_shape = [3, 2], strides = [2, 1], pads = [1, 1, 1, 0])",
+      "MaxPool(DequantizeLinear(%x : [b][c][h]i8, %known_positive_s : f32, %known_z : i8); kernel_shape = [2])",
+      "MaxPool(DequantizeLinear(%x : [b][c][h]i8, %known_positive_s : f32); kernel_shape = [2])"}},
+    {"quantised-again", "x: X, s: S, z: Z, p: P, y: Y",
+     "QuantizeLinear(DequantizeLinear(x, s, z; *B), p, y; *A)",
+     "Identity(x)",
+     "the same scale", RuleClass::exact, "bytes that are quantised again with the same scale and zero point stay what they are",
+     {"QuantizeLinear(DequantizeLinear(%x : [a][b]u8, %known_positive_s : f32, %known_z : u8), %known_positive_s : f32, %known_z : u8)",
+      "QuantizeLinear(DequantizeLinear(%x : [a][b]i8, %known_positive_s : f32, %known_z : i8), %known_positive_s : f32, %known_z : i8)"}},
     {"relu-in-quantising", "x: X, s: S, z: Z",
      "QuantizeLinear(Relu(x), s, z; *A)",
      "QuantizeLinear(x, s, z; *A)",
