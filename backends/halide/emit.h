@@ -29,7 +29,8 @@ struct EmitOptions {
   /// Names of targets (native_target.h): machine code for each instead of OpenCL C.
   std::vector<std::string> native = {};
   /// Names of parameters whose arrays are not in the caches when the kernel begins: it asks for what it reads of them
-  /// in order ahead of its use, where the device can be asked (CPUs).
+  /// in order ahead of its use, where the device can be asked (CPUs). Where there are none, the caches hold all of the
+  /// run, and nothing is asked for; else short rows of other arrays are, too.
   std::vector<std::string> cold = {};
 };
 

@@ -333,11 +333,9 @@ HExpr saturated_small(const HExpr& a, double low, double high, const Type& type)
   });
 }
 
-// A number that is yet to be rounded, plus a whole one of at most 16 bits, between bounds, as an int
-// (quantised_sums.cpp). What lies between the bounds is rounded by adding so much that no bit behind the point is left.
-// What is no number becomes 0, by the lower bound where that is 0.
 constexpr double round_by_adding = 12582912;  // 1.5 * 2^23, whose lowest bits are those of whole numbers around it
 
+// What lies between the bounds less w is rounded by adding so much that no bit behind the point is left.
 HExpr rounded_steps(const HExpr& number, const HExpr& w, double low, double high) {
   const HExpr least = constant(number, low) - w, most = constant(number, high) - w;
   return let(select(number > least, number, least), [&](const HExpr& b) {
@@ -345,13 +343,15 @@ HExpr rounded_steps(const HExpr& number, const HExpr& w, double low, double high
   });
 }
 
+// A number that is yet to be rounded, plus a whole one of at most 16 bits, between bounds, as an int
+// (quantised_sums.cpp). What is no number becomes 0, by the lower bound where that is 0.
 HExpr quantised(const HExpr& number, const HExpr& whole, double low, double high) {
   const HExpr steps = rounded_steps(number, to(Halide::Float(32), whole), low, high);
   const HExpr sum = bits(Halide::Int(32), steps) - bits(Halide::Int(32), constant(number, round_by_adding)) + whole;
   return low == 0 ? sum : select(is_number(number), sum, Halide::Internal::make_zero(sum.type()));
 }
 
-// The same without the whole number.
+// The same less the whole number, as a float.
 HExpr rounded(const HExpr& number, const HExpr& whole, double low, double high) {
   const HExpr w = to(Halide::Float(32), whole);
   const HExpr out = strict(Call::strict_sub, rounded_steps(number, w, low, high), constant(number, round_by_adding));

@@ -198,7 +198,7 @@ HOIST_TO_ALL(double)
 
 // A float that is yet to be rounded plus a whole number of at most 16 bits, between bounds; NaN gives 0. Rounded by adding
 // 1.5 * 2^23, whose lowest bits are those of whole numbers around it.
-// The second function takes the whole number off again.
+// hoist_rounded_u8 and the like give the same less the whole number, as a float.
 #define HOIST_QUANTISED(TYPE, LOW, HIGH, N) \
   HOIST float##N hoist_steps_##TYPE(float##N a, float##N w) { \
     const float##N least = (float##N)(LOW) - w, most = (float##N)(HIGH) - w, b = a > least ? a : least; \

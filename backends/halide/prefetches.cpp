@@ -2,10 +2,10 @@
 // page of memory and keeps too little under way: of a product with few rows, which reads its weights a few times, a
 // third to a half of the time is waiting for them.
 //
-// Cold arrays, weights above all, are those that vectors are read from.
-// Tiles of rows read the same panel of weights one after the other. While they do, each asks for its part of the next
-// one, so that memory is busy all the time. A panel that is read once, or that is too large for two of them to stay in
-// the second cache, is asked for by its first reader, as far ahead as memory takes to answer.
+// Of cold arrays, weights above all, kernels read vectors. Tiles of rows read the same panel of weights one after the
+// other. While they do, each asks for its part of the next one, so that memory is busy all the time. A panel that is
+// read once, or that is too large for two of them to stay in the second cache, is asked for by its first reader, as far
+// ahead as memory takes to answer.
 //
 // The left operand of a product is read a number at a time, of several short rows side by side, in which a processor
 // sees no order. A half of it is often what another core has just computed, and it comes from there as slowly as from
@@ -158,6 +158,28 @@ struct JoinedLoops {
   }
 };
 
+// The innermost of the loops, for as long as each reads on behind what those inside it read.
+struct ReadingLoops {
+  HExpr begin;  // of what they read
+  JoinedLoops steps;
+  int64_t elements = 0;  // that they read
+  size_t around = 0;     // loops that are left
+};
+
+// Steps begin at `index` and read so many elements, the first of them at `first`.
+ReadingLoops reading_on(const HExpr& index, const HExpr& first, int64_t elements,
+                        const std::vector<LoopAround>& loops) {
+  ReadingLoops out{first, {}, elements, loops.size()};
+  for (; out.around > 0; --out.around) {
+    const LoopAround& loop = loops[out.around - 1];
+    if (distance_along(index, loop.name) != out.elements) break;
+    out.begin = substitute(loop.name, 0, out.begin);
+    out.steps.join(loop);
+    out.elements *= loop.extent;
+  }
+  return out;
+}
+
 // How the loops around read an array in order.
 struct Stream {
   Span step;          // what one step of the innermost loop reads
@@ -172,17 +194,14 @@ struct Stream {
 std::optional<Stream> stream_of(const Read& read, const std::vector<LoopAround>& loops) {
   const auto step = covered(read);
   if (!step) return std::nullopt;
+  const ReadingLoops panel = reading_on(step->begin, step->begin, step->count, loops);
+  size_t i = panel.around;
+  if (i == loops.size()) return std::nullopt;
   Stream out;
   out.step = *step;
-  out.panel_begin = step->begin;
-  out.elements = step->count;
-  size_t i = loops.size();
-  for (; i > 0 && distance_along(step->begin, loops[i - 1].name) == out.elements; --i) {
-    out.panel_begin = substitute(loops[i - 1].name, 0, out.panel_begin);
-    out.panel.join(loops[i - 1]);
-    out.elements *= loops[i - 1].extent;
-  }
-  if (i == loops.size()) return std::nullopt;
+  out.panel = panel.steps;
+  out.panel_begin = panel.begin;
+  out.elements = panel.elements;
   for (; i > 0 && distance_along(step->begin, loops[i - 1].name) == 0; --i) out.tiles.join(loops[i - 1]);
   out.goes_on = i > 0 && distance_along(step->begin, loops[i - 1].name) == out.elements;
   if (out.goes_on) out.elements *= loops[i - 1].extent;
@@ -202,27 +221,23 @@ std::optional<Rows> rows_of(const Read& read, const std::vector<LoopAround>& loo
   const auto places = distances(read);
   if (!places || places->size() == 1) return std::nullopt;
   const HExpr& begin = read.places.front().first;
-  Rows out;
-  HExpr first = begin + static_cast<int>(places->front().first);
-  int64_t row = places->front().second;
-  size_t i = loops.size();
-  for (; i > 0 && distance_along(begin, loops[i - 1].name) == row; --i) {
-    first = substitute(loops[i - 1].name, 0, first);
-    out.steps.join(loops[i - 1]);
-    row *= loops[i - 1].extent;
-  }
+  const auto& [first, width] = places->front();
+  const ReadingLoops along = reading_on(begin, begin + static_cast<int>(first), width, loops);
+  const int64_t row = along.elements;
   if (row * read.bytes >= page_bytes) return std::nullopt;
   for (size_t k = 0; k < places->size(); ++k) {
     const auto& [place, elements] = (*places)[k];
-    if (elements != places->front().second || place != places->front().first + static_cast<int64_t>(k) * row)
-      return std::nullopt;
+    if (elements != width || place != first + static_cast<int64_t>(k) * row) return std::nullopt;
   }
   const int64_t tile = row * static_cast<int64_t>(places->size());
   if (tile * read.bytes < least_tile_bytes) return std::nullopt;
+  size_t i = along.around;
   while (i > 0 && distance_along(begin, loops[i - 1].name) == 0) --i;
   if (i == 0 || distance_along(begin, loops[i - 1].name) != tile) return std::nullopt;
-  out.next = first + static_cast<int>(tile);
-  out.step_elements = tile / out.steps.steps;
+  Rows out;
+  out.next = along.begin + static_cast<int>(tile);
+  out.steps = along.steps;
+  out.step_elements = tile / along.steps.steps;
   out.elements = tile * loops[i - 1].extent;
   return out;
 }

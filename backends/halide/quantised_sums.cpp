@@ -2,8 +2,8 @@
 // point), saturated to a type of 8 or 16 bits. The bounds are whole numbers, so they may come before the rounding, and
 // what lies between them is rounded by an addition; a rounding, a sum, a comparison with itself and a conversion go.
 // The function gives an int in the type's range, which is then converted at once to what its value becomes: what is
-// widened is never narrow. Where the whole number is taken from it again and the difference becomes an f32, as between
-// two layers of a quantised model, there is no int at all: a function of its own gives the rounded number.
+// widened is never narrow. Where there is no whole number, or it is taken from the sum again as between two layers of a
+// quantised model, and that becomes an f32, there is no int at all: a function of its own gives the rounded number.
 #include <fmt/format.h>
 
 #include <optional>
@@ -67,16 +67,15 @@ class QuantisedSums : public IRMutator {
 
   HExpr visit(const Cast* op) override {
     const Halide::Type wide = op->type.element_of();
-    if (wide == Halide::Float(32)) {
-      if (const auto sum = without_whole(op->value)) return call("hoist_rounded_", *sum, op->type);
-    }
-    const auto sum = sum_of(op->value);
-    if (sum && (wide == Halide::Float(32) || (wide.is_int() && wide.bits() > op->value.type().bits())))
-      return quantised(*sum, op->type);
-    return IRMutator::visit(op);
+    const bool to_float = wide == Halide::Float(32);
+    if (const auto sum = to_float ? without_whole(op->value) : std::nullopt)
+      return call("hoist_rounded_", *sum, op->type);
+    const bool widens = to_float || (wide.is_int() && wide.bits() > op->value.type().bits());
+    const auto sum = widens ? sum_of(op->value) : std::nullopt;
+    return sum ? quantised(*sum, op->type) : IRMutator::visit(op);
   }
 
-  // The sum that the whole number is taken from again: the rounded number between bounds is left, which f32 holds.
+  // A sum without a whole number, or that it is taken from again: the rounded number between bounds, which f32 holds.
   static std::optional<QuantisedSum> without_whole(const HExpr& e) {
     auto sum = sum_of(e);
     if (sum && !sum->whole.defined()) return sum;

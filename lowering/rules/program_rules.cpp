@@ -19,19 +19,18 @@ Integers integers(const Attributes& attributes, const std::string& name, const I
   return value == nullptr ? otherwise : *value;
 }
 
-int64_t integer(const ProgramMatch& match, const std::string& name) {
-  auto found = match.attributes.find(name);
-  const auto* value = found == match.attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
-  return value == nullptr ? 0 : *value;
+int64_t integer(const Attributes& attributes, const std::string& name, int64_t otherwise) {
+  const auto found = attributes.find(name);
+  const auto* value = found == attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
+  return value == nullptr ? otherwise : *value;
 }
+
+int64_t integer(const ProgramMatch& match, const std::string& name) { return integer(match.attributes, name, 0); }
 
 // The attribute group of a convolution, 1 where it is left out.
 int64_t groups_of(const ProgramMatch& match) {
   const auto rest = match.rests.find("A");
-  if (rest == match.rests.end()) return 1;
-  const auto group = rest->second.find("group");
-  const auto* value = group == rest->second.end() ? nullptr : std::get_if<int64_t>(&group->second);
-  return value == nullptr ? 1 : *value;
+  return rest == match.rests.end() ? 1 : integer(rest->second, "group", 1);
 }
 
 bool is_one_number(const Tensor* tensor) { return tensor != nullptr && tensor->size() == 1; }
@@ -135,8 +134,7 @@ bool has_no_empty_window(const ProgramMatch& match) {
   const Integers strides = integers(given, "strides", Integers(rank, 1)),
                  pads = integers(given, "pads", Integers(2 * rank, 0)),
                  dilations = integers(given, "dilations", Integers(rank, 1));
-  const auto ceil_mode = given.find("ceil_mode");
-  const bool rounds_up = ceil_mode != given.end() && ceil_mode->second != Attribute(int64_t{0});
+  const bool rounds_up = integer(given, "ceil_mode", 0) != 0;
   for (size_t i = 0; i < rank; ++i) {
     const int64_t begin = pads[i], end = pads[rank + i];
     if (dilations[i] != 1 || begin >= kernel[i] || end >= kernel[i]) return false;
