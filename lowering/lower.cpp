@@ -111,6 +111,7 @@ class Lowering {
     for (const Definition& definition : model_.program.definitions) HOIST_TRY_VOID(lower_definition(definition));
     HOIST_TRY_VOID(collect_arrays());
     place();
+    find_computed_arrays();
     find_cold_arrays();
     list_layers();
     join();
@@ -453,6 +454,26 @@ class Lowering {
     }
   }
 
+  // `holds` of an array's number, for each array that a kernel reads in one of its steps.
+  template <typename Holds>
+  void list_parameters(std::vector<std::string> LoweredKernel::*list, const Holds& holds) {
+    for (const PlanStep& step : model_.steps) {
+      LoweredKernel& kernel = model_.kernels[static_cast<size_t>(step.kernel)];
+      std::vector<std::string>& names = kernel.*list;
+      for (size_t i = 0; i < kernel.parameters.size(); ++i) {
+        const std::string& name = kernel.parameters[i]->name;
+        const bool is_listed = std::find(names.begin(), names.end(), name) != names.end();
+        if (!is_listed && holds(static_cast<size_t>(step.arguments[i]))) names.push_back(name);
+      }
+    }
+  }
+
+  void find_computed_arrays() {
+    list_parameters(&LoweredKernel::computed, [&](size_t array) {
+      return model_.arrays[array].place != Place::weights && model_.arrays[array].place != Place::input;
+    });
+  }
+
   // A run that fits into the caches finds there what the last one left. In a larger one others come between two uses of
   // an array, and only what a step has just written is still there, if it is not too large by itself.
   void find_cold_arrays() {
@@ -464,17 +485,10 @@ class Lowering {
       if (array.place != Place::arena) all += bytes.back();
     }
     if (all <= profile_.second_caches) return;
-    for (const PlanStep& step : model_.steps) {
-      LoweredKernel& kernel = model_.kernels[static_cast<size_t>(step.kernel)];
-      for (size_t i = 0; i < kernel.parameters.size(); ++i) {
-        const auto array = static_cast<size_t>(step.arguments[i]);
-        const Place place = model_.arrays[array].place;
-        const bool is_cold = place == Place::weights || place == Place::input || bytes[array] > profile_.second_caches;
-        const std::string& name = kernel.parameters[i]->name;
-        if (is_cold && std::find(kernel.cold.begin(), kernel.cold.end(), name) == kernel.cold.end())
-          kernel.cold.push_back(name);
-      }
-    }
+    list_parameters(&LoweredKernel::cold, [&](size_t array) {
+      const Place place = model_.arrays[array].place;
+      return place == Place::weights || place == Place::input || bytes[array] > profile_.second_caches;
+    });
   }
 
   // Every layer of the model, and why it has no kernel if it has none.

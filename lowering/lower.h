@@ -53,6 +53,8 @@ struct LoweredKernel {
   bool is_joined = false;  ///< launches perform its steps (PlanLaunch in ir/plan.h)
   /// Of its parameters, those whose arrays the caches do not hold when the kernel begins (CPU).
   std::vector<std::string> cold = {};
+  /// Of its parameters, those whose arrays steps of the same run write.
+  std::vector<std::string> computed = {};
 };
 
 /// What a group is at each stage, for inspect and explain. Parameters are named by values.

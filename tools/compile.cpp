@@ -201,6 +201,7 @@ Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& pr
   options.kernel_name = kernel.name;
   options.native = targets;
   options.cold = kernel.cold;
+  options.computed = kernel.computed;
   auto emitted = emit(kernel.expression, options);
   if (emitted && emitted->local_bytes > static_cast<uint64_t>(profile.local_memory)) {
     return Diagnostic{

@@ -1,8 +1,11 @@
-// Which of the loops over groups threads divide among themselves, in native code and in a launch of several steps: each
-// core has a cache of its own, and
-// what all threads read comes to every one of them. So it is the loop whose parts have least in common, rows of
-// pictures where filters are small and columns of a product where its left operand is. The outermost, whose parts lie
-// together and take one call, unless another one saves a quarter of all that is read.
+// Which of the loops over groups threads divide among themselves, in native code and in a launch of several steps. Each
+// core has a cache of its own: what all threads read comes to every one of them, and what another thread has written
+// comes as slowly as from memory. So it is the loop whose parts have least in common, rows of pictures where filters
+// are small and columns of a product where its left operand is. Of the result, and of what other kernels have computed,
+// half counts where the loop does not step along the outermost dimension: if all kernels of a network divide its
+// pictures into the same rows, a thread reads what it wrote itself. The outermost loop, whose parts lie together and
+// take one call, unless another one saves a quarter of all that is read.
+#include <algorithm>
 #include <optional>
 
 #include "backends/halide/emitter.h"
@@ -10,10 +13,13 @@
 namespace hoist::emission {
 namespace {
 
+// What stands as an index of each dimension of an array, the outermost first.
+using Indices = std::vector<std::vector<H::Expr>>;
+
 // The indices at which Funcs read each array, by the arrays' names.
 class ReadArrays : public H::Internal::IRGraphVisitor {
  public:
-  std::map<std::string, std::vector<H::Expr>> indices;
+  std::map<std::string, Indices> indices;
 
   void look(const H::Func& f) {
     look(f.values());
@@ -31,22 +37,52 @@ class ReadArrays : public H::Internal::IRGraphVisitor {
     IRGraphVisitor::visit(op);
     const std::string name = read_input(*op);
     if (name.empty()) return;
-    std::vector<H::Expr>& all = indices[name];
-    all.insert(all.end(), op->args.begin(), op->args.end());
+    Indices& all = indices[name];
+    all.resize(op->args.size());
+    for (size_t i = 0; i < op->args.size(); ++i) all[all.size() - 1 - i].push_back(op->args[i]);
   }
 };
 
+bool is_along(const Indices& indices, const Loop& l) {
+  return std::any_of(indices.begin(), indices.end(), [&](const auto& index) { return mention(index, l.name()); });
+}
+
+// Does the loop step along the outermost dimension along which any of the loops does?
+bool is_along_outermost(const Indices& indices, const Loop& l, const std::vector<Loop>& groups) {
+  for (const std::vector<H::Expr>& index : indices) {
+    if (mention(index, l.name())) return true;
+    const bool is_another = std::any_of(groups.begin(), groups.end(), [&](const Loop& other) {
+      return other.extent > 1 && mention(index, other.name());
+    });
+    if (is_another) return false;
+  }
+  return false;
+}
+
 }  // namespace
 
-size_t Emitter::divided_loop(const H::Func& result, const std::vector<Loop>& groups) const {
+size_t Emitter::divided_loop(const H::Func& result, const std::vector<H::Expr>& written,
+                             const std::vector<Loop>& groups) const {
   ReadArrays reads;
   reads.look(result);
   for (const Stored& s : stored_) reads.look(s.func);
-  const auto bytes_in_common = [&](const Loop& l) {
-    int64_t bytes = 0;
+  Indices writes;
+  for (const H::Expr& index : written) writes.push_back({index});
+  const Layout layout = layout_of(root_->type);
+  int64_t result_bytes = stored_type(layout.scalars[0]).bytes();
+  for (int64_t n : layout.shape) result_bytes *= n;
+  // That come to a thread although it does not need them alone, or others have written some of them.
+  const auto foreign_bytes = [&](const Loop& l) {
+    int64_t bytes = is_along_outermost(writes, l, groups) ? 0 : result_bytes / 2;
     for (const auto& [name, size] : input_bytes_) {
       const auto read = reads.indices.find(name);
-      if (read != reads.indices.end() && !mention(read->second, l.name())) bytes += size;
+      if (read == reads.indices.end()) continue;
+      const bool is_computed = std::find(options_.computed.begin(), options_.computed.end(),
+                                         argument_names_.at(name)) != options_.computed.end();
+      if (!is_along(read->second, l))
+        bytes += size;
+      else if (is_computed && !is_along_outermost(read->second, l, groups))
+        bytes += size / 2;
     }
     return bytes;
   };
@@ -56,7 +92,7 @@ size_t Emitter::divided_loop(const H::Func& result, const std::vector<Loop>& gro
   std::optional<int64_t> least;
   for (size_t i = 0; i < groups.size(); ++i) {
     if (groups[i].extent == 1) continue;
-    const int64_t bytes = bytes_in_common(groups[i]);
+    const int64_t bytes = foreign_bytes(groups[i]);
     if (least && 4 * (*least - bytes) <= all) continue;
     least = bytes;
     chosen = i;

@@ -305,7 +305,9 @@ class Emitter {
   void note(int depth, const std::string& line);
 
   // divided_loop.cpp
-  size_t divided_loop(const H::Func& result, const std::vector<Loop>& groups) const;  ///< outermost first
+  /// Of `groups`, outermost first; `written` is the index of what the result writes.
+  size_t divided_loop(const H::Func& result, const std::vector<H::Expr>& written,
+                      const std::vector<Loop>& groups) const;
 
   Expr root_;
   EmitOptions options_;

@@ -129,7 +129,7 @@ H::Func Emitter::build() {
   }
   if (groups.size() > 3) unsupported("more than three nested group maps", "join some of them");
   for (size_t i = groups.size(); i-- > 0;) group_loops_.push_back(result.name() + ".s0." + groups[i].variable.name());
-  const size_t divided = divided_loop(result, groups);
+  const size_t divided = divided_loop(result, nest.index, groups);
   divided_dimension_ = groups.size() - 1 - divided;
   for (size_t i = 0; i < divided; ++i) outside_divided_ *= static_cast<uint64_t>(groups[i].extent);
   if (options_.native.empty()) {
