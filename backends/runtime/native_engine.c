@@ -237,6 +237,7 @@ static hoist_status native_run(hoist_bundle* b, size_t first, size_t count, int 
   /* Only whole runs are compared with one another, and only where there is something to choose. */
   const int timed = first == 0 && count == b->plan.step_count && b->native->sharing.count > 1;
   const uint64_t start = timed ? hoist_nanoseconds() : 0;
+  if (!timed) hoist_sharing_settle(&b->native->sharing);
   hoist_status status = native_inputs(b, first, count);
   hoist_begin_items(b, first);
   for (size_t i; !status && !(status = hoist_next_step(b, end, &i)) && i < b->plan.step_count;) {
@@ -255,6 +256,7 @@ static hoist_status native_run(hoist_bundle* b, size_t first, size_t count, int 
 }
 
 static hoist_status native_profile(hoist_bundle* b, double* step_seconds) {
+  hoist_sharing_settle(&b->native->sharing);
   hoist_status status = native_inputs(b, 0, b->plan.step_count);
   if (b->plan.step_count) memset(step_seconds, 0, b->plan.step_count * sizeof *step_seconds);
   hoist_begin_items(b, 0);

@@ -5,18 +5,29 @@
 /* Steps of fewer operations are done before another thread has noticed them, on any processor. */
 #define LEAST_SHARED 100000
 #define LEVEL_FACTOR 4
-/* Of a trial, and of the runs before it. A trial has one more: its first run finds arrays in the caches where another
- * level has left them. */
+/* Of a block of runs with one level, which has one more: its first run finds arrays in the caches where another level
+ * has left them. */
 #define COMPARED_RUNS 3
+/* Blocks of a trial, which the level that is tried and the best one take by turns: only one that wins each time is
+ * better, since the speed of a virtual machine changes within a trial. The first block decides most of them. */
+#define BLOCKS 3
 #define FIRST_PAUSE 32
 #define LONGEST_PAUSE 4096
 /* Better is what takes a 32nd less: the times of neighbouring runs differ by less. */
 #define CLEARLY_LESS(a, b) ((a) < (b) - (b) / 32)
+/* One such run ends the trial. */
+#define HOPELESS(a, b) ((a) > (b) + (b) / 4)
 
 static size_t shared_from(const int64_t* operations, size_t steps, int64_t least) {
   size_t count = 0;
   for (size_t i = 0; i < steps; ++i) count += operations[i] >= least;
   return count;
+}
+
+static void begin_block(hoist_sharing* s, unsigned level) {
+  s->tried = level;
+  s->block_begin = s->run;
+  s->block_time = UINT64_MAX;
 }
 
 HOIST_INTERNAL void hoist_sharing_begin(hoist_sharing* sharing, const int64_t* operations, size_t steps) {
@@ -29,8 +40,9 @@ HOIST_INTERNAL void hoist_sharing_begin(hoist_sharing* sharing, const int64_t* o
       sharing->levels[sharing->count++] = least;
   }
   sharing->pause = FIRST_PAUSE;
-  sharing->next = FIRST_PAUSE;
-  sharing->best_time = UINT64_MAX;
+  sharing->blocks = BLOCKS;
+  begin_block(sharing, 0);
+  sharing->block_begin = FIRST_PAUSE - COMPARED_RUNS - 1;
 }
 
 HOIST_INTERNAL int64_t hoist_sharing_least(const hoist_sharing* sharing) { return sharing->levels[sharing->tried]; }
@@ -39,12 +51,15 @@ static void begin_trial(hoist_sharing* s) {
   do {
     s->candidate = (s->candidate + 1) % s->count;
   } while (s->candidate == s->best);
-  s->tried = s->candidate;
-  s->tried_time = UINT64_MAX;
+  s->blocks = 0;
+  s->best_time = s->block_time;
+  s->tried_time = 0;
+  begin_block(s, s->candidate);
 }
 
-static void end_trial(hoist_sharing* s) {
-  if (CLEARLY_LESS(s->tried_time, s->best_time)) {
+static void end_trial(hoist_sharing* s, int is_better) {
+  if (is_better) {
+    s->candidate = (s->best + s->count - 1) % s->count; /* the next trial asks whether that was a mistake */
     s->best = s->tried;
     s->failed = 0;
     s->pause = FIRST_PAUSE;
@@ -52,9 +67,30 @@ static void end_trial(hoist_sharing* s) {
     s->failed = 0;
     s->pause = s->pause < LONGEST_PAUSE ? 2 * s->pause : LONGEST_PAUSE;
   }
-  s->tried = s->best;
-  s->best_time = UINT64_MAX;
-  s->next = s->run + s->pause;
+  s->blocks = BLOCKS;
+  begin_block(s, s->best);
+  s->block_begin += s->pause - COMPARED_RUNS; /* the last runs before the next trial are its first block */
+}
+
+static void end_block(hoist_sharing* s) {
+  if (s->blocks == BLOCKS) {
+    begin_trial(s);
+    return;
+  }
+  if (s->tried == s->best) {
+    if (s->block_time < s->best_time) s->best_time = s->block_time;
+  } else if (s->block_time > s->tried_time) {
+    s->tried_time = s->block_time;
+  }
+  const int is_better = CLEARLY_LESS(s->tried_time, s->best_time);
+  if (++s->blocks == BLOCKS || !is_better)
+    end_trial(s, is_better);
+  else
+    begin_block(s, s->tried == s->best ? s->candidate : s->best);
+}
+
+HOIST_INTERNAL void hoist_sharing_settle(hoist_sharing* sharing) {
+  if (sharing->blocks < BLOCKS) end_trial(sharing, 0);
 }
 
 HOIST_INTERNAL void hoist_sharing_took(hoist_sharing* sharing, uint64_t nanoseconds) {
@@ -62,11 +98,10 @@ HOIST_INTERNAL void hoist_sharing_took(hoist_sharing* sharing, uint64_t nanoseco
   if (s->count == 1) return;
   s->last_time = nanoseconds;
   ++s->run;
-  if (s->tried == s->best) {
-    if (s->run + COMPARED_RUNS > s->next && nanoseconds < s->best_time) s->best_time = nanoseconds;
-    if (s->run == s->next) begin_trial(s);
-    return;
-  }
-  if (s->run > s->next + 1 && nanoseconds < s->tried_time) s->tried_time = nanoseconds;
-  if (s->run == s->next + 1 + COMPARED_RUNS) end_trial(s);
+  const int is_compared = s->run > s->block_begin + 1, is_trial = s->blocks < BLOCKS && s->tried == s->candidate;
+  if (is_compared && nanoseconds < s->block_time) s->block_time = nanoseconds;
+  if (is_compared && is_trial && HOPELESS(nanoseconds, s->best_time))
+    end_trial(s, 0);
+  else if (s->run == s->block_begin + 1 + COMPARED_RUNS)
+    end_block(s);
 }
