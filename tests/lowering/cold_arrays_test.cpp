@@ -1,4 +1,4 @@
-// Which arrays a kernel does not find in the caches, from all that a run reads and writes.
+// Which arrays a kernel does not find in the caches, from all that a run reads and writes, and which the run computes.
 #include <gmock/gmock.h>
 
 #include "ir/text/program_text.h"
@@ -29,17 +29,29 @@ LoweredModel two_products(const Profile& profile) {
   return std::move(*model);
 }
 
-// The names of the arrays that the step's kernel holds for cold.
-std::vector<std::string> cold_of(const LoweredModel& model, size_t step) {
+// The names of the step's arrays whose parameters are in that list of its kernel.
+std::vector<std::string> arrays_in(std::vector<std::string> LoweredKernel::*list, const LoweredModel& model,
+                                   size_t step) {
   const PlanStep& s = model.steps[step];
   const LoweredKernel& kernel = model.kernels[static_cast<size_t>(s.kernel)];
   std::vector<std::string> out;
   for (size_t i = 0; i < kernel.parameters.size(); ++i) {
-    if (std::count(kernel.cold.begin(), kernel.cold.end(), kernel.parameters[i]->name) != 0)
+    if (std::count((kernel.*list).begin(), (kernel.*list).end(), kernel.parameters[i]->name) != 0)
       out.push_back(model.arrays[static_cast<size_t>(s.arguments[i])].name);
   }
   std::sort(out.begin(), out.end());
   return out;
+}
+
+std::vector<std::string> cold_of(const LoweredModel& model, size_t step) {
+  return arrays_in(&LoweredKernel::cold, model, step);
+}
+
+TEST(ComputedArrays, AreWhatOtherStepsWrite) {
+  const LoweredModel model = two_products(Profile{});
+  ASSERT_EQ(model.steps.size(), 2U);
+  EXPECT_THAT(arrays_in(&LoweredKernel::computed, model, 0), IsEmpty());
+  EXPECT_THAT(arrays_in(&LoweredKernel::computed, model, 1), ElementsAre("y"));
 }
 
 TEST(ColdArrays, WeightsOfARunThatTheCachesDoNotHold) {
