@@ -454,7 +454,7 @@ class Lowering {
     }
   }
 
-  // `holds` of an array's number, for each array that a kernel reads in one of its steps.
+  // Into the list of each kernel, its parameters for which `holds` is true of an array's number in one of its steps.
   template <typename Holds>
   void list_parameters(std::vector<std::string> LoweredKernel::*list, const Holds& holds) {
     for (const PlanStep& step : model_.steps) {
