@@ -295,6 +295,9 @@ Attempt<> refuse_model_options(const ModelOptions& options) {
 
 Attempt<Profile> choose_profile(const ModelOptions& options) {
   if (!options.targets.empty()) {
+    if (options.fusion == "launch")
+      return usage_failure("--fuse launch", "needs work-groups that share memory, which native code has none of",
+                           "leave it out, or compile for OpenCL");
     HOIST_STEP(const NativeTarget* target, ExitCode::usage, native_target(options.targets.front()));
     return profile_of(*target);
   }

@@ -32,8 +32,8 @@ struct EmitOptions {
   /// in order ahead of its use, where the device can be asked (CPUs). Where there are none, the caches hold all of the
   /// run, and nothing is asked for; else short rows of other arrays are, too.
   std::vector<std::string> cold = {};
-  /// Names of parameters whose arrays earlier kernels of the run write: threads divide them as those did where they can,
-  /// so that each finds in its own caches what it reads.
+  /// Names of parameters whose arrays earlier kernels of the run write: threads divide them as those did where they
+  /// can, so that each finds in its own caches what it reads.
   std::vector<std::string> computed = {};
 };
 

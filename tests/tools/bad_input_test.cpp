@@ -222,6 +222,12 @@ TEST(BadModel, UnknownDimension) {
   expect_refused(path, "batch", 2, {"--dim", "batch=zero"});
 }
 
+TEST(WrongUse, LocalMemoryInNativeCode) {
+  const Folder folder;
+  expect_refused(folder.write("model.onnx", convolution_model().SerializeAsString()),
+                 "--fuse launch: needs work-groups that share memory", 2, {"--target", "native", "--fuse", "launch"});
+}
+
 TEST(WrongUse, IsHinted) {
   const auto told = [](const std::vector<std::string>& words) {
     const Ran ran = run_hoist(words);
