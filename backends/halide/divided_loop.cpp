@@ -1,10 +1,10 @@
 // Which of the loops over groups threads divide among themselves, in native code and in a launch of several steps. Each
 // core has a cache of its own: what all threads read comes to every one of them, and what another thread has written
 // comes as slowly as from memory. So it is the loop whose parts have least in common, rows of pictures where filters
-// are small and columns of a product where its left operand is. Of the result, and of what other kernels have computed,
-// half counts where the loop does not step along the outermost dimension: if all kernels of a network divide its
-// pictures into the same rows, a thread reads what it wrote itself. The outermost loop, whose parts lie together and
-// take one call, unless another one saves a quarter of all that is read.
+// are small and columns of a product where its left operand is. The result, and arrays that other kernels have
+// computed, count by half where the loop does not step along their outermost dimension: if all kernels of a network
+// divide its pictures into the same rows, a thread reads what it wrote itself. It is the outermost loop, whose parts
+// lie together and take one call, unless another one saves a quarter of all that is read.
 #include <algorithm>
 #include <optional>
 
@@ -69,9 +69,8 @@ size_t Emitter::divided_loop(const H::Func& result, const std::vector<H::Expr>& 
   Indices writes;
   for (const H::Expr& index : written) writes.push_back({index});
   const Layout layout = layout_of(root_->type);
-  int64_t result_bytes = stored_type(layout.scalars[0]).bytes();
-  for (int64_t n : layout.shape) result_bytes *= n;
-  // That come to a thread although it does not need them alone, or others have written some of them.
+  const int64_t result_bytes = byte_size(layout.scalars[0], layout.shape);
+  // Of arrays that every thread reads as a whole, and half of those of which others have written a part.
   const auto foreign_bytes = [&](const Loop& l) {
     int64_t bytes = is_along_outermost(writes, l, groups) ? 0 : result_bytes / 2;
     for (const auto& [name, size] : input_bytes_) {

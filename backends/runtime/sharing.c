@@ -24,10 +24,20 @@ static size_t shared_from(const int64_t* operations, size_t steps, int64_t least
   return count;
 }
 
-static void begin_block(hoist_sharing* s, unsigned level) {
-  s->tried = level;
+/* Is the run that comes the candidate's? Blocks of a trial are its and the best level's by turns, and outside of trials
+ * all runs are those of the best level. */
+static int is_of_candidate(const hoist_sharing* s) { return s->blocks < BLOCKS && s->blocks % 2 == 0; }
+
+static void begin_block(hoist_sharing* s) {
   s->block_begin = s->run;
   s->block_time = UINT64_MAX;
+}
+
+/* The last runs before the next trial are its first block. */
+static void begin_pause(hoist_sharing* s) {
+  s->blocks = BLOCKS;
+  begin_block(s);
+  s->block_begin += s->pause - COMPARED_RUNS - 1;
 }
 
 HOIST_INTERNAL void hoist_sharing_begin(hoist_sharing* sharing, const int64_t* operations, size_t steps) {
@@ -40,12 +50,12 @@ HOIST_INTERNAL void hoist_sharing_begin(hoist_sharing* sharing, const int64_t* o
       sharing->levels[sharing->count++] = least;
   }
   sharing->pause = FIRST_PAUSE;
-  sharing->blocks = BLOCKS;
-  begin_block(sharing, 0);
-  sharing->block_begin = FIRST_PAUSE - COMPARED_RUNS - 1;
+  begin_pause(sharing);
 }
 
-HOIST_INTERNAL int64_t hoist_sharing_least(const hoist_sharing* sharing) { return sharing->levels[sharing->tried]; }
+HOIST_INTERNAL int64_t hoist_sharing_least(const hoist_sharing* sharing) {
+  return sharing->levels[is_of_candidate(sharing) ? sharing->candidate : sharing->best];
+}
 
 static void begin_trial(hoist_sharing* s) {
   do {
@@ -54,22 +64,21 @@ static void begin_trial(hoist_sharing* s) {
   s->blocks = 0;
   s->best_time = s->block_time;
   s->tried_time = 0;
-  begin_block(s, s->candidate);
+  begin_block(s);
 }
 
 static void end_trial(hoist_sharing* s, int is_better) {
   if (is_better) {
-    s->candidate = (s->best + s->count - 1) % s->count; /* the next trial asks whether that was a mistake */
-    s->best = s->tried;
+    const unsigned before = s->best;
+    s->best = s->candidate;
+    s->candidate = (before + s->count - 1) % s->count; /* the next trial asks whether that was a mistake */
     s->failed = 0;
     s->pause = FIRST_PAUSE;
   } else if (++s->failed >= s->count - 1) { /* all others */
     s->failed = 0;
     s->pause = s->pause < LONGEST_PAUSE ? 2 * s->pause : LONGEST_PAUSE;
   }
-  s->blocks = BLOCKS;
-  begin_block(s, s->best);
-  s->block_begin += s->pause - COMPARED_RUNS; /* the last runs before the next trial are its first block */
+  begin_pause(s);
 }
 
 static void end_block(hoist_sharing* s) {
@@ -77,16 +86,16 @@ static void end_block(hoist_sharing* s) {
     begin_trial(s);
     return;
   }
-  if (s->tried == s->best) {
-    if (s->block_time < s->best_time) s->best_time = s->block_time;
-  } else if (s->block_time > s->tried_time) {
-    s->tried_time = s->block_time;
+  if (is_of_candidate(s)) {
+    if (s->block_time > s->tried_time) s->tried_time = s->block_time;
+  } else if (s->block_time < s->best_time) {
+    s->best_time = s->block_time;
   }
   const int is_better = CLEARLY_LESS(s->tried_time, s->best_time);
   if (++s->blocks == BLOCKS || !is_better)
     end_trial(s, is_better);
   else
-    begin_block(s, s->tried == s->best ? s->candidate : s->best);
+    begin_block(s);
 }
 
 HOIST_INTERNAL void hoist_sharing_settle(hoist_sharing* sharing) {
@@ -98,9 +107,9 @@ HOIST_INTERNAL void hoist_sharing_took(hoist_sharing* sharing, uint64_t nanoseco
   if (s->count == 1) return;
   s->last_time = nanoseconds;
   ++s->run;
-  const int is_compared = s->run > s->block_begin + 1, is_trial = s->blocks < BLOCKS && s->tried == s->candidate;
+  const int is_compared = s->run > s->block_begin + 1;
   if (is_compared && nanoseconds < s->block_time) s->block_time = nanoseconds;
-  if (is_compared && is_trial && HOPELESS(nanoseconds, s->best_time))
+  if (is_compared && is_of_candidate(s) && HOPELESS(nanoseconds, s->best_time))
     end_trial(s, 0);
   else if (s->run == s->block_begin + 1 + COMPARED_RUNS)
     end_block(s);

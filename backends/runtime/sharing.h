@@ -26,8 +26,8 @@ extern "C" {
 typedef struct hoist_sharing {
   int64_t levels[HOIST_SHARING_LEVELS]; /* operations, ascending, each shares other steps than the one before */
   unsigned count;                       /* at least 1 */
-  unsigned best, tried;                 /* tried is what the next run uses; candidate or best */
-  unsigned candidate;                   /* of the trial that runs, or of the last one */
+  unsigned best;                        /* level */
+  unsigned candidate;                   /* level of the trial that runs, or of the last one */
   unsigned blocks;                      /* that the trial has behind it; all of them: none runs */
   uint64_t run;                         /* whole runs so far */
   uint64_t block_begin, block_time;     /* its first run comes next; nanoseconds: the least of its other runs */

@@ -3,26 +3,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "ir/text/parse_term.h"
 #include "tests/halide/runner.h"
 
 namespace hoist {
 namespace {
 
-Expr parsed(const std::string& text) {
-  const auto term = parse_term(text, {});
-  HOIST_CHECK(term.ok(), term.errors()[0].text());
-  return *term;
-}
-
-// Tiles of 7 rows times panels of 32 columns, the panels outermost: also in the result.
-Expr products(int64_t panels, int64_t tiles) {
-  return parsed(
-      fmt::format("%w : [{0}][64][32]f32 |> map group(1) (\\panel. %x : [{1}][64]f32 |> split 7\n"
-                  "  |> map group(0) (map unroll (\\row. transpose panel |> split 16\n"
-                  "  |> map unroll (map vec (\\column. zip(row, column) |> fold (\\s (a, b). fma(a, b, s)) 0f32)))))",
-                  panels, 7 * tiles));
-}
+using testing::parsed;
+using testing::products_of_panels;
 
 // Sums of so many neighbours in each row of a picture, in two halves one after the other.
 Expr halves_of_rows(int64_t rows, int64_t summed) {
@@ -40,9 +27,9 @@ TEST(DividedLoop, IsTheOneWhosePartsHaveLeastInCommon) {
     std::vector<std::string> computed;
     uint64_t divided, outside;  // steps of the loop with those inside it, and of the loops around it
   };
-  for (const Case& c : {Case{"panels of large weights", products(16, 2), {"x"}, 32, 1},
-                        Case{"tiles of a large picture", products(2, 64), {"x"}, 64, 2},
-                        Case{"neither is much larger", products(8, 40), {"x"}, 320, 1},
+  for (const Case& c : {Case{"panels of large weights", products_of_panels(16, 2, 64), {"x"}, 32, 1},
+                        Case{"tiles of a large picture", products_of_panels(2, 64, 64), {"x"}, 64, 2},
+                        Case{"neither is much larger", products_of_panels(8, 40, 64), {"x"}, 320, 1},
                         Case{"rows of the result", halves_of_rows(24, 1), {}, 24, 2},
                         Case{"a result that is small beside an input", halves_of_rows(24, 4), {}, 48, 1},
                         Case{"which other threads have computed", halves_of_rows(24, 4), {"x"}, 24, 2}}) {

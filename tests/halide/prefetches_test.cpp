@@ -1,9 +1,7 @@
 // What kernels ask for ahead of its use: cold arrays that are read in order for long enough, short rows beside those,
 // and nothing else.
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include "ir/text/parse_term.h"
 #include "tests/halide/runner.h"
 
 namespace hoist {
@@ -11,18 +9,8 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-// Products of 7 * tiles rows with panels of 32 columns: tiles of rows one after the other, then the next panel.
-Expr products(int64_t panels, int64_t tiles, int64_t terms) {
-  const auto term = parse_term(
-      fmt::format("%w : [{0}][{2}][32]f32 |> map group(1) (\\panel. %x : [{1}][{2}]f32 |> split 7\n"
-                  "  |> map group(0) (map unroll (\\row. transpose panel |> split 16\n"
-                  "  |> map unroll (map vec (\\column. zip(row, column) |> fold (\\s (a, b). fma(a, b, s)) 0f32)))))",
-                  panels, 7 * tiles, terms),
-      {});
-  HOIST_CHECK(term.ok(), term.errors()[0].text());
-  return *term;
-}
+using testing::parsed;
+using testing::products_of_panels;
 
 EmitOptions native(const std::string& target, std::vector<std::string> cold) {
   EmitOptions out;
@@ -61,7 +49,7 @@ TEST(Prefetches, OfColdArraysThatAreReadInOrder) {
         Case{"one that is too large to have two of them", 2, 2, 4096, {"w"}, 2},
         Case{"one panel alone", 1, 2, 512, {"w"}, 2}, Case{"an array that is over soon", 4, 2, 48, {"w"}, 0},
         Case{"what is read number by number", 4, 2, 512, {"x"}, 0}, Case{"what is in the caches", 4, 2, 512, {}, 0}}) {
-    const Expr term = products(c.panels, c.tiles, c.terms);
+    const Expr term = products_of_panels(c.panels, c.tiles, c.terms);
     const EmittedKernel kernel = emitted(term, native("x86-64-v4", c.cold));
     EXPECT_EQ(count_prefetches(kernel.objects[0]), c.prefetches) << c.what;
     if (c.prefetches > 0)
@@ -88,7 +76,7 @@ TEST(Prefetches, OfShortRows) {
                         Case{"tiles of less than half a page", 40, 64, true, false},
                         Case{"an array that is over soon", 2, 512, true, false},
                         Case{"in a run that the caches hold", 20, 512, false, false}}) {
-    const Expr term = products(4, c.tiles, c.terms);
+    const Expr term = products_of_panels(4, c.tiles, c.terms);
     EmitOptions options = native("x86-64-v4", {});
     if (c.has_cold) options.cold = {"w"};
     const EmittedKernel kernel = emitted(term, options);
@@ -105,17 +93,15 @@ TEST(Prefetches, OfShortRows) {
 }
 
 TEST(Prefetches, NotOfRowsWithOthersBetween) {
-  const auto term = parse_term(
+  const Expr term = parsed(
       "%w : [4][512][32]f32 |> map group(1) (\\panel. %x : [140][512]f32 |> slide 1 2 |> map join\n"
       "  |> split 7 |> map group(0) (map unroll (\\row. transpose panel |> split 16\n"
-      "  |> map unroll (map vec (\\column. zip(row, column) |> fold (\\s (a, b). fma(a, b, s)) 0f32)))))",
-      {});
-  ASSERT_TRUE(term.ok()) << term.errors()[0].text();
-  EXPECT_THAT(emitted(*term, native("x86-64-v4", {"w"})).schedule, Not(HasSubstr("x is prefetched")));
+      "  |> map unroll (map vec (\\column. zip(row, column) |> fold (\\s (a, b). fma(a, b, s)) 0f32)))))");
+  EXPECT_THAT(emitted(term, native("x86-64-v4", {"w"})).schedule, Not(HasSubstr("x is prefetched")));
 }
 
 TEST(Prefetches, EachTargetHasItsInstruction) {
-  const Expr term = products(4, 2, 512);
+  const Expr term = products_of_panels(4, 2, 512);
   for (const char* target : {"x86-64-v3", "x86-64-v4", "aarch64"}) {
     const EmittedKernel kernel = emitted(term, native(target, {"w"}));
     EXPECT_THAT(kernel.schedule, HasSubstr("w is prefetched\n")) << target;
@@ -124,18 +110,16 @@ TEST(Prefetches, EachTargetHasItsInstruction) {
 }
 
 TEST(Prefetches, OfBytesForDots) {
-  const auto term = parse_term(
+  const Expr term = parsed(
       "%w : [8][256][32][4]i8 |> map group(1) (\\panel. %x : [14][256][4]u8 |> split 7\n"
       "  |> map group(0) (map unroll (\\row. transpose (1 0 2) panel |> split 16\n"
       "  |> map unroll (map vec (\\column. zip(row, column)\n"
-      "  |> fold (\\s (a, b). zip(a, b) |> fold vec (\\t (c, d). t + cast i32 c * cast i32 d) s) 0i32)))))",
-      {});
-  ASSERT_TRUE(term.ok()) << term.errors()[0].text();
-  const EmittedKernel kernel = emitted(*term, native("x86-64-v4", {"w"}));
+      "  |> fold (\\s (a, b). zip(a, b) |> fold vec (\\t (c, d). t + cast i32 c * cast i32 d) s) 0i32)))))");
+  const EmittedKernel kernel = emitted(term, native("x86-64-v4", {"w"}));
   EXPECT_THAT(kernel.schedule, HasSubstr("w is prefetched\n"));
   EmitOptions opencl;
   opencl.cold = {"w"};
-  EXPECT_EQ(testing::check(*term, opencl, 0, -128, 255), "");  // and native code
+  EXPECT_EQ(testing::check(term, opencl, 0, -128, 255), "");  // and native code
 }
 
 }  // namespace

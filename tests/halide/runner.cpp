@@ -18,6 +18,7 @@
 
 #include "backends/halide/native_target.h"
 #include "backends/runtime/native_device.h"
+#include "ir/text/text.h"
 
 namespace hoist::testing {
 namespace {
@@ -341,6 +342,20 @@ std::string check(Expr e, const EmitOptions& options, double ulp, double low, do
     }
   }
   return "";
+}
+
+Expr parsed(const std::string& text) {
+  const auto term = parse(text);
+  HOIST_CHECK(term.ok(), term.errors()[0].text());
+  return *term;
+}
+
+Expr products_of_panels(int64_t panels, int64_t tiles, int64_t terms) {
+  return parsed(
+      fmt::format("%w : [{0}][{2}][32]f32 |> map group(1) (\\panel. %x : [{1}][{2}]f32 |> split 7\n"
+                  "  |> map group(0) (map unroll (\\row. transpose panel |> split 16\n"
+                  "  |> map unroll (map vec (\\column. zip(row, column) |> fold (\\s (a, b). fma(a, b, s)) 0f32)))))",
+                  panels, 7 * tiles, terms));
 }
 
 }  // namespace hoist::testing

@@ -34,4 +34,11 @@ std::vector<std::string> native_targets_here();
 /// What is not for GPUs alone is run as native code as well.
 std::string check(Expr e, const EmitOptions& options = {}, double ulp = 0, double low = -2, double high = 2);
 
+/// The term that the text says; a text with errors ends the test program.
+Expr parsed(const std::string& text);
+
+/// Products of 7 * tiles rows of %x with panels of 32 columns of %w, sums of so many terms: the panels are outermost,
+/// also in the result, and inside one are the tiles of rows.
+Expr products_of_panels(int64_t panels, int64_t tiles, int64_t terms);
+
 }  // namespace hoist::testing

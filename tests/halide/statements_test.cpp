@@ -1,19 +1,13 @@
 // Kernels of several statements: arrays in local memory that the work-items of one group compute one after the other.
 #include <gtest/gtest.h>
 
-#include "ir/text/text.h"
 #include "tests/halide/runner.h"
 
 namespace hoist {
 namespace {
 
 using testing::check;
-
-Expr parsed(const std::string& text) {
-  auto e = parse(text);
-  EXPECT_TRUE(e.ok()) << e.errors()[0].text();
-  return e.ok() ? *e : literal(Scalar::f32, 0);
-}
+using testing::parsed;
 
 size_t count(const std::string& text, const std::string& what) {
   size_t n = 0;
