@@ -200,24 +200,18 @@ static void hoist_leave(volatile __global int *words, int row, int items)
  if (items > 1 && atomic_inc(words + (items + 1) * row) == items - 1)
   for (int i = 0; i <= (items + 1) * row; ++i) words[i] = 0;
 }
-#define HOIST_STEP(STEPS, STEP, GROUPS, CALL) \
- if (STEP >= begin && STEP < end) { \
-  volatile __global int *const done = words + items * HOIST_ROW(STEPS) + STEP; \
-  int computed = 0, tried = 0, first = 0, behind = 0; \
-  while (hoist_take(words + STEP, HOIST_ROW(STEPS), GROUPS, items, &tried, &first, &behind)) { \
-   for (int group = first; group < behind; ++group) CALL; \
-   computed += behind - first; \
-  } \
-  hoist_count_done(done, computed, items); \
-  if (!hoist_all_done(done, GROUPS, items)) { \
-   hoist_leave(words, HOIST_ROW(STEPS), items); \
-   return; \
-  } \
- }
+#define HOIST_STEP(STEP, CALL) \
+ case STEP: \
+  for (int group = first; group < behind; ++group) CALL; \
+  break;
 )";
 
 uint64_t group_extent(const PlanKernel& kernel, size_t dimension) {
   return kernel.global[dimension] / kernel.local[dimension];
+}
+
+uint64_t group_count(const PlanKernel& kernel) {
+  return group_extent(kernel, 0) * group_extent(kernel, 1) * group_extent(kernel, 2);
 }
 
 // The group of that number: neighbours differ in the divided dimension last.
@@ -226,7 +220,7 @@ std::array<std::string, 3> group_indices(const PlanKernel& kernel) {
   std::rotate(dimensions.begin() + static_cast<std::ptrdiff_t>(kernel.divided),
               dimensions.begin() + static_cast<std::ptrdiff_t>(kernel.divided) + 1, dimensions.end());
   std::array<std::string, 3> out;
-  uint64_t inside = 1, left = group_extent(kernel, 0) * group_extent(kernel, 1) * group_extent(kernel, 2);
+  uint64_t inside = 1, left = group_count(kernel);
   for (const size_t d : dimensions) {
     const uint64_t extent = group_extent(kernel, d);
     const std::string quotient = inside == 1 ? "group" : fmt::format("group / {}", inside);
@@ -238,30 +232,50 @@ std::array<std::string, 3> group_indices(const PlanKernel& kernel) {
 }
 
 // A kernel that performs the steps from `begin` to `end` of a launch. Arrays are pointers to void, which C makes those
-// of any type.
+// of any type. How groups are shared is there once and not for each step, since PoCL generates code of it three times.
 std::string launch_text(const Plan& plan, const PlanLaunch& launch) {
   std::map<std::pair<int, int>, std::string> names;  // of an array, and of it again in the same step
-  std::string parameters, body;
+  std::string parameters, groups, calls;
   for (int i = 0; i < launch.count; ++i) {
     const PlanStep& step = plan.steps[static_cast<size_t>(launch.first + i)];
     const PlanKernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
     std::string call = group_function(kernel.name) + "(";
     const std::array<std::string, 3> indices = group_indices(kernel);
     call += fmt::format("{}, {}, {}", indices[0], indices[1], indices[2]);
-    const uint64_t groups = group_extent(kernel, 0) * group_extent(kernel, 1) * group_extent(kernel, 2);
     std::map<int, int> times;
     for (int argument : step.arguments) {
       const auto [name, is_new] = names.try_emplace({argument, times[argument]++}, "a" + std::to_string(names.size()));
       if (is_new) parameters += "    __global void *" + name->second + ",\n";
       call += ", " + name->second;
     }
-    body += fmt::format(" HOIST_STEP({}, {}, {}, {}))\n", launch.count, i, groups, call);
+    groups += fmt::format("{}{}", groups.empty() ? "" : ", ", group_count(kernel));
+    calls += fmt::format("    HOIST_STEP({}, {}))\n", i, call);
   }
-  return fmt::format(
-      "\n// launch {}: {} steps\n__kernel __attribute__((reqd_work_group_size(1, 1, 1)))\nvoid {}(\n{}"
-      "    volatile __global int *words, int items, int begin, int end)\n{{\n{} hoist_leave(words, HOIST_ROW({}), "
-      "items);\n}}\n",
-      launch.name, launch.count, launch.name, parameters, body, launch.count);
+  return fmt::format(R"(
+// launch {name}: {count} steps
+__constant int hoist_groups_{name}[{count}] = {{{groups}}};
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void {name}(
+{parameters}    volatile __global int *words, int items, int begin, int end)
+{{
+ const int row = HOIST_ROW({count});
+ for (int step = begin; step < end; ++step) {{
+  const int groups = hoist_groups_{name}[step];
+  volatile __global int *const done = words + items * row + step;
+  int computed = 0, tried = 0, first = 0, behind = 0;
+  while (hoist_take(words + step, row, groups, items, &tried, &first, &behind)) {{
+   switch (step) {{
+{calls}   }}
+   computed += behind - first;
+  }}
+  hoist_count_done(done, computed, items);
+  if (!hoist_all_done(done, groups, items)) break;
+ }}
+ hoist_leave(words, row, items);
+}}
+)",
+                     fmt::arg("name", launch.name), fmt::arg("count", launch.count), fmt::arg("groups", groups),
+                     fmt::arg("parameters", parameters), fmt::arg("calls", calls));
 }
 
 }  // namespace

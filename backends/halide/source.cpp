@@ -360,6 +360,15 @@ Result<KernelText> clean(const std::string& printed, const std::string& printed_
   return out;
 }
 
+namespace {
+
+/// `by` does not contain `what`.
+void replace_all(std::string& text, const std::string& what, const std::string& by) {
+  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos;) text.replace(at, what.size(), by);
+}
+
+}  // namespace
+
 void make_group_function(KernelText& kernel, const std::string& kernel_name) {
   const std::string& source = kernel.source;
   const size_t name = source.find("\nvoid " + kernel_name + "(\n"), body = source.find(")\n{", name);
@@ -371,14 +380,13 @@ void make_group_function(KernelText& kernel, const std::string& kernel_name) {
                     "(\n    int group_0, int group_1, int group_2,\n");
   // Where a function with restrict becomes part of another, compilers leave a mark that Oclgrind 21.10 does not know,
   // or believe it there as well, between steps: the runtime says where functions stay functions.
-  const std::string restricted = "*restrict ";
-  for (size_t at = 0; (at = group.find(restricted, at)) != std::string::npos;)
-    group.replace(at, restricted.size(), "*HOIST_RESTRICT ");
+  replace_all(group, "*restrict ", "*HOIST_RESTRICT ");
+  // Groups of launches are of one work-item. PoCL makes whatever asks for its number a part of the kernel, of which it
+  // generates code three times.
   std::string inside = source.substr(body);
   for (const char* dimension : {"0", "1", "2"}) {
-    const std::string asked = fmt::format("get_group_id({})", dimension);
-    for (size_t at = 0; (at = inside.find(asked, at)) != std::string::npos;)
-      inside.replace(at, asked.size(), fmt::format("group_{}", dimension));
+    replace_all(inside, fmt::format("get_group_id({})", dimension), fmt::format("group_{}", dimension));
+    replace_all(inside, fmt::format("get_local_id({})", dimension), "0");
   }
   kernel.source = group + inside;
 }

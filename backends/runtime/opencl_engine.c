@@ -62,11 +62,14 @@ static hoist_status make_writable(hoist_bundle* b, const char* name, size_t byte
   return make_buffer(b, name, bytes, CL_MEM_READ_WRITE, NULL, buffer);
 }
 
+static int has_arena(const hoist_bundle* b) {
+  return !b->checking && b->plan.arena_bytes <= b->target.largest_allocation;
+}
+
 /* Whether the array's buffer may be a part of the arena's. */
 static int lies_in_arena(const hoist_bundle* b, size_t i) {
   const hoist_plan_array* array = &b->plan.arrays[i];
-  const int separate = b->checking || b->plan.arena_bytes > b->target.largest_allocation;
-  return array->place == HOIST_PLACE_ARENA && !separate && !b->in_place[i] && array->bytes &&
+  return array->place == HOIST_PLACE_ARENA && has_arena(b) && !b->in_place[i] && array->bytes &&
          array->offset % b->target.alignment == 0;
 }
 
@@ -115,13 +118,20 @@ static hoist_status make_shared_buffers(hoist_bundle* b) {
   return status;
 }
 
+/* Where the device computes in the program's own memory, the arena and arrays that begin as zeros are pages of zeros,
+ * which cost nothing before they are used: drivers take memory as it comes, and write every byte to clear it. */
+static int is_pages_of_zeros(const hoist_bundle* b, size_t i) {
+  const hoist_plan_array* array = &b->plan.arrays[i];
+  return b->zeros && array->place == HOIST_PLACE_CLEARED && hoist_first_byte(b, array) == 0;
+}
+
 /* Memory of the system's is zeros where nothing has run. */
 static hoist_status clear_buffers(hoist_bundle* b, int has_run) {
   hoist_status status = HOIST_OK;
   for (size_t i = 0; i < b->plan.array_count && !status; ++i) {
     const hoist_plan_array* array = &b->plan.arrays[i];
     if (array->place == HOIST_PLACE_WEIGHTS || array->bytes == 0 || b->stays_on_host[i]) continue;
-    if (lies_in_arena(b, i) && b->arena_memory && !has_run) continue;
+    if (!has_run && (is_pages_of_zeros(b, i) || (b->zeros && lies_in_arena(b, i)))) continue;
     status = fill(b, b->buffers[i], array->bytes, (unsigned char)hoist_first_byte(b, array));
   }
   return status;
@@ -176,15 +186,28 @@ static hoist_status keep_on_host(hoist_bundle* b) {
   return HOIST_OK;
 }
 
-/* Where the device computes in the program's own memory the arena is pages of zeros, which cost nothing before they are
- * used: drivers take memory as it comes, and write every byte to clear it. */
+static uint64_t whole_pages(uint64_t bytes) { return hoist_add(bytes, PAGE - 1) / PAGE * PAGE; }
+
+static uint64_t pages_of_arena(const hoist_bundle* b) { return has_arena(b) ? whole_pages(b->plan.arena_bytes) : 0; }
+
+/* For the arena first, then for each array. */
+static hoist_status make_zeros(hoist_bundle* b) {
+  const hoist_plan* plan = &b->plan;
+  uint64_t bytes = hoist_add(PAGE, pages_of_arena(b));
+  if (!b->target.is_cpu || b->checking) return HOIST_OK;
+  for (size_t i = 0; i < plan->array_count; ++i) {
+    if (plan->arrays[i].place == HOIST_PLACE_CLEARED) bytes = hoist_add(bytes, whole_pages(plan->arrays[i].bytes));
+  }
+  b->zeros_memory = calloc((size_t)bytes, 1);
+  if (!b->zeros_memory) return hoist_no_memory(&b->error, bytes);
+  b->zeros = b->zeros_memory + (PAGE - (uintptr_t)b->zeros_memory % PAGE) % PAGE;
+  return HOIST_OK;
+}
+
 static hoist_status make_arena(hoist_bundle* b) {
   const size_t bytes = (size_t)b->plan.arena_bytes;
-  if (!b->target.is_cpu || b->checking) return make_writable(b, "the arena", bytes, &b->arena);
-  b->arena_memory = calloc(bytes + PAGE, 1);
-  if (!b->arena_memory) return hoist_no_memory(&b->error, bytes);
-  unsigned char* start = b->arena_memory + (PAGE - (uintptr_t)b->arena_memory % PAGE) % PAGE;
-  return make_buffer(b, "the arena", bytes, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, start, &b->arena);
+  if (!b->zeros) return make_writable(b, "the arena", bytes, &b->arena);
+  return make_buffer(b, "the arena", bytes, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, b->zeros, &b->arena);
 }
 
 static hoist_status make_buffers(hoist_bundle* b) {
@@ -192,6 +215,8 @@ static hoist_status make_buffers(hoist_bundle* b) {
   b->buffers = calloc(plan->array_count + 1, sizeof *b->buffers);
   if (!b->buffers) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu arrays", plan->array_count);
   hoist_status status = make_shared_buffers(b);
+  if (!status) status = make_zeros(b);
+  uint64_t zeros = pages_of_arena(b); /* where the next of them begin */
   for (size_t i = 0; i < plan->array_count && !status; ++i) {
     const hoist_plan_array* array = &plan->arrays[i];
     if (b->stays_on_host[i] || b->buffers[i]) {
@@ -201,6 +226,10 @@ static hoist_status make_buffers(hoist_bundle* b) {
     } else if (b->in_place[i]) {
       status = make_buffer(b, array->name, array->bytes, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
                            b->in_place[i]->staged, &b->buffers[i]);
+    } else if (is_pages_of_zeros(b, i)) {
+      status = make_buffer(b, array->name, array->bytes, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, b->zeros + zeros,
+                           &b->buffers[i]);
+      zeros += whole_pages(array->bytes);
     } else if (!lies_in_arena(b, i)) {
       status = make_writable(b, array->name, array->bytes, &b->buffers[i]);
     } else {
@@ -658,7 +687,7 @@ static void close_device(hoist_bundle* b) {
   hoist_target_close(&b->target);
   free(b->stays_on_host);
   free(b->host_arena);
-  free(b->arena_memory); /* behind its buffers */
+  free(b->zeros_memory); /* behind its buffers */
   free(b->kernels);
   free(b->launches);
   free(b->buffers);

@@ -1,9 +1,11 @@
 // Kernels against the interpreter, bit for bit: the mappings that strategies write.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <cstdlib>
 
+#include "ir/plan.h"
 #include "tests/halide/runner.h"
 
 namespace hoist {
@@ -540,6 +542,18 @@ TEST(Emit, Speed) {
   time("gemm 1024", gemm(1024, 1024, 1024, 8, 64), 2.0 * 1024 * 1024 * 1024);
   time("conv 56x56x64", convolution(56, 56, 64, 64, 7, 64), 2.0 * 56 * 56 * 64 * 64 * 9);
   time("conv 13x13x256", convolution(13, 13, 256, 256, 7, 64), 2.0 * 13 * 13 * 256 * 256 * 9);
+}
+
+// PoCL copies what asks for a work-item's number into each of the three forms that it generates of a kernel.
+TEST(Emit, FunctionsOfGroupsAskForNoNumberOfAWorkItem) {
+  EmitOptions options;
+  const auto alone = emit(testing::products_of_panels(2, 2, 64), options);
+  options.is_joined = true;
+  const auto joined = emit(testing::products_of_panels(2, 2, 64), options);
+  ASSERT_TRUE(alone.ok() && joined.ok());
+  EXPECT_THAT(alone->source, ::testing::HasSubstr("get_local_id(0)"));
+  EXPECT_THAT(joined->source, ::testing::HasSubstr(group_function(options.kernel_name) + "("));
+  EXPECT_THAT(joined->source, ::testing::Not(::testing::HasSubstr("get_local_id")));
 }
 
 }  // namespace
