@@ -404,6 +404,8 @@ const ProgramConditions& conditions() {
       {"no multiple of four: columns", [](ProgramMatch& m) { return is_no_multiple(m, 4, -1, -2); }},
       {"no multiple of two: channels", [](ProgramMatch& m) { return is_no_multiple(m, 2, 1, 1); }},
       {"no multiple of two: columns", [](ProgramMatch& m) { return is_no_multiple(m, 2, -1, -2); }},
+      // Momentum says how those would change.
+      {"running statistics", [](ProgramMatch& m) { return integer(m.rests["B"], "training_mode", 0) == 0; }},
       {"factors of channels", are_factors_of_channels},
       {"only dequantised", is_only_dequantised},
       {"product of halves", is_product_of_halves},
@@ -428,7 +430,8 @@ std::vector<std::string> batch_norm_examples() {
       "BatchNormalization(Conv(%x : [b][c][h][w]f32, %known_w : [n][c][k][l]f32, %known_b : [n]f32; "
       "strides = [i, j]), " +
           statistics + "; epsilon = 0.001)",
-      "BatchNormalization(Conv(%x : [b][c][h]f32, %known_w : [n][c][k]f32), " + statistics + ")"};
+      "BatchNormalization(Conv(%x : [b][c][h]f32, %known_w : [n][c][k]f32), " + statistics +
+          "; momentum = 0.9, training_mode = 0)"};
 }
 
 // Integer products of 8-bit operands whose signs are not those that dot instructions take: inputs without one, weights
@@ -548,25 +551,25 @@ std::vector<ProgramRuleRow> rows() {
   return {
     {"batch-norm-folding",
      "x: X, w: [n]W, b: [n]F = fill 0 [n], s: [n]F, o: [n]F, m: [n]G, v: [n]G, e = 1e-5f64",
-     "BatchNormalization(Conv(x, w, b; *A), s, o, m, v; epsilon = e)",
+     "BatchNormalization(Conv(x, w, b; *A), s, o, m, v; epsilon = e, *B)",
      "Conv(x, weights, bias; *A) where "
      "factors = zip(s, v) |> map (\\(s, v). cast f64 s / sqrt (cast f64 v + e)); "
      "weights = zip(w, factors) |> map (\\(filter, a). CastLike(Mul(Cast(filter; to = 11), a), filter)); "
      "bias = zip(zip(b, o), zip(m, factors)) |> map (\\((b, o), (m, a)). CastLike(cast f64 b * a + (cast f64 o - cast f64 m * a), o))",
-     "known w, known b, known s, known o, known m, known v, alone", RuleClass::rounding,
+     "known w, known b, known s, known o, known m, known v, running statistics, alone", RuleClass::rounding,
      "the normalisation scales each channel by a known number, which the weights and the bias take in", batch_norm_examples()},
 
     {"batch-norm-to-factors",
      "x: X, s: [n]F, o: [n]F, m: [n]G, v: [n]G, e = 1e-5f64",
-     "BatchNormalization(x, s, o, m, v; epsilon = e)",
+     "BatchNormalization(x, s, o, m, v; epsilon = e, *B)",
      "Add(Mul(x, factors), terms) where "
      "scale = zip(s, v) |> map (\\(s, v). cast f64 s / sqrt (cast f64 v + e)); "
      "shift = zip(o, zip(m, scale)) |> map (\\(o, (m, a)). cast f64 o - cast f64 m * a); "
      "factors = Reshape(CastLike(scale, s); shape = by_channel); terms = Reshape(CastLike(shift, s); shape = by_channel)",
-     "known s, known o, known m, known v, factors of channels", RuleClass::rounding,
+     "known s, known o, known m, known v, running statistics, factors of channels", RuleClass::rounding,
      "a normalisation by known statistics multiplies each channel by a number and adds another one",
      {"BatchNormalization(%x : [b][n][h][w]f32, %known_s : [n]f32, %known_o : [n]f32, %known_m : [n]f32, "
-      "%known_positive_positive_v : [n]f32; epsilon = 0.001)"}},
+      "%known_positive_positive_v : [n]f32; epsilon = 0.001, momentum = 0.9)"}},
 
     {"signed-to-unsigned",
      "x: X, s: S, z: Z, p: P, y: Y, t = 0",
