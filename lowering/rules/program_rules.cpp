@@ -499,7 +499,7 @@ std::vector<ProgramRuleRow> sign_rows() {
 
 // The operands of a product of dequantised numbers.
 constexpr char quantised_given[] =
-    "x: X, p: P, z: Z, w: [n]W, q: Q, y: Y = 0i8, d = 1, k = 0, t = 0, l = 0, f = 1.0, g = 1.0";
+    "x: X, p: P, z: Z, w: [n]W, q: Q, y: Y = 0i8, c = 1, d = 1, k = 0, t = 0, l = 0, f = 1.0, g = 1.0";
 
 // clang-format off
 std::vector<ProgramRuleRow> rows() {
@@ -514,10 +514,11 @@ std::vector<ProgramRuleRow> rows() {
       "(DequantizeLinear(%x : [b][3][h][v]u8, %known_positive_p : f32, %known_z : u8), "
       "DequantizeLinear(%known_w : [3][1][i][j]i8, %known_positive_q : f32, %known_y : i8)";
   const std::string one_scale = "DequantizeLinear(%known_w : [n][c][i][j]i8, %known_positive_q : f32, %zero_y : i8)";
-  const std::string rows_of_bytes = "DequantizeLinear(%x : [m][k]u8, %known_positive_p : f32, %known_z : u8)";
+  const std::string rows_of_bytes =
+      "DequantizeLinear(%x : [m][k]u8, %known_positive_p : f32, %known_z : u8; axis = 0)";
   const std::string columns = "DequantizeLinear(%known_w : [k][n]i8, %known_positive_q : [n]f32; axis = 1)";
   const std::string transposed = "DequantizeLinear(%known_w : [n][k]i8, %known_positive_q : [n]f32; axis = 0)";
-  const std::string product = "(DequantizeLinear(x, p, z), DequantizeLinear(w, q, y; axis = d, block_size = k)";
+  const std::string product = "(DequantizeLinear(x, p, z; axis = c), DequantizeLinear(w, q, y; axis = d, block_size = k)";
   const std::string factor =
       "factor = Reshape(Cast(Mul(Cast(p; to = 11), Cast(q; to = 11)); to = 1); shape = factors)";
   const std::string gemm_factor =
@@ -729,15 +730,15 @@ std::vector<ProgramRuleRow> rows() {
      "MatMul(x, w; output_dtype = 1)",
      "product of bf16 over columns", RuleClass::exact, operands_in_bf16,
      {"MatMul(Cast(%x : [b][4][8]bf16; to = 1), Cast(%known_w : [8][n]bf16; to = 1))"}},
-    {"bf16-gemm", "x: X, w: W, b: B = _, f = 1.0, g = 1.0",
-     "Gemm(Cast(x; to = 1), Cast(w; to = 1), b; alpha = f, beta = g)",
+    {"bf16-gemm", "x: X, w: W, b: B = _, f = 1.0, g = 1.0, l = 0, t = 0",
+     "Gemm(Cast(x; to = 1), Cast(w; to = 1), b; alpha = f, beta = g, transA = l, transB = t)",
      "Gemm(x, w, b; alpha = f, beta = g, output_dtype = 1)",
-     "product of bf16 over columns", RuleClass::exact, operands_in_bf16,
-     {"Gemm(Cast(%x : [1][8]bf16; to = 1), Cast(%known_w : [8][n]bf16; to = 1), %b : [n]f32; alpha = 0.5)"}},
-    {"bf16-gemm-transposed", "x: X, w: W, b: B = _, f = 1.0, g = 1.0",
-     "Gemm(Cast(x; to = 1), Cast(w; to = 1), b; alpha = f, beta = g, transB = 1)",
+     "plain factor, left factor as it is, product of bf16 over columns", RuleClass::exact, operands_in_bf16,
+     {"Gemm(Cast(%x : [1][8]bf16; to = 1), Cast(%known_w : [8][n]bf16; to = 1), %b : [n]f32; alpha = 0.5, transA = 0)"}},
+    {"bf16-gemm-transposed", "x: X, w: W, b: B = _, f = 1.0, g = 1.0, l = 0, t = 0",
+     "Gemm(Cast(x; to = 1), Cast(w; to = 1), b; alpha = f, beta = g, transA = l, transB = t)",
      "Gemm(x, Transpose(w), b; alpha = f, beta = g, output_dtype = 1)",
-     "product of bf16 over rows", RuleClass::exact, operands_in_bf16,
+     "transposed factor, left factor as it is, product of bf16 over rows", RuleClass::exact, operands_in_bf16,
      {"Gemm(Cast(%x : [7][8]bf16; to = 1), Cast(%known_w : [n][8]bf16; to = 1), %b : [n]f32; transB = 1)"}},
     {"integer-convolution-in-floats", "x: X, w: W, z: Z",
      "Cast(ConvInteger(x, w, z; *A); to = 1)",

@@ -1,6 +1,7 @@
 // Rules between operator calls: each row against the evaluator, what their conditions keep out, and faults of rows.
 #include "lowering/rules/program_rules.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "ir/rules/program_rule.h"
@@ -211,6 +212,20 @@ TEST(ProgramRules, BatchNormsAreFoldedWhereNobodyElseReadsTheConvolution) {
 
   Program shared = parsed(std::string(convolution_and_norm) + "output %y\noutput %c\n");
   EXPECT_FALSE(*apply_program_rule(rule("batch-norm-folding"), shared, "y"));
+}
+
+TEST(ProgramRules, BatchNormsOfTheBatchAreNot) {
+  const std::string statistics = "epsilon = 0.0";
+  for (const bool training : {false, true}) {
+    std::string text = convolution_and_norm;
+    text.replace(text.find(statistics), statistics.size(),
+                 fmt::format("epsilon = 0.0, momentum = 0.9, training_mode = {:d}", training));
+    Program program = parsed(text + "output %y\n");
+    for (const char* name : {"batch-norm-folding", "batch-norm-to-factors"}) {
+      Program folded = program;
+      EXPECT_EQ(*apply_program_rule(rule(name), folded, "y"), !training) << name;
+    }
+  }
 }
 
 TEST(ProgramRules, OtherBatchNormsMultiplyAndAdd) {
