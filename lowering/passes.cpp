@@ -187,7 +187,10 @@ constexpr std::string_view inputs_of_convolution = "unsigned-inputs-of-integer-c
                            weights_of_convolution = "signed-weights-of-integer-convolution",
                            weights_of_product = "signed-weights-of-integer-matrix-product",
                            weights_of_linear_convolution = "signed-weights-of-linear-convolution",
-                           weights_of_linear_product = "signed-weights-of-linear-matrix-product";
+                           weights_of_linear_product = "signed-weights-of-linear-matrix-product",
+                           requantised_convolution = "requantised-convolution",
+                           requantised_convolution_bias = "requantised-convolution-bias",
+                           requantised_product = "requantised-matrix-product";
 
 Result<Nothing> tables(Program& program, const PassOptions& options) {
   use_integer_tables(program, options.tables);
@@ -669,6 +672,8 @@ constexpr Pass all_passes[] = {
      Pass::calls, false,
      apply_rules<inputs_of_convolution, inputs_of_product, inputs_of_linear_convolution, inputs_of_linear_product,
                  weights_of_convolution, weights_of_product, weights_of_linear_convolution, weights_of_linear_product>},
+    {"requantise", "products of bytes that give bytes are integer products, quantised", Pass::calls, false,
+     apply_rules<requantised_convolution, requantised_convolution_bias, requantised_product>},
     {"drop-relu", "what quantising to bytes from zero on makes of negative numbers needs no Relu", Pass::calls, false,
      apply_rules<relu_in_quantising>},
     {"reciprocals", "quantising multiplies instead of dividing", Pass::calls, true, apply_rules<reciprocal>},

@@ -111,6 +111,19 @@ bool is_matrix(const ProgramMatch& match) {
   return match.known("w") != nullptr && match.known("w")->shape().size() == 2;
 }
 
+// An integer product with a known bias that cannot leave i32 either, quantised by one scale and one zero point.
+bool is_requantised_product(ProgramMatch& match, size_t axis) {
+  const Tensor *s = match.known("s"), *t = match.known("t");
+  if (!is_one_number(s) || s->scalar() != Scalar::f32 || !is_one_number(t) || t->shape() != s->shape()) return false;
+  if (match.values.count("b") != 0) {
+    const Tensor* b = match.known("b");
+    if (b == nullptr) return false;
+    for (int64_t i = 0; i < b->size(); ++i)
+      if (std::abs(b->integer_at(i)) >= INT32_MAX / 2) return false;  // as sums_fit leaves so much
+  }
+  return is_integer_product(match, axis);
+}
+
 // What is quantised by a scale other than 1, one for the whole tensor.
 bool has_other_scale(ProgramMatch& match) {
   const Tensor* s = match.known("s");
@@ -381,6 +394,9 @@ const ProgramConditions& conditions() {
       {"integer product over outputs first", [](ProgramMatch& m) { return is_integer_product(m, 0); }},
       {"integer product over columns", [](ProgramMatch& m) { return is_matrix(m) && is_integer_product(m, 1); }},
       {"integer product over rows", [](ProgramMatch& m) { return is_matrix(m) && is_integer_product(m, 0); }},
+      {"requantised product over outputs first", [](ProgramMatch& m) { return is_requantised_product(m, 0); }},
+      {"requantised product over columns",
+       [](ProgramMatch& m) { return is_matrix(m) && is_requantised_product(m, 1); }},
       {"unsigned weights", [](ProgramMatch& m) { return zero_point_of_weights(m, Scalar::u8).has_value(); }},
       {"signed inputs", has_signed_inputs},
       {"integer product with a zero point of weights", is_product_with_zero_point},
@@ -501,6 +517,9 @@ std::vector<ProgramRuleRow> sign_rows() {
 constexpr char quantised_given[] =
     "x: X, p: P, z: Z, w: [n]W, q: Q, y: Y = 0i8, c = 1, d = 1, k = 0, t = 0, l = 0, f = 1.0, g = 1.0";
 
+// Those of a product of bytes that gives bytes.
+constexpr char requantised_given[] = "x: X, p: P, z: Z, w: [n]W, q: Q, y: Y, s: S, t: T";
+
 // clang-format off
 std::vector<ProgramRuleRow> rows() {
   const char* in_sixteen_bits = "inputs are stored in the 16 bits of which an instruction multiplies pairs";
@@ -518,6 +537,14 @@ std::vector<ProgramRuleRow> rows() {
       "DequantizeLinear(%x : [m][k]u8, %known_positive_p : f32, %known_z : u8; axis = 0)";
   const std::string columns = "DequantizeLinear(%known_w : [k][n]i8, %known_positive_q : [n]f32; axis = 1)";
   const std::string transposed = "DequantizeLinear(%known_w : [n][k]i8, %known_positive_q : [n]f32; axis = 0)";
+  const char* sums_quantised =
+      "bytes whose product is quantised are multiplied as integers, so that what is known of those counts";
+  const std::string requantised =
+      "QuantizeLinear(Mul(Cast(sums; to = 1), factor), one, t) where one = Cast(Equal(s, s); to = 1); "
+      "factor = Reshape(Div(Mul(p, q), s); shape = factors)";
+  const std::string linear_bytes = "%x : [b][c][h][v]u8, %known_positive_p : f32, %known_z : u8, ";
+  const std::string linear_filters = "%known_w : [n][c][i][j]i8, %known_positive_q : [n]f32, %zero_y : [n]i8";
+  const std::string linear_result = ", %known_positive_s : f32, %known_t : u8";
   const std::string product = "(DequantizeLinear(x, p, z; axis = c), DequantizeLinear(w, q, y; axis = d, block_size = k)";
   const std::string factor =
       "factor = Reshape(Cast(Mul(Cast(p; to = 11), Cast(q; to = 11)); to = 1); shape = factors)";
@@ -649,6 +676,23 @@ std::vector<ProgramRuleRow> rows() {
      "; scaled = Mul(Cast(sums; to = 1), factor)",
      "zero y, transposed factor, left factor as it is, whole bias, integer product over rows", RuleClass::rounding, exact_sums,
      {"Gemm(" + rows_of_bytes + ", " + transposed + ", %b : [n]f32; transB = 1, alpha = 2.0)"}},
+
+    {"requantised-convolution", requantised_given,
+     "QLinearConv(x, p, z, w, q, y, s, t; *A)",
+     requantised + "; sums = ConvInteger(x, w, z; *A)",
+     "zero y, requantised product over outputs first", RuleClass::exact, sums_quantised,
+     {"QLinearConv(" + linear_bytes + linear_filters + linear_result + "; strides = [u, v])"}},
+    {"requantised-convolution-bias", std::string(requantised_given) + ", b: B",
+     "QLinearConv(x, p, z, w, q, y, s, t, b; *A)",
+     requantised + "; products = ConvInteger(x, w, z; *A); sums = Add(products, Reshape(b; shape = by_channel))",
+     "zero y, requantised product over outputs first", RuleClass::exact, sums_quantised,
+     {"QLinearConv(" + linear_bytes + linear_filters + linear_result + ", %known_b : [n]i32; pads = [1, 0, 0, 1])"}},
+    {"requantised-matrix-product", std::string(requantised_given) + ", d = 1",
+     "QLinearMatMul(x, p, z, w, q, y, s, t)",
+     requantised + "; sums = MatMulInteger(x, w, z)",
+     "zero y, requantised product over columns", RuleClass::exact, sums_quantised,
+     {"QLinearMatMul(%x : [m][k]u8, %known_positive_p : f32, %known_z : u8, %known_w : [k][n]i8, %known_positive_q : [n]f32, "
+      "%zero_y : [n]i8" + linear_result + ")"}},
 
     {"pool-of-bytes", "x: X, s: S, z: Z = _",
      "MaxPool(DequantizeLinear(x, s, z; *B); *A)",
