@@ -25,18 +25,38 @@ HOIST_INTERNAL void* hoist_pool_alloc(hoist_pool** pool, uint64_t count, size_t 
   return (char*)block + 16;
 }
 
-HOIST_INTERNAL void* hoist_pages(uint64_t bytes) {
-  const size_t page = 4096, large_page = (size_t)2 << 20;
-  void* memory = NULL;
-  if (bytes > SIZE_MAX - large_page) return NULL;
-  size_t size = bytes ? (size_t)bytes : 1;
-  const int in_large_pages = size >= large_page;
-  if (in_large_pages) size = (size + large_page - 1) / large_page * large_page;
-  if (posix_memalign(&memory, in_large_pages ? large_page : page, size) != 0) return NULL;
+#define LARGE_PAGE ((size_t)2 << 20)
+
+/* So many bytes have large pages where they fill one. */
+static size_t page_for(uint64_t bytes) { return bytes >= LARGE_PAGE ? LARGE_PAGE : HOIST_PAGE; }
+
+static void ask_for_large_pages(void* memory, uint64_t bytes) {
 #ifdef MADV_HUGEPAGE
-  if (in_large_pages) (void)madvise(memory, size, MADV_HUGEPAGE); /* a system without them leaves it as it is */
+  if (bytes >= LARGE_PAGE) (void)madvise(memory, (size_t)bytes, MADV_HUGEPAGE); /* some systems have none */
+#else
+  (void)memory, (void)bytes;
 #endif
+}
+
+HOIST_INTERNAL void* hoist_pages(uint64_t bytes) {
+  void* memory = NULL;
+  if (bytes > SIZE_MAX - LARGE_PAGE) return NULL;
+  const size_t page = page_for(bytes);
+  size_t size = bytes ? (size_t)bytes : 1;
+  if (page == LARGE_PAGE) size = (size + page - 1) / page * page;
+  if (posix_memalign(&memory, page, size) != 0) return NULL;
+  ask_for_large_pages(memory, size);
   return memory;
+}
+
+HOIST_INTERNAL void* hoist_pages_of_zeros(uint64_t bytes, void** memory) {
+  if (bytes > SIZE_MAX - LARGE_PAGE) return NULL;
+  const size_t page = page_for(bytes);
+  *memory = calloc((size_t)bytes + page, 1);
+  if (!*memory) return NULL;
+  unsigned char* start = (unsigned char*)*memory + (page - (uintptr_t)*memory % page) % page;
+  ask_for_large_pages(start, bytes);
+  return start;
 }
 
 HOIST_INTERNAL void hoist_pool_free(hoist_pool** pool) {

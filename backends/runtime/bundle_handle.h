@@ -104,7 +104,7 @@ struct hoist_bundle {
   int shares_groups;            /* whether they do */
   unsigned char* stays_on_host; /* one an array: whether nothing but steps on the host uses it */
   unsigned char* host_arena;    /* which has those */
-  unsigned char* zeros_memory;  /* to be freed, of */
+  void* zeros_memory;           /* to be freed, of */
   unsigned char* zeros;         /* the arena and arrays that begin as zeros; NULL where the driver has its own */
 #endif
   hoist_native* native;   /* what native code needs besides; NULL for OpenCL */

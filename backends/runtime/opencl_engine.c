@@ -14,7 +14,6 @@
 #include <string.h>
 
 #define HOST_ALIGNMENT 64u /* of arrays that the host uses where they are */
-#define PAGE 4096u
 
 static hoist_status fill(hoist_bundle* b, cl_mem buffer, size_t bytes, unsigned char value) {
   if (b->checking) { /* to Oclgrind 21.10, what clEnqueueFillBuffer writes is still uninitialised */
@@ -186,22 +185,20 @@ static hoist_status keep_on_host(hoist_bundle* b) {
   return HOIST_OK;
 }
 
-static uint64_t whole_pages(uint64_t bytes) { return hoist_add(bytes, PAGE - 1) / PAGE * PAGE; }
+static uint64_t whole_pages(uint64_t bytes) { return hoist_add(bytes, HOIST_PAGE - 1) / HOIST_PAGE * HOIST_PAGE; }
 
 static uint64_t pages_of_arena(const hoist_bundle* b) { return has_arena(b) ? whole_pages(b->plan.arena_bytes) : 0; }
 
 /* For the arena first, then for each array. */
 static hoist_status make_zeros(hoist_bundle* b) {
   const hoist_plan* plan = &b->plan;
-  uint64_t bytes = hoist_add(PAGE, pages_of_arena(b));
+  uint64_t bytes = hoist_add(1, pages_of_arena(b)); /* an array of none has a place, too */
   if (!b->target.is_cpu || b->checking) return HOIST_OK;
   for (size_t i = 0; i < plan->array_count; ++i) {
     if (plan->arrays[i].place == HOIST_PLACE_CLEARED) bytes = hoist_add(bytes, whole_pages(plan->arrays[i].bytes));
   }
-  b->zeros_memory = calloc((size_t)bytes, 1);
-  if (!b->zeros_memory) return hoist_no_memory(&b->error, bytes);
-  b->zeros = b->zeros_memory + (PAGE - (uintptr_t)b->zeros_memory % PAGE) % PAGE;
-  return HOIST_OK;
+  b->zeros = hoist_pages_of_zeros(bytes, &b->zeros_memory);
+  return b->zeros ? HOIST_OK : hoist_no_memory(&b->error, bytes);
 }
 
 static hoist_status make_arena(hoist_bundle* b) {
