@@ -119,8 +119,12 @@ void map_rows(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   Path place = input.inside;
   const int rank = rank_at(r.term(), place);
   const int64_t columns = extent(r.term(), place, rank - 1);
+  const int64_t few = std::min(few_lanes, profile.vector_width);
   if (rank == 1) {
     place = open(r, "open-column-tiles", place, {{"C", columns}, {"c", 0}});
+  } else if (const int64_t rows = rows_together(extent(r.term(), place, rank - 2), columns);
+             lanes_of_columns(columns, profile.vector_width) < few && rows >= profile.vector_width) {
+    place = open(r, "open-columns", open_whole_rows(r, open_leading(r, place, 2, 1), rows));
   } else if (columns <= short_row && columns % profile.vector_width == 0 &&
              extent(r.term(), place, rank - 2) % 2 == 0) {
     place = open(r, "open-unroll", open_whole_rows(r, open_leading(r, place, 2, 1), 2));

@@ -735,6 +735,17 @@ TEST(Storage, ShortRowsShareAWorkGroup) {
   EXPECT_THAT(text("[40][600]", "Softmax(%x; axis = -1)"), testing::HasSubstr("\n|> map group(0) (split 8 >> map seq"));
 }
 
+TEST(Storage, RowsThatFillNoVectorAreLanesOfOne) {
+  const auto text = [](const std::string& shape) {
+    return print(lowered_layer("input %x : " + shape + "f32\n", shape + "f32 = Softmax(%x; axis = -1)").groups[0].low);
+  };
+  const auto across = testing::HasSubstr("map seq (tile 8 >> map seq (map vec");
+  EXPECT_THAT(text("[4420][2]"), across);
+  EXPECT_THAT(text("[2][4420][3]"), across);
+  EXPECT_THAT(text("[4420][4]"), testing::Not(across)) << "half a vector";
+  EXPECT_THAT(text("[7][2]"), testing::Not(across)) << "too few rows";
+}
+
 // ---- Memory --------------------------------------------------------------------------------------------------------
 
 bool overlap(int64_t a, int64_t a_size, int64_t b, int64_t b_size) { return a < b + b_size && b < a + a_size; }
