@@ -50,10 +50,9 @@ Result<Context> context_for(const std::string& wanted) {
 
 Result<Program> compile(const Context& context, const std::string& source, const std::string& options) {
   cl_program program = nullptr;
-  hoist_cache_entry entry;
   hoist_error error = {};
-  if (hoist_program_build(&context.target, context.context, source.c_str(), source.size(), options.c_str(), nullptr,
-                          nullptr, &program, &entry, &error) != HOIST_OK) {
+  if (hoist_program_compile(&context.target, context.context, source.c_str(), source.size(), options.c_str(), &program,
+                            &error) != HOIST_OK) {
     return Diagnostic{"", error.message, ""};
   }
   return Program(program);

@@ -27,12 +27,16 @@ HOIST_INTERNAL void* hoist_pool_alloc(hoist_pool** pool, uint64_t count, size_t 
 
 #define LARGE_PAGE ((size_t)2 << 20)
 
-/* So many bytes have large pages where they fill one. */
+/* So many bytes have large pages where they fill one, and no others then. */
 static size_t page_for(uint64_t bytes) { return bytes >= LARGE_PAGE ? LARGE_PAGE : HOIST_PAGE; }
+static size_t in_whole_pages(uint64_t bytes) {
+  const size_t page = page_for(bytes);
+  return ((size_t)(bytes ? bytes : 1) + page - 1) / page * page;
+}
 
-static void ask_for_large_pages(void* memory, uint64_t bytes) {
+static void ask_for_large_pages(void* memory, size_t bytes) {
 #ifdef MADV_HUGEPAGE
-  if (bytes >= LARGE_PAGE) (void)madvise(memory, (size_t)bytes, MADV_HUGEPAGE); /* some systems have none */
+  if (bytes >= LARGE_PAGE) (void)madvise(memory, bytes, MADV_HUGEPAGE); /* some systems have none */
 #else
   (void)memory, (void)bytes;
 #endif
@@ -41,21 +45,18 @@ static void ask_for_large_pages(void* memory, uint64_t bytes) {
 HOIST_INTERNAL void* hoist_pages(uint64_t bytes) {
   void* memory = NULL;
   if (bytes > SIZE_MAX - LARGE_PAGE) return NULL;
-  const size_t page = page_for(bytes);
-  size_t size = bytes ? (size_t)bytes : 1;
-  if (page == LARGE_PAGE) size = (size + page - 1) / page * page;
-  if (posix_memalign(&memory, page, size) != 0) return NULL;
-  ask_for_large_pages(memory, size);
+  if (posix_memalign(&memory, page_for(bytes), in_whole_pages(bytes)) != 0) return NULL;
+  ask_for_large_pages(memory, in_whole_pages(bytes));
   return memory;
 }
 
 HOIST_INTERNAL void* hoist_pages_of_zeros(uint64_t bytes, void** memory) {
-  if (bytes > SIZE_MAX - LARGE_PAGE) return NULL;
+  if (bytes > SIZE_MAX - 2 * LARGE_PAGE) return NULL;
   const size_t page = page_for(bytes);
-  *memory = calloc((size_t)bytes + page, 1);
+  *memory = calloc(in_whole_pages(bytes) + page, 1);
   if (!*memory) return NULL;
   unsigned char* start = (unsigned char*)*memory + (page - (uintptr_t)*memory % page) % page;
-  ask_for_large_pages(start, bytes);
+  ask_for_large_pages(start, in_whole_pages(bytes));
   return start;
 }
 
@@ -109,13 +110,28 @@ HOIST_INTERNAL hoist_status hoist_read_whole(const char* folder, const char* nam
   return HOIST_OK;
 }
 
+static const hoist_file* listed_file(const hoist_plan* plan, const char* path, hoist_error* error) {
+  for (size_t i = 0; i < plan->file_count; ++i) {
+    if (strcmp(plan->files[i].path, path) == 0) return &plan->files[i];
+  }
+  hoist_fail(error, HOIST_BAD_BUNDLE, "plan.bin lists no file %s", path);
+  return NULL;
+}
+
+#ifndef HOIST_WITHOUT_OPENCL
+HOIST_INTERNAL hoist_status hoist_plan_hash(const hoist_plan* plan, const char* path, uint64_t* hash,
+                                            hoist_error* error) {
+  const hoist_file* file = listed_file(plan, path, error);
+  if (!file) return error->status;
+  *hash = file->hash;
+  return HOIST_OK;
+}
+#endif
+
 HOIST_INTERNAL hoist_status hoist_plan_file(const hoist_plan* plan, const char* path, unsigned char** data,
                                             size_t* bytes, hoist_error* error) {
-  const hoist_file* file = NULL;
-  for (size_t i = 0; i < plan->file_count; ++i) {
-    if (strcmp(plan->files[i].path, path) == 0) file = &plan->files[i];
-  }
-  if (!file) return hoist_fail(error, HOIST_BAD_BUNDLE, "plan.bin lists no file %s", path);
+  const hoist_file* file = listed_file(plan, path, error);
+  if (!file) return error->status;
   const hoist_status status = hoist_read_whole(plan->folder, path, data, bytes, error);
   if (status) return status;
   if (*bytes != file->bytes) {

@@ -19,6 +19,7 @@ struct hoist_native {
   hoist_native_function* functions; /* one a kernel */
   hoist_workers* workers;
   unsigned char* arena;
+  void* arena_memory;     /* to be freed, of the arena */
   unsigned char** memory; /* one an array */
   unsigned char** owned;  /* one an array; NULL where the memory is a part of other memory */
   hoist_native_buffer* buffers;
@@ -63,7 +64,7 @@ static hoist_status native_arrays(hoist_bundle* b) {
     } else if (in_place) {
       n->memory[i] = in_place->staged;
     } else if (array->place == HOIST_PLACE_ARENA && !b->checking && array->offset % b->target.alignment == 0) {
-      if (!n->arena) n->arena = native_memory(plan->arena_bytes, 0);
+      if (!n->arena) n->arena = hoist_pages_of_zeros(plan->arena_bytes, &n->arena_memory);
       n->memory[i] = n->arena ? n->arena + array->offset : NULL;
     } else {
       n->memory[i] = n->owned[i] = native_memory(array->bytes, hoist_first_byte(b, array));
@@ -163,7 +164,7 @@ static void native_close(hoist_bundle* b) {
   free(n->starts);
   free(n->operations);
   free(n->functions);
-  free(n->arena);
+  free(n->arena_memory);
   free(n);
 }
 

@@ -72,13 +72,14 @@ typedef struct hoist_cache_entry {
 } hoist_cache_entry;
 
 #ifndef HOIST_WITHOUT_OPENCL
-/* Compiles `source`, or takes it from programs/ in `own_folder` or from the cache. The plan's options come first, what
- * the device allows comes after them: correctly rounded division, and the option for products of bytes. Each folder may
- * be NULL: then nothing is taken from it. */
-HOIST_INTERNAL hoist_status hoist_program_build(const hoist_target* target, cl_context context, const char* source,
-                                                size_t bytes, const char* options, const char* own_folder,
-                                                const char* cache_folder, cl_program* program, hoist_cache_entry* entry,
-                                                hoist_error* error);
+/* The program of a source with that hash, from programs/ in `own_folder` or from the cache; NULL, and no error, where
+ * neither has it. Each folder may be NULL: then nothing is taken from it. */
+HOIST_INTERNAL hoist_status hoist_program_find(const hoist_target* target, cl_context context, uint64_t source_hash,
+                                               const char* options, const char* own_folder, const char* cache_folder,
+                                               cl_program* program, hoist_cache_entry* entry, hoist_error* error);
+HOIST_INTERNAL hoist_status hoist_program_compile(const hoist_target* target, cl_context context, const char* source,
+                                                  size_t bytes, const char* options, cl_program* program,
+                                                  hoist_error* error);
 /* Keeps what was a miss, the program of the plan. Best after every kernel has run once, since drivers compile the last
  * part at the first launch. A failure only adds to the outcome. */
 HOIST_INTERNAL void hoist_program_keep(cl_program program, const hoist_target* target, const hoist_plan* plan,

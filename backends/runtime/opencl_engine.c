@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define KERNELS "kernels.cl"
 #define HOST_ALIGNMENT 64u /* of arrays that the host uses where they are */
 
 static hoist_status fill(hoist_bundle* b, cl_mem buffer, size_t bytes, unsigned char value) {
@@ -589,28 +590,42 @@ static hoist_status keep_program(hoist_bundle* b, const hoist_options* options) 
   return status ? status : clear_buffers(b, 1);
 }
 
+/* kernels.cl is read where no program of it is kept. */
+static hoist_status make_program(hoist_bundle* b, const hoist_options* options) {
+  char path[4096];
+  const char* own = options->no_cache ? NULL : b->root;
+  const char* cache = options->no_cache ? NULL : options->cache_folder;
+  if (!cache && !options->no_cache) cache = default_cache(path, sizeof path);
+  if (options->progress) options->progress(options->user, 0, b->plan.kernel_count + 1, "");
+  uint64_t hash = 0;
+  hoist_status status = hoist_plan_hash(&b->plan, KERNELS, &hash, &b->error);
+  if (!status) {
+    status = hoist_program_find(&b->target, b->context, hash, b->plan.build_options, own, cache, &b->program,
+                                &b->cache_entry, &b->error);
+  }
+  if (status || b->program) return status;
+  unsigned char* source = NULL;
+  size_t bytes = 0;
+  status = hoist_plan_file(&b->plan, KERNELS, &source, &bytes, &b->error);
+  if (!status) {
+    status = hoist_program_compile(&b->target, b->context, (const char*)source, bytes, b->plan.build_options,
+                                   &b->program, &b->error);
+  }
+  free(source);
+  return status;
+}
+
 static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options) {
   hoist_status status = options->context_of ? share_context(b, options->context_of) : make_context(b, options);
   if (!status) status = hoist_check_memory(b);
   if (status) return status;
   b->loaded_libraries = hoist_loaded_libraries();
-  unsigned char* source = NULL;
-  size_t source_bytes = 0;
   status = hoist_read_weights(b);
-  if (!status) status = hoist_plan_file(&b->plan, "kernels.cl", &source, &source_bytes, &b->error);
   if (status) return status;
   cl_int code;
   b->queue = clCreateCommandQueue(b->context, b->target.device, 0, &code);
   status = hoist_cl_check(&b->error, code, "clCreateCommandQueue");
-  if (!status) {
-    char path[4096];
-    const char* cache = options->no_cache ? NULL : options->cache_folder;
-    if (!cache && !options->no_cache) cache = default_cache(path, sizeof path);
-    if (options->progress) options->progress(options->user, 0, b->plan.kernel_count + 1, "");
-    status = hoist_program_build(&b->target, b->context, (const char*)source, source_bytes, b->plan.build_options,
-                                 options->no_cache ? NULL : b->root, cache, &b->program, &b->cache_entry, &b->error);
-  }
-  free(source);
+  if (!status) status = make_program(b, options);
   if (!status) status = hoist_make_transfers(b);
   if (!status) status = keep_on_host(b);
   if (!status) status = make_buffers(b);

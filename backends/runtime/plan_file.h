@@ -279,6 +279,11 @@ HOIST_INTERNAL void hoist_plan_free(hoist_plan* plan);
  * it. The list says what is expected, so a missing entry is an error as well. */
 HOIST_INTERNAL hoist_status hoist_plan_file(const hoist_plan* plan, const char* path, unsigned char** data,
                                             size_t* bytes, hoist_error* error);
+#ifndef HOIST_WITHOUT_OPENCL /* native code is read in any case */
+/* The hash that the plan lists for a file, which is not read. */
+HOIST_INTERNAL hoist_status hoist_plan_hash(const hoist_plan* plan, const char* path, uint64_t* hash,
+                                            hoist_error* error);
+#endif
 /* The hash of every listed file, streamed; `failures` counts, the first message stays in `error`. */
 HOIST_INTERNAL hoist_status hoist_plan_verify_files(const hoist_plan* plan, hoist_report report, void* user,
                                                     hoist_error* error);

@@ -272,44 +272,62 @@ static cl_program find_program(const hoist_target* target, cl_context context, c
   return program;
 }
 
-HOIST_INTERNAL hoist_status hoist_program_build(const hoist_target* target, cl_context context, const char* source,
-                                                size_t bytes, const char* options, const char* own_folder,
-                                                const char* cache_folder, cl_program* program, hoist_cache_entry* entry,
-                                                hoist_error* error) {
-  char all_options[1024];
+#define OPTIONS_BYTES 1024
+
+/* The plan's options come first, what the device allows comes after them: correctly rounded division, and the option
+ * for products of bytes. */
+static hoist_status complete_options(const hoist_target* target, const char* options, char all[OPTIONS_BYTES],
+                                     hoist_error* error) {
+  const int length =
+      snprintf(all, OPTIONS_BYTES, "%s%s%s%s", options,
+               hoist_is_pocl_on_cpu(target) ? " -DHOIST_RESTRICT=restrict -DHOIST_PREFETCHES" : "",
+               target->divides_exactly ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", hoist_dot_option(target));
+  if (length < OPTIONS_BYTES) return HOIST_OK;
+  return hoist_fail(error, HOIST_BAD_BUNDLE, "plan.bin: the build options have more than %d characters", OPTIONS_BYTES);
+}
+
+HOIST_INTERNAL hoist_status hoist_program_find(const hoist_target* target, cl_context context, uint64_t source_hash,
+                                               const char* options, const char* own_folder, const char* cache_folder,
+                                               cl_program* program, hoist_cache_entry* entry, hoist_error* error) {
+  char all[OPTIONS_BYTES];
   const char* reason = "the cache is switched off";
-  cl_int code = CL_SUCCESS;
   *program = NULL;
   memset(entry, 0, sizeof *entry);
-  if (snprintf(all_options, sizeof all_options, "%s%s%s%s", options,
-               hoist_is_pocl_on_cpu(target) ? " -DHOIST_RESTRICT=restrict -DHOIST_PREFETCHES" : "",
-               target->divides_exactly ? " -cl-fp32-correctly-rounded-divide-sqrt" : "",
-               hoist_dot_option(target)) >= (int)sizeof all_options) {
-    return hoist_fail(error, HOIST_BAD_BUNDLE, "plan.bin: the build options have more than %zu characters",
-                      sizeof all_options);
-  }
+  const hoist_status status = complete_options(target, options, all, error);
+  if (status) return status;
   snprintf(entry->key, sizeof entry->key, "platform %s\ndevice %s\nunits %u\ndriver %s\noptions %s\nsource %016llx\n",
-           target->platform_name, target->name, target->compute_units, target->driver, all_options,
-           (unsigned long long)hoist_hash(source, bytes));
+           target->platform_name, target->name, target->compute_units, target->driver, all,
+           (unsigned long long)source_hash);
   const int folder_bytes = (int)sizeof entry->folder;
   if (own_folder && snprintf(entry->folder, sizeof entry->folder, "%s/" HOIST_PROGRAMS, own_folder) < folder_bytes &&
-      (*program = find_program(target, context, all_options, entry, &reason))) {
+      (*program = find_program(target, context, all, entry, &reason))) {
     snprintf(entry->outcome, sizeof entry->outcome, "hit: " HOIST_PROGRAMS "/ of the bundle");
   }
   entry->path[0] = 0; /* a bundle's own programs are never written to */
   if (*program) return HOIST_OK;
   if (cache_folder && snprintf(entry->folder, sizeof entry->folder, "%s", cache_folder) >= folder_bytes) {
     reason = "the path of the cache is too long";
-  } else if (cache_folder && (*program = find_program(target, context, all_options, entry, &reason))) {
+  } else if (cache_folder && (*program = find_program(target, context, all, entry, &reason))) {
     utimensat(AT_FDCWD, entry->path, NULL, 0); /* used now; access times may be switched off */
     entry->path[0] = 0;
     snprintf(entry->outcome, sizeof entry->outcome, "hit");
     return HOIST_OK;
   }
   snprintf(entry->outcome, sizeof entry->outcome, "miss: %s", reason);
+  return HOIST_OK;
+}
+
+HOIST_INTERNAL hoist_status hoist_program_compile(const hoist_target* target, cl_context context, const char* source,
+                                                  size_t bytes, const char* options, cl_program* program,
+                                                  hoist_error* error) {
+  char all[OPTIONS_BYTES];
+  cl_int code = CL_SUCCESS;
+  *program = NULL;
+  hoist_status status = complete_options(target, options, all, error);
+  if (status) return status;
   *program = clCreateProgramWithSource(context, 1, &source, &bytes, &code);
   if (code) return hoist_cl_check(error, code, "clCreateProgramWithSource");
-  const hoist_status status = build(target, *program, all_options, source, bytes, error);
+  status = build(target, *program, all, source, bytes, error);
   if (status) {
     clReleaseProgram(*program);
     *program = NULL;
