@@ -124,7 +124,7 @@ class Body : public IRVisitor {
     IRVisitor::visit(op);
   }
   void visit(const Store* op) override {
-    stores_vectors |= op->value.type().lanes() >= 2;
+    stores_vectors |= op->value.type().is_vector();
     IRVisitor::visit(op);
   }
 };
