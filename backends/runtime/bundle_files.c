@@ -27,7 +27,7 @@ HOIST_INTERNAL void* hoist_pool_alloc(hoist_pool** pool, uint64_t count, size_t 
 
 #define LARGE_PAGE ((size_t)2 << 20)
 
-/* So many bytes have large pages where they fill one, and no others then. */
+/* The size of pages for so much memory: large ones where it fills one. */
 static size_t page_for(uint64_t bytes) { return bytes >= LARGE_PAGE ? LARGE_PAGE : HOIST_PAGE; }
 static size_t in_whole_pages(uint64_t bytes) {
   const size_t page = page_for(bytes);

@@ -104,8 +104,8 @@ struct hoist_bundle {
   int shares_groups;            /* whether they do */
   unsigned char* stays_on_host; /* one an array: whether nothing but steps on the host uses it */
   unsigned char* host_arena;    /* which has those */
-  void* zeros_memory;           /* to be freed, of */
   unsigned char* zeros;         /* the arena and arrays that begin as zeros; NULL where the driver has its own */
+  void* zeros_memory;           /* what to free() of it */
 #endif
   hoist_native* native;   /* what native code needs besides; NULL for OpenCL */
   int steps_apart;        /* each step is launched alone, also those that a launch joins */

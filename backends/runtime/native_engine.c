@@ -19,7 +19,7 @@ struct hoist_native {
   hoist_native_function* functions; /* one a kernel */
   hoist_workers* workers;
   unsigned char* arena;
-  void* arena_memory;     /* to be freed, of the arena */
+  void* arena_memory;     /* what to free() of it */
   unsigned char** memory; /* one an array */
   unsigned char** owned;  /* one an array; NULL where the memory is a part of other memory */
   hoist_native_buffer* buffers;

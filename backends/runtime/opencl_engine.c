@@ -120,9 +120,12 @@ static hoist_status make_shared_buffers(hoist_bundle* b) {
 
 /* Where the device computes in the program's own memory, the arena and arrays that begin as zeros are pages of zeros,
  * which cost nothing before they are used: drivers take memory as it comes, and write every byte to clear it. */
+static int begins_as_zeros(const hoist_plan_array* array) {
+  return array->place == HOIST_PLACE_CLEARED && array->fill == 0;
+}
+
 static int is_pages_of_zeros(const hoist_bundle* b, size_t i) {
-  const hoist_plan_array* array = &b->plan.arrays[i];
-  return b->zeros && array->place == HOIST_PLACE_CLEARED && hoist_first_byte(b, array) == 0;
+  return b->zeros && begins_as_zeros(&b->plan.arrays[i]);
 }
 
 /* Memory of the system's is zeros where nothing has run. */
@@ -190,13 +193,13 @@ static uint64_t whole_pages(uint64_t bytes) { return hoist_add(bytes, HOIST_PAGE
 
 static uint64_t pages_of_arena(const hoist_bundle* b) { return has_arena(b) ? whole_pages(b->plan.arena_bytes) : 0; }
 
-/* For the arena first, then for each array. */
+/* The arena comes first, then each array that begins as zeros. */
 static hoist_status make_zeros(hoist_bundle* b) {
   const hoist_plan* plan = &b->plan;
   uint64_t bytes = hoist_add(1, pages_of_arena(b)); /* an array of none has a place, too */
   if (!b->target.is_cpu || b->checking) return HOIST_OK;
   for (size_t i = 0; i < plan->array_count; ++i) {
-    if (plan->arrays[i].place == HOIST_PLACE_CLEARED) bytes = hoist_add(bytes, whole_pages(plan->arrays[i].bytes));
+    if (begins_as_zeros(&plan->arrays[i])) bytes = hoist_add(bytes, whole_pages(plan->arrays[i].bytes));
   }
   b->zeros = hoist_pages_of_zeros(bytes, &b->zeros_memory);
   return b->zeros ? HOIST_OK : hoist_no_memory(&b->error, bytes);

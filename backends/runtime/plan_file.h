@@ -259,7 +259,7 @@ HOIST_INTERNAL hoist_status hoist_no_memory(hoist_error* error, uint64_t bytes);
 /* Memory of whole pages, of 2 MiB where it is as large as one: what a network computes goes through more of the usual
  * ones than a core remembers addresses of. free() it; NULL when out of memory. */
 HOIST_INTERNAL void* hoist_pages(uint64_t bytes);
-/* Such memory, of zeros that cost nothing before they are used. free() what `memory` becomes. */
+/* The same, of zeros that cost nothing before they are used. free() `*memory`, not what this returns. */
 HOIST_INTERNAL void* hoist_pages_of_zeros(uint64_t bytes, void** memory);
 #define HOIST_PAGE ((size_t)4096)
 

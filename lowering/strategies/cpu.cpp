@@ -101,6 +101,11 @@ int64_t rows_together(int64_t rows, int64_t columns) {
   return together;
 }
 
+// Whether so many columns have at least the shortest vector that is worth it.
+bool fills_a_vector(int64_t columns, int64_t width) {
+  return lanes_of_columns(columns, width) >= std::min(few_lanes, width);
+}
+
 // Work-groups of so many whole rows; returns where those of one are.
 Path open_whole_rows(Rewriter& r, const Path& place, int64_t rows) {
   return opened(r.term(), open(r, "open-tiles", place, {{"R", rows}, {"C", extent(r.term(), place, 1)}}));
@@ -119,16 +124,15 @@ void map_rows(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   Path place = input.inside;
   const int rank = rank_at(r.term(), place);
   const int64_t columns = extent(r.term(), place, rank - 1);
-  const int64_t few = std::min(few_lanes, profile.vector_width);
   if (rank == 1) {
     place = open(r, "open-column-tiles", place, {{"C", columns}, {"c", 0}});
   } else if (const int64_t rows = rows_together(extent(r.term(), place, rank - 2), columns);
-             lanes_of_columns(columns, profile.vector_width) < few && rows >= profile.vector_width) {
+             !fills_a_vector(columns, profile.vector_width) && rows >= profile.vector_width) {
     place = open(r, "open-columns", open_whole_rows(r, open_leading(r, place, 2, 1), rows));
   } else if (columns <= short_row && columns % profile.vector_width == 0 &&
              extent(r.term(), place, rank - 2) % 2 == 0) {
     place = open(r, "open-unroll", open_whole_rows(r, open_leading(r, place, 2, 1), 2));
-  } else if (rows_together(extent(r.term(), place, rank - 2), columns) > 1) {
+  } else if (rows > 1) {
     place = open_row_groups(r, open_leading(r, place, 2, 1));
   } else {
     place = open_leading(r, place, 1, 0);
@@ -449,9 +453,8 @@ void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profil
   for (int i = 0; i + 2 < rank; ++i) leading *= extent(r.term(), place, i);
   place = open_leading(r, place, 2, 1);
   // Three colours fill no vector; what stands side by side in the dimension before them does.
-  const int64_t few = std::min(few_lanes, width);
-  if (leading >= 8 && lanes_of_columns(extent(r.term(), place, 1), width) < few &&
-      lanes_of_columns(extent(r.term(), place, 0), width) >= few)
+  if (leading >= 8 && !fills_a_vector(extent(r.term(), place, 1), width) &&
+      fills_a_vector(extent(r.term(), place, 0), width))
     place = open(r, "open-columns", place);
   else if (rank == 1)
     place = open_column_groups(r, place, width);

@@ -716,34 +716,29 @@ TEST(Storage, SumsThatAreReadAtPositionsAreKept) {
   EXPECT_EQ(stages(1000), 0u) << "a launch takes longer";
 }
 
+std::string softmax_of(const std::string& shape) {
+  return print(lowered_layer("input %x : " + shape + "f32\n", shape + "f32 = Softmax(%x; axis = -1)").groups[0].low);
+}
+
 TEST(Storage, ShortRowsOfASoftmaxAreComputedInPairs) {
-  const auto text = [](const std::string& shape) {
-    return print(lowered_layer("input %x : " + shape + "f32\n", shape + "f32 = Softmax(%x; axis = -1)").groups[0].low);
-  };
   const auto in_pairs = testing::HasSubstr("map unroll (split 8 >> map seq (map vec");
-  EXPECT_THAT(text("[3][4][32]"), in_pairs);
-  EXPECT_THAT(text("[4][32]"), in_pairs);
-  EXPECT_THAT(text("[3][32]"), testing::Not(in_pairs));
-  EXPECT_THAT(text("[4][256]"), testing::Not(in_pairs)) << "rows that pages hold few of";
+  EXPECT_THAT(softmax_of("[3][4][32]"), in_pairs);
+  EXPECT_THAT(softmax_of("[4][32]"), in_pairs);
+  EXPECT_THAT(softmax_of("[3][32]"), testing::Not(in_pairs));
+  EXPECT_THAT(softmax_of("[4][256]"), testing::Not(in_pairs)) << "rows that pages hold few of";
 }
 
 TEST(Storage, ShortRowsShareAWorkGroup) {
-  const auto text = [](const std::string& shape, const std::string& call) {
-    return print(lowered_layer("input %x : " + shape + "f32\n", shape + "f32 = " + call).groups[0].low);
-  };
-  EXPECT_THAT(text("[4420][2]", "Softmax(%x; axis = -1)"), testing::HasSubstr("split 221"));
-  EXPECT_THAT(text("[40][600]", "Softmax(%x; axis = -1)"), testing::HasSubstr("\n|> map group(0) (split 8 >> map seq"));
+  EXPECT_THAT(softmax_of("[4420][2]"), testing::HasSubstr("split 221"));
+  EXPECT_THAT(softmax_of("[40][600]"), testing::HasSubstr("\n|> map group(0) (split 8 >> map seq"));
 }
 
 TEST(Storage, RowsThatFillNoVectorAreLanesOfOne) {
-  const auto text = [](const std::string& shape) {
-    return print(lowered_layer("input %x : " + shape + "f32\n", shape + "f32 = Softmax(%x; axis = -1)").groups[0].low);
-  };
   const auto across = testing::HasSubstr("map seq (tile 8 >> map seq (map vec");
-  EXPECT_THAT(text("[4420][2]"), across);
-  EXPECT_THAT(text("[2][4420][3]"), across);
-  EXPECT_THAT(text("[4420][4]"), testing::Not(across)) << "half a vector";
-  EXPECT_THAT(text("[7][2]"), testing::Not(across)) << "too few rows";
+  EXPECT_THAT(softmax_of("[4420][2]"), across);
+  EXPECT_THAT(softmax_of("[2][4420][3]"), across);
+  EXPECT_THAT(softmax_of("[4420][4]"), testing::Not(across)) << "half a vector";
+  EXPECT_THAT(softmax_of("[7][2]"), testing::Not(across)) << "too few rows";
 }
 
 // ---- Memory --------------------------------------------------------------------------------------------------------
