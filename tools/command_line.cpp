@@ -214,9 +214,7 @@ ExitCode run_command_line(int argument_count, const char* const* arguments) try 
   end_is_expected();
   return code;
 } catch (const std::bad_alloc&) {
-  complain_of_memory();
-  end_is_expected();
-  return ExitCode::device;
+  end_without_memory();
 }
 
 }  // namespace hoist

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <future>
 #include <limits>
 
 #include "backends/bundle/bundle.h"
@@ -358,17 +359,19 @@ Attempt<OpenedModel> open_model(Program program, ModelOptions options) {
   return OpenedModel{std::move(program), std::move(profile), std::move(lowered)};
 }
 
-std::future<void> prepare(const ModelOptions& options) {
+Attempt<Program> read_program_and_prepare(const std::filesystem::path& path, const ModelOptions& options) {
   const bool asks_driver = options.targets.empty() && options.profile.empty();
-  return std::async([device = asks_driver ? std::optional(options.device) : std::nullopt] {
+  std::future<void> prepared = std::async([device = asks_driver ? std::optional(options.device) : std::nullopt] {
     lowering_rules();
     if (device) static_cast<void>(find_device(*device));  // who needs it reports what is wrong
   });
+  HOIST_ATTEMPT(Program program, read_program(path, options));
+  prepared.get();
+  return program;
 }
 
 Attempt<OpenedModel> open_model(const std::filesystem::path& path, const ModelOptions& options) {
-  const std::future<void> prepared = prepare(options);
-  HOIST_ATTEMPT(Program program, read_program(path, options));
+  HOIST_ATTEMPT(Program program, read_program_and_prepare(path, options));
   return open_model(std::move(program), options);
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <filesystem>
-#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -97,9 +96,9 @@ struct OpenedModel {
   Profile profile;
   LoweredModel lowered;
 };
-/// What opening a model will ask for, made ready beside the reading of it: until the driver has said which devices
-/// there are takes some 50 ms, and until the rules are parsed nearly as much. The end of what is returned waits for it.
-std::future<void> prepare(const ModelOptions& options);
+/// As read_program(), and beside it what opening the model will ask for is made ready: until the driver has said which
+/// devices there are takes some 50 ms, and until the rules are parsed nearly as much.
+Attempt<Program> read_program_and_prepare(const std::filesystem::path& path, const ModelOptions& options);
 /// Notes of the frontend, which lowering passes on, and of lowering go to standard error.
 Attempt<OpenedModel> open_model(const std::filesystem::path& path, const ModelOptions& options);
 Attempt<OpenedModel> open_model(Program program, ModelOptions options);

@@ -44,8 +44,7 @@ void at_terminate() {
   try {
     if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
   } catch (const std::bad_alloc&) {
-    complain_of_memory();
-    ::_exit(static_cast<int>(ExitCode::device));
+    end_without_memory();
   } catch (...) {
   }
   std::abort();
@@ -56,7 +55,10 @@ __attribute__((constructor(101))) void watch_terminations() { std::set_terminate
 
 }  // namespace
 
-void complain_of_memory() { write_text("hoist: error: no memory is left\n"); }
+void end_without_memory() {
+  write_text("hoist: error: no memory is left\n");
+  ::_exit(static_cast<int>(ExitCode::device));
+}
 
 void report_unexpected_end() {
   expected = false;

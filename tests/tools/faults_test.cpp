@@ -60,7 +60,10 @@ class Faults : public InTemporaryFolder {
     return fmt::format("'{}' compile '{}' -o '{}/a.hoist' --force {}", program, model, place().string(), options);
   }
   std::string environment() const {
-    return fmt::format("XDG_CACHE_HOME='{0}/cache' POCL_CACHE_DIR='{0}/pocl' TMPDIR='{0}/temporary'", place().string());
+    // A compilation takes a second or two; one that hangs is to say where (faults/hang.cpp).
+    return fmt::format(
+        "HOIST_FAULT_SECONDS=100 XDG_CACHE_HOME='{0}/cache' POCL_CACHE_DIR='{0}/pocl' TMPDIR='{0}/temporary'",
+        place().string());
   }
   Ran compile(const std::string& program, const std::string& variables, const std::string& options = "") {
     fs::remove_all(place() / "a.hoist");

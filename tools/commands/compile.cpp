@@ -349,8 +349,7 @@ Attempt<> compile_alone(const CompileCommand& command) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode none, refuse_budget_options(unused));
   HOIST_ATTEMPT(const std::vector<SizeChoice> choices, size_choices(command.options.dimensions));
   if (choices.size() > 1) return compile_for_sizes(command, choices);
-  const std::future<void> prepared = prepare(command.options);
-  HOIST_ATTEMPT(Program program, read_program(command.model, command.options));
+  HOIST_ATTEMPT(Program program, read_program_and_prepare(command.model, command.options));
   HOIST_ATTEMPT(const bool goes_on, show_passes(program, command.options, command.shown));
   if (!goes_on) return ExitCode::done;
   std::vector<SizedModel> models;
