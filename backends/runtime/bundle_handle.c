@@ -19,7 +19,7 @@ HOIST_INTERNAL hoist_status hoist_fits(hoist_bundle* b, const char* what, uint64
 }
 
 /* Of every array alone and of all together. */
-HOIST_INTERNAL hoist_status hoist_check_memory(hoist_bundle* b) {
+HOIST_INTERNAL hoist_status hoist_check_memory(hoist_bundle* b, int has_weights) {
   const hoist_plan* plan = &b->plan;
   const int separate = b->checking || plan->arena_bytes > b->target.largest_allocation;
   uint64_t all = separate ? 0 : plan->arena_bytes;
@@ -30,18 +30,18 @@ HOIST_INTERNAL hoist_status hoist_check_memory(hoist_bundle* b) {
                         array->name, (unsigned long long)array->bytes, b->target.name,
                         (unsigned long long)b->target.largest_allocation);
     }
-    if (array->place == HOIST_PLACE_WEIGHTS && b->weights) continue; /* of a specialisation that is open */
+    if (array->place == HOIST_PLACE_WEIGHTS && has_weights) continue;
     if (separate || array->place != HOIST_PLACE_ARENA) all = hoist_add(all, array->bytes);
   }
   return hoist_fits(b, "the bundle", all);
 }
 
-HOIST_INTERNAL hoist_status hoist_read_weights(hoist_bundle* b) {
+HOIST_INTERNAL hoist_status hoist_read_weights(hoist_bundle* b, hoist_error* error) {
   size_t bytes = 0;
   if (b->weights) return HOIST_OK; /* another specialisation has read it */
-  const hoist_status status = hoist_plan_file(&b->plan, "weights.bin", &b->weights, &bytes, &b->error);
+  const hoist_status status = hoist_plan_file(&b->plan, "weights.bin", &b->weights, &bytes, error);
   if (status || bytes == b->plan.weights_bytes) return status;
-  return hoist_fail(&b->error, HOIST_BAD_BUNDLE, "weights.bin: has %zu bytes, the arrays in plan.bin need %llu", bytes,
+  return hoist_fail(error, HOIST_BAD_BUNDLE, "weights.bin: has %zu bytes, the arrays in plan.bin need %llu", bytes,
                     (unsigned long long)b->plan.weights_bytes);
 }
 

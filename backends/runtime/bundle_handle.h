@@ -150,9 +150,10 @@ HOIST_INTERNAL hoist_status hoist_fits(hoist_bundle* bundle, const char* what, u
 /* The sum, or the largest number there is where it does not fit. */
 HOIST_INTERNAL uint64_t hoist_add(uint64_t a, uint64_t b);
 
-HOIST_INTERNAL hoist_status hoist_check_memory(hoist_bundle* bundle);
+/* Whether the device has room for the bundle; without its weights where another specialisation holds them. */
+HOIST_INTERNAL hoist_status hoist_check_memory(hoist_bundle* bundle, int has_weights);
 /* The file, its size checked, in bundle->weights. */
-HOIST_INTERNAL hoist_status hoist_read_weights(hoist_bundle* bundle);
+HOIST_INTERNAL hoist_status hoist_read_weights(hoist_bundle* bundle, hoist_error* error);
 /* What each byte of an array that is no weight is at first. */
 HOIST_INTERNAL int hoist_first_byte(const hoist_bundle* bundle, const hoist_plan_array* array);
 

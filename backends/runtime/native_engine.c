@@ -129,9 +129,9 @@ static hoist_status native_open(hoist_bundle* b, const hoist_options* options) {
   if (!n) return hoist_no_memory(&b->error, sizeof *n);
   n->functions = calloc(plan->kernel_count + 1, sizeof *n->functions);
   if (!n->functions) return hoist_no_memory(&b->error, plan->kernel_count);
-  status = hoist_check_memory(b);
+  status = hoist_check_memory(b, b->weights != NULL);
   if (!status) status = hoist_native_load(plan, target, options->linked_kernels, &n->library, n->functions, &b->error);
-  if (!status) status = hoist_read_weights(b);
+  if (!status) status = hoist_read_weights(b, &b->error);
   if (!status) status = hoist_make_transfers(b);
   if (!status) status = native_arrays(b);
   if (!status) status = native_steps(b);

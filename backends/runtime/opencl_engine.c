@@ -9,6 +9,7 @@
 
 #ifndef HOIST_WITHOUT_OPENCL
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,13 +129,13 @@ static int is_pages_of_zeros(const hoist_bundle* b, size_t i) {
   return b->zeros && begins_as_zeros(&b->plan.arrays[i]);
 }
 
-/* Memory of the system's is zeros where nothing has run. */
+/* Memory of the system's is zeros where nothing has run, and so is what the host stages. */
 static hoist_status clear_buffers(hoist_bundle* b, int has_run) {
   hoist_status status = HOIST_OK;
   for (size_t i = 0; i < b->plan.array_count && !status; ++i) {
     const hoist_plan_array* array = &b->plan.arrays[i];
     if (array->place == HOIST_PLACE_WEIGHTS || array->bytes == 0 || b->stays_on_host[i]) continue;
-    if (!has_run && (is_pages_of_zeros(b, i) || (b->zeros && lies_in_arena(b, i)))) continue;
+    if (!has_run && (b->in_place[i] || is_pages_of_zeros(b, i) || (b->zeros && lies_in_arena(b, i)))) continue;
     status = fill(b, b->buffers[i], array->bytes, (unsigned char)hoist_first_byte(b, array));
   }
   return status;
@@ -618,13 +619,42 @@ static hoist_status make_program(hoist_bundle* b, const hoist_options* options) 
   return status;
 }
 
+/* Weights are read while the first question to OpenCL loads every driver of the system with its compilers, which takes
+ * half of the time until a small bundle is open. */
+typedef struct weights_reader {
+  hoist_bundle* bundle;
+  hoist_error error; /* the handle's own is written by who opens the device */
+  pthread_t thread;
+  int is_thread;
+} weights_reader;
+
+static void* read_weights(void* user) {
+  weights_reader* reader = user;
+  (void)hoist_read_weights(reader->bundle, &reader->error);
+  return NULL;
+}
+
+static void begin_weights(weights_reader* reader) {
+  reader->is_thread = !reader->bundle->weights && pthread_create(&reader->thread, NULL, read_weights, reader) == 0;
+}
+
+static void end_weights(weights_reader* reader) {
+  if (reader->is_thread)
+    pthread_join(reader->thread, NULL);
+  else
+    read_weights(reader);
+}
+
 static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options) {
+  const int has_weights = b->weights != NULL;
+  weights_reader reader = {.bundle = b};
+  begin_weights(&reader);
   hoist_status status = options->context_of ? share_context(b, options->context_of) : make_context(b, options);
-  if (!status) status = hoist_check_memory(b);
+  if (!status) status = hoist_check_memory(b, has_weights);
+  end_weights(&reader);
+  if (!status && (status = reader.error.status)) b->error = reader.error;
   if (status) return status;
   b->loaded_libraries = hoist_loaded_libraries();
-  status = hoist_read_weights(b);
-  if (status) return status;
   cl_int code;
   b->queue = clCreateCommandQueue(b->context, b->target.device, 0, &code);
   status = hoist_cl_check(&b->error, code, "clCreateCommandQueue");
