@@ -166,9 +166,6 @@ constexpr std::string_view wide_convolution = "widened-convolution", wide_convol
                            bf16_transposed = "bf16-gemm-transposed", one_channel = "integer-convolution-in-floats";
 constexpr std::string_view batch_norm = "batch-norm-folding", batch_norm_factors = "batch-norm-to-factors",
                            to_unsigned = "signed-to-unsigned", unsigned_weights = "weights-to-signed",
-                           weights_zero = "dequantise-convolution-zero-point",
-                           weights_zero_bias = "dequantise-convolution-zero-point-bias",
-                           depthwise = "dequantise-depthwise", depthwise_bias = "dequantise-depthwise-bias",
                            convolution = "dequantise-convolution", with_bias = "dequantise-convolution-bias",
                            matrix_product = "dequantise-matrix-product", gemm = "dequantise-gemm",
                            gemm_bias = "dequantise-gemm-bias", transposed = "dequantise-gemm-transposed",
@@ -190,7 +187,10 @@ constexpr std::string_view inputs_of_convolution = "unsigned-inputs-of-integer-c
                            weights_of_linear_product = "signed-weights-of-linear-matrix-product",
                            requantised_convolution = "requantised-convolution",
                            requantised_convolution_bias = "requantised-convolution-bias",
-                           requantised_product = "requantised-matrix-product";
+                           requantised_product = "requantised-matrix-product",
+                           around_zero = "integer-convolution-around-zero",
+                           product_around_zero = "integer-matrix-product-around-zero",
+                           filters_zero = "zero-points-of-filters", columns_zero = "zero-points-of-columns";
 
 Result<Nothing> tables(Program& program, const PassOptions& options) {
   use_integer_tables(program, options.tables);
@@ -666,14 +666,16 @@ constexpr Pass all_passes[] = {
     // Before the rounding passes for quantised layers, so that a table holds what the model says.
     {"integer-tables", "what stands between two 8-bit values becomes a look-up", Pass::calls, false, tables},
     {"integer-products", "products of dequantised numbers become integer products, scaled once", Pass::calls, true,
-     apply_rules<unsigned_weights, weights_zero, weights_zero_bias, depthwise, depthwise_bias, convolution, with_bias,
-                 matrix_product, gemm, gemm_bias, transposed, transposed_bias>},
+     apply_rules<unsigned_weights, convolution, with_bias, matrix_product, gemm, gemm_bias, transposed,
+                 transposed_bias>},
     {"signs-of-products", "integer products are of inputs without a sign and weights with one, as dot instructions are",
      Pass::calls, false,
      apply_rules<inputs_of_convolution, inputs_of_product, inputs_of_linear_convolution, inputs_of_linear_product,
                  weights_of_convolution, weights_of_product, weights_of_linear_convolution, weights_of_linear_product>},
     {"requantise", "products of bytes that give bytes are integer products, quantised", Pass::calls, false,
      apply_rules<requantised_convolution, requantised_convolution_bias, requantised_product>},
+    {"weights-around-zero", "zero points of weights are taken from the sums of integer products, once for all outputs",
+     Pass::calls, false, apply_rules<around_zero, product_around_zero, filters_zero, columns_zero>},
     {"drop-relu", "what quantising to bytes from zero on makes of negative numbers needs no Relu", Pass::calls, false,
      apply_rules<relu_in_quantising>},
     {"reciprocals", "quantising multiplies instead of dividing", Pass::calls, true, apply_rules<reciprocal>},

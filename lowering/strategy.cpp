@@ -1,5 +1,7 @@
 #include "lowering/strategy.h"
 
+#include <algorithm>
+#include <initializer_list>
 #include <string>
 
 #include "ir/properties.h"
@@ -12,15 +14,19 @@
 namespace hoist {
 namespace {
 
+// The first of these rules that applies, to the first term that it takes and wherever that stands: an activation may
+// name one sum twice, which is computed once as long as both are the same term.
+bool apply_first_of(Rewriter& r, std::initializer_list<const char*> rules, const RuleArguments& arguments = {}) {
+  return std::any_of(rules.begin(), rules.end(),
+                     [&](const char* rule) { return loops::apply_to_all_of_first(r, rule, arguments); });
+}
+
 // The first sum of products, over as many dimensions as are joined in it.
 bool sum_in_parts(Rewriter& r, int64_t parts) {
-  static const char* const rules[] = {"sum-in-parts-4d",       "sum-in-parts-4d-float", "sum-in-parts-3d",
-                                      "sum-in-parts-3d-float", "sum-in-parts-2d",       "sum-in-parts-2d-float",
-                                      "sum-in-parts",          "sum-in-parts-float"};
-  for (const char* rule : rules) {
-    if (loops::apply_to_all_of_first(r, rule, {{"p", parts}})) return true;
-  }
-  return false;
+  return apply_first_of(r,
+                        {"sum-in-parts-4d", "sum-in-parts-4d-float", "sum-in-parts-3d", "sum-in-parts-3d-float",
+                         "sum-in-parts-2d", "sum-in-parts-2d-float", "sum-in-parts", "sum-in-parts-float"},
+                        {{"p", parts}});
 }
 
 // Where a work-item an element would leave most of a GPU idle, and each has long sums to form, a subgroup shares one.
@@ -46,7 +52,7 @@ void lower_folds(Rewriter& r, const StrategyInput& input, const Profile& profile
   r.apply_everywhere({"reduce-map-fusion-to-fold"});
   r.apply_everywhere({"fold-joined-pairs"});
   r.apply_everywhere({"scatter-of-rows", "scatter-to-fold", "scatter-to-fold-i32", "reduce-to-fold"});
-  if (input.interleaved) r.apply_everywhere({"fold-dot", "fold-pairs", "fold-pairs-of-bytes"}, {}, 1);
+  if (input.interleaved) apply_first_of(r, {"fold-dot", "fold-pairs", "fold-pairs-of-bytes"});
 }
 
 // Products and sums fuse, and CPUs that have no functions of vectors get formulas, which run in vectors.

@@ -47,16 +47,47 @@ bool sums_fit(const Tensor& numbers, size_t axis, int64_t zero) {
   return std::all_of(sums.begin(), sums.end(), [](int64_t sum) { return sum * 255 * 2 < INT32_MAX; });
 }
 
-// x is 8 bits with one scale p and one zero point z, w a constant in 8 signed bits with one zero point, `zero`, and
-// with one scale q for all or for each output along `axis`. Adds `channels`: the shape in which factors and a bias
+// Filters of one channel each sum so few products that nothing is won by taking their zero point apart.
+bool has_filters_of_one_channel(const ProgramMatch& match) {
+  const Tensor* w = match.known("w");
+  return w != nullptr && w->shape().size() >= 3 && w->shape()[1] == 1;
+}
+
+// The least and the largest of the zero points y of weights w and of 0, where there is one for all outputs, which are
+// along `axis`, or one for each; of zero points that are left out 0 and 0.
+std::optional<std::pair<int64_t, int64_t>> zero_points_of_weights(const ProgramMatch& match, size_t axis) {
+  std::pair<int64_t, int64_t> out = {0, 0};
+  if (match.absent.count("y") != 0) return out;
+  const Tensor *w = match.known("w"), *y = match.known("y");
+  if (y == nullptr || y->scalar() != Scalar::i8 || y->shape().size() > 1) return std::nullopt;
+  if (y->size() != 1 && y->size() != w->shape()[axis]) return std::nullopt;
+  for (int64_t i = 0; i < y->size(); ++i) {
+    out.first = std::min(out.first, y->integer_at(i));
+    out.second = std::max(out.second, y->integer_at(i));
+  }
+  return out;
+}
+
+// Do the sums of products with known weights w in 8 signed bits fit in i32 with their zero points and without? Those of
+// a convolution in groups, but for one channel each, have to be 0: the others cannot be taken from the sums.
+bool can_be_around_zero(const ProgramMatch& match, size_t axis) {
+  const Tensor* w = match.known("w");
+  if (w == nullptr || w->scalar() != Scalar::i8 || w->shape().size() <= axis) return false;
+  const auto zeros = zero_points_of_weights(match, axis);
+  if (!zeros || !sums_fit(*w, axis, zeros->first) || !sums_fit(*w, axis, zeros->second)) return false;
+  return *zeros == std::pair<int64_t, int64_t>() || groups_of(match) == 1 || has_filters_of_one_channel(match);
+}
+
+// x is 8 bits with one scale p and one zero point z, w a constant in 8 signed bits with one scale q for all or for each
+// output along `axis`. Adds `factors`, and `by_channel` for a convolution: the shapes in which factors and a bias
 // broadcast.
-bool is_integer_product(ProgramMatch& match, size_t axis, int64_t zero = 0) {
+bool is_integer_product(ProgramMatch& match, size_t axis) {
   const Tensor *x = match.known("x"), *p = match.known("p"), *z = match.known("z"), *w = match.known("w"),
                *q = match.known("q");
   if (x != nullptr || !is_one_number(p) || p->scalar() != Scalar::f32 || !is_one_number(z)) return false;
   if (z->scalar() != Scalar::u8 && z->scalar() != Scalar::i8) return false;
-  if (w == nullptr || w->scalar() != Scalar::i8 || w->shape().size() <= axis || q == nullptr) return false;
-  if (q->scalar() != Scalar::f32 || integer(match, "k") != 0 || !sums_fit(*w, axis, zero)) return false;
+  if (!can_be_around_zero(match, axis) || q == nullptr || q->scalar() != Scalar::f32 || integer(match, "k") != 0)
+    return false;
   const auto rank = static_cast<int64_t>(w->shape().size());
   const int64_t along = integer(match, "d") < 0 ? integer(match, "d") + rank : integer(match, "d");
   const bool each = q->size() == w->shape()[axis] && along == static_cast<int64_t>(axis);
@@ -76,11 +107,9 @@ bool is_integer_product(ProgramMatch& match, size_t axis, int64_t zero = 0) {
   return true;
 }
 
-// The zero point y of weights in 8 bits, where it is one number and not 0.
-std::optional<int64_t> zero_point_of_weights(const ProgramMatch& match, Scalar scalar) {
+bool has_unsigned_weights(ProgramMatch& match) {
   const Tensor *w = match.known("w"), *y = match.known("y");
-  if (w == nullptr || w->scalar() != scalar || !is_one_number(y) || y->scalar() != scalar) return std::nullopt;
-  return y->integer_at(0) == 0 && scalar == Scalar::i8 ? std::nullopt : std::optional(y->integer_at(0));
+  return w != nullptr && w->scalar() == Scalar::u8 && is_one_number(y) && y->scalar() == Scalar::u8;
 }
 
 // Inputs in 8 bits with a sign that meet known weights.
@@ -89,26 +118,32 @@ bool has_signed_inputs(ProgramMatch& match) {
          match.known("w") != nullptr;
 }
 
-// Filters of one channel each sum so few products that nothing is won by taking their zero point apart.
-bool has_filters_of_one_channel(const ProgramMatch& match) {
-  const Tensor* w = match.known("w");
-  return w != nullptr && w->shape().size() >= 3 && w->shape()[1] == 1;
-}
-
-bool is_integer_depthwise(ProgramMatch& match) {
-  const auto zero = zero_point_of_weights(match, Scalar::i8);
-  return zero && has_filters_of_one_channel(match) && is_integer_product(match, 0, *zero);
-}
-
-// One group of channels, and sums that fit in i32 with the zero point and without it.
-bool is_product_with_zero_point(ProgramMatch& match) {
-  const auto zero = zero_point_of_weights(match, Scalar::i8);
-  if (!zero || has_filters_of_one_channel(match) || !sums_fit(*match.known("w"), 0, *zero)) return false;
-  return groups_of(match) == 1 && is_integer_product(match, 0);
-}
-
 bool is_matrix(const ProgramMatch& match) {
   return match.known("w") != nullptr && match.known("w")->shape().size() == 2;
+}
+
+bool is_of_one_number(Type type) { return element_count(shape_of(type)) == 1; }
+
+// An integer product of x with known weights, outputs along `axis`, whose zero points are known and not all 0.
+bool has_zero_points_of_weights(const ProgramMatch& match, size_t axis) {
+  if (match.known("x") != nullptr || !is_of_one_number(match.values.at("z")->type)) return false;
+  return can_be_around_zero(match, axis) && *zero_points_of_weights(match, axis) != std::pair<int64_t, int64_t>();
+}
+
+// Adds `by_channel`: the shape in which zero points broadcast.
+bool is_convolution_with_zero_points(ProgramMatch& match) {
+  if (!has_zero_points_of_weights(match, 0) || has_filters_of_one_channel(match)) return false;
+  Integers shape(match.known("w")->shape().size() - 1, 1);
+  shape[0] = -1;
+  match.attributes["by_channel"] = shape;
+  return true;
+}
+
+// Adds `columns`: the dimension that is summed.
+bool is_matrix_product_with_zero_points(ProgramMatch& match) {
+  if (!is_matrix(match) || !has_zero_points_of_weights(match, 1)) return false;
+  match.attributes["columns"] = Integers{-1};
+  return true;
 }
 
 // An integer product with a known bias that cannot leave i32 either, quantised by one scale and one zero point.
@@ -397,10 +432,10 @@ const ProgramConditions& conditions() {
       {"requantised product over outputs first", [](ProgramMatch& m) { return is_requantised_product(m, 0); }},
       {"requantised product over columns",
        [](ProgramMatch& m) { return is_matrix(m) && is_requantised_product(m, 1); }},
-      {"unsigned weights", [](ProgramMatch& m) { return zero_point_of_weights(m, Scalar::u8).has_value(); }},
+      {"unsigned weights", has_unsigned_weights},
       {"signed inputs", has_signed_inputs},
-      {"integer product with a zero point of weights", is_product_with_zero_point},
-      {"integer product of filters of one channel", is_integer_depthwise},
+      {"convolution with zero points of weights", is_convolution_with_zero_points},
+      {"matrix product with zero points of weights", is_matrix_product_with_zero_points},
       {"plain factor", [](ProgramMatch& m) { return integer(m, "t") == 0; }},
       {"transposed factor", [](ProgramMatch& m) { return integer(m, "t") != 0; }},
       {"left factor as it is", [](ProgramMatch& m) { return integer(m, "l") == 0; }},
@@ -515,7 +550,7 @@ std::vector<ProgramRuleRow> sign_rows() {
 
 // The operands of a product of dequantised numbers.
 constexpr char quantised_given[] =
-    "x: X, p: P, z: Z, w: [n]W, q: Q, y: Y = 0i8, c = 1, d = 1, k = 0, t = 0, l = 0, f = 1.0, g = 1.0";
+    "x: X, p: P, z: Z, w: [n]W, q: Q, y: Y = _, c = 1, d = 1, k = 0, t = 0, l = 0, f = 1.0, g = 1.0";
 
 // Those of a product of bytes that gives bytes.
 constexpr char requantised_given[] = "x: X, p: P, z: Z, w: [n]W, q: Q, y: Y, s: S, t: T";
@@ -551,9 +586,7 @@ std::vector<ProgramRuleRow> rows() {
   const std::string gemm_factor =
       "factor = Reshape(Cast(Mul(Mul(Cast(p; to = 11), Cast(q; to = 11)), f); to = 1); shape = factors)";
   const std::string with_zero_point = "DequantizeLinear(%known_w : [n][c][i][j]i8, %known_positive_q : f32, %known_y : i8)";
-  const std::string sums_without_zero_point =
-      "first = slice 0 1 w; ones = Cast(Equal(first, first); to = 3); inputs = ConvInteger(x, ones, z; *A); "
-      "less = Mul(inputs, Cast(y; to = 6)); products = ConvInteger(x, w, z; *A); sums = Sub(products, less); ";
+  const char* none_of_weights = "weights whose zero point is 0 are multiplied as they are";
   const std::string inputs_once =
       "the zero point of the weights takes a multiple of the sum of the inputs, which is one for all outputs, from exact sums";
   const std::string exact_sums = "sums of integer products are exact and scaled once, instead of sums of dequantised numbers";
@@ -617,80 +650,86 @@ std::vector<ProgramRuleRow> rows() {
      "unsigned weights", RuleClass::exact,
      "constants of 8 bits without a sign are stored with one, 128 smaller, as dot instructions take weights",
      {"DequantizeLinear(%known_w : [n][c]u8, %known_positive_q : f32, %known_y : u8)"}},
-    {"dequantise-convolution-zero-point", quantised_given,
-     "Conv" + product + "; *A)",
-     "Mul(Cast(sums; to = 1), factor) where " + sums_without_zero_point + factor,
-     "integer product with a zero point of weights", RuleClass::rounding, inputs_once,
-     {"Conv(" + activation + ", " + with_zero_point + "; strides = [s, t])"}},
-    {"dequantise-convolution-zero-point-bias", std::string(quantised_given) + ", b: B",
-     "Conv" + product + ", b; *A)",
-     "Add(scaled, Reshape(b; shape = by_channel)) where " + sums_without_zero_point + factor +
-     "; scaled = Mul(Cast(sums; to = 1), factor)",
-     "integer product with a zero point of weights", RuleClass::rounding, inputs_once,
-     {"Conv(" + activation + ", " + with_zero_point + ", %b : [n]f32)"}},
-    {"dequantise-depthwise", quantised_given,
+    {"dequantise-convolution", quantised_given,
      "Conv" + product + "; *A)",
      "Mul(Cast(sums; to = 1), factor) where sums = ConvInteger(x, w, z, y; *A); " + factor,
-     "integer product of filters of one channel", RuleClass::rounding, exact_sums,
-     {"Conv" + depthwise + "; group = 3)"}},
-    {"dequantise-depthwise-bias", std::string(quantised_given) + ", b: B",
+     "integer product over outputs first", RuleClass::rounding, exact_sums,
+     {"Conv(" + activation + ", " + filters + ")", "Conv(" + activation + ", " + one_scale + "; strides = [s, t])",
+      "Conv(" + activation + ", " + with_zero_point + "; strides = [s, t])", "Conv" + depthwise + "; group = 3)"}},
+    {"dequantise-convolution-bias", std::string(quantised_given) + ", b: B",
      "Conv" + product + ", b; *A)",
      "Add(scaled, Reshape(b; shape = by_channel)) where sums = ConvInteger(x, w, z, y; *A); " + factor +
      "; scaled = Mul(Cast(sums; to = 1), factor)",
-     "integer product of filters of one channel", RuleClass::rounding, exact_sums,
-     {"Conv" + depthwise + ", %b : [3]f32; group = 3)"}},
-    {"dequantise-convolution", quantised_given,
-     "Conv" + product + "; *A)",
-     "Mul(Cast(sums; to = 1), factor) where sums = ConvInteger(x, w, z; *A); " + factor,
-     "zero y, integer product over outputs first", RuleClass::rounding, exact_sums,
-     {"Conv(" + activation + ", " + filters + ")", "Conv(" + activation + ", " + one_scale + "; strides = [s, t])"}},
-    {"dequantise-convolution-bias", std::string(quantised_given) + ", b: B",
-     "Conv" + product + ", b; *A)",
-     "Add(scaled, Reshape(b; shape = by_channel)) where sums = ConvInteger(x, w, z; *A); " + factor +
-     "; scaled = Mul(Cast(sums; to = 1), factor)",
-     "zero y, integer product over outputs first", RuleClass::rounding, exact_sums,
-     {"Conv(" + activation + ", " + filters + ", %known_b : [n]f32)", "Conv(" + activation + ", " + one_scale + ", %b : [n]f32)"}},
+     "integer product over outputs first", RuleClass::rounding, exact_sums,
+     {"Conv(" + activation + ", " + filters + ", %known_b : [n]f32)", "Conv(" + activation + ", " + one_scale + ", %b : [n]f32)",
+      "Conv(" + activation + ", " + with_zero_point + ", %b : [n]f32)", "Conv" + depthwise + ", %b : [3]f32; group = 3)"}},
     {"dequantise-matrix-product", quantised_given,
      "MatMul" + product + ")",
-     "Mul(Cast(sums; to = 1), factor) where sums = MatMulInteger(x, w, z); " + factor,
-     "zero y, integer product over columns", RuleClass::rounding, exact_sums,
+     "Mul(Cast(sums; to = 1), factor) where sums = MatMulInteger(x, w, z, y); " + factor,
+     "integer product over columns", RuleClass::rounding, exact_sums,
      {"MatMul(" + rows_of_bytes + ", " + columns + ")"}},
     {"dequantise-gemm", quantised_given,
      "Gemm" + product + "; alpha = f, beta = g, transA = l, transB = t)",
-     "Mul(Cast(sums; to = 1), factor) where sums = MatMulInteger(x, w, z); " + gemm_factor,
-     "zero y, plain factor, left factor as it is, integer product over columns", RuleClass::rounding, exact_sums,
+     "Mul(Cast(sums; to = 1), factor) where sums = MatMulInteger(x, w, z, y); " + gemm_factor,
+     "plain factor, left factor as it is, integer product over columns", RuleClass::rounding, exact_sums,
      {"Gemm(" + rows_of_bytes + ", " + columns + "; alpha = 0.5)"}},
     {"dequantise-gemm-bias", std::string(quantised_given) + ", b: B",
      "Gemm" + product + ", b; alpha = f, beta = g, transA = l, transB = t)",
-     "Add(scaled, b) where sums = MatMulInteger(x, w, z); " + gemm_factor + "; scaled = Mul(Cast(sums; to = 1), factor)",
-     "zero y, plain factor, left factor as it is, whole bias, integer product over columns", RuleClass::rounding, exact_sums,
+     "Add(scaled, b) where sums = MatMulInteger(x, w, z, y); " + gemm_factor + "; scaled = Mul(Cast(sums; to = 1), factor)",
+     "plain factor, left factor as it is, whole bias, integer product over columns", RuleClass::rounding, exact_sums,
      {"Gemm(" + rows_of_bytes + ", " + columns + ", %b : [n]f32)"}},
     {"dequantise-gemm-transposed", quantised_given,
      "Gemm" + product + "; alpha = f, beta = g, transA = l, transB = t)",
-     "Mul(Cast(sums; to = 1), factor) where columns = Transpose(w); sums = MatMulInteger(x, columns, z); " + gemm_factor,
-     "zero y, transposed factor, left factor as it is, integer product over rows", RuleClass::rounding, exact_sums,
+     "Mul(Cast(sums; to = 1), factor) where columns = Transpose(w); sums = MatMulInteger(x, columns, z, y); " + gemm_factor,
+     "transposed factor, left factor as it is, integer product over rows", RuleClass::rounding, exact_sums,
      {"Gemm(" + rows_of_bytes + ", " + transposed + "; transB = 1)"}},
     {"dequantise-gemm-transposed-bias", std::string(quantised_given) + ", b: B",
      "Gemm" + product + ", b; alpha = f, beta = g, transA = l, transB = t)",
-     "Add(scaled, b) where columns = Transpose(w); sums = MatMulInteger(x, columns, z); " + gemm_factor +
+     "Add(scaled, b) where columns = Transpose(w); sums = MatMulInteger(x, columns, z, y); " + gemm_factor +
      "; scaled = Mul(Cast(sums; to = 1), factor)",
-     "zero y, transposed factor, left factor as it is, whole bias, integer product over rows", RuleClass::rounding, exact_sums,
+     "transposed factor, left factor as it is, whole bias, integer product over rows", RuleClass::rounding, exact_sums,
      {"Gemm(" + rows_of_bytes + ", " + transposed + ", %b : [n]f32; transB = 1, alpha = 2.0)"}},
+
+    {"integer-convolution-around-zero", "x: X, w: W, z: Z, y: Y",
+     "ConvInteger(x, w, z, y; *A)",
+     "ConvInteger(x, w, z; *A)",
+     "zero y", RuleClass::exact, none_of_weights,
+     {"ConvInteger(%x : [b][c][h][v]u8, %known_w : [n][c][i][j]i8, %known_z : u8, %zero_y : i8; strides = [s, t])"}},
+    {"integer-matrix-product-around-zero", "x: X, w: W, z: Z, y: Y",
+     "MatMulInteger(x, w, z, y)",
+     "MatMulInteger(x, w, z)",
+     "zero y", RuleClass::exact, none_of_weights,
+     {"MatMulInteger(%x : [m][k]u8, %known_w : [k][n]i8, %z : u8, %zero_y : [n]i8)"}},
+    {"zero-points-of-filters", "x: X, w: [n]W, z: Z, y: Y",
+     "ConvInteger(x, w, z, y; *A)",
+     "Sub(products, less) where first = slice 0 1 w; ones = Cast(Equal(first, first); to = 3); "
+     "inputs = ConvInteger(x, ones, z; *A); less = Mul(inputs, Reshape(Cast(y; to = 6); shape = by_channel)); products = ConvInteger(x, w, z; *A)",
+     "convolution with zero points of weights", RuleClass::exact, inputs_once,
+     {"ConvInteger(%x : [b][c][h][v]u8, %known_w : [n][c][i][j]i8, %known_z : u8, %known_y : i8; pads = [1, 0, 0, 1])",
+      "ConvInteger(%x : [b][c][h]u8, %known_w : [n][c][i]i8, %z : u8, %known_y : [n]i8)"}},
+    {"zero-points-of-columns", "x: X, w: W, z: Z, y: Y",
+     "MatMulInteger(x, w, z, y)",
+     "Sub(products, less) where centred = Sub(Cast(x; to = 6), Cast(z; to = 6)); "
+     "inputs = ReduceSum(centred; axes = columns, keepdims = 1); less = Mul(inputs, Cast(y; to = 6)); "
+     "products = MatMulInteger(x, w, z)",
+     "matrix product with zero points of weights", RuleClass::exact, inputs_once,
+     {"MatMulInteger(%x : [m][k]u8, %known_w : [k][n]i8, %z : u8, %known_y : i8)",
+      "MatMulInteger(%x : [b][m][k]u8, %known_w : [k][n]i8, %z : u8, %known_y : [n]i8)"}},
 
     {"requantised-convolution", requantised_given,
      "QLinearConv(x, p, z, w, q, y, s, t; *A)",
-     requantised + "; sums = ConvInteger(x, w, z; *A)",
-     "zero y, requantised product over outputs first", RuleClass::exact, sums_quantised,
+     requantised + "; sums = ConvInteger(x, w, z, y; *A)",
+     "requantised product over outputs first", RuleClass::exact, sums_quantised,
      {"QLinearConv(" + linear_bytes + linear_filters + linear_result + "; strides = [u, v])"}},
     {"requantised-convolution-bias", std::string(requantised_given) + ", b: B",
      "QLinearConv(x, p, z, w, q, y, s, t, b; *A)",
-     requantised + "; products = ConvInteger(x, w, z; *A); sums = Add(products, Reshape(b; shape = by_channel))",
-     "zero y, requantised product over outputs first", RuleClass::exact, sums_quantised,
+     requantised + "; products = ConvInteger(x, w, z, y; *A); sums = Add(products, Reshape(b; shape = by_channel))",
+     "requantised product over outputs first", RuleClass::exact, sums_quantised,
      {"QLinearConv(" + linear_bytes + linear_filters + linear_result + ", %known_b : [n]i32; pads = [1, 0, 0, 1])"}},
     {"requantised-matrix-product", std::string(requantised_given) + ", d = 1",
      "QLinearMatMul(x, p, z, w, q, y, s, t)",
-     requantised + "; sums = MatMulInteger(x, w, z)",
-     "zero y, requantised product over columns", RuleClass::exact, sums_quantised,
+     requantised + "; sums = MatMulInteger(x, w, z, y)",
+     "requantised product over columns", RuleClass::exact, sums_quantised,
      {"QLinearMatMul(%x : [m][k]u8, %known_positive_p : f32, %known_z : u8, %known_w : [k][n]i8, %known_positive_q : [n]f32, "
       "%zero_y : [n]i8" + linear_result + ")"}},
 

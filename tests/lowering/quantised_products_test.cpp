@@ -210,8 +210,12 @@ TEST(QuantisedProducts, StayAsTheyAreWithoutAProof) {
     return has_step(program_after(graph, "pad-to-four"), "dequantise-");
   };
   EXPECT_TRUE(rewritten([](NamedModel&) {}));
-  EXPECT_FALSE(rewritten([](NamedModel& g) {  // weights with a zero point
-    g.constants["w_zero"] = numbers(Scalar::i8, {16}, 1, 1, 1);
+  EXPECT_TRUE(rewritten([](NamedModel& g) {  // a zero point for each output
+    g.constants["w_zero"] = numbers(Scalar::i8, {16}, -128, 127, 1);
+    g.layers[2].inputs.push_back("w_zero");
+  }));
+  EXPECT_FALSE(rewritten([](NamedModel& g) {  // zero points that are computed
+    g.inputs.push_back({"w_zero", Scalar::i8, {16}});
     g.layers[2].inputs.push_back("w_zero");
   }));
   EXPECT_FALSE(rewritten([](NamedModel& g) {  // by input channel
