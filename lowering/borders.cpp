@@ -17,10 +17,11 @@ std::optional<uint8_t> repeated_byte(Expr e) {
 }
 
 // map^depth (pad l r number): the depth, or nothing. `array` is what it is applied to, its child number `child`.
+// Without a byte the number is computed, or made of several.
 struct PaddedDimension {
   int depth;
   int64_t before, after;
-  uint8_t byte;
+  std::optional<uint8_t> byte;
   Expr array;
   int child;
 };
@@ -41,13 +42,12 @@ std::optional<PaddedDimension> padding_layer(Expr e) {
   // The value may be an array of the number for outer dimensions.
   Expr value = inner->children[1];
   while (value->pattern == Pattern::repeat) value = value->children[0];
-  const std::optional<uint8_t> byte = repeated_byte(value);
-  if (!byte) return std::nullopt;
   if (depth == 0)
     array = inner->children[0];
   else if (inner->children[0]->pattern != Pattern::bound || inner->children[0]->integers[0] != 0)
     return std::nullopt;
-  return PaddedDimension{depth, inner->sizes[0].value(), inner->sizes[1].value(), *byte, array, depth == 0 ? 0 : 1};
+  return PaddedDimension{depth, inner->sizes[0].value(), inner->sizes[1].value(), repeated_byte(value),
+                         array, depth == 0 ? 0 : 1};
 }
 
 struct Padded {
@@ -59,7 +59,7 @@ struct Padded {
 std::vector<PaddedDimension> padding_layers(Expr e) {
   std::vector<PaddedDimension> layers;
   while (auto layer = padding_layer(e)) {
-    if (!layers.empty() && layer->byte != layers[0].byte) break;
+    if (!layer->byte || (!layers.empty() && layer->byte != layers[0].byte)) break;
     layers.push_back(*layer);
     e = layer->array;
   }
@@ -74,7 +74,7 @@ std::optional<Padded> padded_parameter(Expr e) {
   e = layers.back().array;
   if (e->pattern != Pattern::parameter) return std::nullopt;
   out.value = e->name;
-  out.padding.byte = layers[0].byte;
+  out.padding.byte = *layers[0].byte;
   out.padding.before.assign(sizes_of(e->type).size(), 0);
   out.padding.after = out.padding.before;
   for (const PaddedDimension& layer : layers) {
@@ -95,6 +95,13 @@ std::optional<Path> padded_view(Expr term) {
   if (!place) return std::nullopt;
   for (const PaddedDimension& layer : layers) place->push_back(layer.child);
   return place;
+}
+
+std::optional<Path> computed_padding(Expr term) {
+  return first_closed(term, [](Expr e) {
+    const auto layer = padding_layer(e);
+    return layer && !layer->byte;
+  });
 }
 
 std::map<std::string, Padding> constant_paddings(Expr e) {

@@ -190,7 +190,8 @@ constexpr std::string_view inputs_of_convolution = "unsigned-inputs-of-integer-c
                            requantised_product = "requantised-matrix-product",
                            around_zero = "integer-convolution-around-zero",
                            product_around_zero = "integer-matrix-product-around-zero",
-                           filters_zero = "zero-points-of-filters", columns_zero = "zero-points-of-columns";
+                           filters_zero = "zero-points-of-filters", columns_zero = "zero-points-of-columns",
+                           pictures_zero = "zero-point-of-pictures";
 
 Result<Nothing> tables(Program& program, const PassOptions& options) {
   use_integer_tables(program, options.tables);
@@ -205,6 +206,14 @@ Result<Nothing> copies(Program& program, const PassOptions& options) {
 Result<Nothing> pool_bytes(Program& program, const PassOptions& options) {
   if (auto done = apply_rules<pool_of_bytes, quantised_again>(program, options); !done.ok()) return done;
   return copies(program, options);  // what is quantised again is a copy now
+}
+
+// Those of inputs second, as products without zero points of weights are added first; several read one bordered
+// picture.
+Result<Nothing> zero_points(Program& program, const PassOptions& options) {
+  HOIST_TRY_VOID((apply_rules<around_zero, product_around_zero, filters_zero, columns_zero>(program, options)));
+  HOIST_TRY_VOID(apply_rules<pictures_zero>(program, options));
+  return copies(program, options);
 }
 
 Result<Nothing> decompose(Program& program, const PassOptions&) {
@@ -438,15 +447,18 @@ Result<Nothing> keep_transposed_operands(Program& program, const PassOptions& op
   return Nothing{};
 }
 
-// Sums over windows of a view compare each position with the view's ends unless the view is stored with a border, which
-// takes a launch: worth it where as many products are summed as take about that long.
+// Sums over windows compare each position with the ends of what they pad, unless that is stored with a border: a view
+// needs an array of its own for that, and so does what is padded with a computed number. That takes a launch: worth it
+// where as many products are summed as take about that long.
 Result<Nothing> keep_padded_views(Program& program, const PassOptions& options) {
   if (options.profile.gpu) return Nothing{};
   keep_at(program, [&](const Definition& definition) {
     const Expr term = definition.expression;
     std::vector<RuleAtPlace> out;
     if (!folds(term) || !is_worth_an_array(term, options.profile)) return out;
-    if (const auto place = padded_view(term)) out.push_back({*place, "to-global"});
+    auto place = computed_padding(term);
+    if (!place) place = padded_view(term);
+    if (place) out.push_back({*place, "to-global"});
     return out;
   });
   return Nothing{};
@@ -674,8 +686,8 @@ constexpr Pass all_passes[] = {
                  weights_of_convolution, weights_of_product, weights_of_linear_convolution, weights_of_linear_product>},
     {"requantise", "products of bytes that give bytes are integer products, quantised", Pass::calls, false,
      apply_rules<requantised_convolution, requantised_convolution_bias, requantised_product>},
-    {"weights-around-zero", "zero points of weights are taken from the sums of integer products, once for all outputs",
-     Pass::calls, false, apply_rules<around_zero, product_around_zero, filters_zero, columns_zero>},
+    {"zero-points", "zero points of weights, and of inputs where they are computed, are taken from sums of products",
+     Pass::calls, false, zero_points},
     {"drop-relu", "what quantising to bytes from zero on makes of negative numbers needs no Relu", Pass::calls, false,
      apply_rules<relu_in_quantising>},
     {"reciprocals", "quantising multiplies instead of dividing", Pass::calls, true, apply_rules<reciprocal>},
@@ -723,7 +735,8 @@ constexpr Pass all_passes[] = {
     {"keep-transposed-operands",
      "a transposed right operand of a product is kept in memory in the order of its columns", Pass::terms, false,
      keep_transposed_operands},
-    {"keep-padded-views", "what sums over windows pad is kept in memory, where it is no array but a view of one",
+    {"keep-padded-views",
+     "what sums over windows pad is kept in memory, where it is no array but a view of one, or with a computed number",
      Pass::terms, false, keep_padded_views},
     {"keep-phases", "planes whose rows windows read in steps are kept with each phase of a row as a row, on CPUs",
      Pass::terms, false, keep_phases, host_is_the_device},

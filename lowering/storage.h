@@ -77,6 +77,8 @@ std::map<std::string, Padding> constant_paddings(Expr e);
 /// Where in the term a view of an array stands that is padded in that way, a reshaped one say, and that only a
 /// definition of its own can store with a border.
 std::optional<Path> padded_view(Expr term);
+/// Where an array stands that is padded with a number that is computed, a zero point say, which no border has.
+std::optional<Path> computed_padding(Expr term);
 
 /// Storage for every value of the program: inputs, outputs, constants, definitions, and the arrays in local memory that
 /// definitions keep (statements.h).

@@ -146,6 +146,30 @@ bool is_matrix_product_with_zero_points(ProgramMatch& match) {
   return true;
 }
 
+// Pictures of bytes whose zero point the program computes, and known filters. Adds what they are bordered with before,
+// as no border is known when it is compiled; the convolution then has none.
+bool has_computed_zero_point(ProgramMatch& match) {
+  const Tensor* w = match.known("w");
+  if (match.known("x") != nullptr || leaf_of(match.values.at("x")->type) != scalar_type(Scalar::u8)) return false;
+  if (match.known("z") != nullptr || !is_of_one_number(match.values.at("z")->type)) return false;
+  if (w == nullptr || w->scalar() != Scalar::i8 || w->shape().size() < 3 || !sums_fit(*w, 0, 0)) return false;
+  Attributes& given = match.rests["A"];
+  const auto rank = static_cast<int64_t>(w->shape().size()) - 2;
+  const auto automatic = given.find("auto_pad");
+  if (automatic != given.end() && automatic->second != Attribute(std::string("NOTSET"))) return false;
+  const Integers border = integers(given, "pads", Integers(static_cast<size_t>(2 * rank), 0));
+  if (std::any_of(border.begin(), border.end(), [](int64_t n) { return n < 0; })) return false;
+  given.erase("pads");
+  Integers by_channel(static_cast<size_t>(rank) + 1, 1), spatial, summed = {1};
+  by_channel[0] = -1;
+  for (int64_t i = 0; i < rank; ++i) {
+    spatial.push_back(2 + i);
+    summed.push_back(2 + i);
+  }
+  match.attributes.insert({{"border", border}, {"by_channel", by_channel}, {"spatial", spatial}, {"summed", summed}});
+  return true;
+}
+
 // An integer product with a known bias that cannot leave i32 either, quantised by one scale and one zero point.
 bool is_requantised_product(ProgramMatch& match, size_t axis) {
   const Tensor *s = match.known("s"), *t = match.known("t");
@@ -434,6 +458,7 @@ const ProgramConditions& conditions() {
        [](ProgramMatch& m) { return is_matrix(m) && is_requantised_product(m, 1); }},
       {"unsigned weights", has_unsigned_weights},
       {"signed inputs", has_signed_inputs},
+      {"a computed zero point", has_computed_zero_point},
       {"convolution with zero points of weights", is_convolution_with_zero_points},
       {"matrix product with zero points of weights", is_matrix_product_with_zero_points},
       {"plain factor", [](ProgramMatch& m) { return integer(m, "t") == 0; }},
@@ -715,6 +740,17 @@ std::vector<ProgramRuleRow> rows() {
      "matrix product with zero points of weights", RuleClass::exact, inputs_once,
      {"MatMulInteger(%x : [m][k]u8, %known_w : [k][n]i8, %z : u8, %known_y : i8)",
       "MatMulInteger(%x : [b][m][k]u8, %known_w : [k][n]i8, %z : u8, %known_y : [n]i8)"}},
+
+    {"zero-point-of-pictures", "x: X, w: W, z: Z",
+     "ConvInteger(x, w, z; *A)",
+     "Sub(products, less) where zero = Reshape(z; shape = integers []); "
+     "bordered = Pad(x, _, zero; pads = border, axes = spatial); none = Cast(0i32; to = 2); "
+     "products = ConvInteger(bordered, w, none; *A); offsets = ReduceSum(Cast(w; to = 6); axes = summed, keepdims = 0); "
+     "less = Mul(Reshape(offsets; shape = by_channel), Cast(z; to = 6))",
+     "a computed zero point", RuleClass::exact,
+     "the zero point of the inputs takes a multiple of the sums of the weights, which are known, from exact sums",
+     {"ConvInteger(%x : [b][c][h][v]u8, %known_w : [n][c][i][j]i8, %z : u8; pads = [1, 0, 0, 1], strides = [s, t])",
+      "ConvInteger(%x : [b][c][h]u8, %known_w : [n][c][i]i8, %z : u8; dilations = [d])"}},
 
     {"requantised-convolution", requantised_given,
      "QLinearConv(x, p, z, w, q, y, s, t; *A)",
