@@ -191,7 +191,7 @@ constexpr std::string_view inputs_of_convolution = "unsigned-inputs-of-integer-c
                            around_zero = "integer-convolution-around-zero",
                            product_around_zero = "integer-matrix-product-around-zero",
                            filters_zero = "zero-points-of-filters", columns_zero = "zero-points-of-columns",
-                           pictures_zero = "zero-point-of-pictures";
+                           rows_zero = "zero-point-of-rows", pictures_zero = "zero-point-of-pictures";
 
 Result<Nothing> tables(Program& program, const PassOptions& options) {
   use_integer_tables(program, options.tables);
@@ -212,7 +212,7 @@ Result<Nothing> pool_bytes(Program& program, const PassOptions& options) {
 // picture.
 Result<Nothing> zero_points(Program& program, const PassOptions& options) {
   HOIST_TRY_VOID((apply_rules<around_zero, product_around_zero, filters_zero, columns_zero>(program, options)));
-  HOIST_TRY_VOID(apply_rules<pictures_zero>(program, options));
+  HOIST_TRY_VOID((apply_rules<rows_zero, pictures_zero>(program, options)));
   return copies(program, options);
 }
 

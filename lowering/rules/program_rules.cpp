@@ -146,13 +146,26 @@ bool is_matrix_product_with_zero_points(ProgramMatch& match) {
   return true;
 }
 
-// Pictures of bytes whose zero point the program computes, and known filters. Adds what they are bordered with before,
-// as no border is known when it is compiled; the convolution then has none.
-bool has_computed_zero_point(ProgramMatch& match) {
+// A product of bytes, whose zero point the program computes, with known weights, outputs along `axis`.
+bool has_computed_zero_point(const ProgramMatch& match, size_t axis) {
   const Tensor* w = match.known("w");
   if (match.known("x") != nullptr || leaf_of(match.values.at("x")->type) != scalar_type(Scalar::u8)) return false;
   if (match.known("z") != nullptr || !is_of_one_number(match.values.at("z")->type)) return false;
-  if (w == nullptr || w->scalar() != Scalar::i8 || w->shape().size() < 3 || !sums_fit(*w, 0, 0)) return false;
+  return w != nullptr && w->scalar() == Scalar::i8 && w->shape().size() > axis && sums_fit(*w, axis, 0);
+}
+
+// Adds `rows`: the dimension of the weights that is summed.
+bool are_rows_around_computed_number(ProgramMatch& match) {
+  if (!is_matrix(match) || !has_computed_zero_point(match, 1)) return false;
+  match.attributes["rows"] = Integers{0};
+  return true;
+}
+
+// Adds what pictures are bordered with before, as no border is known when it is compiled; the convolution then has
+// none.
+bool are_pictures_around_computed_number(ProgramMatch& match) {
+  const Tensor* w = match.known("w");
+  if (!has_computed_zero_point(match, 0) || w->shape().size() < 3) return false;
   Attributes& given = match.rests["A"];
   const auto rank = static_cast<int64_t>(w->shape().size()) - 2;
   const auto automatic = given.find("auto_pad");
@@ -458,7 +471,8 @@ const ProgramConditions& conditions() {
        [](ProgramMatch& m) { return is_matrix(m) && is_requantised_product(m, 1); }},
       {"unsigned weights", has_unsigned_weights},
       {"signed inputs", has_signed_inputs},
-      {"a computed zero point", has_computed_zero_point},
+      {"pictures around a computed number", are_pictures_around_computed_number},
+      {"rows around a computed number", are_rows_around_computed_number},
       {"convolution with zero points of weights", is_convolution_with_zero_points},
       {"matrix product with zero points of weights", is_matrix_product_with_zero_points},
       {"plain factor", [](ProgramMatch& m) { return integer(m, "t") == 0; }},
@@ -611,6 +625,8 @@ std::vector<ProgramRuleRow> rows() {
   const std::string gemm_factor =
       "factor = Reshape(Cast(Mul(Mul(Cast(p; to = 11), Cast(q; to = 11)), f); to = 1); shape = factors)";
   const std::string with_zero_point = "DequantizeLinear(%known_w : [n][c][i][j]i8, %known_positive_q : f32, %known_y : i8)";
+  const char* weights_once =
+      "the zero point of the inputs takes a multiple of the sums of the weights, which are known, from exact sums";
   const char* none_of_weights = "weights whose zero point is 0 are multiplied as they are";
   const std::string inputs_once =
       "the zero point of the weights takes a multiple of the sum of the inputs, which is one for all outputs, from exact sums";
@@ -741,14 +757,19 @@ std::vector<ProgramRuleRow> rows() {
      {"MatMulInteger(%x : [m][k]u8, %known_w : [k][n]i8, %z : u8, %known_y : i8)",
       "MatMulInteger(%x : [b][m][k]u8, %known_w : [k][n]i8, %z : u8, %known_y : [n]i8)"}},
 
+    {"zero-point-of-rows", "x: X, w: W, z: Z",
+     "MatMulInteger(x, w, z)",
+     "Sub(products, less) where none = Cast(0i32; to = 2); products = MatMulInteger(x, w, none); "
+     "less = Mul(ReduceSum(Cast(w; to = 6); axes = rows, keepdims = 0), Cast(z; to = 6))",
+     "rows around a computed number", RuleClass::exact, weights_once,
+     {"MatMulInteger(%x : [b][m][k]u8, %known_w : [k][n]i8, %z : u8)"}},
     {"zero-point-of-pictures", "x: X, w: W, z: Z",
      "ConvInteger(x, w, z; *A)",
      "Sub(products, less) where zero = Reshape(z; shape = integers []); "
      "bordered = Pad(x, _, zero; pads = border, axes = spatial); none = Cast(0i32; to = 2); "
      "products = ConvInteger(bordered, w, none; *A); offsets = ReduceSum(Cast(w; to = 6); axes = summed, keepdims = 0); "
      "less = Mul(Reshape(offsets; shape = by_channel), Cast(z; to = 6))",
-     "a computed zero point", RuleClass::exact,
-     "the zero point of the inputs takes a multiple of the sums of the weights, which are known, from exact sums",
+     "pictures around a computed number", RuleClass::exact, weights_once,
      {"ConvInteger(%x : [b][c][h][v]u8, %known_w : [n][c][i][j]i8, %z : u8; pads = [1, 0, 0, 1], strides = [s, t])",
       "ConvInteger(%x : [b][c][h]u8, %known_w : [n][c][i]i8, %z : u8; dilations = [d])"}},
 
