@@ -8,6 +8,7 @@
 #include "ir/properties.h"
 #include "lowering/program.h"
 #include "lowering/steps.h"
+#include "lowering/storage.h"
 #include "lowering/terms.h"
 
 namespace hoist {
@@ -209,9 +210,11 @@ Result<bool> cut_definition(Program& program, const std::string& value) {
                         definition->layers.begin() + std::min<ptrdiff_t>(1, std::ssize(definition->layers)));
     stage.expression = substitute_parameters(one.term, named);
     describe_definition(stage);
-    // A whole convolution is stored as every one is, all else in the order that the term gives.
+    // A whole convolution is stored as every one is, a picture with a border as who reads it wants, all else in the
+    // order that the term gives.
     stage.channels_first &= any_node(stage.expression, [](Expr e) { return e->pattern == Pattern::slide; });
-    for (size_t i = 0; !stage.channels_first && i < sizes_of(one.array->type).size(); ++i)
+    const bool is_bordered = computed_padding(stage.expression) == Path();
+    for (size_t i = 0; !stage.channels_first && !is_bordered && i < sizes_of(one.array->type).size(); ++i)
       stage.order.push_back(static_cast<int64_t>(i));
     named[one.array->name] = parameter(stage.value, one.array->type);
     stages.push_back(std::move(stage));
