@@ -586,6 +586,25 @@ std::optional<Path> bound_value_around(Expr term, const Path& place) {
   return std::nullopt;
 }
 
+// An exact rule that reduces parts side by side, and one for floats.
+struct PartsRules {
+  const char *exact, *of_floats;
+};
+
+// The parts of a picture, whose channels may be stored innermost, or its rows as whole vectors with something behind,
+// so that blocks of k elements lie anywhere: planes, where a vector has one in each lane, or rows where blocks cut
+// those.
+std::optional<PartsRules> parts_of_picture(Expr reduction, int64_t k, const Profile& profile) {
+  const Expr rows = reduction->children[2];
+  if (profile.gpu || rows->pattern != Pattern::join || rows->children[0]->pattern != Pattern::join) return std::nullopt;
+  if (shape_of(rows->children[0]->children[0]->type)[0] >= profile.vector_width)
+    return PartsRules{"reduce-planes", "reduce-planes-float"};
+  const int64_t row = shape_of(rows->children[0]->type)[1];
+  if (row > profile.vector_width && row % profile.vector_width != 0 && k % row != 0)
+    return PartsRules{"reduce-rows", "reduce-rows-float"};
+  return std::nullopt;
+}
+
 Result<Nothing> block_reductions(Program& program, const PassOptions& options) {
   const Profile& profile = options.profile;
   const int64_t side_by_side = computed_side_by_side(profile);
@@ -605,12 +624,15 @@ Result<Nothing> block_reductions(Program& program, const PassOptions& options) {
       const auto root = static_cast<int64_t>(std::sqrt(static_cast<double>(n)));
       const int64_t blocks = wanted ? std::min(*wanted, n / least_block) : std::min(side_by_side / found->count, root);
       const int64_t k = n % blocks == 0 ? n / blocks : n / blocks / 16 * 16;
-      const auto in_blocks = [&](const char* rule, const char* with_rest) {
-        if (n == blocks * k) return rewriter.apply(rule, found->place, {{"k", k}});
-        return rewriter.apply(with_rest, found->place, {{"m", blocks}, {"k", k}});
+      const auto parts = wanted ? std::nullopt : parts_of_picture(reduction, k, profile);
+      const auto in_parts = [&](bool exact) {
+        if (parts) return rewriter.apply(exact ? parts->exact : parts->of_floats, found->place);
+        if (n == blocks * k)
+          return rewriter.apply(exact ? "reduce-blocks" : "reduce-blocks-float", found->place, {{"k", k}});
+        return rewriter.apply(exact ? "reduce-blocks-and-rest" : "reduce-blocks-and-rest-float", found->place,
+                              {{"m", blocks}, {"k", k}});
       };
-      if (!in_blocks("reduce-blocks", "reduce-blocks-and-rest") &&
-          (options.strict || !in_blocks("reduce-blocks-float", "reduce-blocks-and-rest-float"))) {
+      if (!in_parts(true) && (options.strict || !in_parts(false))) {
         staying.insert(reduction);
       } else if (const auto shared = bound_value_around(rewriter.term(), found->place)) {
         rewriter.apply("to-global", *shared);  // or everything that reads it puts the blocks together again

@@ -134,6 +134,17 @@ std::vector<RuleRow> reduction_rules() {
     {"add-into-initial-fold", "", "x: [n]U, z: T, c: T, g: U -> T",
      "fold (\\a v. a + g v) z x + c", "fold (\\a v. a + g v) c x", "z is 0", rounding, "a bias is where the sum of computed terms starts", library::sums_of_products},
   };
+  // In a kernel of their own: a number for each row, and for each plane.
+  for (const bool exact_ones : {true, false}) {
+    const std::string& where = exact_ones ? exactly : nearly;
+    const RuleClass rule_class = exact_ones ? exact : rounding;
+    const std::string kind = exact_ones ? "" : "-float", kept = " |> materialise global |> reduce op z";
+    out.push_back({"reduce-rows" + kind, "", rows, "reduce op z (join x)", "x |> map (reduce op z)" + kept, where,
+                   rule_class, "rows side by side, in a kernel of their own"});
+    out.push_back({"reduce-planes" + kind, "", "x: [a][b][c]T, z: T, op: T, T -> T", "reduce op z (join (join x))",
+                   "x |> map (\\plane. reduce op z (join plane))" + kept, where, rule_class,
+                   "planes side by side, in a kernel of their own"});
+  }
   // In kernels of their own: m blocks of k, and what they leave over.
   const std::string blocks = "x |> slice 0 (m*k) |> split k |> map (reduce op z) |> materialise global |> reduce op z";
   for (const bool exact_ones : {true, false}) {
