@@ -16,11 +16,12 @@ std::optional<uint8_t> repeated_byte(Expr e) {
   return static_cast<uint8_t>(e->bits);
 }
 
-// map^depth (pad l r number): the depth, or nothing. `array` is what it is applied to, its child number `child`.
-// Without a byte the number is computed, or made of several.
+// map^depth (pad l r number): the depth, or nothing. `array` is what it is applied to, its child number `child`. A
+// number without a byte is computed, or made of several bytes.
 struct PaddedDimension {
   int depth;
   int64_t before, after;
+  Expr number;
   std::optional<uint8_t> byte;
   Expr array;
   int child;
@@ -46,7 +47,7 @@ std::optional<PaddedDimension> padding_layer(Expr e) {
     array = inner->children[0];
   else if (inner->children[0]->pattern != Pattern::bound || inner->children[0]->integers[0] != 0)
     return std::nullopt;
-  return PaddedDimension{depth, inner->sizes[0].value(), inner->sizes[1].value(), repeated_byte(value),
+  return PaddedDimension{depth, inner->sizes[0].value(), inner->sizes[1].value(), value, repeated_byte(value),
                          array, depth == 0 ? 0 : 1};
 }
 
@@ -100,7 +101,7 @@ std::optional<Path> padded_view(Expr term) {
 std::optional<Path> computed_padding(Expr term) {
   return first_closed(term, [](Expr e) {
     const auto layer = padding_layer(e);
-    return layer && !layer->byte;
+    return layer && layer->number->pattern != Pattern::literal;
   });
 }
 

@@ -33,6 +33,13 @@ int64_t groups_of(const ProgramMatch& match) {
   return rest == match.rests.end() ? 1 : integer(rest->second, "group", 1);
 }
 
+// The shape in which numbers of channels broadcast over tensors of that rank, whose dimension 1 holds those.
+Integers by_channel(size_t rank) {
+  Integers shape(std::max<size_t>(rank, 2) - 1, 1);
+  shape[0] = -1;
+  return shape;
+}
+
 bool is_one_number(const Tensor* tensor) { return tensor != nullptr && tensor->size() == 1; }
 
 // Can no sum of products leave i32? `axis` is that of the outputs; an activation is at most 255 from its zero point.
@@ -95,8 +102,7 @@ bool is_integer_product(ProgramMatch& match, size_t axis) {
   // Channels of a convolution come before its spatial dimensions, columns of a product last.
   std::vector<int64_t> shape;
   if (axis == 0 && match.rests.count("A") != 0) {
-    shape.assign(static_cast<size_t>(rank) - 1, 1);
-    shape[0] = -1;
+    shape = by_channel(w->shape().size());
     match.attributes["by_channel"] = shape;
   }
   if (q->size() == 1)
@@ -109,7 +115,7 @@ bool is_integer_product(ProgramMatch& match, size_t axis) {
 
 bool has_unsigned_weights(ProgramMatch& match) {
   const Tensor *w = match.known("w"), *y = match.known("y");
-  return w != nullptr && w->scalar() == Scalar::u8 && is_one_number(y) && y->scalar() == Scalar::u8;
+  return w != nullptr && w->scalar() == Scalar::u8 && y != nullptr && y->scalar() == Scalar::u8;
 }
 
 // Inputs in 8 bits with a sign that meet known weights.
@@ -133,9 +139,7 @@ bool has_zero_points_of_weights(const ProgramMatch& match, size_t axis) {
 // Adds `by_channel`: the shape in which zero points broadcast.
 bool is_convolution_with_zero_points(ProgramMatch& match) {
   if (!has_zero_points_of_weights(match, 0) || has_filters_of_one_channel(match)) return false;
-  Integers shape(match.known("w")->shape().size() - 1, 1);
-  shape[0] = -1;
-  match.attributes["by_channel"] = shape;
+  match.attributes["by_channel"] = by_channel(match.known("w")->shape().size());
   return true;
 }
 
@@ -173,13 +177,13 @@ bool are_pictures_around_computed_number(ProgramMatch& match) {
   const Integers border = integers(given, "pads", Integers(static_cast<size_t>(2 * rank), 0));
   if (std::any_of(border.begin(), border.end(), [](int64_t n) { return n < 0; })) return false;
   given.erase("pads");
-  Integers by_channel(static_cast<size_t>(rank) + 1, 1), spatial, summed = {1};
-  by_channel[0] = -1;
+  Integers spatial, summed = {1};
   for (int64_t i = 0; i < rank; ++i) {
     spatial.push_back(2 + i);
     summed.push_back(2 + i);
   }
-  match.attributes.insert({{"border", border}, {"by_channel", by_channel}, {"spatial", spatial}, {"summed", summed}});
+  match.attributes.insert(
+      {{"border", border}, {"by_channel", by_channel(w->shape().size())}, {"spatial", spatial}, {"summed", summed}});
   return true;
 }
 
@@ -253,9 +257,7 @@ bool is_quantised_from_zero(const ProgramMatch& match) {
 bool is_product_of_halves(ProgramMatch& match) {
   const Tensor* w = match.known("w");
   if (w == nullptr || w->scalar() != Scalar::f16 || match.known("x") != nullptr) return false;
-  std::vector<int64_t> shape(std::max<size_t>(w->shape().size(), 2) - 1, 1);
-  shape[0] = -1;
-  match.attributes["by_channel"] = shape;
+  match.attributes["by_channel"] = by_channel(w->shape().size());
   return true;
 }
 
@@ -455,9 +457,7 @@ bool are_factors_of_channels(ProgramMatch& match) {
   if (s == nullptr || s->scalar() != scalar || (scalar != Scalar::f32 && scalar != Scalar::f64)) return false;
   const size_t rank = sizes_of(x).size();
   if (rank < 2 || match.known("x") != nullptr) return false;
-  std::vector<int64_t> shape(rank - 1, 1);
-  shape[0] = -1;
-  match.attributes["by_channel"] = shape;
+  match.attributes["by_channel"] = by_channel(rank);
   return true;
 }
 

@@ -134,7 +134,7 @@ std::vector<RuleRow> reduction_rules() {
     {"add-into-initial-fold", "", "x: [n]U, z: T, c: T, g: U -> T",
      "fold (\\a v. a + g v) z x + c", "fold (\\a v. a + g v) c x", "z is 0", rounding, "a bias is where the sum of computed terms starts", library::sums_of_products},
   };
-  // In a kernel of their own: a number for each row, and for each plane.
+  // In kernels of their own: a number for each row, or for each plane.
   for (const bool exact_ones : {true, false}) {
     const std::string& where = exact_ones ? exactly : nearly;
     const RuleClass rule_class = exact_ones ? exact : rounding;
