@@ -130,16 +130,24 @@ bool is_matrix(const ProgramMatch& match) {
 
 bool is_of_one_number(Type type) { return element_count(shape_of(type)) == 1; }
 
+// Of a constant whose values a derivation leaves out.
+bool is_withheld(const ProgramMatch& match, const std::string& operand) {
+  const Expr e = match.values.at(operand);
+  return e->pattern == Pattern::parameter && match.program->withheld.count(e->name) != 0;
+}
+
 // An integer product of x with known weights, outputs along `axis`, whose zero points are known and not all 0.
 bool has_zero_points_of_weights(const ProgramMatch& match, size_t axis) {
   if (match.known("x") != nullptr || !is_of_one_number(match.values.at("z")->type)) return false;
-  return can_be_around_zero(match, axis) && *zero_points_of_weights(match, axis) != std::pair<int64_t, int64_t>();
+  return can_be_around_zero(match, axis) &&
+         (is_withheld(match, "y") || *zero_points_of_weights(match, axis) != std::pair<int64_t, int64_t>());
 }
 
-// Adds `by_channel`: the shape in which zero points broadcast.
+// Adds `zeros`: the shape in which zero points broadcast.
 bool is_convolution_with_zero_points(ProgramMatch& match) {
   if (!has_zero_points_of_weights(match, 0) || has_filters_of_one_channel(match)) return false;
-  match.attributes["by_channel"] = by_channel(match.known("w")->shape().size());
+  const bool is_one = is_one_number(match.known("y"));
+  match.attributes["zeros"] = is_one ? Integers() : by_channel(match.known("w")->shape().size());
   return true;
 }
 
@@ -744,7 +752,7 @@ std::vector<ProgramRuleRow> rows() {
     {"zero-points-of-filters", "x: X, w: [n]W, z: Z, y: Y",
      "ConvInteger(x, w, z, y; *A)",
      "Sub(products, less) where first = slice 0 1 w; ones = Cast(Equal(first, first); to = 3); "
-     "inputs = ConvInteger(x, ones, z; *A); less = Mul(inputs, Reshape(Cast(y; to = 6); shape = by_channel)); products = ConvInteger(x, w, z; *A)",
+     "inputs = ConvInteger(x, ones, z; *A); less = Mul(inputs, Reshape(Cast(y; to = 6); shape = zeros)); products = ConvInteger(x, w, z; *A)",
      "convolution with zero points of weights", RuleClass::exact, inputs_once,
      {"ConvInteger(%x : [b][c][h][v]u8, %known_w : [n][c][i][j]i8, %known_z : u8, %known_y : i8; pads = [1, 0, 0, 1])",
       "ConvInteger(%x : [b][c][h]u8, %known_w : [n][c][i]i8, %z : u8, %known_y : [n]i8)"}},
