@@ -10,8 +10,8 @@ namespace hoist {
 void report_unexpected_end();
 void end_is_expected();
 
-/// When memory has run out; allocates nothing. No exit handler is called: where the exception came out of a library that
-/// was being loaded by another thread, the loader's lock stays taken, and handlers would wait for it.
+/// When memory has run out; allocates nothing. No exit handler is called: where the exception came out of a library
+/// that was being loaded by another thread, the loader's lock stays taken, and handlers would wait for it.
 [[noreturn]] void end_without_memory();
 
 }  // namespace hoist
