@@ -16,13 +16,11 @@ std::optional<uint8_t> repeated_byte(Expr e) {
   return static_cast<uint8_t>(e->bits);
 }
 
-// map^depth (pad l r number): the depth, or nothing. `array` is what it is applied to, its child number `child`. A
-// number without a byte is computed, or made of several bytes.
+// map^depth (pad l r number): the depth, or nothing. `array` is what it is applied to, its child number `child`.
 struct PaddedDimension {
   int depth;
   int64_t before, after;
   Expr number;
-  std::optional<uint8_t> byte;
   Expr array;
   int child;
 };
@@ -47,8 +45,7 @@ std::optional<PaddedDimension> padding_layer(Expr e) {
     array = inner->children[0];
   else if (inner->children[0]->pattern != Pattern::bound || inner->children[0]->integers[0] != 0)
     return std::nullopt;
-  return PaddedDimension{depth, inner->sizes[0].value(), inner->sizes[1].value(), value, repeated_byte(value),
-                         array, depth == 0 ? 0 : 1};
+  return PaddedDimension{depth, inner->sizes[0].value(), inner->sizes[1].value(), value, array, depth == 0 ? 0 : 1};
 }
 
 struct Padded {
@@ -60,7 +57,8 @@ struct Padded {
 std::vector<PaddedDimension> padding_layers(Expr e) {
   std::vector<PaddedDimension> layers;
   while (auto layer = padding_layer(e)) {
-    if (!layer->byte || (!layers.empty() && layer->byte != layers[0].byte)) break;
+    const std::optional<uint8_t> byte = repeated_byte(layer->number);
+    if (!byte || (!layers.empty() && byte != repeated_byte(layers[0].number))) break;
     layers.push_back(*layer);
     e = layer->array;
   }
@@ -75,7 +73,7 @@ std::optional<Padded> padded_parameter(Expr e) {
   e = layers.back().array;
   if (e->pattern != Pattern::parameter) return std::nullopt;
   out.value = e->name;
-  out.padding.byte = *layers[0].byte;
+  out.padding.byte = *repeated_byte(layers[0].number);
   out.padding.before.assign(sizes_of(e->type).size(), 0);
   out.padding.after = out.padding.before;
   for (const PaddedDimension& layer : layers) {

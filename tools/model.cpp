@@ -366,7 +366,7 @@ Attempt<Program> read_program_and_prepare(const std::filesystem::path& path, con
     if (device) static_cast<void>(find_device(*device));  // who needs it reports what is wrong
   });
   HOIST_ATTEMPT(Program program, read_program(path, options));
-  prepared.get();
+  prepared.get();  // passes on memory that ran out there
   return program;
 }
 

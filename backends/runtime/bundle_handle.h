@@ -152,7 +152,7 @@ HOIST_INTERNAL uint64_t hoist_add(uint64_t a, uint64_t b);
 
 /* Whether the device has room for the bundle; without its weights where another specialisation holds them. */
 HOIST_INTERNAL hoist_status hoist_check_memory(hoist_bundle* bundle, int has_weights);
-/* The file, its size checked, in bundle->weights. */
+/* The file, its size checked, in bundle->weights; what is wrong is in `error`, so that another thread may read it. */
 HOIST_INTERNAL hoist_status hoist_read_weights(hoist_bundle* bundle, hoist_error* error);
 /* What each byte of an array that is no weight is at first. */
 HOIST_INTERNAL int hoist_first_byte(const hoist_bundle* bundle, const hoist_plan_array* array);

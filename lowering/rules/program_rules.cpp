@@ -151,26 +151,12 @@ bool is_convolution_with_zero_points(ProgramMatch& match) {
   return true;
 }
 
-// Adds `columns`: the dimension that is summed.
-bool is_matrix_product_with_zero_points(ProgramMatch& match) {
-  if (!is_matrix(match) || !has_zero_points_of_weights(match, 1)) return false;
-  match.attributes["columns"] = Integers{-1};
-  return true;
-}
-
 // A product of bytes, whose zero point the program computes, with known weights, outputs along `axis`.
 bool has_computed_zero_point(const ProgramMatch& match, size_t axis) {
   const Tensor* w = match.known("w");
   if (match.known("x") != nullptr || leaf_of(match.values.at("x")->type) != scalar_type(Scalar::u8)) return false;
   if (match.known("z") != nullptr || !is_of_one_number(match.values.at("z")->type)) return false;
   return w != nullptr && w->scalar() == Scalar::i8 && w->shape().size() > axis && sums_fit(*w, axis, 0);
-}
-
-// Adds `rows`: the dimension of the weights that is summed.
-bool are_rows_around_computed_number(ProgramMatch& match) {
-  if (!is_matrix(match) || !has_computed_zero_point(match, 1)) return false;
-  match.attributes["rows"] = Integers{0};
-  return true;
 }
 
 // Adds what pictures are bordered with before, as no border is known when it is compiled; the convolution then has
@@ -480,9 +466,10 @@ const ProgramConditions& conditions() {
       {"unsigned weights", has_unsigned_weights},
       {"signed inputs", has_signed_inputs},
       {"pictures around a computed number", are_pictures_around_computed_number},
-      {"rows around a computed number", are_rows_around_computed_number},
+      {"rows around a computed number", [](ProgramMatch& m) { return is_matrix(m) && has_computed_zero_point(m, 1); }},
       {"convolution with zero points of weights", is_convolution_with_zero_points},
-      {"matrix product with zero points of weights", is_matrix_product_with_zero_points},
+      {"matrix product with zero points of weights",
+       [](ProgramMatch& m) { return is_matrix(m) && has_zero_points_of_weights(m, 1); }},
       {"plain factor", [](ProgramMatch& m) { return integer(m, "t") == 0; }},
       {"transposed factor", [](ProgramMatch& m) { return integer(m, "t") != 0; }},
       {"left factor as it is", [](ProgramMatch& m) { return integer(m, "l") == 0; }},
@@ -634,7 +621,7 @@ std::vector<ProgramRuleRow> rows() {
       "factor = Reshape(Cast(Mul(Mul(Cast(p; to = 11), Cast(q; to = 11)), f); to = 1); shape = factors)";
   const std::string with_zero_point = "DequantizeLinear(%known_w : [n][c][i][j]i8, %known_positive_q : f32, %known_y : i8)";
   const char* weights_once =
-      "the zero point of the inputs takes a multiple of the sums of the weights, which are known, from exact sums";
+      "a zero point of the inputs that is computed is subtracted from exact sums, times the sums of the weights, which are known";
   const char* none_of_weights = "weights whose zero point is 0 are multiplied as they are";
   const std::string inputs_once =
       "the zero point of the weights takes a multiple of the sum of the inputs, which is one for all outputs, from exact sums";
@@ -759,7 +746,7 @@ std::vector<ProgramRuleRow> rows() {
     {"zero-points-of-columns", "x: X, w: W, z: Z, y: Y",
      "MatMulInteger(x, w, z, y)",
      "Sub(products, less) where centred = Sub(Cast(x; to = 6), Cast(z; to = 6)); "
-     "inputs = ReduceSum(centred; axes = columns, keepdims = 1); less = Mul(inputs, Cast(y; to = 6)); "
+     "inputs = ReduceSum(centred; axes = [-1], keepdims = 1); less = Mul(inputs, Cast(y; to = 6)); "
      "products = MatMulInteger(x, w, z)",
      "matrix product with zero points of weights", RuleClass::exact, inputs_once,
      {"MatMulInteger(%x : [m][k]u8, %known_w : [k][n]i8, %z : u8, %known_y : i8)",
@@ -768,7 +755,7 @@ std::vector<ProgramRuleRow> rows() {
     {"zero-point-of-rows", "x: X, w: W, z: Z",
      "MatMulInteger(x, w, z)",
      "Sub(products, less) where none = Cast(0i32; to = 2); products = MatMulInteger(x, w, none); "
-     "less = Mul(ReduceSum(Cast(w; to = 6); axes = rows, keepdims = 0), Cast(z; to = 6))",
+     "less = Mul(ReduceSum(Cast(w; to = 6); axes = [0], keepdims = 0), Cast(z; to = 6))",
      "rows around a computed number", RuleClass::exact, weights_once,
      {"MatMulInteger(%x : [b][m][k]u8, %known_w : [k][n]i8, %z : u8)"}},
     {"zero-point-of-pictures", "x: X, w: W, z: Z",
