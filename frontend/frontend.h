@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "ir/base/result.h"
+#include "ir/language/tensor.h"
 #include "ir/program/data_bounds.h"
 #include "ir/program/program.h"
-#include "ir/result.h"
-#include "ir/tensor.h"
 
 namespace hoist {
 

@@ -11,12 +11,12 @@
 #include <set>
 #include <utility>
 
-#include "frontend/conversion.h"
-#include "frontend/inference.h"
-#include "frontend/maps.h"
-#include "frontend/model_tensors.h"
-#include "frontend/structure.h"
-#include "frontend/tensor_proto.h"
+#include "frontend/file/model_tensors.h"
+#include "frontend/file/tensor_proto.h"
+#include "frontend/model/conversion.h"
+#include "frontend/model/inference.h"
+#include "frontend/model/maps.h"
+#include "frontend/model/structure.h"
 #include "ir/operators/operators.h"
 #include "ir/program/onnx_type.h"
 #include "ir/program/program_builder.h"

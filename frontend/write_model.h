@@ -1,14 +1,14 @@
 // The way out of hoist for a program of operator calls: the bytes of an ONNX file that other engines load and that
 // read_model reads back as the same calls, constants bit for bit. What is written has passed onnx's checker and its
-// type inference. Names no file: who writes one decides how it appears (tools/files.h). Not for tensors alone:
+// type inference. Names no file: who writes one decides how it appears (tools/data/files.h). Not for tensors alone:
 // tensor_file.h writes those.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "ir/base/result.h"
 #include "ir/program/program.h"
-#include "ir/result.h"
 
 namespace hoist {
 

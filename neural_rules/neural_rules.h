@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/profile.h"
+#include "ir/target/profile.h"
 #include "neural_rules/formats/formats.h"
 #include "neural_rules/formats/weights.h"
 #include "neural_rules/model/site.h"

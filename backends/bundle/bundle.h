@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "ir/plan.h"
-#include "ir/result.h"
+#include "ir/base/result.h"
+#include "ir/plan/plan.h"
 
 struct hoist_preprocessing;
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/plan.h"
+#include "ir/plan/plan.h"
 
 namespace hoist {
 

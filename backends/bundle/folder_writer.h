@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "backends/bundle/plan_format.h"
-#include "ir/result.h"
-#include "ir/temporary_folder.h"
+#include "ir/base/result.h"
+#include "ir/base/temporary_folder.h"
 
 namespace hoist {
 

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "backends/runtime/plan_file.h"
-#include "ir/profile.h"
-#include "ir/result.h"
+#include "ir/base/result.h"
+#include "ir/target/profile.h"
 
 namespace hoist {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/plan.h"
+#include "ir/plan/plan.h"
 
 namespace hoist {
 
@@ -45,7 +45,7 @@ std::string encode_checks(const Plan& plan);
 /// preprocessing.bin, for plans that have any.
 std::string encode_preprocessing(const Plan& plan);
 
-/// Aborts with the offender's name where the plan breaks an invariant of ir/plan.h.
+/// Aborts with the offender's name where the plan breaks an invariant of ir/plan/plan.h.
 void check_plan(const Plan& plan);
 
 }  // namespace hoist

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "backends/halide/emitter.h"
-#include "backends/halide/native.h"
+#include "backends/halide/native/native.h"
 #include "backends/halide/source.h"
 
 namespace hoist {

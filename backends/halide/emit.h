@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "ir/expression.h"
-#include "ir/result.h"
+#include "ir/base/result.h"
+#include "ir/language/expression.h"
 
 namespace hoist {
 
@@ -22,8 +22,8 @@ struct EmitOptions {
   /// Arithmetic in f16 is native: the device has cl_khr_fp16 with round to nearest even and denormals. Same bits as
   /// without.
   bool half = false;
-  /// A function that computes one group, whose numbers it is given (group_function() in ir/plan.h), in the place of a
-  /// kernel: for launches of several steps. Where groups are single work-items.
+  /// A function that computes one group, whose numbers it is given (group_function() in ir/plan/plan.h), in the place
+  /// of a kernel: for launches of several steps. Where groups are single work-items.
   bool is_joined = false;
   std::string kernel_name = "kernel_0";  ///< a C identifier
   /// Names of targets (native_target.h): machine code for each instead of OpenCL C.
@@ -41,7 +41,7 @@ struct EmittedKernel {
   /// OpenCL C of this kernel alone; preamble() has to precede it. Of native code what is computed where, for people.
   std::string source;
   std::vector<std::string> objects;            ///< native code: an object file for each target
-  std::array<uint64_t, 3> global = {1, 1, 1};  ///< as in PlanKernel (ir/plan.h)
+  std::array<uint64_t, 3> global = {1, 1, 1};  ///< as in PlanKernel (ir/plan/plan.h)
   std::array<uint64_t, 3> local = {1, 1, 1};   ///< work-items of a group
   size_t divided = 2;                          ///< as in PlanKernel
   uint64_t local_bytes = 0;            ///< when not 0, one more argument after the others: local memory of this size

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "backends/halide/emit.h"
-#include "backends/halide/native_target.h"
-#include "ir/properties.h"
+#include "backends/halide/native/native_target.h"
+#include "ir/properties/properties.h"
 
 namespace hoist::emission {
 

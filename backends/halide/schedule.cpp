@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "backends/halide/emitter.h"
-#include "ir/growth.h"
+#include "ir/language/growth.h"
 
 namespace hoist::emission {
 namespace {

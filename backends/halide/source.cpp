@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "backends/halide/emitter.h"
-#include "ir/plan.h"
+#include "ir/plan/plan.h"
 
 namespace hoist::emission {
 namespace {

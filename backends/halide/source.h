@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/result.h"
+#include "ir/base/result.h"
 
 namespace hoist::emission {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "backends/runtime/hoist_runtime.h"
-#include "ir/cancellation.h"
-#include "ir/strings.h"
+#include "ir/base/cancellation.h"
+#include "ir/base/strings.h"
 
 namespace hoist {
 namespace {

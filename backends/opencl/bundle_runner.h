@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "backends/runtime/hoist_runtime.h"
-#include "ir/result.h"
-#include "ir/tensor.h"
+#include "ir/base/result.h"
+#include "ir/language/tensor.h"
 
 struct hoist_bundle;
 

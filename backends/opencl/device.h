@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/profile.h"
-#include "ir/result.h"
+#include "ir/base/result.h"
+#include "ir/target/profile.h"
 
 namespace hoist {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "ir/plan.h"
-#include "ir/result.h"
-#include "ir/tensor.h"
+#include "ir/base/result.h"
+#include "ir/language/tensor.h"
+#include "ir/plan/plan.h"
 
 namespace hoist {
 

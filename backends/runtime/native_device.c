@@ -31,7 +31,8 @@
 
 /* ---- targets ---- */
 
-/* Of one architecture, what needs more comes later. The names are those of hoist's backends/halide/native_target.cpp.
+/* Of one architecture, what needs more comes later. The names are those of hoist's
+ * backends/halide/native/native_target.cpp.
  */
 typedef struct native_row {
   const char *name, *architecture;

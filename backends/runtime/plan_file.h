@@ -45,7 +45,7 @@ __attribute__((format(printf, 3, 4)))
 HOIST_INTERNAL hoist_status
 hoist_fail(hoist_error* error, hoist_status status, const char* format, ...);
 
-/* Scalar types by their number in the file, which is their position in hoist's ir/scalar.h. */
+/* Scalar types by their number in the file, which is their position in hoist's ir/language/scalar.h. */
 typedef struct hoist_scalar {
   const char* name;
   int bits; /* of one value in memory */

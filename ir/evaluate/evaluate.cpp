@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "ir/cancellation.h"
+#include "ir/base/cancellation.h"
 #include "ir/evaluate/evaluate_compile.h"
-#include "ir/evaluate/interpret_check.h"
+#include "ir/evaluate/interpreter/interpret_check.h"
 #include "ir/operators/operators.h"
 
 namespace hoist {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/expression.h"
+#include "ir/language/expression.h"
 
 namespace hoist {
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "ir/evaluate/evaluate_compiler.h"
-#include "ir/evaluate/interpret_check.h"
+#include "ir/evaluate/interpreter/interpret_check.h"
 
 namespace hoist {
 namespace evaluation {

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "ir/base/hash.h"
 #include "ir/evaluate/evaluate.h"
 #include "ir/evaluate/evaluate_compile.h"
 #include "ir/evaluate/evaluate_program.h"
-#include "ir/hash.h"
 
 namespace hoist::evaluation {
 

@@ -4,8 +4,8 @@
 #include <map>
 #include <unordered_map>
 
+#include "ir/base/result.h"
 #include "ir/evaluate/evaluate_program.h"
-#include "ir/result.h"
 
 namespace hoist {
 namespace {

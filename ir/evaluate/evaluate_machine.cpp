@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ir/result.h"
+#include "ir/base/result.h"
 
 namespace hoist::evaluation {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "ir/evaluate/evaluate_index.h"
 #include "ir/evaluate/scalar_math.h"
-#include "ir/expression.h"
-#include "ir/pattern.h"
+#include "ir/language/expression.h"
+#include "ir/language/pattern.h"
 
 namespace hoist {
 

@@ -5,10 +5,10 @@
 #include <cstring>
 #include <memory>
 
+#include "ir/base/threads.h"
 #include "ir/evaluate/evaluate_machine.h"
 #include "ir/evaluate/evaluate_program.h"
-#include "ir/evaluate/host_call.h"
-#include "ir/threads.h"
+#include "ir/evaluate/interpreter/host_call.h"
 
 namespace hoist {
 namespace {

@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "ir/result.h"
+#include "ir/base/result.h"
 
 namespace hoist {
 namespace {

@@ -12,8 +12,8 @@
 
 #include <cstdint>
 
-#include "ir/pattern.h"
-#include "ir/tensor.h"
+#include "ir/language/pattern.h"
+#include "ir/language/tensor.h"
 
 namespace hoist {
 

@@ -1,6 +1,6 @@
 /* As many boxes are looked at as it takes to find those that are wanted, best first, each beside those that are taken
- * already. Numbers are formed as the definition of the operator forms them (ir/operators/selection.cpp), one rounding
- * each. */
+ * already. Numbers are formed as the definition of the operator forms them (ir/operators/movement/selection.cpp), one
+ * rounding each. */
 #include "ir/host/host_boxes.h"
 
 #include <stdio.h>

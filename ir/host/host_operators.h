@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* Scalar types by their numbers, which are those of hoist's ir/scalar.h and of plan.bin. */
+/* Scalar types by their numbers, which are those of hoist's ir/language/scalar.h and of plan.bin. */
 enum {
   HOIST_HOST_BOOL = 0,
   HOIST_HOST_U8 = 4,

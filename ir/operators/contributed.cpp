@@ -6,9 +6,9 @@
 
 #include <array>
 
+#include "ir/operators/definitions/operator_text.h"
+#include "ir/operators/definitions/support.h"
 #include "ir/operators/families.h"
-#include "ir/operators/operator_text.h"
-#include "ir/operators/support.h"
 
 namespace hoist::operators {
 namespace {

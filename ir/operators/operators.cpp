@@ -11,11 +11,11 @@
 #include <unordered_map>
 #include <utility>
 
-#include "ir/hash.h"
+#include "ir/base/hash.h"
+#include "ir/operators/definitions/host_forms.h"
+#include "ir/operators/definitions/operator_text.h"
+#include "ir/operators/definitions/support.h"
 #include "ir/operators/families.h"
-#include "ir/operators/host_forms.h"
-#include "ir/operators/operator_text.h"
-#include "ir/operators/support.h"
 #include "ir/program/onnx_type.h"
 
 namespace hoist {

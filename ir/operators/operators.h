@@ -28,8 +28,8 @@
 #include <utility>
 #include <vector>
 
-#include "ir/expression.h"
-#include "ir/tensor.h"
+#include "ir/language/expression.h"
+#include "ir/language/tensor.h"
 
 namespace hoist {
 

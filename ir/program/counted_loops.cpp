@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "ir/operators/appended_states.h"
-#include "ir/operators/bounded_arrays.h"
-#include "ir/operators/control.h"
+#include "ir/operators/control/appended_states.h"
+#include "ir/operators/control/control.h"
+#include "ir/operators/dynamic/bounded_arrays.h"
 #include "ir/program/call_composer.h"
 #include "ir/program/onnx_type.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "ir/scalar.h"
+#include "ir/language/scalar.h"
 
 namespace hoist {
 

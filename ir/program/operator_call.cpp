@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "ir/hash.h"
+#include "ir/base/hash.h"
 #include "ir/program/program.h"
 
 namespace hoist {

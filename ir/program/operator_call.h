@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "ir/tensor.h"
+#include "ir/language/tensor.h"
 
 namespace hoist {
 

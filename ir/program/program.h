@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "ir/expression.h"
+#include "ir/base/seeded.h"
+#include "ir/language/expression.h"
 #include "ir/rules/rule_class.h"
-#include "ir/seeded.h"
 
 namespace hoist {
 
@@ -68,7 +68,7 @@ struct Definition {
   int64_t parts_dimension = 0;
   /// The order in which dimensions are stored, where it is not the usual one for the shape.
   std::vector<int64_t> order = {};
-  /// Choices of its kernel by name, where they are made otherwise than by an estimate (lowering/tuning.h).
+  /// Choices of its kernel by name, where they are made otherwise than by an estimate (lowering/search/tuning.h).
   std::map<std::string, int64_t> knobs = {};
 };
 
@@ -98,7 +98,7 @@ struct DataExtent {
 /// end it. What its bodies compute are definitions of the program around them, in which values that only the run knows
 /// are inputs: the results, and for a loop the number of its iteration and what it carries. Those stand behind the
 /// inputs of the model, and every value that the call needs is an output behind the model's. What belongs to a body
-/// follows from who reads what (lowering/schedule.h).
+/// follows from who reads what (lowering/loops/schedule.h).
 struct Control {
   enum class Kind : uint8_t { branch, loop };
   /// A value that a loop carries: as it enters, as an iteration takes it and gives it, and as it is behind the loop.
@@ -174,8 +174,8 @@ struct Program {
   /// once calls are unfolded, for seeded checks; neither printed nor compared.
   std::map<std::string, Domain> domains;
   // Of the model that it was made from; neither printed nor compared.
-  /// Layers that are other calls here, over all that their operands have room for (ir/operators/data_extents.h): those
-  /// calls mean nothing where arrays are as long as data decide.
+  /// Layers that are other calls here, over all that their operands have room for
+  /// (ir/operators/dynamic/data_extents.h): those calls mean nothing where arrays are as long as data decide.
   std::vector<std::string> bounded;
   std::vector<ModelLayer> layers;  ///< in the model's order
   uint64_t hash = 0;               ///< of its bytes, external data included

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/operators/data_extents.h"
+#include "ir/operators/dynamic/data_extents.h"
 #include "ir/program/data_bounds.h"
 #include "ir/program/program.h"
 

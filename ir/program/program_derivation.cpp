@@ -6,9 +6,9 @@
 #include <limits>
 #include <sstream>
 
-#include "ir/text/print_term.h"
+#include "ir/text/parse/syntax.h"
+#include "ir/text/print/print_term.h"
 #include "ir/text/program_text.h"
-#include "ir/text/syntax.h"
 
 namespace hoist {
 namespace {

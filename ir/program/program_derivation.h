@@ -1,6 +1,7 @@
 // The derivation of a whole model: the program as it was imported, and every step from there to the terms of the
 // kernels, as a bundle stores them. Its text has the constants that the steps need as values and of all others the
-// hash, so that the terms can be replayed without the model, and the constants too with it (lowering/replay.h).
+// hash, so that the terms can be replayed without the model, and the constants too with it
+// (lowering/pipeline/replay.h).
 //
 //   program version 21
 //   ...

@@ -1,6 +1,6 @@
 #include "ir/program/program_values.h"
 
-#include "ir/expression.h"
+#include "ir/language/expression.h"
 
 namespace hoist {
 

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "ir/rules/match.h"
-#include "ir/text/near_miss.h"
+#include "ir/text/parse/near_miss.h"
 
 namespace hoist {
 namespace {

@@ -6,8 +6,8 @@
 #include <map>
 #include <string>
 
+#include "ir/base/result.h"
 #include "ir/program/program.h"
-#include "ir/result.h"
 
 namespace hoist {
 

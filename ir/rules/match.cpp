@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "ir/hash.h"
+#include "ir/base/hash.h"
 
 namespace hoist {
 namespace {

@@ -9,11 +9,11 @@
 #include <set>
 
 #include "ir/evaluate/evaluate.h"
-#include "ir/evaluate/interpret_cost.h"
+#include "ir/evaluate/interpreter/interpret_cost.h"
 #include "ir/operators/operators.h"
-#include "ir/properties.h"
-#include "ir/text/elaborate.h"
-#include "ir/text/syntax.h"
+#include "ir/properties/properties.h"
+#include "ir/text/parse/elaborate.h"
+#include "ir/text/parse/syntax.h"
 #include "ir/text/text.h"
 
 namespace hoist {

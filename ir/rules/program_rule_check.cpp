@@ -7,7 +7,7 @@
 #include <set>
 
 #include "ir/evaluate/evaluate.h"
-#include "ir/evaluate/interpret_cost.h"
+#include "ir/evaluate/interpreter/interpret_cost.h"
 #include "ir/operators/operators.h"
 #include "ir/program/program_values.h"
 #include "ir/rules/program_rule.h"

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "ir/expression.h"
+#include "ir/language/expression.h"
 
 namespace hoist {
 

@@ -6,13 +6,13 @@
 #include <deque>
 #include <mutex>
 
-#include "ir/cancellation.h"
+#include "ir/base/cancellation.h"
+#include "ir/base/seen_terms.h"
 #include "ir/rules/match.h"
 #include "ir/rules/rule.h"
-#include "ir/seen_terms.h"
-#include "ir/text/near_miss.h"
+#include "ir/text/parse/near_miss.h"
+#include "ir/text/parse/trim.h"
 #include "ir/text/text.h"
-#include "ir/text/trim.h"
 
 namespace hoist {
 namespace {

@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ir/expression.h"
+#include "ir/language/expression.h"
 #include "ir/rules/rule_class.h"
 
 namespace hoist {

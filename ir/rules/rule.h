@@ -8,7 +8,7 @@
 
 #include "ir/rules/match.h"
 #include "ir/rules/rewrite.h"
-#include "ir/text/parse_term.h"
+#include "ir/text/parse/parse_term.h"
 
 namespace hoist {
 

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "ir/seeded.h"
+#include "ir/base/seeded.h"
 
 namespace hoist {
 

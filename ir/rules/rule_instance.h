@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ir/evaluate/evaluate.h"
-#include "ir/expression.h"
+#include "ir/language/expression.h"
 
 namespace hoist {
 

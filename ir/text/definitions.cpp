@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "ir/text/elaborate.h"
-#include "ir/text/syntax.h"
+#include "ir/text/parse/elaborate.h"
+#include "ir/text/parse/syntax.h"
 
 namespace hoist {
 namespace {

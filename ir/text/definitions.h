@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/text/parse_term.h"
+#include "ir/text/parse/parse_term.h"
 
 namespace hoist {
 
@@ -24,7 +24,7 @@ struct DefinitionRow {
 };
 std::span<const DefinitionRow> definition_table();
 
-/// A row, read. Not named as the definitions of a Program are (lowering/program.h): two types of one name in one
+/// A row, read. Not named as the definitions of a Program are (lowering/graph/program.h): two types of one name in one
 /// namespace share their template instances.
 struct NamedDefinition {
   struct Argument {

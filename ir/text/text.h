@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "ir/expression.h"
+#include "ir/language/expression.h"
 
 namespace hoist {
 

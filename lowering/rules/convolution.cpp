@@ -1,5 +1,5 @@
 // Convolutions in several kernels. A right side says with `materialise global` what is kept between them, and in which
-// order of dimensions; the pass "cut-kernels" makes definitions of it (lowering/cut.h).
+// order of dimensions; the pass "cut-kernels" makes definitions of it (lowering/fusion/cut.h).
 //
 // Winograd's F(m x m, r x r) (Lavin and Gray, arXiv 1509.09308): tiles d of n x n elements, n = m + r - 1, which lie m
 // apart, and filters g become B^T d B and G g G^T, whose products element by element, summed over channels, are a

@@ -6,7 +6,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "lowering/program.h"
+#include "lowering/graph/program.h"
 
 namespace hoist {
 namespace {

@@ -1,5 +1,5 @@
 // Rules between operator calls: what whole layers become before they are unfolded. Every row is tested by itself
-// (tests/lowering/program_rules_test.cpp).
+// (tests/lowering/rules/program_rules_test.cpp).
 //
 // Right sides compute constants in f64 and round once. Models in quantise-dequantise form become integer products in
 // ONNX's own operators: a dequantise layer is a factor, so a product of two is a factor behind exact integer sums, and

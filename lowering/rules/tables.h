@@ -1,4 +1,5 @@
-// The tables of exact and rounding rules by family; lowering/rules.h joins them. Only that and the tables include this.
+// The tables of exact and rounding rules by family; lowering/rules/rules.h joins them. Only that and the tables include
+// this.
 //
 // Rows move plain maps: what has a mode is decided, and only the rows `map-from-...` open a mode again, so that no rule
 // undoes a decision by accident. No row takes a tuple of any length; rows name the zips of two and three that occur,

@@ -2,9 +2,9 @@
 #include <iterator>
 #include <optional>
 
-#include "ir/properties.h"
-#include "lowering/arrangement.h"
-#include "lowering/grouping.h"
+#include "ir/properties/properties.h"
+#include "lowering/fusion/grouping.h"
+#include "lowering/layout/arrangement.h"
 #include "lowering/strategies/loops.h"
 #include "lowering/strategies/strategies.h"
 

@@ -5,8 +5,8 @@
 #include <set>
 #include <utility>
 
-#include "ir/properties.h"
-#include "lowering/grouping.h"
+#include "ir/properties/properties.h"
+#include "lowering/fusion/grouping.h"
 #include "lowering/strategies/loops.h"
 #include "lowering/strategies/strategies.h"
 

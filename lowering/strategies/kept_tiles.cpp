@@ -1,10 +1,10 @@
 // Results that share an array in private memory: a work-item computes a tile of them, as Winograd's transforms have
 // them, or a plane.
-#include "lowering/kept_tiles.h"
+#include "lowering/tiling/kept_tiles.h"
 
 #include "lowering/strategies/loops.h"
 #include "lowering/strategies/strategies.h"
-#include "lowering/terms.h"
+#include "lowering/strategies/terms.h"
 
 namespace hoist {
 

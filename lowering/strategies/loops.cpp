@@ -5,8 +5,8 @@
 #include <optional>
 #include <set>
 
-#include "ir/properties.h"
-#include "lowering/rules.h"
+#include "ir/properties/properties.h"
+#include "lowering/rules/rules.h"
 
 namespace hoist::loops {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "ir/rules/rewrite.h"
-#include "lowering/strategy.h"
+#include "lowering/strategies/strategy.h"
 
 namespace hoist::loops {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "ir/properties.h"
-#include "lowering/arrangement.h"
+#include "ir/properties/properties.h"
+#include "lowering/layout/arrangement.h"
 #include "lowering/strategies/loops.h"
 #include "lowering/strategies/strategies.h"
 

@@ -1,7 +1,7 @@
-// The strategies by file; lowering/strategy.h has their table. Only that and these files include this.
+// The strategies by file; lowering/strategies/strategy.h has their table. Only that and these files include this.
 #pragma once
 
-#include "lowering/strategy.h"
+#include "lowering/strategies/strategy.h"
 
 namespace hoist {
 

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "ir/base/result.h"
+#include "ir/language/tensor.h"
 #include "ir/program/program_builder.h"
-#include "ir/result.h"
-#include "ir/tensor.h"
 
 namespace hoist {
 

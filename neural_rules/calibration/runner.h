@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/result.h"
-#include "ir/tensor.h"
+#include "ir/base/result.h"
+#include "ir/language/tensor.h"
 #include "neural_rules/rewrite/rewrite_model.h"
 
 namespace hoist {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "ir/stopwatch.h"
+#include "ir/base/stopwatch.h"
 #include "neural_rules/calibration/site_statistics.h"
 #include "neural_rules/choice/candidates.h"
 #include "neural_rules/formats/formats.h"

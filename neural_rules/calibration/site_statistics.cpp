@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "ir/text/near_miss.h"
+#include "ir/text/parse/near_miss.h"
 #include "neural_rules/choice/candidates.h"
 #include "neural_rules/neural_rules.h"
 #include "neural_rules/rewrite/multi_variant.h"

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/text/near_miss.h"
-#include "neural_rules/choice/interval.h"
+#include "ir/text/parse/near_miss.h"
+#include "neural_rules/choice/solver/interval.h"
 
 namespace hoist {
 namespace {

@@ -16,7 +16,7 @@
 #include "neural_rules/calibration/runner.h"
 #include "neural_rules/calibration/sensitivity.h"
 #include "neural_rules/choice/budget.h"
-#include "neural_rules/choice/solver.h"
+#include "neural_rules/choice/solver/solver.h"
 
 namespace hoist {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/special_values.h"
+#include "ir/base/special_values.h"
 
 namespace hoist {
 namespace {

@@ -1,7 +1,7 @@
 // What a change of a model did to one of its outputs: error power, agreement and right answers, gathered run by run so
 // that outputs need not be kept. Every sum goes over samples in their order, so the numbers do not depend on how
 // samples were batched. Values that are not finite are never hidden: such a sample is wrong, and it is counted. Not for
-// comparing tensors within a tolerance (tools/data.h).
+// comparing tensors within a tolerance (tools/data/data.h).
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "ir/result.h"
-#include "ir/tensor.h"
-#include "neural_rules/choice/interval.h"
+#include "ir/base/result.h"
+#include "ir/language/tensor.h"
+#include "neural_rules/choice/solver/interval.h"
 
 namespace hoist {
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "ir/text/near_miss.h"
+#include "ir/text/parse/near_miss.h"
 
 namespace hoist {
 namespace {

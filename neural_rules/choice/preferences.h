@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/result.h"
+#include "ir/base/result.h"
 #include "neural_rules/model/site.h"
 #include "neural_rules/neural_rules.h"
 

@@ -1,14 +1,14 @@
 // What a compilation under a budget leaves behind: all that was measured, and each choice that was made of it. A second
 // compilation makes the same bundle without data and without a clock, or solves for another budget without measuring
-// again (measured.h). Numbers are kept to the last bit. The text form is JSON (tools/record_json.h). Not a report: a
-// study (study.h) has more, for people.
+// again (measured.h). Numbers are kept to the last bit. The text form is JSON (tools/study/record_json.h). Not a
+// report: a study (study.h) has more, for people.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "ir/result.h"
+#include "ir/base/result.h"
 #include "neural_rules/choice/outputs.h"
 #include "neural_rules/choice/study.h"
 #include "neural_rules/model/equalisation.h"

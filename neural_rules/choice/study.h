@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "neural_rules/choice/interval.h"
+#include "neural_rules/choice/solver/interval.h"
 #include "neural_rules/rewrite/rewrite_model.h"
 
 namespace hoist {

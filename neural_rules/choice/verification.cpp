@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ir/stopwatch.h"
+#include "ir/base/stopwatch.h"
 
 namespace hoist {
 

@@ -8,9 +8,9 @@
 #include <numbers>
 #include <vector>
 
-#include "ir/special_values.h"
-#include "ir/text/near_miss.h"
-#include "ir/text/parse_term.h"
+#include "ir/base/special_values.h"
+#include "ir/text/parse/near_miss.h"
+#include "ir/text/parse/parse_term.h"
 #include "neural_rules/functions/minimax.h"
 #include "neural_rules/functions/term_error.h"
 

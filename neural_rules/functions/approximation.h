@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include "ir/result.h"
+#include "ir/base/result.h"
 
 namespace hoist {
 

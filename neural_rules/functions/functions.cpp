@@ -9,10 +9,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ir/base/special_values.h"
 #include "ir/evaluate/evaluate.h"
-#include "ir/properties.h"
-#include "ir/special_values.h"
-#include "ir/text/near_miss.h"
+#include "ir/properties/properties.h"
+#include "ir/text/parse/near_miss.h"
 #include "ir/text/text.h"
 #include "neural_rules/functions/k_tanh.h"
 #include "neural_rules/functions/sums.h"

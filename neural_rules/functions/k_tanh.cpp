@@ -7,8 +7,8 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/result.h"
-#include "ir/tensor.h"
+#include "ir/base/result.h"
+#include "ir/language/tensor.h"
 
 namespace hoist {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/scalar.h"
+#include "ir/language/scalar.h"
 
 namespace hoist {
 

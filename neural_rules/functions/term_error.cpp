@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "ir/special_values.h"
+#include "ir/base/special_values.h"
 
 namespace hoist {
 namespace {

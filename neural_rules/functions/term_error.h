@@ -10,7 +10,7 @@
 
 #include <string>
 
-#include "ir/expression.h"
+#include "ir/language/expression.h"
 
 namespace hoist {
 

@@ -1,5 +1,5 @@
-// What layers compute, as terms of the language: neural rules ask terms what a layer is (ir/properties.h), and no list
-// of operators. Terms are over parameters named by values.
+// What layers compute, as terms of the language: neural rules ask terms what a layer is (ir/properties/properties.h),
+// and no list of operators. Terms are over parameters named by values.
 #pragma once
 
 #include <map>
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "ir/program/program_builder.h"
-#include "ir/properties.h"
+#include "ir/properties/properties.h"
 
 namespace hoist {
 

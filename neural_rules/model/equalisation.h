@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/result.h"
+#include "ir/base/result.h"
 #include "neural_rules/calibration/calibration.h"
 
 namespace hoist {

@@ -26,8 +26,8 @@ bool dequantises(Expr e, const Flow& flow) {
   return narrow;
 }
 
-// The arrays that kernels write, found as lowering/grouping.cpp does: views belong to their readers, and each layer
-// takes the layers before it into its kernel that nobody else reads, with one anchor a kernel.
+// The arrays that kernels write, found as lowering/fusion/grouping.cpp does: views belong to their readers, and each
+// layer takes the layers before it into its kernel that nobody else reads, with one anchor a kernel.
 class Kernels {
  public:
   explicit Kernels(const Flow& flow) : flow_(flow) {

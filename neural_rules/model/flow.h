@@ -1,7 +1,7 @@
 // How values flow through a program, as far as neural rules have to know: who makes and reads a value, which layers
 // only move numbers, which values become arrays in memory, and which of these arrays share one storage format because
-// nothing but movement lies between them. The picture of kernels is that of lowering/grouping.cpp at the level of
-// layers; where the two differ, a format costs time but no number changes. Not for types and shapes.
+// nothing but movement lies between them. The picture of kernels is that of lowering/fusion/grouping.cpp at the level
+// of layers; where the two differ, a format costs time but no number changes. Not for types and shapes.
 //
 // Maxima and joins of numbers of a format are numbers of the format, so a value on its way through MaxPool or Concat is
 // one site. A concatenation joins its parts' formats only where nobody else reads them, since its range has to be

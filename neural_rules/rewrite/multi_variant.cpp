@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "ir/seeded.h"
+#include "ir/base/seeded.h"
 #include "neural_rules/model/flow.h"
 #include "neural_rules/rewrite/graft.h"
 

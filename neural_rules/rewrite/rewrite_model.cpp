@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "ir/text/near_miss.h"
+#include "ir/text/parse/near_miss.h"
 #include "neural_rules/functions/functions.h"
 #include "neural_rules/functions/sums.h"
 #include "neural_rules/model/flow.h"

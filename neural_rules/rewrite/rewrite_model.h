@@ -21,8 +21,8 @@
 #include <string>
 #include <vector>
 
+#include "ir/base/result.h"
 #include "ir/program/program_builder.h"
-#include "ir/result.h"
 #include "neural_rules/calibration/calibration.h"
 #include "neural_rules/neural_rules.h"
 

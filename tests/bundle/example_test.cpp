@@ -11,8 +11,8 @@
 #include <set>
 
 #include "backends/bundle/bundle.h"
-#include "ir/seeded.h"
-#include "ir/strings.h"
+#include "ir/base/seeded.h"
+#include "ir/base/strings.h"
 #include "tests/bundle/small_plan.h"
 
 namespace hoist {

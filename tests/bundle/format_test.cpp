@@ -13,7 +13,7 @@
 #include "backends/opencl/bundle_runner.h"
 #include "backends/runtime/hoist_runtime.h"
 #include "backends/runtime/plan_file.h"
-#include "ir/profile.h"
+#include "ir/target/profile.h"
 #include "tests/bundle/small_plan.h"
 
 namespace hoist {

@@ -13,8 +13,8 @@
 #include "backends/opencl/bundle_runner.h"
 #include "backends/opencl/device.h"
 #include "backends/runtime/hoist_runtime.h"
-#include "ir/seeded.h"
-#include "ir/strings.h"
+#include "ir/base/seeded.h"
+#include "ir/base/strings.h"
 #include "tests/bundle/small_plan.h"
 
 namespace hoist {

@@ -6,10 +6,10 @@
 #include <fstream>
 #include <sstream>
 
+#include "ir/base/result.h"
+#include "ir/base/seeded.h"
+#include "ir/base/strings.h"
 #include "ir/host/host_strings.h"
-#include "ir/result.h"
-#include "ir/seeded.h"
-#include "ir/strings.h"
 
 namespace hoist {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/plan.h"
+#include "ir/plan/plan.h"
 
 namespace hoist {
 

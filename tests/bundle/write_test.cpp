@@ -6,7 +6,7 @@
 
 #include "backends/bundle/bundle.h"
 #include "backends/bundle/folder_writer.h"
-#include "ir/seeded.h"
+#include "ir/base/seeded.h"
 #include "tests/bundle/small_plan.h"
 
 namespace hoist {

@@ -6,9 +6,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "archive.h"
 #include "frontend/frontend.h"
-#include "runner.h"
+#include "tests/conformance/archive.h"
+#include "tests/halide/runner.h"
 
 namespace hoist::conformance {
 namespace {
@@ -52,7 +52,7 @@ TEST_F(OnnxCases, PassExceptTheGaps) {
   const char* part = std::getenv("HOIST_CASES");
   const fs::path file = fs::path(HOIST_SOURCE_DIR) / "tests/conformance/gaps.txt";
   std::map<std::string, std::string> failures;
-  const fs::path counts_file = fs::path(HOIST_SOURCE_DIR) / "tools/operator_cases.inc";
+  const fs::path counts_file = fs::path(HOIST_SOURCE_DIR) / "tools/driver/operator_cases.inc";
   auto on_device = read_gaps(fs::path(HOIST_SOURCE_DIR) / "tests/conformance/gaps_on_device.txt");
   ASSERT_TRUE(on_device.ok()) << on_device.errors()[0].text();
   std::map<std::pair<std::string, std::string>, std::pair<int, int>> counts;  // cases and those that pass, by operator
@@ -101,7 +101,7 @@ TEST_F(OnnxCases, PassExceptTheGaps) {
   EXPECT_GT(passed, 0);
   std::ostringstream counted;
   counted << std::ifstream(counts_file).rdbuf();
-  EXPECT_EQ(counted.str(), counts_text(counts)) << "HOIST_UPDATE_GOLDEN=1 writes tools/operator_cases.inc anew";
+  EXPECT_EQ(counted.str(), counts_text(counts)) << "HOIST_UPDATE_GOLDEN=1 writes tools/driver/operator_cases.inc anew";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "device_batch.h"
+#include "tests/conformance/device_batch.h"
 
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -12,9 +12,9 @@
 #include "backends/bundle/bundle.h"
 #include "backends/opencl/bundle_runner.h"
 #include "backends/opencl/device.h"
-#include "lowering/lower.h"
-#include "runner.h"
-#include "tools/compile.h"
+#include "lowering/pipeline/lower.h"
+#include "tests/halide/runner.h"
+#include "tools/driver/compile.h"
 
 namespace hoist::conformance {
 namespace {

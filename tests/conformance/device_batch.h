@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/plan.h"
-#include "ir/profile.h"
+#include "ir/plan/plan.h"
+#include "ir/target/profile.h"
 
 namespace hoist::conformance {
 

@@ -8,10 +8,10 @@
 
 #include <fstream>
 
-#include "archive.h"
-#include "device_batch.h"
-#include "ir/stopwatch.h"
-#include "runner.h"
+#include "ir/base/stopwatch.h"
+#include "tests/conformance/archive.h"
+#include "tests/conformance/device_batch.h"
+#include "tests/halide/runner.h"
 
 namespace hoist::conformance {
 namespace {

@@ -2,10 +2,10 @@
 // down, and what is lowered reads no element outside its arrays. HOIST_MUTATIONS=N makes N of each layer.
 #include <random>
 
-#include "archive.h"
 #include "ir/evaluate/evaluate.h"
 #include "ir/operators/operators.h"
-#include "runner.h"
+#include "tests/conformance/archive.h"
+#include "tests/halide/runner.h"
 #include "tests/support/named_model.h"
 
 namespace hoist::conformance {

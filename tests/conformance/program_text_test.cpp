@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "archive.h"
 #include "frontend/frontend.h"
 #include "ir/operators/operators.h"
-#include "runner.h"
+#include "tests/conformance/archive.h"
+#include "tests/halide/runner.h"
 
 namespace hoist::conformance {
 namespace {

@@ -1,4 +1,4 @@
-#include "runner.h"
+#include "tests/halide/runner.h"
 
 #include <fmt/format.h>
 
@@ -8,12 +8,12 @@
 #include <set>
 #include <sstream>
 
+#include "frontend/file/tensor_file.h"
 #include "frontend/frontend.h"
-#include "frontend/tensor_file.h"
+#include "ir/base/strings.h"
 #include "ir/operators/operators.h"
 #include "ir/program/program_values.h"
-#include "ir/strings.h"
-#include "lowering/passes.h"
+#include "lowering/pipeline/passes.h"
 
 namespace hoist::conformance {
 namespace {

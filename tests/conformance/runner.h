@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "frontend/frontend.h"
+#include "ir/base/result.h"
+#include "ir/language/tensor.h"
 #include "ir/program/program.h"
-#include "ir/result.h"
-#include "ir/tensor.h"
 
 namespace hoist::conformance {
 

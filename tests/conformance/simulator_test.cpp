@@ -11,11 +11,11 @@
 #include <sstream>
 #include <tuple>
 
-#include "archive.h"
 #include "backends/bundle/bundle.h"
-#include "device_batch.h"
-#include "ir/stopwatch.h"
-#include "runner.h"
+#include "ir/base/stopwatch.h"
+#include "tests/conformance/archive.h"
+#include "tests/conformance/device_batch.h"
+#include "tests/halide/runner.h"
 
 namespace hoist::conformance {
 namespace {

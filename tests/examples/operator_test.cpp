@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/evaluate/evaluate.h"
-#include "ir/operators/operator_text.h"
+#include "ir/operators/definitions/operator_text.h"
 #include "ir/text/text.h"
 
 namespace hoist {

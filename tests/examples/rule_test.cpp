@@ -3,7 +3,7 @@
 
 #include "ir/rules/rule_check.h"
 #include "ir/text/text.h"
-#include "lowering/rules.h"
+#include "lowering/rules/rules.h"
 
 namespace hoist {
 namespace {

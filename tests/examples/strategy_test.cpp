@@ -1,11 +1,11 @@
 // The worked example of a kernel strategy (lowering/README.md): one file with a row.
-#include "lowering/strategy.h"
+#include "lowering/strategies/strategy.h"
 
 #include <gmock/gmock.h>
 
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
-#include "lowering/lower.h"
+#include "lowering/pipeline/lower.h"
 #include "lowering/strategies/loops.h"
 #include "tests/lowering/stored_run.h"
 

@@ -5,7 +5,7 @@
 
 #include "ir/operators/operators.h"
 #include "ir/program/program_values.h"
-#include "model_builder.h"
+#include "tests/frontend/model_builder.h"
 
 namespace hoist {
 namespace {

@@ -4,8 +4,8 @@
 #include <random>
 #include <set>
 
-#include "frontend/tensor_file.h"
-#include "model_builder.h"
+#include "frontend/file/tensor_file.h"
+#include "tests/frontend/model_builder.h"
 
 namespace hoist {
 namespace {

@@ -1,4 +1,4 @@
-#include "frontend/dimensions.h"
+#include "frontend/model/dimensions.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

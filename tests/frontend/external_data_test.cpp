@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "model_builder.h"
+#include "tests/frontend/model_builder.h"
 
 namespace hoist {
 namespace {

@@ -4,11 +4,11 @@
 
 #include <limits>
 
-#include "frontend/tensor_file.h"
+#include "frontend/file/tensor_file.h"
+#include "ir/base/strings.h"
 #include "ir/operators/operators.h"
 #include "ir/program/program_values.h"
-#include "ir/strings.h"
-#include "model_builder.h"
+#include "tests/frontend/model_builder.h"
 
 namespace hoist {
 namespace {

@@ -1,12 +1,12 @@
 // Messages in files that are larger than a piece of what is read at a time.
-#include "frontend/message_file.h"
+#include "frontend/file/message_file.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/unknown_field_set.h>
 
 #include <algorithm>
 
-#include "model_builder.h"
+#include "tests/frontend/model_builder.h"
 
 namespace hoist {
 namespace {

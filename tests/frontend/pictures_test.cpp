@@ -6,7 +6,7 @@
 
 #include "ir/operators/operators.h"
 #include "ir/text/program_text.h"
-#include "model_builder.h"
+#include "tests/frontend/model_builder.h"
 
 namespace hoist {
 namespace {

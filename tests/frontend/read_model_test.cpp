@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <set>
 
-#include "frontend/inference.h"
-#include "model_builder.h"
+#include "frontend/model/inference.h"
+#include "tests/frontend/model_builder.h"
 
 namespace hoist {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <limits>
 
-#include "frontend/tensor_file.h"
+#include "frontend/file/tensor_file.h"
 #include "ir/operators/operators.h"
 #include "ir/program/program_values.h"
-#include "model_builder.h"
+#include "tests/frontend/model_builder.h"
 
 namespace hoist {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <map>
 
-#include "model_builder.h"
+#include "tests/frontend/model_builder.h"
 
 namespace hoist {
 namespace {

@@ -1,4 +1,4 @@
-#include "frontend/tensor_file.h"
+#include "frontend/file/tensor_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,8 +6,8 @@
 
 #include <random>
 
-#include "ir/strings.h"
-#include "model_builder.h"
+#include "ir/base/strings.h"
+#include "tests/frontend/model_builder.h"
 
 namespace hoist {
 namespace {

@@ -10,9 +10,9 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "ir/base/strings.h"
 #include "ir/program/onnx_type.h"
-#include "ir/strings.h"
-#include "model_builder.h"
+#include "tests/frontend/model_builder.h"
 
 namespace hoist {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <random>
 
-#include "targets.h"
+#include "tests/fuzz/targets.h"
 
 namespace hoist {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "targets.h"
+#include "tests/fuzz/targets.h"
 
 namespace {
 const hoist::FuzzTarget* target = nullptr;

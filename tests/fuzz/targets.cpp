@@ -1,4 +1,4 @@
-#include "targets.h"
+#include "tests/fuzz/targets.h"
 
 #include <xxhash.h>
 
@@ -8,27 +8,27 @@
 #include <fstream>
 
 #include "backends/runtime/plan_file.h"
+#include "frontend/file/tensor_file.h"
 #include "frontend/frontend.h"
-#include "frontend/tensor_file.h"
-#include "ir/evaluate/host_call.h"
+#include "ir/base/temporary_folder.h"
+#include "ir/evaluate/interpreter/host_call.h"
 #include "ir/operators/operators.h"
-#include "ir/profile.h"
 #include "ir/program/program_derivation.h"
-#include "ir/temporary_folder.h"
+#include "ir/target/profile.h"
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
-#include "lowering/replay.h"
-#include "lowering/steering.h"
-#include "lowering/user_rules.h"
+#include "lowering/pipeline/replay.h"
+#include "lowering/rules/user_rules.h"
+#include "lowering/strategies/steering.h"
 #include "neural_rules/choice/preferences.h"
 #include "neural_rules/functions/functions.h"
 #include "neural_rules/functions/sums.h"
 #include "neural_rules/rewrite/format_rules.h"
-#include "tools/model.h"
-#include "tools/npy.h"
+#include "tools/data/npy.h"
+#include "tools/driver/model.h"
 #include "tools/queue/job.h"
 #include "tools/queue/packed_folder.h"
-#include "tools/record_json.h"
+#include "tools/study/record_json.h"
 #include "tools/tuning/records_text.h"
 #include "tools/tuning/tuning_database.h"
 

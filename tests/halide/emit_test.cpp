@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "ir/plan.h"
+#include "ir/plan/plan.h"
 #include "tests/halide/runner.h"
 
 namespace hoist {

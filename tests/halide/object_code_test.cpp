@@ -1,4 +1,4 @@
-#include "backends/halide/object_code.h"
+#include "backends/halide/native/object_code.h"
 
 #include <elf.h>
 #include <gtest/gtest.h>

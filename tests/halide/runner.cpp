@@ -16,7 +16,7 @@
 #include <random>
 #include <sstream>
 
-#include "backends/halide/native_target.h"
+#include "backends/halide/native/native_target.h"
 #include "backends/runtime/native_device.h"
 #include "ir/text/text.h"
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "ir/properties.h"
+#include "ir/properties/properties.h"
 #include "tests/halide/runner.h"
 
 namespace hoist {

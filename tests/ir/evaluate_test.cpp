@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "ir/cancellation.h"
+#include "ir/base/cancellation.h"
 #include "ir/evaluate/evaluate_compile.h"
 #include "ir/rules/random_terms.h"
 

@@ -1,5 +1,5 @@
 // Interning, normal form, variables and places.
-#include "ir/expression.h"
+#include "ir/language/expression.h"
 
 #include <gtest/gtest.h>
 

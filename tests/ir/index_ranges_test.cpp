@@ -1,5 +1,5 @@
 // Which positions are shown to lie inside their arrays, and which are not.
-#include "ir/index_ranges.h"
+#include "ir/properties/index_ranges.h"
 
 #include <gtest/gtest.h>
 

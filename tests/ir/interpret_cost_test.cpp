@@ -1,5 +1,5 @@
 // How much of a kernel the interpreter can be asked for.
-#include "ir/evaluate/interpret_cost.h"
+#include "ir/evaluate/interpreter/interpret_cost.h"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 #include <limits>
 #include <numeric>
 
+#include "ir/base/seeded.h"
 #include "ir/evaluate/evaluate.h"
-#include "ir/seeded.h"
 
 namespace hoist {
 namespace {

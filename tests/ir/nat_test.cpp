@@ -1,4 +1,4 @@
-#include "ir/nat.h"
+#include "ir/language/nat.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "ir/text/near_miss.h"
+#include "ir/text/parse/near_miss.h"
 
 #include <gtest/gtest.h>
 

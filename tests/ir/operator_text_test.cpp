@@ -1,13 +1,13 @@
 // Definitions of operators as text: every text of the table can be read, an operator added by one row of text is an
 // operator like any other, and what a head refuses is refused with the numbers that disagree.
-#include "ir/operators/operator_text.h"
+#include "ir/operators/definitions/operator_text.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "ir/evaluate/evaluate.h"
-#include "ir/properties.h"
+#include "ir/properties/properties.h"
 #include "ir/text/text.h"
 
 namespace hoist {

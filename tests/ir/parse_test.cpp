@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "ir/text/parse_term.h"
+#include "ir/text/parse/parse_term.h"
 #include "ir/text/text.h"
 
 namespace hoist {

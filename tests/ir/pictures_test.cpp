@@ -9,8 +9,8 @@
 #include <map>
 
 #include "ir/evaluate/evaluate.h"
-#include "ir/evaluate/host_call.h"
-#include "ir/expression.h"
+#include "ir/evaluate/interpreter/host_call.h"
+#include "ir/language/expression.h"
 #include "ir/text/text.h"
 
 namespace hoist {

@@ -1,5 +1,5 @@
 // What definitions say of themselves: the properties that passes and neural rules decide by.
-#include "ir/properties.h"
+#include "ir/properties/properties.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 #include <set>
 #include <string_view>
 
+#include "ir/base/seen_terms.h"
 #include "ir/operators/operators.h"
 #include "ir/program/program_builder.h"
-#include "ir/seen_terms.h"
 
 namespace hoist {
 namespace {

@@ -1,5 +1,5 @@
 // The table of starter profiles: what is printed is read back, and names are the devices'.
-#include "ir/starter_profiles.h"
+#include "ir/target/starter_profiles.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // Strings as words, and the functions that the host performs on them.
-#include "ir/strings.h"
+#include "ir/base/strings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "ir/evaluate/evaluate.h"
-#include "ir/evaluate/host_call.h"
-#include "ir/expression.h"
+#include "ir/evaluate/interpreter/host_call.h"
+#include "ir/language/expression.h"
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
 

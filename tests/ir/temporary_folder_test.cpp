@@ -1,5 +1,5 @@
 // Folders for the time of a command: what a process that is ended leaves, and who removes it.
-#include "ir/temporary_folder.h"
+#include "ir/base/temporary_folder.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-#include "ir/tensor.h"
+#include "ir/language/tensor.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // The type checker: what each pattern gives, and what its errors say.
 #include <gtest/gtest.h>
 
-#include "ir/expression.h"
-#include "ir/text/parse_term.h"
+#include "ir/language/expression.h"
+#include "ir/text/parse/parse_term.h"
 
 namespace hoist {
 namespace {

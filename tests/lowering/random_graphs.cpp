@@ -1,4 +1,4 @@
-#include "random_graphs.h"
+#include "tests/lowering/random_graphs.h"
 
 #include <algorithm>
 #include <cmath>

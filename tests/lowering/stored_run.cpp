@@ -1,4 +1,4 @@
-#include "stored_run.h"
+#include "tests/lowering/stored_run.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "ir/program/program_values.h"
-#include "lowering/stored_terms.h"
+#include "lowering/layout/stored_terms.h"
 
 namespace hoist {
 namespace {

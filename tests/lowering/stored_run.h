@@ -6,8 +6,8 @@
 #include <string>
 
 #include "ir/evaluate/evaluate.h"
-#include "ir/region.h"
-#include "lowering/lower.h"
+#include "ir/plan/region.h"
+#include "lowering/pipeline/lower.h"
 
 namespace hoist {
 

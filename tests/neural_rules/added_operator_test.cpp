@@ -1,11 +1,11 @@
 // An operator that one row of text adds has sites for neural rules, takes part in formats, its functions are
 // approximated, and all of that is chosen under a budget, without another line. Fusion, tables and export:
-// tests/lowering/added_operator_test.cpp; the choice on a device: tests/tools/added_operator_test.cpp.
+// tests/lowering/operators/added_operator_test.cpp; the choice on a device: tests/tools/driver/added_operator_test.cpp.
 #include <gmock/gmock.h>
 
 #include <algorithm>
 
-#include "ir/operators/operator_text.h"
+#include "ir/operators/definitions/operator_text.h"
 #include "ir/text/program_text.h"
 #include "neural_rules/choice/choose.h"
 #include "neural_rules/functions/functions.h"

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "ir/program/program_values.h"
-#include "lowering/program.h"
+#include "lowering/graph/program.h"
 #include "neural_rules/functions/functions.h"
 #include "tests/support/lower_model.h"
 

@@ -1,7 +1,7 @@
 #include "tests/neural_rules/evaluated_model.h"
 
 #include "ir/program/program_values.h"
-#include "lowering/program.h"
+#include "lowering/graph/program.h"
 #include "neural_rules/functions/functions.h"
 #include "tests/neural_rules/calibrated_model.h"
 #include "tests/support/lower_model.h"

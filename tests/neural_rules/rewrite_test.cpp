@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "lowering/lower.h"
+#include "lowering/pipeline/lower.h"
 #include "neural_rules/formats/formats.h"
 #include "neural_rules/rewrite/rewrite_model.h"
 #include "tests/neural_rules/calibrated_model.h"

@@ -10,7 +10,7 @@
 
 #include "frontend/frontend.h"
 #include "ir/operators/operators.h"
-#include "lowering/program.h"
+#include "lowering/graph/program.h"
 #include "neural_rules/model/constants.h"
 #include "neural_rules/rewrite/rewrite_model.h"
 #include "tests/neural_rules/calibrated_model.h"

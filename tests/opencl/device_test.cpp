@@ -9,7 +9,7 @@
 
 #include "backends/opencl/kernel_runner.h"
 #include "backends/runtime/opencl_device.h"
-#include "ir/seeded.h"
+#include "ir/base/seeded.h"
 
 namespace hoist {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "backends/runtime/plan_file.h"
-#include "ir/seeded.h"
+#include "ir/base/seeded.h"
 
 namespace hoist {
 namespace {

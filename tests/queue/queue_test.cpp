@@ -12,20 +12,20 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "ir/stopwatch.h"
+#include "ir/base/stopwatch.h"
 #include "neural_rules/choice/outputs.h"
 #include "tests/queue/server.h"
 #include "tests/tools/program.h"
-#include "tools/files.h"
-#include "tools/npy.h"
-#include "tools/opened_bundle.h"
+#include "tools/data/files.h"
+#include "tools/data/npy.h"
+#include "tools/data/samples.h"
+#include "tools/data/scores.h"
+#include "tools/driver/opened_bundle.h"
 #include "tools/queue/confinement.h"
 #include "tools/queue/gather.h"
 #include "tools/queue/job.h"
 #include "tools/queue/packed_folder.h"
 #include "tools/queue/queued_models.h"
-#include "tools/samples.h"
-#include "tools/scores.h"
 #include "tools/tuning/tuning_database.h"
 
 namespace hoist {

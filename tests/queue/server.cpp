@@ -14,7 +14,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "ir/stopwatch.h"
+#include "ir/base/stopwatch.h"
 
 namespace hoist {
 namespace {

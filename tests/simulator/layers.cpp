@@ -1,6 +1,6 @@
 #include "tests/simulator/layers.h"
 
-#include "ir/seeded.h"
+#include "ir/base/seeded.h"
 
 namespace hoist {
 namespace {

@@ -9,11 +9,11 @@
 #include <sstream>
 
 #include "backends/bundle/bundle.h"
-#include "ir/temporary_folder.h"
+#include "ir/base/temporary_folder.h"
 #include "ir/text/program_text.h"
 #include "tests/simulator/layers.h"
 #include "tests/support/lower_model.h"
-#include "tools/compile.h"
+#include "tools/driver/compile.h"
 
 namespace hoist {
 namespace {

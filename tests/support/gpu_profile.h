@@ -1,7 +1,7 @@
 // A GPU for tests, with an H100's sizes.
 #pragma once
 
-#include "ir/profile.h"
+#include "ir/target/profile.h"
 
 namespace hoist {
 

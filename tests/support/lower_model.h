@@ -1,7 +1,7 @@
 // For tests that write their models as lists of calls: the way from there into lowering.
 #pragma once
 
-#include "lowering/lower.h"
+#include "lowering/pipeline/lower.h"
 #include "tests/support/named_model.h"
 
 namespace hoist {

@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "tests/tools/program.h"
-#include "tools/files.h"
+#include "tools/data/files.h"
 
 namespace hoist {
 namespace {

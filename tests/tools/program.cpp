@@ -1,4 +1,4 @@
-#include "program.h"
+#include "tests/tools/program.h"
 
 #include <sys/wait.h>
 
@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "ir/temporary_folder.h"
+#include "ir/base/temporary_folder.h"
 
 namespace hoist {
 namespace {

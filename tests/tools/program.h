@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/temporary_folder.h"
+#include "ir/base/temporary_folder.h"
 
 namespace hoist {
 

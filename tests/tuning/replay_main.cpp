@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "ir/stopwatch.h"
+#include "ir/base/stopwatch.h"
 #include "tests/tuning/landscape.h"
 
 int main(int count, char** arguments) {

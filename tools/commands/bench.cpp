@@ -5,18 +5,18 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "ir/stopwatch.h"
-#include "neural_rules/choice/interval.h"
-#include "tools/command.h"
-#include "tools/files.h"
-#include "tools/json_answer.h"
-#include "tools/opened_bundle.h"
+#include "ir/base/stopwatch.h"
+#include "neural_rules/choice/solver/interval.h"
+#include "tools/cli/command.h"
+#include "tools/cli/json_answer.h"
+#include "tools/cli/terminal.h"
+#include "tools/data/files.h"
+#include "tools/driver/opened_bundle.h"
+#include "tools/inspection/roofline.h"
 #include "tools/queue/evaluation_jobs.h"
 #include "tools/queue/gather.h"
 #include "tools/queue/packed_folder.h"
 #include "tools/report/kernels.h"
-#include "tools/roofline.h"
-#include "tools/terminal.h"
 
 namespace hoist {
 namespace {

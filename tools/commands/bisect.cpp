@@ -5,15 +5,15 @@
 
 #include "backends/bundle/bundle.h"
 #include "frontend/write_model.h"
-#include "ir/temporary_folder.h"
-#include "tools/command.h"
-#include "tools/files.h"
-#include "tools/json_answer.h"
-#include "tools/layers.h"
-#include "tools/opened_bundle.h"
-#include "tools/self_check.h"
-#include "tools/terminal.h"
-#include "tools/translation.h"
+#include "ir/base/temporary_folder.h"
+#include "tools/cli/command.h"
+#include "tools/cli/json_answer.h"
+#include "tools/cli/terminal.h"
+#include "tools/data/files.h"
+#include "tools/driver/opened_bundle.h"
+#include "tools/driver/self_check.h"
+#include "tools/inspection/layers.h"
+#include "tools/inspection/translation.h"
 
 namespace hoist {
 namespace {

@@ -2,11 +2,11 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/opencl/device.h"
-#include "tools/command.h"
-#include "tools/json_answer.h"
-#include "tools/model.h"
-#include "tools/model_summary.h"
-#include "tools/terminal.h"
+#include "tools/cli/command.h"
+#include "tools/cli/json_answer.h"
+#include "tools/cli/terminal.h"
+#include "tools/driver/model.h"
+#include "tools/inspection/model_summary.h"
 
 namespace hoist {
 namespace {

@@ -1,13 +1,13 @@
 // hoist help, hoist completion and hoist manual: what --help says, to read at once, for shells and for man.
 #include <nlohmann/json.hpp>
 
-#include "ir/text/near_miss.h"
-#include "tools/command.h"
-#include "tools/command_line.h"
-#include "tools/command_texts.h"
-#include "tools/files.h"
-#include "tools/json_answer.h"
-#include "tools/terminal.h"
+#include "ir/text/parse/near_miss.h"
+#include "tools/cli/command.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/command_texts.h"
+#include "tools/cli/json_answer.h"
+#include "tools/cli/terminal.h"
+#include "tools/data/files.h"
 
 namespace hoist {
 namespace {

@@ -3,15 +3,15 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/text/counted.h"
-#include "neural_rules/choice/interval.h"
-#include "tools/command.h"
-#include "tools/data.h"
-#include "tools/evaluation.h"
-#include "tools/json_answer.h"
-#include "tools/opened_bundle.h"
-#include "tools/output_agreement.h"
+#include "neural_rules/choice/solver/interval.h"
+#include "tools/cli/command.h"
+#include "tools/cli/json_answer.h"
+#include "tools/cli/terminal.h"
+#include "tools/data/data.h"
+#include "tools/data/evaluation.h"
+#include "tools/data/output_agreement.h"
+#include "tools/driver/opened_bundle.h"
 #include "tools/queue/evaluation_jobs.h"
-#include "tools/terminal.h"
 
 namespace hoist {
 namespace {

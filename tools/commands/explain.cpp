@@ -2,15 +2,15 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/text/counted.h"
-#include "tools/command.h"
-#include "tools/derivation.h"
-#include "tools/explanation.h"
-#include "tools/json_answer.h"
-#include "tools/layers.h"
-#include "tools/model.h"
-#include "tools/opened_bundle.h"
-#include "tools/sizes.h"
-#include "tools/terminal.h"
+#include "tools/cli/command.h"
+#include "tools/cli/json_answer.h"
+#include "tools/cli/terminal.h"
+#include "tools/driver/model.h"
+#include "tools/driver/opened_bundle.h"
+#include "tools/driver/sizes.h"
+#include "tools/inspection/derivation.h"
+#include "tools/inspection/explanation.h"
+#include "tools/inspection/layers.h"
 
 namespace hoist {
 namespace {

@@ -3,17 +3,17 @@
 
 #include "ir/text/counted.h"
 #include "ir/text/program_text.h"
-#include "tools/command.h"
-#include "tools/json_answer.h"
-#include "tools/layer_stages.h"
-#include "tools/layers.h"
-#include "tools/model.h"
-#include "tools/model_summary.h"
-#include "tools/opened_bundle.h"
-#include "tools/program_file.h"
-#include "tools/show_passes.h"
-#include "tools/sizes.h"
-#include "tools/terminal.h"
+#include "tools/cli/command.h"
+#include "tools/cli/json_answer.h"
+#include "tools/cli/show_passes.h"
+#include "tools/cli/terminal.h"
+#include "tools/driver/model.h"
+#include "tools/driver/opened_bundle.h"
+#include "tools/driver/program_file.h"
+#include "tools/driver/sizes.h"
+#include "tools/inspection/layer_stages.h"
+#include "tools/inspection/layers.h"
+#include "tools/inspection/model_summary.h"
 
 namespace hoist {
 namespace {

@@ -1,11 +1,11 @@
 // hoist profiles: the starter profiles, as a list or one as a file.
 #include <nlohmann/json.hpp>
 
-#include "ir/starter_profiles.h"
-#include "ir/text/near_miss.h"
-#include "tools/command.h"
-#include "tools/json_answer.h"
-#include "tools/terminal.h"
+#include "ir/target/starter_profiles.h"
+#include "ir/text/parse/near_miss.h"
+#include "tools/cli/command.h"
+#include "tools/cli/json_answer.h"
+#include "tools/cli/terminal.h"
 
 namespace hoist {
 namespace {

@@ -1,13 +1,13 @@
 // hoist report: accuracy against time, one page that needs nothing beside itself.
 #include "tools/report/report.h"
 
-#include "tools/budgeted_compile.h"
-#include "tools/command.h"
-#include "tools/files.h"
-#include "tools/json_answer.h"
-#include "tools/record_json.h"
+#include "tools/cli/command.h"
+#include "tools/cli/json_answer.h"
+#include "tools/cli/terminal.h"
+#include "tools/data/files.h"
 #include "tools/report/compare.h"
-#include "tools/terminal.h"
+#include "tools/study/budgeted_compile.h"
+#include "tools/study/record_json.h"
 
 namespace hoist {
 namespace {

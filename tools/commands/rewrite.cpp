@@ -6,15 +6,15 @@
 #include "ir/rules/program_rule.h"
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
-#include "lowering/passes.h"
-#include "lowering/rules.h"
+#include "lowering/pipeline/passes.h"
 #include "lowering/rules/program_rules.h"
-#include "lowering/user_rules.h"
-#include "tools/command.h"
-#include "tools/files.h"
-#include "tools/json_answer.h"
-#include "tools/program_file.h"
-#include "tools/terminal.h"
+#include "lowering/rules/rules.h"
+#include "lowering/rules/user_rules.h"
+#include "tools/cli/command.h"
+#include "tools/cli/json_answer.h"
+#include "tools/cli/terminal.h"
+#include "tools/data/files.h"
+#include "tools/driver/program_file.h"
 
 namespace hoist {
 namespace {

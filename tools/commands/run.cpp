@@ -4,16 +4,16 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "frontend/tensor_file.h"
-#include "tools/command.h"
-#include "tools/data.h"
-#include "tools/files.h"
-#include "tools/json_answer.h"
-#include "tools/media.h"
-#include "tools/npy.h"
-#include "tools/opened_bundle.h"
-#include "tools/scores.h"
-#include "tools/terminal.h"
+#include "frontend/file/tensor_file.h"
+#include "tools/cli/command.h"
+#include "tools/cli/json_answer.h"
+#include "tools/cli/terminal.h"
+#include "tools/data/data.h"
+#include "tools/data/files.h"
+#include "tools/data/media.h"
+#include "tools/data/npy.h"
+#include "tools/data/scores.h"
+#include "tools/driver/opened_bundle.h"
 
 namespace hoist {
 namespace {

@@ -4,15 +4,15 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tools/command.h"
-#include "tools/device_models.h"
-#include "tools/files.h"
-#include "tools/json_answer.h"
-#include "tools/model.h"
+#include "tools/cli/command.h"
+#include "tools/cli/json_answer.h"
+#include "tools/cli/terminal.h"
+#include "tools/data/files.h"
+#include "tools/data/samples.h"
+#include "tools/driver/model.h"
 #include "tools/queue/queued_models.h"
 #include "tools/report/report.h"
-#include "tools/samples.h"
-#include "tools/terminal.h"
+#include "tools/study/device_models.h"
 
 namespace hoist {
 namespace {

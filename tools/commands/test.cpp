@@ -2,15 +2,15 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/bundle/bundle.h"
+#include "ir/base/temporary_folder.h"
 #include "ir/program/program_values.h"
-#include "ir/temporary_folder.h"
-#include "lowering/passes.h"
-#include "tools/command.h"
-#include "tools/data.h"
-#include "tools/json_answer.h"
-#include "tools/model.h"
-#include "tools/opened_bundle.h"
-#include "tools/terminal.h"
+#include "lowering/pipeline/passes.h"
+#include "tools/cli/command.h"
+#include "tools/cli/json_answer.h"
+#include "tools/cli/terminal.h"
+#include "tools/data/data.h"
+#include "tools/driver/model.h"
+#include "tools/driver/opened_bundle.h"
 
 namespace hoist {
 namespace {

@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "ir/evaluate/interpret_cost.h"
-#include "tools/certificate.h"
-#include "tools/command.h"
-#include "tools/derivation.h"
-#include "tools/driver_helpers.h"
-#include "tools/json_answer.h"
-#include "tools/model.h"
-#include "tools/opened_bundle.h"
-#include "tools/samples.h"
-#include "tools/self_check.h"
-#include "tools/sizes.h"
-#include "tools/terminal.h"
+#include "ir/evaluate/interpreter/interpret_cost.h"
+#include "tools/cli/command.h"
+#include "tools/cli/json_answer.h"
+#include "tools/cli/terminal.h"
+#include "tools/data/samples.h"
+#include "tools/driver/driver_helpers.h"
+#include "tools/driver/model.h"
+#include "tools/driver/opened_bundle.h"
+#include "tools/driver/self_check.h"
+#include "tools/driver/sizes.h"
+#include "tools/inspection/derivation.h"
+#include "tools/study/certificate.h"
 
 namespace hoist {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "tools/command.h"
-#include "tools/json_answer.h"
+#include "tools/cli/command.h"
+#include "tools/cli/json_answer.h"
 #include "tools/queue/confinement.h"
 #include "tools/queue/job_kinds.h"
 

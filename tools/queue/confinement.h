@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "ir/result.h"
+#include "ir/base/result.h"
 
 namespace hoist::queue {
 

@@ -6,13 +6,13 @@
 #include <cmath>
 
 #include "backends/opencl/device.h"
-#include "ir/profile.h"
-#include "ir/temporary_folder.h"
-#include "tools/files.h"
-#include "tools/opened_bundle.h"
+#include "ir/base/temporary_folder.h"
+#include "ir/target/profile.h"
+#include "tools/data/files.h"
+#include "tools/data/samples.h"
+#include "tools/driver/opened_bundle.h"
 #include "tools/queue/gather.h"
 #include "tools/queue/packed_folder.h"
-#include "tools/samples.h"
 
 namespace hoist::queue {
 namespace {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <map>
 
-#include "ir/stopwatch.h"
+#include "ir/base/stopwatch.h"
 #include "ir/text/counted.h"
-#include "tools/terminal.h"
+#include "tools/cli/terminal.h"
 
 namespace hoist::queue {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "tools/attempt.h"
+#include "tools/cli/attempt.h"
 #include "tools/queue/job.h"
 #include "tools/queue/queue.h"
 

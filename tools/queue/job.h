@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "ir/result.h"
+#include "ir/base/result.h"
 
 namespace hoist::queue {
 

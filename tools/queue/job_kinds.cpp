@@ -5,14 +5,14 @@
 #include <algorithm>
 
 #include "backends/opencl/device.h"
-#include "ir/text/near_miss.h"
-#include "tools/command_line.h"
-#include "tools/evaluation.h"
-#include "tools/files.h"
-#include "tools/opened_bundle.h"
+#include "ir/text/parse/near_miss.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/terminal.h"
+#include "tools/data/evaluation.h"
+#include "tools/data/files.h"
+#include "tools/data/samples.h"
+#include "tools/driver/opened_bundle.h"
 #include "tools/queue/packed_folder.h"
-#include "tools/samples.h"
-#include "tools/terminal.h"
 #include "tools/tuning/timed_bundles.h"
 
 namespace hoist::queue {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/attempt.h"
+#include "tools/cli/attempt.h"
 #include "tools/queue/job.h"
 
 namespace hoist::queue {

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 
-#include "ir/process_folder.h"
-#include "tools/child_program.h"
-#include "tools/files.h"
+#include "ir/base/process_folder.h"
+#include "tools/data/files.h"
+#include "tools/driver/child_program.h"
 #include "tools/queue/job_kinds.h"
 
 namespace hoist::queue {

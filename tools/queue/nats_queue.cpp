@@ -15,8 +15,8 @@
 #include <map>
 #include <mutex>
 
-#include "ir/stopwatch.h"
-#include "tools/files.h"
+#include "ir/base/stopwatch.h"
+#include "tools/data/files.h"
 #include "tools/queue/queue.h"
 
 namespace hoist::queue {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "ir/process_folder.h"
-#include "tools/files.h"
+#include "ir/base/process_folder.h"
+#include "tools/data/files.h"
 
 namespace hoist::queue {
 namespace {

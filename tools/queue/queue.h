@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/result.h"
+#include "ir/base/result.h"
 
 namespace CLI {
 class App;

@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ir/stopwatch.h"
-#include "tools/npy.h"
-#include "tools/opened_bundle.h"
+#include "ir/base/stopwatch.h"
+#include "tools/cli/terminal.h"
+#include "tools/data/npy.h"
+#include "tools/data/samples.h"
+#include "tools/driver/opened_bundle.h"
 #include "tools/queue/gather.h"
 #include "tools/queue/job_kinds.h"
 #include "tools/queue/packed_folder.h"
-#include "tools/samples.h"
-#include "tools/terminal.h"
 
 namespace hoist::queue {
 namespace {

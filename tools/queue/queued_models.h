@@ -3,8 +3,8 @@
 // the same device, by name, so outputs are the same bits. Not for bundles that stay: evaluation_jobs.h.
 #pragma once
 
-#include "tools/device_models.h"
 #include "tools/queue/queue.h"
+#include "tools/study/device_models.h"
 
 namespace hoist::queue {
 

@@ -5,8 +5,8 @@
 
 #include <chrono>
 
-#include "ir/temporary_folder.h"
-#include "tools/files.h"
+#include "ir/base/temporary_folder.h"
+#include "tools/data/files.h"
 #include "tools/queue/gather.h"
 #include "tools/queue/job_process.h"
 #include "tools/queue/packed_folder.h"

@@ -11,21 +11,21 @@
 #include <atomic>
 #include <mutex>
 
-#include "backends/halide/native_target.h"
+#include "backends/halide/native/native_target.h"
 #include "backends/opencl/device.h"
-#include "ir/process_folder.h"
-#include "ir/stopwatch.h"
-#include "ir/temporary_folder.h"
+#include "ir/base/process_folder.h"
+#include "ir/base/stopwatch.h"
+#include "ir/base/temporary_folder.h"
 #include "ir/text/counted.h"
-#include "tools/child_program.h"
-#include "tools/files.h"
-#include "tools/interruption.h"
-#include "tools/json_answer.h"
+#include "tools/cli/interruption.h"
+#include "tools/cli/json_answer.h"
+#include "tools/cli/terminal.h"
+#include "tools/data/files.h"
+#include "tools/driver/child_program.h"
 #include "tools/queue/confinement.h"
 #include "tools/queue/job.h"
 #include "tools/queue/job_kinds.h"
 #include "tools/queue/job_process.h"
-#include "tools/terminal.h"
 
 namespace hoist::queue {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tools/attempt.h"
+#include "tools/cli/attempt.h"
 #include "tools/queue/queue.h"
 
 namespace hoist::queue {

@@ -8,9 +8,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "tools/model_summary.h"
+#include "tools/cli/terminal.h"
+#include "tools/inspection/model_summary.h"
 #include "tools/report/template.h"
-#include "tools/terminal.h"
 
 namespace hoist {
 namespace {

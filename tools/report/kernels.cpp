@@ -10,9 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/text/counted.h"
-#include "tools/model_summary.h"
+#include "tools/cli/terminal.h"
+#include "tools/inspection/model_summary.h"
 #include "tools/report/template.h"
-#include "tools/terminal.h"
 
 namespace hoist {
 namespace {

@@ -1,13 +1,13 @@
 // The kernels of a run as a page, or as a part of the report of a study: when each of them runs, and what bounds it (a
 // roofline after Williams, Waterman and Patterson). Without a program, in the style of the report. Names come from
-// models and are text alone. Not for measuring: tools/roofline.h.
+// models and are text alone. Not for measuring: tools/inspection/roofline.h.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
-#include "tools/roofline.h"
+#include "tools/inspection/roofline.h"
 
 namespace hoist {
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "ir/result.h"
+#include "ir/base/result.h"
 #include "tools/report/report.h"
 #include "tools/report/template.h"
 

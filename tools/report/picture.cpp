@@ -7,9 +7,9 @@
 #include <set>
 #include <sstream>
 
-#include "ir/temporary_folder.h"
-#include "tools/child_program.h"
-#include "tools/files.h"
+#include "ir/base/temporary_folder.h"
+#include "tools/data/files.h"
+#include "tools/driver/child_program.h"
 
 namespace hoist {
 namespace {

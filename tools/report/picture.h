@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "ir/base/result.h"
 #include "ir/program/program_builder.h"
-#include "ir/result.h"
 
 namespace hoist {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "neural_rules/choice/interval.h"
+#include "neural_rules/choice/solver/interval.h"
 #include "neural_rules/neural_rules.h"
 #include "tools/report/report.h"
 

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "neural_rules/choice/metric.h"
+#include "tools/cli/terminal.h"
 #include "tools/report/report.h"
-#include "tools/terminal.h"
 
 namespace hoist {
 namespace {

@@ -6,13 +6,13 @@
 #include <set>
 
 #include "ir/text/text.h"
-#include "tools/budgeted_compile.h"
-#include "tools/files.h"
-#include "tools/json_answer.h"
-#include "tools/opened_bundle.h"
+#include "tools/cli/json_answer.h"
+#include "tools/cli/terminal.h"
+#include "tools/data/files.h"
+#include "tools/driver/opened_bundle.h"
+#include "tools/inspection/roofline.h"
 #include "tools/report/report.h"
-#include "tools/roofline.h"
-#include "tools/terminal.h"
+#include "tools/study/budgeted_compile.h"
 
 namespace hoist {
 namespace {

@@ -15,11 +15,11 @@
 #include <unordered_map>
 
 #include "ir/evaluate/evaluate.h"
-#include "ir/evaluate/interpret_cost.h"
-#include "ir/properties.h"
+#include "ir/evaluate/interpreter/interpret_cost.h"
+#include "ir/properties/properties.h"
 #include "ir/text/text.h"
-#include "lowering/terms.h"
-#include "neural_rules/choice/interval.h"
+#include "lowering/strategies/terms.h"
+#include "neural_rules/choice/solver/interval.h"
 #include "tools/tuning/shipped.h"
 
 namespace hoist::tuning {

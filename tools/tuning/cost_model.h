@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/expression.h"
-#include "ir/profile.h"
+#include "ir/language/expression.h"
+#include "ir/target/profile.h"
 #include "tools/tuning/strategies/boosted_trees.h"
 
 namespace hoist::tuning {

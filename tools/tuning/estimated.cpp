@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "lowering/tile.h"
+#include "lowering/tiling/tile.h"
 #include "tools/tuning/search.h"
 
 namespace hoist::tuning {

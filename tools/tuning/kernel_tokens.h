@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "ir/expression.h"
-#include "ir/profile.h"
+#include "ir/language/expression.h"
+#include "ir/target/profile.h"
 #include "tools/tuning/cost_model.h"
 
 namespace hoist::tuning {

@@ -11,7 +11,7 @@
 #include <sstream>
 #include <tuple>
 
-#include "tools/files.h"
+#include "tools/data/files.h"
 #include "tools/tuning/shipped.h"
 
 namespace hoist::tuning {

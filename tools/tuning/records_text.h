@@ -1,6 +1,6 @@
 // Choices of kernels as a text that people review: for each device the lines of its profile and its native target, then
-// a line for each kernel with what a record is found by (lowering/tuning.h), the knobs, and the time that was left. The
-// records that come with hoist are such a text. For files with every measurement: tuning_database.h.
+// a line for each kernel with what a record is found by (lowering/search/tuning.h), the knobs, and the time that was
+// left. The records that come with hoist are such a text. For files with every measurement: tuning_database.h.
 #pragma once
 
 #include <string>

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lowering/knobs.h"
+#include "lowering/tiling/knobs.h"
 
 namespace hoist::tuning {
 

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <optional>
 
-#include "ir/stopwatch.h"
-#include "neural_rules/choice/interval.h"
-#include "tools/opened_bundle.h"
+#include "ir/base/stopwatch.h"
+#include "neural_rules/choice/solver/interval.h"
+#include "tools/driver/opened_bundle.h"
 
 namespace hoist::tuning {
 namespace {

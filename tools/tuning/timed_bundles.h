@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "backends/opencl/bundle_runner.h"
-#include "tools/attempt.h"
+#include "tools/cli/attempt.h"
 
 namespace hoist::tuning {
 

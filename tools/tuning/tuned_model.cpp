@@ -5,12 +5,12 @@
 #include <CLI/CLI.hpp>
 
 #include "backends/opencl/device.h"
-#include "ir/stopwatch.h"
+#include "ir/base/stopwatch.h"
 #include "ir/text/counted.h"
-#include "lowering/passes.h"
-#include "tools/interruption.h"
+#include "lowering/pipeline/passes.h"
+#include "tools/cli/interruption.h"
+#include "tools/cli/terminal.h"
 #include "tools/queue/timing_jobs.h"
-#include "tools/terminal.h"
 #include "tools/tuning/estimated.h"
 #include "tools/tuning/records_text.h"
 

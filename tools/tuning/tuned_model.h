@@ -2,8 +2,8 @@
 // how it is lowered and run, from the options that commands share. Errors are those of the options.
 #pragma once
 
-#include "tools/attempt.h"
-#include "tools/model.h"
+#include "tools/cli/attempt.h"
+#include "tools/driver/model.h"
 #include "tools/queue/queue.h"
 #include "tools/tuning/tuner.h"
 #include "tools/tuning/variants.h"

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "neural_rules/choice/interval.h"
+#include "neural_rules/choice/solver/interval.h"
 
 namespace hoist::tuning {
 namespace {

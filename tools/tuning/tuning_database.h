@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "ir/profile.h"
-#include "ir/result.h"
-#include "lowering/tuning.h"
+#include "ir/base/result.h"
+#include "ir/target/profile.h"
+#include "lowering/search/tuning.h"
 
 struct sqlite3;
 

@@ -10,14 +10,14 @@
 #include <set>
 
 #include "backends/bundle/bundle.h"
-#include "ir/stopwatch.h"
-#include "lowering/exploration.h"
-#include "lowering/launches.h"
-#include "lowering/passes.h"
-#include "lowering/rules.h"
-#include "lowering/storage.h"
-#include "lowering/winograd.h"
-#include "tools/compile.h"
+#include "ir/base/stopwatch.h"
+#include "lowering/cost/winograd.h"
+#include "lowering/fusion/launches.h"
+#include "lowering/layout/storage.h"
+#include "lowering/pipeline/passes.h"
+#include "lowering/rules/rules.h"
+#include "lowering/search/exploration.h"
+#include "tools/driver/compile.h"
 
 namespace hoist::tuning {
 namespace {

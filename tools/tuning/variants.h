@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "ir/program/program.h"
-#include "lowering/knobs.h"
-#include "lowering/tuning.h"
-#include "tools/device_models.h"
+#include "lowering/search/tuning.h"
+#include "lowering/tiling/knobs.h"
+#include "tools/study/device_models.h"
 #include "tools/tuning/timed_bundles.h"
 #include "tools/tuning/tuning_database.h"
 
@@ -34,7 +34,7 @@ struct TunedProgram {
 /// What may be chosen, in the order in which it is: each kind changes the terms, or how arrays lie, that the next ones
 /// find, so those before it are fixed. Choices of one kind concern no kernel together.
 enum class ChoiceKind : uint8_t {
-  convolutions,  ///< Winograd's forms, windows in memory, and random rewrites of terms (lowering/exploration.h)
+  convolutions,  ///< Winograd's forms, windows in memory, and random rewrites of terms (lowering/search/exploration.h)
   reductions,    ///< in how many blocks long ones are formed
   launches,      ///< how many layers are computed in one
   layouts,       ///< of pictures that are inputs and outputs of the model

@@ -7,10 +7,10 @@
 #include <mutex>
 #include <thread>
 
-#include "ir/cancellation.h"
-#include "tools/child_program.h"
-#include "tools/interruption.h"
-#include "tools/terminal.h"
+#include "ir/base/cancellation.h"
+#include "tools/cli/interruption.h"
+#include "tools/cli/terminal.h"
+#include "tools/driver/child_program.h"
 
 namespace hoist {
 namespace {

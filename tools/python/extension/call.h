@@ -1,7 +1,7 @@
 // Calls from Python into the compiler. Work runs in a thread of its own, without Python's lock, while the thread that
 // called waits and lets Python handle signals: Ctrl-C ends the work at its next cancellation point, or where there is
-// something to show already (tools/interruption.h) makes it come to an end. One call works at a time, others wait for
-// it. What it fails of is an exception of Python.
+// something to show already (tools/cli/interruption.h) makes it come to an end. One call works at a time, others wait
+// for it. What it fails of is an exception of Python.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "tools/attempt.h"
+#include "tools/cli/attempt.h"
 
 namespace hoist {
 

@@ -10,17 +10,17 @@
 
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
-#include "tools/child_program.h"
-#include "tools/command_line.h"
-#include "tools/derivation.h"
-#include "tools/explanation.h"
-#include "tools/layer_stages.h"
-#include "tools/layers.h"
-#include "tools/log.h"
-#include "tools/model.h"
-#include "tools/model_summary.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/log.h"
+#include "tools/cli/show_passes.h"
+#include "tools/driver/child_program.h"
+#include "tools/driver/model.h"
+#include "tools/inspection/derivation.h"
+#include "tools/inspection/explanation.h"
+#include "tools/inspection/layer_stages.h"
+#include "tools/inspection/layers.h"
+#include "tools/inspection/model_summary.h"
 #include "tools/python/extension/call.h"
-#include "tools/show_passes.h"
 
 namespace hoist {
 namespace {

@@ -7,7 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "tools/files.h"
+#include "tools/data/files.h"
 #include "tools/tuning/cost_model.h"
 
 namespace hoist::tuning {

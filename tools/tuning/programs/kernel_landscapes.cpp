@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/text/program_text.h"
-#include "neural_rules/choice/interval.h"
+#include "neural_rules/choice/solver/interval.h"
 #include "tools/tuning/cost_model.h"
 #include "tools/tuning/estimated.h"
 #include "tools/tuning/search.h"

@@ -11,12 +11,12 @@
 #include <set>
 
 #include "backends/opencl/device.h"
-#include "ir/stopwatch.h"
+#include "ir/base/stopwatch.h"
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
-#include "neural_rules/choice/interval.h"
-#include "tools/model.h"
-#include "tools/opened_bundle.h"
+#include "neural_rules/choice/solver/interval.h"
+#include "tools/driver/model.h"
+#include "tools/driver/opened_bundle.h"
 #include "tools/tuning/strategies/candidates.h"
 #include "tools/tuning/tuned_model.h"
 #include "tools/tuning/variants.h"

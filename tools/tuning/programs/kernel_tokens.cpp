@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/files.h"
+#include "tools/data/files.h"
 #include "tools/tuning/cost_model.h"
 
 int main(int count, char** arguments) {

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "ir/result.h"
+#include "ir/base/result.h"
 
 namespace hoist::tuning {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/seeded.h"
+#include "ir/base/seeded.h"
 
 namespace hoist::tuning {
 namespace {

@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "lowering/knobs.h"
+#include "lowering/tiling/knobs.h"
 #include "tools/tuning/search.h"
 
 namespace hoist::tuning {

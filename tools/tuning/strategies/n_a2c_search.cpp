@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/result.h"
+#include "ir/base/result.h"
 #include "tools/tuning/strategies/candidates.h"
 
 namespace hoist::tuning {

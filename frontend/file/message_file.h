@@ -1,0 +1,25 @@
+// A protobuf message in a file named by strangers: the file is walked (wire_scan.h), then parsed, a piece at a time, so
+// that it never stands in memory beside what is made of it. Borders protobuf.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "frontend/file/model_file.h"
+#include "frontend/file/wire_scan.h"
+#include "ir/base/result.h"
+
+namespace google::protobuf {
+class Message;
+}
+
+namespace hoist {
+
+/// Whether the file holds a message of this kind ("an ONNX model"), which becomes `message`. All bytes of the file are
+/// added to `hash`, unless it is null. Errors: those of OpenedFile::open and of scan_wire_format; a file that cannot be
+/// read to its end.
+Result<bool> read_message(const std::filesystem::path& path, int64_t maximum_bytes, const ScanLimits& limits,
+                          const std::string& kind, ModelHash* hash, google::protobuf::Message& message);
+
+}  // namespace hoist

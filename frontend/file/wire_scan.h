@@ -1,0 +1,33 @@
+// A walk over protobuf's wire format before anything is parsed: it bounds how many objects a file makes and how deep
+// they nest, so that a small hostile file cannot take gigabytes, and it says where a damaged file breaks. Borders
+// protobuf.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "ir/base/result.h"
+
+namespace google::protobuf {
+class Descriptor;
+}
+
+namespace hoist {
+
+struct ScanLimits {
+  int64_t objects = 4'000'000;  ///< messages, strings and unknown fields
+  int depth = 60;               ///< messages inside messages; one nested graph takes three
+};
+
+/// The bytes from a position on, as many as are at hand; none where they cannot be read.
+using BytesFrom = std::function<std::string_view(size_t position)>;
+
+/// Walks so many bytes as one message of the described type; of texts and data it reads the lengths alone. `file` and
+/// `kind` ("an ONNX model") go into the messages.
+Result<Nothing> scan_wire_format(const BytesFrom& bytes, size_t size, const google::protobuf::Descriptor& type,
+                                 const ScanLimits& limits, const std::string& file, const std::string& kind);
+
+}  // namespace hoist

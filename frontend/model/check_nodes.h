@@ -1,0 +1,22 @@
+// Says of each node whether hoist can take it: what it is, what becomes of it, and what the user can do where it
+// cannot be. Borders onnx; for the rest of this folder only.
+#pragma once
+
+#include <onnx/onnx_pb.h>
+
+#include "frontend/frontend.h"
+#include "frontend/model/functions.h"
+#include "ir/program/operator_call.h"
+
+namespace hoist {
+
+/// `opset` is the model's; bodies are looked for there and at the newest version.
+Support support_of(const onnx::NodeProto& node, int opset, const HasOperator& has_operator);
+
+/// A seed made of its name, for a node that draws random numbers and does not say by which seed; nothing for others.
+std::optional<Attribute> seed_of_name(const onnx::NodeProto& node, int opset);
+
+/// Nodes without support, one message each, in model order; and nodes that break their operator's rules.
+Diagnostics check_operators(const onnx::ModelProto& model, const HasOperator& has_operator);
+
+}  // namespace hoist

@@ -1,0 +1,43 @@
+// Maps end here: a program has the tensor of a map's values by key, [1][keys], and a sequence of maps is [rows][keys].
+// Which keys there are is said by the layers that take or make maps (DictVectorizer's vocabulary, CastMap's max_map,
+// ZipMap's labels). onnx's passes see other layers in the place of these, on tensors; the program has them again, as
+// rows of the table of operators. Borders onnx; for the rest of this folder only.
+#pragma once
+
+#include <onnx/onnx_pb.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "frontend/frontend.h"
+#include "ir/base/result.h"
+
+namespace hoist {
+
+/// The keys of a value of the model's own graph that is a map or a sequence of maps, integers as text; none where they
+/// are those of the data, in ascending order. Errors: no layer says them, or two say different ones.
+Result<MapKeys> keys_of(const onnx::GraphProto& graph, const onnx::ValueInfoProto& value);
+
+/// Inputs that are maps become tensors, each with a note.
+Diagnostics take_map_inputs(onnx::GraphProto& graph, std::vector<std::string>& notes);
+
+/// A layer that takes or makes maps as one of tensors, of the same values; every other one is itself.
+onnx::NodeProto on_tensors(onnx::NodeProto node);
+
+/// Layers that take or make maps.
+class MapLayers {
+ public:
+  /// Puts layers of tensors in their place. Outputs of the model that are maps become tensors, each with a note.
+  void hide(onnx::GraphProto& graph, std::vector<std::string>& notes);
+  /// The layer as it was in the place of one that stands for it: its operator and attributes. Every other one is
+  /// itself.
+  const onnx::NodeProto& original(const onnx::NodeProto& node) const;
+  /// Problems of layers that stand for others, told of those.
+  Diagnostics of_originals(Diagnostics problems) const;
+
+ private:
+  std::map<std::string, onnx::NodeProto> hidden_;  // by output
+};
+
+}  // namespace hoist

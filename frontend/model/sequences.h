@@ -1,0 +1,45 @@
+// Inputs and outputs of a model that are sequences or optional values. A program has tensors only: an input x that is a
+// sequence is as many inputs x.0, x.1, ... as it has members, an optional one is x or nothing. How many members there
+// are is said by --dim or by recorded data, as open sizes are. Borders onnx; for the rest of this folder only.
+#pragma once
+
+#include <onnx/onnx_pb.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "frontend/frontend.h"
+#include "frontend/model/dimensions.h"
+
+namespace hoist {
+
+struct DeclaredValue {
+  ValueKind kind = ValueKind::tensor;
+  const onnx::TypeProto::Tensor* element = nullptr;  ///< of the tensor or of all members; null for what hoist lacks
+};
+/// What a type says; it has to outlive the answer.
+DeclaredValue declared_value_of(const onnx::TypeProto& type);
+
+/// An input that is no tensor, for one compilation.
+struct ListInput {
+  std::string name;
+  ValueKind kind = ValueKind::sequence;
+  bool absent = false;
+  std::vector<std::string> members;  ///< of an optional tensor that is there, its own name
+  onnx::TypeProto::Tensor element;
+  std::string note;  ///< what was taken from the data; "" where the options say it
+};
+
+/// `recorded` is what the data have for this input, null where there are none: a number of tensors, or nothing.
+/// Errors: nobody says how many members there are, the data say another number than --dim, a number past the limit.
+Result<ListInput> list_input(const std::string& name, const DeclaredValue& declared,
+                             const std::vector<DimensionValue>& dimensions, const std::optional<size_t>* recorded);
+
+/// A member's axes as far as they are declared; `data` are the member's, null where there are none. An axis of a name
+/// may differ from member to member, so that its name counts only where nobody says the extent of this one. Errors:
+/// nothing says how many axes it has.
+Result<DeclaredInput> declared_member(const ListInput& list, size_t member, Scalar scalar,
+                                      const std::vector<DimensionValue>& dimensions, const Tensor* data);
+
+}  // namespace hoist

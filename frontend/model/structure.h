@@ -1,0 +1,36 @@
+// The graph as names and arrows: unique layer names, every value defined once, no cycles, topological order, nothing
+// that no output needs. Does not look into operators. Borders onnx; for the rest of this folder only.
+#pragma once
+
+#include <onnx/onnx_pb.h>
+
+#include <string>
+
+#include "ir/base/result.h"
+
+namespace hoist {
+
+/// "layer 'conv1' (Conv)", for messages.
+std::string layer_place(const onnx::NodeProto& node);
+
+/// Whether an attribute of the layer is a graph, as in Loop and If.
+bool has_subgraph(const onnx::NodeProto& node);
+
+/// Every name that a node reads, and that the graphs read which it holds: those of their own values too.
+std::vector<std::string> reads_of(const onnx::NodeProto& node);
+
+/// Gives nodes without a name one made of the operator and its place ("Conv_3"), and repeated names a suffix; the same
+/// in graphs that nodes hold.
+void name_layers(onnx::GraphProto& graph);
+
+/// Values and operators without a name, names defined twice, used but never defined, or outputs never made.
+Diagnostics check_names(const onnx::GraphProto& graph);
+
+/// Removes nodes that no graph output depends on; empty names for outputs (past the first) that nobody reads.
+/// Returns the number of nodes removed.
+int remove_unused_layers(onnx::GraphProto& graph);
+
+/// Puts nodes into topological order, keeping the file's order where that is one. Errors: a cycle, spelt out.
+Result<Nothing> sort_layers(onnx::GraphProto& graph);
+
+}  // namespace hoist

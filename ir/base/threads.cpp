@@ -1,0 +1,35 @@
+#include "ir/base/threads.h"
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace hoist {
+
+void run_in_threads(unsigned most, const std::function<void()>& work) {
+  std::mutex mutex;
+  std::exception_ptr first;
+  const auto guarded = [&] {
+    try {
+      work();
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!first) first = std::current_exception();
+    }
+  };
+  const unsigned count = std::min(most, std::thread::hardware_concurrency());
+  std::vector<std::thread> others;
+  others.reserve(count);
+  try {
+    for (unsigned i = 1; i < count; ++i) others.emplace_back(guarded);
+  } catch (const std::exception&) {  // no more threads: those that there are do all of it
+  }
+  guarded();
+  for (std::thread& thread : others) thread.join();
+  if (first) std::rethrow_exception(first);
+}
+
+}  // namespace hoist

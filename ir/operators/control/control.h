@@ -1,0 +1,46 @@
+// What passes want to know of calls whose attributes are programs, beside what their definitions say: how often a body
+// runs, and along which axes sequences go in and rows come out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ir/base/result.h"
+#include "ir/language/expression.h"
+
+namespace hoist::operators {
+
+/// The most rows of the scan outputs of a Loop that names no number of iterations.
+inline constexpr int64_t most_loop_rows = 1024;
+
+/// How often the body of a Loop runs, as far as the call says it.
+struct IterationBounds {
+  std::optional<int64_t> most;   ///< the number of iterations M, 0 or more; nothing where it is left out or data
+  std::optional<int64_t> limit;  ///< that it runs no more often than that whatever M is, by the attribute `most`
+  std::optional<bool> starts;    ///< the first condition; nothing where data decide
+  bool goes_on = false;          ///< the condition that the body gives holds whatever its data
+  size_t states = 0, rows = 0;   ///< what it carries on, and what each iteration adds to scan outputs
+
+  /// Of one for which neither M nor an attribute says it: how often it may run.
+  int64_t most_or(int64_t otherwise) const { return most.value_or(limit.value_or(otherwise)); }
+  bool counted() const { return most && starts && (goes_on || !*starts); }  ///< exactly so often
+};
+Result<IterationBounds> iteration_bounds(const Spec& loop);
+
+/// The axis along which a Scan goes through a sequence, or puts rows together; from its end where it is reversed.
+struct ScanAxis {
+  int64_t axis = 0;
+  bool reversed = false;
+
+  Expr rows(Expr sequence) const;   ///< with the axis first, in the order in which a body takes its elements
+  Expr from_rows(Expr rows) const;  ///< back from that
+};
+struct ScanAxes {
+  std::vector<ScanAxis> sequences, outputs;
+  bool batched =
+      false;  ///< states, sequences and rows have a dimension in front, of runs on their own; axes are in one
+};
+Result<ScanAxes> axes_of_scan(const Spec& scan);
+
+}  // namespace hoist::operators

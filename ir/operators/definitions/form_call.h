@@ -1,0 +1,94 @@
+// A call of a form in the definition of an operator, and what forms share. Arguments come as syntax, so that a form
+// says which are functions, and of what types, which are known and which are values. Only for ir/operators.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "ir/operators/definitions/precision.h"
+#include "ir/operators/definitions/support.h"
+#include "ir/text/parse/elaborate.h"
+
+namespace hoist::operators {
+
+/// A call, with the arguments still to be made.
+class FormCall {
+ public:
+  FormCall(Elaborator& elaborator, Syn syntax, const std::vector<Elaborator::Argument>& arguments,
+           const OperatorContext& call_context)
+      : context(call_context), elaborator_(elaborator), syntax_(syntax), arguments_(arguments) {}
+
+  const OperatorContext& context;  ///< of the operator
+
+  size_t count() const { return arguments_.size(); }
+  Result<Nothing> want(size_t wanted) const {
+    if (count() == wanted) return Nothing{};
+    return fault_at(syntax_->token, fmt::format("{} takes {} arguments, found {}", syntax_->text, wanted, count()));
+  }
+  Result<Expr> value(size_t i, Type number = nullptr) const { return elaborator_.argument(arguments_[i], number); }
+  /// The function that stands there, for arguments of these types; its last parameters are these known values.
+  Result<Expr> function(size_t i, const std::vector<Type>& types, const std::vector<Known>& known = {}) const {
+    return rounded_once(types, [&](const std::vector<Type>& used) {
+      return elaborator_.function_argument(arguments_[i], used, nullptr, known);
+    });
+  }
+  template <class T>
+  Result<T> known(size_t i, const char* what) const {
+    const Syn s = arguments_[i].syntax;
+    const auto found = s == nullptr ? std::nullopt : elaborator_.known(s);
+    if (found && std::holds_alternative<T>(*found)) return std::get<T>(*found);
+    return fault_at(syntax_->token, fmt::format("argument {} of {} has to be {}", i + 1, syntax_->text, what));
+  }
+  Result<std::string> word(size_t i) const { return known<std::string>(i, "a text"); }
+  Result<Scalar> scalar(size_t i) const { return known<Scalar>(i, "an element type"); }
+  Result<int64_t> integer(size_t i) const { return known<int64_t>(i, "a whole number that is known"); }
+  /// A list, or one number.
+  Result<Shape> integers(size_t i) const {
+    if (auto one = integer(i); one.ok()) return Shape{*one};
+    return known<Shape>(i, "whole numbers that are known");
+  }
+  /// Whether an attribute that the call leaves out stands there.
+  bool is_absent(size_t i) const {
+    const auto found = arguments_[i].syntax == nullptr ? std::nullopt : elaborator_.known(arguments_[i].syntax);
+    return found && std::holds_alternative<Absent>(*found);
+  }
+  Result<Shape> sizes() const {
+    Shape out;
+    for (const Nat& n : syntax_->sizes) {
+      const Nat size = elaborator_.size(n);
+      if (!size.is_constant()) return fault_at(syntax_->token, "the size " + size.text() + " is not known");
+      out.push_back(size.value());
+    }
+    return out;
+  }
+
+ private:
+  Elaborator& elaborator_;
+  Syn syntax_;
+  const std::vector<Elaborator::Argument>& arguments_;
+};
+
+inline Type element_type(Expr x) { return scalar_type(element_of(x)); }
+inline Type row_type(const Nat& n, Expr x) { return array_type(n, element_type(x)); }
+
+/// The type of what lies under the first dimensions.
+inline Type type_under(Expr x, int64_t depth) {
+  Type block = x->type;
+  for (int64_t i = 0; i < depth; ++i) block = block->element;
+  return block;
+}
+
+inline std::function<Expr(Expr)> calling(Expr function) {
+  return [function](Expr x) { return hoist::apply(function, {x}); };
+}
+
+/// A form: its name in texts, and what makes its term.
+struct Form {
+  std::string_view name;
+  Result<Expr> (*make)(const FormCall&);
+};
+
+}  // namespace hoist::operators

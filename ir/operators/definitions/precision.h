@@ -1,0 +1,19 @@
+// How exactly definitions compute with floats of 16 bits: a formula of several operations is formed in f32 and rounded
+// once, as engines do. What rounds once anyway, and what only moves or compares numbers, stays as it is.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "ir/base/result.h"
+#include "ir/language/expression.h"
+
+namespace hoist::operators {
+
+/// The function that `made` gives for arguments of these types; where they are 16-bit floats and the function rounds to
+/// them more than once, the one that `made` gives for f32, between conversions. A function that combines its arguments
+/// with other 16-bit values has no type for f32 and stays as it is. Errors: those of `made`.
+Result<Expr> rounded_once(const std::vector<Type>& types,
+                          const std::function<Result<Expr>(const std::vector<Type>&)>& made);
+
+}  // namespace hoist::operators

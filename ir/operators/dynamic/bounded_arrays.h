@@ -1,0 +1,79 @@
+// What the rows of data_extents.h share: arrays with how much of them counts, the calls over all that they have room
+// for, and the rows of each family. Only for ir/operators.
+#pragma once
+
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/operators/definitions/support.h"
+#include "ir/operators/dynamic/whole_numbers.h"
+#include "ir/program/program_builder.h"
+
+namespace hoist::operators {
+
+/// Whether calls took the place of the composer's.
+using Done = Result<bool>;
+
+/// An array and how much of it counts. Calls are made as though all of it did.
+struct Bounded {
+  std::string value;
+  WholeNumbers extents;
+};
+
+const std::string& input_name(const ExtentComposer& c, size_t i);
+Bounded operand(ExtentComposer& c, size_t i);
+/// Whether data decide an extent of one of the call's operands.
+bool reads_counted(const ExtentComposer& c);
+Scalar scalar_of(const ExtentComposer& c, const std::string& value);
+/// How much room an array has.
+Shape room_of(const ExtentComposer& c, const std::string& value);
+Shape upper_bounds(const WholeNumbers& extents);
+bool are_all_known(const WholeNumbers& numbers);
+/// That an array of these extents is one, and takes no more room than any may.
+Result<Nothing> check_room(const WholeNumbers& extents);
+std::set<int64_t> all_dimensions(const Bounded& x);
+
+/// An axis by its attribute, from 0 on.
+Result<int64_t> axis_of(const ExtentComposer& c, const std::string& name, int64_t otherwise, size_t rank);
+/// The call's attributes, less those that the composition has used up.
+Attributes attributes_without(const ExtentComposer& c, std::initializer_list<const char*> names);
+/// The numbers of what decides a shape, an attribute of this name or an input; nothing where it is neither.
+Result<std::optional<WholeNumbers>> deciding_numbers(ExtentComposer& c, const std::string& name, size_t i);
+
+/// A call over all that its operands have room for.
+std::string call(ExtentComposer& c, const std::string& operation, std::vector<std::string> inputs,
+                 Attributes attributes = {});
+/// The least or the greatest element that a type has.
+std::string extreme_number(ExtentComposer& c, Scalar scalar, bool lowest);
+/// 0, 1, ... as i64.
+std::string counting_up(ExtentComposer& c, int64_t count);
+/// How many numbers there are from `start` on, each `step` further, before `end`; the step is not 0.
+WholeNumber range_length(ExtentComposer& c, const WholeNumber& start, const WholeNumber& end, int64_t step);
+/// That many of them, as i64.
+std::string range_of(ExtentComposer& c, const WholeNumber& start, int64_t step, int64_t count);
+/// The array with another element where one along these dimensions does not count.
+std::string filled(ExtentComposer& c, const Bounded& x, const std::set<int64_t>& dimensions, const std::string& filler);
+/// The elements of the array at these places along an axis.
+Bounded taken_along(ExtentComposer& c, const Bounded& x, size_t axis, const std::string& places,
+                    const WholeNumber& extent);
+/// Places from data, of an array whose extent n counts: those below 0 count from where it ends.
+std::string places_from_start(ExtentComposer& c, const std::string& places, const std::string& n);
+/// The same elements in another shape.
+Result<Bounded> reshaped(ExtentComposer& c, const Bounded& x, WholeNumbers to);
+
+/// Of a call whose first dimension counts pictures, each of which it computes by itself.
+Done pictures_call(ExtentComposer& c);
+
+struct ExtentMeaningRow {
+  std::string_view operation;
+  ExtentMeaning meaning;
+};
+std::span<const ExtentMeaningRow> counted_shapes();
+std::span<const ExtentMeaningRow> counted_parts();
+std::span<const ExtentMeaningRow> counted_sums();
+std::span<const ExtentMeaningRow> counted_choices();
+std::span<const ExtentMeaningRow> counted_sizes();
+
+}  // namespace hoist::operators

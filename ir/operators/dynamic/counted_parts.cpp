@@ -1,0 +1,349 @@
+// Operators that move elements of arrays whose extents data decide: slices, parts side by side, elements at places.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "ir/operators/dynamic/bounded_arrays.h"
+
+namespace hoist::operators {
+namespace {
+
+// A place that counts from the end where it is below 0.
+WholeNumber from_start(ExtentComposer& c, const WholeNumber& place, const WholeNumber& n) {
+  if (place.low >= 0) return place;
+  if (place.high < 0) return sum(c, place, n);
+  const WholeNumber moved = sum(c, place, n);
+  WholeNumber out{std::min<int64_t>(moved.low, 0), std::max(place.high, moved.high)};
+  const std::string one = scalar_value(c, place), other = scalar_value(c, moved);
+  out.value = c.once(fmt::format("{} or from the end of {}", one, scalar_value(c, n)), [&] {
+    return call(c, "Where", {call(c, "Less", {one, constant_number(c, Scalar::i64, 0)}), other, one});
+  });
+  c.say_numbers(out.value, {out});
+  return out;
+}
+
+WholeNumber clamped(ExtentComposer& c, const WholeNumber& n, const WholeNumber& low, const WholeNumber& high) {
+  return greatest(c, least(c, n, high), low);
+}
+
+// As ONNX cuts: what lies outside is brought inside.
+Bounded sliced(ExtentComposer& c, const Bounded& x, size_t axis, WholeNumber start, WholeNumber end, int64_t step) {
+  const WholeNumber n = x.extents[axis];
+  const int64_t room = room_of(c, x.value)[axis];
+  step = std::clamp<int64_t>(step, -room - 1, room + 1);
+  const WholeNumber low = exactly(step > 0 ? 0 : -1);
+  const WholeNumber high = step > 0 ? n : difference(c, n, exactly(1));
+  start = clamped(c, from_start(c, start, n), low, high);
+  end = clamped(c, from_start(c, end, n), low, high);
+  WholeNumber length = range_length(c, start, end, step);
+  length.high = std::min(length.high, room);
+  if (start == exactly(0) && step == 1 && length == n) return x;
+  if (start.is_known() && step == 1) {
+    const int64_t from = std::min(start.low, room);
+    length.high = std::min(length.high, room - from);
+    Bounded out{cut_room(c, x.value, axis, from, length.high), x.extents};
+    out.extents[axis] = length;
+    return out;
+  }
+  if (length.high == 0 || room == 0) {
+    Bounded out{cut_room(c, x.value, axis, 0, 0), x.extents};
+    out.extents[axis] = exactly(0);
+    return out;
+  }
+  // What does not count may lie outside; a position below 0 would count from the end.
+  const std::string places =
+      call(c, "Max", {range_of(c, start, step, length.high), constant_number(c, Scalar::i64, 0)});
+  return taken_along(c, x, axis, places, length);
+}
+
+// ---- Parts -------------------------------------------------------------------------------------------------------
+Done sliced_call(ExtentComposer& c) {
+  HOIST_TRY(const auto starts, deciding_numbers(c, "starts", 1));
+  HOIST_TRY(const auto stops, deciding_numbers(c, "ends", 2));
+  if (!starts || !stops) return false;
+  if (!reads_counted(c) && are_all_known(*starts) && are_all_known(*stops)) return false;
+  const size_t count = starts->size();
+  const auto steps = known_list(c, c.call(), "steps", 4), axes = known_list(c, c.call(), "axes", 3);
+  if ((c.has(4) && !steps) || (c.has(3) && !axes)) return false;
+  Bounded x = operand(c, 0);
+  if (stops->size() != count || (steps && steps->size() != count) || (axes && axes->size() != count) ||
+      (!axes && count > x.extents.size()))
+    return fault(fmt::format("starts and ends have {} and {} values", count, stops->size()));
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t step = steps ? (*steps)[i] : 1;
+    if (step == 0) return fault("a step is 0");
+    HOIST_TRY(const int64_t axis,
+              normalise_axis(axes ? (*axes)[i] : static_cast<int64_t>(i), static_cast<int64_t>(x.extents.size())));
+    x = sliced(c, x, static_cast<size_t>(axis), (*starts)[i], (*stops)[i], step);
+  }
+  c.give(0, x.value, x.extents);
+  return true;
+}
+
+Done split_call(ExtentComposer& c) {
+  const Bounded x = operand(c, 0);
+  HOIST_TRY(const int64_t axis, axis_of(c, "axis", 0, x.extents.size()));
+  const WholeNumber n = x.extents[static_cast<size_t>(axis)];
+  HOIST_TRY(std::optional<WholeNumbers> lengths, deciding_numbers(c, "split", 1));
+  if (!reads_counted(c) && (!lengths || are_all_known(*lengths))) return false;
+  if (!lengths) {
+    if (c.has(1)) return false;
+    const auto results = static_cast<int64_t>(c.call().outputs.size());
+    const int64_t parts = integer_of(c.call(), "num_outputs", results);
+    if (parts < 1 || parts < results) return fault(fmt::format("{} parts for {} results", parts, results));
+    const WholeNumber each = quotient(c, sum(c, n, exactly(parts - 1)), exactly(parts));
+    lengths = WholeNumbers(static_cast<size_t>(parts), each);
+  }
+  if (lengths->size() < c.call().outputs.size()) return fault("there are more results than parts");
+  WholeNumber from = exactly(0);
+  for (size_t i = 0; i < c.call().outputs.size(); ++i) {
+    const WholeNumber to = sum(c, from, (*lengths)[i]);
+    const Bounded part = sliced(c, x, static_cast<size_t>(axis), from, to, 1);
+    c.give(i, part.value, part.extents);
+    from = to;
+  }
+  return true;
+}
+
+Done joined_call(ExtentComposer& c) {
+  if (!reads_counted(c)) return false;
+  std::vector<Bounded> parts;
+  for (size_t i = 0; i < c.call().inputs.size(); ++i) parts.push_back(operand(c, i));
+  if (std::any_of(parts.begin(), parts.end(), [](const Bounded& part) { return part.extents.size() != 1; }))
+    std::erase_if(parts, [](const Bounded& part) { return part.extents == WholeNumbers{exactly(0)}; });
+  HOIST_TRY(const int64_t named, axis_of(c, "axis", 1, parts[0].extents.size()));
+  const auto axis = static_cast<size_t>(named);
+  for (const Bounded& part : parts) {
+    if (part.extents.size() != parts[0].extents.size()) return false;
+  }
+  // The parts as they are, side by side; what does not count of each is skipped. Other dimensions have room for as many
+  // as all parts have.
+  WholeNumbers extents = parts[0].extents;
+  Shape room = room_of(c, parts[0].value);
+  for (const Bounded& part : parts) {
+    const Shape own = room_of(c, part.value);
+    for (size_t d = 0; d < own.size(); ++d) {
+      if (d == axis) continue;
+      room[d] = std::min(room[d], own[d]);
+      if (part.extents[d].is_known()) extents[d] = part.extents[d];
+    }
+  }
+  for (size_t d = 0; d < room.size(); ++d) {
+    if (d == axis) continue;
+    if (extents[d].is_known()) room[d] = extents[d].low;
+    extents[d].high = std::min(extents[d].high, room[d]);
+  }
+  std::vector<std::string> values;
+  for (Bounded& part : parts) {
+    for (size_t d = 0; d < room.size(); ++d) {
+      if (d == axis) continue;
+      if (room_of(c, part.value)[d] < room[d])
+        return fault(fmt::format("{} is too short along dimension {}", part.value, d));
+      part.value = cut_room(c, part.value, d, 0, room[d]);
+    }
+    values.push_back(part.value);
+  }
+  Bounded out{call(c, "Concat", values, {{"axis", named}}), extents};
+  WholeNumber end = exactly(0);
+  std::string skipped;
+  const int64_t all = room_of(c, out.value)[axis];
+  for (size_t i = 0; i < parts.size(); ++i) {
+    end = sum(c, end, parts[i].extents[axis]);
+    const WholeNumber gap = difference(c, exactly(room_of(c, parts[i].value)[axis]), parts[i].extents[axis]);
+    if (i + 1 == parts.size() || gap == exactly(0)) continue;
+    const std::string behind = call(c, "GreaterOrEqual", {counting_up(c, all), scalar_value(c, end)});
+    const std::string own = call(c, "Where", {behind, scalar_value(c, gap), constant_number(c, Scalar::i64, 0)});
+    skipped = skipped.empty() ? own : call(c, "Add", {skipped, own});
+  }
+  out.extents[axis] = end;
+  HOIST_TRY_VOID(check_room(out.extents));
+  if (!skipped.empty()) out = taken_along(c, out, axis, call(c, "Add", {counting_up(c, all), skipped}), end);
+  c.give(0, out.value, out.extents);
+  return true;
+}
+
+Done padded_call(ExtentComposer& c) {
+  if (!reads_counted(c)) return false;
+  const Bounded x = operand(c, 0);
+  const auto amounts = known_list(c, c.call(), "pads", 1);
+  const auto axes = known_list(c, c.call(), "axes", 3);
+  if (!amounts || (c.has(3) && !axes)) return false;
+  const size_t named = axes ? axes->size() : x.extents.size();
+  if (amounts->size() != 2 * named) return false;
+  const auto mode = c.call().attributes.find("mode");
+  const auto* text = mode == c.call().attributes.end() ? nullptr : std::get_if<std::string>(&mode->second);
+  const bool constant = text == nullptr || *text == "constant";
+  Bounded out = x;
+  std::set<int64_t> behind;
+  for (size_t i = 0; i < named; ++i) {
+    HOIST_TRY(const int64_t axis,
+              normalise_axis(axes ? (*axes)[i] : static_cast<int64_t>(i), static_cast<int64_t>(x.extents.size())));
+    const int64_t before = (*amounts)[i], after = (*amounts)[i + named];
+    WholeNumber& extent = out.extents[static_cast<size_t>(axis)];
+    if (before == 0 && after == 0) continue;
+    if (extent.is_known()) {
+      extent = exactly(std::max<int64_t>(extent.low + before + after, 0));
+      continue;
+    }
+    if (!constant || before < 0 || after < 0) return false;
+    extent = sum(c, extent, exactly(before));
+    if (after > 0) behind.insert(axis);
+  }
+  std::vector<std::string> inputs = {x.value};
+  const bool has_filler = c.has(2);
+  if (has_filler) inputs = {x.value, "", input_name(c, 2)};
+  Attributes attributes = attributes_without(c, {"pads", "axes"});
+  attributes["pads"] = *amounts;
+  if (axes) attributes["axes"] = *axes;
+  out.value = call(c, "Pad", inputs, attributes);
+  if (!behind.empty()) {
+    const std::string filler = has_filler ? call(c, "Reshape", {input_name(c, 2)}, {{"shape", Shape{1}}})
+                                          : constant_number(c, scalar_of(c, x.value), 0);
+    out.value = filled(c, out, behind, filler);
+  }
+  for (size_t i = 0; i < named; ++i) {
+    HOIST_TRY(const int64_t axis,
+              normalise_axis(axes ? (*axes)[i] : static_cast<int64_t>(i), static_cast<int64_t>(x.extents.size())));
+    WholeNumber& extent = out.extents[static_cast<size_t>(axis)];
+    if (!extent.is_known()) extent = sum(c, extent, exactly((*amounts)[i + named]));
+  }
+  HOIST_TRY_VOID(check_room(out.extents));
+  c.give(0, out.value, out.extents);
+  return true;
+}
+
+// ---- Elements at places ------------------------------------------------------------------------------------------
+Done gathered_call(ExtentComposer& c) {
+  if (!reads_counted(c)) return false;
+  const Bounded x = operand(c, 0), places = operand(c, 1);
+  HOIST_TRY(const int64_t axis, axis_of(c, "axis", 0, x.extents.size()));
+  const WholeNumber n = x.extents[static_cast<size_t>(axis)];
+  HOIST_TRY(const Tensor* known, c.known(places.value));
+  const auto any_below = [](const Tensor& all) {
+    const std::vector<int64_t> numbers = all.as_integers();
+    return std::any_of(numbers.begin(), numbers.end(), [](int64_t place) { return place < 0; });
+  };
+  const bool counts_from_end = !n.is_known() && (known == nullptr || any_below(*known));
+  const std::string from = counts_from_end ? places_from_start(c, places.value, n.value) : places.value;
+  WholeNumbers extents(x.extents.begin(), x.extents.begin() + axis);
+  extents.insert(extents.end(), places.extents.begin(), places.extents.end());
+  extents.insert(extents.end(), x.extents.begin() + axis + 1, x.extents.end());
+  c.give(0, call(c, "Gather", {x.value, from}, {{"axis", axis}}), extents);
+  return true;
+}
+
+Done gathered_elements_call(ExtentComposer& c) {
+  if (!reads_counted(c)) return false;
+  Bounded x = operand(c, 0), places = operand(c, 1);
+  HOIST_TRY(const int64_t axis, axis_of(c, "axis", 0, x.extents.size()));
+  if (places.extents.size() != x.extents.size()) return false;
+  const WholeNumber n = x.extents[static_cast<size_t>(axis)];
+  std::string from = n.is_known() ? places.value : places_from_start(c, places.value, n.value);
+  // Places reach no further than the data along other dimensions.
+  const Shape room = room_of(c, x.value);
+  for (size_t d = 0; d < room.size(); ++d) {
+    if (static_cast<int64_t>(d) == axis || room_of(c, from)[d] <= room[d]) continue;
+    from = cut_room(c, from, d, 0, room[d]);
+    places.extents[d].high = std::min(places.extents[d].high, room[d]);
+  }
+  c.give(0, call(c, "GatherElements", {x.value, from}, {{"axis", axis}}), places.extents);
+  return true;
+}
+
+// Rows of positions, those below 0 from the ends of the array's dimensions from `batch` on.
+std::string rows_from_start(ExtentComposer& c, const std::string& rows, const Bounded& x, size_t batch) {
+  const auto count = static_cast<size_t>(room_of(c, rows).back());
+  const WholeNumbers ends(x.extents.begin() + static_cast<std::ptrdiff_t>(batch),
+                          x.extents.begin() + static_cast<std::ptrdiff_t>(batch + count));
+  return are_all_known(ends) ? rows : places_from_start(c, rows, list_value(c, ends));
+}
+
+Done gathered_rows_call(ExtentComposer& c) {
+  const Bounded x = operand(c, 0), rows = operand(c, 1);
+  if (!reads_counted(c)) return false;
+  const int64_t batch = integer_of(c.call(), "batch_dims", 0);
+  if (rows.extents.empty() || !rows.extents.back().is_known() || batch < 0) return false;
+  const int64_t count = rows.extents.back().low;
+  if (count < 1 || batch + count > std::ssize(x.extents) || batch >= std::ssize(rows.extents)) return false;
+  for (int64_t d = 0; d < batch; ++d) {
+    if (room_of(c, x.value)[static_cast<size_t>(d)] != room_of(c, rows.value)[static_cast<size_t>(d)]) return false;
+  }
+  WholeNumbers extents(rows.extents.begin(), rows.extents.end() - 1);
+  extents.insert(extents.end(), x.extents.begin() + batch + count, x.extents.end());
+  const std::string from = rows_from_start(c, rows.value, x, static_cast<size_t>(batch));
+  c.give(0, call(c, "GatherND", {x.value, from}, c.call().attributes), extents);
+  return true;
+}
+
+// What does not count of the places goes nowhere.
+Done scattered_elements_call(ExtentComposer& c) {
+  if (!reads_counted(c)) return false;
+  const Bounded x = operand(c, 0);
+  Bounded places = operand(c, 1);
+  const Bounded updates = operand(c, 2);
+  HOIST_TRY(const int64_t axis, axis_of(c, "axis", 0, x.extents.size()));
+  if (places.extents.size() != x.extents.size() || updates.extents.size() != x.extents.size()) return false;
+  const WholeNumber n = x.extents[static_cast<size_t>(axis)];
+  if (!n.is_known()) places.value = places_from_start(c, places.value, n.value);
+  const int64_t outside = room_of(c, x.value)[static_cast<size_t>(axis)];
+  std::string from = filled(c, places, all_dimensions(places), constant_number(c, scalar_of(c, places.value), outside));
+  std::string values = updates.value;
+  const Shape room = room_of(c, x.value);
+  for (size_t d = 0; d < room.size(); ++d) {
+    const int64_t most = static_cast<int64_t>(d) == axis ? std::numeric_limits<int64_t>::max() : room[d];
+    const int64_t fits = std::min({room_of(c, from)[d], room_of(c, values)[d], most});
+    from = cut_room(c, from, d, 0, fits);
+    values = cut_room(c, values, d, 0, fits);
+  }
+  c.give(0, call(c, "ScatterElements", {x.value, from, values}, c.call().attributes), x.extents);
+  return true;
+}
+
+Done scattered_rows_call(ExtentComposer& c) {
+  if (!reads_counted(c)) return false;
+  const Bounded x = operand(c, 0), updates = operand(c, 2);
+  Bounded rows = operand(c, 1);
+  if (rows.extents.empty() || !rows.extents.back().is_known()) return false;
+  const int64_t count = rows.extents.back().low;
+  if (count < 1 || count > std::ssize(x.extents)) return false;
+  rows.value = rows_from_start(c, rows.value, x, 0);
+  const Shape room = room_of(c, x.value);
+  const int64_t outside = *std::max_element(room.begin(), room.begin() + count);
+  std::set<int64_t> leading;
+  for (int64_t d = 0; d + 1 < std::ssize(rows.extents); ++d) leading.insert(d);
+  std::string from = filled(c, rows, leading, constant_number(c, scalar_of(c, rows.value), outside));
+  std::string values = updates.value;
+  for (size_t d = 0; d < room_of(c, values).size(); ++d) {
+    const bool of_rows = leading.count(static_cast<int64_t>(d)) != 0;
+    const size_t of_array = d - leading.size() + static_cast<size_t>(count);
+    if (of_rows) {
+      const int64_t fits = std::min(room_of(c, from)[d], room_of(c, values)[d]);
+      from = cut_room(c, from, d, 0, fits);
+      values = cut_room(c, values, d, 0, fits);
+    } else if (of_array >= room.size() || room_of(c, values)[d] != room[of_array]) {
+      return false;
+    }
+  }
+  c.give(0, call(c, "ScatterND", {x.value, from, values}, c.call().attributes), x.extents);
+  return true;
+}
+
+constexpr auto rows_of_parts = std::to_array<ExtentMeaningRow>({
+    {"Concat", joined_call},
+    {"Gather", gathered_call},
+    {"GatherElements", gathered_elements_call},
+    {"GatherND", gathered_rows_call},
+    {"Pad", padded_call},
+    {"ScatterElements", scattered_elements_call},
+    {"ScatterND", scattered_rows_call},
+    {"Slice", sliced_call},
+    {"Split", split_call},
+});
+
+}  // namespace
+
+std::span<const ExtentMeaningRow> counted_parts() { return rows_of_parts; }
+
+}  // namespace hoist::operators

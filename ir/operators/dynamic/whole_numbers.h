@@ -1,0 +1,41 @@
+// Arithmetic on the numbers that extents are made of (data_extents.h): what is known is computed at once, and of the
+// rest each number is made once, by a call, so that equal numbers are one value. Only for ir/operators.
+#pragma once
+
+#include "ir/operators/dynamic/data_extents.h"
+
+namespace hoist::operators {
+
+WholeNumber exactly(int64_t value);
+/// One number of that type, made once.
+std::string constant_number(ExtentComposer& c, Scalar scalar, int64_t value);
+/// The value that holds it, an i64 scalar.
+std::string scalar_value(ExtentComposer& c, const WholeNumber& number);
+
+WholeNumber sum(ExtentComposer& c, const WholeNumber& a, const WholeNumber& b);
+WholeNumber difference(ExtentComposer& c, const WholeNumber& a, const WholeNumber& b);
+WholeNumber product(ExtentComposer& c, const WholeNumber& a, const WholeNumber& b);
+WholeNumber least(ExtentComposer& c, const WholeNumber& a, const WholeNumber& b);
+WholeNumber greatest(ExtentComposer& c, const WholeNumber& a, const WholeNumber& b);
+/// Of a number from 0 on by one from 1 on.
+WholeNumber quotient(ExtentComposer& c, const WholeNumber& a, const WholeNumber& b);
+WholeNumber remainder(ExtentComposer& c, const WholeNumber& a, const WholeNumber& b);
+WholeNumber product(ExtentComposer& c, const WholeNumbers& factors);
+
+/// No array that data decide the extents of has room for more elements.
+inline constexpr int64_t most_bounded_elements = int64_t{1} << 28;
+/// That an array of these extents does not take more room.
+Result<Nothing> check_bounds(const WholeNumbers& extents);
+
+/// How long a value is along each dimension.
+WholeNumbers extents_of(ExtentComposer& c, const std::string& value);
+/// Those numbers as a value, [n]i64.
+std::string list_value(ExtentComposer& c, const WholeNumbers& numbers);
+
+/// An attribute of a call, or `otherwise`.
+int64_t integer_of(const NamedCall& call, const std::string& name, int64_t otherwise);
+/// A list from an attribute, or from an input that is known; nothing where it is left out or not known.
+std::optional<std::vector<int64_t>> known_list(ExtentComposer& c, const NamedCall& call, const std::string& name,
+                                               size_t input);
+
+}  // namespace hoist::operators

@@ -1,0 +1,72 @@
+// Pictures: a function on the host (ir/host) decodes them to red, green and blue, and what order colours have or how
+// grey follows from them are terms like any other, so that kernels take them up into what comes next.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "ir/operators/definitions/support.h"
+#include "ir/operators/families.h"
+
+namespace hoist::operators {
+namespace {
+
+// By the weights of ITU-R BT.601 in 16 bits, rounded to nearest, as the standard's reference computes it. A sum over
+// the colours, which kernels read one after the other.
+Expr grey_of(Expr pixel) {
+  const Expr weights = constant(Tensor::of(Scalar::i32, {3}, std::vector<int64_t>{19595, 38470, 7471}));
+  const Expr products = map(
+      [](Expr pair) {
+        return call(Function::multiply, {cast(Scalar::i32, get(0, pair)), get(1, pair)});
+      },
+      zip({pixel, weights}));
+  const Number sum = reduce(Function::add, literal_integer(Scalar::i32, 0), products);
+  return cast(Scalar::u8, ((sum + 32768.0) / 65536.0).e);
+}
+
+Result<Shape> size_of_picture(const OperatorContext& c) {
+  HOIST_TRY(const Shape size, integers_attribute(c, "size", {}));
+  if (size.size() != 2) {
+    return fault("how high and wide its pictures are is not known",
+                 "hoist takes it from the type that the model declares for the result, outside of bodies");
+  }
+  if (size[0] < 1 || size[1] < 1) return fault("pictures of " + text(size) + " pixels, expected at least one");
+  HOIST_TRY_VOID(check_extents({size[0], size[1], 3}));
+  return size;
+}
+
+Lowered lower_image_decoder(const OperatorContext& c) {
+  const Expr stream = c.inputs[0];
+  if (element_of(stream) != Scalar::u8 || rank_of(stream) != 1)
+    return fault(fmt::format("the stream is {}, expected bytes ([n]u8)", hoist::text(stream->type)));
+  HOIST_TRY(const std::string format, choice_attribute(c, "pixel_format", "RGB", {"RGB", "BGR", "Grayscale"}));
+  HOIST_TRY(const Shape size, size_of_picture(c));
+  const std::vector<Nat> colours = {size[0], size[1], 3};
+  HOIST_TRY(const Expr pixels, host("picture_decode", {stream}, array_type(colours, scalar_type(Scalar::u8))));
+  if (format == "RGB") return one(pixels);
+  if (format == "BGR")
+    return one(map_at(
+        2, [](Expr pixel) { return slice(2, 3, pixel, -1); }, pixels));
+  return one(map_at(
+      2, [](Expr pixel) { return repeat(1, grey_of(pixel)); }, pixels));
+}
+
+constexpr OperatorRow with_declared_extents(OperatorRow row, int count) {
+  row.declared_extents = count;
+  return row;
+}
+
+// clang-format off
+constexpr auto picture_rows = std::to_array<OperatorRow>({
+  with_declared_extents({"", "ImageDecoder", 20, 1, 1, Takes::integers, lower_image_decoder,
+   "a picture of an encoded stream, on the host: BMP, JPEG, JPEG 2000, PNG, PNM, TIFF or WebP of the height and width "
+   "that the model declares, zeros allowed behind the stream; what cannot be decoded and pictures of another size are "
+   "errors of the run, where the standard gives an empty picture; a function, since the size is no operand"}, 2),
+});
+// clang-format on
+
+}  // namespace
+
+std::span<const OperatorRow> picture_operators() { return picture_rows; }
+
+}  // namespace hoist::operators

@@ -1,0 +1,39 @@
+// What the models of ai.onnx.ml share: tables in attributes, rows of features, and what becomes of scores. Only for
+// ir/operators.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/operators/definitions/support.h"
+#include "ir/operators/operators.h"
+
+namespace hoist::operators {
+
+using Floats = std::vector<double>;
+
+/// From the attribute of that name, a list, or from NAME_as_tensor; empty where there is neither.
+Result<Floats> floats_attribute(const OperatorContext& context, const std::string& name);
+Expr table(Scalar scalar, const Floats& values);
+
+/// Models take any numbers and compute in f32, or in f64 what is f64.
+Scalar computed_in(Expr x);
+/// Rows of features: a single one stands alone.
+Result<Expr> feature_rows(Expr x);
+/// Of each row of x the sums of products with the rows of `weights`, plus `added`, one a row of weights; in their type.
+Expr weighted_sums(Expr x, Expr weights, Expr added);
+
+/// Attribute post_transform.
+Result<std::string> transform_attribute(const OperatorContext& context);
+/// What becomes of a row of scores.
+Expr transformed(const std::string& transform, Expr row);
+/// What becomes of all rows, in the type of the result.
+Expr finished(const std::string& transform, Expr scores, Scalar scalar = Scalar::f32);
+
+/// The first of them.
+Expr place_of_largest(Expr row);
+/// Numbers or strings, one a class: the attribute of that name, or classlabels_strings.
+Result<Tensor> labels_of(const OperatorContext& context, const std::string& name);
+Expr label_at(Expr place, const Tensor& labels);
+
+}  // namespace hoist::operators

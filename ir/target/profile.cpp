@@ -1,0 +1,142 @@
+#include "ir/target/profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+#include "ir/text/parse/near_miss.h"
+#include "ir/text/parse/trim.h"
+
+namespace hoist {
+namespace {
+
+template <class Of>
+struct IntegerKey {
+  const char* name;
+  int64_t Of::*field;
+  int64_t low, high;
+  bool rare = false;  ///< printed by the few devices where it is not what it usually is
+};
+constexpr IntegerKey<Profile> integer_keys[] = {
+    {"vector_width", &Profile::vector_width, 1, 16},
+    {"vector_registers", &Profile::vector_registers, 8, 1024},
+    {"local_memory", &Profile::local_memory, 0, int64_t{1} << 30},
+    {"compute_units", &Profile::compute_units, 1, 1 << 20},
+    {"maximum_group", &Profile::maximum_group, 1, 1 << 20},
+    {"matrix_tile", &Profile::matrix_tile, 0, 16, true},
+    {"pair_products", &Profile::pair_products, 0, 16, true},
+    {"launch", &Profile::launch, 0, 1'000'000'000, true},
+    {"first_cache", &Profile::first_cache, 1024, 1 << 30, true},
+    {"second_caches", &Profile::second_caches, 1024, int64_t{1} << 40, true},
+};
+constexpr IntegerKey<WorkGroupCosts> cost_keys[] = {
+    {"multiply_adds", &WorkGroupCosts::multiply_adds, 1, 1 << 20},
+    {"local_words", &WorkGroupCosts::local_words, 1, 1 << 20},
+    {"global_words", &WorkGroupCosts::global_words, 1, 1 << 20},
+    {"unit_registers", &WorkGroupCosts::unit_registers, 1, 1 << 30},
+    {"unit_groups", &WorkGroupCosts::unit_groups, 1, 1 << 20},
+    {"subgroup", &WorkGroupCosts::subgroup, 1, 1 << 20},
+    {"memory_cycles", &WorkGroupCosts::memory_cycles, 0, 1 << 20},
+};
+// Older profiles have them: they are accepted, and nothing is estimated from them.
+constexpr std::string_view former_keys[] = {"hiding_subgroups", "barrier_cycles", "preferred_group",
+                                            "preferred_group_width"};
+struct FlagKey {
+  const char* name;
+  bool Profile::*field;
+  bool rare = false;  ///< printed by the few devices where it is so
+};
+constexpr FlagKey flag_keys[] = {{"half", &Profile::half},
+                                 {"doubles", &Profile::doubles},
+                                 {"dot_instructions", &Profile::dot_instructions},
+                                 {"vector_functions", &Profile::vector_functions, true}};
+
+// Sets the key if the table has it; what is wrong with it, or "", or nothing where it is no key of the table.
+template <class Of, size_t count>
+std::optional<std::string> set_integer(Of& of, const IntegerKey<Of> (&keys)[count], const std::string& key,
+                                       const std::string& value) {
+  for (const IntegerKey<Of>& k : keys) {
+    if (key != k.name) continue;
+    bool digits = !value.empty() && value.size() < 16 && value.find_first_not_of("0123456789") == std::string::npos;
+    int64_t n = digits ? std::stoll(value) : -1;
+    if (n < k.low || n > k.high) return fmt::format("{} is a number from {} to {}, not {}", key, k.low, k.high, value);
+    if (key == "vector_width" && (n & (n - 1)) != 0) return fmt::format("vector_width is 1, 2, 4, 8 or 16, not {}", n);
+    of.*k.field = n;
+    return "";
+  }
+  return std::nullopt;
+}
+
+// Sets one key; what is wrong with it, or nothing.
+std::string set(Profile& profile, const std::string& key, const std::string& value) {
+  if (key == "name") {
+    profile.name = value;
+    return {};
+  }
+  if (key == "kind") {
+    profile.gpu = value == "gpu";
+    return value == "gpu" || value == "cpu" ? "" : "kind is cpu or gpu, not " + value;
+  }
+  if (auto problem = set_integer(profile, integer_keys, key, value)) return *problem;
+  if (auto problem = set_integer(profile.costs, cost_keys, key, value)) return *problem;
+  for (const FlagKey& k : flag_keys) {
+    if (key != k.name) continue;
+    profile.*k.field = value == "yes";
+    return value == "yes" || value == "no" ? "" : key + " is yes or no, not " + value;
+  }
+  if (std::find(std::begin(former_keys), std::end(former_keys), key) != std::end(former_keys)) return {};
+  std::vector<std::string> names = {"name", "kind"};
+  for (const auto& k : integer_keys) names.emplace_back(k.name);
+  for (const auto& k : cost_keys) names.emplace_back(k.name);
+  for (const FlagKey& k : flag_keys) names.emplace_back(k.name);
+  std::string close = near_miss(key, names);
+  return "unknown key " + key + (close.empty() ? "" : ", did you mean " + close);
+}
+
+}  // namespace
+
+Result<Profile> parse_profile(const std::string& text, const std::string& where) {
+  Profile profile;
+  Diagnostics problems;
+  std::istringstream lines(text);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    line = trimmed(line.substr(0, line.find('#')));
+    if (line.empty()) continue;
+    std::string place = fmt::format("{}:{}", where, number);
+    size_t equals = line.find('=');
+    if (equals == std::string::npos) {
+      problems.push_back({place, "expected key = value, found " + line, ""});
+      continue;
+    }
+    std::string problem = set(profile, trimmed(line.substr(0, equals)), trimmed(line.substr(equals + 1)));
+    if (!problem.empty()) problems.push_back({place, problem, "hoist devices --profile writes a file to start from"});
+  }
+  if (!problems.empty()) return problems;
+  return profile;
+}
+
+std::string print(const Profile& profile) {
+  std::string out = fmt::format("name = {}\nkind = {}\n", profile.name, profile.gpu ? "gpu" : "cpu");
+  for (const auto& k : integer_keys) {
+    if (!k.rare || profile.*k.field != Profile().*k.field) out += fmt::format("{} = {}\n", k.name, profile.*k.field);
+  }
+  for (const FlagKey& k : flag_keys) {
+    if (!k.rare || profile.*k.field) out += fmt::format("{} = {}\n", k.name, profile.*k.field ? "yes" : "no");
+  }
+  for (const auto& k : cost_keys) {
+    if (profile.gpu) out += fmt::format("{} = {}\n", k.name, profile.costs.*k.field);
+  }
+  return out;
+}
+
+bool same_device(const Profile& a, Profile b) {
+  b.costs = a.costs;
+  return print(a) == print(b);
+}
+
+}  // namespace hoist

@@ -1,0 +1,538 @@
+#include "ir/text/parse/elaborate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/base/strings.h"
+#include "ir/text/parse/near_miss.h"
+
+namespace hoist {
+
+Type leaf_scalar(Type type) {
+  if (type == nullptr) return nullptr;
+  if (type->is_array()) return leaf_scalar(type->element);
+  if (!type->is_tuple()) return type;
+  Type found = leaf_scalar(type->parts[0]);
+  for (Type part : type->parts) {
+    if (leaf_scalar(part) != found) return nullptr;
+  }
+  return found;
+}
+
+bool is_bare(Syn s) {
+  switch (s->kind) {
+    case Syntax::number:
+      return s->suffix.empty();
+    case Syntax::prefix:
+    case Syntax::infix:
+      break;
+    case Syntax::application:
+      if (s->children.empty() || (s->text != "fill" && !function_named(s->text))) return false;
+      break;
+    default:
+      return false;
+  }
+  return std::all_of(s->children.begin(), s->children.end(), is_bare);
+}
+
+void Elaborator::declare(const std::string& name, const MetaDeclaration& meta) {
+  Entry e;
+  e.kind = Entry::meta;
+  e.name = name;
+  e.declaration = meta;
+  scope_.entries.push_back(std::move(e));
+}
+
+void Elaborator::declare_value(const std::string& name, Expr x) {
+  Entry e;
+  e.kind = Entry::closed_value;
+  e.name = name;
+  e.value = x;
+  scope_.entries.push_back(std::move(e));
+}
+
+Elaborator::Weight Elaborator::weight(Type type) {
+  if (auto found = weights_.find(type); found != weights_.end()) return found->second;
+  Weight w{1, 1};
+  if (type->is_array()) {
+    Weight element = weight(type->element);
+    w = {std::max(1.0, coefficient_bound(type->size)) * element.elements, element.nodes + 1};
+  }
+  for (Type part : type->parts) {
+    Weight p = weight(part);
+    w = {std::max(w.elements, p.elements), w.nodes + p.nodes};
+  }
+  weights_.emplace(type, w);
+  return w;
+}
+
+// Sizes and types from strangers stay small enough for the arithmetic of sizes and for messages that print them.
+Result<Expr> Elaborator::finish(Spec spec, Syn s) {
+  const bool from_stranger = vocabulary == nullptr;  // definitions of operators check theirs
+  for (Nat& n : spec.sizes) {
+    if (coefficient_bound(n) > (from_stranger ? 0x1p31 : 0x1p40))
+      return fault_at(s->token, fmt::format("the size {} is beyond 2^{}", n.text(), from_stranger ? 31 : 40));
+  }
+  auto made = make(std::move(spec));
+  if (!made.ok()) {
+    Diagnostics errors = made.errors();
+    for (Diagnostic& d : errors) {
+      if (d.where.empty()) d.where = fmt::format("{}:{}", s->token.line, s->token.column);
+    }
+    return errors;
+  }
+  Expr e = *made;
+  Weight w = weight(e->type);
+  if (w.elements > most_array_elements) return fault_at(s->token, "an array of more than 2^48 elements");
+  if (w.nodes > 4096) return fault_at(s->token, "a type of more than 4096 parts");
+  int depth = 1;
+  for (Expr c : e->children) {
+    auto found = depths_.find(c);
+    depth = std::max(depth, 1 + (found == depths_.end() ? 1 : found->second));
+  }
+  depths_.emplace(e, depth);
+  if (depth > depth_limit) return fault_at(s->token, fmt::format("a term of more than {} levels", depth_limit));
+  return e;
+}
+
+const Elaborator::Entry* Elaborator::find(const std::string& name) const {
+  for (size_t i = scope_.entries.size(); i-- > 0;) {
+    if (scope_.entries[i].name == name) return &scope_.entries[i];
+  }
+  return nullptr;
+}
+
+Expr Elaborator::variable(const Entry& e) const {
+  Expr x = bound(scope_.depth - 1 - e.level, e.type);
+  for (int64_t i : e.path) x = get(i, x);
+  return x;
+}
+
+Diagnostic Elaborator::unknown(Syn s) const {
+  std::vector<std::string> names;
+  for (const Entry& e : scope_.entries) names.push_back(e.name);
+  for (const PatternRow& r : pattern_table()) {
+    if (is_reserved(r.name)) names.emplace_back(r.name);
+  }
+  for (const FunctionRow& r : function_table()) names.emplace_back(r.name);
+  for (const std::string& n : definition_names()) names.push_back(n);
+  names.emplace_back("fill");
+  return fault_at(s->token, "unknown name " + s->text, did_you_mean(s->text, names));
+}
+
+Result<Nothing> Elaborator::bind(const Binder& b, Type type, int level, const std::vector<int64_t>& path, Syn s) {
+  if (b.parts.empty()) {
+    Entry e;
+    e.name = b.name;
+    e.level = level;
+    e.type = type;
+    e.path = path;
+    scope_.entries.push_back(std::move(e));
+    Type part = type;
+    for (int64_t i : path) part = part->parts[static_cast<size_t>(i)];
+    for (const std::string& extent : b.extents) {
+      if (!part->is_array())
+        return fault_at(s->token, fmt::format("{} has no extent {}: it is {}", b.name, extent, text(type)));
+      scope_.sizes.insert_or_assign(extent, part->size);
+      part = part->element;
+    }
+    return Nothing{};
+  }
+  Type here = type;
+  for (int64_t i : path) here = here->parts[static_cast<size_t>(i)];
+  if (!here->is_tuple() || here->parts.size() != b.parts.size()) {
+    return fault_at(s->token, fmt::format("{} names for the components of {}", b.parts.size(), text(here)));
+  }
+  for (size_t i = 0; i < b.parts.size(); ++i) {
+    std::vector<int64_t> below = path;
+    below.push_back(static_cast<int64_t>(i));
+    HOIST_TRY_VOID(bind(b.parts[i], type, level, below, s));
+  }
+  return Nothing{};
+}
+
+Result<Expr> Elaborator::number(Syn s, Type type) {
+  if (!s->suffix.empty()) type = scalar_type(*scalar_named(s->suffix));
+  if (type == nullptr) {
+    return fault_at(s->token, "the type of the number " + s->text + " is not known here",
+                    "write it with its type, such as " + s->text + "f32");
+  }
+  if (type->kind == TypeNode::variable_kind && numbers_as_metas) return meta("#" + s->text, {}, type);
+  if (!type->is_scalar()) {
+    return fault_at(s->token, fmt::format("the number {} cannot have the type {}", s->text, text(type)),
+                    "write it with its type");
+  }
+  auto bits = number_bits(type->scalar, s->text);
+  if (!bits) return fault_at(s->token, fmt::format("{} is not a value of {}", s->text, text(type)));
+  Spec spec;
+  spec.type = type;
+  spec.bits = *bits;
+  return finish(std::move(spec), s);
+}
+
+Result<Expr> Elaborator::bits(Syn s) {
+  auto scalar = scalar_named(s->suffix);
+  if (!scalar) return fault_at(s->token, "a type stands before #, such as f32#7fc00000");
+  bool hexadecimal = !s->text.empty() && s->text.find_first_not_of("0123456789abcdef") == std::string::npos;
+  int width = row(*scalar).bits;
+  if (!hexadecimal || static_cast<int>(s->text.size()) * 4 > std::max(width, 4)) {
+    return fault_at(s->token,
+                    fmt::format("expected at most {} hexadecimal digits after {}#", std::max(width, 4) / 4, s->suffix));
+  }
+  Spec spec;
+  spec.type = scalar_type(*scalar);
+  spec.bits = std::stoull(s->text, nullptr, 16);
+  if (row(*scalar).is_signed && !is_float(*scalar)) {
+    spec.bits = static_cast<uint64_t>(static_cast<int64_t>(spec.bits << (64 - width)) >> (64 - width));
+  }
+  if (*scalar == Scalar::boolean) spec.bits = spec.bits != 0;
+  return finish(std::move(spec), s);
+}
+
+Result<Expr> Elaborator::let(Syn s, Type hint) {
+  HOIST_TRY(Expr bound_value, value(s->children[0], nullptr));
+  size_t entries = scope_.entries.size();
+  HOIST_TRY_VOID(bind(s->binders[0], bound_value->type, scope_.depth, {}, s));
+  ++scope_.depth;
+  auto body = value(s->children[1], hint);
+  --scope_.depth;
+  scope_.entries.resize(entries);
+  if (!body.ok()) return body;
+  Spec f;
+  f.pattern = Pattern::function;
+  f.children = {*body};
+  f.parameters = {bound_value->type};
+  HOIST_TRY(Expr made, finish(std::move(f), s));
+  Spec spec;
+  spec.pattern = Pattern::let;
+  spec.children = {bound_value, made};
+  return finish(std::move(spec), s);
+}
+
+Result<Nothing> Elaborator::deeper(Syn s) {
+  constexpr ptrdiff_t stack_limit = ptrdiff_t{4} << 20;  // half of what a thread has by default
+  ptrdiff_t used = stack_ - static_cast<const char*>(__builtin_frame_address(0));
+  if (++recursion_ > depth_limit || used > stack_limit || used < -stack_limit) {
+    return fault_at(s->token, fmt::format("definitions and terms nested deeper than {}", recursion_ - 1));
+  }
+  return Nothing{};
+}
+
+Result<Expr> Elaborator::value(Syn s, Type hint) {
+  Nest nest{recursion_};
+  HOIST_TRY_VOID(deeper(s));
+  if (auto found = known(s)) return known_literal(*found, s, hint);
+  Spec spec;
+  switch (s->kind) {
+    case Syntax::application:
+      return named(s, {}, hint);
+    case Syntax::number:
+      return number(s, hint);
+    case Syntax::bits:
+      return bits(s);
+    case Syntax::parameter:
+      spec.pattern = Pattern::parameter;
+      spec.name = s->text;
+      spec.type = s->type;
+      return finish(std::move(spec), s);
+    case Syntax::constant:
+      spec.pattern = Pattern::constant;
+      spec.constant = s->tensor;
+      return finish(std::move(spec), s);
+    case Syntax::tuple: {
+      spec.pattern = Pattern::tuple;
+      for (Syn c : s->children) {
+        HOIST_TRY(Expr part, value(c, hint));
+        spec.children.push_back(part);
+      }
+      return finish(std::move(spec), s);
+    }
+    case Syntax::operation: {
+      for (Syn c : s->children) {
+        HOIST_TRY(Expr operand, value(c, nullptr));
+        spec.children.push_back(operand);
+      }
+      spec.pattern = Pattern::operator_call;
+      OperatorCall call = s->call;
+      if (version) call.version = *version;
+      for (const auto& [key, name] : s->attribute_names) {
+        auto place = attributes.find(name);
+        if (place == attributes.end()) return fault_at(s->token, "the attribute name " + name + " stands for nothing");
+        call.attributes[key] = place->second;
+      }
+      if (!s->rest.empty()) {
+        auto place = rests.find(s->rest);
+        if (place == rests.end()) return fault_at(s->token, "*" + s->rest + " stands for nothing");
+        for (const auto& [key, value] : place->second) call.attributes.emplace(key, value);
+      }
+      spec.operation = std::make_shared<const OperatorCall>(std::move(call));
+      return finish(std::move(spec), s);
+    }
+    case Syntax::component: {
+      HOIST_TRY(Expr x, value(s->children[0], nullptr));
+      spec.pattern = Pattern::get;
+      spec.children = {x};
+      spec.integers = s->integers;
+      return finish(std::move(spec), s);
+    }
+    case Syntax::prefix:
+      return scalar_call(s->function, s, {{s->children[0], nullptr}}, hint);
+    case Syntax::infix:
+      return scalar_call(s->function, s, {{s->children[0], nullptr}, {s->children[1], nullptr}}, hint);
+    case Syntax::pipe: {
+      HOIST_TRY(Expr x, value(s->children[0], nullptr));
+      return applied(s->children[1], {x}, hint);
+    }
+    case Syntax::let:
+      return let(s, hint);
+    case Syntax::where: {
+      const size_t entries = declare_definitions(s);
+      auto body = value(s->children[0], hint);
+      scope_.entries.resize(entries);
+      return body;
+    }
+    case Syntax::string: {
+      const auto word = word_of_string(s->text);
+      if (!word.ok()) return fault_at(s->token, word.errors()[0].what, word.errors()[0].hint);
+      spec.type = scalar_type(Scalar::string);
+      spec.bits = *word;
+      return finish(std::move(spec), s);
+    }
+    case Syntax::section:
+    case Syntax::lambda:
+    case Syntax::compose:
+      break;
+  }
+  return fault_at(s->token, "expected a value, found a function");
+}
+
+Result<Expr> Elaborator::argument(const Argument& a, Type hint) {
+  return a.made != nullptr ? Result<Expr>(a.made) : value(a.syntax, hint);
+}
+
+// Terms that have one type: those that know theirs first, bare numbers after them.
+Result<std::vector<Expr>> Elaborator::group(const std::vector<Argument>& arguments, Type hint) {
+  std::vector<Expr> made(arguments.size(), nullptr);
+  Type known = nullptr;
+  for (bool bare : {false, true}) {
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (made[i] != nullptr || (arguments[i].made == nullptr && this->bare(arguments[i].syntax)) != bare) continue;
+      HOIST_TRY(made[i], argument(arguments[i], known != nullptr ? known : hint));
+      if (known == nullptr) known = leaf_scalar(made[i]->type);
+    }
+  }
+  return made;
+}
+
+Result<Expr> Elaborator::scalar_call(Function f, Syn s, const std::vector<Argument>& arguments, Type hint) {
+  if (row(f).result == ResultKind::boolean) hint = nullptr;  // says nothing of what is compared
+  Spec spec;
+  spec.pattern = Pattern::call;
+  spec.function = f;
+  HOIST_TRY(spec.children, group(arguments, hint));
+  auto arity = static_cast<size_t>(row(f).arity);
+  if (spec.children.size() == 1 && arity > 1 && spec.children[0]->type->is_tuple() &&
+      spec.children[0]->type->parts.size() == arity) {
+    Expr parts = spec.children[0];
+    spec.children.clear();
+    for (size_t i = 0; i < arity; ++i) spec.children.push_back(get(static_cast<int64_t>(i), parts));
+  }
+  return finish(std::move(spec), s);
+}
+
+// The number of names before those of the definitions.
+size_t Elaborator::declare_definitions(Syn where) {
+  const size_t entries = scope_.entries.size();
+  for (size_t i = 0; i < where->names.size(); ++i) {
+    Entry e;
+    e.kind = Entry::defined;
+    e.name = where->names[i];
+    e.definition = wheres_.size();
+    Where& one = wheres_.emplace_back();
+    one.syntax = where->children[i + 1];
+    one.entries = entries + where->names.size();
+    one.depth = scope_.depth;
+    scope_.entries.push_back(std::move(e));
+  }
+  return entries;
+}
+
+Result<Expr> Elaborator::function(Syn f, const std::vector<Type>& types, Type hint,
+                                  const std::vector<Known>& known_values) {
+  size_t entries = scope_.entries.size();
+  const std::map<std::string, Nat> sizes = scope_.sizes;
+  auto count = static_cast<int>(types.size());
+  auto make_body = [&]() -> Result<Expr> {
+    if (f->kind != Syntax::lambda) {
+      if (!known_values.empty())
+        return fault_at(f->token, fmt::format("expected a function of {} parameters, written with \\",
+                                              types.size() + known_values.size()));
+      std::vector<Expr> variables;
+      scope_.depth += count;
+      for (int i = 0; i < count; ++i) variables.push_back(bound(count - 1 - i, types[static_cast<size_t>(i)]));
+      auto body = applied(f, variables, hint);
+      scope_.depth -= count;
+      return body;
+    }
+    if (f->binders.size() != types.size() + known_values.size()) {
+      return fault_at(f->token,
+                      fmt::format("a function of {} parameters where one of {} is wanted", f->binders.size(),
+                                  types.size() + known_values.size()),
+                      types.size() == 1 && types[0]->is_tuple() ? "write \\(a, b). to take a tuple apart" : "");
+    }
+    for (int i = 0; i < count; ++i) {
+      HOIST_TRY_VOID(bind(f->binders[static_cast<size_t>(i)], types[static_cast<size_t>(i)], scope_.depth + i, {}, f));
+    }
+    for (size_t i = 0; i < known_values.size(); ++i) {
+      Entry e;
+      e.kind = Entry::known_value;
+      e.name = f->binders[types.size() + i].name;
+      e.known = known_values[i];
+      scope_.entries.push_back(std::move(e));
+    }
+    scope_.depth += count;
+    auto body = value(f->children[0], hint);
+    scope_.depth -= count;
+    return body;
+  };
+  auto body = make_body();
+  scope_.entries.resize(entries);
+  scope_.sizes = sizes;
+  if (!body.ok()) return body;
+  Spec spec;
+  spec.pattern = Pattern::function;
+  spec.children = {*body};
+  spec.parameters = types;
+  return finish(std::move(spec), f);
+}
+
+Result<Expr> Elaborator::function_argument(const Argument& a, const std::vector<Type>& types, Type hint,
+                                           const std::vector<Known>& known_values) {
+  if (a.made != nullptr) return Diagnostic{"", "expected a function, found a value", ""};
+  return function(a.syntax, types, hint, known_values);
+}
+
+Result<Expr> Elaborator::applied(Syn f, const std::vector<Expr>& arguments, Type hint) {
+  Nest nest{recursion_};
+  HOIST_TRY_VOID(deeper(f));
+  switch (f->kind) {
+    case Syntax::application:
+      return named(f, arguments, hint);
+    case Syntax::lambda: {
+      std::vector<Type> types;
+      for (Expr a : arguments) types.push_back(a->type);
+      HOIST_TRY(Expr made, function(f, types, hint));
+      return hoist::apply(made, arguments);
+    }
+    case Syntax::compose: {
+      HOIST_TRY(Expr inner, applied(f->children[0], arguments, nullptr));
+      return applied(f->children[1], {inner}, hint);
+    }
+    case Syntax::section: {
+      std::vector<Argument> all;
+      for (Expr a : arguments) all.push_back({nullptr, a});
+      for (Syn c : f->children) all.push_back({c, nullptr});
+      return scalar_call(f->function, f, all, hint);
+    }
+    default:
+      return fault_at(f->token, "expected a function, found a value");
+  }
+}
+
+Result<Expr> Elaborator::named(Syn s, const std::vector<Expr>& more, Type hint) {
+  std::vector<Argument> arguments;
+  for (Syn c : s->children) arguments.push_back({c, nullptr});
+  for (Expr e : more) arguments.push_back({nullptr, e});
+  if (const Entry* e = find(s->text)) return entry(Entry(*e), s, arguments, hint);
+  if (auto p = pattern_named(s->text)) return pattern(*p, s, arguments, hint);
+  if (auto f = function_named(s->text)) {
+    if (arguments.empty()) return fault_at(s->token, "expected a value, found the function " + s->text);
+    return scalar_call(*f, s, arguments, hint);
+  }
+  if (vocabulary != nullptr) {
+    if (auto made = vocabulary->form(*this, s, arguments, hint)) return *made;
+  }
+  return composition(s, arguments, hint);
+}
+
+Result<Expr> Elaborator::entry(const Entry& e, Syn s, const std::vector<Argument>& arguments, Type hint) {
+  if (e.kind == Entry::known_value && arguments.empty()) return known_literal(e.known, s, hint);
+  bool is_value = e.kind == Entry::variable || e.kind == Entry::closed_value || e.kind == Entry::known_value ||
+                  (e.kind == Entry::meta && e.declaration.arguments.empty());
+  if (is_value && !arguments.empty()) return fault_at(s->token, s->text + " is a value and takes no arguments");
+  if (e.kind == Entry::variable || e.kind == Entry::closed_value) {
+    return e.kind == Entry::variable ? variable(e) : shift(e.value, scope_.depth - e.level);
+  }
+  if (e.kind == Entry::defined) return where_value(e.definition, s, arguments, hint);
+  if (e.kind == Entry::closed_function) {
+    HOIST_TRY(auto made, group(arguments, hint));
+    std::vector<Type> types;
+    for (Expr a : made) types.push_back(a->type);
+    Expr f = nullptr;
+    {
+      Inside inside(*this, *e.scope);
+      HOIST_TRY(f, function(e.syntax, types, hint));
+    }
+    return hoist::apply(shift(f, scope_.depth - e.scope->depth), made);
+  }
+  const MetaDeclaration& d = e.declaration;
+  std::vector<Expr> made;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    HOIST_TRY(Expr a, argument(arguments[i], i < d.arguments.size() ? leaf_scalar(d.arguments[i]) : nullptr));
+    made.push_back(a);
+  }
+  if (made.size() == 1 && d.arguments.size() > 1 && made[0]->type->is_tuple() &&
+      made[0]->type->parts.size() == d.arguments.size()) {
+    Expr parts = made[0];
+    made.clear();
+    for (size_t i = 0; i < d.arguments.size(); ++i) made.push_back(get(static_cast<int64_t>(i), parts));
+  }
+  if (made.size() != d.arguments.size()) {
+    return fault_at(s->token, fmt::format("{} takes {} arguments, found {}", s->text, d.arguments.size(), made.size()));
+  }
+  for (size_t i = 0; i < made.size(); ++i) {
+    if (made[i]->type != d.arguments[i]) {
+      return fault_at(s->token, fmt::format("argument {} of {} has type {}, expected {}", i + 1, s->text,
+                                            text(made[i]->type), text(d.arguments[i])));
+    }
+  }
+  Spec spec;
+  spec.pattern = Pattern::meta;
+  spec.name = s->text;
+  spec.children = std::move(made);
+  spec.type = d.result;
+  return finish(std::move(spec), s);
+}
+
+Result<Expr> Elaborator::where_value(size_t index, Syn s, const std::vector<Argument>& arguments, Type hint) {
+  HOIST_TRY(auto made, group(arguments, hint));
+  std::vector<Type> types;
+  for (Expr a : made) types.push_back(a->type);
+  Where& w = wheres_[index];
+  Expr result = w.value;
+  if (!types.empty()) {
+    auto found = w.functions.find(types);
+    result = found == w.functions.end() ? nullptr : found->second;
+  }
+  if (result == nullptr) {
+    if (w.busy) return fault_at(s->token, "the definition of " + s->text + " uses itself");
+    w.busy = true;
+    Scope scope = scope_;
+    scope.entries.resize(w.entries);
+    scope.depth = w.depth;
+    Inside inside(*this, std::move(scope));
+    auto here = types.empty() ? value(w.syntax, hint) : function(w.syntax, types, hint);
+    w.busy = false;
+    if (!here.ok()) return here;
+    result = *here;
+    if (types.empty())
+      w.value = result;
+    else
+      w.functions.emplace(types, result);
+  }
+  result = shift(result, scope_.depth - w.depth);
+  return types.empty() ? result : hoist::apply(result, made);
+}
+
+}  // namespace hoist

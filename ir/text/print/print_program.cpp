@@ -1,0 +1,189 @@
+// Operator calls, their attributes, and programs as text.
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <bit>
+#include <cmath>
+
+#include "ir/text/print/print_term.h"
+#include "ir/text/program_text.h"
+
+namespace hoist {
+namespace {
+
+std::string attribute_text(int64_t value) { return std::to_string(value); }
+
+std::string attribute_text(double value) {
+  if (!std::isfinite(value)) return fmt::format("f64#{:016x}", std::bit_cast<uint64_t>(value));
+  const bool narrow = static_cast<double>(static_cast<float>(value)) == value;
+  std::string text = narrow ? fmt::format("{}", static_cast<float>(value)) : fmt::format("{}", value);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return narrow ? text : text + "f64";
+}
+
+std::string attribute_text(const std::string& value) { return quoted(value); }
+std::string attribute_text(const Tensor& value) { return constant_text(value); }
+
+std::string attribute_text(const Body& value) {
+  ProgramPrintOptions options;
+  options.written_out = std::numeric_limits<int64_t>::max();
+  const std::string text = print_program(*value.program, options);
+  std::string out = "{ ";
+  for (size_t i = 0; i < text.size(); ++i) {
+    out += text[i];
+    if (text[i] == '\n' && i + 1 < text.size()) out += "    ";
+  }
+  return out + "  }";
+}
+
+template <class T>
+std::string attribute_text(const std::vector<T>& values) {
+  if (values.empty())
+    return std::is_same_v<T, int64_t> ? "integers []" : std::is_same_v<T, double> ? "floats []" : "strings []";
+  std::string out;
+  for (const T& value : values) out += (out.empty() ? "[" : ", ") + attribute_text(value);
+  return out + "]";
+}
+
+bool is_word(const std::string& name) {
+  auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  bool word = !name.empty() && letter(name[0]);
+  for (char c : name) word &= letter(c) || (c >= '0' && c <= '9');
+  return word;
+}
+
+}  // namespace
+
+std::string text(const Attribute& attribute) {
+  return std::visit([](const auto& value) { return attribute_text(value); }, attribute);
+}
+
+std::string quoted(const std::string& content) {
+  std::string out = "\"";
+  for (char c : content) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) < 32 || c == 127)
+      out += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
+    else
+      out += c;
+  }
+  return out + "\"";
+}
+
+Document Printer::operator_call(Expr e) {
+  const OperatorCall& call = *e->operation;
+  std::vector<Document> inside = {documents_.soft()};
+  auto separate = [&](const char* separator) {
+    if (inside.size() > 1) inside.insert(inside.end(), {text(separator), documents_.line()});
+  };
+  int64_t place = 0;
+  for (size_t i = 0; i < e->children.size(); ++i, ++place) {
+    for (; place < call.operands[i]; ++place) {
+      separate(",");
+      inside.push_back(text("_"));
+    }
+    separate(",");
+    inside.push_back(term(e->children[i], loose));
+  }
+  std::vector<std::string> attributes;
+  for (const auto& [key, value] : call.attributes)
+    attributes.push_back((is_word(key) && key != "version" && key != "results" ? key : quoted(key)) + " = " +
+                         hoist::text(value));
+  if (call.results != 1) attributes.push_back(fmt::format("results = {}", call.results));
+  if (call.version != options_.version) attributes.push_back(fmt::format("version = {}", call.version));
+  for (size_t i = 0; i < attributes.size(); ++i) {
+    if (i == 0 && inside.size() == 1)
+      inside.push_back(text("; "));
+    else
+      separate(i == 0 ? ";" : ",");
+    inside.push_back(text(attributes[i]));
+  }
+  return documents_.group(join({text(full_name(call) + "("), documents_.nest(2, join(std::move(inside))), text(")")}));
+}
+
+std::string constant_hash(const Tensor& tensor) {
+  const std::string type = hoist::text(type_of(tensor));
+  return fmt::format("{:016x}",
+                     XXH3_64bits_withSeed(tensor.data(), tensor.bytes().size(), XXH3_64bits(type.data(), type.size())));
+}
+
+namespace {
+
+// ` from "layer", ...`, empty where there are none.
+std::string from_layers(const std::vector<std::string>& layers) {
+  std::string out;
+  for (const std::string& layer : layers) out += (out.empty() ? " from " : ", ") + quoted(layer);
+  return out;
+}
+
+// perform loop %y, most 9, fails, condition %c, ..., carry %initial %before %after %result, row %r %rows from "layer"
+std::string control_line(const Control& control) {
+  const auto names = [](std::string_view word, const std::vector<std::string>& values) {
+    std::string out = fmt::format(", {}", word);
+    for (const std::string& value : values) out += " " + quoted_parameter(value);
+    return out;
+  };
+  const bool loops = control.kind == Control::Kind::loop;
+  std::string out = fmt::format("perform {} {}", loops ? "loop" : "branch", quoted_parameter(control.value));
+  if (loops) out += fmt::format(", most {}", control.most);
+  if (control.fails) out += ", fails";
+  for (const Control::OneValue& one : Control::one_values) {
+    if (!(control.*one.value).empty()) out += names(one.word, {control.*one.value});
+  }
+  for (const Control::Carried& each : control.carried)
+    out += names("carry", {each.initial, each.before, each.after, each.result});
+  for (const Control::Rows& each : control.rows) out += names("row", {each.row, each.result});
+  for (const Control::Choice& each : control.choices) out += names("choose", {each.yes, each.no, each.result});
+  return out + from_layers(control.layers) + "\n";
+}
+
+}  // namespace
+
+std::string print_program(const Program& program, const ProgramPrintOptions& options) {
+  std::string out = "program";
+  if (!program.name.empty()) out += " " + quoted_parameter(program.name);
+  out += fmt::format(" version {}\n", program.version);
+  const SizeBounds widest;
+  for (const auto& [name, bounds] : program.sizes) {
+    out += "size " + name;
+    if (bounds.least != widest.least || bounds.most != widest.most) out += fmt::format(" from {}", bounds.least);
+    if (bounds.most != widest.most) out += fmt::format(" to {}", bounds.most);
+    out += "\n";
+  }
+  for (const auto& [name, type] : program.inputs)
+    out += fmt::format("input {} : {}\n", quoted_parameter(name), text(type));
+  for (const auto& [name, tensor] : program.constants) {
+    const std::string head = fmt::format("constant {} : {} = ", quoted_parameter(name), text(type_of(tensor)));
+    auto withheld = program.withheld.find(name);
+    if (withheld != program.withheld.end())
+      out += head + "#" + withheld->second + "\n";
+    else
+      out += head +
+             (tensor.size() > options.written_out && tensor.scalar() != Scalar::string ? "#" + constant_hash(tensor)
+                                                                                       : elements_text(tensor)) +
+             "\n";
+  }
+  PrintOptions terms;
+  terms.width = options.width - 2;
+  terms.version = program.version;
+  terms.declare_parameters = false;
+  for (const Definition& definition : program.definitions) {
+    std::string term = print(definition.expression, terms);
+    const std::string head =
+        fmt::format("define {} : {} =", quoted_parameter(definition.value), text(definition.expression->type));
+    const std::string layers = from_layers(definition.layers);
+    const bool one_line = term.find('\n') == std::string::npos &&
+                          static_cast<int>(head.size() + 1 + term.size() + layers.size()) <= options.width;
+    for (size_t i = 0; !one_line && (i = term.find('\n', i)) != std::string::npos; i += 3) term.replace(i, 1, "\n  ");
+    out += head + (one_line ? " " : "\n  ") + term + (one_line || layers.empty() ? "" : "\n ") + layers + "\n";
+  }
+  for (const std::string& name : program.outputs) out += "output " + quoted_parameter(name) + "\n";
+  for (const DataExtent& extent : program.extents) {
+    out += fmt::format("extent {} of {} is {}\n", extent.dimension, quoted_parameter(extent.value),
+                       quoted_parameter(extent.count));
+  }
+  for (const Control& control : program.controls) out += control_line(control);
+  return out;
+}
+
+}  // namespace hoist

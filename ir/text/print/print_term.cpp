@@ -1,0 +1,582 @@
+// Terms: which form each node takes. Documents are made in the order in which they are read, since a parameter is
+// declared where it first appears and definitions are numbered as they are met.
+#include "ir/text/print/print_term.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/text/definitions.h"
+
+namespace hoist {
+namespace {
+
+// The level of an infix operator, 0 where a function has none. Shifts are written by name: >> composes functions.
+int infix_level(Function f) {
+  switch (f) {
+    case Function::logical_or:
+      return infixed + 1;
+    case Function::logical_xor:
+      return infixed + 2;
+    case Function::logical_and:
+      return infixed + 3;
+    case Function::equal:
+    case Function::not_equal:
+    case Function::less:
+    case Function::less_equal:
+    case Function::greater:
+    case Function::greater_equal:
+      return infixed + 4;
+    case Function::add:
+    case Function::subtract:
+      return infixed + 5;
+    case Function::multiply:
+    case Function::divide:
+    case Function::modulo:
+      return infixed + 6;
+    default:
+      return 0;
+  }
+}
+
+// A literal, or repeats of one: it may be written without its type where a neighbour tells it.
+bool is_plain(Expr e) {
+  while (e->pattern == Pattern::repeat) e = e->children[0];
+  return e->pattern == Pattern::literal && e->type->scalar != Scalar::boolean;
+}
+
+bool is_bound(Expr e, int64_t position) { return e->pattern == Pattern::bound && e->integers[0] == position; }
+
+}  // namespace
+
+Printer::Printer(Expr root, const PrintOptions& options) : root_(root), options_(options), sharing_(root) {
+  if (!root->has_meta) return;
+  std::set<Expr> seen;
+  std::function<void(Expr)> walk = [&](Expr e) {
+    if (!e->has_meta || !seen.insert(e).second) return;
+    if (e->pattern == Pattern::meta) taken_.insert(e->name);
+    for (Expr c : e->children) walk(c);
+  };
+  walk(root);
+}
+
+std::string Printer::run() {
+  Document d =
+      root_->pattern == Pattern::function ? function(root_, false) : with_definitions(term(root_, loose), 0, false);
+  return lay_out(d, options_.width);
+}
+
+Document Printer::parenthesised_if(bool wanted, Document d) {
+  return wanted ? join({text("("), documents_.nest(1, d), text(")")}) : d;
+}
+
+Document Printer::list(const std::string& head, const std::vector<Document>& parts, int least) {
+  std::vector<Document> inside = {documents_.soft()};
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) inside.insert(inside.end(), {text(","), documents_.line()});
+    inside.push_back(parts[i]);
+  }
+  Document d = documents_.group(join({text(head + "("), documents_.nest(2, join(std::move(inside))), text(")")}));
+  return parenthesised_if(least > applied_level && !head.empty(), d);
+}
+
+std::string Printer::new_name() {
+  for (int candidate = 0, skip = named_++;; ++candidate) {
+    std::string name;
+    for (int rest = candidate; rest >= 0; rest = rest / 26 - 1)
+      name.insert(name.begin(), static_cast<char>('a' + rest % 26));
+    if (is_reserved(name) || function_named(name) || taken_.count(name) != 0 || !definition_arguments(name).empty())
+      continue;
+    if (skip-- == 0) return name;
+  }
+}
+
+// ---- Definitions ---------------------------------------------------------------------------------------------------
+
+Document Printer::reference(Expr e) {
+  auto [node, owner, relative] = sharing_.key(e, depth());
+  std::string& name = definition_names_[{owner, node->serial, relative}];
+  if (!name.empty()) return text(name);
+  do {
+    name = fmt::format("{}{}", e->pattern == Pattern::function ? "f" : "v", ++definitions_);
+  } while (taken_.count(name) != 0);
+  Named d{name, e, names_, sharing_.path()};
+  while (d.path.back().owner != owner) d.path.pop_back();
+  for (size_t i = static_cast<size_t>(d.path.back().depth); i < d.names.size(); ++i) d.names[i] = {};
+  pending_[owner].push_back(std::move(d));
+  return text(name);
+}
+
+// `body where v1 = ...; ...` with what the body and the definitions themselves refer to.
+Document Printer::with_definitions(Document body, int owner, bool parenthesised) {
+  std::vector<Document> lines;
+  for (size_t i = 0; i < pending_[owner].size(); ++i) {
+    Named d = pending_[owner][i];
+    auto names = std::exchange(names_, d.names);
+    auto path = sharing_.path();
+    sharing_.set_path(d.path);
+    Document value = d.e->pattern == Pattern::function ? function(d.e, true) : unshared(d.e, loose, false);
+    sharing_.set_path(std::move(path));
+    names_ = std::move(names);
+    if (i > 0) lines.push_back(text(";"));
+    lines.push_back(documents_.hard());
+    lines.push_back(
+        documents_.group(join({text(d.name + " ="), documents_.nest(2, join({documents_.line(), value}))})));
+  }
+  pending_.erase(owner);
+  std::erase_if(definition_names_, [&](const auto& entry) { return std::get<0>(entry.first) == owner; });
+  if (lines.empty()) return body;
+  return parenthesised_if(parenthesised,
+                          join({body, documents_.hard(), text("where"), documents_.nest(2, join(std::move(lines)))}));
+}
+
+// ---- Leaves --------------------------------------------------------------------------------------------------------
+
+// A variable or components of it, by the names that its function gave them.
+Document Printer::variable(Expr e) {
+  std::vector<int64_t> path;
+  for (; e->pattern == Pattern::get; e = e->children[0]) path.insert(path.begin(), e->integers[0]);
+  int64_t level = depth() - 1 - e->integers[0];
+  std::string out = fmt::format("free{}", -1 - level);  // only in a term that is not closed
+  size_t used = 0;
+  if (level >= 0) {
+    const Binder* b = &names_[static_cast<size_t>(level)];
+    while (!b->parts.empty() && used < path.size()) b = &b->parts[static_cast<size_t>(path[used++])];
+    out = b->name;
+  }
+  for (; used < path.size(); ++used) out += fmt::format(".{}", path[used]);
+  return text(out);
+}
+
+Document Printer::meta_application(Expr e, int least) {
+  std::string name = e->name[0] == '#' ? e->name.substr(1) : e->name;
+  if (e->children.empty()) return text(name);
+  std::vector<Document> parts;
+  for (Expr c : e->children) parts.push_back(term(c, loose));
+  return list(name, parts, least);
+}
+
+// ---- Terms ---------------------------------------------------------------------------------------------------------
+
+Document Printer::term(Expr e, int least, bool bare) {
+  return sharing_.is_shared(e, depth()) ? reference(e) : unshared(e, least, bare);
+}
+
+Document Printer::term_at(const Place& p, int least, bool bare) {
+  names_.resize(names_.size() + static_cast<size_t>(p.skipped));
+  Document d = term(p.e, least, bare);
+  names_.resize(names_.size() - static_cast<size_t>(p.skipped));
+  return d;
+}
+
+Document Printer::unshared(Expr e, int least, bool bare) {
+  switch (e->pattern) {
+    case Pattern::parameter:
+      return parameter_name(e, least);
+    case Pattern::bound:
+      return variable(e);
+    case Pattern::literal:
+      return literal(e, least, bare);
+    case Pattern::constant:
+      return constant(e);
+    case Pattern::meta:
+      return meta_application(e, least);
+    case Pattern::function:
+      return function(e, true);
+    case Pattern::let:
+      return let(e, least);
+    case Pattern::iota:
+      return parenthesised_if(least > applied_level, text(fmt::format("iota {} {}", size_argument(e->sizes[0]),
+                                                                      hoist::text(e->type->element))));
+    case Pattern::operator_call:
+      return operator_call(e);
+    case Pattern::get: {
+      Expr base = e;
+      while (base->pattern == Pattern::get) base = base->children[0];
+      if (base->pattern == Pattern::bound) return variable(e);
+      return join({term(e->children[0], atomic), text(fmt::format(".{}", e->integers[0]))});
+    }
+    case Pattern::tuple:
+    case Pattern::zip:
+    case Pattern::concat:
+    case Pattern::scatter:
+    case Pattern::host: {
+      std::vector<Document> parts;
+      for (Expr c : e->children) parts.push_back(term(c, loose));
+      std::string head = e->pattern == Pattern::tuple ? "" : std::string(row(e->pattern).name);
+      if (e->pattern == Pattern::host) head += fmt::format(" {} {}", e->name, hoist::text(e->type));
+      return list(head, parts, least);
+    }
+    case Pattern::select: {
+      Document condition = term(e->children[0], loose);
+      auto branches = same_type({e->children[1], e->children[2]}, {loose, loose});
+      return list("select", {condition, branches[0], branches[1]}, least);
+    }
+    case Pattern::repeat:
+      if (is_plain(e)) {
+        std::string dimensions;
+        for (; e->pattern == Pattern::repeat; e = e->children[0]) dimensions += "[" + e->sizes[0].text() + "]";
+        return parenthesised_if(least > applied_level,
+                                join({text("fill "), literal(e, atomic, bare), text(" " + dimensions)}));
+      }
+      break;
+    default:
+      break;
+  }
+  std::vector<Stage> stages;
+  for (Place p{e, 0}; stages.empty() || !is_shared(p);) {
+    auto s = stage(p);
+    if (!s) break;
+    p = s->main;
+    stages.push_back(std::move(*s));
+  }
+  return stages.empty() ? call(e, least) : chain(e, std::move(stages), least);
+}
+
+// Terms of one type: at least one of them says which, the other numbers go without.
+std::vector<Document> Printer::same_type(const std::vector<Expr>& terms, const std::vector<int>& least) {
+  auto anchor = static_cast<size_t>(std::find_if_not(terms.begin(), terms.end(), is_plain) - terms.begin());
+  if (anchor == terms.size()) anchor = 0;
+  std::vector<Document> out;
+  for (size_t i = 0; i < terms.size(); ++i) out.push_back(term(terms[i], least[i], i != anchor));
+  return out;
+}
+
+Document Printer::call(Expr e, int least) {
+  const FunctionRow& f = row(e->function);
+  if (int level = infix_level(e->function)) {
+    auto sides = same_type(e->children, {level, level + 1});
+    Document d =
+        join({sides[0], text(fmt::format(" {}", f.symbol)), documents_.nest(2, join({documents_.line(), sides[1]}))});
+    return parenthesised_if(level < least, documents_.group(d));
+  }
+  if (e->function == Function::negate || e->function == Function::logical_not) {
+    Expr x = e->children[0];
+    if (x->pattern != Pattern::literal) {  // -1f32 is a literal
+      // Without parentheses, which would nest deeper than what was read. Two signs side by side begin a comment.
+      const bool sign_of_sign =
+          e->function == Function::negate && x->pattern == Pattern::call && x->function == Function::negate;
+      const std::string symbol = std::string(f.symbol) + (sign_of_sign ? " " : "");
+      return parenthesised_if(prefixed < least, join({text(symbol), term(x, prefixed)}));
+    }
+  }
+  return list(std::string(f.name), same_type(e->children, std::vector<int>(e->children.size(), loose)), least);
+}
+
+Document Printer::let(Expr e, int least) {
+  Expr f = e->children[1];
+  Document value = term(e->children[0], loose);
+  int before = named_, outer = depth();
+  auto path = sharing_.path();
+  Binder b = binder(f->children[0], 0, f->parameters[0]);
+  Binder shown = b;
+  sharing_.enter(f, outer);
+  int owner = sharing_.path().back().owner;
+  names_.push_back(std::move(b));
+  Document body = with_definitions(term(f->children[0], loose), owner, true);
+  names_.pop_back();
+  sharing_.set_path(std::move(path));
+  named_ = before;
+  std::function<std::string(const Binder&)> written = [&](const Binder& x) {
+    if (x.parts.empty()) return x.name;
+    std::string out;
+    for (const Binder& p : x.parts) out += (out.empty() ? "(" : ", ") + written(p);
+    return out + ")";
+  };
+  std::vector<Document> head = {text("let " + written(shown) + " ="),
+                                documents_.nest(2, join({documents_.line(), value}))};
+  if (options_.show_types) head.push_back(documents_.comment(written(shown) + " : " + hoist::text(f->parameters[0])));
+  head.insert(head.end(), {documents_.line(), text("in")});
+  Document d = join(
+      {documents_.group(join(std::move(head))), options_.show_types ? documents_.hard() : documents_.line(), body});
+  return parenthesised_if(least > loose, documents_.group(d));
+}
+
+// ---- Stages --------------------------------------------------------------------------------------------------------
+
+std::optional<Printer::Stage> Printer::stage(const Place& p, bool in_function) {
+  if (options_.fold_definitions) {
+    if (auto s = named_stage(p)) return s;
+  }
+  if (p.e->pattern != Pattern::call) return pattern_stage(p);
+  // A scalar function of a reduced array goes on with the pipe: ... |> reduce (+) 0 |> (+ b) |> exp
+  Expr x = p.e->children[0], end = x;
+  while (end->pattern == Pattern::call) end = end->children[0];
+  bool reduced = end->pattern == Pattern::reduce || end->pattern == Pattern::fold;
+  if (!(in_function ? is_bound(x, 0) : reduced && !sharing_.is_shared(x, depth() + p.skipped))) return std::nullopt;
+  Stage s;
+  s.node = p.e;
+  s.main = {x, p.skipped};
+  if (p.e->children.size() == 1) {
+    s.head = row(p.e->function).name;
+    return s;
+  }
+  if (infix_level(p.e->function) == 0 || p.e->function == Function::subtract || p.e->children.size() != 2)
+    return std::nullopt;
+  s.head = row(p.e->function).symbol;
+  s.section = true;
+  s.bare = true;
+  s.arguments = {{p.e->children[1], p.skipped}};
+  return s;
+}
+
+std::optional<Printer::Stage> Printer::pattern_stage(const Place& p) {
+  Expr e = p.e;
+  Stage s;
+  s.node = e;
+  s.head = row(e->pattern).name;
+  auto add = [&](const std::string& attribute) { s.head += " " + attribute; };
+  auto add_mode = [&] {
+    if (e->mode == Mode::view && e->dimension == 0) return;
+    const bool numbered = e->mode == Mode::global || e->mode == Mode::group || e->mode == Mode::local;
+    const bool plain = e->dimension == 0 && !numbered;
+    add(plain ? std::string(name_of(e->mode)) : fmt::format("{}({})", name_of(e->mode), e->dimension));
+  };
+  size_t main = 0;
+  switch (e->pattern) {
+    case Pattern::map:
+      add_mode();
+      main = 1;
+      break;
+    case Pattern::iterate:
+      main = 1;
+      [[fallthrough]];
+    case Pattern::split:
+    case Pattern::tile:
+    case Pattern::untile:
+    case Pattern::repeat:
+      add(size_argument(e->sizes[0]));
+      break;
+    case Pattern::reduce:
+    case Pattern::scan:
+    case Pattern::fold:
+      if (e->pattern == Pattern::fold) add_mode();
+      main = 2;
+      s.bare = e->pattern == Pattern::reduce;
+      break;
+    case Pattern::join:
+    case Pattern::identity:
+      break;
+    case Pattern::transpose: {
+      if (e->integers == std::vector<int64_t>{1, 0}) break;
+      std::string permutation;
+      for (int64_t i : e->integers) permutation += (permutation.empty() ? "(" : " ") + std::to_string(i);
+      add(permutation + ")");
+      break;
+    }
+    case Pattern::slide:
+      add(size_argument(e->sizes[0]) + " " + size_argument(e->sizes[1]));
+      if (e->sizes[2] != Nat(1)) add("dilation " + size_argument(e->sizes[2]));
+      break;
+    case Pattern::slice:
+      add(size_argument(e->sizes[0]) + " " + size_argument(e->sizes[1]));
+      if (e->integers[0] != 1) add(fmt::format("step {}", e->integers[0]));
+      break;
+    case Pattern::pad:
+      add(size_argument(e->sizes[0]) + " " + size_argument(e->sizes[1]));
+      if (e->border != Border::value)
+        add(std::string(name_of(e->border)));
+      else
+        s.arguments = {{e->children[1], p.skipped}};
+      s.bare = true;
+      break;
+    case Pattern::cast:
+    case Pattern::reinterpret:
+      add(hoist::text(e->type));
+      break;
+    case Pattern::materialise:
+      add(std::string(name_of(e->memory)));
+      break;
+    case Pattern::index:
+      main = 1;
+      break;
+    default:
+      return std::nullopt;
+  }
+  for (size_t i = 0; i < main; ++i) s.arguments.push_back({e->children[i], p.skipped});
+  s.main = {e->children[main], p.skipped};
+  return s;
+}
+
+Document Printer::stage_head(const Stage& s) {
+  if (s.section) return join({text("(" + s.head + " "), term_at(s.arguments[0], loose, s.bare), text(")")});
+  std::vector<Document> parts = {text(s.head)};
+  for (const Place& a : s.arguments) {
+    parts.push_back(text(" "));
+    parts.push_back(a.e->pattern == Pattern::function ? function_at(a) : term_at(a, atomic, s.bare));
+  }
+  return documents_.group(join(std::move(parts)));
+}
+
+Document Printer::chain(Expr e, std::vector<Stage> stages, int least) {
+  const Place base = stages.back().main;
+  // One pattern alone stands in front of its argument, unless it brings a function with a body of its own.
+  bool declares =
+      options_.declare_parameters && base.e->pattern == Pattern::parameter && declared_[base.e->name] != base.e->type;
+  bool in_front = stages.size() == 1 && !stages[0].section && !options_.show_types && !declares;
+  for (const Place& a : stages[0].arguments) {
+    in_front &= a.e->pattern != Pattern::function || is_shared(a) || applied_directly(a.e).has_value();
+  }
+  if (in_front && e->pattern == Pattern::call && stages[0].arguments.empty()) {
+    return list(stages[0].head, {term_at(base, loose)}, least);
+  }
+  if (in_front) {
+    Document head = stage_head(stages[0]);
+    return parenthesised_if(least > applied_level, join({head, text(" "), term_at(base, atomic)}));
+  }
+  std::vector<Document> parts = {term_at(base, composed)};
+  if (options_.show_types && !declares) parts.push_back(documents_.comment(hoist::text(base.e->type)));
+  for (size_t i = stages.size(); i-- > 0;) {
+    parts.push_back(options_.show_types ? documents_.hard() : documents_.line());
+    parts.push_back(text("|> "));
+    parts.push_back(documents_.nest(3, stage_head(stages[i])));
+    if (options_.show_types) parts.push_back(documents_.comment(hoist::text(stages[i].node->type)));
+  }
+  return parenthesised_if(least > piped, documents_.group(join(std::move(parts))));
+}
+
+// ---- Functions -----------------------------------------------------------------------------------------------------
+
+Document Printer::function_at(const Place& p) {
+  names_.resize(names_.size() + static_cast<size_t>(p.skipped));
+  Document d = sharing_.is_shared(p.e, depth()) ? reference(p.e) : function(p.e, true);
+  names_.resize(names_.size() - static_cast<size_t>(p.skipped));
+  return d;
+}
+
+// The stages of \a. a |> ... where a is not used otherwise; none where the function is not of this kind.
+std::vector<Printer::Stage> Printer::stages_of_function(Expr f) {
+  std::vector<Stage> stages;
+  if (f->parameters.size() != 1) return stages;
+  auto path = sharing_.path();
+  sharing_.enter(f, depth());
+  names_.emplace_back();
+  for (Place p{f->children[0], 0}; !is_bound(p.e, p.skipped);) {
+    std::optional<Stage> s;
+    if (!is_shared(p)) s = stage(p, stages.empty());
+    bool free = s.has_value();
+    for (size_t i = 0; free && i < s->arguments.size(); ++i)
+      free = !sharing_.uses(s->arguments[i].e, s->arguments[i].skipped);
+    if (!free) {
+      stages.clear();
+      break;
+    }
+    p = s->main;
+    stages.push_back(std::move(*s));
+  }
+  names_.pop_back();
+  sharing_.set_path(std::move(path));
+  return stages;
+}
+
+// The scalar function or metavariable that f applies to its parameters, or to the components of its one parameter.
+std::optional<std::string> Printer::applied_directly(Expr f) {
+  Expr body = f->children[0];
+  if ((body->pattern != Pattern::call && body->pattern != Pattern::meta) || body->children.empty()) return std::nullopt;
+  auto count = static_cast<int64_t>(f->parameters.size()), arguments = static_cast<int64_t>(body->children.size());
+  bool spread = count == 1 && arguments > 1 && f->parameters[0]->is_tuple() &&
+                static_cast<int64_t>(f->parameters[0]->parts.size()) == arguments;
+  if (arguments != count && !spread) return std::nullopt;
+  for (int64_t i = 0; i < arguments; ++i) {
+    Expr c = body->children[static_cast<size_t>(i)];
+    bool right = spread ? c->pattern == Pattern::get && c->integers[0] == i && is_bound(c->children[0], 0)
+                        : is_bound(c, count - 1 - i);
+    if (!right) return std::nullopt;
+  }
+  if (body->pattern == Pattern::meta) return body->name;
+  const FunctionRow& r = row(body->function);
+  return infix_level(body->function) > 0 ? fmt::format("({})", r.symbol) : std::string(r.name);
+}
+
+// Functions without names for their parameters: (+), max, f, exp, (+ b), (split 16 >> map f >> join).
+std::optional<Document> Printer::short_function(Expr f) {
+  if (auto name = applied_directly(f)) return text(*name);
+  auto stages = stages_of_function(f);
+  if (stages.empty()) return std::nullopt;
+  names_.emplace_back();
+  auto path = sharing_.path();
+  sharing_.enter(f, depth() - 1);
+  std::vector<Document> parts;
+  bool alone = stages.size() == 1 &&
+               (stages[0].section || (stages[0].arguments.empty() && stages[0].head.find(' ') == std::string::npos));
+  for (size_t i = stages.size(); i-- > 0;) {
+    if (!parts.empty()) parts.insert(parts.end(), {documents_.line(), text(">> ")});
+    parts.push_back(documents_.nest(3, stage_head(stages[i])));
+  }
+  sharing_.set_path(std::move(path));
+  names_.pop_back();
+  return parenthesised_if(!alone, documents_.group(join(std::move(parts))));
+}
+
+// Takes a tuple apart where only its components are used.
+Binder Printer::binder(Expr body, int64_t position, Type type) {
+  std::set<std::vector<int64_t>> paths;
+  std::set<std::pair<Expr, int64_t>> seen;
+  std::function<void(Expr, int64_t)> walk = [&](Expr e, int64_t p) {
+    if (!sharing_.uses(e, p) || !seen.insert({e, p}).second) return;
+    std::vector<int64_t> path;
+    Expr base = e;
+    for (; base->pattern == Pattern::get; base = base->children[0]) path.insert(path.begin(), base->integers[0]);
+    if (is_bound(base, p)) {
+      paths.insert(path);
+      return;
+    }
+    int64_t inner = p + (e->pattern == Pattern::function ? static_cast<int64_t>(e->parameters.size()) : 0);
+    for (Expr c : e->children) walk(c, inner);
+  };
+  if (type->is_tuple()) walk(body, position);
+  std::function<Binder(Type, std::vector<int64_t>)> make = [&](Type t, std::vector<int64_t> path) {
+    Binder b;
+    auto below = paths.lower_bound(path);
+    bool used =
+        below != paths.end() && below->size() > path.size() && std::equal(path.begin(), path.end(), below->begin());
+    if (!t->is_tuple() || !used) {  // the path itself is the least of those that start with it
+      b.name = new_name();
+      return b;
+    }
+    for (size_t i = 0; i < t->parts.size(); ++i) {
+      path.push_back(static_cast<int64_t>(i));
+      b.parts.push_back(make(t->parts[i], path));
+      path.pop_back();
+    }
+    return b;
+  };
+  return make(type, {});
+}
+
+Document Printer::function(Expr f, bool parentheses) {
+  if (auto d = short_function(f); d && parentheses) return *d;
+  int before = named_, outer = depth();
+  auto count = static_cast<int64_t>(f->parameters.size());
+  std::string head = "\\", types;
+  std::function<std::string(const Binder&)> written = [&](const Binder& b) {
+    if (b.parts.empty()) return b.name;
+    std::string out;
+    for (const Binder& p : b.parts) out += (out.empty() ? "(" : ", ") + written(p);
+    return out + ")";
+  };
+  std::vector<Binder> binders;
+  for (int64_t i = 0; i < count; ++i) {
+    Type type = f->parameters[static_cast<size_t>(i)];
+    binders.push_back(binder(f->children[0], count - 1 - i, type));
+    head += (i > 0 ? " " : "") + written(binders.back());
+    types += (i > 0 ? ", " : "") + written(binders.back()) + " : " + hoist::text(type);
+  }
+  for (Binder& b : binders) names_.push_back(std::move(b));
+  auto path = sharing_.path();
+  sharing_.enter(f, outer);
+  int owner = sharing_.path().back().owner;
+  Document body = with_definitions(term(f->children[0], loose), owner, false);
+  sharing_.set_path(std::move(path));
+  names_.resize(static_cast<size_t>(outer));
+  named_ = before;
+  std::vector<Document> parts = {text(head + ".")};
+  if (options_.show_types) parts.push_back(documents_.comment(types));
+  parts.push_back(documents_.nest(1, join({options_.show_types ? documents_.hard() : documents_.line(), body})));
+  Document d = join(std::move(parts));
+  return documents_.group(parentheses ? join({text("("), d, text(")")}) : d);
+}
+
+std::string print(Expr e, const PrintOptions& options) { return Printer(e, options).run(); }
+
+}  // namespace hoist

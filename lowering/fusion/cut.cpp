@@ -1,0 +1,236 @@
+#include "lowering/fusion/cut.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "ir/properties/properties.h"
+#include "lowering/graph/program.h"
+#include "lowering/layout/storage.h"
+#include "lowering/pipeline/steps.h"
+#include "lowering/strategies/terms.h"
+
+namespace hoist {
+
+bool is_kept_in_global(Expr e) { return e->pattern == Pattern::materialise && e->memory == Memory::global; }
+
+bool is_host_step(Expr e) {
+  return e->pattern == Pattern::host &&
+         std::all_of(e->children.begin(), e->children.end(), [](Expr c) { return c->pattern == Pattern::parameter; });
+}
+
+bool calls_host(Expr e) {
+  return any_node(e, [](Expr part) { return part->pattern == Pattern::host; });
+}
+
+bool KeepsAny::operator()(Expr e) {
+  if (auto entry = known_.find(e); entry != known_.end()) return entry->second;
+  bool found = is_kept_in_global(e) || e->pattern == Pattern::host;
+  for (Expr c : e->children) found = (*this)(c) || found;
+  return known_[e] = found;
+}
+
+namespace {
+
+// An array that is kept, and the parameter that stands for it in what is left. Functions are entered with parameters in
+// the place of their variables.
+struct Kept {
+  Expr array;
+  Expr term;
+};
+
+bool depends(Expr e, const std::vector<Expr>& on) {
+  return std::any_of(on.begin(), on.end(), [&](Expr p) { return mentions(e, p->name); });
+}
+
+Expr with_parameter(Expr e, Expr p, Expr value) { return substitute_parameters(e, {{p->name, value}}); }
+
+class Cut {
+ public:
+  /// Of this term the value is kept anyway.
+  explicit Cut(Expr whole) : whole_(whole) {}
+  /// The term with parameters in the place of what it keeps, which is added to `kept`, each after what it reads.
+  Result<Expr> outside(Expr e, std::vector<Kept>& kept) {
+    if (!keeps_any_(e)) return e;
+    if (auto known = done_.find(e); known != done_.end()) return known->second;
+    HOIST_TRY(Expr result, parted(e, kept));
+    return done_[e] = result;
+  }
+
+ private:
+  Expr fresh(Type type) { return parameter(fmt::format("\2{}", ++count_), type); }  // no value of a model is named so
+
+  Result<Expr> parted(Expr e, std::vector<Kept>& kept) {
+    if (is_kept_in_global(e)) {
+      HOIST_TRY(Expr term, outside(e->children[0], kept));
+      if (!leaf_of(term->type)->is_scalar())
+        return Diagnostic{"", "materialise global keeps tuples, and arrays of kernels hold numbers",
+                          "keep each component by itself"};
+      kept.push_back({fresh(term->type), term});
+      return kept.back().array;
+    }
+    if (e->pattern == Pattern::host) return host_outside(e, kept);
+    if (e->pattern == Pattern::map && e->mode == Mode::view && keeps_any_(e->children[0])) return map_outside(e, kept);
+    if (e->pattern == Pattern::let && keeps_any_(e->children[1])) return let_outside(e, kept);
+    std::vector<Expr> children;
+    for (Expr child : e->children) {
+      HOIST_TRY(Expr part,
+                child->pattern == Pattern::function ? function_outside(e, child, kept) : outside(child, kept));
+      children.push_back(part);
+    }
+    return with_children(e, std::move(children));
+  }
+
+  static Diagnostic inside_loop(Expr call) {
+    return {"", call->name + " runs on the host, and stands inside a loop that a kernel runs",
+            "take the layer out of the loop's body"};
+  }
+
+  // A function on the host reads arrays that are there, and writes one.
+  Result<Expr> host_outside(Expr e, std::vector<Kept>& kept) {
+    std::vector<Expr> arrays;
+    for (Expr child : e->children) {
+      HOIST_TRY(Expr array, outside(child, kept));
+      if (array->pattern != Pattern::parameter) {
+        kept.push_back({fresh(array->type), array});
+        array = kept.back().array;
+      }
+      arrays.push_back(array);
+    }
+    HOIST_TRY(const Expr call, host(e->name, std::move(arrays), e->type));
+    if (e == whole_) return call;
+    kept.push_back({fresh(e->type), call});
+    return kept.back().array;
+  }
+
+  // map (\v. .. array v ..) x: the arrays for all v are a map over x as well, and what is left is one over both.
+  Result<Expr> map_outside(Expr e, std::vector<Kept>& kept) {
+    HOIST_TRY(Expr over, outside(e->children[1], kept));
+    const Expr element = fresh(over->type->element);
+    std::vector<Kept> inner;
+    HOIST_TRY(Expr body, outside(hoist::apply(e->children[0], {element}), inner));
+    std::vector<Expr> elements = {element}, arrays = {over};  // one an element of the other
+    // A map over those of the arrays whose elements the term reads.
+    const auto lifted = [&](Expr term) {
+      std::vector<Expr> read, over_all;
+      for (size_t i = 0; i < elements.size(); ++i) {
+        if (!mentions(term, elements[i]->name)) continue;
+        read.push_back(elements[i]);
+        over_all.push_back(arrays[i]);
+      }
+      if (read.empty()) return map([&](Expr) { return term; }, over);
+      if (read.size() == 1) return map([&](Expr v) { return with_parameter(term, read[0], v); }, over_all[0]);
+      return map(
+          [&](Expr v) {
+            std::map<std::string, Expr> values;
+            for (size_t i = 0; i < read.size(); ++i) values[read[i]->name] = get(static_cast<int64_t>(i), v);
+            return substitute_parameters(term, values);
+          },
+          zip(over_all));
+    };
+    for (const Kept& one : inner) {
+      if (!depends(one.term, elements)) {
+        kept.push_back(one);
+        continue;
+      }
+      if (one.term->pattern == Pattern::host) return inside_loop(one.term);
+      const Expr all = lifted(one.term);
+      kept.push_back({fresh(all->type), all});
+      elements.push_back(one.array);
+      arrays.push_back(kept.back().array);
+    }
+    return lifted(body);
+  }
+
+  // let v = x in .. array v ..: the array is computed with a let of its own.
+  Result<Expr> let_outside(Expr e, std::vector<Kept>& kept) {
+    HOIST_TRY(Expr bound_value, outside(e->children[0], kept));
+    const Expr variable = fresh(bound_value->type);
+    const auto around = [&](Expr term) {
+      return mentions(term, variable->name)
+                 ? let(bound_value, [&](Expr v) { return with_parameter(term, variable, v); })
+                 : term;
+    };
+    std::vector<Kept> inner;
+    HOIST_TRY(Expr body, outside(hoist::apply(e->children[1], {variable}), inner));
+    for (const Kept& one : inner) {
+      if (one.term->pattern == Pattern::host && mentions(one.term, variable->name)) return inside_loop(one.term);
+      kept.push_back({one.array, around(one.term)});
+    }
+    return around(body);
+  }
+
+  // The function of a fold or of another loop: what is kept inside must not depend on its variables.
+  Result<Expr> function_outside(Expr loop, Expr function_term, std::vector<Kept>& kept) {
+    if (!keeps_any_(function_term)) return function_term;
+    std::vector<Expr> variables;
+    for (Type type : function_term->parameters) variables.push_back(fresh(type));
+    std::vector<Kept> inner;
+    HOIST_TRY(Expr body, outside(hoist::apply(function_term, variables), inner));
+    for (const Kept& one : inner) {
+      if (one.term->pattern == Pattern::host && depends(one.term, variables)) return inside_loop(one.term);
+      if (depends(one.term, variables))
+        return Diagnostic{"",
+                          fmt::format("materialise global stands inside a {} and depends on its variables",
+                                      std::string(row(loop->pattern).name)),
+                          "only maps without a mode are cut in two"};
+      kept.push_back(one);
+    }
+    return function(function_term->parameters, [&](const std::vector<Expr>& bound_variables) {
+      std::map<std::string, Expr> values;
+      for (size_t i = 0; i < variables.size(); ++i) values[variables[i]->name] = bound_variables[i];
+      return substitute_parameters(body, values);
+    });
+  }
+
+  Expr whole_;
+  KeepsAny keeps_any_;
+  std::unordered_map<Expr, Expr> done_;
+  int64_t count_ = 0;
+};
+
+}  // namespace
+
+Result<bool> cut_definition(Program& program, const std::string& value) {
+  Definition* definition = find_definition(program, value);
+  if (definition == nullptr || is_host_step(definition->expression) || !KeepsAny()(definition->expression))
+    return false;
+  Expr whole = definition->expression;
+  while (is_kept_in_global(whole)) whole = whole->children[0];  // a definition's own value is in global memory anyway
+  std::vector<Kept> kept;
+  HOIST_TRY(Expr rest, Cut(whole).outside(whole, kept));
+  ValueNames names(program);
+  std::vector<Definition> stages;
+  std::map<std::string, Expr> named;
+  for (const Kept& one : kept) {
+    Definition stage;
+    stage.value = names.make(fmt::format("{}.stage{}", value, stages.size() + 1));
+    stage.layers.assign(definition->layers.begin(),
+                        definition->layers.begin() + std::min<ptrdiff_t>(1, std::ssize(definition->layers)));
+    stage.expression = substitute_parameters(one.term, named);
+    describe_definition(stage);
+    // A whole convolution is stored as every one is, a picture with a border as who reads it wants, all else in the
+    // order that the term gives.
+    stage.channels_first &= any_node(stage.expression, [](Expr e) { return e->pattern == Pattern::slide; });
+    const bool is_bordered = computed_padding(stage.expression) == Path();
+    for (size_t i = 0; !stage.channels_first && !is_bordered && i < sizes_of(one.array->type).size(); ++i)
+      stage.order.push_back(static_cast<int64_t>(i));
+    named[one.array->name] = parameter(stage.value, one.array->type);
+    stages.push_back(std::move(stage));
+  }
+  rest = substitute_parameters(rest, named);
+  // A product that is now in a stage has taken its weights along.
+  std::erase_if(definition->weights, [&](const Weights& weights) {
+    return !mentions(rest, weights.value) && std::any_of(stages.begin(), stages.end(), [&](const Definition& stage) {
+      return mentions(stage.expression, weights.value);
+    });
+  });
+  program.steps.push_back(replayed_step("cut-kernels", *definition));
+  definition->expression = rest;
+  program.definitions.insert(program.definitions.begin() + (definition - program.definitions.data()), stages.begin(),
+                             stages.end());
+  return true;
+}
+
+}  // namespace hoist

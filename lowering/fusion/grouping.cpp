@@ -1,0 +1,362 @@
+#include "lowering/fusion/grouping.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ir/properties/properties.h"
+#include "lowering/fusion/kernel_size.h"
+#include "lowering/layout/arrangement.h"
+#include "lowering/pipeline/steps.h"
+#include "lowering/strategies/terms.h"
+
+namespace hoist {
+namespace {
+
+constexpr size_t enough = size_t{1} << 40;
+
+// What passes ask of a term again and again while it grows: terms share what they are made of, so each part is looked
+// at once.
+struct Facts {
+  size_t nodes = 1;  // of the tree, `enough` at most
+  bool concatenates = false, folds = false, shares_folds = false, on_host = false;
+};
+
+class TermFacts {
+ public:
+  const Facts& of(Expr e) {
+    if (auto found = known_.find(e); found != known_.end()) return found->second;
+    Facts out;
+    out.concatenates = e->pattern == Pattern::concat;
+    out.folds = is_fold(e);
+    out.on_host = e->pattern == Pattern::host;
+    for (Expr c : e->children) {
+      const Facts& inner = of(c);
+      out.nodes = std::min(enough, out.nodes + inner.nodes);
+      out.concatenates |= inner.concatenates;
+      out.folds |= inner.folds;
+      out.shares_folds |= inner.shares_folds;
+      out.on_host |= inner.on_host;
+    }
+    if (binds_for_many(e)) out.shares_folds |= of(e->children[0]).folds;
+    return known_[e] = out;
+  }
+
+ private:
+  std::unordered_map<Expr, Facts> known_;
+};
+
+// How often the tree of a term reads a parameter, `enough` at most.
+size_t count_reads(Expr root, const std::string& name) {
+  std::unordered_map<Expr, size_t> known;
+  std::function<size_t(Expr)> count = [&](Expr e) {
+    if (auto found = known.find(e); found != known.end()) return found->second;
+    size_t reads = e->pattern == Pattern::parameter && e->name == name ? 1 : 0;
+    for (Expr c : e->children) reads = std::min(enough, reads + count(c));
+    return known[e] = reads;
+  };
+  return count(root);
+}
+
+// Does the reader stay within the limit with the producer's term wherever it reads that?
+bool stays_small(const Definition& producer, const Definition& reader, TermFacts& facts) {
+  const size_t inner = facts.of(producer.expression).nodes, outer = facts.of(reader.expression).nodes;
+  if (inner > most_nodes || outer > most_nodes) return false;
+  if (outer + count_reads(reader.expression, producer.value) * inner > most_nodes) return false;
+  const double written_out = written_out_nodes(producer.expression, "", 1);
+  return written_out_nodes(reader.expression, producer.value, written_out) <= most_written_out;
+}
+
+void merge(const Definition& producer, Definition& reader) {
+  reader.expression = substitute_parameters(reader.expression, {{producer.value, producer.expression}});
+  std::vector<std::string> layers = producer.layers;
+  add_layers(layers, reader.layers);
+  reader.layers = std::move(layers);
+  // A reshape after a convolution no longer has channels where the convolution had them.
+  const bool same_dimensions = sizes_of(producer.expression->type) == sizes_of(reader.expression->type);
+  for (Weights weights : producer.weights) {
+    weights.in_place &= same_dimensions;
+    reader.weights.push_back(weights);
+  }
+  reader.channels_first |= producer.channels_first && same_dimensions;
+}
+
+// Who reads what in a program whose definitions merge.
+class Readers {
+ public:
+  explicit Readers(const Program& program) : reads_(program.definitions.size()) {
+    for (size_t i = 0; i < program.definitions.size(); ++i) {
+      for (Expr p : parameters_of(program.definitions[i].expression)) add(i, p->name);
+    }
+  }
+  /// The definitions that read the value, in order.
+  const std::set<size_t>& of(const std::string& value) { return readers_[value]; }
+  /// The values that the definition reads.
+  const std::set<std::string>& reads(size_t definition) const { return reads_[definition]; }
+  /// The producer, which computes `value`, is part of the reader now.
+  void merged(size_t producer, const std::string& value, size_t reader) {
+    reads_[reader].erase(value);
+    readers_[value].erase(reader);
+    for (const std::string& name : reads_[producer]) add(reader, name);
+  }
+  void remove(size_t definition) {
+    for (const std::string& name : reads_[definition]) readers_[name].erase(definition);
+  }
+
+ private:
+  void add(size_t i, const std::string& name) {
+    reads_[i].insert(name);
+    readers_[name].insert(i);
+  }
+  std::vector<std::set<std::string>> reads_;
+  std::map<std::string, std::set<size_t>> readers_;
+};
+
+// A dequantised array is computed again from fewer bytes, in place of being read, by every reader that reads each
+// element once.
+bool widens(Expr e) {
+  if (folds(e) || concatenates(e) || !leaf_of(e->type)->is_scalar()) return false;
+  const auto bits_of = [](Type type) { return element_count(shape_of(type)) * row(leaf_of(type)->scalar).bits; };
+  int64_t read = 0;
+  for (Expr p : parameters_of(e)) {
+    if (p->type->is_array() && leaf_of(p->type)->is_scalar()) read += bits_of(p->type);
+  }
+  return read > 0 && 2 * read <= bits_of(e->type);
+}
+
+// What `may_go` accepts goes into its readers, as far as those accept it; what nobody reads any more is removed.
+void inline_into_readers(Program& program, const std::string& pass, TermFacts& facts,
+                         const std::function<bool(const Definition&)>& may_go,
+                         const std::function<bool(const Definition& producer, const Definition& reader)>& accepts) {
+  std::set<std::string> outputs(program.outputs.begin(), program.outputs.end());
+  Readers readers(program);
+  for (size_t p = 0; p < program.definitions.size(); ++p) {
+    const Definition& producer = program.definitions[p];
+    if (outputs.count(producer.value) != 0 || !may_go(producer)) continue;
+    const std::set<size_t> all = readers.of(producer.value);
+    for (size_t i : all) {
+      Definition& reader = program.definitions[i];
+      // A concatenation keeps its parts by name: each is computed in its place.
+      if (!reader.parts.empty() || !stays_small(producer, reader, facts) || !accepts(producer, reader)) continue;
+      merge_into(program, pass, producer, reader);
+      readers.merged(p, producer.value, i);
+    }
+  }
+  drop_unused(program);
+}
+
+// Filters of one channel each read an element for each of their windows, though no loop around reads it again.
+void inline_widening(Program& program, TermFacts& facts) {
+  inline_into_readers(
+      program, "inline-widening", facts, [](const Definition& d) { return widens(d.expression); },
+      [](const Definition& producer, const Definition& reader) {
+        const bool filters = !reader.weights.empty() && has_windows(reader.expression);
+        return !filters && !rereads(reader.expression, producer.value);
+      });
+}
+
+// Views go into all their readers: a reshape or a transposition is never a kernel of its own unless it is an output.
+void inline_views(Program& program, TermFacts& facts) {
+  inline_into_readers(
+      program, "inline-views", facts,
+      [&](const Definition& d) { return moves_only(d.expression) && !facts.of(d.expression).concatenates; },
+      [](const Definition&, const Definition&) { return true; });
+}
+
+// Whether neighbours in the reader's result would be of other rows of the product. Pictures are stored in the order in
+// which they are computed.
+bool turns_product(const Definition& producer, const Definition& reader) {
+  if (producer.weights.empty() || producer.channels_first) return false;
+  return rows_lie_across(substitute_parameters(reader.expression, {{producer.value, producer.expression}}));
+}
+
+bool may_merge(const Definition& producer, const Definition& reader, bool turns_products, TermFacts& facts) {
+  const Facts inner = facts.of(producer.expression), outer = facts.of(reader.expression);
+  if (inner.concatenates || outer.concatenates || (inner.folds && outer.folds)) return false;
+  if (inner.on_host || outer.on_host) return false;
+  // Rows that share a fold stay rows: a reshape in the same kernel would compute it for every element again.
+  if (inner.shares_folds && sizes_of(producer.expression->type) != sizes_of(reader.expression->type)) return false;
+  return stays_small(producer, reader, facts) && !rereads(reader.expression, producer.value) &&
+         (turns_products || !turns_product(producer, reader));
+}
+
+void merge_producers(Program& program, bool turns_products, TermFacts& facts) {
+  const std::set<std::string> outputs(program.outputs.begin(), program.outputs.end());
+  std::map<std::string, size_t> places;
+  for (size_t i = 0; i < program.definitions.size(); ++i) places[program.definitions[i].value] = i;
+  Readers readers(program);
+  std::vector<char> merged(program.definitions.size(), 0);
+  for (size_t i = 0; i < program.definitions.size(); ++i) {
+    Definition& reader = program.definitions[i];
+    for (bool changed = true; changed;) {
+      changed = false;
+      // Later producers first: the deepest branch carries the most work to hide the others' reads behind.
+      std::set<size_t, std::greater<>> producers;
+      for (const std::string& name : readers.reads(i)) {
+        if (auto found = places.find(name); found != places.end()) producers.insert(found->second);
+      }
+      for (size_t j : producers) {
+        const Definition& producer = program.definitions[j];
+        if (readers.of(producer.value).size() != 1 || outputs.count(producer.value) != 0) continue;
+        if (!may_merge(producer, reader, turns_products, facts)) continue;
+        merge_into(program, "merge-producers", producer, reader);
+        readers.merged(j, producer.value, i);
+        readers.remove(j);
+        places.erase(producer.value);
+        merged[j] = 1;
+        changed = true;
+        break;
+      }
+    }
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < program.definitions.size(); ++i) {
+    if (merged[i] != 0) continue;
+    if (kept != i) program.definitions[kept] = std::move(program.definitions[i]);
+    ++kept;
+  }
+  program.definitions.resize(kept);
+}
+
+}  // namespace
+
+void merge_into(Program& program, const std::string& pass, const Definition& producer, Definition& reader) {
+  ProgramStep step = replayed_step(pass, reader);
+  step.parameters["producer"] = producer.value;
+  program.steps.push_back(std::move(step));
+  merge(producer, reader);
+}
+
+bool rereads(Expr e, const std::string& name) {
+  using Visited = std::set<std::pair<Expr, int64_t>>;  // terms share what they hold: each is looked at once a way
+  std::unordered_map<Expr, bool> reads;
+  std::function<bool(Expr)> mentioned = [&](Expr n) {
+    if (auto entry = reads.find(n); entry != reads.end()) return entry->second;
+    bool found = n->pattern == Pattern::parameter && n->name == name;
+    for (Expr c : n->children) found = mentioned(c) || found;
+    return reads[n] = found;
+  };
+  // Windows side by side read each element once.
+  const auto overlaps = [](Expr n) {
+    return n->pattern == Pattern::slide &&
+           !(n->sizes[0].is_constant() && n->sizes[1].is_constant() && n->sizes[0].value() <= n->sizes[1].value());
+  };
+  // Once inside a function body that does not get it through its parameter, an array is read again for every element.
+  Visited walked;
+  std::function<bool(Expr, bool)> walk = [&](Expr n, bool repeated) -> bool {
+    if (n->pattern == Pattern::parameter) return n->name == name && repeated;
+    if (!mentioned(n) || !walked.emplace(n, repeated ? 1 : 0).second) return false;
+    bool again = repeated || overlaps(n);
+    switch (n->pattern) {
+      case Pattern::repeat:
+      case Pattern::index:
+      case Pattern::iterate:
+      case Pattern::scatter:
+      case Pattern::host:
+      case Pattern::tile:
+        again = true;
+        break;
+      case Pattern::pad:
+        again = again || n->border == Border::clamp || n->border == Border::mirror || n->border == Border::wrap;
+        break;
+      default:
+        break;
+    }
+    for (size_t i = 0; i < n->children.size(); ++i) {
+      Expr c = n->children[i];
+      bool inside = c->pattern == Pattern::function && n->pattern != Pattern::let;
+      // The bound array of a let is as good as its uses; a function body that mentions the parameter rereads it.
+      if (walk(c, again || inside || (n->pattern == Pattern::let && i == 0))) return true;
+    }
+    return false;
+  };
+  // A bound element that is used as a whole array under another loop is reread as well: x |> map (\row. B |> map (\c.
+  // row...)). Of an array that is zipped only the parts that read the name matter.
+  struct Element {
+    int64_t position = 0;           // of the bound variable
+    std::set<int64_t> other_parts;  // which have nothing of the array
+
+    Element under(int64_t more) const { return {position + more, other_parts}; }
+    bool is_other_part(Expr n) const {
+      return n->pattern == Pattern::get && n->children[0]->pattern == Pattern::bound &&
+             n->children[0]->integers[0] == position && other_parts.count(n->integers[0]) != 0;
+    }
+  };
+  const auto bound_by = [](Expr c) {
+    return c->pattern == Pattern::function ? static_cast<int64_t>(c->parameters.size()) : 0;
+  };
+  const auto body_of = [](Expr c) { return c->pattern == Pattern::function ? c->children[0] : c; };
+  std::function<bool(Expr, const Element&, Visited&)> mentions_it = [&](Expr n, const Element& element,
+                                                                        Visited& visited) -> bool {
+    if (n->free <= element.position || element.is_other_part(n)) return false;
+    if (n->pattern == Pattern::bound) return n->integers[0] == element.position;
+    if (!visited.emplace(n, element.position).second) return false;
+    return std::any_of(n->children.begin(), n->children.end(),
+                       [&](Expr c) { return mentions_it(body_of(c), element.under(bound_by(c)), visited); });
+  };
+  const auto uses = [&](Expr n, const Element& element) {
+    Visited visited;
+    return mentions_it(n, element, visited);
+  };
+  std::function<bool(Expr, const Element&, bool, Visited&)> escapes = [&](Expr n, const Element& element, bool repeated,
+                                                                          Visited& visited) -> bool {
+    if (n->free <= element.position || element.is_other_part(n)) return false;
+    if (n->pattern == Pattern::bound) return n->integers[0] == element.position && repeated;
+    if (!visited.emplace(n, 2 * element.position + (repeated ? 1 : 0)).second) return false;
+    const bool again = repeated || overlaps(n) || n->pattern == Pattern::repeat;
+    for (Expr c : n->children) {
+      // A position is read once, the array that it looks into for every position.
+      const bool looked_into = n->pattern == Pattern::index && c == n->children.back();
+      const bool loop = c->pattern == Pattern::function && n->pattern != Pattern::let;
+      if (escapes(body_of(c), element.under(bound_by(c)), again || looked_into || loop, visited)) return true;
+    }
+    return false;
+  };
+  // Of a loop over an array that has something of the parameter, and of loops over its elements in turn.
+  const auto is_loop = [](Expr n) {
+    return n->pattern == Pattern::map || n->pattern == Pattern::fold || n->pattern == Pattern::reduce;
+  };
+  std::function<bool(Expr, const Element&, Visited&)> inner_loops;
+  const auto rereads_elements = [&](Expr loop, const std::function<bool(Expr)>& reads_it) {
+    const Expr array = loop->children.back(), body = loop->children[0]->children[0];
+    Element element;
+    for (size_t i = 0; array->pattern == Pattern::zip && i < array->children.size(); ++i) {
+      if (!reads_it(array->children[i])) element.other_parts.insert(static_cast<int64_t>(i));
+    }
+    Visited escaped, visited;
+    return escapes(body, element, false, escaped) || inner_loops(body, element, visited);
+  };
+  inner_loops = [&](Expr n, const Element& element, Visited& visited) -> bool {
+    if (n->free <= element.position || !visited.emplace(n, element.position).second) return false;
+    const auto reads_it = [&](Expr part) { return mentioned(part) || uses(part, element); };
+    if (is_loop(n) && uses(n->children.back(), element) && rereads_elements(n, reads_it)) return true;
+    return std::any_of(n->children.begin(), n->children.end(),
+                       [&](Expr c) { return inner_loops(body_of(c), element.under(bound_by(c)), visited); });
+  };
+  std::set<Expr> seen;
+  std::function<bool(Expr)> functions = [&](Expr n) -> bool {
+    if (!mentioned(n) || !seen.insert(n).second) return false;
+    if (is_loop(n) && mentioned(n->children.back()) && rereads_elements(n, mentioned)) return true;
+    return std::any_of(n->children.begin(), n->children.end(), functions);
+  };
+  return walk(e, false) || functions(e);
+}
+
+void inline_views(Program& program) {
+  TermFacts facts;
+  inline_views(program, facts);
+}
+
+void inline_widening(Program& program) {
+  TermFacts facts;
+  inline_widening(program, facts);
+}
+
+void merge_producers(Program& program, bool turns_products) {
+  TermFacts facts;
+  merge_producers(program, turns_products, facts);
+}
+
+}  // namespace hoist

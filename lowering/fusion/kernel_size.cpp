@@ -1,0 +1,106 @@
+#include "lowering/fusion/kernel_size.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "ir/properties/properties.h"
+
+namespace hoist {
+namespace {
+
+constexpr double most_counted = 1e12;
+constexpr int64_t whole = -1;
+
+/// Nodes of a term, and how often it uses each bound variable around, or a component of one.
+struct WrittenOut {
+  double nodes = 0;
+  bool folds = false;
+  std::map<std::pair<int64_t, int64_t>, double> uses;  // by position and component
+
+  void add(const WrittenOut& other, double times = 1) {
+    nodes = std::min(most_counted, nodes + times * other.nodes);
+    folds |= other.folds;
+    for (const auto& [use, count] : other.uses) {
+      double& here = uses[use];
+      here = std::min(most_counted, here + times * count);
+    }
+  }
+};
+
+class Counter {
+ public:
+  Counter(const std::string& name, double each) : name_(name), each_(each) {}
+
+  const WrittenOut& of(Expr e) {
+    if (const auto found = known_.find(e); found != known_.end()) return found->second;
+    WrittenOut out;
+    switch (e->pattern) {
+      case Pattern::bound:
+        out.uses[{e->integers[0], whole}] = 1;
+        break;
+      case Pattern::parameter:
+        out.nodes = e->name == name_ ? each_ : 1;
+        break;
+      case Pattern::let:
+        out = with_argument(e->children[1], e->children[0]);
+        break;
+      case Pattern::get:
+        if (e->children[0]->pattern == Pattern::bound)
+          out.uses[{e->children[0]->integers[0], e->integers[0]}] = 1;
+        else
+          out = of(e->children[0]);
+        break;
+      case Pattern::map:
+      case Pattern::fold:
+      case Pattern::reduce:
+      case Pattern::scan:
+        out = with_argument(e->children[0], e->children.back());
+        for (size_t i = 1; i + 1 < e->children.size(); ++i) out.add(of(e->children[i]));
+        out.nodes += 1;
+        out.folds |= is_fold(e);
+        break;
+      default:
+        out.nodes = 1;
+        for (const Expr child : e->children)
+          out.add(child->pattern == Pattern::function && child != e->children.back()
+                      ? with_argument(child, e->children.back())
+                      : of(child));
+    }
+    return known_.emplace(e, std::move(out)).first->second;
+  }
+
+ private:
+  // The function's body with its last parameter written out.
+  WrittenOut with_argument(Expr function, Expr argument) {
+    const WrittenOut& body = of(function->children[0]);
+    const auto own = static_cast<int64_t>(function->parameters.size());
+    WrittenOut out;
+    out.nodes = body.nodes;
+    out.folds = body.folds;
+    for (const auto& [use, count] : body.uses) {
+      const auto [position, component] = use;
+      if (position >= own) {
+        out.uses[{position - own, component}] += count;
+      } else if (position == 0) {
+        const bool apart =
+            component != whole && (argument->pattern == Pattern::zip || argument->pattern == Pattern::tuple);
+        const WrittenOut& part = of(apart ? argument->children[static_cast<size_t>(component)] : argument);
+        out.add(part, part.folds ? 1 : count);
+      }
+    }
+    return out;
+  }
+
+  const std::string& name_;
+  double each_;
+  std::unordered_map<Expr, WrittenOut> known_;
+};
+
+}  // namespace
+
+double written_out_nodes(Expr term, const std::string& name, double each) { return Counter(name, each).of(term).nodes; }
+
+}  // namespace hoist

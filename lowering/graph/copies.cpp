@@ -1,0 +1,121 @@
+#include "lowering/graph/copies.h"
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "ir/operators/operators.h"
+#include "ir/properties/properties.h"
+#include "lowering/layout/arrangement.h"
+#include "lowering/pipeline/steps.h"
+#include "lowering/strategies/terms.h"
+
+namespace hoist {
+namespace {
+
+// Exporters nest few views; longer chains stay, which costs nothing but their names.
+constexpr int most_views = 8;
+
+// A value as a view of the one value that its definition reads.
+struct View {
+  std::string of;
+  Expr term;
+};
+
+int64_t size_of(Type type) { return element_count(shape_of(type)); }
+
+// No constants decide such a term, since its call reads nothing else.
+std::optional<View> view_of(const Definition& definition) {
+  Expr e = definition.expression;
+  const std::vector<Expr> reads = parameters_of(e);
+  if (reads.size() != 1 || e->pattern != Pattern::operator_call || has_body(*e->operation)) return std::nullopt;
+  const Type from = reads[0]->type;
+  if (e->type->is_tuple() || from->is_tuple() || leaf_of(e->type) != leaf_of(from) || size_of(e->type) != size_of(from))
+    return std::nullopt;
+  auto term = unfold(*e);
+  // What cannot be unfolded is told by the pass that has to.
+  if (!term.ok() || !moves_only(*term)) return std::nullopt;
+  return View{reads[0]->name, *term};
+}
+
+// The value that the view is, element by element, and that is wanted: what it is a view of, or what that is one of.
+std::optional<std::string> repeated_by(View view, const std::function<std::optional<View>(const std::string&)>& behind,
+                                       const std::function<bool(const std::string&)>& is_wanted) {
+  for (int length = 1;; ++length) {
+    if (is_wanted(view.of) && keeps_places(view.term)) return view.of;
+    const auto next = length < most_views ? behind(view.of) : std::nullopt;
+    if (!next) return std::nullopt;
+    view = {next->of, substitute_parameters(view.term, {{view.of, next->term}})};
+  }
+}
+
+}  // namespace
+
+void drop_copies(Program& program, bool share_equal) {
+  std::map<std::string, size_t> places;
+  std::map<std::string, View> views;
+  std::map<std::string, std::string> originals;
+  std::unordered_map<Expr, std::string> known;
+  const auto definition_of = [&](const std::string& value) {
+    const auto found = places.find(value);
+    return found == places.end() ? nullptr : &program.definitions[found->second];
+  };
+  const auto known_view = [&](const std::string& value) {
+    const auto found = views.find(value);
+    return found == views.end() ? std::nullopt : std::optional(found->second);
+  };
+  for (size_t i = 0; i < program.definitions.size(); ++i) {
+    Definition& definition = program.definitions[i];
+    for (Expr p : parameters_of(definition.expression)) {
+      if (auto found = originals.find(p->name); found != originals.end())
+        read_instead(program, *definition_of(p->name), found->second, definition_of(found->second), definition);
+    }
+    places[definition.value] = i;
+    if (auto [first, is_new] = known.emplace(definition.expression, definition.value); share_equal && !is_new) {
+      originals[definition.value] = first->second;
+      continue;
+    }
+    const auto view = view_of(definition);
+    if (!view) continue;
+    views[definition.value] = *view;
+    const auto any = [](const std::string&) { return true; };
+    if (auto original = repeated_by(*view, known_view, any)) originals[definition.value] = std::move(*original);
+  }
+  drop_unused(program);
+}
+
+bool repeats(const Program& program, const std::string& value, const std::string& original) {
+  const Definition *repeated = find_definition(program, value), *first = find_definition(program, original);
+  if (repeated == nullptr || repeated == first) return false;
+  if (first != nullptr && first < repeated && first->expression == repeated->expression) return true;
+  const auto defined_view = [&](const std::string& of) {
+    const Definition* definition = find_definition(program, of);
+    return definition == nullptr ? std::nullopt : view_of(*definition);
+  };
+  const auto view = view_of(*repeated);
+  return view && repeated_by(*view, defined_view, [&](const std::string& of) { return of == original; });
+}
+
+void read_instead(Program& program, const Definition& copy, const std::string& original, Definition* first,
+                  Definition& reader) {
+  ProgramStep step = replayed_step("drop-copies", reader);
+  step.parameters["copy"] = copy.value;
+  step.parameters["of"] = original;
+  program.steps.push_back(std::move(step));
+  // A layer that stands twice is computed where it stands first, a copy nowhere but in its readers.
+  if (first != nullptr && first->expression == copy.expression) {
+    add_layers(first->layers, copy.layers);
+  } else {
+    std::vector<std::string> layers = copy.layers;
+    add_layers(layers, reader.layers);
+    reader.layers = std::move(layers);
+  }
+  for (Weights& weights : reader.weights) {
+    if (weights.value == copy.value) weights.value = original;
+  }
+  reader.expression =
+      substitute_parameters(reader.expression, {{copy.value, parameter(original, copy.expression->type)}});
+}
+
+}  // namespace hoist

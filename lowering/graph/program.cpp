@@ -1,0 +1,342 @@
+#include "lowering/graph/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "ir/evaluate/evaluate.h"
+#include "ir/operators/definitions/host_forms.h"
+#include "ir/operators/operators.h"
+#include "ir/properties/properties.h"
+#include "lowering/fusion/grouping.h"
+#include "lowering/pipeline/steps.h"
+#include "lowering/strategies/terms.h"
+
+namespace hoist {
+namespace {
+
+// Spends a FoldingBudget. Small results, shapes above all, may be what a layer cannot be lowered without: half of the
+// budget is theirs alone.
+class Folding {
+ public:
+  explicit Folding(const FoldingBudget& budget) : budget_(budget) {}
+
+  /// The value, where the budget reaches; nothing where the term stays for the device.
+  Result<std::optional<Tensor>> value(Expr e, const std::map<std::string, Tensor>& constants) {
+    if (!leaf_of(e->type)->is_scalar()) return std::optional<Tensor>();
+    const Scalar scalar = leaf_of(e->type)->scalar;
+    int64_t elements = 1;
+    for (int64_t extent : shape_of(e->type)) {
+      if (__builtin_mul_overflow(elements, extent, &elements) || elements > budget_.bytes)
+        return std::optional<Tensor>();
+    }
+    int64_t work = 0;
+    if (__builtin_add_overflow(count_operations(e), elements, &work)) return std::optional<Tensor>();
+    const int64_t bytes = byte_size(scalar, shape_of(e->type)), share = work > few_operations ? 2 : 1;
+    if (work > budget_.operations / share - operations_ || bytes > budget_.bytes / share - bytes_) {
+      ++left_;
+      return std::optional<Tensor>();
+    }
+    Bindings bindings;
+    for (Expr p : parameters_of(e)) bindings[p->name] = constants.at(p->name);
+    HOIST_TRY(std::optional<Tensor> value, evaluate_within(e, bindings, budget_.bytes));
+    operations_ += work;
+    if (value) bytes_ += bytes;
+    if (!value) ++left_;
+    return value;
+  }
+
+  /// How many terms stay that would have been folded.
+  int64_t left() const { return left_; }
+
+ private:
+  static constexpr int64_t few_operations = 1 << 16;
+  const FoldingBudget budget_;
+  int64_t operations_ = 0, bytes_ = 0, left_ = 0;
+};
+
+// Whether constants of small types would become a larger array of floats: weights of 4 bits, say. Shapes have to be
+// known.
+bool widens(Expr e, const std::map<std::string, Tensor>& constants) {
+  size_t read = 0;
+  for (Expr p : parameters_of(e)) read += constants.at(p->name).bytes().size();
+  const Type leaf = leaf_of(e->type);
+  return leaf->is_scalar() && is_float(leaf->scalar) &&
+         static_cast<size_t>(byte_size(leaf->scalar, shape_of(e->type))) > read;
+}
+
+bool reads_constants_alone(const Program& program, Expr e) {
+  const std::vector<Expr> reads = parameters_of(e);
+  return std::all_of(reads.begin(), reads.end(), [&](Expr p) { return program.constants.count(p->name) != 0; });
+}
+
+// Sums over constants inside a layer's term, of its weights say, are known: each becomes a constant of its own.
+Result<Nothing> fold_constant_sums(Program& program, Definition& definition, ValueNames& names, Folding& folding) {
+  std::set<Expr> left;  // to the device
+  const auto folds_away = [&](Expr n) {
+    const bool array = n->pattern != Pattern::function && n->type->is_array() && leaf_of(n->type)->is_scalar();
+    return array && left.count(n) == 0 && !moves_only(n) && folds(n) && !parameters_of(n).empty() &&
+           reads_constants_alone(program, n);
+  };
+  for (int count = 0;;) {
+    const auto place = first_closed(definition.expression, folds_away);
+    if (!place) return Nothing{};
+    Expr n = at(definition.expression, *place);
+    HOIST_TRY(auto value, folding.value(n, program.constants));
+    if (value)
+      fold_subterm(program, definition, *place, names.make(fmt::format("{}.known{}", definition.value, count++)),
+                   *value);
+    else
+      left.insert(n);
+  }
+}
+
+// Results of several parts in the place of what takes their components.
+Expr with_tuples(const Program& program, Expr e) {
+  std::map<std::string, Expr> tuples;
+  for (Expr p : parameters_of(e)) {
+    if (!p->type->is_tuple()) continue;
+    if (const Definition* definition = find_definition(program, p->name))
+      tuples[p->name] = with_tuples(program, definition->expression);
+  }
+  return tuples.empty() ? e : substitute_parameters(e, tuples);
+}
+
+// The operands whose values decide what the call unfolds to: with zeros it is another term.
+std::vector<std::string> deciding_constants(const Program& program, Expr call, Expr unfolded) {
+  constexpr int64_t few = 16;  // are written out anyway
+  KnownValues zeros;
+  std::vector<std::string> large;
+  for (Expr p : parameters_of(call)) {
+    auto constant = program.constants.find(p->name);
+    if (constant == program.constants.end()) continue;
+    const Tensor& value = constant->second;
+    if (value.size() > few) large.push_back(p->name);
+    zeros[p->name] = value.size() > few ? Tensor(value.scalar(), value.shape()) : value;
+  }
+  if (large.empty()) return {};
+  const auto without = unfold(*call, zeros);
+  return without.ok() && *without == unfolded ? std::vector<std::string>() : large;
+}
+
+// Both, where there is room for both; else what was asked for first.
+Domain common(Domain a, Domain b) {
+  const Domain both = {std::max(a.low, b.low), std::min(a.high, b.high)};
+  return both.low < both.high ? both : a;
+}
+
+// What seeded checks draw lies where operators are defined, as their rows say, and where all readers of a value are. A
+// value that is read through others that only move its elements is one with them.
+void note_domains(Program& program) {
+  constexpr Domain anywhere = {-2, 2};  // what rows have that say nothing
+  auto note = [&](Expr p, Domain domain) {
+    if (p->pattern != Pattern::parameter || !leaf_of(p->type)->is_scalar() || !is_float(leaf_of(p->type)->scalar))
+      return;
+    auto [place, fresh] = program.domains.emplace(p->name, domain);
+    if (!fresh) place->second = common(place->second, domain);
+  };
+  for (auto definition = program.definitions.rbegin(); definition != program.definitions.rend(); ++definition) {
+    const Expr e = definition->expression;
+    if (e->pattern != Pattern::operator_call) continue;
+    const OperatorRow* row = find_operator(e->operation->domain, e->operation->name, e->operation->version);
+    if (row == nullptr) continue;
+    if (row->low > anywhere.low || row->high < anywhere.high) {
+      for (Expr operand : e->children) note(operand, {row->low, row->high});
+    }
+    auto own = program.domains.find(definition->value);
+    if (own != program.domains.end() && moves_only(without_operator_calls(e))) {
+      const Domain domain = own->second;
+      for (Expr operand : e->children) note(operand, domain);
+    }
+  }
+}
+
+// What the budget has not reached is worth knowing: it costs time on the device.
+void note_left(Program& program, const Folding& folding, const FoldingBudget& budget) {
+  if (folding.left() == 0) return;
+  program.notes.push_back(
+      fmt::format("{} constants are left to the device: computing them here exceeds {} operations or {} MiB "
+                  "(--fold-operations, --fold-memory)",
+                  folding.left(), budget.operations, budget.bytes >> 20));
+}
+
+}  // namespace
+
+void describe_definition(Definition& definition) {
+  const Expr e = definition.expression;
+  if (!e->type->is_array() || !leaf_of(e->type)->is_scalar()) return;
+  if (const auto joined = concatenation_of(e)) {
+    definition.parts = joined->parts;
+    definition.parts_dimension = static_cast<int64_t>(joined->dimension);
+  }
+  if (!folds(e)) return;
+  const size_t rank = sizes_of(e->type).size();
+  auto product = product_form(e);
+  if (product && product->left == product->right) product.reset();  // squares, of a variance say
+  if (product) {
+    const std::vector<Expr> reads = parameters_of(e);
+    const auto weights = std::find_if(reads.begin(), reads.end(), [&](Expr p) { return p->name == product->right; });
+    const std::vector<int64_t> extents = shape_of((*weights)->type);
+    if (extents.size() >= 2) {
+      definition.weights.push_back(
+          {product->right, extents, static_cast<int64_t>(product->channel_dimension), product->groups, true});
+    }
+  }
+  definition.channels_first = product ? rank >= 3 && product->output_dimension == 1 : pools(e);
+}
+
+Result<bool> compute_on_host(Program& program, Definition& definition) {
+  const Expr e = with_tuples(program, definition.expression);
+  if (e->pattern != Pattern::operator_call) return false;
+  HOIST_TRY(const Expr form, host_form(*e, program.constants));
+  if (form == nullptr) return false;
+  definition.expression = form;
+  program.steps.push_back(replayed_step("compute-on-host", definition));
+  return true;
+}
+
+Result<Nothing> unfold_definition(Program& program, Definition& definition) {
+  Expr e = with_tuples(program, definition.expression);
+  Expr before = definition.expression;
+  ProgramStep step = replayed_step("unfold", definition);
+  if (e->pattern == Pattern::operator_call) {
+    step.parameters["operator"] = (e->operation->domain.empty() ? "" : e->operation->domain + ".") + e->operation->name;
+    HOIST_TRY(Expr unfolded, unfold(*e, program.constants));
+    definition.expression = unfolded;
+    if (program.withheld.empty()) {
+      for (const std::string& name : deciding_constants(program, e, definition.expression))
+        step.constants.push_back(step_constant(program, name, true));
+    }
+  } else {
+    definition.expression = without_operator_calls(e);
+  }
+  describe_definition(definition);
+  if (definition.expression != before) program.steps.push_back(std::move(step));
+  return Nothing{};
+}
+
+Expr constant_term(const Program& program, Expr e) {
+  e = without_operator_calls(with_tuples(program, e));
+  return reads_constants_alone(program, e) ? e : nullptr;
+}
+
+bool has_no_elements(Type type) {
+  if (!type->is_array() || !leaf_of(type)->is_scalar()) return false;
+  const std::vector<int64_t> shape = shape_of(type);
+  return std::find(shape.begin(), shape.end(), 0) != shape.end();
+}
+
+void fold_definition(Program& program, const Definition& definition, Tensor value) {
+  program.constants[definition.value] = std::move(value);
+  program.evaluated.insert(program.evaluated.end(), definition.layers.begin(), definition.layers.end());
+  ProgramStep step = replayed_step("fold-constants", definition);
+  step.constants.push_back(step_constant(program, definition.value));
+  program.steps.push_back(std::move(step));
+}
+
+void fold_subterm(Program& program, Definition& definition, const Path& place, const std::string& name, Tensor value) {
+  Expr folded = at(definition.expression, place), named = parameter(name, folded->type);
+  definition.expression = replace_closed(definition.expression, [&](Expr n) { return n == folded ? named : nullptr; });
+  program.constants[name] = std::move(value);
+  ProgramStep step = replayed_step("fold-constants", definition);
+  step.place = place;
+  step.parameters["name"] = name;
+  step.constants.push_back(step_constant(program, name));
+  program.steps.push_back(std::move(step));
+}
+
+void drop_unused(Program& program) {
+  const size_t before = program.definitions.size() + program.constants.size();
+  remove_unused(program);
+  if (program.definitions.size() + program.constants.size() != before)
+    program.steps.push_back(replayed_step("drop-unused"));
+}
+
+namespace {
+
+// The call in the term whose attribute is a program; null where there is none.
+const OperatorCall* call_with_body(Expr e) {
+  if (!e->has_operator_call) return nullptr;
+  if (e->pattern == Pattern::operator_call && has_body(*e->operation)) return e->operation.get();
+  for (Expr c : e->children) {
+    if (const OperatorCall* found = call_with_body(c)) return found;
+  }
+  return nullptr;
+}
+
+// Those that "inline-bodies" has left: their definitions are terms that the strategies have no kernel for.
+Diagnostics without_kernels(const Program& program) {
+  Diagnostics problems;
+  for (const Definition& definition : program.definitions) {
+    const OperatorCall* call = call_with_body(definition.expression);
+    if (call == nullptr) continue;
+    problems.push_back({layer_name(definition), "no kernel exists for " + full_name(*call),
+                        "the pass inline-bodies puts its bodies in its place where it can"});
+  }
+  return problems;
+}
+
+}  // namespace
+
+Result<Nothing> unfold_operators(Program& program, const FoldingBudget& budget) {
+  if (Diagnostics problems = without_kernels(program); !problems.empty()) return problems;
+  note_domains(program);
+  Folding folding(budget);
+  ValueNames names(program);
+  Diagnostics problems;
+  for (Definition& definition : program.definitions) {
+    auto unfolded = unfold_definition(program, definition);
+    if (unfolded.ok() && !definition.expression->type->is_tuple())
+      unfolded = fold_constant_sums(program, definition, names, folding);
+    if (unfolded.ok()) continue;
+    const std::string& layer = layer_name(definition);
+    for (const Diagnostic& d : unfolded.errors()) problems.push_back({layer, d.what, d.hint});
+  }
+  if (!problems.empty()) return problems;
+  note_left(program, folding, budget);
+  drop_unused(program);
+  return Nothing{};
+}
+
+Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingBudget& budget,
+                               const std::set<std::string>* only) {
+  Folding folding(budget);
+  Diagnostics problems;
+  std::vector<char> folded(program.definitions.size(), 0);
+  for (size_t i = 0; i < program.definitions.size(); ++i) {
+    const Definition& definition = program.definitions[i];
+    if (only != nullptr && only->count(definition.value) == 0) continue;
+    if (const Type type = definition.expression->type; has_no_elements(type)) {
+      fold_definition(program, definition, Tensor(leaf_of(type)->scalar, shape_of(type)));
+      folded[i] = 1;
+      continue;
+    }
+    // The definition counts: the shape of a value is known where the value is not.
+    Expr e = constant_term(program, definition.expression);
+    if (e == nullptr || (use == ConstantUse::stored && widens(e, program.constants))) continue;
+    auto value = folding.value(e, program.constants);
+    if (!value) {
+      const std::string& layer = layer_name(definition);
+      for (const Diagnostic& d : value.errors())
+        problems.push_back({layer + (d.where.empty() ? "" : ", " + d.where), d.what, d.hint});
+      continue;
+    }
+    if (!*value) continue;
+    fold_definition(program, definition, std::move(**value));
+    folded[i] = 1;
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < program.definitions.size(); ++i) {
+    if (folded[i] != 0) continue;
+    if (kept != i) program.definitions[kept] = std::move(program.definitions[i]);
+    ++kept;
+  }
+  program.definitions.resize(kept);
+  if (!problems.empty()) return problems;
+  note_left(program, folding, budget);
+  return Nothing{};
+}
+
+}  // namespace hoist

@@ -1,0 +1,64 @@
+#include "lowering/layout/stored_terms.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+
+#include "lowering/fusion/statements.h"
+#include "lowering/strategies/terms.h"
+
+namespace hoist {
+namespace {
+
+// Constants that are not a few numbers: positions and weights of a resized picture, counts of a pooled one. Kernels
+// read them from memory as they read weights; written into the code they would be a selection for each element, unless
+// the loops over them are unrolled, as those of transforms are whose results a work-item keeps.
+int64_t most_written_out(Expr term) {
+  constexpr int64_t few = 8, of_transforms = 64;
+  return any_node(term, [](Expr e) { return e->pattern == Pattern::materialise; }) ? of_transforms : few;
+}
+
+}  // namespace
+
+std::map<std::string, Domain> name_tables(Program& program) {
+  const size_t before = program.constants.size();
+  std::map<std::string, Domain> ranges;
+  std::unordered_map<Expr, Expr> named;
+  ValueNames names(program);
+  for (Definition& definition : program.definitions) {
+    const int64_t most = most_written_out(definition.expression);
+    definition.expression = replace_closed(definition.expression, [&](Expr e) -> Expr {
+      if (e->pattern != Pattern::constant || e->constant.size() <= most) return nullptr;
+      if (auto known = named.find(e); known != named.end()) return known->second;
+      const std::string name = names.make(definition.value + ".table" + std::to_string(named.size()));
+      const Tensor& table = e->constant;
+      double low = std::numeric_limits<double>::max(), high = -low;
+      for (int64_t i = 0; i < table.size(); ++i) {
+        const double v = is_float(table.scalar()) ? table.float_at(i) : static_cast<double>(table.integer_at(i));
+        if (!std::isfinite(v)) continue;
+        low = std::min(low, v);
+        high = std::max(high, v);
+      }
+      program.constants[name] = table;
+      if (low <= high && table.scalar() != Scalar::string) ranges[name] = {low, high};
+      return named[e] = parameter(name, e->type);
+    });
+  }
+  if (program.constants.size() != before) program.steps.push_back(replayed_step("name-tables"));
+  return ranges;
+}
+
+Expr stored_term(const Definition& definition, const StoragePlan& plan) {
+  const Storage& storage = plan.values.at(definition.value);
+  Statements statements = statements_of(definition);
+  for (size_t i = 0; i < statements.kept.size(); ++i) {
+    const Storage& kept = plan.values.at(statement_name(definition.value, i));
+    statements.kept[i] = interior(kept, over_storage(statements.kept[i], plan.values));
+  }
+  statements.result =
+      written(storage, surround(storage, interior(storage, over_storage(statements.result, plan.values))));
+  return term_of(definition.value, statements);
+}
+
+}  // namespace hoist

@@ -1,0 +1,97 @@
+// From a program of operator calls to kernels as low-level expressions: the straight list of passes, and what comes out
+// of it. The Halide layer turns each LoweredKernel into OpenCL, the bundle writer writes the plan. Everything here is
+// decided at compile time and without a device; the profile is all that is known of one.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/plan/plan.h"
+#include "ir/plan/region.h"
+#include "ir/program/program_derivation.h"
+#include "ir/rules/rewrite.h"
+#include "ir/target/profile.h"
+#include "lowering/graph/program.h"
+#include "lowering/layout/storage.h"
+#include "lowering/pipeline/passes.h"
+#include "lowering/rules/user_rules.h"
+#include "lowering/search/tuning.h"
+#include "lowering/strategies/steering.h"
+#include "lowering/strategies/strategy.h"
+
+namespace hoist {
+
+struct LowerOptions {
+  ConvolutionForm convolution = ConvolutionForm::automatic;
+  LaunchFusion fusion = LaunchFusion::automatic;
+  TableUse tables = TableUse::automatic;
+  ConstantUse constants = ConstantUse::computed;
+  FoldingBudget folding;
+  bool strict = false;                                ///< exact rules only
+  const UserRules* rules = nullptr;                   ///< of the user; lives as long as the compilation
+  std::vector<Steering> steps;                        ///< the user's own for kernels, in the place of the strategy
+  const std::vector<Strategy>* strategies = nullptr;  ///< others than strategies(); live as long as the compilation
+  TuningRecords records = {};                         ///< of kernels that were measured
+  int64_t unrolled_steps = most_unrolled_steps;       ///< of one loop that become definitions
+  bool perform = true;           ///< If and Loop as the plan runs, where that is better or the only way (unroll.h)
+  bool separate_arrays = false;  ///< no reuse in the arena, so that a simulated device sees every overrun
+};
+
+/// One kernel; steps with equal terms share it.
+struct LoweredKernel {
+  std::string name;                 ///< an OpenCL identifier made from the layers' names
+  std::vector<std::string> layers;  ///< of its first step
+  Expr expression = nullptr;        ///< low-level; parameters "p0", "p1", ... ; its type is the stored result array
+  std::vector<Expr> parameters;     ///< p0, p1, ... in order
+  std::vector<Domain> domains;      ///< per parameter, for seeded checks
+  std::vector<std::vector<Region>> reads;  ///< per parameter: where the values that it reads lie
+  Region region;                           ///< the elements of the result that hold the value
+  std::string unproved;    ///< a position that data decide and that may lie outside its array; "" where none may
+  int64_t operations = 0;  ///< of one launch, as count_arithmetic has them
+  std::string host;        ///< the function of ir/host that runs it; "" for all that devices run
+  bool is_joined = false;  ///< launches perform its steps (PlanLaunch in ir/plan/plan.h)
+  /// Of its parameters, those whose arrays the caches do not hold when the kernel begins (CPU).
+  std::vector<std::string> cold = {};
+  /// Of its parameters, those whose arrays steps of the same run write.
+  std::vector<std::string> computed = {};
+};
+
+/// What a group is at each stage, for inspect and explain. Parameters are named by values.
+struct LoweredGroup {
+  std::string value;
+  std::vector<std::string> layers;
+  Expr high = nullptr;    ///< after merging, logical
+  Derivation derivation;  ///< from the stored high-level term to the low-level one
+  Expr low = nullptr;
+  int kernel = 0;
+};
+
+struct LoweredModel {
+  Program original;  ///< one definition a layer
+  Program program;   ///< after grouping
+  StoragePlan storage;
+  std::vector<LoweredGroup> groups;  ///< in execution order, one a step
+  std::vector<LoweredKernel> kernels;
+  std::vector<PlanArray> arrays;     ///< offsets and constants filled in
+  std::vector<PlanStep> steps;       ///< arguments: p0, p1, ..., then the result
+  std::vector<PlanLaunch> launches;  ///< each step of a kernel that is joined belongs to one
+  bool is_serial = false;            ///< as in Plan
+  std::vector<PlanControl> controls;
+  std::vector<PlanItem> items;  ///< empty without controls
+  std::vector<int> inputs, outputs;
+  std::vector<PlanExtent> extents;
+  int64_t arena_bytes = 0;
+  ProgramDerivation derivation;   ///< from the program as it was imported to `low` of every group
+  std::vector<PlanLayer> layers;  ///< the model's, with the reason where no step computes one
+  std::vector<std::string> notes;
+};
+
+/// What the options say of passes, for a device of the profile.
+PassOptions pass_options(const LowerOptions& options, const Profile& profile);
+/// All passes after those over operator calls.
+Result<LoweredModel> lower_program(Program program, const LowerOptions& options, const Profile& profile);
+/// All passes. Reports all layers that cannot be lowered, in one go.
+Result<LoweredModel> lower_model(Program program, const LowerOptions& options, const Profile& profile);
+
+}  // namespace hoist

@@ -1,0 +1,861 @@
+#include "lowering/pipeline/passes.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <set>
+
+#include "ir/base/cancellation.h"
+#include "ir/base/stopwatch.h"
+#include "ir/evaluate/evaluate.h"
+#include "ir/operators/operators.h"
+#include "ir/program/sizes.h"
+#include "ir/properties/properties.h"
+#include "lowering/cost/winograd.h"
+#include "lowering/fusion/cut.h"
+#include "lowering/fusion/grouping.h"
+#include "lowering/graph/copies.h"
+#include "lowering/layout/arrangement.h"
+#include "lowering/layout/planes.h"
+#include "lowering/layout/storage.h"
+#include "lowering/loops/unroll.h"
+#include "lowering/pipeline/steps.h"
+#include "lowering/rules/program_rules.h"
+#include "lowering/rules/rules.h"
+#include "lowering/search/exploration.h"
+#include "lowering/strategies/terms.h"
+
+namespace hoist {
+namespace {
+
+template <std::string_view const&... names>
+Result<Nothing> apply_rules(Program& program, const PassOptions&) {
+  static const std::vector<const ProgramRule*> rules = [] {
+    const std::string_view all[] = {names...};
+    return operator_rules(all);
+  }();
+  HOIST_TRY_VOID(apply_program_rules(rules, program));
+  return Nothing{};
+}
+
+bool has_user_rules(const PassOptions& options) {
+  return options.rules != nullptr && !options.rules->between_calls.empty();
+}
+
+Result<Nothing> user_rules(Program& program, const PassOptions& options) {
+  if (!has_user_rules(options))
+    return Diagnostic{"user-rules", "there are no rules between operator calls", "give a file of them with --rules"};
+  for (const ProgramRule* rule : options.rules->between_calls) HOIST_TRY_VOID(check_strict(*rule, options.strict));
+  HOIST_TRY_VOID(apply_program_rules(options.rules->between_calls, program));
+  return Nothing{};
+}
+
+// What a pass does to one definition; true where it changed anything.
+using AtDefinition = std::function<Result<bool>(Program& program, const std::string& value)>;
+
+// At each definition in order; at one that it changed again, from the first that it added. All problems in one go.
+Result<bool> at_definitions(Program& program, const AtDefinition& change) {
+  Diagnostics problems;
+  bool any = false;
+  std::set<std::string> refused;
+  for (size_t i = 0; i < program.definitions.size();) {
+    const std::string value = program.definitions[i].value;
+    auto changed = refused.count(value) != 0 ? Result<bool>(false) : change(program, value);
+    if (!changed.ok()) {
+      refused.insert(value);
+      for (Diagnostic d : changed.errors()) {
+        d.where = layer_name(program.definitions[i]);
+        problems.push_back(std::move(d));
+      }
+    }
+    if (!changed.ok() || !*changed) {
+      ++i;
+      continue;
+    }
+    any = true;
+  }
+  if (!problems.empty()) return problems;
+  return any;
+}
+
+// What reads constants alone may run longer: "fold-constants" computes it here.
+Result<bool> inline_bodies_or_fold(Program& program, const std::string& value, int64_t most) {
+  auto changed = inline_bodies(program, value, most);
+  if (!changed.ok() && constant_term(program, find_definition(program, value)->expression) != nullptr) return false;
+  return changed;
+}
+
+Result<Nothing> bodies(Program& program, const PassOptions& options) {
+  const auto change = [&](Program& changed, const std::string& value) {
+    return options.perform && wants_performing(changed, value, options.unrolled_steps)
+               ? perform_bodies(changed, value)
+               : inline_bodies_or_fold(changed, value, options.unrolled_steps);
+  };
+  HOIST_TRY(const bool any, at_definitions(program, change));
+  if (any) drop_unused(program);
+  return Nothing{};
+}
+
+std::set<std::string> values_of(const Program& program) {
+  std::set<std::string> out;
+  for (const Definition& definition : program.definitions) out.insert(definition.value);
+  return out;
+}
+
+// Definitions that are new since then and read constants alone, as transformed filters do, are constants.
+Result<Nothing> fold_added(Program& program, const std::set<std::string>& before, const PassOptions& options) {
+  std::set<std::string> added;
+  for (const Definition& definition : program.definitions) {
+    if (before.count(definition.value) == 0) added.insert(definition.value);
+  }
+  HOIST_TRY_VOID(fold_constants(program, options.constants, options.folding, &added));
+  drop_unused(program);
+  return Nothing{};
+}
+
+void take_steps(Program& program, Definition& definition, const Rewriter& rewriter) {
+  for (const Application& application : rewriter.derivation().steps)
+    program.steps.push_back(rule_step(definition, application));
+  definition.expression = rewriter.term();
+}
+
+constexpr const char* steps_in_rows = "fold-of-kept-map";
+
+// A loop whose result is kept and whose steps change rows in place, so that each row has a loop of its own. Longer rows
+// are shared out.
+bool changes_rows(Expr kept) {
+  constexpr int64_t longest_row = 1 << 14;
+  if (!is_kept_in_global(kept)) return false;
+  const Expr e = kept->children[0];
+  if (e->pattern != Pattern::fold || e->free != 0 || !is_kept_in_global(e->children[0]->children[0])) return false;
+  if (!e->type->is_array() || shape_of(e->type).size() != 2 || shape_of(e->type)[1] >= longest_row) return false;
+  Rewriter rewriter(lowering_rules(), e);
+  return rewriter.apply(steps_in_rows, {}) && changes_in_place(at(rewriter.term(), {0, 0}));
+}
+
+// Such loops stay one kernel on CPUs, a work-group a row: a step is less work than a launch.
+void keep_steps_together(Program& program) {
+  for (Definition& definition : program.definitions) {
+    Rewriter rewriter(lowering_rules(), definition.expression);
+    for (;;) {
+      std::optional<Path> place = first_closed(rewriter.term(), changes_rows);
+      if (!place) break;
+      place->push_back(0);
+      if (!rewriter.apply(steps_in_rows, *place)) break;
+    }
+    take_steps(program, definition, rewriter);
+  }
+}
+
+Result<Nothing> unroll(Program& program, const PassOptions& options) {
+  const std::set<std::string> before = values_of(program);
+  if (!options.profile.gpu) keep_steps_together(program);
+  const auto change = [&](Program& changed, const std::string& value) {
+    return unroll_definition(changed, value, options.perform, options.unrolled_steps);
+  };
+  HOIST_TRY(const bool any, at_definitions(program, change));
+  return any ? fold_added(program, before, options) : Result<Nothing>(Nothing{});
+}
+
+constexpr std::string_view wide_convolution = "widened-convolution", wide_convolution_bias = "widened-convolution-bias",
+                           wide_matrix_product = "widened-matrix-product", bf16_convolution = "bf16-convolution",
+                           bf16_matrix_product = "bf16-matrix-product", bf16_gemm = "bf16-gemm",
+                           bf16_transposed = "bf16-gemm-transposed", one_channel = "integer-convolution-in-floats";
+constexpr std::string_view batch_norm = "batch-norm-folding", batch_norm_factors = "batch-norm-to-factors",
+                           to_unsigned = "signed-to-unsigned", unsigned_weights = "weights-to-signed",
+                           convolution = "dequantise-convolution", with_bias = "dequantise-convolution-bias",
+                           matrix_product = "dequantise-matrix-product", gemm = "dequantise-gemm",
+                           gemm_bias = "dequantise-gemm-bias", transposed = "dequantise-gemm-transposed",
+                           transposed_bias = "dequantise-gemm-transposed-bias", reciprocal = "quantise-by-reciprocal",
+                           relu_in_quantising = "relu-in-quantising", pool_of_bytes = "pool-of-bytes",
+                           quantised_again = "quantised-again", short_phases = "short-phases-of-transposed-convolution",
+                           short_phases_bias = "short-phases-of-transposed-convolution-bias",
+                           phases = "phases-of-transposed-convolution",
+                           phases_bias = "phases-of-transposed-convolution-bias", channels = "channels-to-four",
+                           columns = "columns-to-four", channels_in_pairs = "channels-to-two",
+                           columns_in_pairs = "columns-to-two";
+constexpr std::string_view inputs_of_convolution = "unsigned-inputs-of-integer-convolution",
+                           inputs_of_product = "unsigned-inputs-of-integer-matrix-product",
+                           inputs_of_linear_convolution = "unsigned-inputs-of-linear-convolution",
+                           inputs_of_linear_product = "unsigned-inputs-of-linear-matrix-product",
+                           weights_of_convolution = "signed-weights-of-integer-convolution",
+                           weights_of_product = "signed-weights-of-integer-matrix-product",
+                           weights_of_linear_convolution = "signed-weights-of-linear-convolution",
+                           weights_of_linear_product = "signed-weights-of-linear-matrix-product",
+                           requantised_convolution = "requantised-convolution",
+                           requantised_convolution_bias = "requantised-convolution-bias",
+                           requantised_product = "requantised-matrix-product",
+                           around_zero = "integer-convolution-around-zero",
+                           product_around_zero = "integer-matrix-product-around-zero",
+                           filters_zero = "zero-points-of-filters", columns_zero = "zero-points-of-columns",
+                           rows_zero = "zero-point-of-rows", pictures_zero = "zero-point-of-pictures";
+
+Result<Nothing> tables(Program& program, const PassOptions& options) {
+  use_integer_tables(program, options.tables);
+  return Nothing{};
+}
+
+Result<Nothing> copies(Program& program, const PassOptions& options) {
+  drop_copies(program, options.share_equal);
+  return Nothing{};
+}
+
+Result<Nothing> pool_bytes(Program& program, const PassOptions& options) {
+  if (auto done = apply_rules<pool_of_bytes, quantised_again>(program, options); !done.ok()) return done;
+  return copies(program, options);  // what is quantised again is a copy now
+}
+
+// Those of inputs second, as products without zero points of weights are added first; several read one bordered
+// picture.
+Result<Nothing> zero_points(Program& program, const PassOptions& options) {
+  HOIST_TRY_VOID((apply_rules<around_zero, product_around_zero, filters_zero, columns_zero>(program, options)));
+  HOIST_TRY_VOID((apply_rules<rows_zero, pictures_zero>(program, options)));
+  return copies(program, options);
+}
+
+Result<Nothing> decompose(Program& program, const PassOptions&) {
+  std::vector<std::string> values;
+  for (const Definition& definition : program.definitions) values.push_back(definition.value);
+  for (const std::string& value : values) decompose_call(program, value);
+  return Nothing{};
+}
+
+Result<Nothing> fold(Program& program, const PassOptions& options) {
+  return fold_constants(program, options.constants, options.folding);
+}
+
+Result<Nothing> unfold_calls(Program& program, const PassOptions& options) {
+  return unfold_operators(program, options.folding);
+}
+
+Result<Nothing> views(Program& program, const PassOptions&) {
+  inline_views(program);
+  return Nothing{};
+}
+
+Result<Nothing> widening(Program& program, const PassOptions&) {
+  inline_widening(program);
+  return Nothing{};
+}
+
+Result<Nothing> producers(Program& program, const PassOptions& options) {
+  merge_producers(program, options.profile.gpu);
+  return Nothing{};
+}
+
+// What a record says of a definition with this term, by one knob.
+std::optional<int64_t> recorded(const PassOptions& options, Expr term, std::string_view knob) {
+  if (!options.records) return std::nullopt;
+  const KnobValues knobs = options.records(tuning_task(term));
+  const auto found = knobs.find(std::string(knob));
+  return found == knobs.end() ? std::nullopt : std::optional<int64_t>(found->second);
+}
+
+bool wants_im2col(const PassOptions& options) {
+  return options.convolution == ConvolutionForm::im2col ||
+         (options.convolution == ConvolutionForm::automatic && options.records);
+}
+
+// Of all convolutions, or, where only records ask for the pass, of those that they name.
+Result<Nothing> im2col(Program& program, const PassOptions& options) {
+  const bool all = !options.records || options.convolution == ConvolutionForm::im2col;
+  for (Definition& definition : program.definitions) {
+    const bool wanted = all || recorded(options, definition.expression, im2col_knob).value_or(0) != 0;
+    if (!wanted) continue;
+    Rewriter rewriter(lowering_rules(), definition.expression);
+    if (keep_windows(rewriter)) take_steps(program, definition, rewriter);
+  }
+  return Nothing{};
+}
+
+// Where halves are only stored: elsewhere products may be formed in them, and on GPUs wider operands take longer to
+// read.
+bool computes_in_f32(const PassOptions& options) { return !options.profile.gpu && !options.profile.half; }
+
+// Such instructions have an order of sums of their own.
+bool multiplies_matrices(const PassOptions& options) {
+  return !options.strict && !options.profile.gpu && options.profile.matrix_tile > 0;
+}
+
+bool wants_winograd(const PassOptions& options) {
+  return options.convolution == ConvolutionForm::automatic || options.convolution == ConvolutionForm::winograd;
+}
+
+bool has_pair_products(const PassOptions& options) { return !options.profile.gpu && options.profile.pair_products > 0; }
+
+// Before calls are unfolded, so that a rule says it for all forms of products. Bytes stay where Winograd's form will be
+// taken, whose transform reads each of them once.
+Result<Nothing> widen_bytes(Program& program, const PassOptions& options) {
+  static const std::vector<const ProgramRule*> rules = [] {
+    const std::string_view names[] = {"widened-integer-convolution", "centred-integer-convolution",
+                                      "widened-integer-matrix-product"};
+    return operator_rules(names);
+  }();
+  const auto takes_winograd = [&](const Program& changed, Expr call) -> Result<bool> {
+    if (!wants_winograd(options) || call->children.empty() ||
+        leaf_of(call->children[0]->type) != scalar_type(Scalar::u8))
+      return false;
+    HOIST_TRY(const Expr term, unfold(*call, changed.constants));
+    const std::vector<WinogradChoice> choices = winograd_choices(term, options);
+    return !choices.empty() &&
+           (options.convolution == ConvolutionForm::winograd || is_clearly_less(*cheapest(choices)));
+  };
+  const auto widened = [&](Program& changed, const std::string& value) -> Result<bool> {
+    const Expr call = find_definition(changed, value)->expression;
+    if (call->pattern != Pattern::operator_call || leaf_of(call->type) != scalar_type(Scalar::i32)) return false;
+    HOIST_TRY(const bool stays, takes_winograd(changed, call));
+    if (stays) return false;
+    for (const ProgramRule* rule : rules) {
+      HOIST_TRY(const bool applies, apply_program_rule(*rule, changed, value));
+      if (applies) return true;
+    }
+    return false;
+  };
+  HOIST_TRY(const bool any, at_definitions(program, widened));
+  if (any) drop_copies(program, options.share_equal);  // products that read the same value
+  return Nothing{};
+}
+
+bool wants_exploration(const PassOptions& options) { return static_cast<bool>(options.records); }
+
+// What a search has found to be faster than the term as it is; nobody else asks for it.
+Result<Nothing> exploration(Program& program, const PassOptions& options) {
+  for (Definition& definition : program.definitions) {
+    const int64_t walk = recorded(options, definition.expression, exploration_knob).value_or(0);
+    if (walk == 0) continue;
+    Rewriter rewriter(lowering_rules(), definition.expression);
+    if (explore(rewriter, walk, options.strict)) take_steps(program, definition, rewriter);
+  }
+  return Nothing{};
+}
+
+// Where the choice is the compiler's, a record decides; without one convolutions stay stencils unless that is clearly
+// more work. Either way only where the filters can be transformed here: on the device that would take longer, in every
+// run, than all that is saved.
+Result<Nothing> winograd(Program& program, const PassOptions& options) {
+  const bool wanted = options.convolution == ConvolutionForm::winograd;
+  int64_t left = options.folding.operations / 2;  // what folding spends on large results
+  for (Definition& definition : program.definitions) {
+    if (!wanted && !has_known_weights(program, definition)) continue;
+    constexpr int64_t unknown = -1;
+    const int64_t results =
+        wanted ? unknown : recorded(options, definition.expression, winograd_knob).value_or(unknown);
+    const auto choose = [&](const std::vector<WinogradChoice>& choices) -> const WinogradChoice* {
+      if (results == unknown) return cheapest(choices);
+      const auto found = std::find_if(choices.begin(), choices.end(),
+                                      [&](const WinogradChoice& choice) { return choice.results == results; });
+      return found == choices.end() ? nullptr : &*found;
+    };
+    Rewriter rewriter(lowering_rules(), definition.expression);
+    for (;;) {
+      const std::vector<WinogradChoice> choices = winograd_choices(rewriter.term(), options);
+      const WinogradChoice* form = choose(choices);
+      if (form == nullptr || (!wanted && form->transform > left)) break;
+      if (!wanted && results == unknown && !is_clearly_less(*form)) break;
+      left -= form->transform;
+      rewriter.apply(form->rule, form->place, form->arguments);
+    }
+    take_steps(program, definition, rewriter);
+  }
+  return Nothing{};
+}
+
+// Lets of numbers that folds give, which more than `most` elements share.
+void find_shared_folds(Expr e, int64_t most, Path& path, std::vector<Path>& out) {
+  if (e->pattern == Pattern::let && e->children[0]->type->is_scalar() && folds(e->children[0])) {
+    const Type shared_by = e->children[1]->children[0]->type;
+    if (leaf_of(shared_by)->is_scalar() && element_count(shape_of(shared_by)) > most) {
+      out.push_back(path);
+      out.back().push_back(0);
+    }
+  }
+  for (size_t i = 0; i < e->children.size(); ++i) {
+    if (i == 0 && changes_in_place(e)) continue;  // what a step shares is that step's own
+    path.push_back(static_cast<int>(i));
+    find_shared_folds(e->children[i], most, path, out);
+    path.pop_back();
+  }
+}
+
+// Kernels compute what a row of the result shares once a row, and again for the next one. Where the rows that share lie
+// across those of the result, they compute it again for every element, which takes less time than another launch only
+// up to about `least_steps`.
+int64_t most_elements_that_share(Expr term) {
+  constexpr int64_t least_steps = 1 << 14;
+  const std::vector<int64_t> shape = shape_of(term->type);
+  const int64_t row = shape.empty() ? 1 : shape.back();
+  return rows_lie_across(term) ? least_steps / std::max<int64_t>(1, element_count(shape)) : row;
+}
+
+// What stands at these places of a term is kept in global memory, as the rules have it.
+struct RuleAtPlace {
+  Path place;
+  const char* rule;
+};
+
+void keep_at(Program& program, const std::function<std::vector<RuleAtPlace>(const Definition&)>& kept_in) {
+  for (Definition& definition : program.definitions) {
+    const std::vector<RuleAtPlace> kept = kept_in(definition);
+    if (kept.empty()) continue;
+    Rewriter rewriter(lowering_rules(), definition.expression);
+    for (const auto& [place, rule] : kept) rewriter.apply(rule, place);
+    take_steps(program, definition, rewriter);
+  }
+}
+
+Result<Nothing> keep_shared_folds(Program& program, const PassOptions&) {
+  keep_at(program, [](const Definition& definition) {
+    const Expr term = definition.expression;
+    std::vector<RuleAtPlace> out;
+    if (term->type->is_tuple() || !shares_folds(term)) return out;
+    std::vector<Path> folds;
+    Path path;
+    find_shared_folds(term, most_elements_that_share(term), path, folds);
+    for (const Path& place : folds) out.push_back({place, "to-global"});
+    return out;
+  });
+  return Nothing{};
+}
+
+// Lanes of GPUs are work-items, each of which reads where it likes.
+Result<Nothing> keep_shuffled_folds(Program& program, const PassOptions& options) {
+  if (options.profile.gpu) return Nothing{};
+  keep_at(program, [&](const Definition& definition) {
+    std::vector<RuleAtPlace> out;
+    if (const auto place = shuffled_fold(definition.expression, options.profile.vector_width))
+      out.push_back({*place, "to-global"});
+    return out;
+  });
+  return Nothing{};
+}
+
+Result<Nothing> keep_transposed_operands(Program& program, const PassOptions& options) {
+  if (options.profile.gpu) return Nothing{};
+  const auto is_constant = [&](const std::string& name) { return program.constants.count(name) != 0; };
+  keep_at(program, [&](const Definition& definition) {
+    std::vector<RuleAtPlace> out;
+    const bool by_constants = std::all_of(definition.weights.begin(), definition.weights.end(),
+                                          [&](const Weights& w) { return is_constant(w.value); });
+    if (by_constants) return out;  // or it is no product
+    if (const auto operand = transposed_operand(definition.expression, is_constant))
+      out.push_back({operand->place, operand->rows_first ? "to-global-transposed" : "to-global"});
+    return out;
+  });
+  return Nothing{};
+}
+
+// Sums over windows compare each position with the ends of what they pad, unless that is stored with a border: a view
+// needs an array of its own for that, and so does what is padded with a computed number. That takes a launch: worth it
+// where as many products are summed as take about that long.
+Result<Nothing> keep_padded_views(Program& program, const PassOptions& options) {
+  if (options.profile.gpu) return Nothing{};
+  keep_at(program, [&](const Definition& definition) {
+    const Expr term = definition.expression;
+    std::vector<RuleAtPlace> out;
+    if (!folds(term) || !is_worth_an_array(term, options.profile)) return out;
+    auto place = computed_padding(term);
+    if (!place) place = padded_view(term);
+    if (place) out.push_back({*place, "to-global"});
+    return out;
+  });
+  return Nothing{};
+}
+
+// Windows that move in steps along the rows of planes read every second element, say: two loads and a blend or a
+// shuffle for each product. Of rows in phases they read neighbours.
+Result<Nothing> keep_phases(Program& program, const PassOptions& options) {
+  const auto is_input = [&](const std::string& name) {
+    return std::any_of(program.inputs.begin(), program.inputs.end(), [&](const auto& i) { return i.first == name; });
+  };
+  for (Definition& definition : program.definitions) {
+    if (!is_output(program, definition.value)) continue;  // others have channels innermost
+    const auto phases = plane_phases(definition, options.profile, is_input);
+    if (!phases) continue;
+    Rewriter rewriter(lowering_rules(), definition.expression);
+    rewriter.apply("planes-by-phases", phases->place, phases->arguments);
+    take_steps(program, definition, rewriter);
+  }
+  return Nothing{};
+}
+
+// Separable filters, as a resize along two dimensions is: sums over elements that are sums themselves, each of which
+// several of the outer ones read, at positions from a table. Kept in memory, an inner sum is computed once.
+Result<Nothing> keep_resampled(Program& program, const PassOptions& options) {
+  keep_at(program, [&](const Definition& definition) {
+    const Expr term = definition.expression;
+    std::vector<RuleAtPlace> out;
+    if (!is_worth_an_array(term, options.profile)) return out;
+    if (const auto place = resampled_sums(term)) out.push_back({*place, "to-global"});
+    return out;
+  });
+  return Nothing{};
+}
+
+// A work-item keeps all sums of a scan in its own memory, and forms them one after the other.
+constexpr int64_t longest_scan = 1024;
+
+// The first scan of numbers along more elements than that, none of those that are known to stay as they are.
+std::optional<Path> long_scan(Expr e, const std::set<Expr>& staying, Path& path) {
+  const bool is_long = e->pattern == Pattern::scan && e->type->is_array() && leaf_of(e->type)->is_scalar() &&
+                       shape_of(e->type).size() == 1 && shape_of(e->type)[0] > longest_scan;
+  if (is_long && staying.count(e) == 0) return path;
+  for (size_t i = 0; i < e->children.size(); ++i) {
+    path.push_back(static_cast<int>(i));
+    if (auto found = long_scan(e->children[i], staying, path)) return found;
+    path.pop_back();
+  }
+  return std::nullopt;
+}
+
+Result<Nothing> block_scans(Program& program, const PassOptions& options) {
+  for (Definition& definition : program.definitions) {
+    if (!any_node(definition.expression, [](Expr e) { return e->pattern == Pattern::scan; })) continue;
+    Rewriter rewriter(lowering_rules(), definition.expression);
+    std::set<Expr> staying;
+    for (Path path; auto place = long_scan(rewriter.term(), staying, path); path.clear()) {
+      const Expr scan = at(rewriter.term(), *place);
+      const int64_t rest = shape_of(scan->type)[0] % longest_scan;
+      // What has no blocks is not padded for them, so that is tried first.
+      Rewriter tried(lowering_rules(), rewriter.term());
+      const auto in_blocks = [&, place](Rewriter& terms) {
+        Path inside = *place;
+        if (rest != 0) {
+          if (!terms.apply("scan-pad", inside, {{"r", longest_scan - rest}})) return false;
+          inside.push_back(0);
+        }
+        const RuleArguments blocks = {{"k", longest_scan}};
+        return terms.apply("scan-blocks", inside, blocks) ||
+               (!options.strict && terms.apply("scan-blocks-float", inside, blocks));
+      };
+      if (!in_blocks(tried) || !in_blocks(rewriter)) staying.insert(scan);
+    }
+    take_steps(program, definition, rewriter);
+  }
+  return Nothing{};
+}
+
+// Sums and extremes of so many elements, and more, are formed by blocks where the device has more to compute them with.
+constexpr int64_t least_reduction = 16384;
+// And those that a search may ask for, in blocks of at least so many.
+constexpr int64_t least_searched_reduction = 512, least_block = 32;
+
+// Reductions of so many elements of which so many are computed side by side.
+struct ReductionLimits {
+  int64_t least = least_reduction, most = 1;
+};
+
+int64_t computed_side_by_side(const Profile& profile) { return profile.compute_units * (profile.gpu ? 64 : 8); }
+
+ReductionLimits searched_reductions(const Profile& profile) {
+  return {least_searched_reduction, computed_side_by_side(profile)};
+}
+
+// The first such reduction, and how many of its kind are computed side by side.
+struct LongReduction {
+  Path place;
+  int64_t count = 1;
+};
+
+std::optional<LongReduction> long_reduction(Expr e, int64_t count, const ReductionLimits& limits,
+                                            const std::set<Expr>& staying, Path& path) {
+  const bool is_long =
+      e->pattern == Pattern::reduce && e->type->is_scalar() && e->children[2]->type->size.value() >= limits.least;
+  if (is_long && count <= limits.most && staying.count(e) == 0) return LongReduction{path, count};
+  for (size_t i = 0; i < e->children.size(); ++i) {
+    const Expr child = e->children[i];
+    const bool of_elements = child->pattern == Pattern::function && e->pattern == Pattern::map;
+    if (child->pattern == Pattern::function && !of_elements && e->pattern != Pattern::let) continue;  // steps of a loop
+    const int64_t inside = of_elements ? count * e->children.back()->type->size.value() : count;
+    path.push_back(static_cast<int>(i));
+    if (auto found = long_reduction(child, inside, limits, staying, path)) return found;
+    path.pop_back();
+  }
+  return std::nullopt;
+}
+
+// The outermost number around a place that a let binds.
+std::optional<Path> bound_value_around(Expr term, const Path& place) {
+  for (size_t i = 0; i < place.size(); ++i) {
+    if (term->pattern == Pattern::let && place[i] == 0 && term->children[0]->type->is_scalar())
+      return Path(place.begin(), place.begin() + static_cast<ptrdiff_t>(i) + 1);
+    term = term->children[static_cast<size_t>(place[i])];
+  }
+  return std::nullopt;
+}
+
+// An exact rule that reduces parts side by side, and one for floats.
+struct PartsRules {
+  const char *exact, *of_floats;
+};
+
+// The parts of a picture, whose channels may be stored innermost, or its rows as whole vectors with something behind,
+// so that blocks of k elements lie anywhere: planes, where a vector has one in each lane, or rows where blocks cut
+// those.
+std::optional<PartsRules> parts_of_picture(Expr reduction, int64_t k, const Profile& profile) {
+  const Expr rows = reduction->children[2];
+  if (profile.gpu || rows->pattern != Pattern::join || rows->children[0]->pattern != Pattern::join) return std::nullopt;
+  if (shape_of(rows->children[0]->children[0]->type)[0] >= profile.vector_width)
+    return PartsRules{"reduce-planes", "reduce-planes-float"};
+  const int64_t row = shape_of(rows->children[0]->type)[1];
+  if (row > profile.vector_width && row % profile.vector_width != 0 && k % row != 0)
+    return PartsRules{"reduce-rows", "reduce-rows-float"};
+  return std::nullopt;
+}
+
+Result<Nothing> block_reductions(Program& program, const PassOptions& options) {
+  const Profile& profile = options.profile;
+  const int64_t side_by_side = computed_side_by_side(profile);
+  for (Definition& definition : program.definitions) {
+    if (!any_node(definition.expression, [](Expr e) { return e->pattern == Pattern::reduce; })) continue;
+    const std::optional<int64_t> wanted = recorded(options, definition.expression, blocks_knob);
+    if (wanted && *wanted < 2) continue;
+    const ReductionLimits limits = wanted ? searched_reductions(profile) : ReductionLimits{.most = side_by_side / 4};
+    Rewriter rewriter(lowering_rules(), definition.expression);
+    std::set<Expr> staying;
+    // On CPUs an exponential takes longer than to be read again.
+    if (Path path; !profile.gpu && long_reduction(rewriter.term(), 1, limits, staying, path))
+      rewriter.apply_first("softmax-kept-global");
+    for (Path path; auto found = long_reduction(rewriter.term(), 1, limits, staying, path); path.clear()) {
+      const Expr reduction = at(rewriter.term(), found->place);
+      const int64_t n = reduction->children[2]->type->size.value();
+      const auto root = static_cast<int64_t>(std::sqrt(static_cast<double>(n)));
+      const int64_t blocks = wanted ? std::min(*wanted, n / least_block) : std::min(side_by_side / found->count, root);
+      const int64_t k = n % blocks == 0 ? n / blocks : n / blocks / 16 * 16;
+      const auto parts = wanted ? std::nullopt : parts_of_picture(reduction, k, profile);
+      const auto in_parts = [&](bool exact) {
+        if (parts) return rewriter.apply(exact ? parts->exact : parts->of_floats, found->place);
+        if (n == blocks * k)
+          return rewriter.apply(exact ? "reduce-blocks" : "reduce-blocks-float", found->place, {{"k", k}});
+        return rewriter.apply(exact ? "reduce-blocks-and-rest" : "reduce-blocks-and-rest-float", found->place,
+                              {{"m", blocks}, {"k", k}});
+      };
+      if (!in_parts(true) && (options.strict || !in_parts(false))) {
+        staying.insert(reduction);
+      } else if (const auto shared = bound_value_around(rewriter.term(), found->place)) {
+        rewriter.apply("to-global", *shared);  // or everything that reads it puts the blocks together again
+      }
+    }
+    take_steps(program, definition, rewriter);
+  }
+  return Nothing{};
+}
+
+Result<Nothing> cut_kernels(Program& program, const PassOptions& options) {
+  const std::set<std::string> before = values_of(program);
+  HOIST_TRY(const bool any, at_definitions(program, cut_definition));
+  if (!any) return Nothing{};
+  drop_copies(program, options.share_equal);  // several results of a layer keep the same arrays
+  return fold_added(program, before, options);
+}
+
+bool wants_launches(const PassOptions& options) {
+  return options.fusion == LaunchFusion::launch || static_cast<bool>(options.records);
+}
+
+// All chains, also where the pass is run by its name; else what records say.
+Result<Nothing> launches(Program& program, const PassOptions& options) {
+  const bool all = options.fusion == LaunchFusion::launch || !options.records;
+  fuse_launches(program, launch_chains(program, options.profile, [&](const LaunchChain& chain) -> size_t {
+                  if (all) return chain.producers.size();
+                  const Expr result = program.definitions[chain.result].expression;
+                  if (const auto known = recorded(options, result, launch_knob))
+                    return static_cast<size_t>(std::max<int64_t>(*known, 0));
+                  return 0;
+                }));
+  return Nothing{};
+}
+
+// Where kernels run on the processor that the host is, too, so that no array has to go there and back.
+bool host_is_the_device(const PassOptions& options) { return !options.profile.gpu; }
+
+Result<Nothing> on_host(Program& program, const PassOptions&) {
+  Diagnostics problems;
+  for (Definition& definition : program.definitions) {
+    const auto done = compute_on_host(program, definition);
+    if (done.ok()) continue;
+    for (const Diagnostic& d : done.errors()) problems.push_back({layer_name(definition), d.what, d.hint});
+  }
+  if (!problems.empty()) return problems;
+  return Nothing{};
+}
+
+constexpr Pass all_passes[] = {
+    // The user's come first: they see the model as it was imported.
+    {"user-rules", "rules of --rules between operator calls, wherever they apply", Pass::calls, false, user_rules,
+     has_user_rules},
+    {"inline-bodies", "the bodies of Loop and Scan stand in their place once an iteration, both branches of If",
+     Pass::calls, false, bodies},
+    {"drop-copies", "who reads a value that only repeats another one, a copy or a layer that stands twice, reads that",
+     Pass::calls, false, copies},
+    {"fold-batch-norm", "batch norms become part of the convolutions before them, or a factor and a term", Pass::calls,
+     true, apply_rules<batch_norm, batch_norm_factors>},
+    {"store-unsigned", "8-bit values are stored without a sign, as dot instructions take them", Pass::calls, true,
+     apply_rules<to_unsigned>},
+    {"pool-bytes",
+     "maxima of dequantised bytes are maxima of bytes, and what is quantised again as before stays as it is",
+     Pass::calls, false, pool_bytes},
+    // Before the rounding passes for quantised layers, so that a table holds what the model says.
+    {"integer-tables", "what stands between two 8-bit values becomes a look-up", Pass::calls, false, tables},
+    {"integer-products", "products of dequantised numbers become integer products, scaled once", Pass::calls, true,
+     apply_rules<unsigned_weights, convolution, with_bias, matrix_product, gemm, gemm_bias, transposed,
+                 transposed_bias>},
+    {"signs-of-products", "integer products are of inputs without a sign and weights with one, as dot instructions are",
+     Pass::calls, false,
+     apply_rules<inputs_of_convolution, inputs_of_product, inputs_of_linear_convolution, inputs_of_linear_product,
+                 weights_of_convolution, weights_of_product, weights_of_linear_convolution, weights_of_linear_product>},
+    {"requantise", "products of bytes that give bytes are integer products, quantised", Pass::calls, false,
+     apply_rules<requantised_convolution, requantised_convolution_bias, requantised_product>},
+    {"zero-points",
+     "zero points of weights, and those of inputs that are computed, are subtracted from sums of products", Pass::calls,
+     false, zero_points},
+    {"drop-relu", "what quantising to bytes from zero on makes of negative numbers needs no Relu", Pass::calls, false,
+     apply_rules<relu_in_quantising>},
+    {"reciprocals", "quantising multiplies instead of dividing", Pass::calls, true, apply_rules<reciprocal>},
+    {"single-channels", "integer products of filters of one channel are of floats, where a CPU multiplies pairs",
+     Pass::calls, false, apply_rules<one_channel>, has_pair_products},
+    {"pad-to-two", "integer products sum over pairs, where a CPU multiplies those in 16 bits", Pass::calls, true,
+     apply_rules<channels_in_pairs, columns_in_pairs>, has_pair_products},
+    {"widen-bytes", "inputs of integer products are of 16 bits, where a CPU multiplies pairs of those", Pass::calls,
+     false, widen_bytes, has_pair_products},
+    {"pad-to-four", "integer products sum over groups of four bytes, as dot instructions do", Pass::calls, true,
+     apply_rules<channels, columns>},
+    {"widen-halves", "products of halves read f32, where a CPU computes in that", Pass::calls, false,
+     apply_rules<wide_convolution, wide_convolution_bias, wide_matrix_product>, computes_in_f32},
+    {"keep-bf16", "products read operands in bf16 as they are stored, where a processor multiplies matrices of those",
+     Pass::calls, false, apply_rules<bf16_convolution, bf16_matrix_product, bf16_gemm, bf16_transposed>,
+     multiplies_matrices},
+    {"split-short-phases",
+     "transposed convolutions by odd filters with strides of two become a convolution for each of four phases, on CPUs",
+     Pass::calls, true, apply_rules<short_phases, short_phases_bias>, host_is_the_device},
+    {"split-phases", "transposed convolutions with strides become convolutions of their phases", Pass::calls, true,
+     apply_rules<phases, phases_bias>},
+    {"decompose-calls", "calls become several that are less work together, sums of products over many arrays say",
+     Pass::calls, true, decompose},
+    {"fold-constants", "what reads nothing but constants becomes a constant", Pass::calls, false, fold},
+    {"compute-on-host",
+     "a function of the host computes what takes as many steps as data say, where the device is a CPU", Pass::calls,
+     false, on_host, host_is_the_device},
+    {"unfold", "the definition of every operator call stands in its place", Pass::calls, false, unfold_calls},
+    {"unroll", "loops whose steps keep arrays, those of recurrent layers say, become definitions for each step",
+     Pass::terms, false, unroll},
+    {"inline-views", "reshapes, transpositions and the like become part of what reads them", Pass::terms, false, views},
+    {"inline-widening", "what is dequantised is computed again by what reads it", Pass::terms, false, widening},
+    {"merge-producers", "elementwise definitions become part of one kernel with what they follow", Pass::terms, false,
+     producers},
+    {"explore", "rules that records of a search name are applied (hoist tune --explore)", Pass::terms, false,
+     exploration, wants_exploration},
+    {"im2col", "the windows of convolutions are kept in memory (--conv=im2col, or records say so)", Pass::terms, false,
+     im2col, wants_im2col},
+    {"winograd", "convolutions of 3x3 and 5x5 become products of transformed tiles and filters where that is less work",
+     Pass::terms, false, winograd, wants_winograd},
+    {"keep-shared-folds", "what more elements share than a row of the result has, or rows across it, is kept in memory",
+     Pass::terms, false, keep_shared_folds},
+    {"keep-shuffled-folds", "sums are kept in memory before their places change in runs shorter than a vector",
+     Pass::terms, false, keep_shuffled_folds},
+    {"keep-transposed-operands",
+     "a transposed right operand of a product is kept in memory in the order of its columns", Pass::terms, false,
+     keep_transposed_operands},
+    {"keep-padded-views",
+     "what sums over windows pad is kept in memory where it is a view of an array, or padded with a computed number",
+     Pass::terms, false, keep_padded_views},
+    {"keep-phases", "planes whose rows windows read in steps are kept with each phase of a row as a row, on CPUs",
+     Pass::terms, false, keep_phases, host_is_the_device},
+    {"keep-resampled", "sums that other sums read at positions from a table are kept in memory, on CPUs", Pass::terms,
+     false, keep_resampled, host_is_the_device},
+    {"block-scans", "running sums along many elements are formed by blocks side by side", Pass::terms, false,
+     block_scans},
+    {"block-reductions", "sums and extremes of many elements are formed by blocks side by side", Pass::terms, false,
+     block_reductions},
+    {"cut-kernels", "what a definition keeps in global memory is computed by a kernel of its own", Pass::terms, false,
+     cut_kernels},
+    {"fuse-launch", "chains whose values fit in local memory become one kernel, where --fuse=launch or records say so",
+     Pass::terms, false, launches, wants_launches},
+};
+
+}  // namespace
+
+bool keep_windows(Rewriter& rewriter) {
+  static constexpr const char* rules[] = {"im2col-1d",
+                                          "im2col-2d",
+                                          "im2col-3d",
+                                          "im2col-groups-1d",
+                                          "im2col-groups-2d",
+                                          "im2col-groups-3d",
+                                          "im2col-groups-bias-1d",
+                                          "im2col-groups-bias-2d",
+                                          "im2col-groups-bias-3d"};
+  bool any = false;
+  for (const char* rule : rules) {
+    while (rewriter.apply_first(rule)) any = true;
+  }
+  return any;
+}
+
+std::vector<int64_t> block_counts(Expr term, const Profile& profile) {
+  Path path;
+  const auto found = long_reduction(term, 1, searched_reductions(profile), {}, path);
+  std::vector<int64_t> out;
+  if (!found) return out;
+  const int64_t n = at(term, found->place)->children[2]->type->size.value();
+  for (int64_t blocks = 2; blocks <= std::min<int64_t>(n / least_block, 256); blocks *= 2) out.push_back(blocks);
+  return out;
+}
+
+void begin_derivation(Program& program) {
+  if (program.imported != nullptr) return;
+  for (ProgramStep& step : program.steps) step.replays = false;
+  program.imported = std::make_shared<const Program>(program);
+}
+
+ProgramStep rule_step(const Definition& definition, const Application& application) {
+  ProgramStep step = replayed_step(application.rule, definition);
+  step.rule_class = application.rule_class;
+  step.place = application.place;
+  for (const auto& [name, size] : application.arguments) step.parameters[name] = size.text();
+  return step;
+}
+
+bool decompose_call(Program& program, const std::string& value) {
+  Definition* definition = find_definition(program, value);
+  if (definition == nullptr || definition->expression->pattern != Pattern::operator_call) return false;
+  const OperatorCall& call = *definition->expression->operation;
+  const OperatorRow* row = find_operator(call.domain, call.name, call.version);
+  Expr calls = row == nullptr || row->decompose == nullptr ? nullptr : row->decompose(*definition->expression);
+  if (calls == nullptr) return false;
+  ProgramStep step = replayed_step("decompose-calls", *definition);
+  step.rule_class = RuleClass::rounding;
+  definition->expression = calls;
+  name_calls(program, value);
+  program.steps.push_back(std::move(step));
+  return true;
+}
+
+std::span<const Pass> passes() { return all_passes; }
+
+const Pass* find_pass(std::string_view name) {
+  const auto* place =
+      std::find_if(std::begin(all_passes), std::end(all_passes), [&](const Pass& p) { return p.name == name; });
+  return place == std::end(all_passes) ? nullptr : place;
+}
+
+Result<Nothing> run_passes(Program& program, Pass::Part part, const PassOptions& options, const PassObserver& observer,
+                           bool* stopped) {
+  HOIST_TRY_VOID(check_sizes_known(program));
+  begin_derivation(program);
+  for (const Pass& pass : all_passes) {
+    if (pass.part != part || (options.strict && pass.only_with_rounding)) continue;
+    cancellation_point();
+    const Stopwatch stopwatch;
+    if (pass.wanted == nullptr || pass.wanted(options)) HOIST_TRY_VOID(pass.run(program, options));
+    spdlog::debug("pass {}: {} definitions, {:.3f} s", pass.name, program.definitions.size(), stopwatch.seconds());
+    if (!observer || observer(pass, program)) continue;
+    if (stopped != nullptr) *stopped = true;
+    break;
+  }
+  return Nothing{};
+}
+
+}  // namespace hoist

@@ -1,0 +1,407 @@
+#include "lowering/tiling/tile.h"
+
+#include <algorithm>
+#include <functional>
+#include <initializer_list>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "lowering/strategies/terms.h"
+
+namespace hoist {
+namespace {
+
+int64_t pieces(int64_t n, int64_t k) { return round_up(n, k) / k; }
+
+double ratio(int64_t a, int64_t b) { return static_cast<double>(a) / static_cast<double>(b); }
+
+// What the estimate leaves aside, though it would be right.
+constexpr double left_aside = std::numeric_limits<double>::infinity();
+
+struct Candidate {
+  Tile tile;
+  double cost = left_aside;
+};
+using Candidates = std::vector<Candidate>;
+
+// Those that come first win unless another one is clearly better.
+const Candidate* cheapest(const Candidates& candidates) {
+  const Candidate* best = nullptr;
+  for (const Candidate& candidate : candidates) {
+    if (best == nullptr || candidate.cost < best->cost * 0.999) best = &candidate;
+  }
+  return best;
+}
+
+// Whether tiles may reach back over one another. Those side by side are one work-group's then, since two would write
+// what they share, so there have to be enough rows for all cores.
+bool may_reach_back(const TiledResults& results, const Profile& profile) {
+  return !results.packed && results.count * results.rows >= 16 * profile.compute_units;
+}
+
+// The lanes that take the fewest vectors, where what sticks out has its price: of packed operands only the last vector
+// does, whose results are stored one by one, and elsewhere each of its lanes is read by itself in all loops alike.
+// Those of a vector read what one group of columns reads.
+int64_t usual_width(const TiledResults& results, const Profile& profile) {
+  if (results.group > 0) {
+    int64_t width = profile.vector_width;
+    while (results.group % width != 0) width /= 2;
+    return width;
+  }
+  const double uneven = may_reach_back(results, profile) ? 1.1 : 4;
+  int64_t best = 1;
+  auto least = static_cast<double>(results.columns);
+  for (int64_t width = 2; width <= profile.vector_width; width *= 2) {
+    const bool even = results.columns % width == 0;
+    if (!even && !results.packed && width > results.columns) break;
+    const auto whole = static_cast<double>(pieces(results.columns, width));
+    const double vectors = even ? whole : results.packed ? whole + 0.25 : uneven * whole;
+    if (vectors >= least) continue;
+    least = vectors;
+    best = width;
+  }
+  return best;
+}
+
+// Whether a step's operands fit into the registers beside the accumulators. Where vectors are in 32 registers, their
+// instructions read an element for all lanes from memory; where there are 16, it needs a register, and compilers load
+// all operands of a step before they use them: on a Zen 3 core 12 accumulators as 6x2 or 4x3 take twice as long as 10
+// as 5x2, which spill nothing. One vector of columns uses each element once.
+bool holds_operands(int64_t rows, int64_t vectors, const Profile& profile) {
+  return profile.vector_registers > 16 || vectors == 1 ||
+         rows * vectors + rows + vectors - 1 <= profile.vector_registers;
+}
+
+// Half cycles of a step of the fold, for all tiles of so many rows.
+double register_cost(const TiledResults& results, int64_t rows, const Tile& tile) {
+  const int64_t columns = results.columns, vectors = tile.columns / tile.width;
+  // A tile that sticks out of an array of whole vectors would guard every store for nothing.
+  if (columns % tile.width == 0 && columns % tile.columns != 0) return left_aside;
+  // Per step of the fold a tile issues one fused multiply-add per accumulator and loads its operands; two of either go
+  // per cycle. A dependent chain of four cycles needs eight accumulators to hide.
+  const double work = std::max<double>(static_cast<double>(tile.rows * vectors), 8.0);
+  const auto tiles = static_cast<double>(pieces(rows, tile.rows) * pieces(columns, tile.columns));
+  if (results.window > 0) {
+    // Each column has windows of its own. Where the steps along a line are written out, an element of the line is
+    // loaded once for all windows of the tile, and a column's weights once for all its rows.
+    const double elements = tile.window == 0 ? static_cast<double>(tile.rows)
+                                             : ratio((tile.rows - 1) * results.window_step + tile.window, tile.window);
+    const double loads = static_cast<double>(vectors) * (elements + 1);
+    return tiles * (std::max(work, loads) + 0.15 * loads + 1);
+  }
+  // The right operand's row comes from the second cache, half as fast.
+  const auto loads = static_cast<double>(vectors + tile.rows), fetched = static_cast<double>(4 * vectors);
+  return tiles * (std::max({work, loads, fetched}) + 0.15 * loads + 0.05 * fetched);
+}
+
+// Whether the accumulators, the weights of a line of windows and what they read fit into registers.
+bool holds_windows(const TiledResults& results, int64_t rows, int64_t vectors, const Profile& profile) {
+  return (rows + results.window + 1) * vectors + 1 <= profile.vector_registers;
+}
+
+// The tile with each order of loops over work-groups that is another one; of those the estimate knows the first, and
+// the last where columns have little to keep in the cache. Planes that read the same ones, and lines whose windows
+// overlap, come one after the other, while what they read is in the cache.
+void add_orders(Candidates& candidates, const TiledResults& results, Candidate candidate) {
+  const bool crosses_lines = candidate.tile.window > 0 && results.crosses_lines;
+  if ((results.planes || crosses_lines) && results.columns % candidate.tile.columns == 0) {
+    Candidate inside = candidate;
+    inside.tile.loop_order = Tile::planes_inside;
+    candidates.push_back(inside);
+    candidate.cost = left_aside;
+  }
+  candidates.push_back(candidate);
+  const double cost = candidate.cost;
+  candidate.cost = left_aside;
+  if (candidate.tile.shifted) return;
+  const bool columns = candidate.tile.columns < results.columns, rows = candidate.tile.rows < results.rows;
+  for (const int64_t order : {Tile::rows_outside, Tile::all_rows_outside, Tile::columns_inside}) {
+    const bool other = order == Tile::rows_outside       ? rows
+                       : order == Tile::all_rows_outside ? results.count > 1
+                                                         : rows || results.count > 1;
+    if (!columns || !other) continue;
+    candidate.tile.loop_order = order;
+    if (order == Tile::columns_inside && results.small_right && candidate.tile.matrix_rows == 0)
+      candidate.cost = 0.99 * cost;
+    candidates.push_back(candidate);
+  }
+}
+
+// The tile for rows that run through all lines of a picture, where those of a line fill no whole tiles: 7 rows leave
+// three of ten idle, 49 one of fifty. Every row has an address of its own then, which takes about as long as a step.
+void add_through_lines(Candidates& candidates, const TiledResults& results, Candidate candidate, bool estimated) {
+  if (results.lines == 1 || candidate.tile.shifted) return;
+  candidate.tile.loop_order = Tile::through_lines;
+  const double all = register_cost(results, results.rows * results.lines, candidate.tile);
+  candidate.cost = estimated ? 1.03 * all / static_cast<double>(results.lines) : left_aside;
+  candidates.push_back(candidate);
+}
+
+void add_register_tiles(Candidates& candidates, const TiledResults& results, const Profile& profile) {
+  const int64_t rows = results.rows, columns = results.columns;
+  constexpr int64_t most_rows = 24, most_estimated_rows = 14, most_vectors = 8;
+  const int64_t usual = usual_width(results, profile);
+  for (int64_t width = profile.vector_width; width >= 1; width /= 2) {
+    for (int64_t vectors = 1; vectors <= most_vectors; ++vectors) {
+      const int64_t tile_columns = vectors * width;
+      if (vectors > 1 && tile_columns >= round_up(columns, width) + width) break;
+      for (int64_t tile_rows = 1; tile_rows <= std::min(rows * results.lines, most_rows); ++tile_rows) {
+        // Accumulators, a row of the right operand, an element of the left one: one register more, and each step of the
+        // fold writes an accumulator to memory and reads it back.
+        if (tile_rows > 1 && tile_rows * vectors + vectors + 1 > profile.vector_registers) break;
+        Candidate candidate;
+        candidate.tile = {tile_rows, tile_columns, width};
+        candidate.tile.shifted = columns % width != 0 && tile_columns <= columns && may_reach_back(results, profile);
+        // Columns that stick out are read one by one where the operand is not packed: better they reach back.
+        const bool reaches_out = !candidate.tile.shifted && columns % width != 0 && may_reach_back(results, profile);
+        const bool in_groups = results.group == 0 || results.group % tile_columns == 0;
+        const bool estimated = width == usual && tile_rows <= most_estimated_rows && !reaches_out && in_groups &&
+                               holds_operands(tile_rows, vectors, profile);
+        if (estimated) candidate.cost = register_cost(results, rows, candidate.tile);
+        if (tile_rows <= rows && results.window > 0 && holds_windows(results, tile_rows, vectors, profile)) {
+          Candidate written_out = candidate;
+          written_out.tile.window = results.window;
+          if (estimated) written_out.cost = register_cost(results, rows, written_out.tile);
+          add_orders(candidates, results, written_out);
+        }
+        if (tile_rows <= rows) add_orders(candidates, results, candidate);
+        add_through_lines(candidates, results, candidate, estimated);
+      }
+    }
+  }
+}
+
+// The largest divisor that is no larger than `most`.
+int64_t divisor(int64_t n, int64_t most) {
+  int64_t k = std::min(n, most);
+  while (n % k != 0) --k;
+  return k;
+}
+
+// Tiles of matrix instructions beside the others, where there are any.
+void add_matrix_tiles(Candidates& candidates, const TiledResults& results, const Profile& profile) {
+  const int64_t most = profile.matrix_tile, width = profile.vector_width;
+  if (most == 0 || most != width || results.inner == 0 || results.inner % results.word != 0) return;
+  const int64_t words = divisor(results.inner / results.word, most), all_words = results.terms / results.word,
+                steps = all_words / words;
+  if (words == 1) return;
+  // From half cycles of a step to cycles of all.
+  const int64_t vector_steps = results.in_words ? all_words : results.terms;
+  for (Candidate& candidate : candidates) candidate.cost *= static_cast<double>(vector_steps) / 2;
+  // Of eight tiles in registers some hold operands: all of the left, and one of the right.
+  for (const auto& [down, across] : {std::pair<int64_t, int64_t>{2, 2}, {1, 3}, {3, 1}, {1, 2}, {2, 1}, {1, 1}}) {
+    if (results.rows % down != 0 || (across > 1 && (across - 1) * width >= results.columns)) continue;
+    const int64_t matrix_rows = divisor(results.rows / down, most);
+    if (matrix_rows == 1) continue;
+    // In cycles: an instruction takes one a row, a load of a tile eight; sums are stored and read again once; a
+    // work-group has its part of describing the tiles to the processor, once for each call of the kernel.
+    const auto products = static_cast<double>(down * across);
+    const double step = std::max(products * static_cast<double>(matrix_rows), 8.0 * static_cast<double>(down + across));
+    const double ends = 4 * products * static_cast<double>(matrix_rows) + 200;
+    const auto tiles =
+        static_cast<double>(pieces(results.rows, down * matrix_rows) * pieces(results.columns, across * width));
+    Candidate candidate;
+    candidate.tile = {down * matrix_rows, across * width, width};
+    candidate.tile.matrix_rows = matrix_rows;
+    candidate.tile.matrix_words = words;
+    candidate.cost = tiles * ((step + 4 * products) * static_cast<double>(steps) + ends);
+    add_orders(candidates, results, candidate);
+  }
+}
+
+// Steps that wait for their operands together at most: more take more registers.
+constexpr int64_t most_together = 8;
+
+// Multiplications that a work-item of a GPU has written out at most.
+constexpr int64_t most_unrolled = 1024;
+
+// Steps of a fold whose operands a work-group keeps at a time: the largest divisor that is worth a barrier and leaves
+// no more than some thousand multiplications to be written out; 0 if there is none.
+int64_t block_depth(int64_t steps, int64_t accumulators) {
+  for (int64_t depth = 16; depth >= 4; --depth) {
+    if (steps % depth == 0 && depth * accumulators <= most_unrolled) return depth;
+  }
+  return 0;
+}
+
+// Work-items of a group that compute parts of the same sums.
+int64_t sharers(const Tile& tile) { return std::max<int64_t>(1, tile.parts); }
+
+int64_t items_of(const Tile& tile) { return tile.rows / tile.item_rows * tile.items_across * sharers(tile); }
+
+// Whether a work-group has 32 work-items at least, and so few that each may have as many registers as there are for
+// one: drivers refuse kernels otherwise.
+bool fills_group(const Tile& tile, const Profile& profile) {
+  return items_of(tile) >= 32 && items_of(tile) <= std::min<int64_t>(256, profile.maximum_group);
+}
+
+// Operands of some steps for each part, and the parts.
+int64_t local_bytes(const Tile& tile) {
+  const int64_t operands = (tile.rows + tile.columns) * tile.depth;
+  return 4 * (operands * sharers(tile) + tile.rows * tile.columns * tile.parts);
+}
+
+// Cycles of a GPU's compute unit for the groups that come to it: what its subgroups issue and what they read, one after
+// the other, and of the groups that share the unit the time that they wait for memory. What the device is stands in the
+// profile; what the kernels that hoist makes take (two instructions a step for addresses, 40 registers beside the
+// accumulators, what waits for memory together) is fitted to 2,680 tiles of 19 layers on an H100.
+double group_cost(const TiledResults& results, const Tile& tile, const Profile& profile) {
+  const WorkGroupCosts& costs = profile.costs;
+  const int64_t groups = results.count * pieces(results.rows, tile.rows) * pieces(results.columns, tile.columns);
+  const int64_t waves = pieces(groups, profile.compute_units), parts = sharers(tile), items = items_of(tile);
+  const int64_t accumulators = tile.item_rows * tile.columns / tile.items_across;
+  const int64_t vectors = tile.columns / tile.items_across / tile.width, operands = tile.item_rows + vectors;
+  const auto subgroups = static_cast<double>(pieces(items, costs.subgroup));
+  const double steps = ratio(results.steps * results.folds, parts);
+
+  const double issued = subgroups * ratio((accumulators + operands + 2) * costs.subgroup, costs.multiply_adds);
+  // Parts in one subgroup read rows of their own.
+  const int64_t apart = std::min(parts, std::max<int64_t>(1, costs.subgroup * parts / items));
+  const double row = ratio(std::min(tile.items_across, costs.subgroup) * tile.width, costs.subgroup);
+  const double reads = subgroups * static_cast<double>(vectors) * std::max(static_cast<double>(apart), row) *
+                       ratio(costs.subgroup, costs.local_words);
+  const double fetched = ratio(parts * (tile.rows + tile.columns), costs.global_words);
+
+  const int64_t registers = items * (accumulators + 40);
+  const auto resident =
+      static_cast<double>(std::clamp<int64_t>(costs.unit_registers / registers, 1, std::min(costs.unit_groups, waves)));
+  const auto memory = static_cast<double>(costs.memory_cycles);
+  const double waiting = tile.depth > 0 ? memory / static_cast<double>(tile.depth)
+                                        : memory * ratio(operands, 2 * steps_together(results.steps / parts));
+  const double waits = steps * (waiting + 1.5 * static_cast<double>(accumulators));
+  const double end = tile.parts > 0 ? static_cast<double>(4 * parts * accumulators) : 0;
+  // What the sum leaves out: barriers, above all where fewer than four groups are there to work meanwhile.
+  const double barriers = (tile.parts > 0 ? 1.15 : 1.0) * (tile.depth > 0 ? 1.05 : 1.0);
+  const double crowded = tile.depth > 0 && costs.unit_registers / registers < 4 ? 1.25 : 1.0;
+  return static_cast<double>(waves) * (steps * (issued + reads + fetched) + (waits + end) / resident) * barriers *
+         crowded;
+}
+
+// Depths that a tile may have.
+std::vector<int64_t> depths(int64_t steps, int64_t accumulators) {
+  const int64_t usual = block_depth(steps, accumulators);
+  std::vector<int64_t> out = {usual};
+  for (const int64_t depth : {0, 2, 4, 8, 16, 32}) {
+    if (depth == usual || (depth > 0 && (steps % depth != 0 || depth * accumulators > most_unrolled))) continue;
+    out.push_back(depth);
+  }
+  return out;
+}
+
+// Into how many parts a sum may go, each by a work-item of its own: none first.
+std::vector<int64_t> sum_parts(const TiledResults& results) {
+  std::vector<int64_t> out = {0};
+  for (const int64_t parts : {2, 4, 8, 16, 32}) {
+    if (results.in_parts && results.steps % (4 * parts) == 0) out.push_back(parts);
+  }
+  return out;
+}
+
+void add_work_groups(Candidates& candidates, const TiledResults& results, const Profile& profile) {
+  const int64_t width = results.columns % profile.vector_width == 0 ? profile.vector_width : 1;
+  const std::vector<int64_t> all_parts = sum_parts(results);
+  for (int64_t item_rows : {1, 2, 4, 8, 16}) {
+    for (int64_t vectors : {1, 2, 4, 8}) {
+      const int64_t item_columns = vectors * width;
+      // Half of the registers are for operands and addresses: more accumulators are kept in memory.
+      if (2 * item_rows * item_columns > profile.vector_registers + 1) continue;
+      for (int64_t down : {1, 2, 4, 8, 16}) {
+        for (int64_t across : {2, 4, 8, 16, 32, 64}) {
+          Candidate candidate;
+          Tile& tile = candidate.tile;
+          tile.rows = down * item_rows;
+          tile.columns = across * item_columns;
+          tile.width = width;
+          tile.item_rows = item_rows;
+          tile.items_across = across;
+          for (const int64_t parts : all_parts) {
+            tile.parts = parts;
+            if (!fills_group(tile, profile)) continue;
+            for (const int64_t depth : depths(results.steps / sharers(tile), item_rows * item_columns)) {
+              tile.depth = depth;
+              if (local_bytes(tile) > profile.local_memory / 2) continue;
+              candidate.cost = group_cost(results, tile, profile);
+              candidates.push_back(candidate);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+Candidates candidates_for(const TiledResults& results, const Profile& profile) {
+  Candidates out;
+  if (profile.gpu) {
+    add_work_groups(out, results, profile);
+  } else {
+    add_register_tiles(out, results, profile);
+    add_matrix_tiles(out, results, profile);
+  }
+  return out;
+}
+
+Candidate best_of(const TiledResults& results, const Profile& profile) {
+  const Candidates candidates = candidates_for(results, profile);
+  const Candidate* best = cheapest(candidates);
+  return best == nullptr ? Candidate() : *best;
+}
+
+}  // namespace
+
+int64_t steps_together(int64_t steps) {
+  if (steps <= most_together) return steps;
+  for (int64_t together = most_together; together > 1; together /= 2) {
+    if (steps % together == 0) return together;
+  }
+  return 1;
+}
+
+Tile choose_tile(const TiledResults& results, const Profile& profile) { return best_of(results, profile).tile; }
+
+double estimated_cycles(const TiledResults& results, const Profile& profile) { return best_of(results, profile).cost; }
+
+Tile with_whole_sums(const Tile& tile, TiledResults results, const Profile& profile) {
+  results.in_parts = false;
+  Tile out = choose_tile(results, profile);
+  out.channels_last = tile.channels_last;
+  out.rows_joined = tile.rows_joined;
+  return out;
+}
+
+KnobValues knobs_of(const Tile& tile, const Profile& profile) {
+  if (!profile.gpu)
+    return {{"rows", tile.rows},     {"vectors", tile.columns / tile.width}, {"width", tile.width},
+            {"window", tile.window}, {"matrix_rows", tile.matrix_rows},      {order_knob, tile.loop_order}};
+  return {{"item_rows", tile.item_rows},
+          {"item_vectors", tile.columns / tile.items_across / tile.width},
+          {"items_down", tile.rows / tile.item_rows},
+          {"items_across", tile.items_across},
+          {"depth", tile.depth},
+          {"parts", tile.parts}};
+}
+
+KnobSpace tile_knobs(const TiledResults& results, const Profile& profile) {
+  std::vector<KnobValues> all;
+  std::vector<double> costs;
+  for (const Candidate& candidate : candidates_for(results, profile)) {
+    all.push_back(knobs_of(candidate.tile, profile));
+    costs.push_back(candidate.cost);
+  }
+  return space_of(all, costs);
+}
+
+std::optional<Tile> tile_with(const TiledResults& results, const KnobValues& knobs, const Profile& profile) {
+  for (const Candidate& candidate : candidates_for(results, profile)) {
+    const KnobValues own = knobs_of(candidate.tile, profile);
+    const bool same = std::all_of(own.begin(), own.end(), [&](const auto& knob) {
+      const auto wanted = knobs.find(knob.first);
+      return (wanted == knobs.end() ? 0 : wanted->second) == knob.second;
+    });
+    if (same) return candidate.tile;
+  }
+  return std::nullopt;
+}
+
+}  // namespace hoist

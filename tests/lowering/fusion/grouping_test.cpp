@@ -1,0 +1,155 @@
+// Models that grow in one direction: lowering takes time as they do, kernels stay of a size that compilers take, and
+// what is computed at compile time has a budget.
+#include <gtest/gtest.h>
+
+#include <ctime>
+
+#include "ir/evaluate/interpreter/interpret_cost.h"
+#include "lowering/pipeline/lower.h"
+#include "lowering/strategies/terms.h"
+#include "tests/support/lower_model.h"
+
+namespace hoist {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+std::string value(int i) { return "t" + std::to_string(i); }
+
+NamedModel chain(int count, const std::string& operation, size_t operands) {
+  NamedModel out;
+  out.opset = 21;
+  out.inputs = {{value(0), Scalar::f32, {2, 6}}};
+  out.outputs = {{value(count), Scalar::f32, {}}};
+  for (int i = 0; i < count; ++i) {
+    out.layers.push_back(
+        {"layer" + std::to_string(i), operation, "", {}, std::vector<std::string>(operands, value(i)), {value(i + 1)}});
+  }
+  return out;
+}
+
+double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+LoweredModel lowered(const NamedModel& graph, double& seconds) {
+  const double before = processor_seconds();
+  auto out = lower_model(graph, {}, {});
+  HOIST_CHECK(out.ok(), out.errors()[0].text());
+  seconds = processor_seconds() - before;
+  return std::move(*out);
+}
+
+size_t largest(const LoweredModel& model) {
+  size_t out = 0;
+  for (const LoweredKernel& kernel : model.kernels) out = std::max(out, tree_size(kernel.expression));
+  return out;
+}
+
+TEST(Grouping, LongChainsBecomeKernelsOfBoundedSize) {
+  double once = 0, thrice = 0;
+  const LoweredModel small = lowered(chain(1000, "Relu", 1), once), large = lowered(chain(3000, "Relu", 1), thrice);
+  EXPECT_LT(small.steps.size(), 50u);
+  EXPECT_LE(large.steps.size(), 3 * small.steps.size() + 1);
+  EXPECT_LT(largest(large), 5000u);
+  EXPECT_LT(thrice, 6 * once + 1) << "linear in layers, with room for a busy machine";
+  size_t layers = 0;
+  for (const PlanStep& step : large.steps) layers += step.layers.size();
+  EXPECT_EQ(layers, 3000u);
+}
+
+// Each column of a product would compute its row again, in however many dimensions those rows lie; windows side by side
+// read each element once.
+TEST(Grouping, WhatIsReadAgainIsComputedOnce) {
+  const auto kernels = [](const Ints& input, const std::string& reader, const std::map<std::string, Attribute>& how,
+                          const Ints& weights) {
+    NamedModel g;
+    g.opset = 21;
+    g.inputs = {{"x", Scalar::f32, input}};
+    g.outputs = {{"y", Scalar::f32, {}}};
+    g.layers = {{"first", "Sigmoid", "", {}, {"x"}, {"s"}}, {"second", reader, "", how, {"s"}, {"y"}}};
+    if (!weights.empty()) {
+      g.constants["w"] = Tensor(Scalar::f32, weights);
+      g.layers[1].inputs.emplace_back("w");
+    }
+    double seconds = 0;
+    return lowered(g, seconds).steps.size();
+  };
+  for (const Ints& rows : {Ints{6, 8}, Ints{3, 6, 8}, Ints{2, 3, 6, 8}})
+    EXPECT_EQ(kernels(rows, "MatMul", {}, {8, 16}), 2U) << rows.size();
+  EXPECT_EQ(kernels({1, 4, 8, 8}, "MaxPool", {{"kernel_shape", Ints{3, 3}}}, {}), 2U);
+  EXPECT_EQ(kernels({1, 4, 8, 8}, "MaxPool", {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}}, {}), 1U);
+}
+
+TEST(Grouping, CpusTurnProductsInKernelsOfTheirOwn) {
+  NamedModel g;
+  g.opset = 21;
+  g.inputs = {{"x", Scalar::f32, {32, 8}}};
+  g.outputs = {{"z", Scalar::f32, {}}};
+  g.constants["w"] = Tensor(Scalar::f32, {8, 48});
+  g.layers = {{"product", "MatMul", "", {}, {"x", "w"}, {"y"}},
+              {"turn", "Transpose", "", {}, {"y"}, {"t"}},
+              {"activation", "Sigmoid", "", {}, {"t"}, {"z"}}};
+  for (const bool gpu : {false, true}) {
+    Profile profile;
+    profile.gpu = gpu;
+    auto model = lower_model(g, {}, profile);
+    ASSERT_TRUE(model.ok()) << model.errors()[0].text();
+    EXPECT_EQ(model->steps.size(), gpu ? 1U : 2U);
+  }
+}
+
+// Every path through sixty sums of something with itself is a billion billion of them.
+TEST(Grouping, SumsOfAValueWithItself) {
+  double seconds = 0;
+  const LoweredModel model = lowered(chain(60, "Add", 2), seconds);
+  EXPECT_LT(seconds, 5);
+  for (const LoweredKernel& kernel : model.kernels) EXPECT_LT(interpretation_steps(kernel.expression), 100000);
+}
+
+// A sum of constants, of more elements than anybody wants to wait for or to keep.
+NamedModel constant_sum(int64_t n) {
+  NamedModel out;
+  out.opset = 21;
+  out.inputs = {{"x", Scalar::f32, {2}}};
+  out.outputs = {{"y", Scalar::f32, {}}};
+  out.constants["s"] = Tensor::of(Scalar::i64, {2}, Ints{n, n});
+  out.layers = {{"fill", "ConstantOfShape", "", {}, {"s"}, {"a"}},
+                {"exp", "Exp", "", {}, {"a"}, {"b"}},
+                {"sum", "ReduceSum", "", {}, {"b"}, {"c"}},
+                {"add", "Add", "", {}, {"x", "c"}, {"y"}}};
+  return out;
+}
+
+TEST(Folding, StaysWithinItsBudget) {
+  auto folded = lower_calls(constant_sum(20), false);
+  ASSERT_TRUE(folded.ok());
+  EXPECT_EQ(folded->definitions.size(), 1u);
+  EXPECT_EQ(folded->evaluated.size(), 3u);
+  EXPECT_TRUE(folded->notes.empty());
+
+  const double before = processor_seconds();
+  auto left = lower_calls(constant_sum(40000), false);
+  ASSERT_TRUE(left.ok()) << left.errors()[0].text();
+  EXPECT_LT(processor_seconds() - before, 5);
+  EXPECT_GE(left->definitions.size(), 2u);
+  ASSERT_FALSE(left->notes.empty());
+  EXPECT_NE(left->notes.back().find("--fold-operations"), std::string::npos) << left->notes.back();
+
+  for (const FoldingBudget& budget : {FoldingBudget{100, int64_t{1} << 30}, FoldingBudget{1 << 30, 64}}) {
+    auto tight = lower_calls(constant_sum(20), false, {}, ConstantUse::computed, budget);
+    ASSERT_TRUE(tight.ok());
+    EXPECT_GT(tight->definitions.size(), 1u);
+  }
+}
+
+// Whatever else has used the budget up, shapes are still known.
+TEST(Folding, SmallResultsHaveHalfOfTheBudgetForThemselves) {
+  NamedModel graph = constant_sum(400);
+  graph.layers.push_back({"shape", "Shape", "", {}, {"x"}, {"n"}});
+  graph.layers.push_back({"reshape", "Reshape", "", {}, {"y", "n"}, {"z"}});
+  graph.outputs = {{"z", Scalar::f32, {}}};
+  auto program = lower_calls(graph, false, {}, ConstantUse::computed, {200000, int64_t{1} << 30});
+  ASSERT_TRUE(program.ok()) << program.errors()[0].text();
+}
+
+}  // namespace
+}  // namespace hoist

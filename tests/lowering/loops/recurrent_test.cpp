@@ -1,0 +1,305 @@
+// RNN, GRU and LSTM: definitions against loops written out, for attributes drawn at random, and what compilations make
+// of them, steps that share their kernels, against the definitions.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <random>
+
+#include "tests/lowering/operators/operators_layer.h"
+#include "tests/lowering/stored_run.h"
+#include "tests/support/lower_model.h"
+
+namespace hoist {
+namespace {
+
+using testing::HasSubstr;
+
+using Row = std::vector<double>;
+
+double sigmoid(double v) { return 1 / (1 + std::exp(-v)); }
+
+// A layer drawn at random; null tensors are left out.
+struct Cell {
+  std::string operation;
+  int64_t gates = 1, steps = 1, batch = 1, inputs = 1, hidden = 1;
+  std::vector<bool> reversed = {false};
+  bool batch_first = false, input_forget = false, linear = false;
+  double clip = 0;
+  std::optional<Tensor> x, w, r, b, lengths, h, c, p;
+  std::vector<std::string> activations;
+};
+
+Cell drawn_cell(const std::string& operation, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto upto = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
+  const auto array = [&](std::vector<int64_t> shape) {
+    std::vector<double> values;
+    for (int64_t i = 0; i < element_count(shape); ++i) values.push_back((static_cast<double>(upto(33)) - 16) / 16);
+    return floats(std::move(shape), values);
+  };
+  Cell cell;
+  cell.operation = operation;
+  cell.gates = operation == "RNN" ? 1 : operation == "GRU" ? 3 : 4;
+  cell.steps = 1 + upto(4), cell.batch = 1 + upto(3), cell.inputs = 1 + upto(4), cell.hidden = 1 + upto(4);
+  const int64_t direction = upto(3);
+  cell.reversed = direction == 2 ? std::vector<bool>{false, true} : std::vector<bool>{direction == 1};
+  const auto d = static_cast<int64_t>(cell.reversed.size()), n = cell.hidden;
+  cell.batch_first = upto(2) == 1;
+  cell.x = array({cell.steps, cell.batch, cell.inputs});
+  cell.w = array({d, cell.gates * n, cell.inputs});
+  cell.r = array({d, cell.gates * n, n});
+  if (upto(3) > 0) cell.b = array({d, 2 * cell.gates * n});
+  if (upto(2) == 1) {
+    std::vector<int64_t> lengths;
+    for (int64_t i = 0; i < cell.batch; ++i) lengths.push_back(1 + upto(cell.steps));
+    cell.lengths = Tensor::of(Scalar::i32, {cell.batch}, lengths);
+  }
+  if (upto(2) == 1) cell.h = array({d, cell.batch, n});
+  if (operation == "LSTM" && upto(2) == 1) cell.c = array({d, cell.batch, n});
+  if (operation == "LSTM" && upto(2) == 1) cell.p = array({d, 3 * n});
+  cell.input_forget = operation == "LSTM" && upto(3) == 0;
+  cell.linear = operation == "GRU" && upto(2) == 1;
+  if (upto(3) == 0) cell.clip = 0.5;
+  for (int64_t i = 0; i < d; ++i) {
+    if (operation != "RNN") cell.activations.push_back(upto(2) == 0 ? "Sigmoid" : "HardSigmoid");
+    cell.activations.push_back(upto(2) == 0 ? "Tanh" : "Affine");
+    if (operation == "LSTM") cell.activations.push_back(upto(2) == 0 ? "Tanh" : "Softsign");
+  }
+  return cell;
+}
+
+double activated(const std::string& name, double v, double clip) {
+  if (clip > 0) v = std::min(std::max(v, -clip), clip);
+  if (name == "Sigmoid") return sigmoid(v);
+  if (name == "HardSigmoid") return std::max(0.0, std::min(1.0, 0.25 * v + 0.5));
+  if (name == "Affine") return 0.75 * v + 0.125;
+  if (name == "Softsign") return v / (1 + std::abs(v));
+  return std::tanh(v);
+}
+
+// Y, Y_h and Y_c, written out.
+std::vector<std::vector<double>> expected(const Cell& cell) {
+  const auto d = static_cast<int64_t>(cell.reversed.size());
+  const int64_t n = cell.hidden, g = cell.gates;
+  std::vector<double> y(static_cast<size_t>(cell.steps * d * cell.batch * n)),
+      last(static_cast<size_t>(d * cell.batch * n)), cells = last;
+  const auto at = [](const std::optional<Tensor>& t, int64_t i) { return t ? t->float_at(i) : 0.0; };
+  for (int64_t k = 0; k < d; ++k) {
+    const auto per = static_cast<int64_t>(cell.activations.size()) / d;
+    const auto act = [&](int64_t which, double v) {
+      return activated(cell.activations[static_cast<size_t>(k * per + which)], v, cell.clip);
+    };
+    for (int64_t b = 0; b < cell.batch; ++b) {
+      Row h, c;
+      for (int64_t j = 0; j < n; ++j) {
+        h.push_back(at(cell.h, (k * cell.batch + b) * n + j));
+        c.push_back(at(cell.c, (k * cell.batch + b) * n + j));
+      }
+      const int64_t length = cell.lengths ? cell.lengths->integer_at(b) : cell.steps;
+      for (int64_t step = 0; step < length; ++step) {
+        const int64_t t = cell.reversed[static_cast<size_t>(k)] ? length - 1 - step : step;
+        const auto of_input = [&](int64_t gate, int64_t j) {
+          double sum = at(cell.b, k * 2 * g * n + gate * n + j);
+          for (int64_t i = 0; i < cell.inputs; ++i)
+            sum += at(cell.x, (t * cell.batch + b) * cell.inputs + i) *
+                   at(cell.w, (k * g * n + gate * n + j) * cell.inputs + i);
+          return sum;
+        };
+        const auto of_state = [&](int64_t gate, int64_t j, const Row& state) {
+          double sum = at(cell.b, k * 2 * g * n + g * n + gate * n + j);
+          for (int64_t i = 0; i < n; ++i)
+            sum += state[static_cast<size_t>(i)] * at(cell.r, (k * g * n + gate * n + j) * n + i);
+          return sum;
+        };
+        const auto peep = [&](int64_t gate, int64_t j, double v) { return at(cell.p, k * 3 * n + gate * n + j) * v; };
+        Row next(h.size()), next_c(h.size()), reset(h.size());
+        for (int64_t j = 0; j < n && cell.operation == "GRU"; ++j)
+          reset[static_cast<size_t>(j)] = act(0, of_input(1, j) + of_state(1, j, h));
+        Row reset_state(h.size());
+        for (size_t j = 0; j < h.size(); ++j) reset_state[j] = reset[j] * h[j];
+        for (int64_t j = 0; j < n; ++j) {
+          const auto q = static_cast<size_t>(j);
+          if (cell.operation == "RNN") {
+            next[q] = act(0, of_input(0, j) + of_state(0, j, h));
+          } else if (cell.operation == "GRU") {
+            const double z = act(0, of_input(0, j) + of_state(0, j, h));
+            const double hidden =
+                act(1, of_input(2, j) + (cell.linear ? reset[q] * of_state(2, j, h) : of_state(2, j, reset_state)));
+            next[q] = (1 - z) * hidden + z * h[q];
+          } else {
+            const double i = act(0, of_input(0, j) + of_state(0, j, h) + peep(0, j, c[q]));
+            const double f = cell.input_forget ? 1 - i : act(0, of_input(2, j) + of_state(2, j, h) + peep(2, j, c[q]));
+            next_c[q] = f * c[q] + i * act(1, of_input(3, j) + of_state(3, j, h));
+            next[q] = act(0, of_input(1, j) + of_state(1, j, h) + peep(1, j, next_c[q])) *
+                      activated(cell.activations[static_cast<size_t>(k * per + 2)], next_c[q], 0);
+          }
+        }
+        h = next, c = next_c;
+        for (int64_t j = 0; j < n; ++j)
+          y[static_cast<size_t>(((t * d + k) * cell.batch + b) * n + j)] = h[static_cast<size_t>(j)];
+      }
+      for (int64_t j = 0; j < n; ++j) {
+        last[static_cast<size_t>((k * cell.batch + b) * n + j)] = h[static_cast<size_t>(j)];
+        cells[static_cast<size_t>((k * cell.batch + b) * n + j)] = c[static_cast<size_t>(j)];
+      }
+    }
+  }
+  return {y, last, cells};
+}
+
+// The first two dimensions change places.
+Tensor turned(const Tensor& t) {
+  const std::vector<int64_t>& s = t.shape();
+  Tensor out(t.scalar(), {s[1], s[0], s[2]});
+  for (int64_t i = 0; i < s[0]; ++i) {
+    for (int64_t j = 0; j < s[1]; ++j) {
+      for (int64_t k = 0; k < s[2]; ++k)
+        out.set_float((j * s[0] + i) * s[2] + k, t.float_at((i * s[1] + j) * s[2] + k));
+    }
+  }
+  return out;
+}
+
+LayerCase layer_of(const Cell& cell) {
+  const auto state = [&](const std::optional<Tensor>& t) {
+    return t && cell.batch_first ? turned(*t) : t.value_or(Tensor());
+  };
+  std::map<std::string, Attribute> attributes = {{"hidden_size", cell.hidden},
+                                                 {"direction", std::string(cell.reversed.size() == 2 ? "bidirectional"
+                                                                           : cell.reversed[0]        ? "reverse"
+                                                                                                     : "forward")},
+                                                 {"layout", int64_t{cell.batch_first}},
+                                                 {"activations", cell.activations}};
+  if (cell.clip > 0) attributes["clip"] = cell.clip;
+  if (cell.input_forget) attributes["input_forget"] = int64_t{1};
+  if (cell.linear) attributes["linear_before_reset"] = int64_t{1};
+  std::vector<double> alphas, betas;  // those that take any have them
+  for (const std::string& name : cell.activations) {
+    if (name != "HardSigmoid" && name != "Affine") continue;
+    alphas.push_back(name == "Affine" ? 0.75 : 0.25);
+    betas.push_back(name == "Affine" ? 0.125 : 0.5);
+  }
+  if (!alphas.empty()) attributes["activation_alpha"] = alphas, attributes["activation_beta"] = betas;
+  std::vector<Tensor> tensors = {
+      state(cell.x), *cell.w, *cell.r, cell.b.value_or(Tensor()), cell.lengths.value_or(Tensor()), state(cell.h)};
+  if (cell.operation == "LSTM") tensors.push_back(state(cell.c)), tensors.push_back(cell.p.value_or(Tensor()));
+  LayerCase layer(cell.operation, tensors, attributes, cell.operation == "LSTM" ? 3 : 2);
+  const std::vector<bool> given = {true,
+                                   true,
+                                   true,
+                                   cell.b.has_value(),
+                                   cell.lengths.has_value(),
+                                   cell.h.has_value(),
+                                   cell.c.has_value(),
+                                   cell.p.has_value()};
+  for (size_t i = 0; i < layer.layer.inputs.size(); ++i) {
+    if (!given[i]) layer.layer.inputs[i].clear();
+  }
+  return layer;
+}
+
+// In ONNX's order of dimensions, by its layout.
+double element(const Cell& cell, const Tensor& result, size_t which, int64_t t, int64_t k, int64_t b, int64_t j) {
+  const auto d = static_cast<int64_t>(cell.reversed.size());
+  if (which == 0)
+    return result.float_at(cell.batch_first ? ((b * cell.steps + t) * d + k) * cell.hidden + j
+                                            : ((t * d + k) * cell.batch + b) * cell.hidden + j);
+  return result.float_at((cell.batch_first ? b * d + k : k * cell.batch + b) * cell.hidden + j);
+}
+
+class Recurrent : public testing::TestWithParam<const char*> {};
+
+TEST_P(Recurrent, AgreesWithLoopsWrittenOut) {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    const Cell cell = drawn_cell(GetParam(), seed);
+    const LayerCase layer = layer_of(cell);
+    const auto wanted = expected(cell);
+    const auto d = static_cast<int64_t>(cell.reversed.size());
+    for (size_t which = 0; which < layer.layer.outputs.size(); ++which) {
+      const Tensor result = layer.run(which);
+      size_t at = 0;
+      for (int64_t t = 0; t < (which == 0 ? cell.steps : 1); ++t) {
+        for (int64_t k = 0; k < d; ++k) {
+          for (int64_t b = 0; b < cell.batch; ++b) {
+            for (int64_t j = 0; j < cell.hidden; ++j)
+              ASSERT_NEAR(element(cell, result, which, t, k, b, j), wanted[which][at++], 1e-4)
+                  << GetParam() << ", seed " << seed << ", result " << which;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Recurrent, CompilesToStepsThatShareTheirKernels) {
+  for (const char* name : {"cpu", "gpu"}) {
+    Profile profile;
+    profile.vector_width = 4;
+    profile.gpu = std::string(name) == "gpu";
+    for (uint64_t seed = 0; seed < 6; ++seed) {
+      const LayerCase layer = layer_of(drawn_cell(GetParam(), seed));
+      ProgramBuilder builder("steps", layer.opset);
+      Bindings inputs;
+      for (size_t i = 0; i < layer.inputs.size(); ++i) {
+        const std::string& value = layer.layer.inputs[i];
+        if (value.empty()) continue;
+        const bool weights = i == 1 || i == 2;
+        if (weights) builder.add_constant(value, layer.inputs[i]);
+        if (!weights) builder.add_input({value, layer.inputs[i].scalar(), layer.inputs[i].shape()});
+        if (!weights) inputs[value] = layer.inputs[i];
+      }
+      builder.add_call(layer.layer);
+      for (const std::string& output : layer.layer.outputs) builder.add_output(output);
+      auto program = builder.finish();
+      ASSERT_TRUE(program.ok()) << program.errors()[0].text();
+      const auto lowered = lower_model(*program, {}, profile);
+      ASSERT_TRUE(lowered.ok()) << lowered.errors()[0].text();
+      const Bindings found = outputs_of(*lowered, inputs);
+      for (size_t i = 0; i < layer.layer.outputs.size(); ++i)
+        EXPECT_TRUE(close(found.at(layer.layer.outputs[i]), layer.run(i), 1e-5))
+            << name << ", seed " << seed << ", " << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Recurrent, testing::Values("RNN", "GRU", "LSTM"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST(RecurrentLayers, StepsShareTheirKernels) {
+  const auto kernels = [](int64_t steps) {
+    ProgramBuilder builder("steps", 21);
+    builder.add_input({"x", Scalar::f32, {steps, 1, 4}});
+    builder.add_constant("w", counting({1, 12, 4}));
+    builder.add_constant("r", counting({1, 12, 3}));
+    builder.add_call({"cell", "LSTM", "", {{"hidden_size", int64_t{3}}}, {"x", "w", "r"}, {"y"}});
+    builder.add_output("y");
+    auto program = builder.finish();
+    HOIST_CHECK(program.ok(), program.errors()[0].text());
+    const auto lowered = lower_model(*program, {}, {});
+    HOIST_CHECK(lowered.ok(), lowered.errors()[0].text());
+    return std::pair(lowered->kernels.size(), lowered->steps.size());
+  };
+  const auto [few, short_run] = kernels(4);
+  const auto [many, long_run] = kernels(14);
+  EXPECT_LE(many, few + 1);
+  EXPECT_EQ(long_run, short_run + 30);
+}
+
+TEST(RecurrentLayers, WhatDoesNotFitIsSaid) {
+  const auto error = [](std::map<std::string, Attribute> attributes, std::vector<int64_t> r = {1, 4, 4}) {
+    return LayerCase("RNN", {counting({2, 1, 3}), counting({1, 4, 3}), counting(std::move(r))}, std::move(attributes))
+        .error();
+  };
+  const std::string any = error({{"hidden_size", int64_t{4}}});
+  EXPECT_EQ(any, "");
+  EXPECT_THAT(error({{"hidden_size", int64_t{5}}}), HasSubstr("hidden_size is 5, and R is [1][4][4]"));
+  EXPECT_THAT(error({{"direction", std::string("bidirectional")}}), HasSubstr("W is [1][4][3], expected [2][4][3]"));
+  EXPECT_THAT(error({}, {1, 4, 5}), HasSubstr("W is [1][4][3], expected [1][5][3]"));
+  EXPECT_THAT(error({{"activations", std::vector<std::string>{"Swish"}}}), HasSubstr("activations names Swish"));
+  EXPECT_THAT(error({{"activations", std::vector<std::string>{"Relu", "Tanh"}}}),
+              HasSubstr("activations names 2 functions, expected 1"));
+  EXPECT_THAT(error({{"layout", int64_t{2}}}), HasSubstr("layout is 2, expected 0 or 1"));
+}
+
+}  // namespace
+}  // namespace hoist

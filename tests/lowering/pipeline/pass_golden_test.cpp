@@ -1,0 +1,103 @@
+// Every pass on text: tests/golden/passes holds programs before and after, a file a case, named after the pass
+// (PASS.lift, PASS.what-is-special.lift).
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "ir/text/program_text.h"
+#include "lowering/pipeline/passes.h"
+#include "lowering/search/exploration.h"
+#include "tests/golden.h"
+
+namespace hoist {
+namespace {
+
+constexpr char folder[] = "passes";
+
+std::string pass_name(const GoldenCase& golden) { return golden.stem.substr(0, golden.stem.find('.')); }
+
+// With the values of all constants, so that no file needs another.
+std::string printed(const Program& program) {
+  ProgramPrintOptions options;
+  options.written_out = 4096;
+  return print_program(program, options);
+}
+
+// For the pass that applies a user's rules.
+constexpr char golden_rules[] =
+    "rule relu-of-relu exact\n"
+    "  left  Relu(Relu(x))\n"
+    "  right Relu(x)\n"
+    "  meaning the second one does nothing\n"
+    "  example Relu(Relu(%x : [n][m]f32))\n"
+    "rule column-factors rounding\n"
+    "  given x: X, w: [k][n]f32, s: [n]f32\n"
+    "  left  Mul(MatMul(x, w), s)\n"
+    "  right MatMul(x, scaled) where scaled = Mul(w, s)\n"
+    "  where known w, known s, alone\n"
+    "  meaning a known factor of each column goes into the weights\n"
+    "  example Mul(MatMul(%x : [m][k]f32, %known_w : [k][n]f32), %known_s : [n]f32)\n";
+
+// As a search would have it that found the first rewrite of every term to be the fastest.
+TuningRecords first_explorations(const Program& program) {
+  std::map<TuningTask, KnobValues> known;
+  for (const Definition& definition : program.definitions) {
+    for (const int64_t value : explorations(definition.expression, 1, false))
+      known[tuning_task(definition.expression)] = {{std::string(exploration_knob), value}};
+  }
+  return [known](const TuningTask& task) {
+    const auto found = known.find(task);
+    return found == known.end() ? KnobValues() : found->second;
+  };
+}
+
+// The program after the pass. One that has calls is unfolded before a pass over terms, as in a compilation.
+std::string after(const Pass& pass, const std::string& text) {
+  auto program = parse_program(text);
+  if (!program.ok()) return "does not parse: " + program.errors()[0].text();
+  PassOptions options;
+  options.tables.use = TableUse::automatic;
+  options.convolution = ConvolutionForm::winograd;
+  options.profile.pair_products = 2;
+  options.profile.matrix_tile = 16;
+  auto rules = read_user_rules(golden_rules, "golden.rules");
+  if (!rules.ok()) return "wrong rules: " + rules.errors()[0].text();
+  options.rules = &*rules;
+  for (const Pass* each : {pass.part == Pass::terms ? find_pass("unfold") : nullptr, &pass}) {
+    if (each == nullptr) continue;
+    if (each->name == "explore") options.records = first_explorations(*program);
+    if (auto done = each->run(*program, options); !done.ok()) return "fails: " + done.errors()[0].text();
+  }
+  return printed(*program);
+}
+
+TEST(PassGoldens, ProgramsBeforeAndAfter) {
+  for (const GoldenCase& golden : golden_cases(folder)) {
+    SCOPED_TRACE(golden.name);
+    const Pass* pass = find_pass(pass_name(golden));
+    ASSERT_NE(pass, nullptr) << "no pass has this name";
+    const std::string result = after(*pass, golden.input);
+    EXPECT_TRUE(parse_program(result).ok()) << result;
+    expect_golden(golden.name, golden.input, result);
+  }
+}
+
+TEST(PassGoldens, EveryPassHasOneThatChangesSomething) {
+  std::set<std::string> changed;
+  for (const GoldenCase& golden : golden_cases(folder)) {
+    const Pass* pass = find_pass(pass_name(golden));
+    if (pass == nullptr) continue;
+    const Pass* before = pass->part == Pass::terms ? find_pass("unfold") : nullptr;
+    auto program = parse_program(golden.input);
+    ASSERT_TRUE(program.ok()) << golden.name << ": " << program.errors()[0].text();
+    const std::string without = before == nullptr ? printed(*program) : after(*before, golden.input);
+    if (after(*pass, golden.input) != without) changed.insert(pass_name(golden));
+  }
+  for (const Pass& pass : passes())
+    EXPECT_EQ(changed.count(std::string(pass.name)), 1U)
+        << "tests/golden/passes has no file for " << pass.name << " in which it changes something";
+}
+
+}  // namespace
+}  // namespace hoist

@@ -1,0 +1,804 @@
+// Every pass keeps the meaning: random models and random terms before and after each of them, by the evaluator. Passes
+// that apply exact rules keep every bit; where sums are reordered or products fused, whole numbers stay what they are
+// and others stay within the bound that random_graphs.h derives. HOIST_RANDOM_GRAPHS sets how many models are tried.
+#include "lowering/pipeline/passes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "ir/base/seeded.h"
+#include "ir/rules/random_terms.h"
+#include "ir/text/program_text.h"
+#include "ir/text/text.h"
+#include "lowering/fusion/grouping.h"
+#include "lowering/fusion/launches.h"
+#include "lowering/fusion/statements.h"
+#include "lowering/layout/memory.h"
+#include "lowering/rules/rules.h"
+#include "tests/lowering/random_graphs.h"
+#include "tests/lowering/stored_run.h"
+#include "tests/support/lower_model.h"
+
+namespace hoist {
+namespace {
+
+uint64_t number_of_cases() {
+  const char* wanted = std::getenv("HOIST_RANDOM_GRAPHS");
+  return wanted == nullptr ? 150 : std::strtoull(wanted, nullptr, 10);
+}
+
+Profile profile_for(uint64_t seed) {
+  static const int64_t widths[] = {16, 8, 4, 1};
+  Profile profile;
+  profile.vector_width = widths[seed % 4];
+  profile.vector_registers = seed % 3 == 0 ? 16 : 32;
+  return profile;
+}
+
+// All passes over terms but those for other forms of convolution.
+void group(Program& program) {
+  const auto done = run_passes(program, Pass::terms, {});
+  HOIST_CHECK(done.ok(), done.errors()[0].text());
+}
+
+void run(const char* pass, Program& program) {
+  const auto done = find_pass(pass)->run(program, {});
+  HOIST_CHECK(done.ok(), done.errors()[0].text());
+}
+
+size_t steps_of(const Program& program, const std::string& rule) {
+  return static_cast<size_t>(std::count_if(program.steps.begin(), program.steps.end(),
+                                           [&](const ProgramStep& step) { return step.rule == rule; }));
+}
+
+std::string show(const Program& program) {
+  std::string out;
+  for (const Definition& d : program.definitions) out += d.value + " =\n" + print(d.expression) + "\n";
+  return out;
+}
+
+Program unfolded_model(const NamedModel& graph, bool strict) {
+  auto program = lower_calls(graph, strict);
+  HOIST_CHECK(program.ok(), program.errors()[0].text());
+  return *program;
+}
+
+// What `found` still names is what it was.
+void expect_same_values(const Bindings& wanted, const Bindings& found, const Program& program) {
+  int compared = 0;
+  for (const auto& [name, tensor] : found) {
+    auto place = wanted.find(name);
+    if (place == wanted.end()) continue;
+    ++compared;
+    ASSERT_TRUE(same_bits(tensor, place->second)) << name << " differs in\n" << show(program);
+  }
+  ASSERT_GT(compared, 0);
+  for (const std::string& output : program.outputs) ASSERT_EQ(found.count(output), 1U) << output;
+}
+
+void expect_close_values(const RandomGraph& random, const Bindings& wanted, const Bindings& found,
+                         const Program& program) {
+  for (const std::string& output : program.outputs) {
+    ASSERT_EQ(found.count(output), 1U) << output;
+    auto error = random.error.find(output);
+    ASSERT_TRUE(close(found.at(output), wanted.at(output), error == random.error.end() ? 0 : error->second))
+        << output << " is off by more than " << (error == random.error.end() ? 0 : error->second) << " in\n"
+        << show(program);
+  }
+}
+
+template <class Body>
+void for_random_graphs(const Body& body) {
+  for (uint64_t seed = 0; seed < number_of_cases(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    RandomGraph graph = random_graph(random);
+    body(graph, values_of(graph), seed);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+// Weights stay small, shapes have to be known all the same.
+TEST(Passes, StoredConstantsLeaveShapesKnown) {
+  NamedModel graph;
+  graph.opset = 21;
+  graph.inputs = {{"x", Scalar::f32, {2, 3, 4}}};
+  graph.outputs = {{"y", Scalar::f32, {}}};
+  graph.constants["rest"] = Tensor::of<int64_t>(Scalar::i64, {1}, {-1});
+  graph.constants["numbers"] = Tensor::of<int64_t>(Scalar::i8, {12}, std::vector<int64_t>(12, 3));
+  graph.constants["scale"] = Tensor::of<double>(Scalar::f32, {}, {0.5});
+  graph.layers = {{"shape", "Shape", "", {{"end", int64_t{1}}}, {"x"}, {"batch"}},
+                  {"joined", "Concat", "", {{"axis", int64_t{0}}}, {"batch", "rest"}, {"wanted"}},
+                  {"rows", "Reshape", "", {}, {"x", "wanted"}, {"rows"}},
+                  {"wide", "DequantizeLinear", "", {}, {"numbers", "scale"}, {"weights"}},
+                  {"y", "Mul", "", {}, {"rows", "weights"}, {"y"}}};
+  auto program = lower_calls(graph, false, {}, ConstantUse::stored);
+  ASSERT_TRUE(program.ok()) << program.errors()[0].text();
+  EXPECT_EQ(program->constants.count("weights"), 0U);
+  EXPECT_EQ(program->constants.count("numbers"), 1U);
+}
+
+TEST(Passes, DefinitionsMeanWhatTheirLayersMean) {
+  for_random_graphs([](const RandomGraph& random, const Bindings& wanted, uint64_t) {
+    Program program = unfolded_model(random.graph, true);
+    expect_same_values(wanted, values_of(program, random.inputs), program);
+  });
+}
+
+TEST(Passes, BatchNormFoldingRoundsOnly) {
+  size_t folded = 0;
+  for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t) {
+    Program program = unfolded_model(random.graph, false);
+    for (const ProgramStep& step : program.steps) folded += step.rule == "batch-norm-folding" ? 1 : 0;
+    expect_close_values(random, wanted, values_of(program, random.inputs), program);
+  });
+  EXPECT_GT(folded, number_of_cases() / 20);
+}
+
+// In integers, whose sums are the same in any order; and products of two are made only where they are less work.
+TEST(Passes, ProductsOfHalvesReadWhatTheDeviceComputesIn) {
+  // The second convolution's operand is widened by the first one's kernel, its weights when the model is compiled.
+  NamedModel model;
+  model.opset = 21;
+  model.inputs = {{"x", Scalar::f16, {1, 3, 9, 9}}};
+  model.outputs = {{"z", Scalar::f16, {}}};
+  const auto halves = [](const std::vector<int64_t>& shape, uint32_t stream) {
+    const Tensor any = seeded_tensor(Scalar::f32, shape, 7, stream, -1, 1);
+    Tensor out(Scalar::f16, shape);
+    for (int64_t i = 0; i < out.size(); ++i) out.set_float(i, any.float_at(i));
+    return out;
+  };
+  model.constants = {{"v", halves({8, 3, 1, 1}, 1)}, {"w", halves({8, 8, 1, 1}, 2)}, {"b", halves({8}, 3)}};
+  model.layers = {{"first", "Conv", "", {}, {"x", "v", "b"}, {"y"}}, {"second", "Conv", "", {}, {"y", "w"}, {"z"}}};
+  for (const bool gpu : {false, true}) {
+    for (const bool half : {false, true}) {
+      Profile profile;
+      profile.gpu = gpu;
+      profile.half = half;
+      auto lowered = lower_model(model, {}, profile);
+      ASSERT_TRUE(lowered.ok()) << lowered.errors()[0].text();
+      const bool widened = std::any_of(lowered->arrays.begin(), lowered->arrays.end(),
+                                       [](const PlanArray& a) { return a.scalar == Scalar::f32; });
+      EXPECT_EQ(widened, !gpu && !half);
+    }
+  }
+}
+
+TEST(Passes, EinsumsInPairsAreTheSameSums) {
+  using Shapes = std::vector<std::vector<int64_t>>;
+  struct Case {
+    std::string equation;
+    Shapes shapes;
+    size_t definitions;
+  };
+  const std::vector<Case> cases = {
+      {"ij,jk,kl,lm->im", {{5, 6}, {6, 7}, {7, 4}, {4, 3}}, 3},
+      {"abc,cde,efg,gha->bdfh", {{2, 3, 4}, {4, 2, 3}, {3, 2, 2}, {2, 3, 2}}, 3},
+      {"...ij, ...jk, k -> ...i", {{2, 1, 3, 4}, {5, 4, 6}, {6}}, 2},
+      {"...ij, jk..., kl -> l...i", {{2, 3, 4}, {4, 6, 1}, {6, 7}}, 2},
+      {"iij,jk,kl", {{5, 5, 6}, {6, 7}, {7, 4}}, 2},
+      {"bi,bj,bk,bl->b", {{3, 4}, {3, 5}, {3, 2}, {1, 6}}, 3},
+      {"a,b,c", {{2}, {3}, {4}}, 1},
+      {"ij,ij,ij->", {{3, 4}, {3, 4}, {3, 4}}, 1},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.equation);
+    NamedModel graph;
+    graph.opset = 21;
+    NamedCall layer{"sum", "Einsum", "", {{"equation", one.equation}}, {}, {"y"}};
+    Bindings inputs;
+    for (size_t i = 0; i < one.shapes.size(); ++i) {
+      layer.inputs.push_back("x" + std::to_string(i));
+      graph.inputs.push_back({layer.inputs.back(), Scalar::i32, one.shapes[i]});
+      inputs[layer.inputs.back()] = seeded_tensor(Scalar::i32, one.shapes[i], 3, static_cast<uint32_t>(i), -9, 9);
+    }
+    graph.layers = {layer};
+    graph.outputs = {{"y", Scalar::i32, {}}};
+    const Program whole = unfolded_model(graph, true), pairs = unfolded_model(graph, false);
+    EXPECT_EQ(whole.definitions.size(), 1U);
+    EXPECT_EQ(pairs.definitions.size(), one.definitions);
+    const auto decomposed = std::count_if(pairs.steps.begin(), pairs.steps.end(),
+                                          [](const ProgramStep& step) { return step.rule == "decompose-calls"; });
+    EXPECT_EQ(decomposed, one.definitions > 1 ? 1 : 0);
+    EXPECT_TRUE(same_bits(values_of(pairs, inputs).at("y"), values_of(whole, inputs).at("y")));
+  }
+}
+
+TEST(Passes, ALayerMayHaveThousandsOfResults) {
+  for (const size_t count : {65U, 3000U, 5000U}) {
+    NamedModel graph;
+    graph.opset = 21;
+    graph.inputs = {{"x", Scalar::f32, {static_cast<int64_t>(count), 2}}};
+    graph.layers = {{"split", "Split", "", {{"num_outputs", static_cast<int64_t>(count)}}, {"x"}, {}}};
+    for (size_t i = 0; i < count; ++i) {
+      graph.layers[0].outputs.push_back("y" + std::to_string(i));
+      graph.outputs.push_back({graph.layers[0].outputs.back(), Scalar::f32, {}});
+    }
+    const auto program = lower_calls(graph, false);
+    ASSERT_EQ(program.ok(), count < 4096);
+    if (program.ok())
+      EXPECT_EQ(program->definitions.size(), count);
+    else
+      EXPECT_NE(program.errors()[0].text().find("expected at most 4096 arguments, found 5000"), std::string::npos)
+          << program.errors()[0].text();
+  }
+}
+
+TEST(Passes, GroupingKeepsEveryBit) {
+  size_t merged = 0;
+  for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t) {
+    Program program = unfolded_model(random.graph, true);
+    merged += program.definitions.size();
+    group(program);
+    merged -= program.definitions.size();
+    expect_same_values(wanted, values_of(program, random.inputs), program);
+  });
+  EXPECT_GT(merged, number_of_cases());
+}
+
+TEST(Passes, WindowsAsArraysKeepEveryBit) {
+  size_t windows = 0;
+  for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t) {
+    Program program = unfolded_model(random.graph, true);
+    group(program);
+    run("im2col", program);
+    run("cut-kernels", program);
+    windows += steps_of(program, "cut-kernels");
+    expect_same_values(wanted, values_of(program, random.inputs), program);
+  });
+  EXPECT_GT(windows, number_of_cases() / 5);
+}
+
+TEST(Passes, StorageKeepsEveryBit) {
+  size_t bordered = 0, in_place = 0;
+  for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t seed) {
+    Program program = unfolded_model(random.graph, true);
+    group(program);
+    if (seed % 2 != 0) run("im2col", program);
+    run("cut-kernels", program);
+    StoragePlan plan = choose_storage(program, profile_for(seed));
+    for (const auto& [name, s] : plan.values) {
+      bordered += s.border ? 1 : 0;
+      in_place += s.array != name ? 1 : 0;
+    }
+    expect_same_values(wanted, stored_values_of(program, plan, random.inputs), program);
+  });
+  EXPECT_GT(bordered, number_of_cases() / 5);
+  EXPECT_GT(in_place, number_of_cases() / 5);
+}
+
+// What stays of a launch's values in local memory is no value of the program any more, so only the others are compared.
+TEST(Passes, LaunchesKeepEveryBit) {
+  size_t kept = 0;
+  for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t seed) {
+    Program program = unfolded_model(random.graph, true);
+    group(program);
+    Profile profile = profile_for(seed);
+    profile.gpu = seed % 3 == 0;
+    profile.local_memory = seed % 5 == 0 ? 512 : 32768;
+    fuse_launches(program, launch_chains(program, profile));
+    for (const Definition& definition : program.definitions) kept += count_statements(definition.expression);
+    expect_same_values(wanted, values_of(program, random.inputs), program);
+    const StoragePlan plan = choose_storage(program, profile);
+    expect_same_values(wanted, stored_values_of(program, plan, random.inputs), program);
+  });
+  EXPECT_GT(kept, number_of_cases() / 2);
+}
+
+TEST(Passes, PlansOfLaunchesKeepEveryBit) {
+  for_random_graphs([](const RandomGraph& random, const Bindings& wanted, uint64_t seed) {
+    LowerOptions options;
+    options.strict = true;
+    options.fusion = LaunchFusion::launch;
+    Profile profile = profile_for(seed);
+    profile.gpu = seed % 3 == 0;
+    profile.maximum_group = seed % 2 == 0 ? 3 : 64;
+    auto model = lower_model(random.graph, options, profile);
+    ASSERT_TRUE(model.ok()) << model.errors()[0].text();
+    expect_same_values(wanted, outputs_of(*model, random.inputs, false), model->program);
+    expect_same_values(wanted, outputs_of(*model, random.inputs), model->program);
+  });
+}
+
+LowerOptions options_for(uint64_t seed, bool strict) {
+  LowerOptions options;
+  options.strict = strict;
+  const ConvolutionForm forms[] = {ConvolutionForm::im2col, ConvolutionForm::automatic, ConvolutionForm::winograd};
+  options.convolution = forms[seed % 3];
+  options.separate_arrays = seed % 7 == 0;
+  if (seed % 4 == 3) options.fusion = LaunchFusion::launch;
+  return options;
+}
+
+LoweredModel lowered(const RandomGraph& random, uint64_t seed, bool strict) {
+  auto model = lower_model(random.graph, options_for(seed, strict), profile_for(seed));
+  HOIST_CHECK(model.ok(), model.errors()[0].text());
+  return *model;
+}
+
+// The plan's steps over its own memory, so this is strategies and memory at once.
+TEST(Passes, StrictPlansKeepEveryBit) {
+  for_random_graphs([](const RandomGraph& random, const Bindings& wanted, uint64_t seed) {
+    LoweredModel model = lowered(random, seed, true);
+    expect_same_values(wanted, outputs_of(model, random.inputs, false), model.program);
+    expect_same_values(wanted, outputs_of(model, random.inputs), model.program);
+  });
+}
+
+Program renamed(Program program, const std::string& from, const std::string& to) {
+  for (Definition& definition : program.definitions) {
+    std::map<std::string, Expr> names;
+    for (Expr p : parameters_of(definition.expression)) {
+      if (p->name == from) names[from] = parameter(to, p->type);
+    }
+    definition.expression = substitute_parameters(definition.expression, names);
+    if (definition.value == from) definition.value = to;
+  }
+  if (auto constant = program.constants.extract(from); !constant.empty()) {
+    constant.key() = to;
+    program.constants.insert(std::move(constant));
+  }
+  return program;
+}
+
+// A model may call its values what passes would call theirs: every made name in turn is given to a value of the model.
+TEST(Passes, NamesOfTheModelAreNotTaken) {
+  std::set<std::string> kinds;
+  for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t seed) {
+    auto program = program_of(random.graph);
+    ASSERT_TRUE(program.ok()) << program.errors()[0].text();
+    const std::map<std::string, Type> own = value_types(*program);
+    std::vector<std::string> free;  // what may have any name
+    for (const auto& [name, type] : own) {
+      const auto& outputs = program->outputs;
+      if (random.inputs.count(name) == 0 && std::find(outputs.begin(), outputs.end(), name) == outputs.end())
+        free.push_back(name);
+    }
+    const LoweredModel first = lowered(random, seed, true);
+    std::set<std::string> made;
+    for (const auto& [name, storage] : first.storage.values) {
+      if (own.count(name) == 0 && !is_statement(name)) made.insert(name);
+    }
+    for (const std::string& name : made) {
+      const std::string stem = name.substr(0, name.find('.'));
+      auto other = std::find_if(free.begin(), free.end(), [&](const std::string& n) { return n != stem; });
+      if (other == free.end()) continue;
+      kinds.insert(name.substr(stem.size(), name.find_first_of("0123456789", stem.size()) - stem.size()));
+      auto model = lower_model(renamed(*program, *other, name), options_for(seed, true), profile_for(seed));
+      ASSERT_TRUE(model.ok()) << model.errors()[0].text();
+      ASSERT_NO_FATAL_FAILURE(expect_same_values(wanted, outputs_of(*model, random.inputs), model->program))
+          << *other << " is called " << name;
+    }
+  });
+  EXPECT_GE(kinds.size(), 3U) << "hardly any names were made";
+}
+
+TEST(Passes, PlansRoundOnly) {
+  for_random_graphs([](const RandomGraph& random, const Bindings& wanted, uint64_t seed) {
+    LoweredModel model = lowered(random, seed, false);
+    expect_close_values(random, wanted, outputs_of(model, random.inputs), model.program);
+  });
+}
+
+// ---- What a kernel's term has to be --------------------------------------------------------------------------------
+
+// The loops around a place of a term.
+struct Around {
+  std::vector<int> groups;
+  bool inside_item = false;  // below a fold, or a loop that is space: plain loops may stand around groups
+  bool inside_vector = false;
+  bool shares_arrays = false;  // the work-items of a group, of a launch of several layers
+};
+
+// The first loop that a device cannot run as it stands, or "".
+std::string illegal_loop(Expr e, const Around& around) {
+  Around inside = around;
+  if (e->pattern == Pattern::map && e->mode != Mode::view) {
+    if (!e->children[1]->type->size.is_constant()) return "a loop of unknown length";
+    int64_t n = e->children[1]->type->size.value();
+    if (around.inside_vector) return "a loop inside a vector";
+    if (e->mode == Mode::group) {
+      if (around.inside_item) return "groups inside a work-item";
+      if (std::count(around.groups.begin(), around.groups.end(), e->dimension) != 0) return "a dimension twice";
+      inside.groups.push_back(e->dimension);
+    } else if (e->mode != Mode::seq) {
+      inside.inside_item = true;
+    }
+    if (e->mode == Mode::vec) {
+      if (n != 2 && n != 4 && n != 8 && n != 16) return "a vector of " + std::to_string(n);
+      inside.inside_vector = true;
+    }
+    if (e->mode == Mode::unroll && n > 1024) return "unrolled " + std::to_string(n) + " times";
+    if (e->mode == Mode::global || (e->mode == Mode::local && !around.shares_arrays)) return "a mode of other mappings";
+  } else if (e->pattern == Pattern::reduce || e->pattern == Pattern::fold || e->pattern == Pattern::scan) {
+    inside.inside_item = true;
+  }
+  for (Expr c : e->children) {
+    // What an array is made of runs where it is read, inside of no loop of its reader's.
+    const bool body = c->pattern == Pattern::function;
+    std::string found = illegal_loop(body ? c->children[0] : c, body ? inside : around);
+    if (!found.empty()) return found;
+  }
+  return "";
+}
+
+void expect_derived(const LoweredGroup& group) {
+  auto steps = parse_steps(print_steps(group.derivation.steps));
+  ASSERT_TRUE(steps.ok()) << steps.errors()[0].text();
+  auto terms = replay(lowering_rules(), {group.derivation.start, *steps});
+  ASSERT_TRUE(terms.ok()) << terms.errors()[0].text();
+  ASSERT_EQ(terms->back(), group.low);
+  Around around;
+  around.shares_arrays = count_statements(group.low) > 0;
+  ASSERT_EQ(illegal_loop(group.low, around), "") << print(group.low);
+  ASSERT_EQ(group.low->type, group.derivation.start->type);
+}
+
+TEST(Passes, DerivationsReplayAndLoopsAreLegal) {
+  for_random_graphs([](const RandomGraph& random, const Bindings&, uint64_t seed) {
+    LoweredModel model = lowered(random, seed, seed % 2 == 0);
+    for (const LoweredGroup& group : model.groups) {
+      SCOPED_TRACE(group.value);
+      expect_derived(group);
+      if (testing::Test::HasFatalFailure()) return;
+      for (const Application& step : group.derivation.steps)
+        ASSERT_TRUE(seed % 2 != 0 || step.rule_class == RuleClass::exact) << text(step);
+    }
+  });
+}
+
+// ---- Random terms --------------------------------------------------------------------------------------------------
+
+// Definitions of random terms; a later one reads earlier ones where their types fit its parameters.
+Program random_program(std::mt19937_64& random) {
+  Program program;
+  RandomTermOptions options;
+  options.modes = false;
+  int64_t terms = 1 + static_cast<int64_t>(random() % 4);
+  for (int64_t i = 0; i < terms; ++i) {
+    options.patterns = 3 + static_cast<int>(random() % 12);
+    Expr term = random_term(random, options);
+    auto of_scalars = [](Expr p) { return leaf_of(p->type)->is_scalar(); };
+    for (std::vector<Expr> p = parameters_of(term); !std::all_of(p.begin(), p.end(), of_scalars);) {
+      term = random_term(random, options);
+      p = parameters_of(term);
+    }
+    std::string value = "v" + std::to_string(i);
+    std::map<std::string, Expr> renamed;
+    for (Expr p : parameters_of(term)) {
+      std::string name = value + "." + p->name;
+      for (const Definition& d : program.definitions) {
+        if (d.expression->type == p->type && random() % 4 != 0) name = d.value;
+      }
+      renamed[p->name] = parameter(name, p->type);
+      auto known = value_types(program);
+      if (known.count(name) == 0) program.inputs.emplace_back(name, p->type);
+    }
+    Definition definition;
+    definition.value = value;
+    definition.layers = {value};
+    definition.expression = substitute_parameters(term, renamed);
+    definition.channels_first = random() % 3 == 0;
+    program.definitions.push_back(definition);
+    if (i + 1 == terms || random() % 4 == 0) program.outputs.push_back(value);
+  }
+  return program;
+}
+
+TEST(Passes, RandomTermsKeepEveryBit) {
+  for (uint64_t seed = 0; seed < 4 * number_of_cases(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    Program program = random_program(random);
+    Bindings inputs;
+    for (const auto& [name, type] : program.inputs) {
+      auto stream = static_cast<uint32_t>(inputs.size());
+      inputs[name] = seeded_tensor(leaf_of(type)->scalar, shape_of(type), seed, stream, -3, 3);
+    }
+    const Bindings wanted = values_of(program, inputs);
+    Program grouped = program;
+    group(grouped);
+    ASSERT_NO_FATAL_FAILURE(expect_same_values(wanted, values_of(grouped, inputs), grouped));
+    StoragePlan plan = choose_storage(grouped, profile_for(seed));
+    ASSERT_NO_FATAL_FAILURE(expect_same_values(wanted, stored_values_of(grouped, plan, inputs), grouped));
+    auto model = lower_program(program, options_for(seed, true), profile_for(seed));
+    ASSERT_TRUE(model.ok()) << model.errors()[0].text();
+    ASSERT_NO_FATAL_FAILURE(expect_same_values(wanted, outputs_of(*model, inputs), model->program));
+    for (const LoweredGroup& g : model->groups) ASSERT_NO_FATAL_FAILURE(expect_derived(g)) << g.value;
+  }
+}
+
+// Squares under a sum are no product with weights: a normalisation over rows is no picture whose channels go last.
+TEST(Storage, NormalisedRowsStayRows) {
+  auto program = parse_program(
+      "program version 21\ninput %x : [1][6][8]f32\nconstant %s : [8]f32 = {1, 2, 3, 4, 5, 6, 7, 8}\n"
+      "constant %w : [8][1]f32 = {1, 2, 3, 4, 5, 6, 7, 8}\n"
+      "define %n : [1][6][8]f32 = LayerNormalization(%x, %s) from \"n\"\ndefine %y : [1][6][1]f32 = MatMul(%n, %w) "
+      "from \"y\"\noutput %y\n");
+  ASSERT_TRUE(program.ok()) << program.errors()[0].text();
+  auto model = lower_model(std::move(*program), options_for(0, false), profile_for(0));
+  ASSERT_TRUE(model.ok()) << model.errors()[0].text();
+  EXPECT_EQ(model->storage.values.at("n").permutation, (std::vector<int64_t>{0, 1, 2}));
+}
+
+// A layer between arrays with channels second, on a CPU with 16 registers of 8 lanes, and what its kernels compute.
+LoweredModel lowered_layer(const std::string& inputs, const std::string& output, int64_t launch = 0) {
+  auto program = parse_program("program version 21\n" + inputs + "define %y : " + output + " from \"y\"\noutput %y\n");
+  HOIST_CHECK(program.ok(), program.errors()[0].text());
+  Bindings values;
+  for (const auto& [name, type] : program->inputs)
+    values[name] = seeded_tensor(leaf_of(type)->scalar, shape_of(type), 1, static_cast<uint32_t>(values.size()), -1, 1);
+  Profile profile;
+  profile.vector_width = 8;
+  profile.vector_registers = 16;
+  profile.launch = launch;
+  auto model = lower_model(std::move(*program), LowerOptions(), profile);
+  HOIST_CHECK(model.ok(), model.errors()[0].text());
+  for (const auto& [name, wanted] : outputs_of(*model, values, false))
+    EXPECT_TRUE(close(outputs_of(*model, values).at(name), wanted, 1e-4)) << name;
+  for (const LoweredGroup& g : model->groups) expect_derived(g);
+  return *model;
+}
+
+TEST(Storage, RowsOfSmallPicturesRunThroughTheirLines) {
+  const LoweredModel alone =
+      lowered_layer("input %x : [2][16][7][7]f32\ninput %w : [32][16][1][1]f32\n", "[2][32][7][7]f32 = Conv(%x, %w)");
+  EXPECT_EQ(alone.storage.tiles.at("y").loop_order, Tile::through_lines);
+  EXPECT_EQ(alone.storage.tiles.at("y").rows_joined, 1);
+  // In three dimensions, and with windows of a bordered copy, whose lines do not follow on one another.
+  const LoweredModel windows = lowered_layer("input %x : [1][3][2][3][3]f32\ninput %w : [16][3][2][2][2]f32\n",
+                                             "[1][16][3][4][4]f32 = Conv(%x, %w; pads = [1, 1, 1, 1, 1, 1])");
+  EXPECT_NE(windows.storage.tiles.at("y").loop_order, Tile::through_lines);
+  const LoweredModel narrow = lowered_layer("input %x : [1][3][2][7][3]f32\ninput %w : [16][3][1][1][2]f32\n",
+                                            "[1][16][2][7][3]f32 = Conv(%x, %w; pads = [0, 0, 0, 0, 0, 1])");
+  EXPECT_EQ(narrow.storage.tiles.at("y").loop_order, Tile::through_lines);
+  EXPECT_EQ(narrow.storage.tiles.at("y").rows_joined, 2);
+}
+
+TEST(Storage, PlanesStayAsTheyLieWhereTurningThemCostsMore) {
+  const auto is_turned = [](const LoweredModel& model) { return model.storage.tiles.at("y").channels_last; };
+  const LoweredModel few =
+      lowered_layer("input %x : [2][4][6][16]f32\ninput %w : [6][4][1][1]f32\n", "[2][6][6][16]f32 = Conv(%x, %w)");
+  EXPECT_EQ(few.storage.tiles.at("y").loop_order, Tile::planes_inside);
+  EXPECT_TRUE(is_turned(
+      lowered_layer("input %x : [1][40][6][16]f32\ninput %w : [6][40][1][1]f32\n", "[1][6][6][16]f32 = Conv(%x, %w)")))
+      << "a tile's lines of 40 planes do not stay in the cache";
+  EXPECT_TRUE(is_turned(lowered_layer("input %x : [1][4][12][32]f32\ninput %w : [6][4][1][1]f32\n",
+                                      "[1][6][6][16]f32 = Conv(%x, %w; strides = [2, 2])")))
+      << "every second element of a row";
+  const std::string picture = "input %x : [1][3][6][16]f32\n", pads = " = Conv(%x, %w; pads = [1, 1, 1, 1])";
+  EXPECT_FALSE(is_turned(lowered_layer(picture + "input %w : [8][3][3][3]f32\n", "[1][8][6][16]f32" + pads)));
+  EXPECT_TRUE(is_turned(lowered_layer(picture + "input %w : [40][3][3][3]f32\n", "[1][40][6][16]f32" + pads)))
+      << "several vectors of filters";
+  EXPECT_FALSE(is_turned(lowered_layer("input %x : [1][24][5][7]f32\ninput %w : [24][3][3][3]f32\n",
+                                       "[1][24][5][7]f32 = Conv(%x, %w; pads = [1, 1, 1, 1], group = 8)")))
+      << "groups of three filters";
+  const std::string filters = "input %w : [16][1][3][3]f32\n";
+  EXPECT_FALSE(is_turned(lowered_layer("input %x : [1][16][7][7]f32\n" + filters,
+                                       "[1][16][7][7]f32 = Conv(%x, %w; pads = [1, 1, 1, 1], group = 16)")));
+  EXPECT_TRUE(
+      is_turned(lowered_layer("input %x : [1][16][14][14]f32\n" + filters,
+                              "[1][16][7][7]f32 = Conv(%x, %w; pads = [1, 1, 1, 1], group = 16, strides = [2, 2])")));
+}
+
+// The order of a copy of the input, or nothing where there is no copy.
+std::vector<int64_t> copy(const LoweredModel& model) {
+  const auto found = model.storage.values.find("x.bordered");
+  return found == model.storage.values.end() ? std::vector<int64_t>() : found->second.permutation;
+}
+
+TEST(Storage, PoolsWhoseWindowsOverlapReadATurnedInput) {
+  const auto pool = [](const std::string& x, const std::string& y, const std::string& stride) {
+    return copy(lowered_layer("input %x : " + x + "f32\n", y + "f32 = MaxPool(%x; kernel_shape = [3, 3], strides = [" +
+                                                               stride + ", " + stride + "])"));
+  };
+  EXPECT_EQ(pool("[1][32][6][6]", "[1][32][2][2]", "2"), (std::vector<int64_t>{0, 2, 3, 1}));
+  EXPECT_EQ(pool("[1][32][6][6]", "[1][32][2][2]", "3"), std::vector<int64_t>()) << "each element is read once";
+  EXPECT_EQ(pool("[1][3][6][6]", "[1][3][2][2]", "2"), std::vector<int64_t>()) << "channels are no vector";
+  EXPECT_EQ(pool("[1][32][41][41]", "[1][32][20][20]", "2"), std::vector<int64_t>()) << "rows are";
+}
+
+TEST(Storage, InputsAreTurnedWhereTheirLinesDoNotStayInTheCache) {
+  const std::vector<int64_t> plain = {0, 1, 2, 3}, channels_last = {0, 2, 3, 1};
+  EXPECT_EQ(copy(lowered_layer("input %x : [1][300][2][3]f32\ninput %w : [128][300][1][1]f32\n",
+                               "[1][128][2][3]f32 = Conv(%x, %w)")),
+            channels_last);
+  EXPECT_EQ(copy(lowered_layer("input %x : [1][100][2][3]f32\ninput %w : [128][100][1][1]f32\n",
+                               "[1][128][2][3]f32 = Conv(%x, %w)")),
+            std::vector<int64_t>());
+  // With a border: planes of 16x16 numbers, and of 15x16.
+  const auto bordered = [&](int64_t rows) {
+    const std::string r = std::to_string(rows);
+    return copy(lowered_layer("input %x : [1][40][" + r + "][14]f32\ninput %w : [128][40][1][3]f32\n",
+                              "[1][128][" + r + "][14]f32 = Conv(%x, %w; pads = [0, 1, 0, 1])"));
+  };
+  EXPECT_EQ(bordered(16), channels_last);
+  EXPECT_EQ(bordered(15), plain);
+}
+
+TEST(Storage, AveragePoolsReadInputsWithABorder) {
+  const LoweredModel model = lowered_layer(
+      "input %x : [1][5][7][7]f32\n", "[1][5][7][7]f32 = AveragePool(%x; kernel_shape = [3, 3], pads = [1, 1, 1, 1])");
+  ASSERT_EQ(model.storage.values.count("x.bordered"), 1u);
+  EXPECT_EQ(model.storage.values.at("x.bordered").border, uint8_t{0});
+}
+
+// The shape of the array that a kernel keeps in private memory, or nothing.
+std::vector<int64_t> kept_shape(const LoweredModel& model) {
+  std::vector<int64_t> shape;
+  for (const LoweredGroup& group : model.groups) {
+    any_node(group.low, [&](Expr e) {
+      if (e->pattern == Pattern::materialise && e->memory == Memory::private_ && sizes_of(e->type).size() == 3)
+        shape = shape_of(e->type);
+      return false;
+    });
+  }
+  return shape;
+}
+
+TEST(Storage, WindowsInStepsReadPhasesOfRows) {
+  const auto kept = [](int64_t columns, const std::string& results, const std::string& attributes) {
+    const LoweredModel model =
+        lowered_layer("input %x : [2][4][9][" + std::to_string(columns) + "]f32\ninput %w : [4][1][3][3]f32\n",
+                      "[2][4]" + results + "f32 = Conv(%x, %w; group = 4, " + attributes + ")");
+    EXPECT_EQ(model.kernels.size(), 1u) << attributes;
+    return kept_shape(model);
+  };
+  // Even and odd columns of 32 with two before and one behind them, in vectors of eight, and lines above and below.
+  // What stands behind the last windows is not read.
+  EXPECT_EQ(kept(32, "[5][17]", "strides = [2, 2], pads = [1, 2, 1, 1]"), (std::vector<int64_t>{11, 2, 24}));
+  EXPECT_EQ(kept(30, "[5][15]", "strides = [2, 2], pads = [1, 1, 1, 1]"), (std::vector<int64_t>{11, 2, 16}));
+  EXPECT_EQ(kept(31, "[5][16]", "strides = [2, 2], pads = [1, 1, 1, 1]"), (std::vector<int64_t>{11, 2, 24}));
+  EXPECT_EQ(kept(16, "[5][8]", "strides = [2, 2], pads = [1, 0, 1, 1]"), (std::vector<int64_t>{11, 2, 16}));
+  EXPECT_EQ(kept(30, "[3][11]", "strides = [3, 3], pads = [1, 2, 1, 3]"), (std::vector<int64_t>{10, 3, 16}));
+  EXPECT_EQ(kept(32, "[4][16]", "strides = [2, 2], pads = [1, 2, 1, 2], dilations = [2, 2]"),
+            (std::vector<int64_t>{11, 2, 24}));
+  // Rows of less than a vector, windows that overlap, nothing to copy for, and planes that leave the cache.
+  for (const auto& [columns, results, attributes] :
+       {std::tuple{14, "[5][7]", "strides = [2, 2], pads = [1, 1, 1, 1]"},
+        std::tuple{32, "[9][32]", "pads = [1, 1, 1, 1]"}, std::tuple{32, "[4][15]", "strides = [2, 2]"},
+        std::tuple{8192, "[5][4096]", "strides = [2, 2], pads = [1, 1, 1, 1]"}}) {
+    const LoweredModel model =
+        lowered_layer("input %x : [2][4][9][" + std::to_string(columns) + "]f32\ninput %w : [4][1][3][3]f32\n",
+                      "[2][4]" + std::string(results) + "f32 = Conv(%x, %w; group = 4, " + attributes + ")");
+    EXPECT_EQ(kept_shape(model), std::vector<int64_t>()) << columns << " columns, " << attributes;
+  }
+}
+
+// Each result of a plane reads the plane, so those of several filters would copy it again.
+TEST(Storage, PlanesOfSeveralFiltersAreNotKept) {
+  EXPECT_EQ(kept_shape(lowered_layer("input %x : [2][4][9][32]f32\ninput %w : [8][1][3][3]f32\n",
+                                     "[2][8][5][16]f32 = Conv(%x, %w; group = 4, strides = [2, 2], "
+                                     "pads = [1, 1, 1, 1])")),
+            std::vector<int64_t>());
+}
+
+// Arrays that are neither the program's inputs nor its outputs have channels innermost.
+TEST(Storage, PlanesBetweenLayersAreNotKept) {
+  const std::string depthwise = "[1][8][16][16]f32 = Conv(%x, %w; group = 8, strides = [2, 2], pads = [2, 2, 2, 2])";
+  const std::string inputs = "input %x : [1][8][32][32]f32\ninput %w : [8][1][5][5]f32\n";
+  EXPECT_EQ(kept_shape(lowered_layer(inputs, depthwise)), (std::vector<int64_t>{35, 2, 24}));
+  EXPECT_EQ(kept_shape(lowered_layer(inputs + "input %v : [4][8][1][1]f32\ndefine %s : " + depthwise + " from \"s\"\n",
+                                     "[1][4][16][16]f32 = Conv(%s, %v)")),
+            std::vector<int64_t>());
+  EXPECT_EQ(
+      kept_shape(lowered_layer("input %a : [1][4][32][32]f32\ninput %v : [8][4][1][1]f32\ninput %w : [8][1][5][5]f32\n"
+                               "define %x : [1][8][32][32]f32 = Conv(%a, %v) from \"x\"\n",
+                               depthwise)),
+      std::vector<int64_t>());
+}
+
+TEST(Storage, RowsOfAllMatricesAreThoseOfOneProduct) {
+  const LoweredModel one =
+      lowered_layer("input %x : [8][1][32]f32\ninput %w : [32][48]f32\n", "[8][1][48]f32 = MatMul(%x, %w)");
+  EXPECT_EQ(one.storage.tiles.at("y").loop_order, Tile::through_lines);
+  EXPECT_EQ(one.storage.tiles.at("y").rows_joined, 1);
+  const LoweredModel two =
+      lowered_layer("input %x : [2][3][1][32]f32\ninput %w : [32][48]f32\n", "[2][3][1][48]f32 = MatMul(%x, %w)");
+  EXPECT_EQ(two.storage.tiles.at("y").rows_joined, 2);
+  EXPECT_NE(lowered_layer("input %x : [8][1][32]f32\ninput %w : [8][32][48]f32\n", "[8][1][48]f32 = MatMul(%x, %w)")
+                .storage.tiles.at("y")
+                .loop_order,
+            Tile::through_lines)
+      << "a right matrix for each";
+}
+
+TEST(Storage, SumsThatAreReadAtPositionsAreKept) {
+  const auto stages = [](int64_t launch) {
+    return lowered_layer("input %x : [1][3][8][12]f32\n",
+                         "[1][3][16][24]f32 = Resize(%x; mode = \"linear\", scales = [1.0, 1.0, 2.0, 2.0])", launch)
+        .storage.values.count("y.stage1");
+  };
+  EXPECT_EQ(stages(10), 1u);
+  EXPECT_EQ(stages(1000), 0u) << "a launch takes longer";
+}
+
+std::string softmax_of(const std::string& shape) {
+  return print(lowered_layer("input %x : " + shape + "f32\n", shape + "f32 = Softmax(%x; axis = -1)").groups[0].low);
+}
+
+TEST(Storage, ShortRowsOfASoftmaxAreComputedInPairs) {
+  const auto in_pairs = testing::HasSubstr("map unroll (split 8 >> map seq (map vec");
+  EXPECT_THAT(softmax_of("[3][4][32]"), in_pairs);
+  EXPECT_THAT(softmax_of("[4][32]"), in_pairs);
+  EXPECT_THAT(softmax_of("[3][32]"), testing::Not(in_pairs));
+  EXPECT_THAT(softmax_of("[4][256]"), testing::Not(in_pairs)) << "rows that pages hold few of";
+}
+
+TEST(Storage, ShortRowsShareAWorkGroup) {
+  EXPECT_THAT(softmax_of("[4420][2]"), testing::HasSubstr("split 221"));
+  EXPECT_THAT(softmax_of("[40][600]"), testing::HasSubstr("\n|> map group(0) (split 8 >> map seq"));
+}
+
+TEST(Storage, RowsThatFillNoVectorAreLanesOfOne) {
+  const auto across = testing::HasSubstr("map seq (tile 8 >> map seq (map vec");
+  EXPECT_THAT(softmax_of("[4420][2]"), across);
+  EXPECT_THAT(softmax_of("[2][4420][3]"), across);
+  EXPECT_THAT(softmax_of("[4420][4]"), testing::Not(across)) << "half a vector";
+  EXPECT_THAT(softmax_of("[7][2]"), testing::Not(across)) << "too few rows";
+}
+
+// ---- Memory --------------------------------------------------------------------------------------------------------
+
+bool overlap(int64_t a, int64_t a_size, int64_t b, int64_t b_size) { return a < b + b_size && b < a + a_size; }
+
+TEST(Memory, ArraysOfOverlappingLifeNeverOverlap) {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<Lifetime> arrays(1 + random() % 12);
+    int64_t sum = 0;
+    for (Lifetime& a : arrays) {
+      a.bytes = static_cast<int64_t>(random() % 5 == 0 ? random() % 4 : random() % 20000);
+      a.first = static_cast<int>(random() % 10);
+      a.last = a.first + static_cast<int>(random() % 5);
+      sum += (a.bytes + 4095) / 4096 * 4096;
+    }
+    bool reuse = round % 4 != 0;
+    int64_t total = place_arrays(arrays, 4096, reuse);
+    ASSERT_LE(total, sum);
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      const Lifetime& a = arrays[i];
+      ASSERT_EQ(a.offset % 4096, 0);
+      ASSERT_GE(a.offset, 0);
+      ASSERT_LE(a.offset + a.bytes, total);
+      for (size_t j = 0; j < i; ++j) {
+        const Lifetime& b = arrays[j];
+        bool together = a.first <= b.last && b.first <= a.last;
+        if (!together && reuse) continue;
+        ASSERT_FALSE(a.bytes > 0 && b.bytes > 0 && overlap(a.offset, a.bytes, b.offset, b.bytes)) << "round " << round;
+      }
+    }
+  }
+}
+
+// Life as the plan's steps have it, not as the pass computed it.
+TEST(Memory, PlansKeepWhatIsStillRead) {
+  size_t shared = 0;
+  for_random_graphs([&](const RandomGraph& random, const Bindings&, uint64_t seed) {
+    LoweredModel model = lowered(random, seed, false);
+    std::map<int, std::pair<size_t, size_t>> life;
+    for (size_t i = 0; i < model.steps.size(); ++i) {
+      for (int a : model.steps[i].arguments) {
+        if (model.arrays[static_cast<size_t>(a)].place == Place::arena)
+          life.emplace(a, std::make_pair(i, i)).first->second.second = i;
+      }
+    }
+    for (const auto& [a, life_a] : life) {
+      for (const auto& [b, life_b] : life) {
+        if (b >= a) break;
+        const PlanArray &x = model.arrays[static_cast<size_t>(a)], &y = model.arrays[static_cast<size_t>(b)];
+        bool same_bytes = overlap(x.offset, byte_size(x.scalar, x.shape), y.offset, byte_size(y.scalar, y.shape));
+        bool together = life_a.first <= life_b.second && life_b.first <= life_a.second;
+        ASSERT_FALSE(same_bytes && together) << x.name << " and " << y.name;
+        shared += same_bytes ? 1 : 0;
+      }
+    }
+  });
+  EXPECT_GT(shared, 0U);
+}
+
+}  // namespace
+}  // namespace hoist

@@ -1,0 +1,330 @@
+// Winograd's form of convolutions: the same numbers on whole ones, close ones else, and only where it fits.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "ir/base/seeded.h"
+#include "lowering/pipeline/lower.h"
+#include "tests/lowering/stored_run.h"
+#include "tests/support/gpu_profile.h"
+#include "tests/support/lower_model.h"
+
+namespace hoist {
+namespace {
+
+struct Picture {
+  std::vector<int64_t> x, w;
+  Attributes attributes;
+  bool bias = true;
+  Scalar scalar = Scalar::f32;
+};
+
+NamedModel convolution(const Picture& p, const Tensor& weights, const Tensor& bias) {
+  NamedModel graph;
+  graph.opset = 21;
+  graph.inputs = {{"x", p.scalar, p.x}};
+  graph.constants["w"] = weights;
+  graph.layers = {{"conv", "Conv", "", p.attributes, {"x", "w"}, {"sums"}}, {"relu", "Relu", "", {}, {"sums"}, {"y"}}};
+  if (p.bias) {
+    graph.constants["b"] = bias;
+    graph.layers[0].inputs.push_back("b");
+  }
+  graph.outputs = {{"y", p.scalar, {}}};
+  return graph;
+}
+
+// Whole numbers from -4 to 4, of which every sum in these tests is exact, or any numbers.
+Tensor numbers(Scalar scalar, const std::vector<int64_t>& shape, bool whole, uint32_t stream) {
+  const Tensor any = seeded_tensor(Scalar::f32, shape, 7, stream, -4, 4);
+  Tensor out(scalar, shape);
+  for (int64_t i = 0; i < out.size(); ++i) out.set_float(i, whole ? std::round(any.float_at(i)) : any.float_at(i));
+  return out;
+}
+
+struct Forms {
+  LoweredModel direct, winograd;
+  Bindings inputs;
+};
+
+Forms forms_of(const Picture& p, bool whole, const Profile& profile) {
+  const NamedModel graph = convolution(p, numbers(p.scalar, p.w, whole, 1), numbers(p.scalar, {p.w[0]}, whole, 2));
+  const auto lowered = [&](ConvolutionForm form) {
+    LowerOptions options;
+    options.convolution = form;
+    auto model = lower_model(graph, options, profile);
+    HOIST_CHECK(model.ok(), model.errors()[0].text());
+    return std::move(*model);
+  };
+  return {
+      lowered(ConvolutionForm::stencil), lowered(ConvolutionForm::winograd), {{"x", numbers(p.scalar, p.x, whole, 0)}}};
+}
+
+// Without copies of the input that have a border.
+int64_t kernels_of_convolution(const LoweredModel& model) {
+  return std::count_if(model.groups.begin(), model.groups.end(),
+                       [](const LoweredGroup& group) { return group.layers.front() == "conv"; });
+}
+
+Profile profile_of_width(int64_t width, bool gpu) {
+  Profile profile;
+  profile.vector_width = width;
+  profile.gpu = gpu;
+  return profile;
+}
+
+const Attributes padded = {{"pads", std::vector<int64_t>{1, 1, 1, 1}}};
+
+std::vector<Picture> fitting() {
+  return {
+      {{1, 16, 8, 8}, {16, 16, 3, 3}, padded},
+      {{1, 3, 7, 9}, {5, 3, 3, 3}, padded, false},
+      {{2, 4, 6, 7}, {8, 4, 3, 3}, {}},
+      {{1, 1, 3, 3}, {1, 1, 3, 3}, {}},         // one result
+      {{3, 2, 4, 3}, {3, 2, 3, 3}, {}, false},  // a row of one
+      {{1, 2, 1, 1}, {2, 2, 3, 3}, padded},     // mostly border
+      {{1, 5, 5, 6}, {7, 5, 3, 3}, {{"pads", std::vector<int64_t>{2, 0, 1, 3}}}},
+      {{1, 4, 5, 5}, {4, 4, 3, 3}, {{"auto_pad", std::string("SAME_UPPER")}}},
+      {{1, 4, 9, 7}, {4, 4, 5, 5}, {{"pads", std::vector<int64_t>{2, 2, 2, 2}}}},
+      {{2, 3, 6, 5}, {2, 3, 5, 5}, {}, false},
+  };
+}
+
+TEST(Winograd, RoundsOtherwise) {
+  for (const Picture& p : fitting()) {
+    for (const Profile& profile : {profile_of_width(8, false), profile_of_width(4, true), profile_of_width(1, false)}) {
+      SCOPED_TRACE(testing::PrintToString(p.x) + testing::PrintToString(p.w));
+      const Forms forms = forms_of(p, false, profile);
+      EXPECT_EQ(kernels_of_convolution(forms.direct), 1);
+      EXPECT_EQ(kernels_of_convolution(forms.winograd), 3);
+      const Tensor wanted = outputs_of(forms.direct, forms.inputs).at("y");
+      // Sums of up to 144 products of numbers up to 4.
+      EXPECT_TRUE(close(outputs_of(forms.winograd, forms.inputs, false).at("y"), wanted, 1e-3));
+      EXPECT_TRUE(close(outputs_of(forms.winograd, forms.inputs).at("y"), wanted, 1e-3));
+    }
+  }
+}
+
+// The transforms of F(2x2, 3x3) are exact on them, and cost least for pictures of up to two rows and columns.
+TEST(Winograd, TilesOfTwoGiveTheSameWholeNumbers) {
+  const std::vector<Picture> small = {{{1, 16, 2, 2}, {16, 16, 3, 3}, padded},
+                                      {{3, 5, 4, 3}, {7, 5, 3, 3}, {}, false},
+                                      {{1, 1, 3, 3}, {1, 1, 3, 3}, {}}};
+  for (const Picture& p : small) {
+    SCOPED_TRACE(testing::PrintToString(p.x) + testing::PrintToString(p.w));
+    const Forms forms = forms_of(p, true, profile_of_width(8, false));
+    EXPECT_EQ(kernels_of_convolution(forms.winograd), 3);
+    EXPECT_TRUE(
+        same_bits(outputs_of(forms.winograd, forms.inputs).at("y"), outputs_of(forms.direct, forms.inputs).at("y")));
+  }
+}
+
+// The compiler's own choice: products have to be worth the transforms and the launches.
+TEST(Winograd, IsChosenWhereItIsLessWork) {
+  const auto kernels = [](const Picture& p, const Profile& profile, bool strict, const FoldingBudget& folding = {}) {
+    LowerOptions options;
+    options.strict = strict;
+    options.folding = folding;
+    const NamedModel graph = convolution(p, Tensor(p.scalar, p.w), Tensor(p.scalar, {p.w[0]}));
+    const auto model = lower_model(graph, options, profile);
+    HOIST_CHECK(model.ok(), model.errors()[0].text());
+    return kernels_of_convolution(*model);
+  };
+  const Profile cpu = profile_of_width(8, false);
+  const Profile gpu = gpu_profile(132);
+  const Picture worth = {{1, 64, 28, 28}, {64, 64, 3, 3}, padded};
+  EXPECT_EQ(kernels(worth, cpu, false), 3);
+  EXPECT_EQ(kernels(worth, gpu, false), 1) << "two launches more take longer";
+  EXPECT_EQ(kernels({{1, 256, 14, 14}, {256, 256, 3, 3}, padded}, gpu, false), 3);
+  EXPECT_EQ(kernels(worth, cpu, true), 1);
+  EXPECT_EQ(kernels({{1, 64, 18, 18}, {64, 64, 5, 5}, {}}, cpu, false), 3);
+  EXPECT_EQ(kernels(worth, cpu, false, {.operations = 1 << 20}), 1) << "the filters would be transformed on the device";
+  EXPECT_EQ(kernels({{1, 3, 28, 28}, {64, 3, 3, 3}, padded}, cpu, false), 1) << "few channels";
+  EXPECT_EQ(kernels({{1, 64, 4, 4}, {64, 64, 3, 3}, padded}, cpu, false), 3) << "one launch performs all three";
+  EXPECT_EQ(kernels({{1, 16, 4, 4}, {16, 16, 3, 3}, padded}, cpu, false), 1) << "little to compute";
+}
+
+// A layer of bytes, as quantised models have them behind the pass integer-products.
+NamedModel convolution_of_bytes(const Picture& p, const Tensor& weights, int64_t zero_point) {
+  NamedModel graph;
+  graph.opset = 21;
+  graph.inputs = {{"x", Scalar::u8, p.x}};
+  graph.constants["w"] = weights;
+  graph.constants["zero"] = Tensor(Scalar::u8, {});
+  graph.constants["zero"].set_integer(0, zero_point);
+  graph.layers = {{"conv", "ConvInteger", "", p.attributes, {"x", "w", "zero"}, {"y"}}};
+  graph.outputs = {{"y", Scalar::i32, {}}};
+  return graph;
+}
+
+Tensor bytes(Scalar scalar, const std::vector<int64_t>& shape, const std::function<int64_t(int64_t)>& value) {
+  Tensor out(scalar, shape);
+  for (int64_t i = 0; i < out.size(); ++i) out.set_integer(i, value(i));
+  return out;
+}
+
+Profile profile_of_pairs(int64_t pair_products) {
+  Profile profile = profile_of_width(8, false);
+  profile.dot_instructions = true;
+  profile.pair_products = pair_products;
+  profile.launch = 100;
+  return profile;
+}
+
+TEST(Winograd, OfBytesKeepsEveryBit) {
+  std::vector<Picture> pictures = fitting();
+  std::erase_if(pictures, [](const Picture& p) { return p.w[3] != 3; });
+  pictures.push_back({{1, 4, 9, 9}, {8, 4, 3, 3}, padded});
+  // The most channels of tiles of four, and one more.
+  pictures.push_back({{1, 114, 4, 4}, {2, 114, 3, 3}, {}});
+  pictures.push_back({{1, 115, 4, 4}, {2, 115, 3, 3}, {}});
+  const auto largest = [](int64_t) { return int64_t{255}; };
+  const auto smallest = [](int64_t) { return int64_t{-128}; };
+  const auto of_both_ends = [](int64_t i) { return i * 7 % 5 < 2 ? int64_t{255} : i * 31 % 256; };
+  const auto of_both_signs = [](int64_t i) { return i * 5 % 3 == 0 ? int64_t{-128} : 127 - i * 29 % 256; };
+  for (const Picture& p : pictures) {
+    for (const bool extreme : {false, true}) {
+      for (const int64_t zero_point : {0, 131}) {
+        SCOPED_TRACE(testing::PrintToString(p.x) + testing::PrintToString(p.w) + std::to_string(zero_point));
+        const Tensor w = bytes(Scalar::i8, p.w, extreme ? std::function<int64_t(int64_t)>(smallest) : of_both_signs);
+        const Bindings inputs = {
+            {"x", bytes(Scalar::u8, p.x, extreme ? std::function<int64_t(int64_t)>(largest) : of_both_ends)}};
+        const NamedModel graph = convolution_of_bytes(p, w, zero_point);
+        LowerOptions options;
+        options.convolution = ConvolutionForm::stencil;
+        const auto direct = lower_model(graph, options, profile_of_width(8, false));
+        ASSERT_TRUE(direct.ok()) << direct.errors()[0].text();
+        const Tensor wanted = outputs_of(*direct, inputs).at("y");
+        options.convolution = ConvolutionForm::winograd;
+        for (const Profile& profile : {profile_of_pairs(2), profile_of_pairs(0), profile_of_width(4, true)}) {
+          const auto form = lower_model(graph, options, profile);
+          ASSERT_TRUE(form.ok()) << form.errors()[0].text();
+          SCOPED_TRACE(profile.gpu ? "GPU" : std::to_string(profile.pair_products));
+          EXPECT_GE(kernels_of_convolution(*form), 3);  // more where channels are padded
+          EXPECT_TRUE(same_bits(outputs_of(*form, inputs).at("y"), wanted));
+          EXPECT_TRUE(same_bits(outputs_of(*form, inputs, false).at("y"), wanted));
+        }
+      }
+    }
+  }
+}
+
+// Where it is known what products of 16 bits cost, and under --strict as well, since nothing is rounded.
+TEST(Winograd, OfBytesIsChosenWherePairsOfProductsAreKnown) {
+  const auto kernels = [](const Picture& p, const Profile& profile, bool strict) {
+    LowerOptions options;
+    options.strict = strict;
+    const auto model = lower_model(convolution_of_bytes(p, Tensor(Scalar::i8, p.w), 0), options, profile);
+    HOIST_CHECK(model.ok(), model.errors()[0].text());
+    return kernels_of_convolution(*model);
+  };
+  const Picture worth = {{1, 64, 28, 28}, {64, 64, 3, 3}, padded};
+  EXPECT_EQ(kernels(worth, profile_of_pairs(2), false), 3);
+  EXPECT_EQ(kernels(worth, profile_of_pairs(2), true), 3);
+  EXPECT_EQ(kernels(worth, profile_of_pairs(0), false), 1) << "dot instructions of bytes";
+  EXPECT_EQ(kernels({{1, 160, 14, 14}, {160, 160, 3, 3}, padded}, profile_of_pairs(2), false), 3) << "tiles of two";
+  EXPECT_EQ(kernels({{1, 4, 28, 28}, {64, 4, 3, 3}, padded}, profile_of_pairs(2), false), 2)
+      << "few channels: sums of inputs that one more kernel stores in 16 bits";
+}
+
+// What nobody knows before the run is transformed by a kernel of its own.
+TEST(Winograd, TransformsFiltersThatAreComputed) {
+  const Picture p = fitting()[0];
+  NamedModel graph = convolution(p, numbers(p.scalar, p.w, true, 1), numbers(p.scalar, {p.w[0]}, true, 2));
+  Bindings inputs = {{"x", numbers(p.scalar, p.x, true, 0)}, {"w", graph.constants.at("w")}};
+  graph.inputs.push_back({"w", p.scalar, p.w});
+  graph.constants.erase("w");
+  LowerOptions options;
+  const auto direct = lower_model(graph, options, {});
+  options.convolution = ConvolutionForm::winograd;
+  const auto winograd = lower_model(graph, options, {});
+  ASSERT_TRUE(direct.ok() && winograd.ok());
+  EXPECT_EQ(kernels_of_convolution(*winograd), 4);
+  EXPECT_TRUE(close(outputs_of(*winograd, inputs).at("y"), outputs_of(*direct, inputs).at("y"), 1e-3));
+}
+
+TEST(Winograd, LeavesOtherConvolutionsAlone) {
+  const Picture others[] = {
+      {{1, 4, 8, 8}, {4, 4, 3, 3}, {{"strides", std::vector<int64_t>{2, 2}}}},
+      {{1, 4, 8, 8}, {4, 4, 3, 3}, {{"strides", std::vector<int64_t>{1, 2}}}},
+      {{1, 4, 8, 8}, {4, 4, 3, 3}, {{"dilations", std::vector<int64_t>{2, 2}}}},
+      {{1, 4, 8, 8}, {4, 2, 3, 3}, {{"group", int64_t{2}}}},
+      {{1, 4, 8, 8}, {4, 1, 3, 3}, {{"group", int64_t{4}}}, false},
+      {{1, 4, 8, 8}, {4, 4, 7, 7}, {}},
+      {{1, 4, 8, 8}, {4, 4, 3, 1}, {}},
+      {{1, 4, 8, 8}, {4, 4, 1, 1}, {}},
+      {{1, 4, 8}, {4, 4, 3}, {}},
+      {{1, 2, 4, 4, 4}, {2, 2, 3, 3, 3}, {}},
+      {{1, 4, 8, 8}, {4, 4, 3, 3}, {}, true, Scalar::bf16},
+  };
+  for (const Picture& p : others) {
+    SCOPED_TRACE(testing::PrintToString(p.x) + testing::PrintToString(p.w));
+    const Forms forms = forms_of(p, true, profile_of_width(8, false));
+    ASSERT_EQ(forms.direct.kernels.size(), forms.winograd.kernels.size());
+    for (size_t i = 0; i < forms.direct.kernels.size(); ++i)
+      EXPECT_EQ(forms.direct.kernels[i].expression, forms.winograd.kernels[i].expression);
+  }
+}
+
+// Whatever made it: a vector of the transformation is one of channels.
+TEST(Winograd, ReadsChannelsSideBySide) {
+  NamedModel graph =
+      convolution({{1, 16, 12, 12}, {16, 16, 3, 3}, {}, false}, numbers(Scalar::f32, {16, 16, 3, 3}, true, 1), {});
+  graph.inputs = {{"parts", Scalar::f32, {1, 2, 16, 12, 12}}};
+  graph.layers.insert(graph.layers.begin(),
+                      {"sum", "ReduceSum", "", {{"keepdims", int64_t{0}}}, {"parts", "axis"}, {"x"}});
+  graph.constants["axis"] = Tensor::of(Scalar::i64, {1}, std::vector<int64_t>{1});
+  LowerOptions options;
+  options.convolution = ConvolutionForm::winograd;
+  auto model = lower_model(graph, options, Profile());
+  ASSERT_TRUE(model.ok()) << model.errors()[0].text();
+  EXPECT_EQ(model->storage.values.at("x").permutation, (std::vector<int64_t>{0, 2, 3, 1}));
+}
+
+// Otherwise every lane of every load would ask whether it lies outside, and read a plane of its own.
+TEST(Winograd, ReadsAPaddedInputFromACopyWithABorder) {
+  NamedModel graph = convolution({{1, 16, 12, 12}, {16, 16, 3, 3}, {{"pads", std::vector<int64_t>{1, 1, 1, 1}}}, false},
+                                 numbers(Scalar::f32, {16, 16, 3, 3}, true, 1), {});
+  LowerOptions options;
+  options.convolution = ConvolutionForm::winograd;
+  auto model = lower_model(graph, options, Profile());
+  ASSERT_TRUE(model.ok()) << model.errors()[0].text();
+  const auto copy = model->storage.values.find("x.bordered");
+  ASSERT_NE(copy, model->storage.values.end());
+  EXPECT_EQ(copy->second.permutation, (std::vector<int64_t>{0, 2, 3, 1}));
+}
+
+// A row behind each plane that nobody reads: of planes of whole pages a work-item writes all 36 vectors to one set of
+// the cache. An odd number of tiles needs none.
+TEST(Winograd, PlanesOfTilesLieApart) {
+  const auto rows = [](const LoweredModel& model) {
+    std::vector<int64_t> out;
+    for (const auto& [value, storage] : model.storage.values) {
+      const std::vector<int64_t> shape = storage.array_shape();
+      if (shape.size() == 3 && shape[0] == 36) out.push_back(shape[1]);
+    }
+    return out;
+  };
+  const auto of_side = [](int64_t side) { return Picture{{1, 16, side, side}, {16, 16, 3, 3}, padded}; };
+  const Forms even = forms_of(of_side(32), true, Profile()), odd = forms_of(of_side(28), true, Profile());
+  EXPECT_EQ(rows(even.winograd), (std::vector<int64_t>{65, 65}));
+  EXPECT_EQ(rows(odd.winograd), (std::vector<int64_t>{49, 49}));
+  EXPECT_THAT(rows(forms_of(of_side(32), true, profile_of_width(16, true)).winograd),
+              testing::Not(testing::Contains(65)));
+  EXPECT_TRUE(
+      close(outputs_of(even.winograd, even.inputs).at("y"), outputs_of(even.direct, even.inputs).at("y"), 1e-3));
+}
+
+TEST(Winograd, IsNoPartOfStrictCompilations) {
+  const Picture p = fitting()[0];
+  const NamedModel graph = convolution(p, numbers(p.scalar, p.w, true, 1), numbers(p.scalar, {p.w[0]}, true, 2));
+  LowerOptions options;
+  options.convolution = ConvolutionForm::winograd;
+  options.strict = true;
+  const auto model = lower_model(graph, options, {});
+  ASSERT_TRUE(model.ok());
+  EXPECT_EQ(kernels_of_convolution(*model), 1);
+}
+
+}  // namespace
+}  // namespace hoist

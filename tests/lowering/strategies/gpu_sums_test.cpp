@@ -1,0 +1,148 @@
+// Sums on GPUs: work-items that share them where there are few results, the same numbers up to rounding, and what a
+// kernel names twice computed once.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <set>
+
+#include "ir/base/seeded.h"
+#include "ir/properties/properties.h"
+#include "lowering/pipeline/lower.h"
+#include "lowering/pipeline/passes.h"
+#include "tests/lowering/stored_run.h"
+#include "tests/support/gpu_profile.h"
+#include "tests/support/lower_model.h"
+
+namespace hoist {
+namespace {
+
+Profile gpu() { return gpu_profile(132); }
+
+NamedModel model_of(const std::vector<int64_t>& x, const std::map<std::string, Tensor>& constants,
+                    const std::vector<NamedCall>& layers) {
+  NamedModel graph;
+  graph.opset = 21;
+  graph.inputs = {{"x", Scalar::f32, x}};
+  graph.constants = constants;
+  graph.layers = layers;
+  graph.outputs = {{"y", Scalar::f32, {}}};
+  return graph;
+}
+
+Tensor weights(const std::vector<int64_t>& shape) { return seeded_tensor(Scalar::f32, shape, 7, 1, -1, 1); }
+
+size_t count_nodes(Expr e, const std::function<bool(Expr)>& test) {
+  std::set<Expr> seen, found;
+  const std::function<void(Expr)> visit = [&](Expr n) {
+    if (!seen.insert(n).second) return;
+    if (test(n)) found.insert(n);
+    for (Expr child : n->children) visit(child);
+  };
+  visit(e);
+  return found.size();
+}
+
+bool is_shared(Expr e) {
+  return e->pattern == Pattern::materialise && e->memory == Memory::local && e->children[0]->pattern == Pattern::map &&
+         e->children[0]->mode == Mode::local;
+}
+bool is_tile(Expr e) {
+  return e->pattern == Pattern::materialise && e->memory == Memory::local &&
+         !(e->children[0]->pattern == Pattern::map && e->children[0]->mode == Mode::local);
+}
+
+LoweredModel lowered(const NamedModel& graph, bool strict = false) {
+  LowerOptions options;
+  options.strict = strict;
+  options.convolution = ConvolutionForm::stencil;
+  auto model = lower_model(graph, options, gpu());
+  HOIST_CHECK(model.ok(), model.errors()[0].text());
+  return std::move(*model);
+}
+
+// The kernel that computes the most, and that what it gives is right.
+Expr kernel_of(const NamedModel& graph, const std::vector<int64_t>& x) {
+  const LoweredModel model = lowered(graph), strict = lowered(graph, true);
+  const Bindings inputs = {{"x", seeded_tensor(Scalar::f32, x, 7, 0, -1, 1)}};
+  EXPECT_TRUE(close(outputs_of(model, inputs).at("y"), outputs_of(strict, inputs).at("y"), 1e-4));
+  for (const LoweredKernel& kernel : strict.kernels) EXPECT_EQ(count_nodes(kernel.expression, is_shared), 0u);
+  const LoweredKernel* most = nullptr;
+  for (const LoweredKernel& kernel : model.kernels) {
+    if (most == nullptr || kernel.operations > most->operations) most = &kernel;
+  }
+  return most->expression;
+}
+
+TEST(GpuSums, FewResultsOfLongSumsAreSharedOut) {
+  const Expr kernel =
+      kernel_of(model_of({1, 64, 4, 4}, {{"w", weights({16, 64, 3, 3})}},
+                         {{"conv", "Conv", "", {{"pads", std::vector<int64_t>{1, 1, 1, 1}}}, {"x", "w"}, {"y"}}}),
+                {1, 64, 4, 4});
+  EXPECT_EQ(count_nodes(kernel, is_shared), 1u);
+}
+
+TEST(GpuSums, ResultsThatAreNoMatrixAreSharedOutByElements) {
+  const Tensor shape = [] {
+    Tensor out(Scalar::i64, {3});
+    out.set_integer(0, 1), out.set_integer(1, -1), out.set_integer(2, 4);
+    return out;
+  }();
+  const Expr kernel =
+      kernel_of(model_of({1, 64, 3, 5}, {{"w", weights({12, 64, 3, 3})}, {"shape", shape}},
+                         {{"conv", "Conv", "", {{"pads", std::vector<int64_t>{1, 1, 1, 1}}}, {"x", "w"}, {"c"}},
+                          {"last", "Transpose", "", {{"perm", std::vector<int64_t>{0, 2, 3, 1}}}, {"c"}, {"t"}},
+                          {"rows", "Reshape", "", {}, {"t", "shape"}, {"y"}}}),
+                {1, 64, 3, 5});
+  EXPECT_EQ(count_nodes(kernel, is_shared), 1u);
+  EXPECT_EQ(count_nodes(kernel, [](Expr e) { return e->mode == Mode::global; }), 0u);
+}
+
+// As a search may ask for: the blocks' sums are an array of more dimensions than pictures have.
+TEST(GpuSums, ConvolutionsAreSummedInBlocks) {
+  const std::vector<int64_t> x = {1, 256, 4, 5};
+  const NamedModel graph =
+      model_of(x, {{"w", weights({6, 256, 3, 3})}, {"b", weights({6})}},
+               {{"conv", "Conv", "", {{"pads", std::vector<int64_t>{1, 1, 1, 1}}}, {"x", "w", "b"}, {"y"}}});
+  const Bindings inputs = {{"x", seeded_tensor(Scalar::f32, x, 7, 0, -1, 1)}};
+  const Tensor expected = outputs_of(lowered(graph, true), inputs).at("y");
+  for (const int64_t blocks : {2, 4}) {
+    LowerOptions options;
+    options.convolution = ConvolutionForm::stencil;
+    options.records = [&](const TuningTask&) { return KnobValues{{std::string(blocks_knob), blocks}}; };
+    const auto model = lower_model(graph, options, gpu());
+    ASSERT_TRUE(model.ok()) << model.errors()[0].text();
+    EXPECT_GT(model->kernels.size(), 1u) << "sums of blocks, and their sums";
+    EXPECT_TRUE(close(outputs_of(*model, inputs).at("y"), expected, 1e-4)) << blocks;
+  }
+}
+
+// x * sigmoid(x) names the convolution twice.
+TEST(GpuSums, WhatIsNamedTwiceIsComputedOnce) {
+  for (const int64_t side : {4, 64}) {
+    const Expr kernel = kernel_of(model_of({1, 32, side, side}, {{"w", weights({16, 32, 1, 1})}},
+                                           {{"conv", "Conv", "", {}, {"x", "w"}, {"c"}},
+                                            {"sigmoid", "Sigmoid", "", {}, {"c"}, {"s"}},
+                                            {"silu", "Mul", "", {}, {"c", "s"}, {"y"}}}),
+                                  {1, 32, side, side});
+    const auto is_product = [](Expr e) { return e->pattern == Pattern::fold && e->mode == Mode::unroll; };
+    EXPECT_LE(count_nodes(kernel, is_shared), 1u) << side;
+    EXPECT_LE(count_nodes(kernel, is_tile), 2u) << side << ": one of each operand";
+    EXPECT_EQ(count_nodes(kernel, is_product), 1u) << side;
+  }
+}
+
+TEST(GpuSums, RowsShareTheirFolds) {
+  const Expr softmax =
+      kernel_of(model_of({4, 128}, {}, {{"softmax", "Softmax", "", {{"axis", int64_t{-1}}}, {"x"}, {"y"}}}), {4, 128});
+  EXPECT_EQ(count_nodes(softmax, is_shared), 2u) << "the maximum and the sum";
+  const Expr odd =
+      kernel_of(model_of({4, 129}, {}, {{"softmax", "Softmax", "", {{"axis", int64_t{-1}}}, {"x"}, {"y"}}}), {4, 129});
+  EXPECT_EQ(count_nodes(odd, is_shared), 0u) << "nothing divides a row";
+  const Expr short_rows =
+      kernel_of(model_of({4, 32}, {}, {{"softmax", "Softmax", "", {{"axis", int64_t{-1}}}, {"x"}, {"y"}}}), {4, 32});
+  EXPECT_EQ(count_nodes(short_rows, is_shared), 0u);
+}
+
+}  // namespace
+}  // namespace hoist

@@ -1,0 +1,22 @@
+// Data files of tests, as numpy.savez writes them.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "ir/base/result.h"
+#include "tools/data/npy.h"
+
+namespace hoist {
+
+/// data.npz in this folder, with an array for each name.
+inline std::filesystem::path data_file(const std::filesystem::path& folder,
+                                       const std::map<std::string, Tensor>& arrays) {
+  std::filesystem::path path = folder / "data.npz";
+  const Result<Nothing> written = write_npz(path, arrays);
+  HOIST_CHECK(written.ok(), "cannot write " + path.string());
+  return path;
+}
+
+}  // namespace hoist

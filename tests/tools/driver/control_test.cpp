@@ -1,0 +1,607 @@
+// If and Loop that the plan performs: compiled, run on a device and as native code, and compared with the interpreter
+// on programs in which the same numbers are known.
+#include <gmock/gmock.h>
+
+#include <numeric>
+
+#include "backends/bundle/bundle.h"
+#include "backends/halide/native/native_target.h"
+#include "backends/runtime/hoist_runtime.h"
+#include "ir/base/temporary_folder.h"
+#include "ir/program/program_builder.h"
+#include "ir/program/program_values.h"
+#include "ir/text/program_text.h"
+#include "lowering/pipeline/replay.h"
+#include "tests/support/lower_model.h"
+#include "tools/driver/compile.h"
+#include "tools/driver/self_check.h"
+#include "tools/inspection/derivation.h"
+
+namespace hoist {
+namespace {
+
+using testing::HasSubstr;
+
+Program parsed(const std::string& text) {
+  auto program = parse_program(text);
+  HOIST_CHECK(program.ok(), text + program.errors()[0].text());
+  for (Definition& definition : program->definitions) {
+    if (definition.layers.empty()) definition.layers = {definition.value};  // as those of a model have
+  }
+  return *program;
+}
+
+std::vector<Tensor> interpreted(const Program& program, const std::vector<Tensor>& inputs) {
+  auto outputs = program_outputs(program, inputs);
+  HOIST_CHECK(outputs.ok(), outputs.errors()[0].text());
+  return std::move(*outputs);
+}
+
+Tensor whole(int64_t value) { return Tensor::of(Scalar::i64, {}, std::vector<int64_t>{value}); }
+Tensor truth(bool value) { return Tensor::of(Scalar::boolean, {}, std::vector<int>{value ? 1 : 0}); }
+Tensor drawn(const std::vector<int64_t>& shape, uint64_t seed, double low = -1, double high = 1) {
+  return seeded_tensor(Scalar::f32, shape, seed, 0, low, high);
+}
+
+void expect_close(const std::vector<Tensor>& found, const std::vector<Tensor>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    SCOPED_TRACE(i);
+    ASSERT_EQ(found[i].shape(), expected[i].shape());
+    for (int64_t k = 0; k < found[i].size(); ++k) {
+      const double a = found[i].float_at(k), b = expected[i].float_at(k);
+      ASSERT_LE(std::abs(a - b), 1e-5 + 1e-4 * std::abs(b)) << "position " << k;
+    }
+  }
+}
+
+// On a device and, where this processor has a target, as native code.
+class ControlTest : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    if (!GetParam()) return;
+    for (const NativeTarget& target : native_targets()) {
+      if (hoist_runs_target(target.name) == 0) continue;
+      options_.targets = {target.name};
+      profile_ = profile_of(target);
+    }
+    if (options_.targets.empty()) GTEST_SKIP() << "no native target is for this processor";
+  }
+
+  void compile(const Program& program) {
+    auto lowered = lower_model(program, options_.lower, profile_);
+    ASSERT_TRUE(lowered.ok()) << lowered.errors()[0].text();
+    groups_ = lowered->groups;
+    auto plan = make_plan(std::move(*lowered), options_, profile_);
+    ASSERT_TRUE(plan.ok()) << plan.errors()[0].text();
+    plan_ = std::move(*plan);
+    auto folder = TemporaryFolder::make();
+    ASSERT_TRUE(folder.ok());
+    folder_.emplace(std::move(*folder));
+    auto written = write_bundle(plan_, bundle(), {.force = true});
+    ASSERT_TRUE(written.ok()) << written.errors()[0].text();
+  }
+
+  std::filesystem::path bundle() const { return folder_->path() / "a.hoist"; }
+
+  std::vector<Tensor> run(const std::vector<Tensor>& inputs) {
+    RunOptions how;
+    how.separate_buffers = separate_;
+    auto runner = BundleRunner::open(bundle(), how);
+    HOIST_CHECK(runner.ok(), runner.ok() ? "" : runner.errors()[0].text());
+    auto out = runner->run(inputs);
+    HOIST_CHECK(out.ok(), out.ok() ? "" : out.errors()[0].text());
+    return std::move(*out);
+  }
+
+  // Every kernel that runs, on its real inputs; and the derivation, which leads to these kernels in this order.
+  void check_kernels() {
+    auto check = self_check(bundle(), plan_, groups_);
+    ASSERT_TRUE(check.ok()) << check.failure().problems[0].text();
+    EXPECT_FALSE(check->mismatch) << check->mismatch->comparison.message;
+    EXPECT_GT(check->kernels, 0u);
+    auto info = read_bundle(bundle(), true);
+    ASSERT_TRUE(info.ok());
+    auto findings = check_derivation(*info, nullptr);
+    ASSERT_TRUE(findings.ok());
+    for (const Finding& finding : *findings) EXPECT_TRUE(finding.passed) << finding.subject << ": " << finding.message;
+  }
+
+  CompileOptions options_;
+  Profile profile_;
+  Plan plan_;
+  std::vector<LoweredGroup> groups_;
+  std::optional<TemporaryFolder> folder_;
+  bool separate_ = false;
+};
+INSTANTIATE_TEST_SUITE_P(On, ControlTest, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Native" : "Device"; });
+
+// Data decide how many pictures there are, and how large each becomes: an iteration for each, whose result is put
+// behind those before it.
+Program program_of_pictures() {
+  const auto call = [](const std::string& operation, std::vector<std::string> inputs, const std::string& output,
+                       Attributes attributes = {}) {
+    return NamedCall{output, operation, "", std::move(attributes), std::move(inputs), {output}};
+  };
+  const auto numbers = [](std::vector<int64_t> all) {
+    const auto n = static_cast<int64_t>(all.size());
+    return Tensor::of(Scalar::i64, {n}, all);
+  };
+  ProgramBuilder builder("pictures", newest_version);
+  builder.add_input({"x", Scalar::f32, {4, 3, 3}});
+  builder.add_input({"keep", Scalar::boolean, {4}});
+  builder.add_input({"sizes", Scalar::f32, {4}});
+  builder.add_constant("nought", whole(0));
+  builder.add_constant("first", numbers({0}));
+  builder.add_constant("planes", numbers({1, 1}));
+  builder.add_constant("low", Tensor::of(Scalar::f32, {}, std::vector<double>{1}));
+  builder.add_constant("high", Tensor::of(Scalar::f32, {}, std::vector<double>{6}));
+  builder.add_constant("none", Tensor(Scalar::f32, {0}));
+  builder.add_call(call("Compress", {"x", "keep"}, "y", {{"axis", int64_t{0}}}));
+  builder.add_call(call("Shape", {"y"}, "shape"));
+  builder.add_call(call("Gather", {"shape", "nought"}, "n"));
+  builder.add_call(call("Clip", {"sizes", "low", "high"}, "clipped"));
+  NamedCall loop = call("Loop", {"n", "", "none"}, "z");
+  NamedBody body;
+  body.attribute = "body";
+  body.inputs = {"i", "go", "s"};
+  body.calls = {call("Gather", {"y", "i"}, "picture"),
+                call("Unsqueeze", {"picture", "planes_of"}, "plane"),
+                call("Gather", {"clipped", "i"}, "size"),
+                call("Cast", {"size"}, "extent", {{"to", int64_t{7}}}),
+                call("Unsqueeze", {"extent", "first"}, "list"),
+                call("Concat", {"planes", "list", "list"}, "wanted", {{"axis", int64_t{0}}}),
+                call("Resize", {"plane", "", "", "wanted"}, "resized", {{"mode", std::string("linear")}}),
+                call("ReduceSum", {"resized"}, "sums", {{"axes", std::vector<int64_t>{2}}, {"keepdims", int64_t{0}}}),
+                call("ReduceMax", {"sums"}, "largest", {{"keepdims", int64_t{0}}}),
+                call("Unsqueeze", {"largest", "first"}, "row"),
+                call("Concat", {"s", "row"}, "t", {{"axis", int64_t{0}}})};
+  body.constants["planes_of"] = numbers({0, 1});
+  body.outputs = {"go", "t"};
+  loop.bodies = {body};
+  builder.add_call(loop);
+  builder.add_output("z");
+  auto program = builder.finish();
+  HOIST_CHECK(program.ok(), program.errors()[0].text());
+  return *program;
+}
+
+TEST_P(ControlTest, PicturesThatDataCountAreResizedToWhatDataSay) {
+  const Program program = program_of_pictures();
+  compile(program);
+  const Tensor x = drawn({4, 3, 3}, 1), sizes = Tensor::of(Scalar::f32, {4}, std::vector<double>{2.5, 6, 0, 99});
+  for (const std::vector<int>& keep : {std::vector<int>{0, 0, 0, 0}, {1, 0, 1, 1}, {1, 1, 1, 1}}) {
+    const std::vector<Tensor> inputs = {x, Tensor::of(Scalar::boolean, {4}, keep), sizes};
+    expect_close(run(inputs), interpreted(program, inputs));
+  }
+  // Rows of ones are as much as they are long.
+  const std::vector<Tensor> ones = {Tensor::of(Scalar::f32, {4, 3, 3}, std::vector<double>(36, 1)),
+                                    Tensor::of(Scalar::boolean, {4}, std::vector<int>{0, 1, 1, 1}), sizes};
+  expect_close(run(ones), {Tensor::of(Scalar::f32, {3}, std::vector<double>{2, 6, 1})});
+  check_kernels();
+}
+
+// s = tanh(s w) + r, where r is computed before the loop, from known weights; the states change places each time.
+std::string recurrence(const std::string& trips, const std::string& attributes) {
+  return "program version 28\n"
+         "input %x : [2][8]f32\ninput %n : i64\n"
+         "constant %w : [8][8]f32 = {" +
+         [] {
+           std::string values;
+           for (int i = 0; i < 64; ++i)
+             values += std::string(i > 0 ? ", " : "") + std::to_string((i * 7 % 11 - 5) * 0.1);
+           return values;
+         }() +
+         "}\n"
+         "define %r : [2][8]f32 = Relu(%x) from \"relu\"\n"
+         "define %l : ([2][8]f32, [2][8]f32) = Loop(" +
+         trips + ", _, %x, %r, %w, %r; " + attributes +
+         "captured = 2, results = 2,\n"
+         "  body = { program input %i : i64 input %go : bool input %s : [2][8]f32 input %t : [2][8]f32\n"
+         "    input %w : [8][8]f32 input %r : [2][8]f32\n"
+         "    define %p : [2][8]f32 = MatMul(%s, %w) from \"product\"\n"
+         "    define %h : [2][8]f32 = Tanh(%p) from \"tanh\"\n"
+         "    define %next : [2][8]f32 = Add(%h, %r) from \"sum\"\n"
+         "    output %go output %t output %next }) from \"loop\"\n"
+         "define %u : [2][8]f32 = %l.0\ndefine %v : [2][8]f32 = %l.1\n"
+         "define %y : [2][8]f32 = Neg(%v) from \"negate\"\n"
+         "output %u\noutput %y\n";
+}
+
+TEST_P(ControlTest, LoopsRunAsOftenAsDataSay) {
+  compile(parsed(recurrence("%n", "")));
+  ASSERT_EQ(plan_.controls.size(), 1u);
+  EXPECT_TRUE(plan_.controls[0].is_loop && plan_.controls[0].fails);
+  const Tensor x = drawn({2, 8}, 1);
+  for (const int64_t n : {0, 1, 2, 3, 7}) {
+    SCOPED_TRACE(n);
+    const auto expected = interpreted(parsed(recurrence("_", "M = " + std::to_string(n) + ", ")), {x, whole(n)});
+    for (const bool separate : {false, true}) {
+      separate_ = separate;
+      expect_close(run({x, whole(n)}), expected);
+    }
+  }
+  check_kernels();
+}
+
+TEST_P(ControlTest, WhatStaysTheSameIsComputedBeforeTheLoop) {
+  compile(parsed(recurrence("%n", "")));
+  // The layer in front runs once, those of the body as often as the loop does.
+  RunOptions how;
+  auto runner = BundleRunner::open(bundle(), how);
+  ASSERT_TRUE(runner.ok());
+  ASSERT_TRUE(runner->run({drawn({2, 8}, 1), whole(5)}).ok());
+  for (size_t i = 0; i < plan_.steps.size(); ++i) {
+    const std::vector<std::string>& layers = plan_.steps[i].layers;
+    const bool inside =
+        std::any_of(layers.begin(), layers.end(), [](const std::string& l) { return l == "loop/product"; });
+    if (inside) {
+      EXPECT_EQ(runner->step_runs(i), 5u);
+    }
+    if (layers.front() == "relu") {
+      EXPECT_EQ(runner->step_runs(i), 1u);
+    }
+  }
+}
+
+// Doubles x until its sum is above the limit, 100 times at most, and keeps every sum.
+constexpr char until[] =
+    "program version 28\ninput %x : [4]f32\ninput %limit : f32\ninput %go : bool\n"
+    "define %l : ([4]f32, [100]f32, i64) = Loop(_, %go, %x, %limit; M = 100, captured = 1, results = 3,\n"
+    "  body = { program input %i : i64 input %go : bool input %s : [4]f32 input %limit : f32\n"
+    "    define %next : [4]f32 = Add(%s, %s) from \"double\"\n"
+    "    define %sum : f32 = ReduceSum(%next; keepdims = 0) from \"sum\"\n"
+    "    define %on : bool = Less(%sum, %limit) from \"compare\"\n"
+    "    output %on output %next output %sum }) from \"loop\"\n"
+    "define %last : [4]f32 = %l.0\ndefine %sums : [100]f32 = %l.1\ndefine %count : i64 = %l.2\n"
+    "define %y : [100]f32 = Neg(%sums) from \"negate\"\n"
+    "output %last\noutput %y\noutput %count\nextent 0 of %y is %count\n";
+
+TEST_P(ControlTest, ConditionsEndLoopsAndCountTheirRows) {
+  const Program program = parsed(until);
+  compile(program);
+  ASSERT_EQ(plan_.controls.size(), 1u);
+  EXPECT_FALSE(plan_.controls[0].fails);
+  const Tensor x = drawn({4}, 2, 0.5, 1);
+  for (const double limit : {1.0, 50.0, 1e4, -1.0}) {
+    for (const bool go : {true, false}) {
+      SCOPED_TRACE(limit);
+      const std::vector<Tensor> inputs = {x, Tensor::of(Scalar::f32, {}, std::vector<double>{limit}), truth(go)};
+      expect_close(run(inputs), interpreted(program, inputs));
+    }
+  }
+  check_kernels();
+}
+
+TEST_P(ControlTest, LoopsWithoutAnEndFail) {
+  // The largest number that there is names no end either.
+  for (const char* trips : {"", "M = 9223372036854775807, "}) {
+    std::string endless = until;
+    endless.replace(endless.find("M = 100, "), 9, trips);
+    const std::string old = "[100]f32";
+    for (size_t at; (at = endless.find(old)) != std::string::npos;) endless.replace(at, old.size(), "[1024]f32");
+    compile(parsed(endless));
+    auto runner = BundleRunner::open(bundle(), {});
+    ASSERT_TRUE(runner.ok());
+    const Tensor x = Tensor(Scalar::f32, {4}), one = Tensor::of(Scalar::f32, {}, std::vector<double>{1});
+    auto out = runner->run({x, one, truth(true)});
+    ASSERT_FALSE(out.ok());
+    EXPECT_THAT(out.errors()[0].text(), HasSubstr("does not end within 1024 iterations"));
+  }
+}
+
+// A list that grows as often as data say: its members side by side, how many there are, and one of them.
+Program program_of_lists(std::optional<int64_t> iterations) {
+  const auto call = [](const std::string& operation, std::vector<std::string> inputs, const std::string& output,
+                       Attributes attributes = {}) {
+    return NamedCall{output, operation, "", std::move(attributes), std::move(inputs), {output}};
+  };
+  ProgramBuilder builder("lists", newest_version);
+  builder.set_bounds({.loop_iterations = iterations});
+  builder.add_input({"x", Scalar::f32, {2, 3}});
+  builder.add_input({"limit", Scalar::f32, {}});
+  builder.add_input({"place", Scalar::i64, {}});
+  builder.add_constant("on", truth(true));
+  builder.add_call(call("SequenceEmpty", {}, "empty"));
+  NamedCall loop = call("Loop", {"", "on", "x", "empty"}, "last");
+  loop.outputs.push_back("list");
+  NamedBody body;
+  body.attribute = "body";
+  body.inputs = {"i", "go", "s", "before"};
+  body.calls = {call("Add", {"s", "s"}, "next"), call("SequenceInsert", {"before", "next"}, "after"),
+                call("ReduceSum", {"next"}, "sum", {{"keepdims", int64_t{0}}}), call("Less", {"sum", "limit"}, "more")};
+  body.outputs = {"more", "next", "after"};
+  loop.bodies = {body};
+  builder.add_call(loop);
+  builder.add_call(call("SequenceInsert", {"list", "x"}, "longer"));
+  builder.add_call(call("ConcatFromSequence", {"list"}, "columns", {{"axis", int64_t{1}}}));
+  builder.add_call(call("ConcatFromSequence", {"longer"}, "stacked", {{"axis", int64_t{1}}, {"new_axis", int64_t{1}}}));
+  builder.add_call(call("SequenceLength", {"longer"}, "length"));
+  builder.add_call(call("SequenceAt", {"longer", "place"}, "member"));
+  for (const char* output : {"columns", "stacked", "length", "member"}) builder.add_output(output);
+  auto program = builder.finish();
+  HOIST_CHECK(program.ok(), program.errors()[0].text());
+  return *program;
+}
+
+TEST_P(ControlTest, ListsGrowAsOftenAsDataSay) {
+  const Program program = program_of_lists(20);
+  compile(program);
+  const std::vector<double> x = {1, 2, 3, 4, 5, 6};
+  for (const auto& [limit, members] : {std::pair{1.0, 1}, {100.0, 3}, {1000.0, 6}}) {
+    SCOPED_TRACE(limit);
+    const std::vector<Tensor> inputs = {Tensor::of(Scalar::f32, {2, 3}, x),
+                                        Tensor::of(Scalar::f32, {}, std::vector<double>{limit}), whole(-2)};
+    std::vector<double> columns, stacked, last;
+    for (int row = 0; row < 2; ++row) {
+      for (int m = 0; m <= members; ++m) {
+        for (int k = 0; k < 3; ++k) {
+          const double value = x[static_cast<size_t>(3 * row + k)] * (m < members ? 1 << (m + 1) : 1);
+          if (m < members) columns.push_back(value);
+          stacked.push_back(value);
+          if (m + 1 == members) last.push_back(value);
+        }
+      }
+    }
+    const std::vector<Tensor> found = run(inputs);
+    ASSERT_GE(found.size(), 4u);
+    expect_close({found.begin(), found.begin() + 4}, {Tensor::of(Scalar::f32, {2, 3 * members}, columns),
+                                                      Tensor::of(Scalar::f32, {2, members + 1, 3}, stacked),
+                                                      whole(members + 1), Tensor::of(Scalar::f32, {2, 3}, last)});
+    expect_close(found, interpreted(program, inputs));
+  }
+  check_kernels();
+  // What is room for 20 members ends there.
+  auto runner = BundleRunner::open(bundle(), {});
+  ASSERT_TRUE(runner.ok());
+  auto out = runner->run({Tensor(Scalar::f32, {2, 3}), Tensor::of(Scalar::f32, {}, std::vector<double>{1}), whole(0)});
+  ASSERT_FALSE(out.ok());
+  EXPECT_THAT(out.errors()[0].text(), HasSubstr("does not end within 20 iterations, the most that it is compiled for "
+                                                "(--loop-iterations)"));
+}
+
+// A loop of as many iterations as the outer one has done, in a branch of it, where data say so.
+std::string nested(const std::string& trips, const std::string& attributes) {
+  return "program version 28\ninput %x : [4]f32\ninput %n : i64\n"
+         "define %y : [4]f32 = Loop(" +
+         trips + ", _, %x, %x; " + attributes +
+         "captured = 1,\n"
+         "  body = { program input %i : i64 input %go : bool input %s : [4]f32 input %x : [4]f32\n"
+         "    constant %ten : f32 = {3}\n"
+         "    define %m : f32 = ReduceMax(%s; keepdims = 0) from \"largest\"\n"
+         "    define %big : bool = Greater(%m, %ten) from \"compare\"\n"
+         "    define %c : [4]f32 = If(%big, %s, %i; then_branch = { program input %s : [4]f32 input %i : i64\n"
+         "        constant %half : f32 = {0.5}\n"
+         "        define %z : [4]f32 = Loop(%i, _, %s, %half; captured = 1,\n"
+         "          body = { program input %j : i64 input %go : bool input %q : [4]f32 input %half : f32\n"
+         "            define %next : [4]f32 = Mul(%q, %half) from \"halve\" output %go output %next })\n"
+         "          from \"inner\"\n"
+         "        output %z },\n"
+         "      else_branch = { program input %s : [4]f32 input %i : i64\n"
+         "        define %z : [4]f32 = Add(%s, %s) from \"double\" output %z }) from \"choice\"\n"
+         "    define %next : [4]f32 = Add(%c, %x) from \"add\"\n"
+         "    output %go output %next }) from \"outer\"\n"
+         "output %y\n";
+}
+
+std::vector<double> nested_by_hand(std::vector<double> s, int64_t n) {
+  const std::vector<double> x = s;
+  for (int64_t i = 0; i < n; ++i) {
+    const bool big = *std::max_element(s.begin(), s.end()) > 3;
+    for (size_t k = 0; k < s.size(); ++k) s[k] = s[k] * (big ? std::pow(0.5, static_cast<double>(i)) : 2) + x[k];
+  }
+  return s;
+}
+
+TEST_P(ControlTest, LoopsStandInBranchesAndBranchesInLoops) {
+  compile(parsed(nested("%n", "")));
+  EXPECT_EQ(plan_.controls.size(), 3u);
+  const std::vector<double> values = {0.5, 1, 0.25, 0.125};
+  for (const int64_t n : {0, 1, 3, 4, 12}) {
+    SCOPED_TRACE(n);
+    const auto expected = Tensor::of(Scalar::f32, {4}, nested_by_hand(values, n));
+    expect_close(run({Tensor::of(Scalar::f32, {4}, values), whole(n)}), {expected});
+  }
+  check_kernels();
+}
+
+// Two products of 2 million multiplications, of which one is chosen; what is handed on as it is, too.
+constexpr char branches[] =
+    "program version 28\ninput %x : [128][128]f32\ninput %c : [1]bool\n"
+    "define %r : ([128][128]f32, [128][128]f32) = If(%c, %x; results = 2,\n"
+    "  then_branch = { program input %x : [128][128]f32\n"
+    "    define %p : [128][128]f32 = MatMul(%x, %x) from \"square\" output %p output %x },\n"
+    "  else_branch = { program input %x : [128][128]f32 define %n : [128][128]f32 = Tanh(%x) from \"tanh\"\n"
+    "    define %p : [128][128]f32 = MatMul(%n, %x) from \"other\" output %p output %n }) from \"choice\"\n"
+    "define %a : [128][128]f32 = %r.0\ndefine %b : [128][128]f32 = %r.1\n"
+    "define %y : [128][128]f32 = Add(%a, %b) from \"add\"\noutput %y\noutput %b\n";
+
+TEST_P(ControlTest, OnlyTheChosenOneOfLargeBranchesRuns) {
+  const Program program = parsed(branches);
+  compile(program);
+  ASSERT_EQ(plan_.controls.size(), 1u);
+  auto runner = BundleRunner::open(bundle(), {});
+  ASSERT_TRUE(runner.ok());
+  for (const bool c : {true, false, true}) {
+    const std::vector<Tensor> inputs = {drawn({128, 128}, 3, -0.2, 0.2),
+                                        Tensor::of(Scalar::boolean, {1}, std::vector<int>{c ? 1 : 0})};
+    auto out = runner->run(inputs);
+    ASSERT_TRUE(out.ok()) << out.errors()[0].text();
+    expect_close(*out, interpreted(program, inputs));
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      const std::vector<std::string>& layers = plan_.steps[i].layers;
+      if (std::count(layers.begin(), layers.end(), "choice/square") != 0) {
+        EXPECT_EQ(runner->step_runs(i), c ? 1u : 0u);
+      }
+      if (std::count(layers.begin(), layers.end(), "choice/other") != 0) {
+        EXPECT_EQ(runner->step_runs(i), c ? 0u : 1u);
+      }
+    }
+  }
+  check_kernels();
+}
+
+TEST_P(ControlTest, SmallBranchesAreComputedBoth) {
+  Program small = parsed(
+      "program version 28\ninput %x : [4]f32\ninput %c : bool\n"
+      "define %y : [4]f32 = If(%c, %x; then_branch = { program input %x : [4]f32 output %x },\n"
+      "  else_branch = { program input %x : [4]f32 define %n : [4]f32 = Neg(%x) output %n }) from \"choice\"\noutput "
+      "%y\n");
+  compile(small);
+  EXPECT_TRUE(plan_.controls.empty() && plan_.items.empty());
+}
+
+// 2,000 iterations, more than are unrolled.
+TEST_P(ControlTest, LongLoopsAreNotUnrolled) {
+  const Program program = parsed(
+      "program version 28\ninput %x : [4]f32\n"
+      "define %l : ([4]f32, [2000][4]f32) = Loop(_, _, %x; M = 2000, results = 2,\n"
+      "  body = { program input %i : i64 input %go : bool input %s : [4]f32 constant %f : f32 = {0.99}\n"
+      "    define %k : f32 = Cast(%i; to = 1) from \"number\"\n"
+      "    define %m : [4]f32 = Mul(%s, %f) from \"scale\"\n    define %c : [4]f32 = Sin(%m) from \"sine\"\n"
+      "    define %a : [4]f32 = Add(%c, %k) from \"add\"\n    define %next : [4]f32 = Cos(%a) from \"cosine\"\n"
+      "    output %go output %next output %s }) from \"loop\"\n"
+      "define %y : [4]f32 = %l.0\ndefine %rows : [2000][4]f32 = %l.1\noutput %y\noutput %rows\n");
+  compile(program);
+  ASSERT_EQ(plan_.controls.size(), 1u);
+  EXPECT_LT(plan_.steps.size(), 8u);
+  const std::vector<Tensor> inputs = {drawn({4}, 5)};
+  const std::vector<Tensor> found = run(inputs), expected = interpreted(program, inputs);
+  for (int64_t i = 0; i < 40; ++i) EXPECT_NEAR(found[1].float_at(i), expected[1].float_at(i), 1e-3);
+  EXPECT_EQ(found[1].shape(), expected[1].shape());
+}
+
+std::string numbers(int64_t count) {
+  std::string values;
+  for (int64_t i = 0; i < count; ++i)
+    values += std::string(i > 0 ? ", " : "") + std::to_string(static_cast<double>(i * 7 % 11 - 5) * 0.1);
+  return values;
+}
+
+// So are the steps of recurrent layers, in both directions.
+TEST_P(ControlTest, LongSequencesAreNotUnrolled) {
+  const Program program =
+      parsed("program version 22\ninput %x : [1100][2][3]f32\nconstant %w : [2][8][3]f32 = {" + numbers(48) +
+             "}\nconstant %r : [2][8][2]f32 = {" + numbers(32) +
+             "}\ndefine %l : ([1100][2][2][2]f32, [2][2][2]f32, [2][2][2]f32) = LSTM(%x, %w, %r; hidden_size = 2,\n"
+             "  direction = \"bidirectional\", results = 3) from \"cell\"\n"
+             "define %y : [1100][2][2][2]f32 = %l.0\ndefine %c : [2][2][2]f32 = %l.2\noutput %y\noutput %c\n");
+  compile(program);
+  EXPECT_EQ(plan_.controls.size(), 2u);
+  EXPECT_LT(plan_.steps.size(), 40u);
+  const std::vector<Tensor> inputs = {drawn({1100, 2, 3}, 6)};
+  expect_close(run(inputs), interpreted(program, inputs));
+  check_kernels();
+}
+
+TEST_P(ControlTest, LongScansAreNotUnrolled) {
+  const Program program = parsed(
+      "program version 22\ninput %s : [4]f32\ninput %x : [1100][4]f32\ninput %w : [4][4]f32\n"
+      "define %l : ([4]f32, [4][1100]f32) = Scan(%s, %x, %w; num_scan_inputs = 1, captured = 1, results = 2,\n"
+      "  scan_input_directions = [1], scan_output_axes = [1],\n"
+      "  body = { program input %s : [4]f32 input %e : [4]f32 input %w : [4][4]f32\n"
+      "    define %p : [4]f32 = MatMul(%s, %w) from \"product\"\n"
+      "    define %a : [4]f32 = Add(%p, %e) from \"add\"\n    define %n : [4]f32 = Tanh(%a) from \"tanh\"\n"
+      "    output %n output %a }) from \"scan\"\n"
+      "define %y : [4]f32 = %l.0\ndefine %rows : [4][1100]f32 = %l.1\noutput %y\noutput %rows\n");
+  compile(program);
+  ASSERT_EQ(plan_.controls.size(), 1u);
+  EXPECT_LT(plan_.steps.size(), 8u);
+  const std::vector<Tensor> inputs = {drawn({4}, 9), drawn({1100, 4}, 10), drawn({4, 4}, 11, -0.4, 0.4)};
+  expect_close(run(inputs), interpreted(program, inputs));
+  check_kernels();
+}
+
+// Until version 9 a Scan has a batch in front, whose sequences are one loop side by side.
+TEST_P(ControlTest, LongScansOfABatchAreNotUnrolled) {
+  const auto scan = [](int64_t steps) {
+    std::string text =
+        "program version 8\ninput %s : [2][4]f32\ninput %x : [2][N][4]f32\n"
+        "define %l : ([2][4]f32, [2][N][4]f32) = Scan(_, %s, %x; num_scan_inputs = 1, results = 2, directions = [1],\n"
+        "  body = { program version 8 input %s : [4]f32 input %e : [4]f32\n"
+        "    define %a : [4]f32 = Add(%s, %e) from \"add\"\n    define %n : [4]f32 = Tanh(%a) from \"tanh\"\n"
+        "    output %n output %a }) from \"scan\"\n"
+        "define %y : [2][4]f32 = %l.0\ndefine %rows : [2][N][4]f32 = %l.1\noutput %y\noutput %rows\n";
+    for (size_t at; (at = text.find("[N]")) != std::string::npos;)
+      text.replace(at, 3, "[" + std::to_string(steps) + "]");
+    return parsed(text);
+  };
+  const Program program = scan(1100);
+  compile(program);
+  ASSERT_EQ(plan_.controls.size(), 1u);
+  EXPECT_LT(plan_.steps.size(), 16u);
+  const std::vector<Tensor> inputs = {drawn({2, 4}, 9), drawn({2, 1100, 4}, 10)};
+  expect_close(run(inputs), interpreted(program, inputs));
+  check_kernels();
+}
+
+// How many steps are unrolled is up to who compiles, and the derivation says so.
+TEST_P(ControlTest, LoopsStayLoopsFromAsManyStepsOnAsIsSaid) {
+  const Program program =
+      parsed("program version 22\ninput %x : [6][2][3]f32\nconstant %w : [1][8][3]f32 = {" + numbers(24) +
+             "}\nconstant %r : [1][8][2]f32 = {" + numbers(16) +
+             "}\ndefine %l : ([6][1][2][2]f32, [1][2][2]f32) = LSTM(%x, %w, %r; hidden_size = 2, results = 2)"
+             " from \"cell\"\n"
+             "define %c : [1][2][2]f32 = %l.1\n"
+             "define %z : [1][2][2]f32 = Loop(_, _, %c; M = 7, body = { program input %i : i64 input %go : bool\n"
+             "  input %s : [1][2][2]f32 define %n : [1][2][2]f32 = Sin(%s) output %go output %n }) from \"again\"\n"
+             "output %z\n");
+  const std::vector<Tensor> inputs = {drawn({6, 2, 3}, 6)};
+  for (const auto& [steps, loops] : {std::pair{5, 2u}, {6, 1u}, {7, 0u}}) {
+    SCOPED_TRACE(steps);
+    options_.lower.unrolled_steps = steps;
+    compile(program);
+    EXPECT_EQ(plan_.controls.size(), loops);
+    expect_close(run(inputs), interpreted(program, inputs));
+    check_kernels();
+  }
+}
+
+// Both loops are longer than what is unrolled.
+TEST_P(ControlTest, LongLoopsStandInLongLoops) {
+  options_.lower.unrolled_steps = 4;
+  const Program program = parsed(
+      "program version 22\ninput %x : [3]f32\ninput %seq : [9][3]f32\n"
+      "define %l : ([3]f32, [7][3]f32) = Loop(_, _, %x, %seq; M = 7, captured = 1, results = 2,\n"
+      "  body = { program input %i : i64 input %go : bool input %s : [3]f32 input %q : [9][3]f32\n"
+      "    define %in : ([3]f32, [9][3]f32) = Scan(%s, %q; num_scan_inputs = 1, results = 2,\n"
+      "      body = { program input %t : [3]f32 input %e : [3]f32\n"
+      "        define %a : [3]f32 = Add(%t, %e) from \"add\"\n        define %n : [3]f32 = Tanh(%a) from \"tanh\"\n"
+      "        output %n output %a }) from \"inner\"\n"
+      "    define %last : [3]f32 = %in.0\n    define %rows : [9][3]f32 = %in.1\n"
+      "    define %sum : [3]f32 = ReduceSum(%rows; axes = [0], keepdims = 0) from \"sum\"\n"
+      "    output %go output %last output %sum }) from \"outer\"\n"
+      "define %y : [3]f32 = %l.0\ndefine %sums : [7][3]f32 = %l.1\noutput %y\noutput %sums\n");
+  compile(program);
+  EXPECT_EQ(plan_.controls.size(), 2u);
+  const std::vector<Tensor> inputs = {drawn({3}, 3), drawn({9, 3}, 4)};
+  expect_close(run(inputs), interpreted(program, inputs));
+  check_kernels();
+}
+
+// Boxes are taken one after the other: 1,100 of them.
+TEST_P(ControlTest, ManyBoxesAreTaken) {
+  const Program program = parsed(
+      "program version 22\ninput %b : [1][1100][4]f32\ninput %s : [1][1][1100]f32\nconstant %o : f32 = {0.9}\n"
+      "define %l : ([1100][3]i64, i64) = NonMaxSuppression(%b, %s, _, %o; max_output_boxes_per_class = [2000],\n"
+      "  results = 2) from \"suppression\"\n"
+      "define %y : [1100][3]i64 = %l.0\ndefine %n : i64 = %l.1\noutput %y\noutput %n\nextent 0 of %y is %n\n");
+  compile(program);
+  EXPECT_EQ(plan_.controls.size(), 0u);  // a step changes each box's state in place, so that a kernel does them all
+  std::vector<double> corners, scores;
+  std::vector<int64_t> wanted(3300);
+  for (int64_t i = 0; i < 1100; ++i) {  // none overlaps another, and of the scores each is there once
+    const auto y = static_cast<double>(2 * i);
+    corners.insert(corners.end(), {y, 0, y + 1, 1});
+    const int64_t rank = i * 7 % 1100;
+    scores.push_back(-static_cast<double>(rank));
+    wanted[static_cast<size_t>(3 * rank + 2)] = i;
+  }
+  const std::vector<Tensor> found =
+      run({Tensor::of(Scalar::f32, {1, 1100, 4}, corners), Tensor::of(Scalar::f32, {1, 1, 1100}, scores)});
+  EXPECT_EQ(found[0], Tensor::of(Scalar::i64, {1100, 3}, wanted));
+}
+
+}  // namespace
+}  // namespace hoist

@@ -1,0 +1,58 @@
+// Random models as bundles on a device: every kernel, in every mapping and form, against the interpreter, on inputs
+// that the steps before it have computed. HOIST_RANDOM_GRAPHS sets how many models are tried, HOIST_RANDOM_SEED the
+// first. The same models go through the passes alone in tests/lowering/pipeline/passes_test.cpp; models of all
+// operators come from tools/compare/fuzz.py.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "backends/bundle/bundle.h"
+#include "ir/base/temporary_folder.h"
+#include "tests/lowering/random_graphs.h"
+#include "tests/support/lower_model.h"
+#include "tools/driver/compile.h"
+#include "tools/driver/self_check.h"
+
+namespace hoist {
+namespace {
+
+uint64_t number_in(const char* variable, uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+TEST(RandomModels, HaveTheInterpretersNumbersOnADevice) {
+  const uint64_t models = number_in("HOIST_RANDOM_GRAPHS", 15), first = number_in("HOIST_RANDOM_SEED", 0);
+  auto device = find_device("");
+  ASSERT_TRUE(device.ok()) << device.errors()[0].text();
+  auto folder = TemporaryFolder::make();
+  ASSERT_TRUE(folder.ok());
+  uint64_t compared = 0;
+  for (uint64_t seed = first; seed < first + models; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    auto program = program_of(random_graph(random).graph);
+    ASSERT_TRUE(program.ok()) << program.errors()[0].text();
+    Compilation how = varied_compilation(seed);
+    // A GPU at hand has limits of its own, and mappings of CPUs are of less interest there.
+    if (profile_of(*device).gpu && seed % 4 != 0) how.profile = profile_of(*device);
+    auto lowered = lower_model(std::move(*program), how.options, how.profile);
+    ASSERT_TRUE(lowered.ok()) << lowered.errors()[0].text();
+    const std::vector<LoweredGroup> groups = lowered->groups;
+    CompileOptions options;
+    options.lower = how.options;
+    auto plan = make_plan(std::move(*lowered), options, how.profile);
+    ASSERT_TRUE(plan.ok()) << plan.errors()[0].text();
+    const auto bundle = folder->path() / "random.hoist";
+    auto written = write_bundle(*plan, bundle, {.force = true});
+    ASSERT_TRUE(written.ok()) << written.errors()[0].text();
+    auto check = self_check(bundle, *plan, groups);
+    ASSERT_TRUE(check.ok()) << check.failure().problems[0].text();
+    EXPECT_FALSE(check->mismatch) << check->mismatch->comparison.message << "\n" << check->mismatch->origin;
+    compared += check->compared;
+  }
+  EXPECT_GT(compared, 100 * models);
+}
+
+}  // namespace
+}  // namespace hoist

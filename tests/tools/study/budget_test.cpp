@@ -1,0 +1,241 @@
+// From data to a bundle under a budget, as users call it: the choice, its record, its certificate, and the page.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/program.h"
+#include "tools/data/files.h"
+
+namespace hoist {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+const fs::path models = fs::path(HOIST_SOURCE_DIR) / "models";
+const std::string model = (models / "digits_fully_connected.onnx").string();
+const std::string calibration = (models / "digits_fully_connected_calibration.npz").string();
+const std::string test_data = (models / "digits_fully_connected_test.npz").string();
+
+std::string content(const fs::path& path) {
+  auto text = read_file(path);
+  HOIST_CHECK(text.ok(), "cannot read " + path.string());
+  return *text;
+}
+
+class BudgetCommand : public InTemporaryFolder {
+ protected:
+};
+
+void expect_same_files(const std::string& one, const std::string& other) {
+  const std::vector<std::string> files = files_below(one);
+  ASSERT_EQ(files, files_below(other));
+  for (const std::string& file : files) {
+    if (fs::is_regular_file(fs::path(one) / file)) {
+      EXPECT_EQ(content(fs::path(one) / file), content(fs::path(other) / file)) << file;
+    }
+  }
+}
+
+TEST_F(BudgetCommand, ARecordHasTheWeightsThatWereRoundedWithData) {
+  std::ofstream(in("wishes")) << "prefer * w4-g32-adaptive\n";
+  const std::vector<std::string> words = {"compile",         model,         "--budget", "agreement=90%", "--record",
+                                          in("record.json"), "--objective", "size",     "--preferences", in("wishes")};
+  std::vector<std::string> first = words, second = words;
+  first.insert(first.end(), {"-o", in("first.hoist"), "--calibrate", calibration, "--verify-data", test_data});
+  second.insert(second.end(), {"-o", in("second.hoist")});
+  const Ran search = run_hoist(first);
+  ASSERT_EQ(search.code, 0) << search.err;
+  const auto manifest = nlohmann::json::parse(content(in("first.hoist/manifest.json")));
+  EXPECT_THAT(manifest["certificate"]["rules"].dump(), HasSubstr("w4-g32-adaptive"));
+  const Ran again = run_hoist(second);
+  ASSERT_EQ(again.code, 0) << again.err;
+  expect_same_files(in("first.hoist"), in("second.hoist"));
+}
+
+TEST_F(BudgetCommand, ARecordGivesTheSameBundleAndVerifyChecksTheCertificate) {
+  const std::vector<std::string> words = {"compile",         model,         "--budget", "top1=0.5%", "--record",
+                                          in("record.json"), "--objective", "size"};
+  std::vector<std::string> first = words, second = words;
+  first.insert(first.end(), {"-o", in("first.hoist"), "--calibrate", calibration, "--verify-data", test_data});
+  second.insert(second.end(), {"-o", in("second.hoist")});
+  const Ran search = run_hoist(first);
+  ASSERT_EQ(search.code, 0) << search.err;
+  EXPECT_THAT(search.out, HasSubstr("met"));
+  const Ran again = run_hoist(second);
+  ASSERT_EQ(again.code, 0) << again.err;
+  expect_same_files(in("first.hoist"), in("second.hoist"));
+  const auto manifest = nlohmann::json::parse(content(in("first.hoist/manifest.json")));
+  EXPECT_EQ(manifest["certificate"]["budget"], "top1=0.5%");
+  EXPECT_EQ(manifest["certificate"]["met"], true);
+  EXPECT_FALSE(manifest["certificate"]["rules"].empty());
+
+  const Ran verified = run_hoist({"verify", in("first.hoist"), "--data", test_data});
+  EXPECT_EQ(verified.code, 0) << verified.err;
+  EXPECT_THAT(verified.out, HasSubstr("passed certificate"));
+  const Ran other = run_hoist({"verify", in("first.hoist"), "--data", calibration});
+  EXPECT_EQ(other.code, 0) << other.err;
+  EXPECT_THAT(other.err, HasSubstr("made with other data"));
+}
+
+std::vector<std::string> with(std::vector<std::string> words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+nlohmann::json parsed(const std::string& path) { return nlohmann::json::parse(content(path)); }
+
+// One command, one study, a bundle for each budget.
+TEST_F(BudgetCommand, SeveralBudgetsHaveABundleEach) {
+  const Ran ran = run_hoist({"compile", model, "-o", in("digits.hoist"), "--objective", "size", "--calibrate",
+                             calibration, "--verify-data", test_data, "--budget", "sqnr=30dB", "--budget", "sqnr=5dB",
+                             "--no-check", "--json", in("answer.json")});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const auto answers = parsed(in("answer.json"))["budgets"];
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[0]["budget"]["text"], "sqnr=30dB");
+  EXPECT_EQ(answers[1]["budget"]["met"], true);
+  EXPECT_EQ(answers[1]["bundle"], in("digits-sqnr-5dB.hoist"));
+  for (const char* name : {"digits-sqnr-30dB.hoist", "digits-sqnr-5dB.hoist"}) {
+    const auto certificate = parsed(in(name) + "/manifest.json")["certificate"];
+    EXPECT_EQ(certificate["met"], true) << name;
+  }
+  EXPECT_LE(answers[1]["weight_bytes"], answers[0]["weight_bytes"]);
+  const Ran twice = run_hoist({"compile", model, "--budget", "sqnr=5dB", "--budget", "sqnr=5dB", "--calibrate",
+                               calibration, "-o", in("twice.hoist")});
+  EXPECT_EQ(twice.code, 2);
+  EXPECT_THAT(twice.err, HasSubstr("has the same name as another one"));
+}
+
+// One study, many choices: each of the commands below reads what the first one measured.
+TEST_F(BudgetCommand, AnotherBudgetIsChosenFromTheSameRecord) {
+  const std::string record = in("record.json");
+  const std::vector<std::string> data = {"--calibrate", calibration, "--verify-data", test_data};
+  const std::vector<std::string> compile = {"compile", model, "--objective", "size", "--record", record};
+  const Ran first = run_hoist(with(with(compile, data), {"-o", in("first.hoist"), "--budget", "sqnr=30dB"}));
+  ASSERT_EQ(first.code, 0) << first.err;
+  const auto measured = parsed(record);
+  EXPECT_EQ(measured["choices"].size(), 1u);
+  EXPECT_TRUE(measured["complete"].get<bool>());
+
+  // Without data among the points that are verified.
+  const Ran among = run_hoist(with(compile, {"-o", in("among.hoist"), "--budget", "sqnr=5dB"}));
+  ASSERT_EQ(among.code, 0) << among.err;
+  EXPECT_EQ(parsed(record)["points"].size(), measured["points"].size());
+  // With data further points are verified, and sites are not measured again.
+  const Ran further = run_hoist(with(with(compile, data), {"-o", in("further.hoist"), "--budget", "sqnr=35dB"}));
+  ASSERT_EQ(further.code, 0) << further.err;
+  const auto later = parsed(record);
+  EXPECT_GT(later["points"].size(), measured["points"].size());
+  EXPECT_EQ(later["sites"], measured["sites"]);
+  EXPECT_EQ(later["statistics"], measured["statistics"]);
+  EXPECT_EQ(later["choices"].size(), 3u);
+  const auto certificate = parsed(in("further.hoist/manifest.json"))["certificate"];
+  EXPECT_EQ(certificate["budget"], "sqnr=35dB");
+  EXPECT_EQ(certificate["met"], true);
+  const Ran verified = run_hoist({"verify", in("further.hoist"), "--data", test_data});
+  EXPECT_EQ(verified.code, 0) << verified.err;
+  EXPECT_THAT(verified.out, HasSubstr("passed certificate"));
+
+  // A ban keeps its rule out.
+  std::ofstream(in("bans")) << "forbid * w8\nforbid * w4-g32\n";
+  const Ran banned = run_hoist(
+      with(with(compile, data), {"-o", in("banned.hoist"), "--budget", "sqnr=35dB", "--preferences", in("bans")}));
+  ASSERT_EQ(banned.code, 0) << banned.err;
+  const std::string rules = parsed(in("banned.hoist/manifest.json"))["certificate"]["rules"].dump();
+  EXPECT_THAT(rules, testing::Not(HasSubstr("\"w8\"")));
+  EXPECT_THAT(rules, testing::Not(HasSubstr("\"w4-g32\"")));
+
+  // The report and the export are of the choice that the bundle has.
+  const Ran page = run_hoist({"report", model, "--record", record, "--objective", "size", "--budget", "sqnr=35dB", "-o",
+                              in("page.html"), "--json", in("page.json")});
+  ASSERT_EQ(page.code, 0) << page.err;
+  const auto study = parsed(in("page.json"));
+  for (const auto& point : study["points"]) {
+    if (!point["chosen"].get<bool>()) continue;
+    EXPECT_EQ(point["assignment"], certificate["rules"]);
+  }
+  EXPECT_EQ(study["confidence"], "met on 500 samples");
+  const Ran exported =
+      run_hoist({"export", model, "--record", record, "--budget", "sqnr=35dB", "-o", in("chosen.onnx")});
+  ASSERT_EQ(exported.code, 0) << exported.err;
+  EXPECT_THAT(exported.out, HasSubstr(" at "));
+  EXPECT_EQ(run_hoist({"check", in("chosen.onnx")}).code, 0);
+  const Ran unknown = run_hoist({"export", model, "--record", record, "--budget", "sqnr=13dB"});
+  EXPECT_EQ(unknown.code, 3);
+  EXPECT_THAT(unknown.err, HasSubstr("it has sqnr=35dB"));
+}
+
+TEST_F(BudgetCommand, TheEndOfTheTimeGivesWhatIsVerified) {
+  const Ran ran =
+      run_hoist({"compile", model, "-o", in("bundle.hoist"), "--budget", "sqnr=10dB", "--objective", "size", "--time",
+                 "1", "--calibrate", calibration, "--report", in("page.html"), "--record", in("record.json")});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_FALSE(parsed(in("bundle.hoist/manifest.json"))["certificate"]["rules"].empty());
+  EXPECT_THAT(content(in("page.html")), HasSubstr("</html>"));
+  EXPECT_FALSE(parsed(in("record.json"))["complete"].get<bool>());
+}
+
+TEST_F(BudgetCommand, ASignalGivesWhatIsVerifiedAndTheNextRunGoesOn) {
+  const std::string record = in("record.json");
+  const std::vector<std::string> words = {"compile",  model,         "--force",     "-o",   in("bundle.hoist"),
+                                          "--budget", "sqnr=10dB",   "--objective", "size", "--record",
+                                          record,     "--calibrate", calibration};
+  std::string command = "TMPDIR=" + in("temporary") + " '" HOIST_PROGRAM "'";
+  for (const std::string& word : words) command += " '" + word + "'";
+  fs::create_directory(in("temporary"));
+  const Ran stopped = run_shell(command + " & for i in $(seq 3000); do grep -qs 'uniform' '" + record +
+                                "' && break; sleep 0.02; done; kill -TERM $!; wait $!");
+  ASSERT_EQ(stopped.code, 0) << stopped.err;
+  EXPECT_THAT(stopped.err, HasSubstr("stopping: what is verified by now is chosen from"));
+  EXPECT_FALSE(parsed(in("bundle.hoist/manifest.json"))["certificate"]["rules"].empty());
+  EXPECT_TRUE(files_below(in("temporary")).empty());
+  const auto partial = parsed(record);
+  ASSERT_FALSE(partial["complete"].get<bool>());
+  std::vector<std::string> other = words;
+  other[6] = "sqnr=20dB";
+  const Ran resumed = run_hoist(other);
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  const auto whole = parsed(record);
+  EXPECT_TRUE(whole["complete"].get<bool>());
+  EXPECT_EQ(whole["statistics"], partial["statistics"]);
+}
+
+TEST_F(BudgetCommand, PinsThatContradictEachOtherAreNamed) {
+  std::ofstream(in("pins")) << "pin image u8\npin dense1 w8a8-signed\n";
+  const Ran ran = run_hoist({"compile", model, "-o", in("bundle.hoist"), "--budget", "sqnr=10dB", "--calibrate",
+                             calibration, "--preferences", in("pins")});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("product dense1 is pinned to w8a8-signed, which needs image in i8"));
+  EXPECT_THAT(ran.err, HasSubstr("value image is left u8"));
+}
+
+TEST_F(BudgetCommand, WhatCannotBeMetIsSaidAndWrittenOnlyOnRequest) {
+  std::ofstream(in("pins")) << "pin * w8\n";
+  std::vector<std::string> words = {"compile",       model,       "-o",          in("bundle.hoist"),
+                                    "--budget",      "sqnr=90dB", "--calibrate", calibration,
+                                    "--preferences", in("pins"),  "--objective", "size"};
+  const Ran refused = run_hoist(words);
+  EXPECT_EQ(refused.code, 1) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("budget not met; best point is"));
+  EXPECT_FALSE(fs::exists(in("bundle.hoist")));
+  words.push_back("--best-effort");
+  const Ran written = run_hoist(words);
+  EXPECT_EQ(written.code, 1) << written.err;
+  EXPECT_TRUE(fs::exists(in("bundle.hoist/plan.bin")));
+}
+
+TEST_F(BudgetCommand, TheReportIsOnePageAndItsNumbers) {
+  const Ran ran = run_hoist({"report", model, "--calibrate", calibration, "--verify-data", test_data, "-o",
+                             in("report.html"), "--json", in("report.json"), "--time", "20"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(content(in("report.html")), HasSubstr("</html>"));
+  const auto study = nlohmann::json::parse(content(in("report.json")));
+  EXPECT_GE(study["points"].size(), 2u);
+  EXPECT_GE(study["sites"].size(), 3u);
+}
+
+}  // namespace
+}  // namespace hoist

@@ -1,0 +1,18 @@
+// The whole command line: all commands, and hints for what is misspelt.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/cli/attempt.h"
+
+namespace hoist {
+
+/// What a command comes to, "check" "model.onnx" say, in a process that is not only for it: nothing is done about
+/// signals, and failures are not printed.
+Attempt<> do_command(const std::vector<std::string>& words);
+
+/// Parses and does what was asked; results are on standard output, messages on standard error when it returns.
+ExitCode run_command_line(int argument_count, const char* const* arguments);
+
+}  // namespace hoist

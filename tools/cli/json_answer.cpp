@@ -1,0 +1,49 @@
+#include "tools/cli/json_answer.h"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "ir/language/tensor.h"
+#include "tools/cli/terminal.h"
+#include "tools/data/files.h"
+
+namespace hoist {
+
+CLI::Option* add_json_option(CLI::App& command, std::string& path, const std::string& what) {
+  return command
+      .add_option_function<std::string>(
+          "--json",
+          [&path](const std::string& given) {
+            path = given;
+            if (path == "-") keep_results_quiet();
+          },
+          "write " + what + " here (- for standard output)")
+      ->type_name("FILE");
+}
+
+Result<Nothing> write_json(const std::string& path, const nlohmann::ordered_json& answer) {
+  const bool only_ascii = path == "-";  // it may be a terminal, which must not act on names
+  return write_file(path, answer.dump(2, ' ', only_ascii, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
+Attempt<> answer_json(const std::string& path, const nlohmann::ordered_json& answer) {
+  if (!path.empty()) HOIST_STEP_VOID(ExitCode::bad_input, write_json(path, answer));
+  return ExitCode::done;
+}
+
+Attempt<> refuse_two_outputs(const std::string& json, const std::string& option, const std::string& path) {
+  if (json != "-" || path != "-") return ExitCode::done;
+  return usage_failure("--json -", "and " + option + " - are both for standard output", "name a file for one of them");
+}
+
+nlohmann::ordered_json array_json(const std::string& name, Scalar scalar, const std::vector<int64_t>& shape) {
+  return {{"name", name}, {"type", row(scalar).name}, {"shape", shape}, {"bytes", byte_size(scalar, shape)}};
+}
+
+nlohmann::ordered_json problems_json(const Diagnostics& problems) {
+  nlohmann::ordered_json out = nlohmann::json::array();
+  for (const Diagnostic& d : problems) out.push_back({{"where", d.where}, {"what", d.what}, {"hint", d.hint}});
+  return out;
+}
+
+}  // namespace hoist

@@ -1,0 +1,37 @@
+// What a command answers as JSON: the --json option and its file, and what the answers of several commands have in
+// common. In one place, so that every command has the same form; json.md lists the keys.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "ir/language/scalar.h"
+#include "tools/cli/attempt.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace hoist {
+
+/// --json FILE; `what` is what is written: "the answer". With "-" standard output has the JSON and nothing else.
+CLI::Option* add_json_option(CLI::App& command, std::string& path, const std::string& what = "the answer");
+
+/// Two spaces a level and a line at the end; "-" is standard output. Names come from models and need not be UTF-8: what
+/// is not becomes the replacement character.
+Result<Nothing> write_json(const std::string& path, const nlohmann::ordered_json& answer);
+
+/// The answer of a command, where it is asked for one: nothing is done without a path.
+Attempt<> answer_json(const std::string& path, const nlohmann::ordered_json& answer);
+
+/// Wrong use where both would be on standard output.
+Attempt<> refuse_two_outputs(const std::string& json, const std::string& option, const std::string& path);
+
+/// An input or an output: {"name", "type", "shape", "bytes"}.
+nlohmann::ordered_json array_json(const std::string& name, Scalar scalar, const std::vector<int64_t>& shape);
+/// [{"where", "what", "hint"}, ...]
+nlohmann::ordered_json problems_json(const Diagnostics& problems);
+
+}  // namespace hoist

@@ -1,0 +1,100 @@
+#include "tools/cli/show_passes.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <span>
+
+#include "ir/text/parse/near_miss.h"
+#include "ir/text/program_text.h"
+#include "lowering/pipeline/passes.h"
+#include "tools/cli/terminal.h"
+
+namespace hoist {
+namespace {
+
+// The program as the model has it, before any pass.
+constexpr std::string_view import = "import";
+
+Attempt<> check_names(const ShownPasses& shown) {
+  std::vector<std::string> names = {std::string(import), "all"};
+  for (const Pass& pass : passes()) names.emplace_back(pass.name);
+  std::vector<std::string> asked = shown.print_after;
+  if (!shown.stop_after.empty()) asked.push_back(shown.stop_after);
+  for (const std::string& name : asked) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    return usage_failure(name, "there is no pass of this name",
+                         did_you_mean(name, names, "hoist rewrite --help lists them"));
+  }
+  if (shown.stop_after == "all") return usage_failure("--stop-after all", "names no pass");
+  return ExitCode::done;
+}
+
+// The passes of a compilation with these options, as far as the observer goes on, which sees the program before the
+// first one (null) too. Says whether it has stopped them.
+using ProgramObserver = std::function<bool(const Pass* pass, const Program& program)>;
+Attempt<bool> run_observed(Program& program, const ModelOptions& options, const ProgramObserver& observer) {
+  ModelOptions read = options;
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode rules, read_steering(read));
+  const CompileOptions compile = compile_options(read);
+  Profile profile;
+  // No other pass asks what the device is, and there may be none.
+  if (compile.lower.fusion == LaunchFusion::launch) {
+    HOIST_ATTEMPT(profile, choose_profile(options));
+  }
+  const PassOptions passes = pass_options(compile.lower, profile);
+  bool stopped = !observer(nullptr, program);
+  const PassObserver after = [&](const Pass& pass, const Program& now) { return observer(&pass, now); };
+  for (const Pass::Part part : {Pass::calls, Pass::terms}) {
+    if (!stopped) HOIST_STEP_VOID(ExitCode::bad_input, run_passes(program, part, passes, after, &stopped));
+  }
+  return stopped;
+}
+
+}  // namespace
+
+void add_shown_passes(CLI::App& command, ShownPasses& shown) {
+  command
+      .add_option("--print-after", shown.print_after,
+                  "print the program as text after these passes (hoist rewrite --help lists them), import or all")
+      ->delimiter(',')
+      ->type_name("PASS,...");
+  command.add_option("--stop-after", shown.stop_after, "print the program after this pass, and end there")
+      ->type_name("PASS");
+}
+
+void exclude_shown_passes(CLI::App& command, CLI::Option* option) {
+  for (const char* shown : {"--print-after", "--stop-after"}) option->excludes(command.get_option(shown));
+}
+
+Attempt<bool> show_passes(Program program, const ModelOptions& options, const ShownPasses& shown) {
+  if (shown.print_after.empty() && shown.stop_after.empty()) return true;
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode known, check_names(shown));
+  auto asked = [&](std::string_view name) {
+    return std::find(shown.print_after.begin(), shown.print_after.end(), name) != shown.print_after.end() ||
+           std::find(shown.print_after.begin(), shown.print_after.end(), "all") != shown.print_after.end();
+  };
+  bool stopped = false;
+  auto print = [&](std::string_view name, const Program& program) {
+    stopped = name == shown.stop_after;
+    if (asked(name) || stopped) say(fmt::format("-- after {}\n{}", name, print_program(program)));
+    return !stopped;
+  };
+  HOIST_ATTEMPT(stopped, run_observed(program, options, [&](const Pass* pass, const Program& now) {
+                  return print(pass == nullptr ? import : pass->name, now);
+                }));
+  return !stopped;
+}
+
+Attempt<Program> rewritten_calls(Program program, const ModelOptions& options) {
+  const std::span<const Pass> all = passes();
+  const auto unfold = std::find_if(all.begin(), all.end(), [](const Pass& pass) { return pass.name == "unfold"; });
+  const std::string_view last = std::prev(unfold)->name;
+  HOIST_ATTEMPT([[maybe_unused]] const bool stopped,
+                run_observed(program, options,
+                             [&](const Pass* pass, const Program&) { return pass == nullptr || pass->name != last; }));
+  return program;
+}
+
+}  // namespace hoist

@@ -1,0 +1,31 @@
+// --print-after and --stop-after: the program between passes, as text. For compile and inspect.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/program/program.h"
+#include "tools/driver/model.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace hoist {
+
+struct ShownPasses {
+  std::vector<std::string> print_after;  ///< names of passes, "import", or "all"
+  std::string stop_after;
+};
+
+void add_shown_passes(CLI::App& command, ShownPasses& shown);
+/// They print programs, and a command with `option` answers otherwise.
+void exclude_shown_passes(CLI::App& command, CLI::Option* option);
+/// Runs the passes and prints what is asked for. Says whether the command goes on: not after --stop-after.
+Attempt<bool> show_passes(Program program, const ModelOptions& options, const ShownPasses& shown);
+/// The program of operator calls that definitions are put in the place of: without copies and what constants alone
+/// give, with the calls that rules have made.
+Attempt<Program> rewritten_calls(Program program, const ModelOptions& options);
+
+}  // namespace hoist

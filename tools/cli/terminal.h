@@ -1,0 +1,125 @@
+// What people see: results on standard output, messages and progress on standard error. Progress is a line that changes
+// on a terminal, and elsewhere a line now and then, once a command takes long. Names in models and bundles may hold
+// anything, and a terminal must not act on them: whatever goes out through here is escaped here, and nowhere else. A
+// program that the compiler is a part of hears it all as an Audience instead.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "ir/base/stopwatch.h"
+#include "tools/cli/attempt.h"
+
+namespace hoist {
+
+/// What a terminal shows as it is: control characters (of ASCII and Unicode), marks that turn the direction of writing
+/// and bytes that are no UTF-8 are written as \x1b, byte by byte.
+std::string printable(std::string_view text);
+
+/// Who hears what standard output and standard error have otherwise. The functions may be called by any thread, one at
+/// a time.
+struct Audience {
+  std::function<void(std::string_view lines)> result;                             ///< printable, as say() has it
+  std::function<void(std::string_view content)> file;                             ///< what goes to the file "-"
+  std::function<void(std::string_view kind, const Diagnostic& problem)> message;  ///< as it is, not escaped
+  std::function<void(const std::string& text)> progress;                          ///< "" at the end
+};
+
+/// As long as it lives, `audience` hears everything; the one before it does afterwards. There is one for the process.
+class WithAudience {
+ public:
+  explicit WithAudience(const Audience& audience);
+  ~WithAudience();
+  WithAudience(const WithAudience&) = delete;
+  WithAudience& operator=(const WithAudience&) = delete;
+
+ private:
+  const Audience* before_;
+};
+
+/// Writes text of several lines to standard output, each of them printable; a failure is kept for finish_output.
+void say(std::string_view lines);
+
+/// From now on nothing is said on standard output, which is for another use: JSON. An audience hears the two apart.
+void keep_results_quiet();
+
+/// Whether an audience hears it: the content of the file "-". Standard output has it otherwise.
+bool heard_as_file(std::string_view content);
+
+/// What say_line makes of an argument: texts become printable, all else stays.
+template <class Argument>
+decltype(auto) shown(const Argument& argument) {
+  if constexpr (std::is_convertible_v<const Argument&, std::string_view>)
+    return printable(argument);
+  else
+    return argument;
+}
+
+/// One line, whatever the arguments hold.
+template <class... Arguments>
+void say_line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  const std::tuple<std::decay_t<decltype(shown(arguments))>...> texts(shown(arguments)...);
+  say(std::apply(
+          [&](const auto&... text) { return fmt::vformat(fmt::string_view(format), fmt::make_format_args(text...)); },
+          texts) +
+      "\n");
+}
+
+/// From now on nothing but errors and results is said: no progress, no notes, no warnings. An audience hears all.
+void say_only_errors();
+
+/// "hoist: error: where: what (hint)", one line a problem; `kind` is "error", "warning" or "note".
+void complain(std::string_view kind, const Diagnostics& problems);
+void complain(std::string_view kind, const std::string& text);
+
+/// Flushes standard output: an error when not everything that was said could be written.
+Result<Nothing> finish_output();
+
+/// How many columns results have: what COLUMNS says, or the terminal that they go to; 0 (no limit) in files and pipes,
+/// whose lines are for programs.
+size_t output_width();
+
+/// Lines that are longer than `width` (0: none) are broken between words, and go on behind `indent` spaces.
+std::string wrapped(std::string_view text, size_t width, size_t indent);
+
+/// Rows with columns of equal width, the last one as long as it is; every cell printable. Where that is wider than
+/// `width` (0: nothing is), the last column is broken between words, below the others where they leave little room; and
+/// columns that do not fit at all follow as a table of their own, with the first column before them.
+std::string table(const std::vector<std::vector<std::string>>& rows, size_t width = output_width());
+
+/// How far a long piece of work is. On a terminal one line that is replaced as work goes on and gone at the end;
+/// messages clear it first. Elsewhere a line every `seconds_between_lines`, the first one so long after the command
+/// began.
+class Progress {
+ public:
+  Progress() = default;
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  ~Progress();
+  /// `share` is the part of the whole that is done, 0 to 1, from which the time left follows; NaN where nobody knows.
+  void show(const std::string& text, double share = std::nan(""));
+
+  static constexpr double seconds_between_lines = 20;
+
+ private:
+  std::string how_far(double share);
+
+  std::optional<Stopwatch> since_;  ///< a share was known
+  double first_share_ = 0;
+};
+
+/// "12 s", "3 min", "2 h": about.
+std::string rough_time(double seconds);
+
+/// "#####-----" and so on, `width` characters.
+std::string progress_bar(double share, size_t width);
+
+}  // namespace hoist

@@ -1,0 +1,74 @@
+#include "tools/cli/unexpected_end.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <new>
+
+#include "tools/cli/attempt.h"
+
+namespace hoist {
+namespace {
+
+std::atomic<bool> expected = true;
+
+void write_text(const char* text) {
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, std::strlen(text));
+}
+
+// Called in a signal handler: nothing that allocates.
+void end_with_message() {
+  write_text("hoist: error: the OpenCL driver, or another library, ended the program");
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    write_text(" (there is a file-size limit, see ulimit -f: drivers write compiled kernels to files)\n");
+  } else {
+    write_text(" (see whether there is room for compiled kernels; PoCL keeps its own in ~/.cache/pocl)\n");
+  }
+  ::_exit(static_cast<int>(ExitCode::device));
+}
+
+void at_exit() {
+  if (!expected) end_with_message();
+}
+
+void at_abort(int) { end_with_message(); }
+
+// An exception that nobody may catch any more, in a destructor say.
+void at_terminate() {
+  try {
+    if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    end_without_memory();
+  } catch (...) {
+  }
+  std::abort();
+}
+
+// Before any other object of the program is made, since that takes memory too.
+__attribute__((constructor(101))) void watch_terminations() { std::set_terminate(at_terminate); }
+
+}  // namespace
+
+void end_without_memory() {
+  write_text("hoist: error: no memory is left\n");
+  ::_exit(static_cast<int>(ExitCode::device));
+}
+
+void report_unexpected_end() {
+  expected = false;
+  std::signal(SIGABRT, at_abort);
+  std::atexit(at_exit);
+}
+
+void end_is_expected() {
+  expected = true;
+  std::signal(SIGABRT, SIG_DFL);
+}
+
+}  // namespace hoist

@@ -1,0 +1,307 @@
+#include "tools/driver/compile.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "ir/base/cancellation.h"
+#include "ir/base/seeded.h"
+#include "ir/base/stopwatch.h"
+#include "ir/base/strings.h"
+#include "ir/base/threads.h"
+#include "ir/evaluate/evaluate.h"
+#include "ir/evaluate/interpreter/interpret_cost.h"
+#include "ir/plan/region.h"
+#include "ir/properties/properties.h"
+#include "ir/text/text.h"
+#include "tools/driver/model_check.h"
+#include "tools/driver/native_files.h"
+
+namespace hoist {
+namespace {
+
+Scalar element_of(Expr parameter) { return leaf_of(parameter->type)->scalar; }
+
+KernelParameter describe(Expr parameter, Domain domain) {
+  KernelParameter out;
+  out.name = parameter->name;
+  out.scalar = element_of(parameter);
+  out.shape = shape_of(parameter->type);
+  out.low = domain.low;
+  out.high = domain.high;
+  if (out.scalar == Scalar::string) out.low = 0, out.high = 0x1p53;  // any words
+  return out;
+}
+
+std::string on_host_text(const std::string& function) { return "// performed on the host: " + function + "\n"; }
+
+KernelParameter result_of(const LoweredKernel& kernel) {
+  KernelParameter result;
+  result.name = "result";
+  result.scalar = leaf_of(kernel.expression->type)->scalar;
+  result.shape = shape_of(kernel.expression->type);
+  result.written = true;
+  if (!kernel.region.is_whole()) result.regions = {kernel.region};
+  return result;
+}
+
+// What the host does takes its arrays in order, and one twice where it reads it twice.
+PlanKernel host_kernel(const LoweredKernel& kernel, std::vector<int>& order) {
+  PlanKernel out;
+  out.name = kernel.name;
+  out.layers = kernel.layers;
+  out.host = kernel.host;
+  out.source = on_host_text(kernel.host);
+  out.expression = print(kernel.expression);
+  for (Expr array : kernel.expression->children) {
+    const auto place = std::find(kernel.parameters.begin(), kernel.parameters.end(), array);
+    HOIST_CHECK(place != kernel.parameters.end(), "a step on the host reads what is no parameter");
+    order.push_back(static_cast<int>(place - kernel.parameters.begin()));
+    out.parameters.push_back(describe(array, {}));
+  }
+  out.parameters.push_back(result_of(kernel));
+  order.push_back(static_cast<int>(kernel.parameters.size()));
+  return out;
+}
+
+Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOptions& options, const Profile& profile,
+                                  uint64_t seed, std::vector<int>& order, std::vector<std::string>& objects) {
+  if (!kernel.host.empty()) return host_kernel(kernel, order);
+  HOIST_TRY(EmittedKernel emitted, emit_kernel(kernel, profile, options.targets));
+  objects = std::move(emitted.objects);
+  PlanKernel out;
+  out.name = kernel.name;
+  out.layers = kernel.layers;
+  out.source = emitted.source;
+  out.global = emitted.global;
+  out.local = emitted.local;
+  out.divided = emitted.divided;
+  out.local_bytes = emitted.local_bytes;
+  const Expr term = reading_only(kernel.expression, emitted.arguments);
+  out.expression = print(term);
+  out.operations = kernel.operations;
+  out.unproved = kernel.unproved;
+  out.tolerance.exact = emitted.exact;
+  out.tolerance.divides = emitted.divides;
+  if (!emitted.exact || emitted.divides) {  // a device that divides less than exactly is held to these
+    out.tolerance.relative = 1e-4;
+    out.tolerance.absolute = 1e-5;
+  }
+  for (const std::string& name : emitted.arguments) {
+    if (name == "result") {
+      out.parameters.push_back(result_of(kernel));
+      order.push_back(static_cast<int>(kernel.parameters.size()));
+      continue;
+    }
+    auto place =
+        std::find_if(kernel.parameters.begin(), kernel.parameters.end(), [&](Expr p) { return p->name == name; });
+    HOIST_CHECK(place != kernel.parameters.end(),
+                "the Halide layer names an argument " + name + " that the kernel lacks");
+    auto index = static_cast<size_t>(place - kernel.parameters.begin());
+    out.parameters.push_back(describe(*place, kernel.domains[index]));
+    const std::vector<Region>& reads = kernel.reads[index];
+    if (std::none_of(reads.begin(), reads.end(), [](const Region& r) { return r.is_whole(); }))
+      out.parameters.back().regions = reads;
+    order.push_back(static_cast<int>(index));
+  }
+  out.check_seed = seed;
+  if (options.check_positions == 0) return out;
+  out.check_positions = sample_positions(kernel.region, affordable_elements(term, options.check_positions), seed);
+  // Only what is read is drawn: a kernel may read one element of gigabytes.
+  std::map<std::string, uint32_t> numbers;
+  for (size_t i = 0; i < out.parameters.size(); ++i) numbers[out.parameters[i].name] = static_cast<uint32_t>(i);
+  const auto drawn = [&](const std::string& name, int64_t position) {
+    const uint32_t number = numbers.at(name);
+    const KernelParameter& p = out.parameters[number];
+    return seeded_bits(p.scalar, seed, number, p.low, p.high, position);
+  };
+  HOIST_TRY(Tensor expected, interpret_made_at(term, drawn, out.check_positions));
+  out.check_values.assign(expected.bytes().begin(), expected.bytes().end());
+  return out;
+}
+
+// The strings whose words stand in constants and in the code of kernels.
+Result<std::vector<std::string>> strings_of(const LoweredModel& lowered) {
+  std::set<std::string> out;
+  Diagnostics problems;
+  const auto add = [&](uint64_t word) {
+    if (const auto text = string_of_word(word))
+      out.insert(*text);
+    else
+      problems.push_back({"", fmt::format("no string is known for the word {:x}", word), ""});
+  };
+  const auto add_all = [&](const Tensor& tensor) {
+    if (tensor.scalar() != Scalar::string) return;
+    for (int64_t i = 0; i < tensor.size(); ++i) add(load_element(tensor.data(), 64, i));
+  };
+  for (const PlanArray& array : lowered.arrays) {
+    if (array.place == Place::weights) add_all(array.constant);
+  }
+  for (const LoweredKernel& kernel : lowered.kernels) {
+    any_node(kernel.expression, [&](Expr e) {
+      if (e->pattern == Pattern::constant) add_all(e->constant);
+      if (e->pattern == Pattern::literal && e->type == scalar_type(Scalar::string)) add(e->bits);
+      return false;
+    });
+  }
+  if (!problems.empty()) return problems;
+  out.erase("");
+  return std::vector<std::string>(out.begin(), out.end());
+}
+
+// Where the values of seeded model inputs lie; nothing where it is the usual range for all.
+std::vector<Domain> input_domains(const Program& program) {
+  std::vector<Domain> out;
+  bool any = false;
+  for (const ValueInfo& input : input_infos(program)) {
+    auto found = program.domains.find(input.name);
+    const bool is_string = input.scalar == Scalar::string;  // seeded ones are empty
+    out.push_back(is_string ? Domain{0, 0} : found == program.domains.end() ? Domain{} : found->second);
+    any |= is_string || found != program.domains.end();
+  }
+  return any ? out : std::vector<Domain>{};
+}
+
+}  // namespace
+
+std::string options_text(const CompileOptions& options) {
+  const char* forms[] = {"auto", "stencil", "im2col", "winograd"};
+  const char* uses[] = {"auto", "on", "off"};
+  const char* fusions[] = {" fuse=none", "", " fuse=launch"};
+  const FoldingBudget& folding = options.lower.folding;
+  std::string steered;
+  for (const Steering& steering : options.lower.steps) steered += " steps=" + steering.layer;
+  for (const std::string& target : options.targets) steered += " target=native:" + target;
+  return fmt::format("conv={}{} tables={}{}{}{}{}{}", forms[static_cast<int>(options.lower.convolution)],
+                     fusions[static_cast<int>(options.lower.fusion)], uses[static_cast<int>(options.lower.tables)],
+                     options.lower.constants == ConstantUse::stored ? " constants=stored" : "",
+                     folding == FoldingBudget{}
+                         ? ""
+                         : fmt::format(" fold-operations={} fold-memory={}", folding.operations, folding.bytes >> 20),
+                     options.lower.strict ? " strict" : "", options.lower.records ? " tuned" : "", steered);
+}
+
+Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& profile,
+                                  const std::vector<std::string>& targets) {
+  if (!kernel.host.empty()) {
+    EmittedKernel none;
+    none.source = on_host_text(kernel.host);
+    return none;
+  }
+  EmitOptions options;
+  options.gpu = profile.gpu;
+  options.half = profile.half;
+  options.is_joined = kernel.is_joined;
+  options.kernel_name = kernel.name;
+  options.native = targets;
+  options.cold = kernel.cold;
+  options.computed = kernel.computed;
+  auto emitted = emit(kernel.expression, options);
+  if (emitted && emitted->local_bytes > static_cast<uint64_t>(profile.local_memory)) {
+    return Diagnostic{
+        "kernel " + kernel.name,
+        fmt::format("needs {} bytes of local memory, the device has {}", emitted->local_bytes, profile.local_memory),
+        "compile without --fuse=launch"};
+  }
+  if (emitted) return emitted;
+  Diagnostics errors = emitted.errors();
+  for (Diagnostic& d : errors)
+    d.where = fmt::format("kernel {}{}{}", kernel.name, d.where.empty() ? "" : ", ", d.where);
+  return errors;
+}
+
+// What the code does not read (a choice between equal values, a slice that leaves nothing of a part) is no argument of
+// the kernel, so the term that stands for it reads zeros there.
+Expr reading_only(Expr term, const std::vector<std::string>& arguments) {
+  std::map<std::string, Expr> zeros;
+  for (Expr p : parameters_of(term)) {
+    if (std::find(arguments.begin(), arguments.end(), p->name) != arguments.end()) continue;
+    const std::vector<Nat> sizes = sizes_of(p->type);
+    Expr zero = literal(element_of(p), 0);
+    zeros[p->name] = sizes.empty() ? zero : repeat(sizes, zero);
+  }
+  return zeros.empty() ? term : substitute_parameters(term, zeros);
+}
+
+Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, const Profile& profile) {
+  const Stopwatch stopwatch;
+  for (LoweredKernel& kernel : lowered.kernels) kernel.name += options.kernel_suffix;
+  for (PlanLaunch& launch : lowered.launches) launch.name += options.kernel_suffix;
+  size_t count = lowered.kernels.size();
+  std::vector<PlanKernel> kernels(count);
+  std::vector<std::vector<int>> orders(count);
+  std::vector<std::vector<std::string>> objects(count);
+  Diagnostics problems;
+  std::mutex mutex;
+  std::atomic<size_t> next = 0;
+  size_t done = 0;
+  auto work = [&] {
+    for (size_t i; (i = next++) < count;) {
+      cancellation_point();
+      const Stopwatch one;
+      auto compiled =
+          compile_kernel(lowered.kernels[i], options, profile, lowered.program.hash + i, orders[i], objects[i]);
+      if (compiled)
+        spdlog::debug("kernel {}: {} bytes of source, {:.3f} s", compiled->name, compiled->source.size(),
+                      one.seconds());
+      std::lock_guard lock(mutex);
+      if (options.progress) options.progress(++done, count);
+      if (compiled)
+        kernels[i] = std::move(*compiled);
+      else
+        problems.insert(problems.end(), compiled.errors().begin(), compiled.errors().end());
+    }
+  };
+  run_in_threads(4, work);
+  if (!problems.empty()) {
+    std::sort(problems.begin(), problems.end(),
+              [](const Diagnostic& a, const Diagnostic& b) { return a.text() < b.text(); });
+    return problems;
+  }
+
+  Plan plan;
+  HOIST_TRY(plan.strings, strings_of(lowered));
+  plan.model_name = lowered.program.name;
+  plan.model_hash = lowered.program.hash;
+  plan.profile = print(profile);
+  plan.options = options_text(options);
+  if (options.targets.empty()) {
+    plan.preamble = preamble();
+    plan.build_options = build_options();
+  } else {
+    HOIST_TRY(plan.native_files, native_files(kernels, objects, options.targets));
+    plan.targets = options.targets;
+  }
+  plan.arena_bytes = lowered.arena_bytes;
+  plan.arrays = std::move(lowered.arrays);
+  plan.kernels = std::move(kernels);
+  plan.inputs = lowered.inputs;
+  plan.outputs = lowered.outputs;
+  plan.extents = lowered.extents;
+  plan.controls = std::move(lowered.controls);
+  plan.items = std::move(lowered.items);
+  if (options.targets.empty()) {
+    plan.launches = std::move(lowered.launches);
+    plan.is_serial = lowered.is_serial;
+  }
+  plan.steps = std::move(lowered.steps);
+  for (PlanStep& step : plan.steps) {
+    std::vector<int> arguments;
+    for (int i : orders[static_cast<size_t>(step.kernel)]) arguments.push_back(step.arguments[static_cast<size_t>(i)]);
+    step.arguments = arguments;
+  }
+  plan.layers = lowered.layers;
+  plan.derivation = print_derivation(lowered.derivation);
+  plan.input_domains = input_domains(lowered.program);
+  if (options.check_positions > 0 && options.check_model) HOIST_TRY_VOID(add_model_check(plan));
+  spdlog::info("{} kernels, {} steps, {:.1f} s", plan.kernels.size(), plan.steps.size(), stopwatch.seconds());
+  return plan;
+}
+
+}  // namespace hoist

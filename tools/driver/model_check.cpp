@@ -1,0 +1,159 @@
+#include "tools/driver/model_check.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ir/evaluate/evaluate.h"
+#include "ir/properties/properties.h"
+#include "ir/text/text.h"
+#include "lowering/strategies/terms.h"
+
+namespace hoist {
+namespace {
+
+// A quarter of a second for the evaluator.
+constexpr int64_t most_operations = 5'000'000, most_bytes = int64_t{64} << 20;
+constexpr int64_t positions_of_output = 64;
+// What a chain of kernels may differ by on a device that does not divide exactly.
+constexpr double chain_relative = 1e-3, chain_absolute = 1e-4;
+
+bool is_small(const Plan& plan) {
+  int64_t operations = 0, bytes = 0;
+  if (!plan.controls.empty()) return false;  // how often steps run is up to the inputs
+  // Seeded inputs are no text.
+  if (std::any_of(plan.kernels.begin(), plan.kernels.end(), [](const PlanKernel& k) { return !k.host.empty(); }))
+    return false;
+  for (const PlanStep& step : plan.steps) {
+    const int64_t more = plan.kernels[static_cast<size_t>(step.kernel)].operations;
+    if (__builtin_add_overflow(operations, more, &operations) || operations > most_operations) return false;
+  }
+  for (const PlanArray& array : plan.arrays) {
+    bytes += byte_size(array.scalar, array.shape);
+    if (bytes > most_bytes) return false;
+  }
+  return true;
+}
+
+// How an array's elements on a device compare with what is expected of them.
+enum class Certainty : uint8_t {
+  exact,    // bit for bit
+  divided,  // bit for bit where the device divides exactly, else close
+  close,    // the result of a kernel that is not exact, from exact ones
+  unknown
+};
+
+// May a small error of what it reads become a large one of its result?
+bool jumps(Expr term) {
+  if (!is_float(leaf_of(term->type)->scalar)) return true;
+  return any_node(term, [](Expr e) {
+    if (e->pattern == Pattern::cast) return is_float(e->children[0]->type->scalar) && !is_float(e->type->scalar);
+    return e->pattern == Pattern::call &&
+           (e->function == Function::round || e->function == Function::floor || e->function == Function::ceiling ||
+            e->function == Function::truncate || e->function == Function::sign);
+  });
+}
+
+Certainty certainty_of(const PlanKernel& kernel, Expr term, Certainty reads) {
+  if (!kernel.tolerance.exact) return reads == Certainty::exact ? Certainty::close : Certainty::unknown;
+  if (reads > Certainty::divided) return Certainty::unknown;
+  if (reads == Certainty::exact && !kernel.tolerance.divides) return Certainty::exact;
+  return jumps(term) ? Certainty::unknown : Certainty::divided;
+}
+
+struct State {
+  std::vector<Tensor> arrays;
+  std::vector<Certainty> certainty;
+};
+
+// As they are when a run begins.
+State initial(const Plan& plan) {
+  State out;
+  out.certainty.assign(plan.arrays.size(), Certainty::exact);
+  for (const PlanArray& array : plan.arrays) {
+    Tensor tensor = array.place == Place::weights ? array.constant : Tensor(array.scalar, array.shape);
+    if (array.place == Place::cleared) std::memset(tensor.data(), array.fill, tensor.bytes().size());
+    out.arrays.push_back(std::move(tensor));
+  }
+  for (size_t i = 0; i < plan.inputs.size(); ++i) {
+    const Domain domain = i < plan.input_domains.size() ? plan.input_domains[i] : Domain{};
+    const PlanArray& array = plan.arrays[static_cast<size_t>(plan.inputs[i])];
+    out.arrays[static_cast<size_t>(plan.inputs[i])] =
+        seeded_tensor(array.scalar, array.shape, plan.check_seed, static_cast<uint32_t>(i), domain.low, domain.high);
+  }
+  return out;
+}
+
+void write(const Tensor& result, const Region& region, Tensor& array) {
+  const auto bytes = static_cast<size_t>(byte_size(array.scalar(), {1}));
+  for (int64_t i = 0; i < region.size(); ++i) {
+    const size_t at = static_cast<size_t>(region.position(i)) * bytes;
+    std::memcpy(array.data() + at, result.data() + at, bytes);
+  }
+}
+
+// False where the evaluator has no form for the kernel's term.
+Result<bool> run_step(const Plan& plan, const PlanStep& step, State& state) {
+  const PlanKernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
+  HOIST_TRY(const Expr term, parse(kernel.expression));
+  Bindings reads;
+  Certainty worst = Certainty::exact;
+  size_t target = 0;
+  Region region;
+  for (size_t i = 0; i < kernel.parameters.size(); ++i) {
+    const KernelParameter& parameter = kernel.parameters[i];
+    const auto index = static_cast<size_t>(step.arguments[i]);
+    if (parameter.written) {
+      target = index;
+      region = parameter.regions_or_whole().front();
+      continue;
+    }
+    const Tensor& array = state.arrays[index];
+    // An array may be stored under another shape of the same elements than the kernel sees.
+    reads[parameter.name] = array.shape() == parameter.shape ? array : array.reshaped(parameter.shape);
+    worst = std::max(worst, state.certainty[index]);
+  }
+  HOIST_TRY(const std::optional<Tensor> result, evaluate_within(term, reads, most_bytes));
+  if (!result) return false;
+  write(*result, region, state.arrays[target]);
+  // Arrays that several steps write are as certain as the least certain of their parts.
+  state.certainty[target] = std::max(state.certainty[target], certainty_of(kernel, term, worst));
+  return true;
+}
+
+}  // namespace
+
+Result<Nothing> add_model_check(Plan& plan) {
+  if (!is_small(plan)) return Nothing{};
+  plan.check_seed = plan.model_hash;
+  State state = initial(plan);
+  for (const PlanStep& step : plan.steps) {
+    HOIST_TRY(const bool evaluated, run_step(plan, step, state));
+    if (!evaluated) return Nothing{};
+  }
+  for (size_t i = 0; i < plan.outputs.size(); ++i) {
+    const auto index = static_cast<size_t>(plan.outputs[i]);
+    const Certainty certainty = state.certainty[index];
+    const Tensor& value = state.arrays[index];
+    if (certainty == Certainty::unknown || value.size() == 0) continue;
+    Plan::ModelCheck check;
+    check.output = static_cast<int>(i);
+    check.positions = sample_positions(value.size(), std::min(positions_of_output, value.size()), plan.check_seed + i);
+    const Expr all = parameter("value", array_type(value.size(), scalar_type(value.scalar())));
+    HOIST_TRY(const Tensor sampled, interpret_at(all, {{"value", value.reshaped({value.size()})}}, check.positions));
+    check.values.assign(sampled.bytes().begin(), sampled.bytes().end());
+    if (is_packed(sampled.scalar())) {  // one in each byte
+      check.values.clear();
+      for (int64_t k = 0; k < sampled.size(); ++k)
+        check.values.push_back(static_cast<std::byte>(load_element(sampled.data(), row(sampled.scalar()).bits, k)));
+    }
+    plan.model_check.push_back(std::move(check));
+    plan.model_tolerance.exact &= certainty != Certainty::close;
+    plan.model_tolerance.divides |= certainty == Certainty::divided;
+    if (certainty == Certainty::exact) continue;
+    plan.model_tolerance.relative = chain_relative;
+    plan.model_tolerance.absolute = chain_absolute;
+  }
+  return Nothing{};
+}
+
+}  // namespace hoist

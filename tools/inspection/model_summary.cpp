@@ -1,0 +1,178 @@
+#include "tools/inspection/model_summary.h"
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "ir/text/counted.h"
+#include "ir/text/text.h"
+#include "lowering/strategies/terms.h"
+#include "tools/cli/json_answer.h"
+#include "tools/cli/terminal.h"
+#include "tools/data/data.h"
+
+namespace hoist {
+namespace {
+
+// The sums of numbers from models stop at the largest number there is.
+int64_t saturated_sum(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
+}
+
+template <class Model, class TermOf>
+ModelSummary summarised(const Model& model, const TermOf& term_of) {
+  ModelSummary out;
+  const auto info = [&](int index) {
+    const PlanArray& array = model.arrays[static_cast<size_t>(index)];
+    return ValueInfo{array.name, array.scalar, array.shape};
+  };
+  for (int index : model.inputs) out.inputs.push_back(info(index));
+  // Counts are outputs behind those of the model.
+  size_t outputs = model.outputs.size();
+  for (const PlanExtent& extent : model.extents) outputs = std::min(outputs, static_cast<size_t>(extent.count));
+  for (size_t i = 0; i < outputs; ++i) out.outputs.push_back(info(model.outputs[i]));
+  for (const PlanExtent& extent : model.extents)
+    out.counted[out.outputs[static_cast<size_t>(extent.output)].name].insert(extent.dimension);
+  out.layers = model.layers.size();
+  for (const auto& kernel : model.kernels) out.kernels += kernel.host.empty() ? 1 : 0;
+  out.steps = model.steps.size();
+  std::vector<int64_t> multiplications;
+  for (const auto& kernel : model.kernels) {
+    const Expr term = term_of(kernel);
+    multiplications.push_back(term == nullptr ? 0 : count_multiplications(term));
+  }
+  for (const PlanStep& step : model.steps) {
+    const auto kernel = static_cast<size_t>(step.kernel);
+    if (!model.kernels[kernel].host.empty()) out.on_host[model.kernels[kernel].host] += 1;
+    out.operations = saturated_sum(out.operations, model.kernels[kernel].operations);
+    out.multiplications = saturated_sum(out.multiplications, multiplications[kernel]);
+  }
+  for (const PlanControl& control : model.controls)
+    out.controls[control.layers.empty() ? control.name : control.layers.front()] = control.is_loop ? control.most : 0;
+  out.bytes = array_bytes(model.arrays, model.arena_bytes);
+  return out;
+}
+
+struct Unit {
+  double factor;
+  const char* name;
+};
+
+std::string three_digits(int64_t number, std::initializer_list<Unit> units, const std::string& small) {
+  for (const auto& [factor, name] : units) {
+    const double value = static_cast<double>(number) / factor;
+    // What would be rounded to the next thousand belongs to that.
+    if (value >= 0.9995) return fmt::format("{:.{}f} {}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0, name);
+  }
+  return std::to_string(number) + small;
+}
+
+// "[up to 4][3]i64" where data decide how many there are.
+std::string type_of(const ModelSummary& summary, const ValueInfo& value) {
+  const auto counted = summary.counted.find(value.name);
+  if (counted == summary.counted.end()) return type_text(value.scalar, value.shape);
+  std::string out;
+  for (size_t i = 0; i < value.shape.size(); ++i)
+    out += fmt::format("[{}{}]", counted->second.count(static_cast<int64_t>(i)) != 0 ? "up to " : "", value.shape[i]);
+  return out + std::string(row(value.scalar).name);
+}
+
+std::string listed_values(const ModelSummary& summary, const std::vector<ValueInfo>& values, const char* kind) {
+  constexpr size_t most = 2;  // of more the table below says all
+  if (values.size() > most || values.empty()) return counted(values.size(), kind);
+  std::string out;
+  for (const ValueInfo& value : values)
+    out += (out.empty() ? "" : " and ") + value.name + " " + type_of(summary, value);
+  return out;
+}
+
+}  // namespace
+
+ModelSummary summary_of(const LoweredModel& model) {
+  ModelSummary out = summarised(model, [](const LoweredKernel& kernel) { return kernel.expression; });
+  out.name = model.program.name;
+  return out;
+}
+
+ArrayBytes array_bytes(const std::vector<PlanArray>& arrays, int64_t arena_bytes) {
+  ArrayBytes out;
+  for (const PlanArray& array : arrays) {
+    const int64_t bytes = byte_size(array.scalar, array.shape);
+    if (array.place == Place::weights) out.weights = saturated_sum(out.weights, bytes);
+    if (array.place == Place::cleared) out.values = saturated_sum(out.values, bytes);
+  }
+  out.values = saturated_sum(out.values, arena_bytes);
+  return out;
+}
+
+ModelSummary summary_of(const Plan& plan) {
+  ModelSummary out = summarised(plan, [](const PlanKernel& kernel) -> Expr {
+    auto term = parse(kernel.expression);
+    return term.ok() ? *term : nullptr;
+  });
+  out.name = plan.model_name;
+  return out;
+}
+
+std::string number_text(int64_t number) {
+  return three_digits(number, {{1e12, "trillion"}, {1e9, "billion"}, {1e6, "million"}, {1e3, "thousand"}}, "");
+}
+
+std::string bytes_text(int64_t bytes) {
+  return three_digits(bytes, {{1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}}, bytes == 1 ? " byte" : " bytes");
+}
+
+std::string sentence_of(const ModelSummary& summary) {
+  std::string on_host;
+  for (const auto& [function, steps] : summary.on_host) {
+    on_host += on_host.empty() ? " and on the host " : ", ";
+    on_host += steps == 1 ? function : fmt::format("{} ({} times)", function, steps);
+  }
+  std::string decided;
+  for (const auto& [layer, most] : summary.controls) {
+    decided += decided.empty() ? "; data decide " : ", ";
+    decided += most > 0 ? fmt::format("how often {} runs, at most {} times", layer, most)
+                        : fmt::format("which branch of {} runs", layer);
+  }
+  return fmt::format("{}: {} from {}; {} in {}{}, {} multiplications a run, {} of weights, {} between layers{}",
+                     summary.name, listed_values(summary, summary.outputs, "output"),
+                     listed_values(summary, summary.inputs, "input"), counted(summary.layers, "layer"),
+                     counted(summary.kernels, "kernel"), on_host, number_text(summary.multiplications),
+                     bytes_text(summary.bytes.weights), bytes_text(summary.bytes.values), decided);
+}
+
+std::string arrays_table(const ModelSummary& summary) {
+  std::vector<std::vector<std::string>> rows;
+  const auto add = [&](const std::vector<ValueInfo>& values, const char* kind) {
+    for (const ValueInfo& value : values)
+      rows.push_back({kind, value.name, type_of(summary, value), bytes_text(byte_size(value.scalar, value.shape))});
+  };
+  add(summary.inputs, "input");
+  add(summary.outputs, "output");
+  return table(rows);
+}
+
+nlohmann::ordered_json to_json(const ModelSummary& summary) {
+  nlohmann::ordered_json out = {{"model", summary.name}};
+  for (const auto& [key, values] : {std::pair{"inputs", &summary.inputs}, std::pair{"outputs", &summary.outputs}}) {
+    out[key] = nlohmann::json::array();
+    for (const ValueInfo& value : *values) {
+      out[key].push_back(array_json(value.name, value.scalar, value.shape));
+      if (auto counted = summary.counted.find(value.name); counted != summary.counted.end())
+        out[key].back()["up_to"] = counted->second;
+    }
+  }
+  out["layer_count"] = summary.layers;
+  out["kernel_count"] = summary.kernels;
+  out["step_count"] = summary.steps;
+  if (!summary.on_host.empty()) out["on_host"] = summary.on_host;
+  if (!summary.controls.empty()) out["controls"] = summary.controls;
+  out["operations"] = summary.operations;
+  out["multiplications"] = summary.multiplications;
+  out["weight_bytes"] = summary.bytes.weights;
+  out["value_bytes"] = summary.bytes.values;
+  return out;
+}
+
+}  // namespace hoist

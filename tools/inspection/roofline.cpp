@@ -1,0 +1,170 @@
+#include "tools/inspection/roofline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backends/bundle/bundle.h"
+#include "ir/base/stopwatch.h"
+#include "ir/base/temporary_folder.h"
+#include "ir/text/program_text.h"
+#include "neural_rules/choice/solver/interval.h"
+#include "tools/driver/compile.h"
+
+namespace hoist {
+namespace {
+
+// Sums of products that stay in registers, each an element of the result, and a product of matrices whose right one the
+// caches next to the core hold, large enough for many threads: GPUs do best at the one, CPUs at the other.
+constexpr int64_t rows = 1024, columns = 64, steps = 512, inner = 512;
+// A product of bytes takes so little time that its arrays have to be small beside it.
+constexpr int64_t byte_rows = 256, byte_columns = 256, byte_inner = 1024;
+constexpr char byte_weights[] = "byte_weights";
+// Of the arrays that are copied, in floats: what the caches of a core hold, those of all cores, and more than any.
+constexpr int64_t copied[] = {int64_t{1} << 14, int64_t{1} << 18, int64_t{1} << 24};
+
+std::string peaks_program() {
+  std::string out = fmt::format("program %peaks version 21\ninput %x : [{}][{}]f32\n", rows, columns);
+  for (size_t i = 0; i < std::size(copied); ++i)
+    out += fmt::format("input %c{} : [{}][1024]f32\n", i, copied[i] / 1024);
+  out += fmt::format("input %left : [{}][{}]f32\ninput %right : [{}][{}]f32\ninput %one : [16]f32\n", rows, inner,
+                     inner, columns);
+  out += fmt::format("define %matrix : [{}][{}]f32 = MatMul(%left, %right) from \"matrix\"\n", rows, columns);
+  out += fmt::format(
+      "define %products : [{}][{}]f32 = %x |> map2d (\\v. iota {} f32 |> fold (\\s i. fma(s, v, i)) 0f32) from "
+      "\"products\"\n",
+      rows, columns, steps);
+  out += fmt::format("input %bytes : [{}][{}]u8\ninput %{} : [{}][{}]i8\n", byte_rows, byte_inner, byte_weights,
+                     byte_inner, byte_columns);
+  out += fmt::format("define %byte_products : [{}][{}]i32 = MatMulInteger(%bytes, %{}) from \"byte_products\"\n",
+                     byte_rows, byte_columns, byte_weights);
+  for (size_t i = 0; i < std::size(copied); ++i)
+    out += fmt::format("define %copy{0} : [{1}][1024]f32 = %c{0} |> map2d (\\v. v + 1f32) from \"copy{0}\"\n", i,
+                       copied[i] / 1024);
+  out += "define %launch : [16]f32 = %one |> map (\\v. v + 1f32) from \"launch\"\noutput %products\noutput %matrix\n";
+  for (size_t i = 0; i < std::size(copied); ++i) out += fmt::format("output %copy{}\n", i);
+  return out + "output %launch\noutput %byte_products\n";
+}
+
+// Only weights, which are constants, are stored as instructions for bytes want them.
+Result<Program> program_of_peaks() {
+  HOIST_TRY(Program program, parse_program(peaks_program()));
+  std::erase_if(program.inputs, [](const auto& input) { return input.first == byte_weights; });
+  Tensor weights(Scalar::i8, {byte_inner, byte_columns});
+  for (int64_t i = 0; i < weights.size(); ++i) weights.set_integer(i, i % 7 - 3);
+  program.constants.emplace(byte_weights, std::move(weights));
+  return program;
+}
+
+}  // namespace
+
+Attempt<Peaks> measure_peaks(const RunOptions& options, const Profile& profile,
+                             const std::vector<std::string>& targets) {
+  HOIST_STEP(TemporaryFolder folder, ExitCode::bad_input, TemporaryFolder::make());
+  HOIST_STEP(Program program, ExitCode::device, program_of_peaks());
+  CompileOptions compile;
+  compile.check_positions = 0;
+  compile.targets = targets;
+  HOIST_STEP(LoweredModel lowered, ExitCode::device, lower_model(std::move(program), compile.lower, profile));
+  HOIST_STEP(Plan plan, ExitCode::device, make_plan(std::move(lowered), compile, profile));
+  const auto path = folder.path() / "peaks.hoist";
+  HOIST_STEP_VOID(ExitCode::bad_input, write_bundle(plan, path, {}));
+  HOIST_STEP(BundleRunner bundle, ExitCode::device, BundleRunner::open(path, options));
+  for (size_t i = 0; i < bundle.inputs().size(); ++i)
+    HOIST_STEP_VOID(ExitCode::device, bundle.set_input(i, Tensor(bundle.inputs()[i].scalar, bundle.inputs()[i].shape)));
+  HOIST_STEP_VOID(ExitCode::device, bundle.run());
+  constexpr int least_runs = 10, most_runs = 200;
+  constexpr double usual_seconds = 1;
+  std::vector<double> least(bundle.steps().size(), 1e9);
+  const Stopwatch timing;
+  for (int i = 0; i < least_runs || (i < most_runs && timing.seconds() < usual_seconds); ++i) {
+    HOIST_STEP(const std::vector<double> seconds, ExitCode::device, bundle.profile());
+    for (size_t k = 0; k < least.size(); ++k) least[k] = std::min(least[k], seconds[k]);
+  }
+  Peaks out;
+  for (size_t k = 0; k < least.size(); ++k) {
+    const StepInfo& step = bundle.steps()[k];
+    const int64_t bytes = work_of(plan.kernels[static_cast<size_t>(step.kernel_index)]).bytes;
+    const double seconds = std::max(least[k], 1e-9);
+    const std::string& layer = step.layers.front();
+    const auto rate = [&](int64_t products) { return 2.0 * static_cast<double>(products) / seconds; };
+    if (layer == "products" || layer == "matrix")
+      out.operations = std::max(out.operations, rate(rows * columns * (layer == "matrix" ? inner : steps)));
+    else if (layer == "byte_products")
+      out.byte_operations = rate(byte_rows * byte_columns * byte_inner);
+    else if (layer == "launch")
+      out.launch = seconds;
+    else
+      out.copies.push_back({bytes, static_cast<double>(bytes) / seconds});
+  }
+  std::sort(out.copies.begin(), out.copies.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+  return out;
+}
+
+Roof roof_of(const Peaks& peaks, const KernelWork& work) {
+  // The rate of the smallest copy that is as large, which runs in the same memory.
+  auto same =
+      std::find_if(peaks.copies.begin(), peaks.copies.end(), [&](const auto& c) { return c.bytes >= work.bytes; });
+  if (same == peaks.copies.end()) --same;
+  Roof out{Bound::launch, peaks.launch};
+  const double memory = static_cast<double>(work.bytes) / same->rate;
+  const double best = work.on_bytes ? std::max(peaks.operations, peaks.byte_operations) : peaks.operations;
+  const double arithmetic = static_cast<double>(work.operations) / best;
+  if (memory > out.seconds) out = {Bound::memory, memory};
+  if (arithmetic > out.seconds) out = {Bound::arithmetic, arithmetic};
+  return out;
+}
+
+std::string_view name_of(Bound bound) {
+  switch (bound) {
+    case Bound::arithmetic:
+      return "arithmetic";
+    case Bound::memory:
+      return "memory";
+    case Bound::launch:
+      break;
+  }
+  return "launch";
+}
+
+Peaks peaks_beside(Peaks peaks, const std::vector<TimedKernel>& kernels) {
+  for (const TimedKernel& kernel : kernels) {
+    if (kernel.work.bytes > 0 && kernel.seconds > 0) peaks.launch = std::min(peaks.launch, kernel.seconds);
+  }
+  return peaks;
+}
+
+KernelWork work_of(const PlanKernel& kernel) {
+  KernelWork out{.operations = kernel.operations};
+  int operands = 0;
+  for (const KernelParameter& parameter : kernel.parameters) {
+    out.bytes += byte_size(parameter.scalar, parameter.shape);
+    operands += !parameter.written && !is_float(parameter.scalar) && row(parameter.scalar).bits == 8 ? 1 : 0;
+  }
+  out.on_bytes = operands >= 2;
+  return out;
+}
+
+Attempt<std::vector<std::vector<double>>> time_steps(BundleRunner& bundle, double seconds) {
+  constexpr size_t least_runs = 10, most_runs = 10000;
+  std::vector<std::vector<double>> steps(bundle.steps().size());
+  size_t runs = 0;
+  for (const Stopwatch timing; runs < least_runs || (timing.seconds() < seconds && runs < most_runs); ++runs) {
+    HOIST_STEP(const std::vector<double> sample, ExitCode::device, bundle.profile());
+    for (size_t i = 0; i < sample.size(); ++i) steps[i].push_back(sample[i]);
+  }
+  return steps;
+}
+
+std::vector<TimedKernel> timed_kernels(const BundleRunner& bundle, const Plan& plan,
+                                       const std::vector<std::vector<double>>& seconds) {
+  std::vector<TimedKernel> out;
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    const StepInfo& step = bundle.steps()[i];
+    out.push_back({step.kernel, step.layers, summarise_times(seconds[i]).lower_quartile.value,
+                   work_of(plan.kernels[static_cast<size_t>(step.kernel_index)])});
+  }
+  return out;
+}
+
+}  // namespace hoist

@@ -1,0 +1,339 @@
+#include "tools/study/budgeted_compile.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <CLI/CLI.hpp>
+
+#include "ir/base/stopwatch.h"
+#include "ir/base/temporary_folder.h"
+#include "tools/cli/interruption.h"
+#include "tools/cli/terminal.h"
+#include "tools/data/files.h"
+#include "tools/data/npy.h"
+#include "tools/data/samples.h"
+#include "tools/driver/opened_bundle.h"
+#include "tools/queue/queued_models.h"
+#include "tools/study/certificate.h"
+
+namespace hoist {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string hash_text(uint64_t hash) { return fmt::format("{:016x}", hash); }
+std::string hash_of(const std::string& text) { return hash_text(XXH3_64bits(text.data(), text.size())); }
+
+Attempt<std::string> preferences_text(const BudgetOptions& options) {
+  if (options.preferences.empty()) return std::string();
+  HOIST_STEP(std::string text, ExitCode::bad_input, read_file(options.preferences, size_t{1} << 20));
+  return text;
+}
+
+// Options change times as a device does. Those that an objective chooses are told by the objective.
+RecordOrigin origin_of(const StudiedModel& model, const ModelOptions& options, Objective objective,
+                       const std::string& scaling) {
+  RecordOrigin out;
+  out.model_hash = hash_text(model.program.hash);
+  out.profile_hash = hash_of(print(model.profile) + options_text(compile_options(options)) + " " + scaling);
+  out.device = model.device;
+  out.objective = name_of(objective);
+  out.seed = SensitivityOptions{}.seed;
+  return out;
+}
+
+struct StudyData {
+  Samples calibration, verification;
+};
+
+Attempt<StudyData> read_data(const Program& program, const BudgetOptions& options) {
+  if (options.calibration.empty())
+    return usage_failure("--calibrate", "is needed: rules are chosen by data",
+                         "give --calibrate DATA, or a --record that exists");
+  const SampleNeeds needs{.numbers = true, .pictures = options.pictures};
+  HOIST_STEP(Samples samples, ExitCode::bad_input, read_samples(options.calibration, input_infos(program), needs));
+  StudyData out;
+  if (options.verification.empty()) {
+    HOIST_STEP(SplitSamples split, ExitCode::bad_input, keep_apart(samples, options.calibration));
+    complain("note", fmt::format("the last {} of {} samples are kept apart for verification (--verify-data gives other "
+                                 "data)",
+                                 split.kept_apart.count, samples.count));
+    out = {std::move(split.first), std::move(split.kept_apart)};
+  } else {
+    HOIST_STEP(out.verification, ExitCode::bad_input, read_samples(options.verification, input_infos(program), needs));
+    out.calibration = std::move(samples);
+    if (out.verification.hash == out.calibration.hash)
+      complain("warning", "the verification data are the calibration data: what is measured is too good");
+  }
+  if (const OutputKinds kinds = output_kinds(program); kinds.main_kind() != OutputKind::values) {
+    const int64_t classes = class_count(program);
+    const std::string& scores = program.outputs[kinds.main];
+    HOIST_STEP_VOID(ExitCode::bad_input, check_labels(out.calibration, classes, scores, options.calibration));
+    const std::string& data = options.verification.empty() ? options.calibration : options.verification;
+    HOIST_STEP_VOID(ExitCode::bad_input, check_labels(out.verification, classes, scores, data));
+  }
+  return out;
+}
+
+// What a record that exists has for this choice.
+struct Recalled {
+  Record record;
+  Measured measured;
+  StudyData data;
+  std::optional<RecordedChoice> decided;
+};
+
+// Times that were taken under another objective, and points that were verified on other data or without the metric that
+// is asked for now, are of no use; errors at sites are.
+void forget_what_differs(Record& record, const RecordOrigin& wanted, const StudyData& data) {
+  const bool same_times = record.origin.objective == wanted.objective;
+  const bool other_data = data.verification.count > 0 && data.verification.hash != record.origin.verification_hash;
+  const bool other_metric = !wanted.metric.empty() && wanted.metric != record.origin.metric;
+  if (!same_times) {
+    record.times.clear();
+    record.all_timed = false;
+  }
+  if (!same_times || other_data || other_metric) record.points.clear();
+}
+
+Attempt<Recalled> recall_record(const StudiedModel& model, RecordOrigin& wanted, const Preferences& preferences,
+                                const RecordedChoice& question, const BudgetOptions& options) {
+  Recalled out;
+  HOIST_STEP(out.record, ExitCode::bad_input, read_record(options.record));
+  if (!options.calibration.empty()) {
+    HOIST_ATTEMPT(out.data, read_data(model.program, options));
+    wanted.calibration_hash = out.data.calibration.hash;
+  }
+  RecordOrigin same = wanted;
+  same.objective = same.metric = "";
+  HOIST_STEP_VOID(ExitCode::bad_input, check_origin(out.record, same, options.record));
+  wanted.calibration_hash = out.record.origin.calibration_hash;
+  wanted.verification_hash =
+      out.data.verification.count > 0 ? out.data.verification.hash : out.record.origin.verification_hash;
+  forget_what_differs(out.record, wanted, out.data);
+  if (wanted.metric.empty()) wanted.metric = out.record.origin.metric;
+  if (out.record.points.empty() || out.record.times.empty()) {
+    out.record.points.clear();
+    if (options.calibration.empty())
+      return usage_failure(options.record, "has no verified points for this objective, data and metric",
+                           "give --calibrate DATA: what it knows of layers is not measured again");
+  }
+  // Who gives data to a record that is not complete wants to know more.
+  const bool final = options.calibration.empty() || (out.record.complete && out.record.all_timed);
+  for (const RecordedChoice& known : out.record.choices) {
+    const bool same_question = known.budget == question.budget && known.objective == question.objective &&
+                               known.preferences_hash == question.preferences_hash;
+    if (same_question && final && !out.record.points.empty()) out.decided = known;
+  }
+  HOIST_STEP(out.measured, ExitCode::bad_input,
+             recall(model.program, out.record, preferences, arithmetic_of(model.profile), options.record));
+  return out;
+}
+
+// Keeps the file of the record as new as what is measured.
+class RecordKeeper {
+ public:
+  RecordKeeper(Record record, std::string path) : record_(std::move(record)), path_(std::move(path)) {}
+
+  void keep(const Measured& measured) {
+    if (path_.empty() || since_.seconds() < pause_) return;
+    const Stopwatch writing;
+    write(measured);
+    pause_ = std::max(least_pause, share_of_pause * writing.seconds());
+    since_ = Stopwatch();
+  }
+
+  // With all that was measured, whatever becomes of the choice.
+  Record whole(const Measured& measured) && {
+    write(measured);
+    return std::move(record_);
+  }
+
+ private:
+  // Between two times that the file is written, in seconds: large records take a while.
+  static constexpr double least_pause = 0.2, share_of_pause = 20;
+
+  void write(const Measured& measured) {
+    add_to_record(record_, measured);
+    if (path_.empty()) return;
+    if (auto done = write_record(path_, record_); !done && !complained_) {
+      complain("warning", done.errors());
+      complained_ = true;
+    }
+  }
+
+  Record record_;
+  std::string path_;
+  Stopwatch since_;
+  double pause_ = 0;
+  bool complained_ = false;
+};
+
+void limit_time(ChooseOptions& choosing, double seconds) {
+  if (seconds <= 0) return;
+  choosing.spent = [stopwatch = Stopwatch(), seconds] { return stopwatch.seconds() / seconds; };
+  choosing.timing_seconds = std::min(choosing.timing_seconds, seconds / 10);
+  SensitivityOptions& sensitivity = choosing.sensitivity;
+  sensitivity.noise_seconds = std::min(sensitivity.noise_seconds, seconds / 8);
+  sensitivity.alone_seconds = std::min(sensitivity.alone_seconds, seconds / 5);
+  sensitivity.rounding_seconds = std::min(sensitivity.rounding_seconds, seconds / 10);
+}
+
+void describe_study(Study& study, const StudiedModel& model, const RecordOrigin& origin) {
+  study.model = model.program.name;
+  study.model_hash = hash_text(model.program.hash);
+  study.device = model.device;
+  study.profile = print(model.profile);
+  study.version = HOIST_VERSION;
+  study.calibration_hash = origin.calibration_hash;
+  study.verification_hash = origin.verification_hash;
+}
+
+}  // namespace
+
+void add_budget_options(CLI::App& command, BudgetOptions& options) {
+  command.add_option("--calibrate", options.calibration, calibration_help)->type_name("DATA");
+  add_picture_options(command, options.pictures);
+  command
+      .add_option("--verify-data", options.verification,
+                  "data that the budget is verified on (default: the last quarter of the calibration data)")
+      ->type_name("DATA");
+  command.add_option("--objective", options.objective, "what to save")
+      ->check(CLI::IsMember({"time", "size"}))
+      ->capture_default_str();
+  add_scaling_option(command, options.scaling);
+  command.add_option("--preferences", options.preferences, "pin, forbid or prefer rules by layer, one a line")
+      ->type_name("FILE");
+  command
+      .add_option(
+          "--time", options.seconds,
+          "be done with choosing in about so many seconds and use what is verified by then, as Ctrl-C does at once; no "
+          "run of metric=CMD takes longer (without --time: 600)")
+      ->check(CLI::Range(1.0, 1e6))
+      ->type_name("SECONDS");
+  command
+      .add_option("--record", options.record,
+                  "what is measured and chosen: written as it grows, and read where it exists, so that another budget, "
+                  "objective or pin measures only what is new and the same question has the same answer, without data")
+      ->type_name("FILE");
+  queue::add_queue_options(command, options.queue, queue::models_on_queue_help);
+}
+
+Attempt<> refuse_budget_options(const BudgetOptions& options) {
+  const char* given = nullptr;
+  if (!options.calibration.empty()) given = "--calibrate";
+  if (!options.verification.empty()) given = "--verify-data";
+  if (!options.preferences.empty()) given = "--preferences";
+  if (!options.record.empty()) given = "--record";
+  if (options.seconds > 0) given = "--time";
+  if (!options.queue.url.empty()) given = "--queue";
+  if (options.objective != "time") given = "--objective";
+  if (options.scaling != "auto") given = "--scale-channels";
+  if (given == nullptr) return ExitCode::done;
+  return usage_failure(given, "requires --budget", "say how much may be given up: --budget top1=0.5%");
+}
+
+UserMetric command_metric(const std::string& command, const Program& program, double seconds) {
+  return [command, seconds, names = program.outputs](const RunOutputs& runs) -> Result<double> {
+    HOIST_TRY(TemporaryFolder folder, TemporaryFolder::make());
+    for (size_t run = 0; run < runs.size(); ++run) {
+      const fs::path place = folder.path() / std::to_string(run);
+      std::error_code failed;
+      fs::create_directory(place, failed);
+      if (failed) return Diagnostic{place.string(), "cannot be made: " + failed.message(), ""};
+      for (size_t i = 0; i < runs[run].size(); ++i) {
+        if (!numpy_has(runs[run][i].scalar()))
+          return Diagnostic{"output " + names[i], "has a type that .npy lacks", "use another budget"};
+        HOIST_TRY_VOID(write_npy(place / (file_name(names[i]) + ".npy"), runs[run][i]));
+      }
+    }
+    return number_of_command(command, folder.path(), seconds);
+  };
+}
+
+std::string best_point(const ChosenModel& chosen) {
+  for (const StudyPoint& point : chosen.study.points) {
+    if (point.chosen) return point.name + ": " + chosen.study.summary;
+  }
+  return "the model as it is";
+}
+
+Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& model_options,
+                                  const BudgetOptions& options) {
+  HOIST_STEP(Budget budget, ExitCode::usage, parse_budget(options.budget));
+  HOIST_STEP(Objective objective, ExitCode::usage, parse_objective(options.objective));
+  HOIST_ATTEMPT(std::string preferences, preferences_text(options));
+  ChooseOptions choosing;
+  limit_time(choosing, options.seconds);
+  HOIST_STEP(choosing.sensitivity.scaling, ExitCode::usage, parse_channel_scaling(options.scaling));
+  HOIST_STEP(choosing.sensitivity.preferences, ExitCode::bad_input,
+             parse_preferences(preferences, options.preferences));
+  ModelOptions studied = model_options;
+  if (objective == Objective::size) {
+    if (studied.constants == "auto") studied.constants = "stored";
+    if (studied.convolution == "auto")
+      studied.convolution = "stencil";  // transformed filters are up to 4 times as many
+  }
+  HOIST_ATTEMPT(MakeRunnable make_runnable, queue::models_on_queue(options.queue));
+  HOIST_ATTEMPT(StudiedModel model, open_for_study(path, studied, std::move(make_runnable)));
+  RecordOrigin origin = origin_of(model, model_options, objective, options.scaling);
+  if (budget.measure == BudgetMeasure::metric) {
+    origin.metric = budget.command;
+    constexpr double usual_metric_seconds = 600;
+    choosing.metric =
+        command_metric(budget.command, model.program, options.seconds > 0 ? options.seconds : usual_metric_seconds);
+  }
+  RecordedChoice choice{budget.text(), name_of(objective), preferences.empty() ? "" : hash_of(preferences), {}, ""};
+  Recalled known;
+  std::error_code ignored;
+  if (!options.record.empty() && fs::exists(options.record, ignored)) {
+    HOIST_ATTEMPT(known, recall_record(model, origin, choosing.sensitivity.preferences, choice, options));
+  } else {
+    HOIST_ATTEMPT(known.data, read_data(model.program, options));
+    origin.calibration_hash = known.data.calibration.hash;
+    origin.verification_hash = known.data.verification.hash;
+  }
+  known.record.origin = origin;
+  known.record.hoist_version = HOIST_VERSION;
+  if (known.decided) choosing.decided = known.decided->chosen;
+  RecordKeeper keeper(std::move(known.record), options.record);
+  Progress progress;
+  Interruptible interruptible;
+  choosing.sensitivity.device = arithmetic_of(model.profile);
+  choosing.budget = budget;
+  choosing.objective = objective;
+  choosing.sensitivity.measure_all = false;
+  choosing.sensitivity.progress = [&](const std::string& text, double share) {
+    progress.show(text, std::max(share, std::min(choosing.spent(), 1.0)));
+  };
+  choosing.stopped = [&] { return interruptible.interrupted(); };
+  choosing.keep = [&](const Measured& measured, bool has_choice) {
+    if (has_choice) interruptible.arm();
+    keeper.keep(measured);
+  };
+  HOIST_STEP(Choosing found, ExitCode::bad_input,
+             choose(model.program, known.data.calibration, known.data.verification, model.prepare, choosing,
+                    std::move(known.measured)));
+  Study& study = found.study;
+  describe_study(study, model, origin);
+  HOIST_STEP_VOID(ExitCode::bad_input, scale_channels(model.program, found.factors));
+  HOIST_STEP(RewrittenModel rewritten, ExitCode::bad_input, rewrite(model.program, found.chosen, found.statistics));
+  choice.chosen = found.chosen;
+  choice.certificate = known.decided ? known.decided->certificate : certificate_text(found);
+  HOIST_STEP(const bool kept, ExitCode::bad_input, certificate_says_met(choice.certificate, options.record));
+  Record record = std::move(keeper).whole(found.measured);
+  std::erase_if(record.choices, [&](const RecordedChoice& other) {
+    return other.budget == choice.budget && other.objective == choice.objective &&
+           other.preferences_hash == choice.preferences_hash;
+  });
+  record.choices.push_back(choice);
+  return ChosenModel{std::move(model),
+                     compile_options(studied),
+                     std::move(rewritten),
+                     std::move(record),
+                     choice.certificate,
+                     std::move(study),
+                     kept};
+}
+
+}  // namespace hoist

@@ -1,0 +1,59 @@
+// Choosing under a budget, as the commands compile, report and export share it: the options, the data, the user's
+// metric, the record. The choice itself: neural_rules/choice/choose.h; what a bundle says of it: certificate.h.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "neural_rules/choice/choose.h"
+#include "tools/cli/attempt.h"
+#include "tools/data/media.h"
+#include "tools/queue/queue.h"
+#include "tools/study/device_models.h"
+#include "tools/study/record_json.h"
+
+namespace hoist {
+
+/// As the command line has them; "" is what was not given.
+struct BudgetOptions {
+  std::string budget, objective = "time", calibration, verification, preferences, record;
+  std::string scaling = "auto";
+  PictureOptions pictures;    ///< of data that are pictures
+  double seconds = 0;         ///< to stop measuring after; 0 is no limit
+  queue::QueueOptions queue;  ///< whose workers help
+};
+void add_budget_options(CLI::App& command, BudgetOptions& options);
+/// Wrong use where an option is given that means nothing without a budget.
+Attempt<> refuse_budget_options(const BudgetOptions& options);
+
+/// A command as a metric: it gets a folder with a folder for each run of the verification data, 0, 1, ..., in which
+/// each output of the model is NAME.npy, and prints one number. Errors: it fails, prints anything else, an output
+/// has a type that .npy lacks, or a run takes longer than `seconds`.
+UserMetric command_metric(const std::string& command, const Program& program, double seconds);
+
+struct ChosenModel {
+  StudiedModel model;
+  CompileOptions compile;  ///< as it was studied
+  RewrittenModel rewritten;
+  Record record;  ///< with this choice as the last one
+  std::string certificate;
+  Study study;
+  bool budget_met = true;
+};
+/// The chosen point and what was measured of it, in a line: "front 2: lost 7 of 250, allowed 1".
+std::string best_point(const ChosenModel& chosen);
+
+/// The choice for the budget, which is never empty. Where the record exists nothing that it has is measured again: what
+/// was chosen before for the same question is chosen again; else its points and, where there are data, new ones that
+/// its measurements propose are chosen from. The record is written as it grows. Ctrl-C and SIGTERM end the measuring,
+/// and what is verified by then is chosen from.
+Attempt<ChosenModel> choose_model(const std::filesystem::path& path, const ModelOptions& model,
+                                  const BudgetOptions& options);
+
+/// The page of a study and its numbers: the layers as they are and as chosen, and with records the kernels as tuned
+/// beside those. "" for no page, or no JSON.
+Attempt<> write_report(const ChosenModel& chosen, const std::string& page, const std::string& json,
+                       const TuningRecords& records = {});
+
+}  // namespace hoist

@@ -1,0 +1,196 @@
+#include "tools/study/certificate.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "ir/base/temporary_folder.h"
+#include "tools/data/files.h"
+#include "tools/data/samples.h"
+#include "tools/driver/child_program.h"
+#include "tools/driver/opened_bundle.h"
+
+namespace hoist {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// How far the power of the output may move from one device to another: well below what any rule changes.
+constexpr double power_tolerance = 1e-3;
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json interval(const Interval& value) { return {number(value.value), number(value.low), number(value.high)}; }
+
+Json point_json(const StudyPoint& point) {
+  return {{"name", point.name},
+          {"samples", point.samples},
+          {"lost", point.lost},
+          {"gained", point.gained},
+          {"both_right", point.both_right},
+          {"both_wrong", point.both_wrong},
+          {"flips", point.flips},
+          {"sqnr_db", number(point.sqnr)},
+          {"psnr_db", number(point.psnr)},
+          {"metric", number(point.user_metric)},
+          {"top1", interval(point.top1)},
+          {"agreement", interval(point.agreement)},
+          {"predicted_error", number(point.predicted_error)},
+          {"measured_error", number(point.error)},
+          {"milliseconds", number(point.time.value * 1e3)},
+          {"weight_bytes", number(point.size)},
+          {"chosen", point.chosen}};
+}
+
+// Classes as a text of numbers: a manifest with a line a sample would be unreadable.
+std::string classes_text(const std::vector<int64_t>& classes) { return fmt::format("{}", fmt::join(classes, " ")); }
+
+std::vector<int64_t> parse_classes(const std::string& text) {
+  std::vector<int64_t> out;
+  const char* at = text.c_str();
+  for (char* end = nullptr; *at != '\0'; at = end) {
+    out.push_back(std::strtoll(at, &end, 10));
+    if (end == at) break;
+  }
+  return out;
+}
+
+struct Counts {
+  int64_t flips = 0, right = 0;
+};
+
+Counts count(const std::vector<int64_t>& classes, const std::vector<int64_t>& reference,
+             const std::vector<int64_t>& labels) {
+  Counts out;
+  for (size_t i = 0; i < classes.size(); ++i) {
+    if (i < reference.size() && classes[i] != reference[i]) ++out.flips;
+    if (i < labels.size() && classes[i] == labels[i]) ++out.right;
+  }
+  return out;
+}
+
+Result<Nothing> compare_with(const Json& certificate, const Samples& samples, const RunOutputs& outputs,
+                             Finding& finding) {
+  const Json& expected = certificate.at("outputs");
+  const auto powers = expected.at("mean_squares").get<std::vector<double>>();
+  OutputKinds kinds{std::vector<OutputKind>(powers.size(), OutputKind::values), expected.at("main").get<size_t>()};
+  if (powers.size() != outputs[0].size() || kinds.main >= powers.size())
+    return Diagnostic{"manifest.json", "certifies other outputs than the model has", ""};
+  const bool scores = !expected.at("classes").get<std::string>().empty();
+  if (scores) kinds.of[kinds.main] = OutputKind::logits;
+  const OutputDigest digest = digest_of(kinds, samples, outputs);
+  finding.compared = static_cast<uint64_t>(samples.count);
+  finding.passed = true;
+  for (size_t i = 0; i < powers.size() && finding.passed; ++i) {
+    const double error = std::abs(digest.mean_squares[i] - powers[i]);
+    finding.largest_error = std::max(finding.largest_error, error);
+    finding.passed = error <= power_tolerance * std::abs(powers[i]);
+    if (!finding.passed) {
+      finding.message =
+          fmt::format("output {} has a mean square of {:.6g}, certified {:.6g}", i, digest.mean_squares[i], powers[i]);
+    }
+  }
+  if (!finding.passed || !scores) return Nothing{};
+  const std::vector<int64_t> reference = parse_classes(expected.at("reference_classes").get<std::string>());
+  const std::vector<int64_t> certified = parse_classes(expected.at("classes").get<std::string>());
+  const Counts now = count(digest.classes, reference, samples.labels);
+  const Counts then = count(certified, reference, samples.labels);
+  finding.passed = now.flips == then.flips && now.right == then.right;
+  if (!finding.passed) {
+    finding.message = fmt::format("{} of {} classes changed and {} answers right, certified {} and {}", now.flips,
+                                  samples.count, now.right, then.flips, then.right);
+  }
+  return Nothing{};
+}
+
+}  // namespace
+
+std::string certificate_text(const Choosing& found) {
+  const Study& study = found.study;
+  Json out = {{"budget", study.budget},
+              {"objective", study.objective},
+              {"met", study.budget_met},
+              {"summary", study.summary},
+              {"confidence", study.confidence},
+              {"seed", study.seed},
+              {"calibration", {{"hash", study.calibration_hash}, {"samples", study.calibration_samples}}},
+              {"verification", {{"hash", study.verification_hash}, {"samples", study.verification_samples}}}};
+  out["rules"] = Json::object();
+  for (const auto& [site, rule] : found.chosen) out["rules"][site] = rule;
+  out["points"] = Json::array();
+  for (const StudyPoint& point : study.points) {
+    if (point.verified) out["points"].push_back(point_json(point));
+  }
+  out["outputs"] = {{"mean_squares", found.chosen_outputs.mean_squares},
+                    {"main", found.chosen_outputs.main},
+                    {"classes", classes_text(found.chosen_outputs.classes)},
+                    {"reference_classes", classes_text(found.reference_outputs.classes)}};
+  // Names come from models and need not be UTF-8.
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<bool> certificate_says_met(const std::string& text, const std::string& where) {
+  const Json certificate = Json::parse(text, nullptr, false);
+  if (!certificate.is_object() || !certificate.contains("met") || !certificate["met"].is_boolean())
+    return Diagnostic{where, "holds no certificate", "compile again without it"};
+  return certificate["met"].get<bool>();
+}
+
+Attempt<std::optional<Finding>> check_certificate(BundleRunner& bundle, const std::string& text,
+                                                  const std::string& data) {
+  HOIST_STEP(Samples samples, ExitCode::bad_input,
+             read_samples(data, inputs_of(bundle), {.pictures = as_stored(bundle, 0, {})}));
+  const Json certificate = Json::parse(text, nullptr, false);
+  Finding finding;
+  finding.subject = "certificate";
+  try {
+    const bool whole = certificate.at("verification").at("hash") == samples.hash;
+    if (!whole) {
+      // The part of calibration data that was kept apart.
+      auto split = keep_apart(samples, data);
+      if (!split || certificate.at("verification").at("hash") != split->kept_apart.hash)
+        return std::optional<Finding>();
+      samples = std::move(split->kept_apart);
+    }
+    RunOutputs outputs;
+    for (const std::vector<Tensor>& inputs : samples.runs) {
+      HOIST_STEP(std::vector<Tensor> all, ExitCode::device, bundle.run(inputs));
+      outputs.push_back(std::move(all));
+    }
+    HOIST_STEP_VOID(ExitCode::bad_input, compare_with(certificate, samples, outputs, finding));
+  } catch (const nlohmann::json::exception& error) {
+    return input_failure("manifest.json", "holds no certificate that can be read", error.what());
+  }
+  return std::optional<Finding>(std::move(finding));
+}
+
+Result<double> number_of_command(const std::string& command, const std::filesystem::path& folder, double seconds) {
+  HOIST_TRY(const TemporaryFolder place, TemporaryFolder::make());
+  const std::filesystem::path out = place.path() / "number";
+  // The folder is the shell's first argument, so that no name of a folder can be taken for anything else.
+  auto ran = run_program({"/bin/sh", "-c", command + " \"$1\"", "metric", folder.string()}, out, {}, seconds);
+  if (!ran) return Diagnostic{"metric " + command, ran.errors().front().what, "--time gives each run more"};
+  const int status = *ran;
+  HOIST_TRY(const std::string text, read_beginning(out, size_t{1} << 16));
+  if (status != 0) {
+    const std::string how = WIFEXITED(status) ? fmt::format("ends with exit code {}", WEXITSTATUS(status))
+                                              : fmt::format("is ended by signal {}", WTERMSIG(status));
+    return Diagnostic{"metric " + command, how, "it is given the folder of outputs and has to print one number"};
+  }
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  const bool is_number =
+      end != text.c_str() &&
+      text.find_first_not_of(" \t\r\n", static_cast<size_t>(end - text.c_str())) == std::string::npos;
+  if (!is_number || !std::isfinite(value)) {
+    const std::string shown = text.substr(0, 60);
+    return Diagnostic{"metric " + command, "prints " + (shown.empty() ? "nothing" : "\"" + shown + "\""),
+                      "one finite number is expected"};
+  }
+  return value;
+}
+
+}  // namespace hoist

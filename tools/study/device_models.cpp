@@ -1,0 +1,156 @@
+#include "tools/study/device_models.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "backends/bundle/bundle.h"
+#include "backends/opencl/device.h"
+#include "ir/base/stopwatch.h"
+#include "lowering/pipeline/steps.h"
+#include "neural_rules/choice/solver/interval.h"
+#include "neural_rules/functions/functions.h"
+#include "neural_rules/model/constants.h"
+
+namespace hoist {
+namespace {
+
+constexpr int warm_up_profiles = 3, least_profiles = 15, most_profiles = 200;
+constexpr double profile_seconds = 0.25;
+
+class DeviceModel : public RunnableModel {
+ public:
+  explicit DeviceModel(ModelOnDevice opened) : folder_(std::move(opened.folder)), runner_(std::move(opened.runner)) {}
+
+  Result<std::vector<Tensor>> run(const std::vector<Tensor>& inputs) override { return runner_.run(inputs); }
+
+  Result<std::vector<StepTime>> step_times() override {
+    std::vector<std::vector<double>> samples(runner_.steps().size());
+    const Stopwatch stopwatch;
+    for (int i = -warm_up_profiles; i < least_profiles || (i < most_profiles && stopwatch.seconds() < profile_seconds);
+         ++i) {
+      HOIST_TRY(std::vector<double> seconds, runner_.profile());
+      if (i < 0) continue;
+      for (size_t k = 0; k < seconds.size(); ++k) samples[k].push_back(seconds[k]);
+    }
+    std::vector<StepTime> out;
+    for (size_t k = 0; k < samples.size(); ++k)
+      out.push_back({runner_.steps()[k].layers, quantile(std::move(samples[k]), 0.25)});
+    return out;
+  }
+
+  Result<std::vector<double>> run_times(int count) override {
+    std::vector<double> out;
+    for (int i = 0; i < count; ++i) {
+      const Stopwatch stopwatch;
+      HOIST_TRY_VOID(runner_.run());
+      out.push_back(stopwatch.seconds());
+    }
+    return out;
+  }
+
+ private:
+  TemporaryFolder folder_;
+  BundleRunner runner_;
+};
+
+}  // namespace
+
+Result<Program> prepared_program(Program program) {
+  begin_derivation(program);
+  HOIST_TRY_VOID(find_pass("fold-batch-norm")->run(program, {}));
+  fold_constant_shapes(program);
+  return program;
+}
+
+Attempt<StudiedModel> open_for_study(const std::filesystem::path& path, const ModelOptions& options,
+                                     MakeRunnable make_runnable) {
+  if (!options.profile.empty())
+    return usage_failure("--profile", "describes a device that is not here", "rules are chosen by measuring: --device");
+  if (options.strict) return usage_failure("--strict", "keeps every bit", "leave it out: neural rules change values");
+  const bool native = !options.targets.empty();
+  HOIST_STEP(Device device, ExitCode::device, native ? native_device(options.targets) : find_device(options.device));
+  HOIST_ATTEMPT(Program program, read_program(path, options));
+  HOIST_STEP(program, ExitCode::bad_input, prepared_program(std::move(program)));
+  PrepareOptions prepare;
+  if (native) {
+    HOIST_ATTEMPT(prepare.profile, choose_profile(options));
+    prepare.targets = options.targets;
+  } else {
+    prepare.profile = profile_of(device);
+  }
+  prepare.run.device = options.device;
+  prepare.lower = compile_options(options).lower;
+  prepare.make_runnable = std::move(make_runnable);
+  return StudiedModel{std::move(program), prepare.profile, device.name, prepare, prepare_on_device(prepare)};
+}
+
+void add_scaling_option(CLI::App& command, std::string& scaling) {
+  command
+      .add_option("--scale-channels", scaling,
+                  "move scale between layers before anything is rounded: smoothquant (by data, wherever it helps 8-bit "
+                  "products), auto (where it halves their error), equalise (ranges of weights alone) or off")
+      ->check(CLI::IsMember({"auto", "off", "equalise", "smoothquant"}))
+      ->capture_default_str();
+}
+
+Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOptions& options, const Profile& profile) {
+  // A table would hold the function itself, not what the rule makes of it.
+  PassOptions passes = pass_options(options, profile);
+  for (const auto& [layer, rule] : model.functions) passes.tables.except.insert(layer);
+  passes.share_equal = false;
+  passes.perform = false;  // neural rules see a value that only the run knows as no layer's
+  Program program = model.program;
+  HOIST_TRY_VOID(run_passes(program, Pass::calls, passes));
+  for (Definition& definition : program.definitions) {
+    for (const std::string& layer : definition.layers) {
+      HOIST_TRY(UnderFunctions under, under_functions(definition.expression, {layer}, model.functions));
+      definition.expression = under.term;
+      for (ProgramStep& step : under.steps) {
+        step.value = definition.value;
+        program.steps.push_back(std::move(step));
+      }
+    }
+  }
+  return lower_program(std::move(program), options, profile);
+}
+
+Result<ModelOnDevice> open_on_device(Plan plan, const RunOptions& run) {
+  HOIST_TRY(TemporaryFolder folder, TemporaryFolder::make());
+  const std::filesystem::path path = folder.path() / "bundle";
+  HOIST_TRY_VOID(write_bundle(plan, path));
+  HOIST_TRY(BundleRunner runner, BundleRunner::open(path, run));
+  HOIST_TRY_VOID(runner.share_memory());
+  return ModelOnDevice{std::move(folder), std::move(plan), std::move(runner)};
+}
+
+Result<ModelOnDevice> open_on_device(LoweredModel lowered, const PrepareOptions& options, const Profile& profile) {
+  CompileOptions compile;
+  compile.lower = options.lower;
+  compile.check_positions = 0;
+  compile.targets = options.targets;
+  HOIST_TRY(Plan plan, make_plan(std::move(lowered), compile, profile));
+  return open_on_device(std::move(plan), options.run);
+}
+
+Result<std::unique_ptr<RunnableModel>> runnable_on_device(LoweredModel lowered, const PrepareOptions& options,
+                                                          const Profile& profile) {
+  HOIST_TRY(ModelOnDevice opened, open_on_device(std::move(lowered), options, profile));
+  return options.make_runnable ? options.make_runnable(std::move(opened)) : runnable_here(std::move(opened));
+}
+
+std::unique_ptr<RunnableModel> runnable_here(ModelOnDevice opened) {
+  return std::make_unique<DeviceModel>(std::move(opened));
+}
+
+PrepareModel prepare_on_device(PrepareOptions options) {
+  return [options = std::move(options)](const RewrittenModel& model) -> Result<std::unique_ptr<RunnableModel>> {
+    Profile profile = options.profile;
+    // Drivers of CPUs take minutes for large register tiles with long terms behind them. Values are the same in any
+    // tile.
+    if (model.only_values && !profile.gpu) profile.vector_registers = std::min<int64_t>(profile.vector_registers, 8);
+    HOIST_TRY(LoweredModel lowered, lower_rewritten(model, options.lower, profile));
+    return runnable_on_device(std::move(lowered), options, profile);
+  };
+}
+
+}  // namespace hoist

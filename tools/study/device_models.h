@@ -1,0 +1,70 @@
+// Rewritten models on a device: what neural rules ask for when they want to know an error or a time (PrepareModel).
+// Each model becomes a bundle in a private folder that goes with it. Not for bundles that stay: commands/compile.cpp.
+#pragma once
+
+#include "backends/opencl/bundle_runner.h"
+#include "ir/base/temporary_folder.h"
+#include "neural_rules/calibration/runner.h"
+#include "tools/driver/compile.h"
+#include "tools/driver/model.h"
+
+namespace hoist {
+
+struct ModelOnDevice;
+/// Makes something that runs of a model that is ready here.
+using MakeRunnable = std::function<std::unique_ptr<RunnableModel>(ModelOnDevice)>;
+
+/// Where and how models run. No kernel has values for a self-check: nobody verifies a bundle that does not stay.
+struct PrepareOptions {
+  Profile profile;
+  RunOptions run;
+  LowerOptions lower;
+  std::vector<std::string> targets = {};  ///< native code for these instead of OpenCL
+  MakeRunnable make_runnable = {};        ///< runnable_here unless it is given
+};
+
+PrepareModel prepare_on_device(PrepareOptions options);
+
+/// A model as a bundle in a folder that goes with it.
+struct ModelOnDevice {
+  TemporaryFolder folder;
+  Plan plan;
+  BundleRunner runner;
+};
+Result<ModelOnDevice> open_on_device(Plan plan, const RunOptions& run);
+Result<ModelOnDevice> open_on_device(LoweredModel lowered, const PrepareOptions& options, const Profile& profile);
+/// In this process.
+std::unique_ptr<RunnableModel> runnable_here(ModelOnDevice opened);
+/// The same, to run and to time.
+Result<std::unique_ptr<RunnableModel>> runnable_on_device(LoweredModel lowered, const PrepareOptions& options,
+                                                          const Profile& profile);
+
+/// The kernels of a rewritten model: its layers as expressions, function rules applied to them, then all passes.
+Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOptions& options, const Profile& profile);
+
+/// A model that is to be studied on a device: the program that rules see (prepared_program), and how to run what rules
+/// make of it.
+struct StudiedModel {
+  Program program;
+  Profile profile;
+  std::string device;
+  PrepareOptions options;  ///< how it runs
+  PrepareModel prepare;
+};
+/// Neural rules are chosen on a device: --profile alone is wrong use, and so are targets of which this processor runs
+/// none. Of several, what is measured is the one that it takes.
+Attempt<StudiedModel> open_for_study(const std::filesystem::path& path, const ModelOptions& options,
+                                     MakeRunnable make_runnable = {});
+
+inline constexpr char calibration_help[] =
+    "an .npz with one array per input of the model, [samples][the input's axes after the first], or a folder of "
+    "test_data_set_K";
+
+/// --scale-channels: a name that parse_channel_scaling knows.
+void add_scaling_option(CLI::App& command, std::string& scaling);
+
+/// Batch normalisation folded, and reshaped weights as constants: what sites and rules need to see. The derivation
+/// begins with the program as it is given.
+Result<Program> prepared_program(Program program);
+
+}  // namespace hoist

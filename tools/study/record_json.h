@@ -1,0 +1,21 @@
+// The JSON form of a record (neural_rules/choice/record.h): one value, site or conversion a line, numbers that come
+// back to the last bit, names that come back byte by byte.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "ir/base/result.h"
+#include "neural_rules/choice/record.h"
+
+namespace hoist {
+
+std::string record_text(const Record& record);
+/// Errors name `where` and what is wrong: no JSON (cut off, say), not a record, another format, a missing key or one
+/// of the wrong type, and what check_record() finds.
+Result<Record> parse_record(const std::string& text, const std::string& where);
+
+Result<Nothing> write_record(const std::filesystem::path& path, const Record& record);
+Result<Record> read_record(const std::filesystem::path& path);
+
+}  // namespace hoist
