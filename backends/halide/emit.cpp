@@ -7,6 +7,7 @@
 
 #include "backends/halide/emitter.h"
 #include "backends/halide/native/native.h"
+#include "backends/halide/passes/passes.h"
 #include "backends/halide/source.h"
 
 namespace hoist {
@@ -128,7 +129,10 @@ Result<EmittedKernel> emit_checked(Expr e, const EmitOptions& options) {
   Emitter emitter(e, options);
   H::Func result = emitter.build();
   std::set<std::string> prefetched;
-  auto passes = emission::lowering_passes(result.name(), emitter.group_loops(), emitter.input_arrays(), &prefetched);
+  auto passes = emission::make_passes({.result = result.name(),
+                                       .loops = emitter.group_loops(),
+                                       .inputs = emitter.input_arrays(),
+                                       .prefetched = &prefetched});
   for (auto& pass : passes) result.add_custom_lowering_pass(pass.get(), [] {});
   H::Target target(H::Target::Linux, H::Target::X86, 64,
                    {H::Target::OpenCL, H::Target::CLDoubles, H::Target::NoAsserts, H::Target::NoBoundsQuery,

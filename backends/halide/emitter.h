@@ -103,7 +103,7 @@ inline constexpr const char* half_opening = R"(#ifndef HOIST_HAS_HALF
 HOIST_HALF_ARITHMETIC
 #endif
 )";
-/// The names of the calls that the pass rewrites into the store of a result; see passes.cpp.
+/// The names of the calls that the pass rewrites into the store of a result; see passes/store_at_index.cpp.
 inline constexpr const char* store_marker = "hoist_store";
 /// What the result holds at an index.
 inline constexpr const char* old_marker = "hoist_old";
@@ -345,43 +345,5 @@ std::string read_input(const H::Internal::Call& call);
 
 /// Halide runs an update once where no value mentions a step of the fold: one of them is made to.
 std::vector<H::Expr> repeated(std::vector<H::Expr> values, const std::vector<H::RVar>& steps);
-
-// ---- Passes (passes.cpp) -------------------------------------------------------------------------------------------
-/// Turns the marked stores of the result into stores at their own index under their own condition, and shrinks register
-/// allocations to one work-item's part. Owned by the caller, who keeps them alive until the Module is compiled.
-/// `loops` and `inputs` are as for native_passes.
-std::vector<std::unique_ptr<H::Internal::IRMutator>> lowering_passes(const std::string& result_name,
-                                                                     const std::vector<std::string>& loops,
-                                                                     const InputArrays& inputs,
-                                                                     std::set<std::string>* prefetched);
-
-/// The same for native code, where the loops over groups become one over a range of them: `loops` are their names,
-/// outermost first. Once the passes have run, *groups is how many groups there are, and *prefetched are the arrays that
-/// are asked for.
-std::vector<std::unique_ptr<H::Internal::IRMutator>> native_passes(const std::string& result_name,
-                                                                   const std::vector<std::string>& loops,
-                                                                   const InputArrays& inputs,
-                                                                   const NativeTarget& target, uint64_t* groups,
-                                                                   std::set<std::string>* prefetched);
-/// The arguments of a native kernel that say which groups it computes, from the first one on.
-inline constexpr const char* first_group = "hoist_first_group";
-inline constexpr const char* group_count = "hoist_group_count";
-/// Loops in mode `matrix` that are products of small matrices become instructions for those (matrix_products.cpp).
-std::unique_ptr<H::Internal::IRMutator> matrix_products();
-/// From a step of the loop to the next, how much further on the index is; nothing where that differs.
-std::optional<int64_t> distance_along(const H::Expr& index, const std::string& loop);
-/// Indices of loads in loops in the form that Halide's LLVM compiles best, and in that for PoCL's (loop_indices.cpp).
-std::unique_ptr<H::Internal::IRMutator> sums_of_products();
-std::unique_ptr<H::Internal::IRMutator> index_bases();
-/// A rounded sum that is saturated becomes one call of the preamble (quantised_sums.cpp).
-std::unique_ptr<H::Internal::IRMutator> quantised_sums();
-/// Loops whose vectors read across lines of memory transpose blocks in registers (transposed_blocks.cpp).
-std::unique_ptr<H::Internal::IRMutator> transposed_blocks();
-/// Loops that read arrays in order ask for them ahead of their use (prefetches.cpp); `groups` are the loops over
-/// groups, outermost first. Those that are asked for are in *asked once the pass has run.
-std::unique_ptr<H::Internal::IRMutator> prefetches(InputArrays inputs, const std::vector<std::string>& groups,
-                                                   bool is_native, std::set<std::string>* asked);
-/// Calls of the preamble's functions become Halide's own terms (native_functions.cpp).
-std::unique_ptr<H::Internal::IRMutator> native_functions(const NativeTarget& target);
 
 }  // namespace hoist::emission

@@ -1,5 +1,5 @@
-// The result: one Func with a dimension per loop of the term, stored through a marker that passes.cpp turns into a
-// store at the term's own index; and the place where each kept array is computed.
+// The result: one Func with a dimension per loop of the term, stored through a marker that passes/store_at_index.cpp
+// turns into a store at the term's own index; and the place where each kept array is computed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -165,7 +165,7 @@ H::Expr Emitter::held(const H::Expr& flat) const {
   return H::Internal::Call::make(stored_type(kind), old_marker, {flat}, H::Internal::Call::Extern);
 }
 
-// Where the value of a nest goes, as the mark of passes.cpp. `after`: what is written before.
+// Where the value of a nest goes, as the mark of passes/store_at_index.cpp. `after`: what is written before.
 H::Expr Emitter::marked_store(const Nest& nest, const Layout& layout, const H::Expr& after) const {
   const H::Expr flat = flat_index(nest.index);
   H::Expr condition = nest.condition.defined() ? nest.condition : H::Internal::const_true();
@@ -187,8 +187,8 @@ H::Expr Emitter::marked_store(const Nest& nest, const Layout& layout, const H::E
 }
 
 // A scatter is two Funcs, computed one after the other in each work-item of the result, which reads the second one so
-// that they are: what the scatter starts from, and its updates. Only their marked stores mean anything, so passes.cpp
-// leaves nothing of their own arrays.
+// that they are: what the scatter starts from, and its updates. Only their marked stores mean anything, so
+// passes/store_at_index.cpp leaves nothing of their own arrays.
 void Emitter::write_scatter(const Nest& nest, const Layout& layout, const std::vector<Loop>& order, H::Func& result) {
   std::vector<H::Expr> outer;
   std::vector<H::Var> outer_variables;

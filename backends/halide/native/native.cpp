@@ -9,6 +9,7 @@
 
 #include "backends/halide/native/native_target.h"
 #include "backends/halide/native/object_code.h"
+#include "backends/halide/passes/passes.h"
 #include "ir/base/temporary_folder.h"
 
 namespace hoist {
@@ -47,8 +48,12 @@ Result<NativeCode> compiled(H::Func& result, const Emitter& emitter, const std::
                             const NativeTarget& target) {
   NativeCode out;
   HOIST_TRY(const TemporaryFolder scratch, TemporaryFolder::make());  // Halide writes files alone
-  auto passes =
-      native_passes(result.name(), emitter.group_loops(), emitter.input_arrays(), target, &out.groups, &out.prefetched);
+  auto passes = make_passes({.result = result.name(),
+                             .loops = emitter.group_loops(),
+                             .inputs = emitter.input_arrays(),
+                             .native = &target,
+                             .groups = &out.groups,
+                             .prefetched = &out.prefetched});
   H::Pipeline pipeline(result);
   for (auto& pass : passes) pipeline.add_custom_lowering_pass(pass.get(), [] {});
   std::vector<H::Argument> arguments;

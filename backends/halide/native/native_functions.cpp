@@ -10,7 +10,7 @@
 #include <functional>
 #include <unordered_map>
 
-#include "backends/halide/emitter.h"
+#include "backends/halide/passes/passes.h"
 
 namespace hoist::emission {
 namespace native {
@@ -780,8 +780,6 @@ class Replace : public Halide::Internal::IRMutator {
 }  // namespace
 }  // namespace native
 
-std::unique_ptr<Halide::Internal::IRMutator> native_functions(const NativeTarget& target) {
-  return std::make_unique<native::Replace>(target);
-}
+MadePass native_functions(const PassInput& input) { return std::make_unique<native::Replace>(*input.native); }
 
 }  // namespace hoist::emission

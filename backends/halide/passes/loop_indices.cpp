@@ -8,13 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "backends/halide/emitter.h"
+#include "backends/halide/passes/mutators.h"
+#include "backends/halide/passes/passes.h"
 
 namespace hoist::emission {
 namespace {
-
-using namespace Halide::Internal;  // NOLINT: this file is about nothing else
-using HExpr = Halide::Expr;
 
 // (a + b) * c as a * c + b * c. Halide takes out factors that all terms have.
 class Distribute : public IRMutator {
@@ -183,7 +181,7 @@ std::optional<int64_t> distance_along(const HExpr& index, const std::string& loo
   return as_const_int(simplify(substitute(loop, next, index) - index));
 }
 
-std::unique_ptr<IRMutator> sums_of_products() { return std::make_unique<SumsOfProducts>(); }
-std::unique_ptr<IRMutator> index_bases() { return std::make_unique<IndexBases>(); }
+MadePass sums_of_products(const PassInput&) { return std::make_unique<SumsOfProducts>(); }
+MadePass index_bases(const PassInput&) { return std::make_unique<IndexBases>(); }
 
 }  // namespace hoist::emission

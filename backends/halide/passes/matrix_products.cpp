@@ -10,13 +10,11 @@
 #include <optional>
 #include <utility>
 
-#include "backends/halide/emitter.h"
+#include "backends/halide/passes/mutators.h"
+#include "backends/halide/passes/passes.h"
 
 namespace hoist::emission {
 namespace {
-
-using namespace Halide::Internal;  // NOLINT: this file is about nothing else
-using HExpr = Halide::Expr;
 
 // What the instruction set has: a tile is so many rows of so many bytes. A tile of sums has a column for each lane.
 constexpr int tile_rows = 16, tile_row_bytes = 64, word_bytes = 4, tile_lanes = tile_row_bytes / word_bytes;
@@ -354,6 +352,6 @@ class MatrixProducts : public IRMutator {
 
 }  // namespace
 
-std::unique_ptr<IRMutator> matrix_products() { return std::make_unique<MatrixProducts>(); }
+MadePass matrix_products(const PassInput&) { return std::make_unique<MatrixProducts>(); }
 
 }  // namespace hoist::emission

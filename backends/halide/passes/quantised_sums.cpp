@@ -8,13 +8,11 @@
 
 #include <optional>
 
-#include "backends/halide/emitter.h"
+#include "backends/halide/passes/mutators.h"
+#include "backends/halide/passes/passes.h"
 
 namespace hoist::emission {
 namespace {
-
-using namespace Halide::Internal;  // NOLINT: this file is about nothing else
-using HExpr = Halide::Expr;
 
 struct QuantisedSum {
   HExpr number;        // that is yet to be rounded
@@ -112,6 +110,6 @@ class QuantisedSums : public IRMutator {
 
 }  // namespace
 
-std::unique_ptr<IRMutator> quantised_sums() { return std::make_unique<QuantisedSums>(); }
+MadePass quantised_sums(const PassInput&) { return std::make_unique<QuantisedSums>(); }
 
 }  // namespace hoist::emission

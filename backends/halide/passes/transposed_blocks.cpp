@@ -4,13 +4,11 @@
 // insertions.
 #include <optional>
 
-#include "backends/halide/emitter.h"
+#include "backends/halide/passes/mutators.h"
+#include "backends/halide/passes/passes.h"
 
 namespace hoist::emission {
 namespace {
-
-using namespace Halide::Internal;  // NOLINT: this file is about nothing else
-using HExpr = Halide::Expr;
 
 // Fewer are not worth the shuffles.
 constexpr int fewest_steps = 4;
@@ -170,6 +168,6 @@ class TransposedBlocks : public IRMutator {
 
 }  // namespace
 
-std::unique_ptr<IRMutator> transposed_blocks() { return std::make_unique<TransposedBlocks>(); }
+MadePass transposed_blocks(const PassInput&) { return std::make_unique<TransposedBlocks>(); }
 
 }  // namespace hoist::emission

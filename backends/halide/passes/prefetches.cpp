@@ -13,13 +13,11 @@
 #include <algorithm>
 #include <optional>
 
-#include "backends/halide/emitter.h"
+#include "backends/halide/passes/mutators.h"
+#include "backends/halide/passes/passes.h"
 
 namespace hoist::emission {
 namespace {
-
-using namespace Halide::Internal;  // NOLINT: this file is about nothing else
-using HExpr = Halide::Expr;
 
 constexpr int line_bytes = 64;
 // Two pages. From one to sixteen there is no difference; half a page is too late.
@@ -363,9 +361,8 @@ class Prefetches : public IRMutator {
 
 }  // namespace
 
-std::unique_ptr<IRMutator> prefetches(InputArrays inputs, const std::vector<std::string>& groups, bool is_native,
-                                      std::set<std::string>* asked) {
-  return std::make_unique<Prefetches>(std::move(inputs), groups, is_native, asked);
+MadePass prefetches(const PassInput& input) {
+  return std::make_unique<Prefetches>(input.inputs, input.loops, input.native != nullptr, input.prefetched);
 }
 
 }  // namespace hoist::emission

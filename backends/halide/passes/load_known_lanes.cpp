@@ -1,0 +1,114 @@
+// Near a border, where it is known which lanes of a vector are selected from an array and which from the border: those
+// of the array are taken out of vectors of neighbours, none of which reaches beyond them.
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "backends/halide/passes/mutators.h"
+#include "backends/halide/passes/passes.h"
+
+namespace hoist::emission {
+namespace {
+
+class LoadKnownLanes : public WithUsedLets {
+  using WithUsedLets::visit;
+
+  // The lanes that may be selected of a value, from the first to the last.
+  struct Selected {
+    int lanes, first, last;
+  };
+
+  // Those where the condition may be as wanted; nothing where all are.
+  static std::optional<Selected> selected_lanes(const HExpr& condition, bool wanted) {
+    const int lanes = condition.type().lanes();
+    Selected out{lanes, lanes, -1};
+    bool all = true;
+    for (int lane = 0; lane < lanes; ++lane) {
+      const HExpr known = simplify(extract_lane(condition, lane));
+      const bool never = wanted ? is_const_zero(known) : is_const_one(known);
+      all = all && !never;
+      if (never) continue;
+      out.first = std::min(out.first, lane);
+      out.last = lane;
+    }
+    return all || out.last < 0 ? std::nullopt : std::optional(out);
+  }
+
+  class Loads : public IRMutator {
+   public:
+    Loads(const LoadKnownLanes& around, Selected selected) : around_(around), selected_(selected) {}
+
+   private:
+    using IRMutator::visit;
+    const LoadKnownLanes& around_;
+    Selected selected_;
+
+    HExpr visit(const Load* op) override {
+      return taken_from(
+          op, op->type.lanes(), [](int lane) { return lane; }, op);
+    }
+    // Where clamping repeats an element at an end, Halide's simplifier has made a shorter load and a shuffle of it.
+    HExpr visit(const Shuffle* op) override {
+      const Load* load = op->vectors.size() == 1 ? op->vectors[0].as<Load>() : nullptr;
+      if (load == nullptr) return IRMutator::visit(op);
+      const auto lane_of = [&](int lane) { return op->indices[static_cast<size_t>(lane)]; };
+      return taken_from(load, op->type.lanes(), lane_of, op);
+    }
+
+    // As many lanes, each the one of the load that `lane_of` says, out of vectors of neighbours; `as_it_is` where those
+    // are unknown or too many.
+    HExpr taken_from(const Load* load, int lanes, const std::function<int(int)>& lane_of, const HExpr& as_it_is) const {
+      if (lanes != selected_.lanes || !is_const_one(load->predicate)) return as_it_is;
+      const HExpr index = around_.expanded(load->index);
+      const auto index_of = [&](int lane) {
+        return index.type().is_vector() ? extract_lane(index, lane_of(lane)) : index;
+      };
+      const HExpr base = simplify(index_of(selected_.first));
+      std::vector<int> distances;  // of each lane that is selected from the first one
+      for (int lane = selected_.first; lane <= selected_.last; ++lane) {
+        const auto distance = as_const_int(simplify(index_of(lane) - base));
+        if (!distance || *distance < 0 || *distance >= most_vectors * lanes) return as_it_is;
+        distances.push_back(static_cast<int>(*distance));
+      }
+      const int all = *std::max_element(distances.begin(), distances.end()) + 1;
+      int width = lanes;
+      while (width > all) width /= 2;
+      const int count = (all + width - 1) / width;
+      if (width == 1 || count > most_vectors) return as_it_is;
+      const auto start = [&](int vector) { return std::min(vector * width, all - width); };
+      std::vector<HExpr> vectors;
+      for (int i = 0; i < count; ++i) {
+        const HExpr neighbours = Ramp::make(simplify(base + start(i)), make_const(base.type(), 1), width);
+        vectors.push_back(Load::make(load->type.with_lanes(width), load->name, neighbours, load->image, load->param,
+                                     const_true(width), ModulusRemainder()));
+      }
+      std::vector<int> chosen;
+      for (int lane = 0; lane < lanes; ++lane) {
+        const int known = std::clamp(lane, selected_.first, selected_.last) - selected_.first;
+        const int distance = distances[static_cast<size_t>(known)], vector = std::min(distance / width, count - 1);
+        chosen.push_back(vector * width + distance - start(vector));
+      }
+      return Shuffle::make(vectors, chosen);
+    }
+
+    static constexpr int most_vectors = 4;
+  };
+
+  HExpr visit(const Select* op) override {
+    HExpr out = WithUsedLets::visit(op);
+    const Select* select = out.as<Select>();
+    if (select == nullptr || !select->condition.type().is_vector()) return out;
+    const HExpr condition = expanded(select->condition);
+    const auto of_lanes = [&](const HExpr& value, bool wanted) {
+      const auto selected = selected_lanes(condition, wanted);
+      return selected ? Loads(*this, *selected).mutate(value) : value;
+    };
+    return Select::make(select->condition, of_lanes(select->true_value, true), of_lanes(select->false_value, false));
+  }
+};
+
+}  // namespace
+
+MadePass load_known_lanes(const PassInput&) { return std::make_unique<LoadKnownLanes>(); }
+
+}  // namespace hoist::emission

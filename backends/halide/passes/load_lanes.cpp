@@ -1,0 +1,53 @@
+// Halide loads what a vector of indices can reach as one vector of just so many lanes and shuffles it: 32 for every
+// second of them, three for a few. OpenCL has vectors of some widths only (those of three take the room of four), so
+// the others are loaded in parts.
+#include <algorithm>
+#include <vector>
+
+#include "backends/halide/passes/mutators.h"
+#include "backends/halide/passes/passes.h"
+
+namespace hoist::emission {
+namespace {
+
+class LoadLanes : public WithUsedLets {
+  using WithUsedLets::visit;
+
+  static bool has_width(int lanes) { return lanes <= 2 || lanes == 4 || lanes == 8 || lanes == 16; }
+
+  // The vector in parts that OpenCL has, first lanes first; nothing where it is no load of neighbours.
+  std::vector<HExpr> parts_of(const HExpr& vector) const {
+    const HExpr whole = expanded(vector);
+    const Load* load = whole.as<Load>();
+    const Ramp* ramp = load != nullptr ? load->index.as<Ramp>() : nullptr;
+    if (ramp == nullptr || !is_const_one(load->predicate)) return {};
+    std::vector<HExpr> parts;
+    for (int from = 0, lanes = 16; from < ramp->lanes; from += lanes) {
+      while (lanes > ramp->lanes - from) lanes /= 2;
+      const HExpr base = simplify(ramp->base + ramp->stride * from);
+      parts.push_back(Load::make(load->type.with_lanes(lanes), load->name,
+                                 lanes == 1 ? base : Ramp::make(base, ramp->stride, lanes), load->image, load->param,
+                                 const_true(lanes), ModulusRemainder()));
+    }
+    return parts;
+  }
+
+  HExpr visit(const Shuffle* op) override {
+    std::vector<HExpr> vectors;
+    for (const HExpr& vector : op->vectors) {
+      const HExpr mutated = mutate(vector);
+      const std::vector<HExpr> parts = has_width(vector.type().lanes()) ? std::vector<HExpr>{} : parts_of(mutated);
+      if (parts.empty())
+        vectors.push_back(mutated);
+      else
+        vectors.insert(vectors.end(), parts.begin(), parts.end());
+    }
+    return Shuffle::make(vectors, op->indices);
+  }
+};
+
+}  // namespace
+
+MadePass load_lanes(const PassInput&) { return std::make_unique<LoadLanes>(); }
+
+}  // namespace hoist::emission

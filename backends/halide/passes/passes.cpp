@@ -1,0 +1,57 @@
+#include "backends/halide/passes/passes.h"
+
+namespace hoist::emission {
+namespace {
+
+bool always(const PassInput&) { return true; }
+bool in_opencl(const PassInput& input) { return input.native == nullptr; }
+bool in_native_code(const PassInput& input) { return input.native != nullptr; }
+bool on_x86(const PassInput& input) {
+  return in_native_code(input) && input.native->architecture == std::string_view("x86_64");
+}
+bool with_matrix_tiles(const PassInput& input) { return in_native_code(input) && input.native->matrix_tile > 0; }
+bool with_cold_arrays(const PassInput& input) { return !input.inputs.cold.empty(); }
+
+// clang-format off
+constexpr LoweringPass table[] = {
+    {"keep-inside", "computes inside the kernel what Halide moves to the host in front of it", in_opencl, keep_inside},
+    {"always-fold", "computes a fold that a selection of data may skip", always, always_fold},
+    {"fill-skipped", "fills the array of a fold that a selection of indices skips with zeros", always, fill_skipped},
+    {"store-at-index", "turns marked stores into stores at their own index under their own condition", always, store_at_index},
+    {"compact-registers", "shrinks a private array to the part of one work-item", in_opencl, compact_registers},
+    {"load-words", "loads adjacent bytes or 16-bit elements as one word", always, load_words},
+    {"plain-differences", "subtracts lane numbers in their own type", always, plain_differences},
+    {"load-known-lanes", "loads vectors across a known border from whole vectors", always, load_known_lanes},
+    {"load-inside", "loads vectors away from a border without clamped lanes", always, load_inside},
+    {"quantised-sums", "makes one call of a rounded, saturated sum", in_native_code, quantised_sums},
+    {"load-seconds", "loads every second element by two whole vectors", on_x86, load_seconds},
+    {"blend-seconds", "puts such elements in order once a result", on_x86, blend_seconds},
+    {"transposed-blocks", "transposes blocks in registers where vectors read across rows", on_x86, transposed_blocks},
+    {"sums-of-products", "writes loop indices as sums of products", in_native_code, sums_of_products},
+    {"matrix-products", "uses matrix instructions for loops in mode matrix", with_matrix_tiles, matrix_products},
+    {"load-lanes", "loads vectors in widths that OpenCL has", in_opencl, load_lanes},
+    {"store-lanes", "stores strided vectors lane by lane", in_opencl, store_lanes},
+    {"guard-reads", "guards a tuple in local memory by one condition", in_opencl, guard_reads},
+    {"prefetches", "prefetches cold arrays that loops read in order", with_cold_arrays, prefetches},
+    {"index-bases", "hides index bases from PoCL's SLP vectoriser", in_opencl, index_bases},
+    {"quantised-sums", "makes one call of a rounded, saturated sum", in_opencl, quantised_sums},
+    {"numbers-by-lanes", "prints vector constants of different widths differently", in_opencl, numbers_by_lanes},
+    {"group-range", "makes the loops over groups one loop over a range of them", in_native_code, group_range},
+    {"native-functions", "replaces calls of the preamble by Halide's own terms", in_native_code, native_functions},
+    {"stay-on-stack", "keeps large private arrays on the stack", in_native_code, stay_on_stack},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const LoweringPass> lowering_passes() { return table; }
+
+std::vector<MadePass> make_passes(const PassInput& input) {
+  std::vector<MadePass> out;
+  for (const LoweringPass& pass : table) {
+    if (pass.wanted(input)) out.push_back(pass.make(input));
+  }
+  return out;
+}
+
+}  // namespace hoist::emission

@@ -1,0 +1,154 @@
+// result[...] = hoist_store(index, condition, value) becomes if (condition) result[index] = value. So do marked stores
+// to other arrays, those of the parts of a scatter, of which nothing else is left.
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/halide/passes/mutators.h"
+#include "backends/halide/passes/passes.h"
+
+namespace hoist::emission {
+namespace {
+
+class StoreAtIndex : public WithLets {
+ public:
+  explicit StoreAtIndex(std::string result) : result_(std::move(result)) {}
+
+  using WithLets::mutate;
+  Stmt mutate(const Stmt& s) override {
+    if (!seen_) {
+      seen_ = true;
+      find_writers(s);
+    }
+    return WithLets::mutate(s);
+  }
+
+ private:
+  using WithLets::visit;
+  std::string result_;
+  bool seen_ = false;
+  std::set<std::string> writers_;  // arrays with marked stores, beside the result
+  Halide::Parameter parameter_;    // of the result
+
+  void find_writers(const Stmt& s) {
+    struct Find : IRVisitor {
+      StoreAtIndex& pass;
+      explicit Find(StoreAtIndex& found) : pass(found) {}
+      using IRVisitor::visit;
+      void visit(const Store* op) override {
+        HExpr value = op->value;
+        while (const Let* let = value.as<Let>()) value = let->body;
+        if (op->name == pass.result_)
+          pass.parameter_ = op->param;
+        else if (is_marked(value))
+          pass.writers_.insert(op->name);
+      }
+    } find(*this);
+    s.accept(&find);
+  }
+
+  Stmt visit(const Allocate* op) override {
+    return writers_.count(op->name) != 0 ? mutate(op->body) : WithLets::visit(op);
+  }
+  Stmt visit(const Free* op) override {
+    return writers_.count(op->name) != 0 ? Evaluate::make(0) : WithLets::visit(op);
+  }
+
+  HExpr visit(const Call* op) override {
+    if (op->name != old_marker) return WithLets::visit(op);
+    return Load::make(op->type, result_, mutate(op->args[0]), {}, parameter_, const_true(op->type.lanes()),
+                      ModulusRemainder());
+  }
+
+  static bool is_marked(const HExpr& value) {
+    if (const Shuffle* shuffle = value.as<Shuffle>()) return is_marked(shuffle->vectors[0]);
+    const Call* marker = value.as<Call>();
+    return marker != nullptr && marker->name == store_marker;
+  }
+
+  Stmt visit(const Store* op) override {
+    const bool writes = writers_.count(op->name) != 0;
+    if (op->name != result_ && !writes) return WithLets::visit(op);
+    if (!is_const_one(op->predicate)) unsupported("a result that is stored under a predicate");
+    HExpr value = op->value;
+    std::vector<std::pair<std::string, HExpr>> inner;
+    while (const Let* let = value.as<Let>()) {
+      inner.emplace_back(let->name, mutate(let->value));
+      value = let->body;
+    }
+    if (!writers_.empty() && !is_marked(value)) return Evaluate::make(0);
+    return store(marked(value, 0), marked(value, 1), mutate(marked(value, 2)), writes ? parameter_ : op->param, inner);
+  }
+
+  // What was marked: index, condition or value. Halide may take vectors apart around the call, to deal with even and
+  // odd elements of 4 bits say, and put them together again.
+  static HExpr marked(const HExpr& value, size_t argument) {
+    if (const Shuffle* shuffle = value.as<Shuffle>()) {
+      std::vector<HExpr> parts;
+      for (const HExpr& vector : shuffle->vectors) {
+        HExpr part = marked(vector, argument);
+        parts.push_back(part.type().lanes() == vector.type().lanes() ? part
+                                                                     : Broadcast::make(part, vector.type().lanes()));
+      }
+      return Shuffle::make(parts, shuffle->indices);
+    }
+    const Call* marker = value.as<Call>();
+    if (marker == nullptr || marker->name != store_marker) unsupported("a result whose store was moved");
+    return marker->args[argument];
+  }
+
+  Stmt wrap(Stmt s, const std::vector<std::pair<std::string, HExpr>>& inner) {
+    for (size_t i = inner.size(); i-- > 0;) s = LetStmt::make(inner[i].first, inner[i].second, s);
+    return s;
+  }
+
+  Stmt store(const HExpr& index, HExpr condition, const HExpr& value, const Halide::Parameter& parameter,
+             const std::vector<std::pair<std::string, HExpr>>& inner) {
+    std::map<std::string, HExpr> saved = lets_;
+    for (const auto& [name, e] : inner) lets_[name] = e;
+    HExpr whole = simplify(expanded(index));
+    HExpr known = simplify(expanded(condition));
+    lets_ = saved;
+    if (const Broadcast* b = condition.as<Broadcast>()) condition = b->value;
+    if (const Broadcast* b = known.as<Broadcast>()) {
+      known = b->value;
+      condition = known;
+    }
+    if (is_const_one(known))
+      return wrap(Store::make(result_, value, kept(whole, index), parameter, const_true(value.type().lanes()),
+                              alignment(whole)),
+                  inner);
+    if (known.type().lanes() == 1) {
+      return wrap(IfThenElse::make(condition.type().lanes() == 1 ? condition : known,
+                                   Store::make(result_, value, kept(whole, index), parameter,
+                                               const_true(value.type().lanes()), alignment(whole))),
+                  inner);
+    }
+    // A condition that differs between the elements of a vector: one by one.
+    std::vector<Stmt> lanes;
+    std::string name = unique_name("lanes");
+    HExpr vector = Variable::make(value.type(), name);
+    for (int i = 0; i < value.type().lanes(); ++i) {
+      lanes.push_back(IfThenElse::make(simplify(extract_lane(known, i)),
+                                       Store::make(result_, extract_lane(vector, i), simplify(extract_lane(whole, i)),
+                                                   parameter, const_true(), ModulusRemainder())));
+    }
+    return wrap(LetStmt::make(name, value, Block::make(lanes)), inner);
+  }
+
+  // A vector's index is written out, so that it is seen to be dense; a scalar's keeps its shared parts.
+  static HExpr kept(const HExpr& whole, const HExpr& index) { return whole.type().lanes() > 1 ? whole : index; }
+
+  static ModulusRemainder alignment(const HExpr& index) {
+    const Ramp* ramp = index.as<Ramp>();
+    return modulus_remainder(ramp != nullptr ? ramp->base : index.type().lanes() == 1 ? index : HExpr(0));
+  }
+};
+
+}  // namespace
+
+MadePass store_at_index(const PassInput& input) { return std::make_unique<StoreAtIndex>(input.result); }
+
+}  // namespace hoist::emission
