@@ -132,6 +132,10 @@ Diagnostic wrong_extent(const std::string& output, int64_t dimension, int64_t co
           "a number that the model is given, how many elements are wanted say, is too large or negative"};
 }
 
+bool is_definition(const Program& program, const std::string& value) {
+  return find_definition(program, value) != nullptr;
+}
+
 const Tensor* find_constant(const Program& program, const std::string& value) {
   const auto found = program.constants.find(value);
   return found == program.constants.end() ? nullptr : &found->second;

@@ -208,6 +208,8 @@ void add_layers(std::vector<std::string>& layers, const std::vector<std::string>
 /// The definition of that value; null when there is none.
 const Definition* find_definition(const Program& program, const std::string& value);
 Definition* find_definition(Program& program, const std::string& value);
+/// True if a definition of the program defines the value; inputs and constants have none.
+bool is_definition(const Program& program, const std::string& value);
 /// The constant of that name; null where the value is computed.
 const Tensor* find_constant(const Program& program, const std::string& value);
 /// Whether the program gives the value.

@@ -18,7 +18,6 @@
 #include "ir/plan/region.h"
 #include "ir/target/profile.h"
 #include "lowering/graph/program.h"
-#include "lowering/tiling/tile.h"
 
 namespace hoist {
 
@@ -79,28 +78,6 @@ std::map<std::string, Padding> constant_paddings(Expr e);
 std::optional<Path> padded_view(Expr term);
 /// Where an array stands that is padded with a number that is computed, a zero point say, which no border has.
 std::optional<Path> computed_padding(Expr term);
-
-/// Storage for every value of the program: inputs, outputs, constants, definitions, and the arrays in local memory that
-/// definitions keep (statements.h).
-struct StoragePlan {
-  std::map<std::string, Storage> values;
-  /// Of the definitions that are computed in tiles, and of all in a launch of several statements, by value.
-  std::map<std::string, Tile> tiles;
-  std::map<std::string, TiledResults> tiled;  ///< what those of definitions were chosen for
-  /// Of definitions that read or write pictures as the model has them, whether they do so with channels innermost, by
-  /// the knobs below, where they may do either.
-  std::map<std::string, KnobValues> layouts;
-};
-
-/// Knobs of a definition: whether it computes an output of the model with channels innermost, and whether it reads an
-/// input of the model from a copy that has them there.
-inline constexpr char output_layout_knob[] = "output_channels_last", input_layout_knob[] = "input_channels_last";
-/// What the copy of a model input is called.
-std::string copy_name(const std::string& input);
-
-/// Chooses all storage. Where a model input is read with a border, or a part of a concatenation cannot be computed in
-/// its place, a copy is added to the program; concatenations whose parts all have their place go.
-StoragePlan choose_storage(Program& program, const Profile& profile);
 
 /// The term with every parameter as a view of its stored array; a padding that the array's own border provides is
 /// read from there.

@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "lowering/layout/storage.h"
+#include "lowering/layout/storage_plan.h"
 
 namespace hoist {
 

@@ -10,7 +10,7 @@
 
 #include "ir/plan/plan.h"
 #include "ir/program/program.h"
-#include "lowering/layout/storage.h"
+#include "lowering/layout/storage_plan.h"
 
 namespace hoist {
 

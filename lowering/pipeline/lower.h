@@ -13,7 +13,7 @@
 #include "ir/rules/rewrite.h"
 #include "ir/target/profile.h"
 #include "lowering/graph/program.h"
-#include "lowering/layout/storage.h"
+#include "lowering/layout/storage_plan.h"
 #include "lowering/pipeline/passes.h"
 #include "lowering/rules/user_rules.h"
 #include "lowering/search/tuning.h"

@@ -11,7 +11,7 @@
 
 #include "ir/program/program_derivation.h"
 #include "ir/target/profile.h"
-#include "lowering/layout/storage.h"
+#include "lowering/layout/storage_plan.h"
 #include "lowering/rules/rules.h"
 #include "lowering/rules/user_rules.h"
 

@@ -20,7 +20,7 @@
 
 #include "ir/rules/rewrite.h"
 #include "ir/target/profile.h"
-#include "lowering/layout/storage.h"
+#include "lowering/layout/storage_plan.h"
 
 namespace hoist {
 

@@ -1,0 +1,109 @@
+#include "lowering/layout/input_copies.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ir/properties/properties.h"
+#include "lowering/fusion/grouping.h"
+#include "lowering/fusion/statements.h"
+#include "lowering/layout/arrangement.h"
+#include "lowering/layout/cache_sets.h"
+#include "lowering/layout/images.h"
+#include "lowering/layout/planes.h"
+#include "lowering/layout/products.h"
+#include "lowering/pipeline/steps.h"
+#include "lowering/strategies/terms.h"
+
+namespace hoist {
+namespace {
+
+// Does it reduce windows of channels that are vectors, as pools do, and read each element several times?
+bool pools_overlap(const Definition& d, const std::string& value, const Profile& profile) {
+  const std::vector<int64_t> shape = shape_of(d.expression->type);
+  return !is_product(d) && folds(d.expression) && has_windows(d.expression) && shape.size() > 2 &&
+         2 * shape[1] >= profile.vector_width && rereads(d.expression, value) && !keeps_planes(d, profile);
+}
+
+// May a model input have a copy with channels innermost for this definition?
+bool may_read_turned_copy(const Definition& d, const std::string& value, const Profile& profile) {
+  return !profile.gpu && d.channels_first && count_statements(d.expression) == 0 &&
+         (is_product(d) || pools_overlap(d, value, profile));
+}
+
+// Is one worth it, where the input's shape with its border is this? It is where the lines that its products read do not
+// stay, and many columns are computed from them.
+bool is_worth_turned_copy(const Definition& d, const std::vector<int64_t>& shape, const Profile& profile) {
+  const int64_t plane = element_count(shape) / shape[0] / shape[1];
+  return std::all_of(d.weights.begin(), d.weights.end(), [&](const Weights& w) {
+    return w.extents[0] >= 16 * profile.vector_width && !lines_stay_in_cache(w.extents[1], plane, profile);
+  });
+}
+
+// Is a copy with a border worth its launch? Who reads each element once, or computes several things in one launch, asks
+// of each whether it lies outside.
+bool wants_border(const Definition& d) {
+  return (folds(d.expression) || transforms_windows(d)) && count_statements(d.expression) == 0;
+}
+
+}  // namespace
+
+std::string copy_name(const std::string& input) { return input + ".bordered"; }
+
+void copy_inputs(Program& program, StoragePlan& plan, const Profile& profile) {
+  std::map<std::string, Type> types = value_types(program);
+  const std::set<std::string> interleaved = read_interleaved(program, types, profile);
+  const std::set<std::string> on_host = values_on_host(program);
+  std::set<std::string> wanted;
+  const auto turned = [&](const Definition& d, const std::string& value) {
+    if (types.count(value) == 0) return false;
+    const Type type = types.at(value);
+    const bool is_input = !is_definition(program, value) && program.constants.count(value) == 0;
+    if (!is_input || !is_picture_rank(type) || has_no_elements(type) || on_host.count(value) != 0) return false;
+    const auto holds = [&](const Weights& w) { return w.value == value; };
+    if (!may_read_turned_copy(d, value, profile) || std::any_of(d.weights.begin(), d.weights.end(), holds))
+      return false;
+    std::vector<int64_t> shape = shape_of(type);
+    const auto paddings = constant_paddings(d.expression);
+    if (const auto padding = paddings.find(value); padding != paddings.end()) {
+      for (size_t i = 0; i < shape.size(); ++i) shape[i] += padding->second.before[i] + padding->second.after[i];
+    }
+    return chosen_layout(d, input_layout_knob, is_worth_turned_copy(d, shape, profile), plan);
+  };
+  for (const Definition& d : program.definitions) {
+    for (Expr p : parameters_of(d.expression)) {
+      if (turned(d, p->name)) wanted.insert(p->name);
+    }
+    if (!wants_border(d)) continue;
+    for (const auto& [value, padding] : constant_paddings(d.expression)) {
+      if (!is_definition(program, value) && program.constants.count(value) == 0) wanted.insert(value);
+      const bool is_plain = is_output(program, value) || on_host.count(value) != 0;
+      if (is_definition(program, value) && is_plain) wanted.insert(value);
+    }
+  }
+  ValueNames names(program);
+  for (const std::string& value : wanted) {
+    Definition copy;
+    copy.value = names.make(copy_name(value));
+    copy.layers = {copy.value};
+    copy.expression = parameter(value, types.at(value));
+    copy.channels_first = true;
+    Expr renamed = parameter(copy.value, types.at(value));
+    auto found = program.definitions.begin();
+    bool plain = true;
+    for (auto d = program.definitions.begin(); d != program.definitions.end(); ++d) {
+      if (d->value == value) found = d + 1;
+      const bool with_border = wants_border(*d) && constant_paddings(d->expression).count(value) != 0;
+      const bool turns = mentions(d->expression, value) && turned(*d, value);
+      if (!with_border && !turns) continue;
+      d->expression = substitute_parameters(d->expression, {{value, renamed}});
+      plain &= (is_product(*d) && !turns) || (is_output(program, d->value) && keeps_planes(*d, profile));
+    }
+    // Products read single elements of a picture, in any order, and what keeps planes reads rows: then the copy need
+    // not turn it.
+    if (plain && interleaved.count(value) == 0)
+      copy.order = plain_storage(copy.value, copy.expression->type).permutation;
+    program.definitions.insert(found, copy);
+  }
+}
+
+}  // namespace hoist

@@ -1,0 +1,58 @@
+#include "lowering/layout/products.h"
+
+#include <algorithm>
+
+#include "ir/properties/properties.h"
+#include "lowering/layout/planes.h"
+#include "lowering/strategies/terms.h"
+
+namespace hoist {
+
+bool is_product(const Definition& d) {
+  return !d.weights.empty() &&
+         std::all_of(d.weights.begin(), d.weights.end(), [](const Weights& w) { return w.groups == 1 && w.in_place; });
+}
+
+int64_t neighbouring_terms(const Definition& d, const std::vector<int64_t>& extents) {
+  return extents[d.channels_first ? 1 : extents.size() - 2];
+}
+
+WordProducts products_in_word(const Definition& d, const std::map<std::string, Type>& types, const Weights& w,
+                              const Profile& profile) {
+  auto type = types.find(w.value);
+  if (profile.gpu || w.groups != 1 || type == types.end()) return {};
+  const std::vector<int64_t> extents = shape_of(type->second);
+  if (extents.size() < 2) return {};
+  const auto multiplies = [&](Scalar left, Scalar right, int64_t together) {
+    return neighbouring_terms(d, extents) % together == 0 && any_node(d.expression, [&](Expr n) {
+             if (n->pattern != Pattern::zip || n->children.size() != 2) return false;
+             auto holds = [&](size_t i, Scalar scalar) { return n->children[i]->type->element == scalar_type(scalar); };
+             return holds(0, left) && holds(1, right);
+           });
+  };
+  const bool matrices = profile.matrix_tile > 0;
+  if (profile.dot_instructions && multiplies(Scalar::u8, Scalar::i8, 4)) return {4, true, matrices};
+  if (matrices && multiplies(Scalar::bf16, Scalar::bf16, 2)) return {2, false, true};
+  const bool in_pairs = multiplies(Scalar::i16, Scalar::i16, 2) || multiplies(Scalar::i16, Scalar::i8, 2);
+  if (profile.pair_products > 0 && in_pairs) return {2, true, false};
+  return {};
+}
+
+std::set<std::string> read_interleaved(const Program& program, const std::map<std::string, Type>& types,
+                                       const Profile& profile) {
+  std::set<std::string> values;
+  for (const Definition& d : program.definitions) {
+    if (std::none_of(d.weights.begin(), d.weights.end(),
+                     [&](const Weights& w) { return products_in_word(d, types, w, profile).together > 0; }))
+      continue;
+    for (Expr p : parameters_of(d.expression)) {
+      const Type leaf = leaf_of(p->type);
+      if (d.channels_first && is_picture_rank(p->type) &&
+          (leaf == scalar_type(Scalar::u8) || leaf == scalar_type(Scalar::i16) || leaf == scalar_type(Scalar::bf16)))
+        values.insert(p->name);
+    }
+  }
+  return values;
+}
+
+}  // namespace hoist

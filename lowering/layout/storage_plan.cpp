@@ -1,0 +1,165 @@
+#include "lowering/layout/storage_plan.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "ir/properties/properties.h"
+#include "lowering/fusion/cut.h"
+#include "lowering/fusion/statements.h"
+#include "lowering/layout/arrangement.h"
+#include "lowering/layout/cache_sets.h"
+#include "lowering/layout/concatenations.h"
+#include "lowering/layout/constant_storage.h"
+#include "lowering/layout/images.h"
+#include "lowering/layout/input_copies.h"
+#include "lowering/layout/planes.h"
+#include "lowering/layout/products.h"
+#include "lowering/strategies/terms.h"
+#include "lowering/tiling/tiled_results.h"
+
+namespace hoist {
+namespace {
+
+// The border that the readers of a value want, by value: the largest of each side.
+std::map<std::string, Padding> wanted_borders(const Program& program) {
+  const std::set<std::string> on_host = values_on_host(program);
+  std::map<std::string, Padding> borders;
+  for (const Definition& d : program.definitions) {
+    for (const auto& [value, padding] : constant_paddings(d.expression)) {
+      if (!is_definition(program, value) || is_output(program, value) || is_statement(value)) continue;
+      if (on_host.count(value) != 0) continue;
+      auto [place, fresh] = borders.emplace(value, padding);
+      for (size_t i = 0; !fresh && i < padding.before.size(); ++i) {
+        place->second.before[i] = std::max(place->second.before[i], padding.before[i]);
+        place->second.after[i] = std::max(place->second.after[i], padding.after[i]);
+      }
+    }
+  }
+  return borders;
+}
+
+void round_last(Storage& s, const Profile& profile) {
+  std::vector<int64_t> shape = s.stored_shape();
+  if (shape.empty()) return;
+  int64_t more = padded_row(shape.back(), profile) - shape.back();
+  s.after.back() = more;
+  s.vector_padding = more;
+}
+
+bool reads_channels_last(const Definition& d, const StoragePlan& plan) {
+  const std::vector<Expr> reads = parameters_of(d.expression);
+  return std::any_of(reads.begin(), reads.end(), [&](Expr p) {
+    auto found = plan.values.find(p->name);
+    if (found == plan.values.end()) return false;
+    const std::vector<int64_t>& order = found->second.permutation;
+    return order.size() > 2 && order == channels_last(order.size());
+  });
+}
+
+// The definitions that are several statements.
+std::set<std::string> launches_of(const Program& program) {
+  std::set<std::string> values;
+  for (const Definition& d : program.definitions) {
+    if (count_statements(d.expression) > 0) values.insert(d.value);
+  }
+  return values;
+}
+
+}  // namespace
+
+bool chosen_layout(const Definition& d, const char* knob, bool estimate, StoragePlan& plan) {
+  const auto found = d.knobs.find(knob);
+  const bool chosen = found == d.knobs.end() ? estimate : found->second != 0;
+  plan.layouts[d.value][knob] = chosen ? 1 : 0;
+  return chosen;
+}
+
+std::set<std::string> values_on_host(const Program& program) {
+  std::set<std::string> values;
+  for (const Definition& d : program.definitions) {
+    if (!is_host_step(d.expression)) continue;
+    values.insert(d.value);
+    for (Expr array : d.expression->children) values.insert(array->name);
+  }
+  return values;
+}
+
+StoragePlan choose_storage(Program& program, const Profile& profile) {
+  StoragePlan plan;
+  copy_inputs(program, plan, profile);
+  const std::set<std::string> launches = launches_of(program);
+  Program apart = with_statements_apart(program);
+  std::map<std::string, Type> types = value_types(apart);
+  std::set<std::string> pictures = pictures_of(apart, profile);
+  std::map<std::string, Padding> borders = wanted_borders(apart);
+  const std::set<std::string> crossed = profile.gpu ? std::set<std::string>() : crossed_planes(apart);
+  const std::set<std::string> on_host = values_on_host(apart);
+  for (const auto& [name, type] : program.inputs) plan.values[name] = plain_storage(name, type);
+  for (const Definition& d : apart.definitions) {
+    Storage s = plain_storage(d.value, d.expression->type);
+    const bool is_free = !is_output(program, d.value) && on_host.count(d.value) == 0 && !s.is_packed();
+    if (is_free) {
+      if (pictures.count(d.value) != 0) s.permutation = channels_last(s.permutation.size());
+      if (!d.order.empty()) s.permutation = d.order;
+      std::vector<int64_t> shape = s.stored_shape();
+      // A vector that sticks out of what it reads in steps is read lane by lane.
+      if (!moves_in_steps(d.expression)) round_last(s, profile);
+      if (auto border = borders.find(d.value); border != borders.end()) {
+        s.border = border->second.byte;
+        for (size_t i = 0; i < s.permutation.size(); ++i) {
+          s.before[i] += border->second.before[static_cast<size_t>(s.permutation[i])];
+          s.after[i] += border->second.after[static_cast<size_t>(s.permutation[i])];
+        }
+        // Borders right behind a row leave no room for padding, which computes anything there.
+        if (!shape.empty() && s.after.back() > s.vector_padding) {
+          s.after.back() -= s.vector_padding;
+          s.vector_padding = 0;
+        }
+      }
+    }
+    if (crossed.count(d.value) != 0 && is_free && !s.border) move_planes_apart(s, profile);
+    // Loops over tiles can run through all rows of a kept array, or through all its elements, where those are one
+    // dimension. Rows that share a fold stay rows.
+    if (is_statement(d.value)) {
+      const bool elements = profile.gpu && !shares_folds(d.expression);
+      s.joined = std::max<int64_t>(static_cast<int64_t>(s.permutation.size()) - (elements ? 1 : 2), 0);
+    }
+    plan.values[d.value] = s;
+  }
+  place_concatenations(program, plan);
+  if (launches.empty()) apart.definitions = program.definitions;
+  for (const Definition& d : apart.definitions) {
+    if (is_host_step(d.expression)) continue;
+    if (is_statement(d.value) || launches.count(d.value) != 0) {
+      plan.tiles[d.value] = tile_of_statement(d, plan.values.at(d.value), profile);
+      continue;
+    }
+    const bool reads_turned = reads_channels_last(d, plan), turns = reads_turned || !keeps_planes(d, profile);
+    const bool is_edge = is_output(program, d.value) && pictures.count(d.value) != 0 && !shares_folds(d.expression);
+    const bool transposed =
+        is_edge && (folds(d.expression) ? chosen_layout(d, output_layout_knob, turns, plan) : turns);
+    // What is left of a convolution that was cut reads channels innermost, as the convolution itself did.
+    if (!folds(d.expression) && !(transposed && d.channels_first && reads_turned)) continue;
+    choose_tile(program, d, types, transposed, plan, profile);
+  }
+  for (const auto& [name, tensor] : program.constants) {
+    plan.values[name] = is_output(program, name) || on_host.count(name) != 0
+                            ? plain_storage(name, types.at(name))
+                            : constant_storage(name, tensor, types.at(name), profile.vector_width);
+  }
+  for (const Definition& d : apart.definitions) {
+    for (const Weights& w : d.weights) {
+      auto tile = plan.tiles.find(d.value);
+      if (program.constants.count(w.value) == 0 || tile == plan.tiles.end() || is_output(program, w.value)) continue;
+      if (on_host.count(w.value) != 0) continue;
+      if (sizes_of(types.at(w.value)).size() < 2) continue;
+      const WordProducts products = products_in_word(d, types, w, profile);
+      const bool in_words = products.of_vectors || tile->second.matrix_words > 0;
+      plan.values[w.value] = weights_storage(w.value, types.at(w.value), w.output_dimension, tile->second, !profile.gpu,
+                                             in_words ? products.together : 0);
+    }
+  }
+  return plan;
+}
+
+}  // namespace hoist

@@ -1,0 +1,161 @@
+#include "lowering/tiling/tiled_results.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "ir/properties/properties.h"
+#include "lowering/layout/arrangement.h"
+#include "lowering/layout/products.h"
+#include "lowering/strategies/terms.h"
+
+namespace hoist {
+namespace {
+
+// The stored extents with what is computed along; at least two dimensions.
+std::vector<int64_t> computed_shape(const Storage& s) {
+  std::vector<int64_t> shape = s.stored_shape();
+  if (!shape.empty()) shape.back() += s.vector_padding;
+  while (shape.size() < 2) shape.insert(shape.begin(), 1);
+  return shape;
+}
+
+// The step of windows of so many elements that the term folds; nothing where it has none, or some with gaps.
+std::optional<int64_t> step_of_windows(Expr e, int64_t size) {
+  std::optional<int64_t> step;
+  any_node(e, [&](Expr n) {
+    if (n->pattern == Pattern::slide && n->sizes[0].value() == size) step = n->sizes[1].value();
+    return step.has_value();
+  });
+  return step;
+}
+
+// `transposed`: a picture that has to keep its channels second.
+TiledResults tiled_on_cpu(const Program& program, const Definition& d, const std::map<std::string, Type>& types,
+                          const Storage& s, bool transposed, const Profile& profile) {
+  const std::vector<int64_t> shape = computed_shape(s);
+  TiledResults out;
+  out.rows = transposed ? shape.back() : shape[shape.size() - 2];
+  out.columns = transposed ? shape[1] : shape.back();
+  if (!transposed) out.count = element_count(shape) / out.rows / out.columns;
+  const bool by_channels = d.channels_first && (transposed || (s.permutation.size() > 1 && s.permutation.back() == 1));
+  const size_t rank = shape.size();
+  if (by_channels && is_product(d) && (rank == 4 || rank == 5)) {
+    out.lines = transposed ? shape[rank - 2] : shape[rank - 3];
+    if (rank == 5) out.lines *= transposed ? shape[2] : shape[1];
+  }
+  // One matrix on the right for all on the left: their rows are those of one product.
+  const bool one_matrix =
+      !d.channels_first && !transposed && (rank == 3 || rank == 4) && is_product(d) &&
+      std::all_of(d.weights.begin(), d.weights.end(), [](const Weights& w) { return w.extents.size() == 2; });
+  if (one_matrix) out.lines = out.count;
+  out.planes = !by_channels && rank == 4 && d.channels_first && is_product(d);
+  if (by_channels && d.weights.size() == 1 && d.weights[0].groups > 1 && d.weights[0].extents[1] > 1) {
+    const int64_t group = d.weights[0].extents[0] / d.weights[0].groups;
+    out.group = group > 1 ? group : 0;
+  }
+  if (by_channels && !transposed && rank == 4 && d.weights.size() == 1 && d.weights[0].groups > 1 &&
+      d.weights[0].groups == d.weights[0].extents[0] && d.weights[0].extents[1] == 1) {
+    const int64_t window = d.weights[0].extents.back();
+    const auto step = window > 1 ? step_of_windows(d.expression, window) : std::nullopt;
+    if (step) {
+      // Up to half as much again as the cache holds, going along the lines takes less time all the same.
+      const int64_t f32 = 4, line = out.rows * *step * out.columns * f32;
+      out.window = window;
+      out.window_step = *step;
+      out.crosses_lines = profile.launch > 0 && 2 * d.weights[0].extents[2] * line > 3 * profile.first_cache;
+    }
+  }
+  out.packed = (transposed || !d.channels_first) &&
+               std::any_of(d.weights.begin(), d.weights.end(),
+                           [&](const Weights& w) { return program.constants.count(w.value) != 0; });
+  if (d.weights.size() == 1) {
+    const int64_t small = profile.first_cache / 2;
+    const int64_t right = element_count(d.weights[0].extents), columns = std::max<int64_t>(1, out.columns);
+    out.small_right = d.weights[0].groups > 1 || (4 * right <= small && right / columns >= columns);
+    // A tile's columns of bytes are a part of a line, which each pass over the results would write again.
+    const Type leaf = leaf_of(d.expression->type);
+    const WordProducts products = products_in_word(d, types, d.weights[0], profile);
+    if (leaf->is_scalar() && row(leaf->scalar).bits < 32 && products.of_vectors && products.together == 2)
+      out.small_right |= right <= small;
+    // Vectors of a result that lies across the product's rows are of other elements than the weights' columns.
+    const bool by_columns = d.channels_first || !rows_lie_across(d.expression);
+    if (products.of_matrices && s.permutation.size() >= 2 && by_columns) {
+      const std::vector<int64_t> extents = shape_of(types.at(d.weights[0].value));
+      out.word = products.together;
+      out.in_words = products.of_vectors;
+      out.terms = element_count(extents) / extents[static_cast<size_t>(d.weights[0].output_dimension)];
+      out.inner = neighbouring_terms(d, extents);
+    }
+  }
+  return out;
+}
+
+// How many dimensions before the last two of a picture count as its rows: rules join up to three.
+int64_t joined_rows(const std::vector<int64_t>& shape) { return std::clamp<int64_t>(std::ssize(shape) - 3, 0, 2); }
+
+// On a GPU all positions of a picture are one dimension, so that small pictures fill work-groups too. Nothing where the
+// definition is no product.
+std::optional<TiledResults> tiled_on_gpu(const Definition& d, const Storage& s, bool transposed) {
+  const std::vector<int64_t> shape = computed_shape(s);
+  if (!is_product(d)) return std::nullopt;
+  TiledResults out;
+  for (const Weights& w : d.weights) {
+    if (w.extents.size() < 2) return std::nullopt;
+    // The innermost fold runs over input channels, or over what a matrix has beside its columns.
+    out.steps = d.channels_first ? w.extents[1] : w.extents[w.output_dimension == 0 ? 1 : w.extents.size() - 2];
+    if (d.channels_first) out.folds = element_count(w.extents) / w.extents[0] / w.extents[1];
+  }
+  if (out.steps == 0) return std::nullopt;
+  out.rows = shape[shape.size() - 2];
+  out.columns = shape.back();
+  if (d.channels_first && transposed) {
+    out.columns = shape[1];
+    out.rows = element_count(shape) / shape[0] / out.columns;
+  } else if (d.channels_first) {
+    for (int64_t i = 0; i < joined_rows(shape); ++i) out.rows *= shape[shape.size() - 3 - static_cast<size_t>(i)];
+  }
+  out.count = element_count(shape) / out.rows / out.columns;
+  return out;
+}
+
+// What the definition's knobs say, and what an estimate says where they say nothing that there is.
+Tile tile_of(const Definition& d, const TiledResults& results, const Profile& profile) {
+  if (!d.knobs.empty()) {
+    if (const auto tile = tile_with(results, d.knobs, profile)) return *tile;
+  }
+  return choose_tile(results, profile);
+}
+
+}  // namespace
+
+void choose_tile(const Program& program, const Definition& d, const std::map<std::string, Type>& types, bool transposed,
+                 StoragePlan& plan, const Profile& profile) {
+  const Storage& s = plan.values.at(d.value);
+  const std::optional<TiledResults> results =
+      profile.gpu ? tiled_on_gpu(d, s, transposed) : tiled_on_cpu(program, d, types, s, transposed, profile);
+  Tile& tile = plan.tiles[d.value];
+  if (!results) return;
+  tile = tile_of(d, *results, profile);
+  tile.channels_last = transposed;
+  // Of pictures, the positions of one; of matrices, the rows of all.
+  const std::vector<int64_t> shape = computed_shape(s);
+  if (d.channels_first && (profile.gpu || tile.loop_order == Tile::through_lines))
+    tile.rows_joined = joined_rows(shape);
+  else if (tile.loop_order == Tile::through_lines)
+    tile.rows_joined = std::ssize(shape) - 2;
+  plan.tiled[d.value] = *results;
+}
+
+Tile tile_of_statement(const Definition& d, const Storage& s, const Profile& profile) {
+  if (profile.gpu) return {};
+  std::vector<int64_t> shape = computed_shape(s);
+  int64_t rows = 1, columns = shape.back();
+  for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
+  if (folds(d.expression)) return choose_tile({.rows = rows, .columns = columns, .packed = true}, profile);
+  int64_t width = profile.vector_width;
+  while (columns % width != 0) width /= 2;
+  return {1, width, width};
+}
+
+}  // namespace hoist
