@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/bundle/plan_format.h"
-#include "backends/runtime/plan_file.h"
+#include "backends/runtime/plan/plan_file.h"
 
 namespace hoist {
 namespace {

@@ -1,6 +1,6 @@
 // plan.bin and check.bin as bytes: little-endian, flat, one record after the other, between a header (magic, version,
-// own size) and the hash of everything before it. The C runtime (backends/runtime/plan_file.c) is the reader. Internal
-// to backends/bundle.
+// own size) and the hash of everything before it. The C runtime (backends/runtime/plan/plan_file.c) is the reader.
+// Internal to backends/bundle.
 //
 // Records stand one after the other, without a table of offsets: a bounded cursor is the whole reader, and every field
 // is checked where it is read. The hash is XXH64, which is fast and written out in the runtime, so that it depends on
@@ -44,8 +44,5 @@ std::string encode_plan(const Plan& plan, const std::vector<HashedFile>& files, 
 std::string encode_checks(const Plan& plan);
 /// preprocessing.bin, for plans that have any.
 std::string encode_preprocessing(const Plan& plan);
-
-/// Aborts with the offender's name where the plan breaks an invariant of ir/plan/plan.h.
-void check_plan(const Plan& plan);
 
 }  // namespace hoist

@@ -5,24 +5,12 @@
 
 #include "backends/bundle/bundle.h"
 #include "backends/bundle/bundle_text.h"
-#include "backends/runtime/plan_file.h"
+#include "backends/bundle/runtime_plan.h"
 
 namespace hoist {
 namespace {
 
 using Json = nlohmann::json;
-
-struct PlanOwner {
-  hoist_plan plan = {};
-  hoist_checks checks = {};
-  PlanOwner() = default;
-  PlanOwner(const PlanOwner&) = delete;
-  PlanOwner& operator=(const PlanOwner&) = delete;
-  ~PlanOwner() {
-    hoist_plan_free(&plan);
-    hoist_pool_free(&checks.pool);
-  }
-};
 
 std::vector<std::string> texts(const char* const* names, size_t count) { return {names, names + count}; }
 
@@ -108,7 +96,7 @@ PlanControl control_of(const hoist_plan_control& control) {
   return out;
 }
 
-Plan plan_of(const PlanOwner& owner) {
+Plan plan_of(const RuntimePlan& owner) {
   const hoist_plan& from = owner.plan;
   Plan out;
   out.model_name = from.model_name;
@@ -205,7 +193,7 @@ void add_manifest(const Json& manifest, const std::string& kernels, const std::s
 }  // namespace
 
 Result<BundleInfo> read_bundle(const std::filesystem::path& folder, bool with_weights, size_t specialisation) {
-  PlanOwner root, owner;
+  RuntimePlan root, owner;
   hoist_error error = {};
   const auto failed = [&] { return Diagnostic{folder.string(), error.message, ""}; };
   if (hoist_plan_read(folder.c_str(), &root.plan, &error) != HOIST_OK) return failed();
@@ -220,7 +208,7 @@ Result<BundleInfo> read_bundle(const std::filesystem::path& folder, bool with_we
   const bool is_first = specialisation == 0;
   if (!is_first && hoist_plan_read_specialisation(&root.plan, specialisation, &owner.plan, &error) != HOIST_OK)
     return failed();
-  PlanOwner& read = is_first ? root : owner;
+  RuntimePlan& read = is_first ? root : owner;
   if (hoist_checks_read(&read.plan, &read.checks, &error) != HOIST_OK) return failed();
   BundleInfo out;
   out.plan = plan_of(read);

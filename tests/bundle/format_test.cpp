@@ -12,7 +12,7 @@
 #include "backends/bundle/plan_format.h"
 #include "backends/opencl/bundle_runner.h"
 #include "backends/runtime/hoist_runtime.h"
-#include "backends/runtime/plan_file.h"
+#include "backends/runtime/plan/plan_file.h"
 #include "ir/target/profile.h"
 #include "tests/bundle/small_plan.h"
 
@@ -328,27 +328,21 @@ TEST_F(FormatTest, AStepReadsOtherElementsThanItWrites) {
   };
   const char* const message = "a step writes elements that it also reads";
   Plan plan = halves_plan();
-  check_plan(plan);
   EXPECT_EQ(refusal(plan), "");
   plan.kernels[0].parameters[0].regions = {{{64}, {0}, {16}}, {{64}, {31}, {2}}};
   EXPECT_THAT(refusal(plan), HasSubstr(message));
-  EXPECT_DEATH(check_plan(plan), "writes elements of y that it also reads");
   plan.kernels[0].parameters[0].regions = {};
   EXPECT_THAT(refusal(plan), HasSubstr(message));
-  EXPECT_DEATH(check_plan(plan), "writes elements of y that it also reads");
   plan = halves_plan();
   plan.kernels[0].parameters[1].regions = {{{64}, {33}, {32}}};
   EXPECT_THAT(refusal(plan), HasSubstr("a region reaches beyond its array"));
-  EXPECT_DEATH(check_plan(plan), "reaches beyond result");
 }
 
 TEST_F(FormatTest, ArraysOfAStepDoNotShareMemory) {
   Plan plan = chain_plan(3);
-  check_plan(plan);
   plan.arrays[3].offset = 64;
   write_text(bundle_ / "plan.bin", encode_plan(plan, {}));
   EXPECT_THAT(complaint(), HasSubstr("shares memory"));
-  EXPECT_DEATH(check_plan(plan), "share memory");
 }
 
 // A plan whose arrays have this shape and type, and none of the values that would have to be there.
