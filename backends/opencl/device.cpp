@@ -5,8 +5,8 @@
 #include <memory>
 #include <sstream>
 
-#include "backends/runtime/native_device.h"
-#include "backends/runtime/opencl_device.h"
+#include "backends/runtime/native/native_device.h"
+#include "backends/runtime/opencl/opencl_device.h"
 
 namespace hoist {
 namespace {

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <type_traits>
 
-#include "backends/runtime/opencl_device.h"
+#include "backends/runtime/opencl/opencl_device.h"
 
 namespace hoist {
 namespace {

@@ -2,7 +2,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
 #endif
-#include "bundle_handle.h"
+#include "backends/runtime/bundle_handle.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,11 +88,11 @@ HOIST_INTERNAL hoist_status hoist_open_parts(hoist_bundle* b, const hoist_option
 HOIST_INTERNAL void hoist_close_parts(hoist_bundle* b) {
   if (b->engine) b->engine->close(b);
   hoist_forget_host_results(b);
-  for (size_t i = 0; b->inputs && b->outputs && i < b->plan.input_count + b->plan.output_count; ++i)
+  for (size_t i = 0; b->io.inputs && b->io.outputs && i < b->plan.input_count + b->plan.output_count; ++i)
     free(hoist_transfer_of(b, i)->staged);
-  free(b->inputs);
-  free(b->outputs);
-  free(b->in_place);
+  free(b->io.inputs);
+  free(b->io.outputs);
+  free(b->io.in_place);
   hoist_close_strings(b);
   hoist_close_controls(b);
   hoist_plan_free(&b->plan);
@@ -184,13 +184,13 @@ hoist_status hoist_describe_step(hoist_bundle* b, size_t index, hoist_step* step
 hoist_status hoist_run(hoist_bundle* b) {
   hoist_status status = hoist_begin_strings(b);
   if (!status) status = b->engine->run(b, 0, b->plan.step_count, 1);
-  b->has_run = status == HOIST_OK;
+  b->run.has_run = status == HOIST_OK;
   return status;
 }
 
 static void outputs_changed(hoist_bundle* b) {
-  for (size_t i = 0; i < b->plan.output_count; ++i) b->outputs[i].fresh = 0;
-  b->has_run = 1;
+  for (size_t i = 0; i < b->plan.output_count; ++i) b->io.outputs[i].fresh = 0;
+  b->run.has_run = 1;
 }
 
 hoist_status hoist_run_steps(hoist_bundle* b, size_t first, size_t count) {

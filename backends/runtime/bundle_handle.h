@@ -10,9 +10,9 @@
 #ifndef HOIST_BUNDLE_HANDLE_H
 #define HOIST_BUNDLE_HANDLE_H
 
-#include "loaded_code.h"
-#include "native_device.h"
-#include "opencl_device.h"
+#include "backends/runtime/native/loaded_code.h"
+#include "backends/runtime/native/native_device.h"
+#include "backends/runtime/opencl/opencl_device.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -84,6 +84,23 @@ HOIST_INTERNAL const hoist_engine* hoist_native_engine(void);
 
 typedef struct hoist_family hoist_family;
 
+/* What goes into runs and comes out of them. */
+typedef struct hoist_values {
+  hoist_transfer *inputs, *outputs;
+  hoist_transfer** in_place;  /* one an array; NULL where it is no input or output in place */
+  hoist_string_table strings; /* those of the plan and of the last run */
+  hoist_string_table* given;  /* one an input: the strings that it is set to */
+} hoist_values;
+
+/* Where the run that goes on is. */
+typedef struct hoist_run_state {
+  int has_run;
+  size_t next_item;     /* of the plan */
+  uint64_t* iterations; /* one a control: those that are done */
+  uint64_t* step_runs;  /* one a step: how often it has run */
+  void** host_results;  /* one a host step that has run: what the device may still have to read */
+} hoist_run_state;
+
 struct hoist_bundle {
   hoist_error error;
   hoist_plan plan;
@@ -91,36 +108,14 @@ struct hoist_bundle {
   const hoist_engine* engine;
   hoist_target target;
   size_t device_index;
-#ifndef HOIST_WITHOUT_OPENCL
-  cl_context context;
-  cl_command_queue queue, profiling_queue; /* the second is made when it is first needed */
-  uint64_t loaded_libraries;               /* how many were loaded when their pages were last touched */
-  cl_program program;
-  cl_kernel* kernels;  /* one a step, its arguments bound once; of joined steps when it is first launched alone */
-  cl_kernel* launches; /* and one a launch of several steps */
-  cl_mem* buffers;     /* one an array */
-  cl_mem arena;
-  cl_mem taken;                 /* the words by which work-items share the groups of a launch of several steps */
-  int shares_groups;            /* whether they do */
-  unsigned char* stays_on_host; /* one an array: whether nothing but steps on the host uses it */
-  unsigned char* host_arena;    /* which has those */
-  unsigned char* zeros;         /* the arena and arrays that begin as zeros; NULL where the driver has its own */
-  void* zeros_memory;           /* what to free() of it */
-#endif
-  hoist_native* native;   /* what native code needs besides; NULL for OpenCL */
+  struct hoist_opencl* opencl; /* each engine's own; the other is NULL */
+  hoist_native* native;
   int steps_apart;        /* each step is launched alone, also those that a launch joins */
   unsigned char checking; /* options.separate_buffers */
   unsigned char* weights; /* the file; stays while a CPU device computes from it in place */
   hoist_family* family; /* all specialisations of the bundle, which share it and the weights; NULL where there is one */
-  hoist_transfer *inputs, *outputs;
-  hoist_transfer** in_place;  /* one an array; NULL where it is no input or output in place */
-  hoist_string_table strings; /* those of the plan and of the last run */
-  hoist_string_table* given;  /* one an input: the strings that it is set to */
-  int has_run;
-  size_t next_item;     /* of the plan, in the run that goes on */
-  uint64_t* iterations; /* one a control: those that are done */
-  uint64_t* step_runs;  /* one a step: how often it has run */
-  void** host_results;  /* one a step, of those on the host that have run: what the device may still have to read */
+  hoist_values io;
+  hoist_run_state run;
   hoist_cache_entry cache_entry;
 };
 
@@ -134,6 +129,8 @@ HOIST_INTERNAL void hoist_family_close(hoist_family* family);
 /* Others may share the weights of this one from now on. */
 HOIST_INTERNAL hoist_status hoist_family_opened(hoist_bundle* bundle);
 #ifndef HOIST_WITHOUT_OPENCL
+/* The buffer of an array. */
+HOIST_INTERNAL cl_mem hoist_opencl_buffer(const hoist_bundle* bundle, size_t array);
 /* The buffer that another specialisation has for the same bytes, or NULL. */
 HOIST_INTERNAL cl_mem hoist_family_weights(const hoist_bundle* bundle, const hoist_plan_array* array);
 #endif

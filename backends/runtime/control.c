@@ -8,25 +8,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bundle_handle.h"
+#include "backends/runtime/bundle_handle.h"
 
 HOIST_INTERNAL hoist_status hoist_open_controls(hoist_bundle* b) {
-  b->iterations = calloc(b->plan.control_count + 1, sizeof *b->iterations);
-  b->step_runs = calloc(b->plan.step_count + 1, sizeof *b->step_runs);
-  if (b->iterations && b->step_runs) return HOIST_OK;
+  b->run.iterations = calloc(b->plan.control_count + 1, sizeof *b->run.iterations);
+  b->run.step_runs = calloc(b->plan.step_count + 1, sizeof *b->run.step_runs);
+  if (b->run.iterations && b->run.step_runs) return HOIST_OK;
   return hoist_no_memory(&b->error, (b->plan.control_count + b->plan.step_count + 2) * 8);
 }
 
 HOIST_INTERNAL void hoist_close_controls(hoist_bundle* b) {
-  free(b->iterations);
-  free(b->step_runs);
+  free(b->run.iterations);
+  free(b->run.step_runs);
 }
 
 HOIST_INTERNAL void hoist_begin_items(hoist_bundle* b, size_t first) {
   /* Where every step runs once a caller may run any of them. */
   if (first && b->plan.control_count) return;
-  b->next_item = first;
-  if (!first) memset(b->step_runs, 0, b->plan.step_count * sizeof *b->step_runs);
+  b->run.next_item = first;
+  if (!first) memset(b->run.step_runs, 0, b->plan.step_count * sizeof *b->run.step_runs);
 }
 
 static hoist_status read_flag(hoist_bundle* b, uint32_t array, int* flag) {
@@ -74,13 +74,13 @@ static hoist_status enter(hoist_bundle* b, size_t index) {
   hoist_status status = control->condition == HOIST_NO_ARRAY ? HOIST_OK : read_flag(b, control->condition, &flag);
   if (status) return status;
   if (!control->is_loop) {
-    if (!flag) b->next_item = control->middle + 1;
+    if (!flag) b->run.next_item = control->middle + 1;
     return HOIST_OK;
   }
-  b->iterations[index] = 0;
+  b->run.iterations[index] = 0;
   status = make_moves(b, control->before, control->before_count, 0);
   if (!status) status = go_on(b, control, 0, &flag);
-  if (!flag) b->next_item = control->leave + 1;
+  if (!flag) b->run.next_item = control->leave + 1;
   return status;
 }
 
@@ -90,35 +90,35 @@ static hoist_status leave(hoist_bundle* b, size_t index) {
   int flag = 1;
   /* The condition may be what the iteration was given, which the moves write. */
   hoist_status status = control->next == HOIST_NO_ARRAY ? HOIST_OK : read_flag(b, control->next, &flag);
-  if (!status) status = make_moves(b, control->after, control->after_count, b->iterations[index]);
-  if (!status) status = go_on(b, control, ++b->iterations[index], &flag);
-  if (flag) b->next_item = control->enter + 1;
+  if (!status) status = make_moves(b, control->after, control->after_count, b->run.iterations[index]);
+  if (!status) status = go_on(b, control, ++b->run.iterations[index], &flag);
+  if (flag) b->run.next_item = control->enter + 1;
   return status;
 }
 
 HOIST_INTERNAL hoist_status hoist_next_step(hoist_bundle* b, size_t end, size_t* step) {
   const hoist_plan* plan = &b->plan;
   *step = plan->step_count;
-  while (b->next_item < plan->item_count) {
-    const hoist_plan_item item = plan->items[b->next_item];
+  while (b->run.next_item < plan->item_count) {
+    const hoist_plan_item item = plan->items[b->run.next_item];
     hoist_status status = HOIST_OK;
     switch (item.kind) {
       case HOIST_ITEM_STEP:
         if (item.index >= end) return HOIST_OK;
-        ++b->next_item;
-        ++b->step_runs[item.index];
+        ++b->run.next_item;
+        ++b->run.step_runs[item.index];
         *step = item.index;
         return HOIST_OK;
       case HOIST_ITEM_ENTER:
-        ++b->next_item;
+        ++b->run.next_item;
         status = enter(b, item.index);
         break;
       case HOIST_ITEM_OTHERWISE: /* the branch for true has run */
-        b->next_item = plan->controls[item.index].leave + 1;
+        b->run.next_item = plan->controls[item.index].leave + 1;
         status = make_moves(b, plan->controls[item.index].after, plan->controls[item.index].after_count, 0);
         break;
       default:
-        ++b->next_item;
+        ++b->run.next_item;
         status = leave(b, item.index);
     }
     if (status) return status;
@@ -127,5 +127,5 @@ HOIST_INTERNAL hoist_status hoist_next_step(hoist_bundle* b, size_t end, size_t*
 }
 
 uint64_t hoist_step_runs(const hoist_bundle* b, size_t index) {
-  return index < b->plan.step_count ? b->step_runs[index] : 0;
+  return index < b->plan.step_count ? b->run.step_runs[index] : 0;
 }

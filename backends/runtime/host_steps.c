@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bundle_handle.h"
+#include "backends/runtime/bundle_handle.h"
 
 static hoist_status add_string(hoist_bundle* b, hoist_string_table* table, const char* owner, const char* data,
                                size_t length, uint64_t* word) {
@@ -42,25 +42,25 @@ HOIST_INTERNAL hoist_status hoist_open_strings(hoist_bundle* b) {
   for (size_t i = 0; i < plan->string_count; ++i) {
     uint64_t word;
     const hoist_status status =
-        add_string(b, &b->strings, "plan.bin", plan->strings[i].data, plan->strings[i].length, &word);
+        add_string(b, &b->io.strings, "plan.bin", plan->strings[i].data, plan->strings[i].length, &word);
     if (status) return status;
   }
-  hoist_strings_keep(&b->strings);
-  b->given = calloc(plan->input_count + 1, sizeof *b->given);
-  return b->given ? HOIST_OK : hoist_no_memory(&b->error, plan->input_count);
+  hoist_strings_keep(&b->io.strings);
+  b->io.given = calloc(plan->input_count + 1, sizeof *b->io.given);
+  return b->io.given ? HOIST_OK : hoist_no_memory(&b->error, plan->input_count);
 }
 
 HOIST_INTERNAL void hoist_close_strings(hoist_bundle* b) {
-  for (size_t i = 0; b->given && i < b->plan.input_count; ++i) hoist_strings_free(&b->given[i]);
-  free(b->given);
-  hoist_strings_free(&b->strings);
+  for (size_t i = 0; b->io.given && i < b->plan.input_count; ++i) hoist_strings_free(&b->io.given[i]);
+  free(b->io.given);
+  hoist_strings_free(&b->io.strings);
 }
 
 HOIST_INTERNAL void hoist_seeded_strings(const hoist_bundle* b, uint64_t seed, uint32_t parameter, uint64_t elements,
                                          uint64_t* words) {
-  const size_t known = b->strings.kept;
+  const size_t known = b->io.strings.kept;
   hoist_seeded(hoist_scalar_named("u64"), seed, parameter, 0, (double)known, elements, words);
-  for (uint64_t i = 0; i < elements; ++i) words[i] = words[i] < known ? b->strings.entries[words[i]]->word : 0;
+  for (uint64_t i = 0; i < elements; ++i) words[i] = words[i] < known ? b->io.strings.entries[words[i]]->word : 0;
 }
 
 static hoist_host_array host_array(const hoist_plan_parameter* parameter, void* data) {
@@ -77,7 +77,7 @@ HOIST_INTERNAL hoist_status hoist_seed_for_host(hoist_bundle* b, uint32_t array,
     hoist_host_array* arrays = calloc(count, sizeof *arrays);
     if (!arrays) return hoist_no_memory(&b->error, count * sizeof *arrays);
     for (size_t k = 0; k < count; ++k) arrays[k] = host_array(&kernel->parameters[k], k ? NULL : data);
-    const hoist_host_call call = {arrays, count - 1, &arrays[count - 1], &b->strings, ""};
+    const hoist_host_call call = {arrays, count - 1, &arrays[count - 1], &b->io.strings, ""};
     kernel->host->seed(&call);
     free(arrays);
   }
@@ -85,12 +85,12 @@ HOIST_INTERNAL hoist_status hoist_seed_for_host(hoist_bundle* b, uint32_t array,
 }
 
 HOIST_INTERNAL hoist_status hoist_begin_strings(hoist_bundle* b) {
-  hoist_strings_forget(&b->strings);
+  hoist_strings_forget(&b->io.strings);
   for (size_t i = 0; i < b->plan.input_count; ++i) {
-    const hoist_string_table* given = &b->given[i];
+    const hoist_string_table* given = &b->io.given[i];
     for (size_t k = 0; k < given->count; ++k) {
       uint64_t word;
-      const hoist_status status = add_string(b, &b->strings, b->plan.arrays[b->plan.inputs[i].array].name,
+      const hoist_status status = add_string(b, &b->io.strings, b->plan.arrays[b->plan.inputs[i].array].name,
                                              given->entries[k]->data, given->entries[k]->length, &word);
       if (status) return status;
     }
@@ -103,7 +103,7 @@ static hoist_status call_on_host(hoist_bundle* b, const hoist_plan_kernel* kerne
                                  void* const* memory) {
   const size_t count = kernel->parameter_count;
   for (size_t i = 0; i < count; ++i) arrays[i] = host_array(&kernel->parameters[i], memory[i]);
-  hoist_host_call call = {arrays, count - 1, &arrays[count - 1], &b->strings, ""};
+  hoist_host_call call = {arrays, count - 1, &arrays[count - 1], &b->io.strings, ""};
   const int code = kernel->host->evaluate(&call);
   if (code == HOIST_HOST_OK) return HOIST_OK;
   const hoist_status status = code == HOIST_HOST_NO_MEMORY ? HOIST_OUT_OF_MEMORY
@@ -113,15 +113,15 @@ static hoist_status call_on_host(hoist_bundle* b, const hoist_plan_kernel* kerne
 }
 
 static void* result_of(hoist_bundle* b, size_t step, size_t bytes) {
-  if (!b->host_results) b->host_results = calloc(b->plan.step_count, sizeof *b->host_results);
-  if (b->host_results && !b->host_results[step]) b->host_results[step] = malloc(bytes + 8);
-  return b->host_results ? b->host_results[step] : NULL;
+  if (!b->run.host_results) b->run.host_results = calloc(b->plan.step_count, sizeof *b->run.host_results);
+  if (b->run.host_results && !b->run.host_results[step]) b->run.host_results[step] = malloc(bytes + 8);
+  return b->run.host_results ? b->run.host_results[step] : NULL;
 }
 
 HOIST_INTERNAL void hoist_forget_host_results(hoist_bundle* b) {
-  for (size_t i = 0; b->host_results && i < b->plan.step_count; ++i) free(b->host_results[i]);
-  free(b->host_results);
-  b->host_results = NULL;
+  for (size_t i = 0; b->run.host_results && i < b->plan.step_count; ++i) free(b->run.host_results[i]);
+  free(b->run.host_results);
+  b->run.host_results = NULL;
 }
 
 /* The reader has made sure that what a step writes shares no memory with what it reads. */
@@ -187,10 +187,10 @@ hoist_status hoist_set_input_strings(hoist_bundle* b, size_t index, const hoist_
   if (count && !strings) return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: no strings given", array->name);
   uint64_t* words = malloc((count + 1) * sizeof *words);
   if (!words) return hoist_no_memory(&b->error, count * sizeof *words);
-  b->inputs[index].set = 0;
-  hoist_strings_forget(&b->given[index]);
+  b->io.inputs[index].set = 0;
+  hoist_strings_forget(&b->io.given[index]);
   for (size_t i = 0; i < count && !status; ++i) {
-    status = add_string(b, &b->given[index], array->name, strings[i].data, strings[i].length, &words[i]);
+    status = add_string(b, &b->io.given[index], array->name, strings[i].data, strings[i].length, &words[i]);
   }
   if (!status) status = hoist_set_words(b, index, words, count * sizeof *words);
   free(words);
@@ -199,7 +199,7 @@ hoist_status hoist_set_input_strings(hoist_bundle* b, size_t index, const hoist_
 
 static void look_up_strings(const hoist_bundle* b, const uint64_t* words, hoist_string* strings, size_t count) {
   for (size_t i = 0; i < count; ++i) {
-    const hoist_string_entry* entry = hoist_string_find(&b->strings, words[i]);
+    const hoist_string_entry* entry = hoist_string_find(&b->io.strings, words[i]);
     strings[i].data = entry ? entry->data : NULL;
     strings[i].length = entry ? entry->length : 0;
   }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bundle_handle.h"
+#include "backends/runtime/bundle_handle.h"
 
 #ifndef HOIST_WITHOUT_OPENCL
 typedef struct shared_weights {
@@ -79,7 +79,7 @@ HOIST_INTERNAL cl_mem hoist_family_weights(const hoist_bundle* b, const hoist_pl
 /* After an opening that succeeded. */
 static hoist_status remember_weights(hoist_bundle* b) {
   hoist_family* family = b->family;
-  if (!b->buffers) return HOIST_OK; /* native code */
+  if (!b->opencl) return HOIST_OK; /* native code */
   shared_weights* all = realloc(family->weights, (family->weights_count + b->plan.array_count + 1) * sizeof *all);
   if (!all) return hoist_no_memory(&b->error, b->plan.array_count * sizeof *all);
   family->weights = all;
@@ -87,7 +87,7 @@ static hoist_status remember_weights(hoist_bundle* b) {
   for (size_t i = 0; i < b->plan.array_count; ++i) {
     const hoist_plan_array* array = &b->plan.arrays[i];
     if (array->place != HOIST_PLACE_WEIGHTS || hoist_family_weights(b, array)) continue;
-    const shared_weights one = {array->offset, array->bytes, b->buffers[i]};
+    const shared_weights one = {array->offset, array->bytes, hoist_opencl_buffer(b, i)};
     all[count++] = one;
   }
   family->weights_count = count;

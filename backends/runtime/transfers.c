@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bundle_handle.h"
+#include "backends/runtime/bundle_handle.h"
 
 HOIST_INTERNAL hoist_transfer* hoist_transfer_of(hoist_bundle* b, size_t i) {
-  return i < b->plan.input_count ? &b->inputs[i] : &b->outputs[i - b->plan.input_count];
+  return i < b->plan.input_count ? &b->io.inputs[i] : &b->io.outputs[i - b->plan.input_count];
 }
 
 static hoist_status stage(hoist_bundle* b, hoist_transfer* transfer) {
@@ -26,10 +26,10 @@ static hoist_status stage(hoist_bundle* b, hoist_transfer* transfer) {
 
 HOIST_INTERNAL hoist_status hoist_make_transfers(hoist_bundle* b) {
   const hoist_plan* plan = &b->plan;
-  b->inputs = calloc(plan->input_count + 1, sizeof *b->inputs);
-  b->outputs = calloc(plan->output_count + 1, sizeof *b->outputs);
-  b->in_place = calloc(plan->array_count + 1, sizeof *b->in_place);
-  if (!b->inputs || !b->outputs || !b->in_place)
+  b->io.inputs = calloc(plan->input_count + 1, sizeof *b->io.inputs);
+  b->io.outputs = calloc(plan->output_count + 1, sizeof *b->io.outputs);
+  b->io.in_place = calloc(plan->array_count + 1, sizeof *b->io.in_place);
+  if (!b->io.inputs || !b->io.outputs || !b->io.in_place)
     return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for the inputs");
   for (size_t i = 0; i < plan->input_count + plan->output_count; ++i) {
     hoist_transfer* t = hoist_transfer_of(b, i);
@@ -42,7 +42,7 @@ HOIST_INTERNAL hoist_status hoist_make_transfers(hoist_bundle* b) {
     if (!t->in_place && array->bytes > HOIST_STAGED_BYTES) continue;
     const hoist_status status = stage(b, t);
     if (status) return status;
-    if (t->in_place) b->in_place[t->array] = t;
+    if (t->in_place) b->io.in_place[t->array] = t;
   }
   return HOIST_OK;
 }
@@ -72,7 +72,7 @@ hoist_status hoist_set_input(hoist_bundle* b, size_t index, const void* data, si
 HOIST_INTERNAL hoist_status hoist_set_words(hoist_bundle* b, size_t index, const void* data, size_t bytes) {
   if (hoist_in_range(b, "input", index, b->plan.input_count)) return b->error.status;
   const uint32_t number = b->plan.inputs[index].array;
-  hoist_transfer* input = &b->inputs[index];
+  hoist_transfer* input = &b->io.inputs[index];
   if (right_size(b, &b->plan.arrays[number], data, bytes)) return b->error.status;
   if (input->staged) {
     memcpy(input->staged, data, bytes);
@@ -88,7 +88,7 @@ HOIST_INTERNAL hoist_status hoist_set_words(hoist_bundle* b, size_t index, const
 hoist_status hoist_input_memory(hoist_bundle* b, size_t index, void** memory) {
   *memory = NULL;
   if (hoist_in_range(b, "input", index, b->plan.input_count)) return b->error.status;
-  hoist_transfer* input = &b->inputs[index];
+  hoist_transfer* input = &b->io.inputs[index];
   if (no_strings(b, &b->plan.arrays[input->array], "use hoist_set_input_strings")) return b->error.status;
   const hoist_status status = stage(b, input);
   if (status) return status;
@@ -100,7 +100,7 @@ hoist_status hoist_input_memory(hoist_bundle* b, size_t index, void** memory) {
 hoist_status hoist_output_memory(hoist_bundle* b, size_t index, const void** memory) {
   *memory = NULL;
   if (hoist_in_range(b, "output", index, b->plan.model_output_count)) return b->error.status;
-  hoist_transfer* output = &b->outputs[index];
+  hoist_transfer* output = &b->io.outputs[index];
   if (no_strings(b, &b->plan.arrays[output->array], "use hoist_get_output_strings")) return b->error.status;
   const hoist_status status = stage(b, output);
   if (status) return status;
@@ -149,7 +149,7 @@ hoist_status hoist_seed_inputs(hoist_bundle* b, uint64_t seed) {
 
 HOIST_INTERNAL hoist_status hoist_check_inputs(hoist_bundle* b) {
   for (size_t i = 0; i < b->plan.input_count; ++i) {
-    if (b->inputs[i].set) continue;
+    if (b->io.inputs[i].set) continue;
     return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "input %s has not been set",
                       b->plan.arrays[b->plan.inputs[i].array].name);
   }
@@ -162,7 +162,7 @@ hoist_status hoist_read_array(hoist_bundle* b, size_t index, void* data, size_t 
   if (!bytes) return HOIST_OK;
   /* A staged input that no run has taken yet is the array's content. */
   for (size_t i = 0; i < b->plan.input_count; ++i) {
-    const hoist_transfer* t = &b->inputs[i];
+    const hoist_transfer* t = &b->io.inputs[i];
     if (t->array == index && t->pending) {
       memcpy(data, t->staged, bytes);
       return HOIST_OK;
@@ -173,13 +173,13 @@ hoist_status hoist_read_array(hoist_bundle* b, size_t index, void* data, size_t 
 
 HOIST_INTERNAL hoist_status hoist_any_output(hoist_bundle* b, size_t index, void* data, size_t bytes) {
   const uint32_t number = b->plan.outputs[index];
-  if (!b->has_run) {
+  if (!b->run.has_run) {
     return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "output %s: the bundle has not run yet",
                       b->plan.arrays[number].name);
   }
-  if (!b->outputs[index].fresh) return hoist_read_array(b, number, data, bytes);
+  if (!b->io.outputs[index].fresh) return hoist_read_array(b, number, data, bytes);
   if (right_size(b, &b->plan.arrays[number], data, bytes)) return b->error.status;
-  memcpy(data, b->outputs[index].staged, bytes);
+  memcpy(data, b->io.outputs[index].staged, bytes);
   return HOIST_OK;
 }
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bundle_handle.h"
+#include "backends/runtime/bundle_handle.h"
 
 typedef struct comparison {
   hoist_tolerance tolerance;
@@ -272,7 +272,7 @@ static hoist_status run_to_launches(hoist_bundle* b, int steps_apart, unsigned c
     if (launch->first > done) status = b->engine->run(b, done, launch->first - done, 0);
     if (!status) status = b->engine->run(b, launch->first, launch->count, 0);
     /* Of a branch that the run does not take nothing is there to read. */
-    if (!status && b->step_runs[launch->first]) status = read_launch(b, launch, &held[i]);
+    if (!status && b->run.step_runs[launch->first]) status = read_launch(b, launch, &held[i]);
     done = launch->first + launch->count;
   }
   b->steps_apart = 0;

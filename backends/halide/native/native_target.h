@@ -1,6 +1,6 @@
 // Named targets of native code: what a processor has to have, and the shape that loops get for it. A name says all of
 // it, so that the same name gives the same bytes on every machine. The C runtime knows the same names
-// (backends/runtime/native_device.c) and asks the processor for what they need.
+// (backends/runtime/native/native_device.c) and asks the processor for what they need.
 #pragma once
 
 #include <cstdint>

@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "loaded_code.h"
-#include "opencl_device.h"
+#include "backends/runtime/native/loaded_code.h"
+#include "backends/runtime/opencl/opencl_device.h"
 
 #ifndef HOIST_WITHOUT_OPENCL
 

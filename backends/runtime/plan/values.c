@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan_file.h"
+#include "backends/runtime/plan/plan_file.h"
 
 HOIST_INTERNAL hoist_status hoist_fail(hoist_error* error, hoist_status status, const char* format, ...) {
   va_list arguments;

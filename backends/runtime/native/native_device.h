@@ -3,7 +3,7 @@
 #ifndef HOIST_NATIVE_DEVICE_H
 #define HOIST_NATIVE_DEVICE_H
 
-#include "plan_file.h"
+#include "backends/runtime/plan/plan_file.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bundle_handle.h"
-#include "sharing.h"
+#include "backends/runtime/bundle_handle.h"
+#include "backends/runtime/native/sharing.h"
 
 #define MOST_OPERATIONS ((int64_t)1 << 60) /* of a step: a plan may claim anything */
 /* A run that takes longer lasts until a thread that slept has got up (20 to 50 microseconds) and taken a part. */
@@ -58,7 +58,7 @@ static hoist_status native_arrays(hoist_bundle* b) {
   if (!n->memory || !n->owned || !n->buffers) return hoist_no_memory(&b->error, plan->array_count);
   for (size_t i = 0; i < plan->array_count; ++i) {
     const hoist_plan_array* array = &plan->arrays[i];
-    const hoist_transfer* in_place = b->in_place[i];
+    const hoist_transfer* in_place = b->io.in_place[i];
     if (array->place == HOIST_PLACE_WEIGHTS) {
       n->memory[i] = b->weights + array->offset;
     } else if (in_place) {
@@ -217,7 +217,7 @@ static hoist_status native_step(hoist_bundle* b, size_t i) {
 static hoist_status native_inputs(hoist_bundle* b, size_t first, size_t count) {
   if (hoist_check_inputs(b)) return b->error.status;
   for (size_t i = 0; i < b->plan.input_count; ++i) {
-    hoist_transfer* input = &b->inputs[i];
+    hoist_transfer* input = &b->io.inputs[i];
     if (input->in_place || !(input->pending || input->shared)) continue;
     memcpy(b->native->memory[input->array], input->staged, b->plan.arrays[input->array].bytes);
     input->pending = 0;
@@ -247,7 +247,7 @@ static hoist_status native_run(hoist_bundle* b, size_t first, size_t count, int 
   }
   if (status) return status;
   for (size_t i = 0; with_outputs && i < b->plan.output_count; ++i) {
-    hoist_transfer* output = &b->outputs[i];
+    hoist_transfer* output = &b->io.outputs[i];
     if (!output->staged || output->in_place) continue;
     memcpy(output->staged, b->native->memory[output->array], b->plan.arrays[output->array].bytes);
     output->fresh = 1;

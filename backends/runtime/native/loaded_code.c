@@ -1,7 +1,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* dl_iterate_phdr */
 #endif
-#include "loaded_code.h"
+#include "backends/runtime/native/loaded_code.h"
 
 #include <stddef.h>
 #include <unistd.h>

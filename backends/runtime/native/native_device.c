@@ -8,7 +8,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX, sched_getaffinity and memfd_create on Linux */
 #endif
-#include "native_device.h"
+#include "backends/runtime/native/native_device.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -27,7 +27,7 @@
 #include <sys/syscall.h>
 #endif
 
-#include "loaded_code.h"
+#include "backends/runtime/native/loaded_code.h"
 
 /* ---- targets ---- */
 

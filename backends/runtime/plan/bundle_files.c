@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "plan_file.h"
+#include "backends/runtime/plan/plan_file.h"
 
 HOIST_INTERNAL void* hoist_pool_alloc(hoist_pool** pool, uint64_t count, size_t size) {
   if (count > (SIZE_MAX - 16) / size) return NULL;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "hoist_runtime.h"
+#include "backends/runtime/hoist_runtime.h"
 #include "ir/host/host_operators.h"
 #include "ir/host/host_pictures.h"
 

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "plan_file.h"
+#include "backends/runtime/plan/plan_file.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -8,7 +8,7 @@
 #ifndef HOIST_OPENCL_DEVICE_H
 #define HOIST_OPENCL_DEVICE_H
 
-#include "plan_file.h"
+#include "backends/runtime/plan/plan_file.h"
 
 #ifndef HOIST_WITHOUT_OPENCL
 #ifndef CL_TARGET_OPENCL_VERSION

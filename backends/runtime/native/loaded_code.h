@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "plan_file.h"
+#include "backends/runtime/plan/plan_file.h"
 
 /* How many libraries this process has loaded so far; 0 where the system does not say. */
 HOIST_INTERNAL uint64_t hoist_loaded_libraries(void);

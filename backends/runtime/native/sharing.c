@@ -1,4 +1,4 @@
-#include "sharing.h"
+#include "backends/runtime/native/sharing.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
 #endif
-#include "opencl_device.h"
+#include "backends/runtime/opencl/opencl_device.h"
 
 #ifndef HOIST_WITHOUT_OPENCL
 
