@@ -147,6 +147,9 @@ class ProgramBuilder {
   std::map<std::string, Known> known_;  // definitions that read nothing but constants
 };
 
+/// The values that the bodies of a call read from around them, in the order in which they do.
+std::vector<std::string> captured_by(const NamedCall& call);
+
 /// The calls of a program of one operator call a definition, in order. What decides a shape is an attribute; a result
 /// that no definition takes is "".
 std::vector<NamedCall> named_calls(const Program& program);

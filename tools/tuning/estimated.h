@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "tools/tuning/cost_model.h"
+#include "tools/tuning/model/cost_model.h"
 #include "tools/tuning/tuning_database.h"
 #include "tools/tuning/variants.h"
 

@@ -1,5 +1,5 @@
 // The learned cost model of kernels: what it looks at, what it learns, and how its quality is told.
-#include "tools/tuning/cost_model.h"
+#include "tools/tuning/model/cost_model.h"
 
 #include <gmock/gmock.h>
 

@@ -1,10 +1,10 @@
 // A kernel's term as statements for a model that reads it.
-#include "tools/tuning/kernel_tokens.h"
+#include "tools/tuning/model/kernel_tokens.h"
 
 #include <gmock/gmock.h>
 
-#include "ir/rules/random_terms.h"
 #include "ir/text/text.h"
+#include "tests/support/random_terms.h"
 
 namespace hoist::tuning {
 namespace {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/data/files.h"
-#include "tools/tuning/cost_model.h"
+#include "tools/tuning/model/cost_model.h"
 
 namespace hoist::tuning {
 namespace {

@@ -14,8 +14,8 @@
 
 #include "ir/text/program_text.h"
 #include "neural_rules/choice/solver/interval.h"
-#include "tools/tuning/cost_model.h"
 #include "tools/tuning/estimated.h"
+#include "tools/tuning/model/cost_model.h"
 #include "tools/tuning/search.h"
 #include "tools/tuning/tuned_model.h"
 #include "tools/tuning/variants.h"

@@ -1,13 +1,13 @@
 // Measured kernels as train_lstm.py reads them: kernel_tokens RECORDS FILE turns the records of kernel_times into lines
 // of JSON with each kernel's statements, amounts and features (../cost_model.h) and its seconds.
-#include "tools/tuning/kernel_tokens.h"
+#include "tools/tuning/model/kernel_tokens.h"
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "tools/data/files.h"
-#include "tools/tuning/cost_model.h"
+#include "tools/tuning/model/cost_model.h"
 
 int main(int count, char** arguments) {
   using namespace hoist::tuning;

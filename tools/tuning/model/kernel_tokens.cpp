@@ -1,4 +1,4 @@
-#include "tools/tuning/kernel_tokens.h"
+#include "tools/tuning/model/kernel_tokens.h"
 
 #include <algorithm>
 #include <cmath>

@@ -10,7 +10,7 @@
 
 #include "ir/language/expression.h"
 #include "ir/target/profile.h"
-#include "tools/tuning/cost_model.h"
+#include "tools/tuning/model/cost_model.h"
 
 namespace hoist::tuning {
 

@@ -1,0 +1,167 @@
+// Definitions that take the place of steps and bodies of loops, and the terms that both need. For the passes of this
+// folder only.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "ir/operators/operators.h"
+#include "ir/properties/properties.h"
+#include "ir/text/text.h"
+#include "lowering/fusion/cut.h"
+#include "lowering/graph/program.h"
+#include "lowering/loops/unroll.h"
+#include "lowering/pipeline/steps.h"
+#include "lowering/strategies/terms.h"
+
+namespace hoist {
+
+// So many arrays one kernel reads to put them side by side: each is an argument, and each element looks at all.
+inline constexpr size_t arrays_together = 16;
+
+// Of a step of a derivation.
+inline constexpr const char* steps_parameter = "steps";
+
+// Adds definitions in front of one, and constants.
+class Additions {
+ public:
+  Additions(Program& program, const Definition& around)
+      : program_(program), names_(program), value_(around.value), layers_(around.layers) {}
+
+  /// A value of that term, by a definition of its own where it is not one already. `layers`: those that it computes.
+  Expr define(Expr term, const std::vector<std::string>& layers) {
+    if (term->pattern == Pattern::parameter) return term;
+    if (known_.empty()) {
+      for (const Definition& definition : program_.definitions) {
+        if (definition.value == value_) break;  // what stands behind it cannot be read
+        known_.emplace(definition.expression, parameter(definition.value, definition.expression->type));
+      }
+    }
+    auto [place, fresh] = known_.emplace(term, nullptr);
+    if (!fresh && place->second != nullptr) return place->second;
+    Definition definition;
+    definition.value = names_.make(fmt::format("{}.{}", value_, ++count_));
+    definition.layers = layers;
+    definition.expression = term;
+    place->second = parameter(definition.value, term->type);
+    added_.push_back(std::move(definition));
+    return place->second;
+  }
+  Expr define(Expr term) { return define(term, layers_); }
+
+  /// A number that a step reads: the same constant wherever it is asked for.
+  Expr number(int64_t n) {
+    const Tensor value = Tensor::of(Scalar::i64, {}, std::vector<int64_t>{n});
+    const std::string wanted = fmt::format("number {}", n);
+    auto found = program_.constants.find(wanted);
+    if (found != program_.constants.end() && found->second == value) {
+      used(wanted);
+      return parameter(wanted, type_of(value));
+    }
+    return constant(wanted, value);
+  }
+
+  Expr constant(const std::string& wanted, const Tensor& value) {
+    const std::string name = names_.make(wanted);
+    program_.constants[name] = value;
+    used(name);
+    return parameter(name, type_of(value));
+  }
+
+  const std::vector<std::string>& layers() const { return layers_; }
+  const std::vector<Control>& controls() const { return program_.controls; }
+  std::string name(const std::string& wanted) { return names_.make(wanted); }
+  int64_t count() const { return static_cast<int64_t>(added_.size()); }
+
+  /// A value that only the run knows.
+  Expr given(const std::string& wanted, Type type) {
+    given_.emplace_back(names_.make(value_ + "." + wanted), type);
+    return parameter(given_.back().first, type);
+  }
+
+  /// Says what storage wants to know of them: rows side by side are no concatenation to it (stacked()).
+  void describe() {
+    for (Definition& definition : added_) {
+      describe_definition(definition);
+      definition.channels_first = false;
+      definition.parts.clear();
+      for (size_t i = 0; i < sizes_of(definition.expression->type).size(); ++i)
+        definition.order.push_back(static_cast<int64_t>(i));
+    }
+  }
+
+  /// Puts a control into the program with finish(): the call is performed as the program runs.
+  void perform(Control control) {
+    // Inputs that are drawn let loops begin, and end soon.
+    const auto draw = [&](const std::string& value, Domain domain) {
+      if (!value.empty()) program_.domains[value] = domain;
+    };
+    if (control.kind == Control::Kind::loop) draw(control.condition, {1, 1});
+    draw(control.trips, {2, 4});
+    const bool first = std::none_of(program_.controls.begin(), program_.controls.end(),
+                                    [&](const Control& other) { return other.value == value_; });
+    control.value = first ? value_ : names_.make(value_ + ".loop");
+    control.layers = layers_;
+    program_.inputs.insert(program_.inputs.end(), given_.begin(), given_.end());
+    given_.clear();
+    const std::vector<std::string> wanted = control.wanted();
+    program_.outputs.insert(program_.outputs.end(), wanted.begin(), wanted.end());
+    program_.controls.push_back(std::move(control));
+  }
+
+  /// Puts them into the program, in front of the definition, and the step that says so.
+  void finish(const std::string& pass, Expr expression, int64_t most = most_unrolled_steps) {
+    auto place = std::find_if(program_.definitions.begin(), program_.definitions.end(),
+                              [&](const Definition& d) { return d.value == value_; });
+    ProgramStep step = replayed_step(pass, *place);
+    for (const std::string& name : constants_) step.constants.push_back(step_constant(program_, name));
+    if (most != most_unrolled_steps) step.parameters[steps_parameter] = std::to_string(most);
+    program_.steps.push_back(std::move(step));
+    place->expression = expression;
+    program_.definitions.insert(place, std::make_move_iterator(added_.begin()), std::make_move_iterator(added_.end()));
+  }
+
+ private:
+  void used(const std::string& name) {
+    if (std::find(constants_.begin(), constants_.end(), name) == constants_.end()) constants_.push_back(name);
+  }
+
+  Program& program_;
+  ValueNames names_;
+  const std::string value_;
+  const std::vector<std::string> layers_;
+  std::unordered_map<Expr, Expr> known_;
+  std::vector<Definition> added_;
+  std::vector<std::pair<std::string, Type>> given_;
+  std::vector<std::string> constants_;
+  int count_ = 0;
+};
+
+// Rows side by side. A kernel for some of them, then all, so that rows stay arrays of their own: were they computed in
+// their places, each step would need a kernel of its own.
+Expr stacked(Additions& additions, const std::vector<Expr>& rows);
+
+Diagnostic too_many_steps(const std::string& what, int64_t steps, int64_t most);
+
+// The number, for a kernel whatever it is handed: it must not read beyond the array.
+Expr inside(Expr number, const Nat& n);
+
+// The element that a step's number says, of arrays side by side one of each.
+Expr element_at(Expr number, Expr array);
+
+// What a loop carries: as it enters, as a step takes it and gives it, and as it is behind the loop.
+void carry(Additions& additions, Control& control, const std::vector<Expr>& initial, const std::vector<Expr>& before,
+           const std::vector<Expr>& after, const std::vector<Expr>& results);
+
+// How many of a call's operands, the last ones, its bodies capture.
+int64_t captured_count(const OperatorCall& call);
+
+}  // namespace hoist
