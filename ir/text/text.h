@@ -21,7 +21,6 @@ std::string print(Expr e, const PrintOptions& options = {});
 /// A term. `parameters` gives the types of the names written %name that the text itself does not declare (%x : [4]f32
 /// declares one where it first appears). Errors name line and column, what was expected and what was found.
 Result<Expr> parse(const std::string& text, const std::map<std::string, Type>& parameters = {});
-Result<Type> parse_type(const std::string& text);
 Result<Nat> parse_size(const std::string& text);
 
 }  // namespace hoist

@@ -41,23 +41,6 @@ std::vector<std::string> names_of(const Knob& knob) {
 
 }  // namespace
 
-Knob factors_knob(const std::string& name, int64_t extent, size_t parts) {
-  HOIST_CHECK(extent >= 1 && parts >= 1, "the factors of " + std::to_string(extent));
-  // Equal prime factors may change places: of every prime the ways to share its copies out, each once.
-  std::set<std::vector<int64_t>> values = {std::vector<int64_t>(parts, 1)};
-  for (const int64_t prime : prime_factors(extent)) {
-    std::set<std::vector<int64_t>> longer;
-    for (const auto& value : values)
-      for (size_t i = 0; i < parts; ++i) {
-        auto next = value;
-        next[i] *= prime;
-        longer.insert(std::move(next));
-      }
-    values = std::move(longer);
-  }
-  return {name, Knob::Kind::factors, {values.begin(), values.end()}};
-}
-
 bool is_legal(const KnobSpace& space, const Point& point) {
   if (point.size() != space.knobs.size()) return false;
   for (size_t i = 0; i < point.size(); ++i)

@@ -26,9 +26,6 @@ struct Knob {
   bool operator==(const Knob&) const = default;
 };
 
-/// The ordered products of `parts` numbers, one or more, that give the extent, over all its prime factors.
-Knob factors_knob(const std::string& name, int64_t extent, size_t parts);
-
 /// For each knob the index of its value.
 using Point = std::vector<int>;
 

@@ -158,8 +158,6 @@ constexpr std::array<std::string_view, 4> functions = {"tanh", "sigmoid", "erf",
 
 }  // namespace
 
-std::span<const std::string_view> approximated_functions() { return functions; }
-
 Result<Approximation> approximation(std::string_view function, int degree) {
   if (function == "tanh") return odd_quotient(known_tanh, known_tanh, degree);
   if (function == "sigmoid") return odd_quotient(known_tanh, known_sigmoid, degree);
@@ -168,22 +166,6 @@ Result<Approximation> approximation(std::string_view function, int degree) {
   return Diagnostic{
       std::string(function), "no approximation of this function is known",
       did_you_mean(std::string(function), {functions.begin(), functions.end()}, "tanh, sigmoid, erf and exp have one")};
-}
-
-Result<Approximation> approximation_within(std::string_view function, double error) {
-  const bool all_degrees = function == "exp";
-  double best = infinity;
-  for (int degree = all_degrees ? 2 : 3; degree <= 11; degree += all_degrees ? 1 : 2) {
-    auto found = approximation(function, degree);
-    if (!found.ok()) {
-      if (best == infinity) return found;
-      break;
-    }
-    if (found->certificate.error <= error) return found;
-    best = std::min(best, found->certificate.error);
-  }
-  return Diagnostic{std::string(function), fmt::format("an error of {:.3g} is out of reach in f32", error),
-                    fmt::format("{:.3g} can be promised", best)};
 }
 
 }  // namespace hoist

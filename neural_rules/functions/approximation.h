@@ -35,8 +35,5 @@ struct Approximation {
 /// tanh, sigmoid, erf: quotients of odd `degree` by the even degree below it, exactly 0 or +-1 where the function is
 /// nearly so. exp: 2^n times a polynomial of `degree` in the fraction; subnormal results become 0.
 Result<Approximation> approximation(std::string_view function, int degree);
-/// The one of least degree whose certificate promises `error` (absolute; for exp relative). A fault where f32 cannot.
-Result<Approximation> approximation_within(std::string_view function, double error);
-std::span<const std::string_view> approximated_functions();
 
 }  // namespace hoist

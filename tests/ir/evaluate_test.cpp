@@ -7,7 +7,7 @@
 
 #include "ir/base/cancellation.h"
 #include "ir/evaluate/evaluate_compile.h"
-#include "ir/rules/random_terms.h"
+#include "tests/support/random_terms.h"
 
 namespace hoist {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <thread>
 
-#include "ir/rules/random_terms.h"
 #include "ir/text/text.h"
+#include "tests/support/random_terms.h"
 
 namespace hoist {
 namespace {

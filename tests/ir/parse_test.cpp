@@ -83,9 +83,9 @@ TEST(Parse, metavariables) {
 
 TEST(Parse, types_and_sizes) {
   for (const char* t : {"f32", "[4]f32", "[n][2*n + 1](f32, [m]i8)", "T", "[n]T", "((T, bool), f8e4m3fn)"}) {
-    auto type = parse_type(t);
-    ASSERT_TRUE(type.ok()) << t << ": " << type.errors()[0].text();
-    EXPECT_EQ(text(*type), t);
+    auto read = parse_declarations(std::string("x: ") + t);
+    ASSERT_TRUE(read.ok()) << t << ": " << read.errors()[0].text();
+    EXPECT_EQ(text(read->metas.at("x").result), t);
   }
   Nat n = Nat::name("n"), m = Nat::name("m");
   const std::vector<std::pair<std::string, Nat>> sizes = {{"2*n+1", n * 2 + 1},

@@ -4,9 +4,9 @@
 #include <limits>
 #include <set>
 
-#include "ir/rules/random_terms.h"
 #include "ir/text/definitions.h"
 #include "ir/text/text.h"
+#include "tests/support/random_terms.h"
 
 namespace hoist {
 namespace {

@@ -6,6 +6,8 @@
 #include <limits>
 #include <sstream>
 
+#include "tests/support/factors_knob.h"
+
 namespace hoist::tuning {
 namespace {
 

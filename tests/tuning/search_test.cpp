@@ -9,6 +9,7 @@
 #include <limits>
 #include <set>
 
+#include "tests/support/factors_knob.h"
 #include "tests/tuning/landscape.h"
 #include "tools/tuning/strategies/boosted_trees.h"
 #include "tools/tuning/strategies/candidates.h"

@@ -176,15 +176,6 @@ Result<Declarations> parse_declarations(const std::string& text) {
   return declarations;
 }
 
-Result<Type> parse_type(const std::string& text) {
-  HOIST_TRY(auto tokens, tokenise(text));
-  SyntaxStore store;
-  SyntaxParser parser(std::move(tokens), store, {});
-  HOIST_TRY(Type type, parser.type());
-  HOIST_TRY_VOID(parser.end());
-  return type;
-}
-
 Result<Nat> parse_size(const std::string& text) {
   HOIST_TRY(auto tokens, tokenise(text));
   SyntaxStore store;

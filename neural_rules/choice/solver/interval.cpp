@@ -98,12 +98,6 @@ double quantile(std::vector<double> samples, double share) {
   return quantile_of_sorted(samples, share);
 }
 
-Interval quantile_interval(std::vector<double> samples, double share) {
-  HOIST_CHECK(share >= 0 && share <= 1, "a quantile's share is from 0 to 1");
-  std::sort(samples.begin(), samples.end());
-  return interval_of_sorted(samples, share);
-}
-
 TimeSummary summarise_times(const std::vector<double>& samples) {
   std::vector<double> sorted = samples;
   std::sort(sorted.begin(), sorted.end());
@@ -113,22 +107,6 @@ TimeSummary summarise_times(const std::vector<double>& samples) {
   out.lower_quartile = interval_of_sorted(sorted, 0.25);
   out.median = interval_of_sorted(sorted, 0.5);
   out.upper_quartile = quantile_of_sorted(sorted, 0.75);
-  return out;
-}
-
-PredictionQuality prediction_quality(const std::vector<std::pair<double, double>>& pairs) {
-  PredictionQuality out;
-  out.pairs = static_cast<int64_t>(pairs.size());
-  std::vector<double> ratios;
-  int64_t within = 0;
-  for (const auto& [predicted, measured] : pairs) {
-    double ratio = predicted == measured ? 1 : measured / predicted;
-    if (std::isnan(ratio)) ratio = std::numeric_limits<double>::infinity();
-    ratios.push_back(ratio);
-    within += ratio >= 0.5 && ratio <= 2 ? 1 : 0;
-  }
-  out.median_ratio = quantile(ratios, 0.5);
-  out.share_within_two = pairs.empty() ? nan_value : static_cast<double>(within) / static_cast<double>(pairs.size());
   return out;
 }
 

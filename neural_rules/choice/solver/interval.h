@@ -42,12 +42,10 @@ Interval paired_drop(const PairedCounts& counts);
 /// The sample quantile at `share` in [0, 1], linear between neighbours; NaN of no samples. Sorts its copy.
 double quantile(std::vector<double> samples, double share);
 
-/// The same with a distribution-free interval between two order statistics (from the binomial distribution, for
-/// samples that are independent). With few samples there is no such statistic on one side: the limit is 0 or infinity
-/// there (for a lower quartile below 13 and below 3 samples), as suits times, which are positive.
-Interval quantile_interval(std::vector<double> samples, double share);
-
-/// Run times in any unit. The lower quartile is what comparisons use: other work on a machine only adds time.
+/// Run times in any unit. Comparisons use the lower quartile: other work on a machine only adds time. The intervals are
+/// distribution-free, between two order statistics (from the binomial distribution, for independent samples). With few
+/// samples there is no such statistic on one side: the limit is 0 or infinity there (for a lower quartile below 13 and
+/// below 3 samples), as suits times, which are positive.
 struct TimeSummary {
   int64_t count = 0;
   double minimum = 0;
@@ -58,14 +56,5 @@ TimeSummary summarise_times(const std::vector<double>& samples);
 
 /// "0.432 us", "64.1 us", "12.3 ms", "2.5 s": three digits.
 std::string time_text(double seconds);
-
-/// How well predicted numbers met measured ones; both at least 0.
-struct PredictionQuality {
-  int64_t pairs = 0;
-  double median_ratio = 0;      ///< of measured over predicted; NaN of no pairs
-  double share_within_two = 0;  ///< of the pairs, ratios from 1/2 to 2; NaN of no pairs
-};
-/// Pairs of (predicted, measured). Both 0 is a ratio of 1; a NaN is outside every factor and has an infinite ratio.
-PredictionQuality prediction_quality(const std::vector<std::pair<double, double>>& pairs);
 
 }  // namespace hoist

@@ -8,11 +8,11 @@
 #include <cmath>
 
 #include "ir/base/seeded.h"
-#include "ir/rules/random_terms.h"
 #include "ir/text/text.h"
 #include "tests/lowering/operators/operators_layer.h"
 #include "tests/lowering/stored_run.h"
 #include "tests/support/lower_model.h"
+#include "tests/support/random_terms.h"
 
 namespace hoist {
 namespace {

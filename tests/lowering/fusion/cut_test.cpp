@@ -8,13 +8,13 @@
 #include "ir/base/seeded.h"
 #include "ir/operators/operators.h"
 #include "ir/properties/properties.h"
-#include "ir/rules/random_terms.h"
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
 #include "lowering/pipeline/lower.h"
 #include "lowering/pipeline/replay.h"
 #include "lowering/pipeline/steps.h"
 #include "tests/lowering/stored_run.h"
+#include "tests/support/random_terms.h"
 
 namespace hoist {
 namespace {

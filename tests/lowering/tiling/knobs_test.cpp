@@ -6,6 +6,7 @@
 #include <set>
 
 #include "ir/base/stopwatch.h"
+#include "tests/support/factors_knob.h"
 
 namespace hoist {
 namespace {

@@ -12,6 +12,7 @@
 #include "tests/neural_rules/calibrated_model.h"
 #include "tests/neural_rules/evaluated_model.h"
 #include "tests/neural_rules/random_assignment.h"
+#include "tests/support/prediction_quality.h"
 
 namespace hoist {
 namespace {

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "ir/base/special_values.h"
+#include "tests/support/prediction_quality.h"
 
 namespace hoist {
 namespace {
@@ -102,15 +103,17 @@ TEST(Interval, TheQuantileIntervalIsMadeOfOrderStatistics) {
   std::iota(ten.begin(), ten.end(), 1);
   std::iota(hundred.begin(), hundred.end(), 1);
   // The textbook's median of ten samples lies between the 2nd and the 9th (97.9 %).
-  EXPECT_EQ(quantile_interval(ten, 0.5).low, 2);
-  EXPECT_EQ(quantile_interval(ten, 0.5).high, 9);
+  EXPECT_EQ(summarise_times(ten).median.low, 2);
+  EXPECT_EQ(summarise_times(ten).median.high, 9);
   // And of a hundred between the 40th and the 61st.
-  EXPECT_EQ(quantile_interval(hundred, 0.5).low, 40);
-  EXPECT_EQ(quantile_interval(hundred, 0.5).high, 61);
+  EXPECT_EQ(summarise_times(hundred).median.low, 40);
+  EXPECT_EQ(summarise_times(hundred).median.high, 61);
 }
 
 TEST(Interval, FewSamplesHaveNoLimit) {
-  const auto of = [](int count) { return quantile_interval(std::vector<double>(static_cast<size_t>(count), 5), 0.25); };
+  const auto of = [](int count) {
+    return summarise_times(std::vector<double>(static_cast<size_t>(count), 5)).lower_quartile;
+  };
   EXPECT_EQ(of(12).low, 0);
   EXPECT_EQ(of(13).low, 5);
   EXPECT_EQ(of(2).high, infinity);
@@ -125,7 +128,7 @@ TEST(Interval, TheLowerQuartilesIntervalHoldsIt) {
   for (int trial = 0; trial < trials; ++trial) {
     std::vector<double> samples(60);
     for (double& sample : samples) sample = times(random);
-    const Interval found = quantile_interval(samples, 0.25);
+    const Interval found = summarise_times(samples).lower_quartile;
     inside += found.low <= -std::log(0.75) && -std::log(0.75) <= found.high ? 1 : 0;
   }
   EXPECT_GE(inside, trials * 0.945);

@@ -74,23 +74,7 @@ TEST(ErrorBound, IsTightWhereTheErrorIsPlain) {
   EXPECT_EQ(bound("1f32 / (%x : f32 - 0.5f32)", 0, 1), INFINITY);
 }
 
-TEST(Approximation, TakesTheLeastDegreeThatIsEnough) {
-  for (std::string_view function : approximated_functions()) {
-    double before = 1;
-    for (double target : {1e-2, 1e-3, 1e-4, 1e-5}) {
-      auto found = approximation_within(function, target);
-      ASSERT_TRUE(found.ok()) << found.errors()[0].text();
-      EXPECT_LE(found->certificate.error, target);
-      EXPECT_LE(found->certificate.error, before);
-      before = found->certificate.error;
-    }
-  }
-  EXPECT_EQ(approximation_within("tanh", 1e-4)->formula, approximation("tanh", 5)->formula);
-  EXPECT_EQ(approximation_within("exp", 1e-6)->formula, approximation("exp", 5)->formula);
-}
-
 TEST(Approximation, SaysWhatIsOutOfReach) {
-  EXPECT_THAT(approximation_within("tanh", 1e-9).errors()[0].text(), HasSubstr("out of reach in f32"));
   EXPECT_THAT(approximation("tanh", 4).errors()[0].text(), HasSubstr("no approximation of degree 4"));
   EXPECT_THAT(approximation("tahn", 3).errors()[0].text(), HasSubstr("did you mean tanh?"));
 }

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "tests/neural_rules/random_assignment.h"
+#include "tests/support/prediction_quality.h"
 #include "tools/data/samples.h"
 #include "tools/study/device_models.h"
 

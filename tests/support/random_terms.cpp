@@ -1,4 +1,4 @@
-#include "ir/rules/random_terms.h"
+#include "tests/support/random_terms.h"
 
 #include <algorithm>
 #include <cmath>
