@@ -10,9 +10,6 @@
 namespace hoist {
 
 bool same_program(const Program& a, const Program& b) {
-  auto same_definition = [](const Definition& x, const Definition& y) {
-    return x.value == y.value && x.layers == y.layers && x.expression == y.expression;
-  };
   auto same_control = [](const Control& x, const Control& y) {
     return x.kind == y.kind && x.value == y.value && x.layers == y.layers && x.condition == y.condition &&
            x.trips == y.trips && x.next == y.next && x.most == y.most && x.fails == y.fails && x.given() == y.given() &&
@@ -20,9 +17,8 @@ bool same_program(const Program& a, const Program& b) {
   };
   return std::equal(a.controls.begin(), a.controls.end(), b.controls.begin(), b.controls.end(), same_control) &&
          a.name == b.name && a.sizes == b.sizes && a.inputs == b.inputs && a.outputs == b.outputs &&
-         a.extents == b.extents && a.constants == b.constants &&
-         std::equal(a.definitions.begin(), a.definitions.end(), b.definitions.begin(), b.definitions.end(),
-                    same_definition);
+         a.extents == b.extents && a.constants == b.constants && a.definitions == b.definitions &&
+         a.bounded == b.bounded;
 }
 
 Type type_of(const Tensor& tensor) {

@@ -54,15 +54,17 @@ struct Weights {
   int64_t output_dimension = 0;
   int64_t groups = 1;    ///< of output channels, each of which reads input channels of its own
   bool in_place = true;  ///< the result still has the product's dimensions, nothing was reshaped since
+
+  bool operator==(const Weights&) const = default;
 };
 
 struct Definition {
   std::string value;                ///< the value that it defines; unique
   std::vector<std::string> layers;  ///< what it computes, in model order; the first one names its kernel
   Expr expression = nullptr;        ///< closed; parameters are named by values
-  // What storage wants to know beside the term; neither printed nor compared.
+  // Facts and decisions about the term that later passes read; the text has them behind `with`.
   std::vector<Weights> weights = {};  ///< the right-hand operands of its products, constant or not
-  bool channels_first = false;        ///< a picture: dimension 1 holds channels, those after it are spatial
+  bool channels_first = false;        ///< an image: dimension 1 holds channels, those after it are spatial (`nchw`)
   /// A concatenation only: the values that it joins, and along which dimension. Its parts may be written in place.
   std::vector<std::string> parts = {};
   int64_t parts_dimension = 0;
@@ -70,6 +72,8 @@ struct Definition {
   std::vector<int64_t> order = {};
   /// Choices of its kernel by name, where they are made otherwise than by an estimate (lowering/search/tuning.h).
   std::map<std::string, int64_t> knobs = {};
+
+  bool operator==(const Definition&) const = default;
 };
 
 /// A layer of the model that a program was made from.
@@ -170,18 +174,18 @@ struct Program {
   std::map<std::string, std::string> withheld;
   std::vector<std::string> evaluated;  ///< layers whose outputs are constants, known at compile time
   std::vector<std::string> notes;      ///< for the user: "dimension N of input x is taken to be 1; use --dim N=..."
-  /// Where float values have to lie so that what reads them is defined there: positive numbers for a logarithm. Known
-  /// once calls are unfolded, for seeded checks; neither printed nor compared.
+  /// Value ranges in which the consumers are defined, for seeded checks: positive elements for a logarithm. Known once
+  /// calls are inlined.
   std::map<std::string, Domain> domains;
-  // Of the model that it was made from; neither printed nor compared.
   /// Layers that are other calls here, over all that their operands have room for
   /// (ir/operators/dynamic/data_extents.h): those calls mean nothing where arrays are as long as data decide.
   std::vector<std::string> bounded;
+  // The model that the program comes from; neither printed nor compared.
   std::vector<ModelLayer> layers;  ///< in the model's order
   uint64_t hash = 0;               ///< of its bytes, external data included
 };
 
-/// The same sizes, inputs, outputs, constants and definitions: names, types, layers and terms.
+/// True if both programs have the same text (program_text.h).
 bool same_program(const Program& a, const Program& b);
 Type type_of(const Tensor& tensor);
 Type type_of(const ValueInfo& info);

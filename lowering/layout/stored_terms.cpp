@@ -21,9 +21,8 @@ int64_t most_written_out(Expr term) {
 
 }  // namespace
 
-std::map<std::string, Domain> name_tables(Program& program) {
+void name_tables(Program& program) {
   const size_t before = program.constants.size();
-  std::map<std::string, Domain> ranges;
   std::unordered_map<Expr, Expr> named;
   ValueNames names(program);
   for (Definition& definition : program.definitions) {
@@ -41,12 +40,11 @@ std::map<std::string, Domain> name_tables(Program& program) {
         high = std::max(high, v);
       }
       program.constants[name] = table;
-      if (low <= high && table.scalar() != Scalar::string) ranges[name] = {low, high};
+      if (low <= high && table.scalar() != Scalar::string) program.domains[name] = {low, high};
       return named[e] = parameter(name, e->type);
     });
   }
   if (program.constants.size() != before) program.steps.push_back(replayed_step("name-tables"));
-  return ranges;
 }
 
 Expr stored_term(const Definition& definition, const StoragePlan& plan) {

@@ -5,17 +5,14 @@
 // by element, memory is read. Seeded checks draw them from the range that they have, since they may be positions.
 #pragma once
 
-#include <map>
-#include <string>
-
 #include "lowering/layout/storage_plan.h"
 
 namespace hoist {
 
 /// Every constant of many elements inside a term becomes a constant of the program, which kernels read as they read
-/// weights. Gives the least and the greatest number of each, for seeded checks: a kernel may use them as positions.
+/// weights. Its least and greatest element are its domain, for seeded checks: a kernel may use them as positions.
 /// Records "name-tables".
-std::map<std::string, Domain> name_tables(Program& program);
+void name_tables(Program& program);
 
 /// The array that stores the definition's value, in terms of the arrays that store what it reads.
 Expr stored_term(const Definition& definition, const StoragePlan& plan);

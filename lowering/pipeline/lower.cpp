@@ -87,18 +87,27 @@ Region region_of(const Storage& s) {
   return {array, s.before, s.stored_shape()};
 }
 
+// True if every finite element of the constant lies in the domain, which may come from a text.
+bool lies_in(const Tensor& constant, Domain domain) {
+  if (constant.scalar() == Scalar::string) return false;
+  for (int64_t i = 0; i < constant.size(); ++i) {
+    const double x = is_float(constant.scalar()) ? constant.float_at(i) : static_cast<double>(constant.integer_at(i));
+    if (std::isfinite(x) && (x < domain.low || x > domain.high)) return false;
+  }
+  return true;
+}
+
 class Lowering {
  public:
   Lowering(const LowerOptions& options, const Profile& profile) : options_(options), profile_(profile) {}
 
+  // The passes over terms, and the plan.
   Result<LoweredModel> run(Program program) {
     begin_derivation(program);
     model_.original = std::move(program);
     model_.program = model_.original;
     model_.notes = model_.program.notes;
-    tables_ = name_tables(model_.program);
     HOIST_TRY_VOID(run_passes(model_.program, Pass::terms, pass_options(options_, profile_)));
-    choose_knobs(model_.program, options_.records);
     model_.storage = choose_storage(model_.program, profile_);  // may add copies and drop concatenations
     ProgramDerivation& derivation = model_.derivation;
     derivation.start = *model_.program.imported;
@@ -244,16 +253,16 @@ class Lowering {
     return index;
   }
 
-  // Tables are constants whose numbers are known to lie in a range; other parameters hold whatever their type can.
+  // The elements of tables lie in their domain; other parameters hold whatever their type can.
   std::string unproved(Expr expression, const std::vector<std::string>& arrays) const {
     std::map<std::string, IntegerRange> known;
     for (size_t i = 0; i < arrays.size(); ++i) {
-      auto table = tables_.find(arrays[i]);
-      const bool whole =
-          table != tables_.end() && std::abs(table->second.low) < 0x1p53 && std::abs(table->second.high) < 0x1p53;
-      if (whole)
-        known["p" + std::to_string(i)] = {static_cast<int64_t>(table->second.low),
-                                          static_cast<int64_t>(table->second.high)};
+      const Tensor* table = find_constant(model_.program, arrays[i]);
+      const auto domain = model_.program.domains.find(arrays[i]);
+      if (table == nullptr || domain == model_.program.domains.end()) continue;
+      const auto [low, high] = domain->second;
+      if (std::abs(low) < 0x1p53 && std::abs(high) < 0x1p53 && lies_in(*table, domain->second))
+        known["p" + std::to_string(i)] = {static_cast<int64_t>(low), static_cast<int64_t>(high)};
     }
     const std::vector<UnprovedPosition> found = unproved_positions(expression, known);
     if (found.empty()) return {};
@@ -263,7 +272,6 @@ class Lowering {
 
   // What a seeded check draws for an array that the definition reads.
   Domain domain_of(const std::string& array, const Definition& definition) const {
-    if (auto table = tables_.find(array); table != tables_.end()) return table->second;
     for (Expr value : parameters_of(definition.expression)) {
       auto domain = model_.program.domains.find(value->name);
       if (domain != model_.program.domains.end() && storage_of(value->name).array == array) return domain->second;
@@ -510,7 +518,6 @@ class Lowering {
   const LowerOptions& options_;
   const Profile& profile_;
   LoweredModel model_;
-  std::map<std::string, Domain> tables_;            // the numbers of each lie between these
   std::map<std::string, const Steering*> steered_;  // by value
   std::set<std::string> names_;
   std::map<std::string, int> next_number_;  // for names that several kernels would have

@@ -319,7 +319,7 @@ Result<Nothing> widen_bytes(Program& program, const PassOptions& options) {
   return Nothing{};
 }
 
-bool wants_exploration(const PassOptions& options) { return static_cast<bool>(options.records); }
+bool has_records(const PassOptions& options) { return static_cast<bool>(options.records); }
 
 // What a search has found to be faster than the term as it is; nobody else asks for it.
 Result<Nothing> exploration(Program& program, const PassOptions& options) {
@@ -682,6 +682,16 @@ Result<Nothing> on_host(Program& program, const PassOptions&) {
   return Nothing{};
 }
 
+Result<Nothing> named_tables(Program& program, const PassOptions&) {
+  name_tables(program);
+  return Nothing{};
+}
+
+Result<Nothing> knobs(Program& program, const PassOptions& options) {
+  choose_knobs(program, options.records);
+  return Nothing{};
+}
+
 constexpr Pass all_passes[] = {
     // The user's come first: they see the model as it was imported.
     {"user-rules", "rules of --rules between operator calls, wherever they apply", Pass::calls, false, user_rules,
@@ -739,6 +749,8 @@ constexpr Pass all_passes[] = {
      "a function of the host computes what takes as many steps as data say, where the device is a CPU", Pass::calls,
      false, on_host, host_is_the_device},
     {"unfold", "the definition of every operator call stands in its place", Pass::calls, false, unfold_calls},
+    {"name-tables", "large tables inside terms become constants, which kernels read from memory", Pass::terms, false,
+     named_tables},
     {"unroll", "loops whose steps keep arrays, those of recurrent layers say, become definitions for each step",
      Pass::terms, false, unroll},
     {"inline-views", "reshapes, transpositions and the like become part of what reads them", Pass::terms, false, views},
@@ -746,7 +758,7 @@ constexpr Pass all_passes[] = {
     {"merge-producers", "elementwise definitions become part of one kernel with what they follow", Pass::terms, false,
      producers},
     {"explore", "rules that records of a search name are applied (hoist tune --explore)", Pass::terms, false,
-     exploration, wants_exploration},
+     exploration, has_records},
     {"im2col", "the windows of convolutions are kept in memory (--conv=im2col, or records say so)", Pass::terms, false,
      im2col, wants_im2col},
     {"winograd", "convolutions of 3x3 and 5x5 become products of transformed tiles and filters where that is less work",
@@ -773,6 +785,8 @@ constexpr Pass all_passes[] = {
      cut_kernels},
     {"fuse-launch", "chains whose values fit in local memory become one kernel, where --fuse=launch or records say so",
      Pass::terms, false, launches, wants_launches},
+    {"choose-knobs", "the knobs of a kernel get the values that a record has measured to be fastest", Pass::terms,
+     false, knobs, has_records},
 };
 
 }  // namespace

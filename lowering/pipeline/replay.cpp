@@ -27,8 +27,6 @@ namespace {
 // What is not in the list of passes, since it serves every compilation.
 constexpr std::pair<std::string_view, std::string_view> further_steps[] = {
     {"drop-unused", "what nobody reads any more goes"},
-    {"name-tables", "large tables inside terms become constants, which kernels read from memory"},
-    {"choose-knobs", "what was measured to be fastest is chosen for the kernel, in the place of an estimate"},
     {"choose-storage", "every value gets an array: the order of its dimensions, borders, padding to whole vectors"},
     {"perform-bodies", "bodies of If and Loop that data choose or end are performed as the plan runs"},
     {"schedule", "definitions stand in the order in which the plan performs them"},

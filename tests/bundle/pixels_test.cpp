@@ -12,7 +12,7 @@
 #include "backends/bundle/bundle.h"
 #include "backends/bundle/plan_format.h"
 #include "backends/runtime/hoist_runtime.hpp"
-#include "backends/runtime/plan_file.h"
+#include "backends/runtime/plan/plan_file.h"
 #include "tests/bundle/small_plan.h"
 
 namespace hoist {

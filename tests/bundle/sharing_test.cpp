@@ -1,5 +1,5 @@
 // From which size on threads share steps of native code: on times that are computed, not measured.
-#include "backends/runtime/sharing.h"
+#include "backends/runtime/native/sharing.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include "backends/opencl/bundle_runner.h"
 #include "backends/runtime/hoist_runtime.h"
 #include "backends/runtime/hoist_runtime.hpp"
-#include "backends/runtime/plan_file.h"
+#include "backends/runtime/plan/plan_file.h"
 #include "tests/bundle/small_plan.h"
 
 namespace hoist {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "backends/runtime/native_device.h"
+#include "backends/runtime/native/native_device.h"
 
 namespace {
 

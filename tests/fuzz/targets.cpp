@@ -7,7 +7,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "backends/runtime/plan_file.h"
+#include "backends/runtime/plan/plan_file.h"
 #include "frontend/file/tensor_file.h"
 #include "frontend/frontend.h"
 #include "ir/base/temporary_folder.h"

@@ -17,7 +17,7 @@
 #include <sstream>
 
 #include "backends/halide/native/native_target.h"
-#include "backends/runtime/native_device.h"
+#include "backends/runtime/native/native_device.h"
 #include "ir/text/text.h"
 
 namespace hoist::testing {

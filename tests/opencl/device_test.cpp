@@ -8,7 +8,7 @@
 #include <cstdio>
 
 #include "backends/opencl/kernel_runner.h"
-#include "backends/runtime/opencl_device.h"
+#include "backends/runtime/opencl/opencl_device.h"
 #include "ir/base/seeded.h"
 
 namespace hoist {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "backends/runtime/plan_file.h"
+#include "backends/runtime/plan/plan_file.h"
 #include "ir/base/seeded.h"
 
 namespace hoist {

@@ -203,36 +203,6 @@ Result<Nothing> SyntaxParser::program_constant(Program& program, const Sidecar& 
   return Nothing{};
 }
 
-// from "LAYER", "LAYER", ...; it may be left out.
-Result<std::vector<std::string>> SyntaxParser::layers() {
-  std::vector<std::string> out;
-  if (!take("from")) return out;
-  do {
-    const Token layer = next();
-    if (layer.kind != Token::string) return fault_at(layer, "expected the name of a layer in quotes");
-    out.push_back(layer.text);
-  } while (take(","));
-  return out;
-}
-
-Result<Nothing> SyntaxParser::program_definition(Program& program) {
-  const Token name = next();
-  HOIST_TRY_VOID(expect(":"));
-  HOIST_TRY(Type declared, type());
-  HOIST_TRY_VOID(expect("="));
-  HOIST_TRY(Syn syntax, term());
-  Elaborator elaborator;
-  HOIST_TRY(Expr e, elaborator.run(syntax));
-  if (e->type != declared)
-    return fault_at(
-        name, fmt::format("%{} is declared as {}, its term has type {}", name.text, text(declared), text(e->type)));
-  Definition definition{name.text, {}, e};
-  HOIST_TRY(definition.layers, layers());
-  parameters_[name.text] = declared;
-  program.definitions.push_back(std::move(definition));
-  return Nothing{};
-}
-
 // size NAME from LEAST to MOST; both bounds may be left out.
 Result<Nothing> SyntaxParser::program_sizes(Program& program) {
   while (at("size")) {
@@ -433,9 +403,13 @@ Result<Program> SyntaxParser::program(const Sidecar& sidecar, bool withhold) {
       HOIST_TRY_VOID(program_extent(program));
     } else if (at("perform")) {
       HOIST_TRY_VOID(program_control(program));
+    } else if (take("bounded")) {
+      HOIST_TRY(program.bounded, quoted_names("a layer"));
+    } else if (take("domain")) {
+      HOIST_TRY_VOID(program_domain(program));
     } else {
       if (at("size")) return expected("input, constant, define, output or extent: sizes stand before them");
-      if (!take("define")) return expected("input, constant, define, output or extent");
+      if (!take("define")) return expected("input, constant, define, output, extent, perform, bounded or domain");
       HOIST_TRY_VOID(fresh(peek()));
       HOIST_TRY_VOID(program_definition(program));
     }

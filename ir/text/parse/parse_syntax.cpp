@@ -291,9 +291,10 @@ Result<Syn> SyntaxParser::prefix() {
 // What stands behind the word tells it from a name, and "constant" from an array of numbers.
 bool SyntaxParser::begins_statement() const {
   const std::string& word = peek().text;
-  if (word == "from") return peek(1).kind == Token::string;
+  if (word == "from" || word == "bounded") return peek(1).kind == Token::string;
+  if (word == "with") return peek(1).kind == Token::name;
   if (word == "extent") return peek(1).kind == Token::number && at("of", 2);
-  return (word == "input" || word == "constant" || word == "define" || word == "output") &&
+  return (word == "input" || word == "constant" || word == "define" || word == "output" || word == "domain") &&
          peek(1).kind == Token::parameter;
 }
 

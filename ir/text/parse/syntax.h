@@ -154,7 +154,11 @@ class SyntaxParser {
   Result<Nothing> check_control(const Program& program, const Control& control, const Token& word);
   Result<Nothing> controls_stand_last(const Program& program);
   Result<Nothing> program_constant(Program& program, const Sidecar& sidecar, bool withhold);
+  Result<std::vector<std::string>> quoted_names(const std::string& what);
   Result<std::vector<std::string>> layers();
+  Result<std::vector<int64_t>> integer_list();
+  Result<Nothing> fact(Definition& definition);
+  Result<Nothing> program_domain(Program& program);
   Result<Nothing> program_definition(Program& program);
   Result<Tensor> listed(Scalar scalar, const std::vector<int64_t>& shape);
   Result<Nothing> attributes(Syntax& s);

@@ -1,5 +1,6 @@
 // Operator calls, their attributes, and programs as text.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <xxhash.h>
 
 #include <bit>
@@ -116,6 +117,29 @@ std::string from_layers(const std::vector<std::string>& layers) {
   return out;
 }
 
+std::string list_text(const std::vector<int64_t>& numbers) { return fmt::format("[{}]", fmt::join(numbers, ", ")); }
+
+// ` with nchw, weights %w [8, 3, 3, 3] output 0 groups 2 reshaped, parts %a %b along 1, order [0, 2, 1], knob rows 6`,
+// empty where there are none.
+std::string with_facts(const Definition& definition) {
+  std::vector<std::string> facts;
+  if (definition.channels_first) facts.emplace_back("nchw");
+  for (const Weights& w : definition.weights) {
+    std::string& fact = facts.emplace_back(
+        fmt::format("weights {} {} output {}", quoted_parameter(w.value), list_text(w.extents), w.output_dimension));
+    if (w.groups != 1) fact += fmt::format(" groups {}", w.groups);
+    if (!w.in_place) fact += " reshaped";
+  }
+  if (!definition.parts.empty()) {
+    std::string& fact = facts.emplace_back("parts");
+    for (const std::string& part : definition.parts) fact += " " + quoted_parameter(part);
+    fact += fmt::format(" along {}", definition.parts_dimension);
+  }
+  if (!definition.order.empty()) facts.push_back("order " + list_text(definition.order));
+  for (const auto& [name, value] : definition.knobs) facts.push_back(fmt::format("knob {} {}", name, value));
+  return facts.empty() ? "" : fmt::format(" with {}", fmt::join(facts, ", "));
+}
+
 // perform loop %y, most 9, fails, condition %c, ..., carry %initial %before %after %result, row %r %rows from "layer"
 std::string control_line(const Control& control) {
   const auto names = [](std::string_view word, const std::vector<std::string>& values) {
@@ -171,7 +195,7 @@ std::string print_program(const Program& program, const ProgramPrintOptions& opt
     std::string term = print(definition.expression, terms);
     const std::string head =
         fmt::format("define {} : {} =", quoted_parameter(definition.value), text(definition.expression->type));
-    const std::string layers = from_layers(definition.layers);
+    const std::string layers = from_layers(definition.layers) + with_facts(definition);
     const bool one_line = term.find('\n') == std::string::npos &&
                           static_cast<int>(head.size() + 1 + term.size() + layers.size()) <= options.width;
     for (size_t i = 0; !one_line && (i = term.find('\n', i)) != std::string::npos; i += 3) term.replace(i, 1, "\n  ");
@@ -183,6 +207,16 @@ std::string print_program(const Program& program, const ProgramPrintOptions& opt
                        quoted_parameter(extent.count));
   }
   for (const Control& control : program.controls) out += control_line(control);
+  if (!program.bounded.empty()) {
+    std::vector<std::string> layers;
+    for (const std::string& layer : program.bounded) layers.push_back(quoted(layer));
+    out += fmt::format("bounded {}\n", fmt::join(layers, ", "));
+  }
+  for (const auto& [value, domain] : program.domains) {
+    if (find_type(program, value) != nullptr)
+      out += fmt::format("domain {} from {} to {}\n", quoted_parameter(value), attribute_text(domain.low),
+                         attribute_text(domain.high));
+  }
   return out;
 }
 

@@ -10,7 +10,6 @@
 #include <cstdlib>
 
 #include "ir/base/seeded.h"
-#include "ir/rules/random_terms.h"
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
 #include "lowering/fusion/grouping.h"
@@ -21,6 +20,7 @@
 #include "tests/lowering/random_graphs.h"
 #include "tests/lowering/stored_run.h"
 #include "tests/support/lower_model.h"
+#include "tests/support/random_terms.h"
 
 namespace hoist {
 namespace {
@@ -126,6 +126,46 @@ TEST(Passes, DefinitionsMeanWhatTheirLayersMean) {
     Program program = unfolded_model(random.graph, true);
     expect_same_values(wanted, values_of(program, random.inputs), program);
   });
+}
+
+// The program after it was printed and parsed. The derivation and what is told of the model are records beside it.
+Program through_text(const Program& program) {
+  auto parsed = parse_program(print_program(program), [&](const std::string& name, const std::string&) {
+    return std::optional(program.constants.at(name));
+  });
+  HOIST_CHECK(parsed.ok(), parsed.errors()[0].text());
+  parsed->steps = program.steps;
+  parsed->imported = program.imported;
+  parsed->layers = program.layers;
+  parsed->evaluated = program.evaluated;
+  parsed->notes = program.notes;
+  return *parsed;
+}
+
+// The text is the program: every pass makes the same of what it says.
+TEST(Passes, ContinueFromText) {
+  int facts = 0;
+  for_random_graphs([&](const RandomGraph& random, const Bindings&, uint64_t seed) {
+    const Compilation compilation = varied_compilation(seed);
+    PassOptions options = pass_options(compilation.options, compilation.profile);
+    options.records = [&](const TuningTask& task) {
+      return task.numbers.size() % 3 == 0 ? KnobValues{{"rows", 2}} : KnobValues();
+    };
+    auto straight = program_of(random.graph);
+    ASSERT_TRUE(straight.ok());
+    begin_derivation(*straight);
+    Program from_text = *straight;
+    for (const Pass& pass : passes()) {
+      if ((options.strict && pass.only_with_rounding) || (pass.wanted != nullptr && !pass.wanted(options))) continue;
+      ASSERT_TRUE(pass.run(*straight, options).ok()) << pass.name;
+      ASSERT_TRUE(pass.run(from_text, options).ok()) << pass.name;
+      ASSERT_EQ(print_program(from_text), print_program(*straight)) << pass.name;
+      from_text = through_text(from_text);
+      ASSERT_TRUE(same_program(from_text, *straight)) << pass.name;
+    }
+    for (const Definition& definition : straight->definitions) facts += definition.weights.empty() ? 0 : 1;
+  });
+  EXPECT_GT(facts, 10);
 }
 
 TEST(Passes, BatchNormFoldingRoundsOnly) {
