@@ -15,8 +15,11 @@ import argparse
 import json
 import math
 import os
+import re
 import sys
 from dataclasses import asdict, dataclass, field
+from datetime import date
+from importlib.metadata import version
 from pathlib import Path
 from typing import Callable
 
@@ -268,6 +271,25 @@ def cases_of(options: argparse.Namespace) -> list[Case]:
     return cases
 
 
+def machine() -> str:
+    """The processor's name and the number of its cores that this process may use."""
+    text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    names = re.findall(r"^model name\s*: (.*)$", text, re.M)
+    return f"{names[0] if names else 'unknown processor'}, {cores()} cores"
+
+
+def report(results: list[Result], options: argparse.Namespace, load: str) -> dict[str, object]:
+    """The results with the conditions of their measurement, as performance.py reads them."""
+    return {
+        "date": date.today().isoformat(),
+        "machine": machine(),
+        "conditions": f"{options.threads or cores()} threads, {' '.join(options.compile_option) or 'OpenCL'}, engines interleaved, "
+                      f"load average {load}",
+        "engines": {name: f"{name} {version(name)}" for name in options.peers},
+        "results": [{**asdict(result), "ratio": result.ratio()} for result in results],
+    }
+
+
 def main() -> int:
     options = parse()
     if options.processor_time:
@@ -293,8 +315,7 @@ def main() -> int:
             print(f"    {peer} is left out: {why[:160]}", flush=True)
     print(summary(results))
     if options.json:
-        entries = [{**asdict(result), "ratio": result.ratio()} for result in results]
-        options.json.write_text(json.dumps(entries, indent=2) + "\n")
+        options.json.write_text(json.dumps(report(results, options, load), indent=2) + "\n")
     return 1 if failures else 0
 
 
