@@ -158,6 +158,15 @@ def test_performance_is_written_from_results() -> None:
     assert ran.returncode == 0, ran.stderr
 
 
+def test_there_is_one_version() -> None:
+    version = re.search(r"^project\(hoist VERSION ([0-9.]+)", (SOURCE / "CMakeLists.txt").read_text(), re.M)[1]
+    assert subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1] == version
+    assert re.search(r"^## (\S+)", (SOURCE / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)[1] == version
+    assert f"Version {version}" in (SOURCE / "README.md").read_text(encoding="utf-8")
+    package = PROGRAM.parent / "CPackConfig.cmake"
+    assert not package.exists() or f'set(CPACK_PACKAGE_VERSION "{version}")' in package.read_text()
+
+
 def test_documents_have_their_size() -> None:
     readme = (SOURCE / "README.md").read_text(encoding="utf-8")
     assert len(readme.splitlines()) <= 120 and len(readme.split()) <= 800
