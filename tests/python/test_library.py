@@ -1,4 +1,4 @@
-"""Where the runtime comes from, and what the package looks like once it is installed."""
+"""The search for the runtime, and the installed package."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_the_wheel(digits: Path, tmp_path: Path) -> None:
     for module in ("pip", "setuptools", "wheel"):
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"no {module}")
-    # pip writes beside what it builds.
+    # pip writes into the source folder.
     (tmp_path / "tools").mkdir()
     shutil.copy(SOURCE / "CMakeLists.txt", tmp_path)
     shutil.copytree(SOURCE / "tools" / "python", tmp_path / "tools" / "python")

@@ -44,7 +44,7 @@ def test_the_wheel_in_a_fresh_environment(tmp_path: Path) -> None:
     ran(sys.executable, "-m", "venv", "--system-site-packages", "environment", folder=tmp_path, **alone)
     python = tmp_path / "environment" / "bin" / "python"
     ran(python, "-m", "pip", "install", "--no-deps", wheel, folder=tmp_path, **alone)
-    # What pip would fetch beside numpy.
+    # The dependencies that pip would fetch, except numpy.
     [packages] = (tmp_path / "environment" / "lib").glob("python3*/site-packages")
     (packages / "halide").symlink_to(DEPENDENCIES / "halide")
     version = (SOURCE / "CMakeLists.txt").read_text().split("project(hoist VERSION ")[1].split()[0]

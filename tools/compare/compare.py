@@ -1,4 +1,4 @@
-"""Measures hoist beside the engines that people use: all in one run, taking turns on the same cores. Development only.
+"""Measures hoist and other engines in one run, interleaved on the same cores. Development only.
 
     tools/compare/peers MODEL.onnx ... [--dim N=1] [--topologies] [--json FILE]
     build/compare/bin/python tools/compare/compare.py operators
@@ -99,7 +99,7 @@ class Result:
 
 
 def make_peers(model: Path, inputs: Arrays, options: argparse.Namespace, result: Result) -> list:
-    """The peers that take the model and whose outputs are those of the first, onnxruntime's."""
+    """The peers that accept the model and have the same outputs as the first one, onnxruntime."""
     peers, expected = [], None
     for name in options.peers:
         try:
