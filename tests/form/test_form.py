@@ -145,3 +145,10 @@ def test_the_sample_follows_from_its_seed() -> None:
 
     assert lines(3) == lines(3) != lines(4)
     assert len(lines(3)) == 2 * 160
+
+
+def test_the_glossary_is_sorted() -> None:
+    section = (SOURCE / prose.GLOSSARY).read_text(encoding="utf-8").split("\n## Terms\n")[1].split("\n## ")[0]
+    terms = [line.split(" | ")[0].removeprefix("| ").lower() for line in section.splitlines() if line.startswith("| ")][1:]
+    assert len(terms) > 50
+    assert terms == sorted(terms)

@@ -151,10 +151,10 @@ def _hash_blocks(name: str, text: str) -> Iterator[Block]:
     begin = end = 0
     lines = text.split("\n")
     if name.endswith(".py"):
-        for match in re.finditer(r'^[ \t]*[rf]?"""(.*?)"""', text, re.S | re.M):
+        for match in re.finditer(r'^([ \t]*)[rf]?"""(.*?)"""', text, re.S | re.M):
+            indent = match.group(1)
             yield from _paragraphs(name, text.count("\n", 0, match.start()) + 1, "comment",
-                                   "\n".join(each.strip() if not at else re.sub(r"^ {0,4}", "", each)
-                                             for at, each in enumerate(match.group(1).split("\n"))))
+                                   "\n".join(each.removeprefix(indent) for each in match.group(2).split("\n")))
     for at, each in enumerate(lines, 1):
         match = re.match(r"^\s*#(?!!)\s?(.*)$", each) or re.match(r"^[^\"'#]*\s{2}#\s(.*)$", each)
         if match and not match.group(1).startswith(("noqa", "type:")):
