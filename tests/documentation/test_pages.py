@@ -158,6 +158,25 @@ def test_performance_is_written_from_results() -> None:
     assert ran.returncode == 0, ran.stderr
 
 
+FOLDERS = ("ir", "frontend", "lowering", "neural_rules", "backends", "tools", "models", "tests")
+
+
+def test_documents_name_existing_files() -> None:
+    """The first columns of READMEs, and every path from the root, "NAME" and other capitals being placeholders."""
+    documents = [SOURCE / "README.md", *PAGES.rglob("*.md"), *(path for top in FOLDERS for path in (SOURCE / top).rglob("README.md"))]
+    missing_files = []
+    for document in documents:
+        text = document.read_text(encoding="utf-8")
+        if document.name == "README.md":
+            for name in re.findall("`([^`]+)`", " ".join(re.findall(r"^\| (`.*?) \|", text, re.M))):
+                if not any(document.parent.rglob(name.rstrip("/*") + "*")):
+                    missing_files.append((document.relative_to(SOURCE).as_posix(), name))
+        for name in re.findall(rf"`((?:{'|'.join(FOLDERS)})/[\w./-]+)`", text):
+            if not re.search("[A-Z]{4}", name.rsplit("/", 1)[-1].split(".")[0]) and not any(SOURCE.glob(name.rstrip("/*") + "*")):
+                missing_files.append((document.relative_to(SOURCE).as_posix(), name))
+    assert not missing_files
+
+
 def test_there_is_one_version() -> None:
     version = re.search(r"^project\(hoist VERSION ([0-9.]+)", (SOURCE / "CMakeLists.txt").read_text(), re.M)[1]
     assert subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1] == version
