@@ -1,5 +1,5 @@
-"""The pictures that the classifiers of this folder learn from, and what is kept beside a model: scikit-learn's digits, 1797 of
-8x8 pixels with values 0 to 16, here divided by 16. 1000 train, 297 calibrate, 500 test; no picture is in two of the sets.
+"""The images of the classifiers of this folder, and the data files of a model: scikit-learn's digits, 1797 of 8x8 pixels
+with values 0 to 16, divided by 16. 1000 train, 297 calibrate, 500 test; the sets are disjoint.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Part = tuple[np.ndarray, np.ndarray]
 
 
 def digits() -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Pictures float32 [N][1][8][8] in 0 to 1 and labels int64 [N], split by a fixed shuffle."""
+    """Images float32 [N][1][8][8] in 0 to 1 and labels int64 [N], split by a fixed shuffle."""
     data = load_digits()
     order = np.random.default_rng(SEED).permutation(len(data.target))
     images = (data.images[order, None] / 16).astype(np.float32)
@@ -38,7 +38,7 @@ def write_data(folder: Path, name: str, data: dict[str, Part], correct: Callable
 
 
 def write_accuracy(folder: Path, accuracies: dict[str, dict[str, int]]) -> None:
-    """Puts the counts of these models into accuracy.json, beside those of others."""
+    """Writes the counts of these models into accuracy.json and keeps the counts of others."""
     path = folder / "accuracy.json"
     known = json.loads(path.read_text()) if path.exists() else {}
     path.write_text(json.dumps(known | accuracies, indent=2) + "\n")

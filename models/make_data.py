@@ -1,14 +1,14 @@
-"""Turns IDX files, CIFAR-10 binaries and folders of pictures into the .npz data that hoist reads.
+"""Turns IDX files, CIFAR-10 binaries and folders of images into the .npz data that hoist reads.
 
     python make_data.py idx t10k-images-idx3-ubyte.gz --labels t10k-labels-idx1-ubyte.gz --input Input3 -o mnist.npz
     python make_data.py cifar10 data_batch_1.bin.gz --input input --count 500 -o cifar10.npz
     python make_data.py pictures FOLDER --input image --resize 256 --crop 224 --scale 0.00392157 \\
-        --mean 0.485 0.456 0.406 --deviation 0.229 0.224 0.225 -o pictures.npz
+        --mean 0.485 0.456 0.406 --deviation 0.229 0.224 0.225 -o images.npz
 
-A value becomes (pixel * scale - mean) / deviation, float32; pixels are 0 to 255. The .npz holds one array called as the
-model's input, whose leading axis runs over samples, and `labels` (int64) where the source has them. Files may be
-gzipped. Labels of pictures are the numbers of the folders they lie in (in alphabetical order), or what
---label-pattern finds in the file name.
+A value becomes (pixel * scale - mean) / deviation, float32; pixels are 0 to 255. The .npz contains one array with the name of
+the model's input, whose leading axis runs over samples, and `labels` (int64) if the source has them. Files may be
+gzipped. Labels of images are the numbers of their folders (in alphabetical order), or the match of --label-pattern in
+the file name.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".ppm", ".pgm"}
 
 
 class BadData(Exception):
-    """What is wrong with a file, in one line."""
+    """A fault of a file, in one line."""
 
 
 def read_bytes(path: Path) -> bytes:
@@ -56,7 +56,7 @@ def read_idx(path: Path) -> np.ndarray:
 
 
 def idx_pictures(path: Path, labels: Path | None) -> tuple[np.ndarray, np.ndarray | None]:
-    """Pictures [N][H][W][1] and labels [N]."""
+    """Images [N][H][W][1] and labels [N]."""
     pictures = read_idx(path)
     if pictures.ndim not in (3, 4):
         raise BadData(f"{path} has {pictures.ndim} dimensions; pictures have 3 or 4")
@@ -71,7 +71,7 @@ def idx_pictures(path: Path, labels: Path | None) -> tuple[np.ndarray, np.ndarra
 
 
 def cifar10_pictures(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
-    """Pictures [N][32][32][3] and labels [N] of CIFAR-10's binary files, one after the other."""
+    """Images [N][32][32][3] and labels [N] of CIFAR-10's binary files, one after the other."""
     records = []
     for path in paths:
         data = np.frombuffer(read_bytes(path), np.uint8)
@@ -83,7 +83,7 @@ def cifar10_pictures(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def picture_files(folder: Path, pattern: str | None) -> tuple[list[Path], list[int] | None]:
-    """The picture files below a folder, in alphabetical order, with their labels."""
+    """The image files below a folder, in alphabetical order, with their labels."""
     files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in PICTURES)
     if not files:
         raise BadData(f"{folder} holds no pictures ({', '.join(sorted(PICTURES))})")

@@ -68,7 +68,7 @@ def residual(seed: int) -> Network:
 
 
 def attention(seed: int) -> Network:
-    """The eight rows of the picture are the tokens of a transformer encoder of two blocks."""
+    """A transformer encoder of two blocks, with the eight rows of the image as tokens."""
     width, heads = 32, 4
     network = Network("digits_attention", opset=20, seed=seed)
     x = network.input("image", ["N", 1, 8, 8])
@@ -85,7 +85,7 @@ def attention(seed: int) -> Network:
     return network
 
 
-# name: how it is made, epochs, rate, whether pictures are shifted (it helps the convolutions alone)
+# name: builder, epochs, rate, shifted images (a gain for convolutions alone)
 MODELS: dict[str, tuple[Callable[[int], Network], int, float, bool]] = {
     "digits_fully_connected": (fully_connected, 100, 3e-3, False),
     "digits_residual": (residual, 100, 5e-3, True),
@@ -94,7 +94,7 @@ MODELS: dict[str, tuple[Callable[[int], Network], int, float, bool]] = {
 
 
 def correct(path: Path, images: np.ndarray, labels: np.ndarray) -> int:
-    """How many pictures onnxruntime classifies rightly."""
+    """The number of images that onnxruntime classifies correctly."""
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     (logits,) = session.run(None, {"image": images})
     return int((logits.argmax(1) == labels).sum())

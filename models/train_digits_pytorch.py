@@ -53,7 +53,7 @@ class Digits(nn.Module):
 
 
 def shifted(images: torch.Tensor) -> torch.Tensor:
-    """Each picture by up to one pixel in each direction."""
+    """Shifts each image by up to one pixel in each direction."""
     padded = nn.functional.pad(images, (1, 1, 1, 1))
     places = torch.randint(0, 3, (len(images), 2))
     return torch.stack([picture[:, y : y + 8, x : x + 8] for picture, (y, x) in zip(padded, places.tolist())])

@@ -84,7 +84,7 @@ def forward(network: Network, parameters: Values, inputs: Values) -> tuple[Any, 
 
 
 def shifted(images: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Each picture of [N][C][H][W] moved by up to one pixel in each direction, zeros moving in."""
+    """Shifts each image of [N][C][H][W] by up to one pixel in each direction and fills with zeros."""
     padded = np.pad(images, ((0, 0), (0, 0), (1, 1), (1, 1)))
     height, width = images.shape[2:]
     moves = random.integers(0, 3, (len(images), 2))
@@ -95,8 +95,8 @@ def train(network: Network, images: np.ndarray, labels: np.ndarray, epochs: int,
           shift: bool = False, batch: int = 100, decay: float = 1e-2) -> float:
     """Adam with decoupled weight decay and a cosine rate on the cross-entropy; returns the last epoch's mean loss.
 
-    Parameters change in `network`. The batches that do not fill up are left out of an epoch; every epoch has its own
-    order, and with `shift` moves each picture by up to one pixel.
+    Parameters change in `network`. An epoch omits incomplete batches, has its own order, and with `shift` moves
+    each image by up to one pixel.
     """
     input_name = network.inputs[0].name
     fixed = {name: value for name, value in network.parameters.items() if value.dtype == np.int64}

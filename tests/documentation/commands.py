@@ -1,8 +1,8 @@
-"""The commands of a page, run as they stand there, in order, in one folder.
+"""Runs the commands of a page, in order, in one folder.
 
-A block ```console has commands behind "$ ", and below each what it prints: every line that is shown has to be printed, in that
-order, whatever stands between them. "..." is any text, a time or the name of a device for example. A command has to end with 0. A code
-block with a caption is a file of that name.
+A block ```console has commands after "$ ", and after each command its output: every line shown has to be printed, in that
+order; lines in between may be missing. "..." is any text, for example a time or the name of a device. A command has to
+end with 0. A code block with a caption is a file of that name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class File:
 
 
 def steps(page: str) -> Iterator[Command | File]:
-    """What a page has, from its beginning to its end."""
+    """The commands and files of a page, from its beginning to its end."""
     kind, caption, body, begin = "", "", [], 0
     for number, line in enumerate(page.splitlines(), 1):
         if not kind:
@@ -61,7 +61,7 @@ def steps(page: str) -> Iterator[Command | File]:
 
 
 def pattern_of(shown: str) -> re.Pattern[str]:
-    """Of a line: "..." is any text, blanks are as many as there are."""
+    """The pattern of a line: "..." is any text, and any number of blanks equals any other."""
     out = ""
     for part in re.split(r"(\.\.\.|\s+)", shown.strip()):
         if part == "...":
@@ -74,7 +74,7 @@ def pattern_of(shown: str) -> re.Pattern[str]:
 
 
 def missing(shown: list[str], printed: str) -> str | None:
-    """The first line that is shown and not printed, behind those before it."""
+    """The first line that is shown and not printed after the lines before it."""
     lines = iter(printed.splitlines())
     for text in shown:
         if text.strip() in ("...", ""):
@@ -85,8 +85,16 @@ def missing(shown: list[str], printed: str) -> str | None:
     return None
 
 
-def run(page: Path, folder: Path, environment: dict[str, str]) -> int:
-    """How many commands the page has; raises AssertionError with the first that does something else."""
+def output_of(command: Command, where: str, folder: Path, environment: dict[str, str]) -> str:
+    ran = subprocess.run(["bash", "-o", "pipefail", "-c", command.text], cwd=folder, env=environment, text=True, timeout=600,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    assert ran.returncode == 0, f"{where}\nends with {ran.returncode}:\n{ran.stdout}"
+    return ran.stdout
+
+
+def run(page: Path, folder: Path, environment: dict[str, str], exact: bool = False) -> int:
+    """The number of commands of the page; raises AssertionError for the first with another output. Exact: the outputs are
+    shown as a whole."""
     count = 0
     for step in steps(page.read_text(encoding="utf-8")):
         if isinstance(step, File):
@@ -94,9 +102,24 @@ def run(page: Path, folder: Path, environment: dict[str, str]) -> int:
             continue
         count += 1
         where = f"{page.name}:{step.line}: {step.text}"
-        ran = subprocess.run(["bash", "-o", "pipefail", "-c", step.text], cwd=folder, env=environment, text=True, timeout=600,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-        assert ran.returncode == 0, f"{where}\nends with {ran.returncode}:\n{ran.stdout}"
-        lacking = missing(step.shown, ran.stdout)
-        assert lacking is None, f"{where}\nshows what is not printed: {lacking}\n{ran.stdout}"
+        printed = output_of(step, where, folder, environment)
+        if exact:
+            assert [line.rstrip() for line in printed.splitlines()] == step.shown, f"{where}\nprints something else:\n{printed}"
+        lacking = missing(step.shown, printed)
+        assert lacking is None, f"{where}\nshows what is not printed: {lacking}\n{printed}"
     return count
+
+
+def update(page: Path, folder: Path, environment: dict[str, str]) -> None:
+    """Writes the whole output of every command into the page."""
+    text = page.read_text(encoding="utf-8")
+    lines, out, at = text.split("\n"), [], 0
+    for step in steps(text):
+        if isinstance(step, File):
+            (folder / step.name).write_text(step.text, encoding="utf-8")
+            continue
+        out += lines[at:step.line]
+        printed = output_of(step, f"{page.name}:{step.line}", folder, environment)
+        out += [line.rstrip() for line in printed.splitlines()]
+        at = step.line + len(step.shown)
+    page.write_text("\n".join(out + lines[at:]), encoding="utf-8")

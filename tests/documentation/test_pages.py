@@ -1,4 +1,4 @@
-"""The pages of tools/pages: they are built, their links lead somewhere, their commands do what they show."""
+"""The pages of tools/pages and the README: they build, their links are valid, their commands print what they show."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import File, missing, run, steps
+from commands import File, missing, run, steps, update
 
 SOURCE = Path(os.environ["HOIST_SOURCE_DIR"])
 PROGRAM = Path(os.environ["HOIST_PROGRAM"])
@@ -89,13 +89,109 @@ def test_a_page_that_shows_something_else_fails(tmp_path: Path) -> None:
             run(page, tmp_path, dict(os.environ))
 
 
-@pytest.mark.parametrize("name", ["tutorial", "compile", "inspect", "accuracy"])
-def test_commands_do_what_they_show(name: str, tmp_path: Path) -> None:
-    tools = tmp_path / "tools"
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "folder"
-    tools.mkdir()
     folder.mkdir()
+    (folder / "models").symlink_to(SOURCE / "models")
+    return folder
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    tools = tmp_path / "tools"
+    tools.mkdir()
     (tools / "hoist").symlink_to(PROGRAM)
-    (tools / "python3").symlink_to(sys.executable)  # which has numpy
-    environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "HOIST": str(SOURCE)}
-    assert run(PAGES / f"{name}.md", folder, environment) > 3
+    (tools / "python3").symlink_to(sys.executable)  # with numpy
+    return {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "HOIST": str(SOURCE)}
+
+
+@pytest.mark.parametrize("name", ["README.md", *(f"tools/pages/{name}.md" for name in (
+    "tutorial", "compile", "inspect", "accuracy", "own_rules", "contributing"))])
+def test_commands_print_what_they_show(name: str, folder: Path, environment: dict[str, str]) -> None:
+    assert run(SOURCE / name, folder, environment) > 3
+
+
+def test_the_architecture_shows_whole_outputs(folder: Path, environment: dict[str, str], tmp_path: Path) -> None:
+    page = PAGES / "architecture.md"
+    if os.environ.get("HOIST_UPDATE_GOLDEN") == "1":
+        update(page, folder, environment)
+        folder = tmp_path / "again"
+        folder.mkdir()
+    assert run(page, folder, environment, exact=True) > 8
+
+
+def test_an_update_writes_the_output(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("a\n```console\n$ echo 1; echo 2\nold\n$ echo 3\n```\nb\n")
+    update(page, tmp_path, dict(os.environ))
+    assert page.read_text() == "a\n```console\n$ echo 1; echo 2\n1\n2\n$ echo 3\n3\n```\nb\n"
+    assert run(page, tmp_path, dict(os.environ), exact=True) == 2
+    page.write_text("```console\n$ echo 1; echo 2\n2\n```\n")
+    with pytest.raises(AssertionError, match="prints something else"):
+        run(page, tmp_path, dict(os.environ), exact=True)
+
+
+def room_of(path: str) -> str:
+    parts = path.split("/")
+    return "/".join(parts[:2]) if parts[0] == "backends" else parts[0]
+
+
+def test_includes_are_those_of_the_architecture() -> None:
+    text = (PAGES / "architecture.md").read_text(encoding="utf-8").split("\n| folder | may include |\n")[1].split("\n\n")[0]
+    allowed = {row[0]: set(re.findall("`([^`]+)`", row[1])) for row in re.findall(r"^\| `([^`]+)` \| (.*) \|$", text, re.M)}
+    assert set(allowed) >= {"ir", "frontend", "lowering", "neural_rules", "tools"}
+    tops = {room.split("/")[0] for room in allowed}
+    for top in tops:
+        for path in (SOURCE / top).rglob("*"):
+            if path.suffix not in (".h", ".hpp", ".c", ".cpp"):
+                continue
+            name = path.relative_to(SOURCE).as_posix()
+            for included in re.findall(r'^#include "([^"]+)"', path.read_text(encoding="utf-8"), re.M):
+                if included.split("/")[0] in tops and room_of(included) != room_of(name):
+                    assert room_of(included) in allowed[room_of(name)], (name, included)
+
+
+def test_performance_is_written_from_results() -> None:
+    ran = subprocess.run([sys.executable, SOURCE / "tools" / "compare" / "performance.py", "--check"], text=True,
+                         capture_output=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
+FOLDERS = ("ir", "frontend", "lowering", "neural_rules", "backends", "tools", "models", "tests")
+
+
+def test_documents_name_existing_files() -> None:
+    """The first columns of READMEs, and every path from the root, "NAME" and other capitals being placeholders."""
+    documents = [SOURCE / "README.md", *PAGES.rglob("*.md"), *(path for top in FOLDERS for path in (SOURCE / top).rglob("README.md"))]
+    missing_files = []
+    for document in documents:
+        text = document.read_text(encoding="utf-8")
+        if document.name == "README.md":
+            for name in re.findall("`([^`]+)`", " ".join(re.findall(r"^\| (`.*?) \|", text, re.M))):
+                if not any(document.parent.rglob(name.rstrip("/*") + "*")):
+                    missing_files.append((document.relative_to(SOURCE).as_posix(), name))
+        for name in re.findall(rf"`((?:{'|'.join(FOLDERS)})/[\w./-]+)`", text):
+            if not re.search("[A-Z]{4}", name.rsplit("/", 1)[-1].split(".")[0]) and not any(SOURCE.glob(name.rstrip("/*") + "*")):
+                missing_files.append((document.relative_to(SOURCE).as_posix(), name))
+    assert not missing_files
+
+
+def test_there_is_one_version() -> None:
+    version = re.search(r"^project\(hoist VERSION ([0-9.]+)", (SOURCE / "CMakeLists.txt").read_text(), re.M)[1]
+    assert subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1] == version
+    assert re.search(r"^## (\S+)", (SOURCE / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)[1] == version
+    assert f"Version {version}" in (SOURCE / "README.md").read_text(encoding="utf-8")
+    package = PROGRAM.parent / "CPackConfig.cmake"
+    assert not package.exists() or f'set(CPACK_PACKAGE_VERSION "{version}")' in package.read_text()
+
+
+def test_documents_have_their_size() -> None:
+    readme = (SOURCE / "README.md").read_text(encoding="utf-8")
+    assert len(readme.splitlines()) <= 120 and len(readme.split()) <= 800
+    for folder in SOURCE.iterdir():
+        for path in folder.rglob("README.md") if folder.name not in ("build", ".git") else ():
+            assert len(path.read_text(encoding="utf-8").splitlines()) <= 60, path
+    for release in (SOURCE / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1:]:
+        assert len(release.splitlines()) <= 60
+    assert len(list((PAGES / "decisions").glob("*.md"))) <= 26  # and their index

@@ -1,4 +1,4 @@
-// The worked example of a neural rule (neural_rules/README.md): one row, and the test that every row has, that its
+// The worked example of a neural rule (tools/pages/contributing.md): one row, and the test that every row has, that its
 // error on data is the one predicted.
 #include <gtest/gtest.h>
 

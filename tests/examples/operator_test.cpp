@@ -1,4 +1,4 @@
-// The worked example of an operator (ir/README.md): one row.
+// The worked example of an operator (tools/pages/contributing.md): one row.
 #include <gtest/gtest.h>
 
 #include "ir/evaluate/evaluate.h"

@@ -1,4 +1,4 @@
-// The examples that folder READMEs quote are the ones that the tests of this folder compile and run.
+// tools/pages/contributing.md quotes examples that the tests of this folder compile and run.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -11,7 +11,7 @@ namespace {
 namespace fs = std::filesystem;
 const fs::path root = HOIST_SOURCE_DIR;
 
-// Without white space, so that lines may break elsewhere.
+// Without white space, so that line breaks may differ.
 std::string squeezed(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -26,33 +26,31 @@ std::string content_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-// A block of code belongs to the file of this folder that the line before it names.
-TEST(Readme, QuotesTheExamples) {
+// A block of code belongs to the file of this folder that the text before it names.
+TEST(Contributing, QuotesTheExamples) {
   std::set<std::string> quoted;
-  for (const char* folder : {"ir", "lowering", "neural_rules"}) {
-    std::istringstream lines(content_of(root / folder / "README.md"));
-    std::string named, block;
-    bool inside = false;
-    for (std::string line; std::getline(lines, line);) {
-      if (line.rfind("```", 0) != 0) {
-        if (inside) block += line + "\n";
-        const std::string prefix = "tests/examples/";
-        if (const size_t at = line.find(prefix); !inside && at != std::string::npos)
-          named = line.substr(at, line.find('`', at) - at);
-        continue;
-      }
-      inside = !inside;
-      if (inside) {
-        block.clear();
-        continue;
-      }
-      if (named.empty()) continue;
-      EXPECT_NE(squeezed(content_of(root / named)).find(squeezed(block)), std::string::npos)
-          << folder << "/README.md quotes of " << named << " what is not there:\n"
-          << block;
-      quoted.insert(named);
-      named.clear();
+  std::istringstream lines(content_of(root / "tools/pages/contributing.md"));
+  std::string named, block;
+  bool inside = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("```", 0) != 0) {
+      if (inside) block += line + "\n";
+      const std::string prefix = "tests/examples/";
+      if (const size_t at = line.find(prefix); !inside && at != std::string::npos)
+        named = line.substr(at, line.find('`', at) - at);
+      continue;
     }
+    inside = !inside;
+    if (inside) {
+      block.clear();
+      continue;
+    }
+    if (named.empty()) continue;
+    EXPECT_NE(squeezed(content_of(root / named)).find(squeezed(block)), std::string::npos)
+        << "contributing.md quotes text that is not in " << named << ":\n"
+        << block;
+    quoted.insert(named);
+    named.clear();
   }
   for (const char* example : {"operator", "rule", "neural_rule", "strategy"})
     EXPECT_EQ(quoted.count(std::string("tests/examples/") + example + "_test.cpp"), 1U) << example;

@@ -1,4 +1,5 @@
-// The worked example of an exact rule (lowering/README.md): one row, and the test that every row of hoist's tables has.
+// The worked example of an exact rule (tools/pages/contributing.md): one row, and the test that every row of hoist's
+// tables has.
 #include <gtest/gtest.h>
 
 #include "ir/rules/rule_check.h"
@@ -12,10 +13,10 @@ RuleRow zip_slices() {
   // clang-format off
   return {"zip-slices",
           "",                                                        // parameters
-          "x: [n]T, y: [n]U",                                        // what its names are
+          "x: [n]T, y: [n]U",                                        // variables
           "zip(slice a c x, slice a c y)", "slice a c (zip(x, y))",  // left, right
           "",                                                        // side conditions
-          RuleClass::exact, "what is cut off both is cut off the pairs"};
+          RuleClass::exact, "slices of both operands are a slice of the pairs"};
   // clang-format on
 }
 

@@ -1,4 +1,4 @@
-// The worked example of a kernel strategy (lowering/README.md): one file with a row.
+// The worked example of a kernel strategy (tools/pages/contributing.md): one file with a row.
 #include "lowering/strategies/strategy.h"
 
 #include <gmock/gmock.h>

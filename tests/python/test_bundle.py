@@ -34,7 +34,7 @@ def test_gives_what_hoist_run_gives(bundles: Path, tmp_path: Path, name: str) ->
             assert logits.dtype == np.float32 and logits.shape == (1, 10)
             assert logits.tobytes() == expected.tobytes()
         assert bundle.output("logits").tobytes() == expected.tobytes()
-        # Rows that do not lie beside each other in memory.
+        # Rows that are not contiguous in memory.
         [logits] = bundle.run(image=np.repeat(image, 2, axis=3)[..., ::2])
         assert logits.tobytes() == expected.tobytes()
 
@@ -48,7 +48,7 @@ def test_pictures_become_inputs_as_the_bundle_says(tmp_path: Path, digits: Path)
         how = bundle.preprocessing("image")
         assert how is not None and (how.rows, how.columns, how.channels, how.resize, how.crop) == (8, 8, 1, 9, True)
         assert (how.scale, how.mean, how.deviation) == (1 / 255, (0.5,), (0.25,))
-        # The second has rows that do not lie beside each other, and is flipped.
+        # The second has rows that are not contiguous, and is flipped.
         wide = np.zeros((13, 20, 1), np.uint8)
         wide[:, :11, 0] = picture
         bundle.set_pixels("image", [picture, wide[::-1, :11]])
@@ -56,7 +56,7 @@ def test_pictures_become_inputs_as_the_bundle_says(tmp_path: Path, digits: Path)
         bundle.set_pixels("image", np.stack([picture[::-1], picture])[..., None])
         assert bundle.run()[0].tobytes() == both[::-1].tobytes()
         assert not np.array_equal(both[0], both[1])
-        # An even picture is an even input, whatever the size.
+        # A uniform image of any size is a uniform input.
         bundle.set_pixels("image", [np.full((40, 30), 51, np.uint8)] * 2)
         even = bundle.run()[0]
         assert even.tobytes() == bundle.run(image=np.full((2, 1, 8, 8), (0.2 - 0.5) / 0.25, np.float32))[0].tobytes()
@@ -279,7 +279,7 @@ def test_strings(bundles: Path) -> None:
         for given in (["a", "B", "C d"], np.array(["a", "B", "C d"]), np.array([b"a", b"B", b"C d"]),
                       np.array(["a", "B", "C d"], dtype=object)):
             small, number, fits = bundle.run(words=given)
-            # Data decide how many strings there are: one of three is a stop word.
+            # The number of strings is dynamic: one of three is a stop word.
             assert small.tolist() == ["a!", "c d!"] and bundle.outputs[0].shape == (3,)
             assert number.shape == (3,) and fits.dtype == np.bool_
         assert bundle.output("small").tolist() == ["a!", "c d!"]

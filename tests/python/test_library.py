@@ -1,4 +1,4 @@
-"""Where the runtime comes from, and what the package looks like once it is installed."""
+"""The search for the runtime, and the installed package."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -144,7 +143,7 @@ def test_the_wheel(digits: Path, tmp_path: Path) -> None:
     for module in ("pip", "setuptools", "wheel"):
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"no {module}")
-    # pip writes beside what it builds.
+    # pip writes into the source folder.
     (tmp_path / "tools").mkdir()
     shutil.copy(SOURCE / "CMakeLists.txt", tmp_path)
     shutil.copytree(SOURCE / "tools" / "python", tmp_path / "tools" / "python")
@@ -165,11 +164,10 @@ def test_the_wheel(digits: Path, tmp_path: Path) -> None:
 
 
 def test_the_examples_of_the_documentation(digits: Path) -> None:
-    fenced = re.findall(r"^```python\n(.*?)^```", (SOURCE / "tools" / "python" / "README.md").read_text(), re.M | re.S)
+    fenced = re.findall(r"^```python\n(.*?)^```", (SOURCE / "tools" / "pages" / "python.md").read_text(), re.M | re.S)
     assert len(fenced) == 2
-    [block] = re.findall(r"(?:^    .*\n)+", (SOURCE / "README.md").read_text().split("## From Python\n")[1].split("\n## ")[0],
-                         re.M)
-    for program in ("".join(fenced), "import numpy as np\nimage = np.zeros((1, 1, 8, 8))\n" + textwrap.dedent(block)):
+    [block] = re.findall(r"^```python\n(.*?)^```", (SOURCE / "README.md").read_text(), re.M | re.S)
+    for program in ("".join(fenced), "import numpy as np\nimage = np.zeros((1, 1, 8, 8))\n" + block):
         ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=digits.parent)
         assert ran.returncode == 0, ran.stderr
         assert ran.stdout

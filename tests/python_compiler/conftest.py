@@ -37,6 +37,6 @@ def pytest_unconfigure() -> None:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """What is written without a name lands here."""
+    """The working folder, for files without a path."""
     monkeypatch.chdir(tmp_path)
     yield tmp_path

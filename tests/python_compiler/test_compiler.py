@@ -55,7 +55,7 @@ class _Balanced(HTMLParser):
 
 
 def shown(thing: Any) -> str:
-    """What a notebook shows, as text."""
+    """The text of a notebook's output."""
     page = thing._repr_html_()
     parser = _Balanced()
     parser.feed(page)
@@ -107,7 +107,7 @@ def test_what_a_layer_is_at_every_stage(model: hoist.Model, bundle: hoist.Bundle
         layer.stages("hihg")
     with pytest.raises(KeyError):
         model.layers["no such layer"]
-    # What the bundle has of it is the same.
+    # The bundle has the same stages.
     other = hoist.load(RESIDUAL).layers["conv1"]
     assert other == layer
     assert [stage.stage for stage in bundle.layers["conv1"].stages()] == ["graph", "low", "opencl"]
@@ -124,7 +124,7 @@ def test_derivations(model: hoist.Model, bundle: hoist.Bundle) -> None:
     assert step.before and step.after and not step.term
     assert model.layers["conv1"].explain(terms=True).kernels[0].steps[-1].term == proof.term
     assert "batch-norm-folding" in shown(derivation) and "batch-norm-folding" in str(derivation)
-    # Of a bundle it is replayed from what the bundle carries.
+    # A bundle replays its stored derivation.
     steps = [each.rule for each in bundle.layers["conv1"].explain().kernels[0].steps]
     assert steps[:3] == [each.rule for each in proof.steps][:3]
 

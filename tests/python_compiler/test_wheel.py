@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -45,7 +44,7 @@ def test_the_wheel_in_a_fresh_environment(tmp_path: Path) -> None:
     ran(sys.executable, "-m", "venv", "--system-site-packages", "environment", folder=tmp_path, **alone)
     python = tmp_path / "environment" / "bin" / "python"
     ran(python, "-m", "pip", "install", "--no-deps", wheel, folder=tmp_path, **alone)
-    # What pip would fetch beside numpy.
+    # The dependencies that pip would fetch, except numpy.
     [packages] = (tmp_path / "environment" / "lib").glob("python3*/site-packages")
     (packages / "halide").symlink_to(DEPENDENCIES / "halide")
     version = (SOURCE / "CMakeLists.txt").read_text().split("project(hoist VERSION ")[1].split()[0]
@@ -74,10 +73,9 @@ def test_the_stub_has_what_the_extension_has() -> None:
 
 
 def test_the_examples_of_the_readmes(tmp_path: Path) -> None:
-    section = (SOURCE / "README.md").read_text().split("## The compiler from Python\n")[1].split("\n## ")[0]
-    blocks = re.findall(r"(?:^(?:    .*)?\n)+", section, re.M)
-    [readme] = [textwrap.dedent(block) for block in blocks if "import hoist" in block]
-    manual = (SOURCE / "tools" / "python" / "hoist" / "README.md").read_text()
+    package = (SOURCE / "tools" / "python" / "hoist" / "README.md").read_text()
+    [readme] = re.findall(r"^```python\n(.*?)^```", package, re.M | re.S)
+    manual = (SOURCE / "tools" / "pages" / "python_compiler.md").read_text()
     fenced = re.findall(r"^```python\n(.*?)^```", manual, re.M | re.S)
     assert len(fenced) >= 2
     for program in (readme, "".join(fenced)):

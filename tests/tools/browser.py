@@ -1,6 +1,6 @@
 """A headless Chromium that is driven over its debugging pipe: real clicks and keys, the page's errors and requests.
 
-Standard library only. Not a test by itself; report_browser.py is.
+Standard library only. It is a library; report_browser.py is the test.
 """
 
 import base64
@@ -18,7 +18,7 @@ class PageError(Exception):
 
 
 class Browser:
-    """One page of one browser; `errors` and `requests` gather what the page complains of and asks for."""
+    """One page of one browser; `errors` and `requests` collect the errors and requests of the page."""
 
     def __init__(self, program):
         self.errors, self.requests = [], []
@@ -110,7 +110,7 @@ class Browser:
         self.settle()
 
     def click(self, selector):
-        """A real click in the middle of what is there on the screen; something else on top is an error."""
+        """A real click in the middle of the element; another element on top is an error."""
         place = self.evaluate("""(() => {
           const element = document.querySelector(%s);
           if (!element) return null;

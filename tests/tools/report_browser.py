@@ -1,7 +1,7 @@
 """Clicks through a report page in a headless Chromium, as a reader would, and checks what it shows.
 
-report_browser.py CHROMIUM PAGE HOSTILE_PAGE EMPTY_PAGE COLLAPSED_PAGE COMPARISON KERNELS [PICTURES]; report_test.cpp makes the pages and calls this.
-PICTURES is a folder for screenshots and a print. The exit code is 0 when everything held.
+report_browser.py CHROMIUM PAGE HOSTILE_PAGE EMPTY_PAGE COLLAPSED_PAGE COMPARISON KERNELS [SCREENSHOTS]; report_test.cpp makes the pages and calls this.
+SCREENSHOTS is a folder for screenshots and a print. The exit code is 0 when everything held.
 """
 
 import json
@@ -239,7 +239,7 @@ def what_if(browser, study):
 
 
 def what_does_not_go_together(browser, study):
-    """A product that reads 8-bit numbers beside an input that is stored as floats has no numbers, and no preferences."""
+    """A contraction of 8-bit integers whose input is stored as floats has no values and no preferences."""
     chosen = {site["key"]: site["chosen"] for site in study["sites"]}
     value, product = "value stage1/relu1_out", "product stage1/conv2"
 
@@ -262,7 +262,7 @@ def what_does_not_go_together(browser, study):
 
 
 def cells(browser, rule):
-    """What the row of a rule of the selected site says."""
+    """The cells of a rule's row at the selected site."""
     return browser.evaluate("[...document.querySelector('#layer .site.lit input[data-rule=\"" + rule + "\"]').closest('tr').cells]"
                             ".map(cell => cell.textContent)")
 
@@ -297,7 +297,7 @@ def colours(browser, page):
 
 
 def policy(browser, page):
-    """What a hostile text would try, were it ever to become HTML."""
+    """The page's policy blocks the attempts of untrusted text that became HTML."""
     quiet(browser, page)
     blocked = browser.evaluate("fetch('http://127.0.0.1:9/').then(() => false, () => true)")
     check(blocked, "the page may ask the network")
@@ -332,7 +332,7 @@ def hostile(browser, page):
 
 
 def collapsed(browser, page):
-    """Several layers share a node of the picture."""
+    """Several layers share a node of the graph."""
     browser.open(page)
     check(count(browser, ".node") == 8, "eight nodes")
     browser.click(".node")

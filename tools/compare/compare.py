@@ -1,4 +1,4 @@
-"""Measures hoist beside the engines that people use: all in one run, taking turns on the same cores. Development only.
+"""Measures hoist and other engines in one run, interleaved on the same cores. Development only.
 
     tools/compare/peers MODEL.onnx ... [--dim N=1] [--topologies] [--json FILE]
     build/compare/bin/python tools/compare/compare.py operators
@@ -15,8 +15,11 @@ import argparse
 import json
 import math
 import os
+import re
 import sys
 from dataclasses import asdict, dataclass, field
+from datetime import date
+from importlib.metadata import version
 from pathlib import Path
 from typing import Callable
 
@@ -96,7 +99,7 @@ class Result:
 
 
 def make_peers(model: Path, inputs: Arrays, options: argparse.Namespace, result: Result) -> list:
-    """The peers that take the model and whose outputs are those of the first, onnxruntime's."""
+    """The peers that accept the model and have the same outputs as the first one, onnxruntime."""
     peers, expected = [], None
     for name in options.peers:
         try:
@@ -268,6 +271,25 @@ def cases_of(options: argparse.Namespace) -> list[Case]:
     return cases
 
 
+def machine() -> str:
+    """The processor's name and the number of its cores that this process may use."""
+    text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    names = re.findall(r"^model name\s*: (.*)$", text, re.M)
+    return f"{names[0] if names else 'unknown processor'}, {cores()} cores"
+
+
+def report(results: list[Result], options: argparse.Namespace, load: str) -> dict[str, object]:
+    """The results with the conditions of their measurement, as performance.py reads them."""
+    return {
+        "date": date.today().isoformat(),
+        "machine": machine(),
+        "conditions": f"{options.threads or cores()} threads, {' '.join(options.compile_option) or 'OpenCL'}, engines interleaved, "
+                      f"load average {load}",
+        "engines": {name: f"{name} {version(name)}" for name in options.peers},
+        "results": [{**asdict(result), "ratio": result.ratio()} for result in results],
+    }
+
+
 def main() -> int:
     options = parse()
     if options.processor_time:
@@ -293,8 +315,7 @@ def main() -> int:
             print(f"    {peer} is left out: {why[:160]}", flush=True)
     print(summary(results))
     if options.json:
-        entries = [{**asdict(result), "ratio": result.ratio()} for result in results]
-        options.json.write_text(json.dumps(entries, indent=2) + "\n")
+        options.json.write_text(json.dumps(report(results, options, load), indent=2) + "\n")
     return 1 if failures else 0
 
 

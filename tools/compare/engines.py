@@ -1,4 +1,4 @@
-"""What the comparison scripts share: running the hoist program and its peers, and comparing their outputs.
+"""Shared by the comparison scripts: running the hoist program and its peers, and comparing their outputs.
 
 Every peer is a class with a name, `run(inputs)`, which gives outputs by name, and `samples_ms(inputs, seconds)`, which
 times single runs with nothing but the network in them. A peer that cannot take a model raises Failure when it is made.
@@ -71,8 +71,8 @@ def random_inputs(model: Path, dimensions: dict[str, int], seed: int = 1) -> Arr
 
 
 class Clock:
-    """What single runs are timed by: the time that passes, or the processor's time of all threads of this process, which
-    other programs on the machine change little."""
+    """The clock of single runs: wall time, or processor time of all threads of this process, which other programs on the
+    machine affect little."""
 
     now_ns: Callable[[], int] = staticmethod(time.perf_counter_ns)
 
@@ -148,7 +148,7 @@ class OnnxRuntime:
 
 @dataclass
 class OpenVino:
-    """A model compiled for the latency of one request; shapes are those of `inputs`."""
+    """A model compiled for the latency of one request; the shapes come from `inputs`."""
 
     model: Path
     threads: int
@@ -325,13 +325,13 @@ class Hoist:
         return {name: np.load(results / f"{file_name(name)}.npy") for name in outputs}
 
     def bench(self, bundle: Path, seconds: float = 2.0) -> dict[str, Any]:
-        """What `hoist bench --json` writes: lower_quartile_ms and others of the bundle, and of each kernel."""
+        """The output of `hoist bench --json`: lower_quartile_ms and others of the bundle and of each kernel."""
         result = WORK / f"{bundle.stem}_bench.json"
         self.call("bench", bundle, "--seconds", str(seconds), "--json", result, *self.where())
         return json.loads(result.read_text())
 
     def samples_ms(self, bundle: Path, inputs: Arrays, seconds: float) -> list[float]:
-        """Single runs inside this process, so that its own clock times them as it does those of the peers."""
+        """Single runs inside this process, timed by the same clock as the peers."""
         if str(PYTHON) not in sys.path:
             sys.path.insert(0, str(PYTHON))
         import hoist_runtime

@@ -1,13 +1,13 @@
-"""Every operator on tensors of 1 MB, hoist beside onnxruntime: where is one much slower? Development only.
+"""Compares every operator on tensors of 1 MB with onnxruntime, to find slow ones. Development only.
 
     build/compare/bin/python tools/compare/every_operator.py [--only TEXT]... [--with-peer] [--seconds 0.3] [--rounds 1]
         [--processor-time] [--json FILE]
 
 Each case is a model of one node whose first input has a megabyte, unless the operator is about something else. hoist
 compiles it for the first OpenCL device and, as native code, for this processor; the table has the lower quartile of many
-runs and the ratio to onnxruntime's. What is more than --most times slower (5) is marked with an exclamation mark and makes
-the exit code 1. Where onnxruntime lacks an operator there is nothing to compare with. Measure on a quiet machine, or by
-the processor's time of one core.
+runs and the ratio to onnxruntime's. An operator that is more than --most times slower (5) is marked with an exclamation mark
+and makes the exit code 1. Operators that onnxruntime lacks have no ratio. Measure on a quiet machine, or by the processor
+time of one core.
 """
 
 from __future__ import annotations
@@ -295,7 +295,7 @@ def others() -> Iterator[Case]:
 
 
 def of_other_types() -> Iterator[Case]:
-    """What computes, adds up, moves and looks at windows, in other types than f32, each on a megabyte."""
+    """Elementwise operators, reductions, movements and windows in types other than f32, each on a megabyte."""
     for kind in (F16, F64, I64, I32, I16, I8, U8, BOOL):
         columns = (1 << 20) // (512 * np.dtype(kind).itemsize)
         title = np.dtype(kind).name

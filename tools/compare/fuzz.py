@@ -1,18 +1,18 @@
-"""Random models, hoist against ONNX's reference evaluator, with onnxruntime as the second witness. Development only.
+"""Random models, hoist against ONNX's reference evaluator, with onnxruntime as the judge. Development only.
 
     build/compare/bin/python tools/compare/fuzz.py --count 1000 --interpret       # without a device, a few a second
     build/compare/bin/python tools/compare/fuzz.py --count 200                    # on the first device
     build/compare/bin/python tools/compare/fuzz.py --count 1000 --target native   # as native code
     build/compare/bin/python tools/compare/fuzz.py --seed 17 --count 1            # the model of one seed again
 
-A model has 5 to 40 nodes with odd attributes, over arrays whose extents lie around the widths of vectors, of all types; with
---large it has up to four over arrays that are tiled and shared out as those of real models are. Each
-node is evaluated by the reference as it is added, so extents and values are known and what has no meaning is left out. Where
-a result jumps (rounding, comparing, casting to integers), operands are numbers that every engine computes exactly. Many models
-go through one process of `hoist test`. One that differs is reduced: to the first node whose value differs, then to as few nodes
-before it as needed; it stays in build/compare/work/fuzz with its data. onnxruntime is the judge: a difference is *found* where it
-sides with the reference, *outvoted* where it sides with hoist, *disputed* where all three differ, and *unwitnessed* where it
-cannot run the model. Exit code 1 where something is found.
+A model has 5 to 40 nodes with unusual attributes over arrays of all types whose extents are near vector widths; with --large
+it has up to four nodes over arrays that are tiled and divided among threads. The reference evaluates each node as it is
+added, so extents and values are known and meaningless nodes are omitted. Operands of discontinuous operators (rounding,
+comparing, casting to integers) are values that every engine computes exactly. One process of `hoist test` handles many
+models. A model with a difference is reduced to the first node that differs, then to as few nodes before it as needed, and
+stays in build/compare/work/fuzz with its data. A difference is *found* if onnxruntime agrees with the reference, *outvoted* if
+it agrees with hoist, *disputed* if all three differ, and *unwitnessed* if it cannot run the model. The exit code is 1 if a
+difference is found.
 """
 
 from __future__ import annotations
@@ -210,8 +210,8 @@ class Maker:
 
     # ---- nodes
     def node(self, operator: str, inputs: list[Value | None], outputs: int = 1, domain: str = "", **attributes: Any) -> bool:
-        """Adds the node unless the reference has no value for it, or one of no use. Of com.microsoft onnxruntime is the
-        reference: the standard's evaluator has none."""
+        """Adds the node unless the reference has no useful value for it. For com.microsoft onnxruntime is the reference,
+        because the standard's evaluator has no such operators."""
         names = ["" if value is None else value.name for value in inputs]
         number = len(self.model.values) + len(self.model.nodes)
         results = [f"v{number}_{i}" if outputs > 1 else f"v{number}" for i in range(outputs)]
@@ -549,8 +549,8 @@ def product(m: Maker) -> bool:
     return m.node(operator, [x, m.fresh(kind, (shape[-1], columns))], equation="...i,ij->...j")
 
 
-# What the reference evaluator computes otherwise than the standard says, and onnxruntime too or not at all, is left out: here
-# and below "reference:" names it.
+# Cases in which the reference evaluator contradicts the standard, and onnxruntime agrees with it or refuses, are left out;
+# comments with "reference:" name them.
 def window(m: Maker, spatial: int, extents: tuple[int, ...], transposed: bool = False) -> dict[str, Any]:
     kernel = [min(m.between(1, 4), n) for n in extents]
     options: dict[str, Any] = {"kernel_shape": kernel}
@@ -845,7 +845,7 @@ class Runner:
     options: list[str]
 
     def verdicts(self, folders: list[Path]) -> dict[str, str]:
-        """What hoist has to say against each case; "" where it agrees with the reference."""
+        """The failure of hoist in each case; "" if it agrees with the reference."""
         answer = FOLDER / "answer.json"
         answer.unlink(missing_ok=True)
         command = [str(self.program), "test", *map(str, folders), "--json", str(answer), "--rtol", "2e-3", "--atol", "2e-3",

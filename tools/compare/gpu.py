@@ -1,4 +1,4 @@
-"""Measures hoist's kernels on a GPU beside cuBLAS and cuDNN (through PyTorch), fp32 without TF32. Development only.
+"""Compares hoist's kernels on a GPU with cuBLAS and cuDNN (through PyTorch), fp32 without TF32. Development only.
 
     build/compare/bin/python tools/compare/gpu.py build FOLDER --profile PROFILE     where hoist is built
     python3 tools/compare/gpu.py measure FOLDER                                     where the GPU and PyTorch are
@@ -24,7 +24,7 @@ import numpy as np
 
 
 class Operator:
-    """A layer of two operands; those of the model are its inputs, the others its weights."""
+    """A layer of two operands, each an input of the model or a weight."""
 
     def shapes(self) -> list[list[int]]:
         raise NotImplementedError

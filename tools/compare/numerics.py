@@ -1,5 +1,5 @@
-"""What hoist, onnxruntime and ONNX's reference evaluator make of numbers about which the standard says little or nothing:
-not-a-number, numbers outside a type's range, division by zero, negative zero. Development only.
+"""Compares hoist, onnxruntime and ONNX's reference evaluator on values that the standard leaves open: NaN, values outside a
+type's range, division by zero, negative zero. Development only.
 
     build/compare/bin/python tools/compare/numerics.py > numerics.txt
 

@@ -1,6 +1,6 @@
-# What `cmake --install` puts where, and the Debian package made of it (tools/package): the program with Halide's library
-# beside it, the C runtime with its headers for find_package(hoist) and as a shared library for the Python package, man
-# pages and completions, which the program writes.
+# The files of `cmake --install`, and the Debian package (tools/package): the program with Halide's library, the C runtime
+# with its headers for find_package(hoist) and as a shared library for the Python package, and man pages and completions,
+# which the program writes.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

@@ -1,4 +1,4 @@
-"""Sphinx's configuration. gather.py puts this file and all pages into one folder, and VERSION beside them."""
+"""Sphinx's configuration. gather.py puts this file, all pages and VERSION into one folder."""
 
 from pathlib import Path
 

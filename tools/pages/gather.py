@@ -1,4 +1,5 @@
-"""The sources of all pages in one folder: those beside this file, READMEs, and lists that the program prints of its tables.
+"""Collects the sources of all pages in one folder: pages of this folder, documents of other folders, and tables that the
+program prints.
 
     gather.py HOIST ROOT FOLDER
 """
@@ -13,23 +14,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-# Each becomes a page, or a part of one that includes it.
-READMES = {
-    "python.md": "tools/python/README.md",
-    "python_compiler.md": "tools/python/hoist/README.md",
-    "workers.md": "tools/queue/README.md",
+# Each becomes a page.
+DOCUMENTS = {
     "reference/json.md": "tools/json.md",
-    "reference/bundle.md": "backends/README.md",
     "reference/numerics.md": "ir/operators/NUMERICS.md",
     "security.md": "SECURITY.md",
     "changelog.md": "CHANGELOG.md",
 }
-# Sections of READMEs that pages include: the file, the first heading, and the heading behind the last line.
+# Sections that pages include: the file, the first heading, and the heading after the last line.
 SECTIONS = {
-    "included/language.md": ("ir/README.md", "## The language", "## Operators"),
-    "included/add_operator.md": ("ir/README.md", "## Operators", "## Rules between operators"),
-    "included/limits.md": ("README.md", "## Limits", "## Where things are"),
-    "included/start.md": ("README.md", "## Start", "## Five minutes"),
+    "included/start.md": ("README.md", "## Install", "## Quick start"),
 }
 FILES = ["backends/runtime/hoist_runtime.h", "backends/runtime/hoist_runtime.hpp"]
 
@@ -48,14 +42,14 @@ class Program:
 
 
 def code(text: str) -> str:
-    """Inside a line: what Markdown leaves alone."""
+    """Code inside a line."""
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
     pad = " " if text.startswith("`") or text.endswith("`") else ""
     return f"{fence}{pad}{text}{pad}{fence}" if text else ""
 
 
 def plain(text: str) -> str:
-    """Text that Markdown takes for nothing but text."""
+    """Text with all characters escaped that have a meaning in Markdown."""
     return re.sub(r"([\\`*_{}\[\]<>#|~$^])", r"\\\1", text)
 
 
@@ -76,7 +70,7 @@ def language(hoist: Program) -> str:
     out += table(["pattern", "type", "meaning"],
                  [[code(each["name"]), code(each["type"]), plain(each["meaning"]) + (" (view)" if each["view"] else "")]
                   for each in words["patterns"]])
-    out += ("## Functions of numbers\n\n`ulp` is the largest error on f32 that OpenCL allows, 0 where the result is the nearest float.\n\n")
+    out += ("## Scalar functions\n\n`ulp` is the largest error on f32 that OpenCL allows, 0 where the result is the nearest float.\n\n")
     out += table(["function", "symbol", "of", "on", "ulp", "meaning"],
                  [[code(each["name"]), code(each["symbol"]), str(each["arguments"]), each["types"], str(each["ulp"]),
                    plain(each["meaning"])] for each in words["functions"]])
@@ -84,7 +78,7 @@ def language(hoist: Program) -> str:
     out += table(["name", "of", "is", "meaning"],
                  [[code(each["name"]), code(each["given"]), code(each["definition"]), plain(each["meaning"])]
                   for each in words["definitions"]])
-    out += "## Types of numbers\n\n"
+    out += "## Scalar types\n\n"
     out += table(["type", "bits", "float", "signed"],
                  [[code(each["name"]), str(each["bits"]), "yes" if each["float"] else "", "yes" if each["signed"] else ""]
                   for each in words["scalars"]])
@@ -104,13 +98,13 @@ def rules(hoist: Program) -> str:
             out += f"### {plain(each['name'])}\n\n*{each['class']}*: {plain(each['meaning'])}\n\n"
             where = f"\n    where {each['where']}" if each["where"] else ""
             out += block(f"  {each['left']}\n= {each['right']}{where}")
-    out += f"## Rules that change values\n\n{len(neural)} rules, of which a budget chooses.\n\n"
-    out += table(["rule", "family", "at", "error", "calibrated", "what"],
+    out += f"## Rules that change values\n\n{len(neural)} rules; a budget chooses among them.\n\n"
+    out += table(["rule", "family", "at", "error", "calibrated", "meaning"],
                  [[code(each["name"]), plain(each["family"]), plain(each["site"]), plain(each["error"]),
                    "yes" if each["calibrated"] else "", plain(each["meaning"])] for each in neural])
     strategies = hoist.answer("rules", "--strategies")
-    out += "## Strategies\n\nWhat maps the loops of a kernel to the device; `--steps` of `hoist compile` may name them.\n\n"
-    out += table(["strategy", "what it does"], [[code(each["name"]), plain(each["meaning"])] for each in strategies])
+    out += "## Strategies\n\nA strategy maps the loops of a kernel to the device; `--steps` of `hoist compile` may name one.\n\n"
+    out += table(["strategy", "meaning"], [[code(each["name"]), plain(each["meaning"])] for each in strategies])
     return out
 
 
@@ -125,7 +119,7 @@ def operators(hoist: Program) -> str:
         out += table(["operator", "versions", "types", "how", "ONNX cases", "passing"],
                      [[code(each["name"]), " ".join(map(str, each["versions"])), plain(each["types"]), plain(each["how"]),
                        str(each["cases"] or ""), str(each["passing"]) if each["cases"] else ""] for each in group])
-    out += "## Definitions\n\nThose that are a text of the language, as the compiler reads them.\n\n"
+    out += "## Definitions\n\nThe definitions that are texts of the language, as the compiler reads them.\n\n"
     for each in everything:
         if each.get("definition"):
             name = each["name"] if each["domain"] in ("", "ai.onnx") else f"{each['domain']}.{each['name']}"
@@ -163,7 +157,7 @@ def section_of(text: str, first: str, end: str) -> str:
 def main() -> None:
     hoist, root, folder = Program(Path(sys.argv[1])), Path(sys.argv[2]), Path(sys.argv[3])
     shutil.copytree(Path(__file__).parent, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
-    for name, source in READMES.items():
+    for name, source in DOCUMENTS.items():
         shutil.copy(root / source, folder / name)
     (folder / "included").mkdir()
     for name, (source, first, end) in SECTIONS.items():

@@ -1,9 +1,9 @@
-"""Every link of a folder of pages leads somewhere: a file that is there, an anchor that its page has.
+"""Checks that every link of a folder of pages leads to an existing file and to an existing anchor.
 
     links.py FOLDER
 
-Prints what does not, and ends with 1. Addresses of other hosts are only counted: nothing is asked of the network. What a
-page takes from another host to be shown (a script, a style, a picture) is an error: pages are read from disk.
+Prints the broken links and ends with 1 if there are any. Addresses of other hosts are counted and not followed. A page
+that needs a script, a style or an image of another host is an error: pages are read from disk.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def read(path: Path) -> Page:
 
 
 def problems(folder: Path) -> tuple[list[str], int, int]:
-    """What leads nowhere; how many links there are, and how many lead to other hosts."""
+    """The broken links, the number of links, and the number of links to other hosts."""
     folder = folder.resolve()
     pages = {path: read(path) for path in sorted(folder.rglob("*.html"))}
     found, links, outside = [], 0, 0

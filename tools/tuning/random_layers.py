@@ -1,9 +1,9 @@
-"""Writes networks of random layers that have nothing to do with each other, for kernel_times to measure. Development only.
+"""Writes networks of independent random layers, for kernel_times to measure. Development only.
 
     python tools/tuning/random_layers.py FOLDER [--networks 6] [--layers 24] [--seed 1]
 
-What networks that people made have in common (few shapes, most of them powers of two) a model of their kernels would
-mistake for a law; these have convolutions, products, pools, normalisations and sums of all sizes. Needs numpy and onnx
+Published networks have few shapes, most of them powers of two, and a model of their kernels alone would overfit; these
+networks have convolutions, contractions, pools, normalisations and sums of all sizes. Needs numpy and onnx
 (tools/compare/setup installs them into an environment of its own).
 """
 

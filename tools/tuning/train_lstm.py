@@ -1,15 +1,14 @@
-"""Trains the cost model that reads a kernel as a text, and writes it as ONNX, for hoist to compile and run. Development only.
+"""Trains a cost model on the texts of kernels, and writes it as ONNX, which hoist can compile. Development only.
 
     python3 tools/tuning/train_lstm.py TOKENS [--parts 9] [--epochs 40] [--beside PREDICTIONS] [--output MODEL.onnx]
 
-TOKENS is what the program kernel_tokens writes. The model is Ithemal's (arXiv 1808.07412) for loop nests: an LSTM reads
-the tokens of each statement, a second one the statements, and two layers make of its last state, the mean and the largest
-of its states, and of the features that the trees look at, the logarithm of the time over what the kernel's amounts come to
-at prices that are learned first, as for the trees (cost_model.h). With --parts the networks are dealt into so many parts,
-of which one after the other is left out, prices too, and what is printed is said of kernels whose network the model has not
-seen. --beside names what cost_model_quality predicted of the same records, and adds how good the geometric mean of both is.
---output gets the model that has learned from everything; prices of amounts are not in it.
-Needs PyTorch and SciPy: Debian's python3-torch and python3-scipy. A GPU makes it about ten times as fast.
+TOKENS is the output of the program kernel_tokens. The model is Ithemal's (arXiv 1808.07412) for loop nests: one LSTM reads
+the tokens of each statement, a second one the statements. Two layers map its last state, the mean and maximum of its
+states, and the features of the trees to the logarithm of the kernel's time relative to its amounts at learned prices, as for
+the trees (cost_model.h). With --parts the networks are divided into parts, each part is left out in turn (for the prices,
+too), and the printed errors describe the left-out networks. --beside names the predictions of cost_model_quality for the
+same records and adds the errors of the geometric mean of both. --output is the model trained on all records; it does not
+contain the prices. Needs PyTorch and SciPy: Debian's python3-torch and python3-scipy.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ class KernelReader(torch.nn.Module):
         self.register_buffer("deviation", labels.std())
 
     def forward(self, kernels: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
-        """[kernels][statements][tokens] and [kernels][features] to logarithms of times over those of prices."""
+        """[kernels][statements][tokens] and [kernels][features] to logarithms of times relative to the priced amounts."""
         count, statements, tokens = kernels.shape
         read = self.statement(self.embedding(kernels.reshape(count * statements, tokens)))[0][:, -1]
         return self.read_statements(read.reshape(count, statements, WIDTH), kernels, features)

@@ -1,16 +1,16 @@
-"""hoist, the compiler of neural networks, in Python: the same core as the program's, with numpy arrays in and out.
+"""hoist, the compiler of neural networks, in Python: the core of the program, with numpy arrays.
 
     import hoist
     model = hoist.load("digits.onnx")
     model.check()                                  # can it be compiled?
-    model.layers["conv1"].high                     # what a layer means
+    model.layers["conv1"].high                     # the meaning of a layer
     bundle = model.compile("digits.hoist", target="native")
     [logits] = bundle.run(image=array)
     study = model.choose("top1=0.5%", calibrate={"image": images, "labels": labels})
     study.compile("small.hoist")
 
-Options are those of the program, with _ for -. Failures are exceptions (hoist.Error) with where, what and hint; notes
-and warnings go to the logger "hoist". Long calls leave Python's lock to others, and Ctrl-C ends them.
+Options have the names of the program's, with _ for -. Failures are exceptions (hoist.Error) with where, what and hint; notes
+and warnings go to the logger "hoist". Long calls release Python's lock, and Ctrl-C ends them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _listed(name: str) -> list[dict[str, Any]]:
 
 
 def devices() -> list[dict[str, Any]]:
-    """What OpenCL offers, as `hoist devices --json` writes it."""
+    """The OpenCL devices, as `hoist devices --json` writes them."""
     return _listed("devices")
 
 
@@ -48,7 +48,7 @@ def rules() -> list[dict[str, Any]]:
 
 
 def operators() -> list[dict[str, Any]]:
-    """The operators and how each is covered, as `hoist operators --json` writes them."""
+    """The operators and their coverage, as `hoist operators --json` writes them."""
     return _listed("operators")
 
 

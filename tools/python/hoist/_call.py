@@ -19,7 +19,7 @@ _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "note": logging.I
 
 
 def as_program(words: Sequence[str]) -> int:
-    """A command in a process that does nothing else: its exit code, what there is to say on standard error."""
+    """Runs a command in this process: returns its exit code, prints messages on standard error."""
     code, problems, text, _ = _core.command(list(words), None)
     print(text, end="")
     for where, what, _ in problems:
@@ -38,7 +38,7 @@ _progress: Callable[[str], object] | None = None
 
 
 def set_progress(function: Callable[[str], object] | None) -> None:
-    """From now on `function` is told in a few words what long calls are at, and "" when that is over; None is nobody.
+    """Calls `function` with the progress of long calls in a few words, and with "" at their end; None removes it.
 
     It is called from another thread, and must not call hoist.
     """
@@ -48,21 +48,21 @@ def set_progress(function: Callable[[str], object] | None) -> None:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command of the program comes to."""
+    """The result of a command of the program."""
 
     exit_code: int  #: 0 done, 1 the answer is no
-    text: str  #: what it prints
-    json: Any = None  #: what --json writes (tools/json.md); None where it is not asked for
-    file: bytes = b""  #: what another option writes to the file "-"
-    problems: tuple[Problem, ...] = ()  #: why the answer is no
-    notes: tuple[Problem, ...] = field(default=(), repr=False)  #: notes and warnings, which the logger "hoist" has too
+    text: str  #: its printed output
+    json: Any = None  #: its --json output (tools/json.md); None if not requested
+    file: bytes = b""  #: the output of another option for the file "-"
+    problems: tuple[Problem, ...] = ()  #: the reasons of an answer of no
+    notes: tuple[Problem, ...] = field(default=(), repr=False)  #: notes and warnings, also sent to the logger "hoist"
 
     def __str__(self) -> str:
         return self.text
 
 
 class Listener:
-    """Hears messages: all go to the logger, errors are kept too."""
+    """Receives messages: all go to the logger, and errors are collected."""
 
     def __init__(self) -> None:
         self.errors: list[Problem] = []
@@ -82,7 +82,7 @@ class Listener:
 
 
 def run(words: Sequence[str], answers: Sequence[int] = (0,)) -> Answer:
-    """A command. Raises Error where its exit code is none of `answers`."""
+    """Runs a command. Raises Error if its exit code is not in `answers`."""
     heard = Listener()
     code, problems, text, written = _core.command(list(words), heard)
     all_problems = (*heard.errors, *(Problem(*problem) for problem in problems))
@@ -95,14 +95,14 @@ def run(words: Sequence[str], answers: Sequence[int] = (0,)) -> Answer:
 
 def ask(command: str, subject: Sequence[str], known: type, options: Mapping[str, Any],
         answers: Sequence[int] = (0,)) -> Answer:
-    """A command with options, and its JSON."""
+    """Runs a command with options and returns its JSON."""
     with Words(known, options) as words:
         return run([command, *words, "--json=-", "--", *subject], answers)
 
 
 @contextlib.contextmanager
 def raising() -> Iterator[None]:
-    """The extension's failures as exceptions of this package."""
+    """Converts failures of the extension to exceptions of this package."""
     try:
         yield
     except _core.Failure as failure:

@@ -1,4 +1,4 @@
-"""Halide's library, which is that of the package halide."""
+"""Loads the library of the package halide."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 
 def load() -> None:
-    """The extension finds it beside itself where both packages are in one folder; where they are not, it finds the one
-    that is loaded here."""
+    """The extension finds the library if both packages are in one folder; otherwise it uses the one that is loaded
+    here."""
     found = importlib.util.find_spec("halide")
     for folder in (found.submodule_search_locations or []) if found is not None else []:
         for name in ("lib64", "lib"):

@@ -1,4 +1,4 @@
-"""HTML for notebooks. Names come from models and may hold anything, so all text is escaped, here."""
+"""HTML for notebooks. Names come from models, which are untrusted input, so all text is escaped here."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ def folded(summary: str, content: str, is_open: bool = False) -> str:
 
 
 def framed(page: str) -> str:
-    """A whole page, apart from the notebook: its program reaches nothing outside of its frame."""
+    """A whole page in a frame of its own, whose program cannot access the notebook."""
     return (f'<iframe sandbox="allow-scripts" style="width:100%;height:48em;border:1px solid #ccc" '
             f'srcdoc="{html.escape(page, quote=True)}"></iframe>')

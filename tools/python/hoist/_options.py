@@ -26,7 +26,7 @@ Data = Union[FileName, Mapping[str, Any]]
 
 
 class LoweringOptions(TypedDict, total=False):
-    """What decides the kernels of a model."""
+    """Options that determine the kernels of a model."""
 
     dim: Mapping[str, int | Sequence[int]]
     value: Mapping[str, Any]
@@ -45,7 +45,7 @@ class LoweringOptions(TypedDict, total=False):
 
 
 class ModelOptions(LoweringOptions, total=False):
-    """What `load` takes: `hoist inspect --help` explains each."""
+    """Options of `load`: `hoist inspect --help` explains each."""
 
     rules: FileName
     steps: Mapping[str, FileName]
@@ -53,7 +53,7 @@ class ModelOptions(LoweringOptions, total=False):
 
 
 class PictureOptions(TypedDict, total=False):
-    """How pictures become inputs: `hoist compile --help` explains each."""
+    """Options of image preprocessing: `hoist compile --help` explains each."""
 
     layout: str
     resize: int | str
@@ -65,7 +65,7 @@ class PictureOptions(TypedDict, total=False):
 
 
 class QueueOptions(TypedDict, total=False):
-    """Whose workers help: `hoist evaluate --help` explains each."""
+    """Options of the queue: `hoist evaluate --help` explains each."""
 
     queue: str
     queue_token: FileName
@@ -76,7 +76,7 @@ class QueueOptions(TypedDict, total=False):
 
 
 class BudgetOptions(PictureOptions, QueueOptions, total=False):
-    """What a choice under a budget is made from: `hoist compile --help` explains each."""
+    """Options of a choice under a budget: `hoist compile --help` explains each."""
 
     calibrate: Data
     verify_data: Data
@@ -88,7 +88,7 @@ class BudgetOptions(PictureOptions, QueueOptions, total=False):
 
 
 class CompileOptions(ModelOptions, BudgetOptions, total=False):
-    """What `Model.compile` takes beside `budget`: `hoist compile --help` explains each."""
+    """Options of `Model.compile` besides `budget`: `hoist compile --help` explains each."""
 
     target: str | Sequence[str]
     tune: bool | float
@@ -101,14 +101,14 @@ class CompileOptions(ModelOptions, BudgetOptions, total=False):
 
 
 class ChooseOptions(LoweringOptions, BudgetOptions, total=False):
-    """What `Model.choose` takes: `hoist report --help` explains each."""
+    """Options of `Model.choose`: `hoist report --help` explains each."""
 
     target: str | Sequence[str]
     tuning: FileName
 
 
 class BundleOptions(TypedDict, total=False):
-    """Where and for which sizes a bundle runs: `hoist evaluate --help` explains each."""
+    """Device and sizes of a bundle: `hoist evaluate --help` explains each."""
 
     device: str | int
     threads: int
@@ -116,7 +116,7 @@ class BundleOptions(TypedDict, total=False):
 
 
 class EvaluateOptions(BundleOptions, PictureOptions, QueueOptions, total=False):
-    """What `Bundle.evaluate` takes: `hoist evaluate --help` explains each."""
+    """Options of `Bundle.evaluate`: `hoist evaluate --help` explains each."""
 
     metric: str
     output: str
@@ -125,7 +125,7 @@ class EvaluateOptions(BundleOptions, PictureOptions, QueueOptions, total=False):
 
 
 class VerifyOptions(BundleOptions, total=False):
-    """What `Bundle.verify` takes: `hoist verify --help` explains each."""
+    """Options of `Bundle.verify`: `hoist verify --help` explains each."""
 
     data: Data
     all: bool
@@ -138,7 +138,7 @@ class VerifyOptions(BundleOptions, total=False):
 
 
 class ExportOptions(PictureOptions, total=False):
-    """What `Model.export` takes: `hoist export --help` explains each."""
+    """Options of `Model.export`: `hoist export --help` explains each."""
 
     force: bool
     rule: str | Sequence[str]
@@ -152,7 +152,7 @@ _REPEATED = frozenset({"rule", "budget"})
 
 
 class Words:
-    """The words of a command. Files that arguments need last as long as the `with` around it."""
+    """Yields the words of a command. Temporary files of arguments exist until the `with` ends."""
 
     def __init__(self, known: type, given: Mapping[str, Any]) -> None:
         self._stack = ExitStack()
@@ -212,7 +212,7 @@ class Words:
 
     def _data(self, arrays: Mapping[str, Any]) -> Path:
         path = self._folder() / "data.npz"
-        # numpy.savez gives some names a meaning of its own.
+        # numpy.savez reserves some names.
         with zipfile.ZipFile(path, "w") as archive:
             for name, array in arrays.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
@@ -221,14 +221,14 @@ class Words:
 
 
 def array_of(value: Any) -> Any:
-    """An array of numpy's, without a copy where that can be had."""
+    """Converts to a numpy array, without a copy if possible."""
     if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__"):
         return np.asarray(value)
     return np.from_dlpack(value)
 
 
 def folder_of(owner: object) -> Path:
-    """A temporary folder that goes with its owner."""
+    """A temporary folder that is removed with its owner."""
     path = tempfile.mkdtemp(prefix="hoist-")
     weakref.finalize(owner, shutil.rmtree, path, ignore_errors=True)
     return Path(path)

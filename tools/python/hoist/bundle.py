@@ -1,4 +1,4 @@
-"""A bundle: what compilation leaves, to be run, measured, checked and looked at."""
+"""A bundle: run, measure, verify and inspect it."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How often a classifier is right."""
+    """The accuracy of a classifier."""
 
     metric: str
-    value: float  #: the share that is right
+    value: float  #: the share of correct answers
     low: float  #: its 95 % interval
     high: float
     correct: int
     total: int
-    top5: float | None  #: the share of samples whose label is among the five best
+    top5: float | None  #: the share of samples with their label among the five best
     ms_per_sample: float
     device: str
-    numbers: Mapping[str, Any]  #: what `hoist evaluate --json` writes: classes and confusion too
+    numbers: Mapping[str, Any]  #: the output of `hoist evaluate --json`, classes and confusion included
     text: str
 
     def __str__(self) -> str:
@@ -78,17 +78,17 @@ class _Exporting(BundleOptions, total=False):
 
 
 class Bundle(Lowered):
-    """A bundle on disk, made by Model.compile or open(). It is opened on a device when it runs first; a context manager
-    closes it. Threads may share one."""
+    """A bundle on disk, made by Model.compile or open(). The first run opens it on a device; a context manager closes it.
+    Threads may share a bundle."""
 
     def __init__(self, folder: FileName, *, device: str | int | None = None, threads: int = 0,
                  _compilation: Mapping[str, Any] | None = None) -> None:
-        """What open() does."""
+        """See open()."""
         self._folder = Path(folder)
         self._device, self._threads = device, threads
         self._lock = threading.Lock()
         self._running: runtime.Bundle | None = None
-        #: What `hoist compile --json` wrote of it; None of a bundle that was there.
+        #: The output of `hoist compile --json`; None for a bundle that existed before.
         self.compilation = _compilation
         if not (self._folder / "manifest.json").is_file():
             raise InputError([Problem(str(self._folder), "is not a bundle")])
@@ -110,7 +110,7 @@ class Bundle(Lowered):
 
     @property
     def opened(self) -> runtime.Bundle:
-        """The bundle on its device, with all that hoist.runtime can do: memory without copies, pictures, times of the
+        """The bundle on its device, with the interface of hoist.runtime: memory without copies, images, times of the
         steps."""
         with self._lock:
             if self._running is None or self._running.closed:
@@ -120,7 +120,7 @@ class Bundle(Lowered):
 
     @contextlib.contextmanager
     def _raising(self) -> Iterator[None]:
-        """What the runtime raises as exceptions of this package."""
+        """Converts exceptions of the runtime to exceptions of this package."""
         try:
             yield
         except runtime.Error as error:
@@ -133,13 +133,13 @@ class Bundle(Lowered):
 
     def run(self, inputs: Mapping[str, Any] | Sequence[Any] | None = None, /, **named: Any) -> list[NDArray[Any]]:
         """Sets the inputs, runs, and returns a copy of every output: `[logits] = bundle.run(image=array)`. Inputs are
-        numpy arrays or anything with __dlpack__, of exactly the input's shape and type."""
+        numpy arrays or objects with __dlpack__, with the exact shape and type of the input."""
         bundle = self.opened
         with self._raising():
             return bundle.run(inputs, **named)
 
     def close(self) -> None:
-        """Gives the device's memory back; the next run() opens the bundle again."""
+        """Releases the device's memory; the next run() opens the bundle again."""
         with self._lock:
             if self._running is not None:
                 self._running.close()
@@ -157,7 +157,7 @@ class Bundle(Lowered):
         return {"device": self._device, "threads": self._threads or None}
 
     def evaluate(self, data: Data, **options: Unpack[EvaluateOptions]) -> Evaluation:
-        """Runs it over labelled data, a file, a folder, or arrays with "labels" among them. Options are those of
+        """Evaluates the bundle on labelled data: a file, a folder, or arrays with "labels" among them. Options as in
         `hoist evaluate`."""
         answer = ask("evaluate", [str(self._folder)], _Data, {**self._where(), **options, "data": data})
         found = answer.json
@@ -166,7 +166,7 @@ class Bundle(Lowered):
                           answer.text.rstrip("\n"))
 
     def compare(self, reference: Bundle | FileName, data: Data, **options: Unpack[BundleOptions]) -> Mapping[str, Any]:
-        """How near its outputs are to those of another bundle of the model, whatever they hold: for each the SQNR, and how
+        """Compares the outputs with the outputs of another bundle of the model, of any kind: for each the SQNR, and how
         many positions of masks, classes or integers agree. Data need no labels. As `hoist evaluate --against --json`
         writes it."""
         given = {**self._where(), **options, "data": data, "against": reference}
@@ -174,8 +174,8 @@ class Bundle(Lowered):
 
     def verify(self, **options: Unpack[VerifyOptions]) -> list[Finding]:
         """Checks the files, then every kernel on the device against the interpreter; with `derivation` that the
-        derivation leads to the kernels, with `data` the certificate of a budget. Options are those of `hoist verify`.
-        Raises MismatchError with what did not pass."""
+        derivation leads to the kernels, with `data` the certificate of a budget. Options as in `hoist verify`.
+        Raises MismatchError with the failed findings."""
         where = {} if options.get("derivation") else self._where()
         answer = ask("verify", [str(self._folder)], VerifyOptions, {**where, **options}, (0, 1, 5))
         findings = [Finding(each["subject"], each["passed"], each.get("message", ""), each.get("compared") or 0,
@@ -190,7 +190,7 @@ class Bundle(Lowered):
         return _mapping(ask("bench", [str(self._folder)], _Bench, {**self._where(), "seconds": seconds,
                                                                    "roofline": roofline}))
 
-    # What it is
+    # Properties
 
     def _describe(self) -> Any:
         return ask("inspect", [str(self._folder)], _Inspecting, {}).json
@@ -204,8 +204,8 @@ class Bundle(Lowered):
         return ask("explain", [str(self._folder), layer], _Inspecting, {"terms": terms}).json
 
     def export(self, output: FileName, *, model: FileName | None = None, force: bool = False) -> Path:
-        """What the bundle computes as ONNX, for other engines; `model` is the one that it is made from, for constants
-        that the bundle has in another form."""
+        """Exports the computation of the bundle as ONNX, for other engines; `model` is its source, needed for constants
+        that the bundle stores in another form."""
         ask("export", [str(self._folder)], _Exporting, {"output": output, "model": model, "force": force})
         return Path(output)
 
@@ -221,6 +221,6 @@ def _mapping(answer: Answer) -> Mapping[str, Any]:
 
 
 def open(folder: FileName, *, device: str | int | None = None, threads: int = 0) -> Bundle:
-    """A bundle that is there already, to be run on this device (an index, a name or a part of one) with at most so many
-    threads of a CPU (0: all)."""
+    """Opens an existing bundle, on this device (an index, a name or a part of a name), with at most so many CPU threads
+    (0: all)."""
     return Bundle(folder, device=device, threads=threads)

@@ -1,4 +1,4 @@
-"""What goes wrong, as exceptions. Each kind is one of the program's exit codes."""
+"""Exceptions. Each kind corresponds to an exit code of the program."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Iterable
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong."""
+    """One problem."""
 
-    where: str  #: the file, the layer, the option; "" where nothing can be named
+    where: str  #: the file, the layer, the option; "" if there is none
     what: str
-    hint: str = ""  #: what to do about it
+    hint: str = ""  #: a remedy
 
     def __str__(self) -> str:
         return (f"{self.where}: " if self.where else "") + self.what + (f" ({self.hint})" if self.hint else "")
 
 
 class Error(Exception):
-    """A call that failed, of all `problems` at once; `where`, `what` and `hint` are those of the first."""
+    """A failed call with all its `problems`; `where`, `what` and `hint` describe the first."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems) or (Problem("", "failed without a message"),)
@@ -39,23 +39,23 @@ class Error(Exception):
 
 
 class BudgetError(Error):
-    """The budget is not met, and so no bundle is written; best_effort=True writes that of the best point."""
+    """The budget is not met, and no bundle is written; best_effort=True writes the bundle of the best point."""
 
 
 class UsageError(Error, ValueError):
-    """Arguments that are wrong, or do not go together."""
+    """Wrong or contradictory arguments."""
 
 
 class InputError(Error, ValueError):
-    """A file that is missing, damaged or does not fit, one that cannot be written, or a name that is not there."""
+    """A missing, damaged or unsuitable file, a file that cannot be written, or an unknown name."""
 
 
 class DeviceError(Error, RuntimeError):
-    """There is no such device, it fails, or memory runs out."""
+    """A missing or failing device, or memory that runs out."""
 
 
 class MismatchError(Error):
-    """What was compiled computes other values than the model, or a self-check found a difference."""
+    """A kernel differs from the interpreter, or a self-check found a difference."""
 
 
 _KINDS: dict[int, type[Error]] = {1: BudgetError, 2: UsageError, 3: InputError, 4: DeviceError, 5: MismatchError}

@@ -1,5 +1,5 @@
-"""What the compiler has of a model between ONNX and kernels: programs, layers, derivations, kernels. All of it is text
-with a structure; a notebook shows it."""
+"""A model between ONNX and kernels: programs, layers, derivations, kernels. Each is structured text that a notebook
+renders."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Summary:
-    """A model, lowered or in a bundle, in a few numbers."""
+    """The numbers of a model, lowered or in a bundle."""
 
     model: str
     inputs: tuple[Value, ...]
@@ -41,7 +41,7 @@ class Summary:
     operations: int
     multiplications: int
     weight_bytes: int
-    value_bytes: int  #: of memory for what lies between layers
+    value_bytes: int  #: memory of temporary arrays
 
     def _repr_html_(self) -> str:
         rows = [("inputs", ", ".join(map(str, self.inputs))), ("outputs", ", ".join(map(str, self.outputs))),
@@ -87,14 +87,14 @@ class Step:
     rule: str
     rule_class: str  #: exact (keeps every bit), rounding, or neural (changes values)
     note: str
-    layer: str  #: "" where it is about the whole program
+    layer: str  #: "" for steps of the whole program
     parameters: Mapping[str, str]
     value: str
     place: str  #: in the term, as a path
-    absorbed: tuple[str, ...]  #: layers that are part of that layer now
-    before: str = ""  #: both sides; "" where there are none
+    absorbed: tuple[str, ...]  #: layers that the step merged into this one
+    before: str = ""  #: both sides; "" if there are none
     after: str = ""
-    term: str = ""  #: all of it after the step, where that was asked for
+    term: str = ""  #: the whole term after the step, if requested
 
     @property
     def _title(self) -> str:
@@ -111,7 +111,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Proof:
-    """How the term of a kernel follows from the model."""
+    """The derivation of the term of a kernel from the model."""
 
     kernel: str
     layers: tuple[str, ...]
@@ -130,12 +130,12 @@ class Proof:
 
 @dataclass(frozen=True)
 class Derivation:
-    """How the kernels of a layer follow from the model, like a proof."""
+    """The derivation of the kernels of a layer, like a proof."""
 
     layer: str
     kernels: tuple[Proof, ...]
-    absence: str = ""  #: why no kernel computes the layer
-    steps: tuple[Step, ...] = ()  #: what became of it then
+    absence: str = ""  #: the reason if no kernel computes the layer
+    steps: tuple[Step, ...] = ()  #: the steps in that case
 
     def __str__(self) -> str:
         return "\n".join([*([self.absence] if self.absence else []), *map(str, self.steps), *map(str, self.kernels)])
@@ -151,10 +151,10 @@ class Kernel:
     """A function for the device; several steps of a run may use it."""
 
     name: str
-    layers: tuple[str, ...]  #: that its first step computes
+    layers: tuple[str, ...]  #: the layers of its first step
     operations: int  #: arithmetic ones, of one launch
     term: str  #: low-level Lift
-    host: str = ""  #: the function that performs it on the host; "" for what devices run
+    host: str = ""  #: the host function; "" for kernels of a device
 
     def __str__(self) -> str:
         return f"kernel {self.name} computes {', '.join(self.layers)}\n{self.term}"
@@ -164,11 +164,11 @@ class Kernel:
 
 
 class Lowered(ABC):
-    """What has layers: a model, or a bundle."""
+    """A model or a bundle, with layers."""
 
     @abstractmethod
     def _describe(self) -> Any:
-        """What `hoist inspect --json` says of the whole."""
+        """The output of `hoist inspect --json`."""
 
     @abstractmethod
     def _stages(self, layer: str, stages: Sequence[str], types: bool) -> Any: ...
@@ -182,7 +182,7 @@ class Lowered(ABC):
 
     @property
     def summary(self) -> Summary:
-        """Inputs, outputs, and how much is computed and stored; of a bundle for several sizes with the first of them."""
+        """Inputs, outputs, operations and bytes; for the first size of a bundle with several."""
         return summary_of(self._described)
 
     @property
@@ -193,16 +193,16 @@ class Lowered(ABC):
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer of the model. What it is at each stage is looked up when it is asked for."""
+    """A layer of the model. Its stages are computed on demand."""
 
     name: str
     operator: str
-    kernels: tuple[str, ...]  #: that compute it
-    absence: str  #: why none does; "" where one does
+    kernels: tuple[str, ...]  #: the kernels that compute it
+    absence: str  #: the reason if no kernel does; "" otherwise
     _of: Lowered = field(repr=False, compare=False)
 
     def stages(self, *stages: str, types: bool = False) -> list[Stage]:
-        """The layer at these of STAGES, or at all; with the type after each pattern where `types` is true. A bundle has
+        """The layer at the given stages of STAGES, or at all; with types after each pattern if `types` is true. A bundle has
         neither "high" nor "halide"."""
         for stage in stages:
             if stage not in STAGES:
@@ -211,12 +211,12 @@ class Layer:
 
     @property
     def high(self) -> str:
-        """What the layer means: high-level Lift."""
+        """The meaning of the layer: the high-level term."""
         return self._text("high")
 
     @property
     def low(self) -> str:
-        """How its kernels compute it: loops, memory, vectors."""
+        """The low-level terms of its kernels: loops, memory, vectors."""
         return self._text("low")
 
     @property
@@ -233,7 +233,7 @@ class Layer:
         return "\n".join(each.text for each in self.stages(stage))
 
     def explain(self, *, terms: bool = False) -> Derivation:
-        """How its kernels follow from the model, step by step; with the whole term after each where `terms` is true."""
+        """The derivation of its kernels, step by step; with the whole term after each step if `terms` is true."""
         found = self._of._explanation(self.name, terms)
         proofs = tuple(Proof(kernel["name"], tuple(kernel["layers"]), _steps(kernel["steps"]), kernel["term"])
                        for kernel in found["kernels"])
@@ -259,7 +259,7 @@ class Layers(Sequence[Layer]):
         return len(self._layers)
 
     def __getitem__(self, which: Any) -> Any:
-        """A name that no layer has is a KeyError."""
+        """Raises KeyError for an unknown name."""
         return self._by_name[which] if isinstance(which, str) else self._layers[which]
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""A model: what can be done with it, and what it becomes."""
+"""A model: check, inspect, compile, choose, export."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class OperatorUse:
 
 @dataclass(frozen=True)
 class Check:
-    """Whether a model can be compiled: true or false where a condition is wanted."""
+    """True if the model can be compiled."""
 
     supported: bool
     operators: tuple[OperatorUse, ...]
-    problems: tuple[Problem, ...]  #: everything that is in the way
-    summary: Summary | None  #: where it can be compiled
-    text: str  #: what `hoist check` prints
+    problems: tuple[Problem, ...]  #: everything that prevents compilation
+    summary: Summary | None  #: None if it cannot be compiled
+    text: str  #: the output of `hoist check`
 
     def __bool__(self) -> bool:
         return self.supported
@@ -59,15 +59,15 @@ class Check:
 
 
 class Model(Lowered):
-    """A model with the options that it is lowered by, made by load(). It is read and lowered when something of it is
-    asked for first, and stays so; options that a call is given count beside and before the model's."""
+    """A model with the options of its lowering, made by load(). The first use reads and lowers it, and the result is
+    cached; options of a call are added to and override the options of the model."""
 
     def __init__(self, source: Source, **options: Unpack[ModelOptions]) -> None:
-        """What load() does."""
+        """See load()."""
         self._options: Mapping[str, Any] = options
         name = "model"
         if hasattr(source, "SerializeToString"):
-            # A model is called what its file is called.
+            # The name of the file is the name of the model.
             given = getattr(getattr(source, "graph", None), "name", "")
             name = re.sub(r"[^\w.-]", "_", given).lstrip(".")[:100] or name
             source = source.SerializeToString()
@@ -79,11 +79,11 @@ class Model(Lowered):
         if not self._path.is_file():
             raise InputError([Problem(str(self._path), "is no file")])
         with Words(ModelOptions, options):
-            pass  # what is no option is said at once
+            pass  # unknown options fail immediately
 
     @property
     def path(self) -> Path:
-        """The file, whose name the model has; of bytes a temporary one."""
+        """The file of the model; a temporary one for bytes."""
         return self._path
 
     def __repr__(self) -> str:
@@ -95,7 +95,7 @@ class Model(Lowered):
     def _repr_html_(self) -> str:
         return _html.paragraph(self) + self.layers._repr_html_()
 
-    # What it is
+    # Properties
 
     @cached_property
     def _opened(self) -> _core.Model:
@@ -106,8 +106,8 @@ class Model(Lowered):
         return json.loads(self._opened.summary())
 
     def check(self) -> Check:
-        """Whether the model can be compiled, and if not, everything that is in the way. Only a file that is no model at
-        all is an exception, InputError."""
+        """Checks whether the model can be compiled and lists all problems. A file that is not a model raises
+        InputError."""
         decisive = ("dim", "value", "loop_iterations", "string_pieces")
         reading = {name: value for name, value in self._options.items() if name in decisive}
         answer = ask("check", [str(self._path)], ModelOptions, reading, (0, 1, 3))
@@ -120,7 +120,7 @@ class Model(Lowered):
 
     @property
     def kernels(self) -> list[Kernel]:
-        """The kernels that the model becomes."""
+        """The kernels of the model."""
         return kernels_of(self._opened.kernels())
 
     @property
@@ -130,7 +130,7 @@ class Model(Lowered):
 
     @property
     def rewritten(self) -> Program:
-        """The program when rules between calls have been applied: what kernels are made of."""
+        """The program after all passes over calls, from which kernels are made."""
         with raising():
             return Program(self._opened.rewritten())
 
@@ -142,7 +142,7 @@ class Model(Lowered):
         with raising():
             return json.loads(self._opened.explanation(layer, terms))
 
-    # What it becomes
+    # Compilation
 
     @overload
     def compile(self, output: FileName | None = None, *, budget: list[str] | tuple[str, ...],
@@ -155,14 +155,14 @@ class Model(Lowered):
     def compile(self, output: FileName | None = None, *, budget: str | list[str] | tuple[str, ...] | None = None,
                 **options: Unpack[CompileOptions]) -> Bundle | dict[str, Bundle | None]:
         """Compiles the model to a bundle, the folder `output` (by default the model's name with .hoist, here), and
-        compares its kernels with the interpreter before it is there.
+        compares its kernels with the interpreter before it appears.
 
-        Options are those of `hoist compile`: `target="native"`, `dim={"N": 8}`, `force=True`, and with a `budget` such
-        as "top1=0.5%" also `calibrate`, `verify_data`, `record`, ... Raises BudgetError where the budget is not met,
-        MismatchError where a kernel differs from the interpreter, and no bundle is there then.
+        Options as in `hoist compile`: `target="native"`, `dim={"N": 8}`, `force=True`, and with a `budget` such
+        as "top1=0.5%" also `calibrate`, `verify_data`, `record`, ... Raises BudgetError if the budget is not met and
+        MismatchError if a kernel differs from the interpreter; no bundle is written then.
 
-        A list of budgets gives a bundle for each, from one study, in folders with the budget in their names; what
-        comes back are the bundles by budget, None for one that is not met.
+        A list of budgets gives a bundle for each, from one study, in folders with the budget in their names. The result
+        maps each budget to its bundle, or to None if it is not met.
         """
         if isinstance(budget, (list, tuple)) and not budget:
             raise ValueError("budget: an empty list says nothing")
@@ -171,7 +171,7 @@ class Model(Lowered):
             subject["output"] = output
         answer = ask("compile", [str(self._path)], _Compiling, subject, (0, 1))
         if isinstance(budget, (list, tuple)):
-            # Of one alone the program says what it says of one.
+            # For a single budget the program prints the answer for one.
             answers = answer.json.get("budgets", [answer.json])
             return {text: Bundle(each["bundle"], _compilation=each) if "bundle" in each else None
                     for text, each in zip(budget, answers)}
@@ -180,18 +180,18 @@ class Model(Lowered):
         return Bundle(answer.json["bundle"], _compilation=answer.json)
 
     def choose(self, budget: str, **options: Unpack[ChooseOptions]) -> Study:
-        """Measures what each layer tolerates and what rules cost and buy, chooses layer by layer within the budget, and
+        """Measures sensitivities and the gain of each rule, chooses layer by layer within the budget, and
         verifies the choice: a Study, which compiles it.
 
         `budget` is "top1=0.5%", "sqnr=30dB", "agreement=99%" or "metric=COMMAND"; `calibrate` is needed, a file or
-        arrays, unless a `record` of an earlier study is given. Ctrl-C, once there is something to choose from, gives
-        the best that is verified by then.
+        arrays, unless a `record` of an earlier study is given. Ctrl-C returns the best verified choice,
+        if there is one.
         """
         return Study(self, budget, {**self._options, **options})
 
     def export(self, output: FileName, **options: Unpack[ExportOptions]) -> Path:
-        """Writes the model as ONNX, as it is, under neural rules (`rule`, `calibrate`), or as a record has it
-        (`record`, `budget`). Options are those of `hoist export`."""
+        """Writes the model as ONNX: unchanged, under neural rules (`rule`, `calibrate`), or with the choice of a record
+        (`record`, `budget`). Options as in `hoist export`."""
         reading = {name: value for name, value in self._options.items() if name in ("dim", "value")}
         ask("export", [str(self._path)], _Exporting, {**reading, **options, "output": output})
         return Path(output)
@@ -207,6 +207,6 @@ class _Exporting(ExportOptions, ModelOptions, total=False):
 
 
 def load(source: Source, **options: Unpack[ModelOptions]) -> Model:
-    """A model: a path, the bytes of a file, or an onnx.ModelProto. `options` say how it is lowered, as those of
+    """A model: a path, the bytes of a file, or an onnx.ModelProto. `options` are the options of
     `hoist inspect`: `dim={"N": 8}`, `conv="im2col"`, `device=0`, ..."""
     return Model(source, **options)

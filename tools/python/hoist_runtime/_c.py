@@ -152,7 +152,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
 
 
 def declare(library: ctypes.CDLL) -> None:
-    """Gives the library's functions their types. Raises AttributeError where one is missing."""
+    """Gives the library's functions their types. Raises AttributeError if one is missing."""
     for name, (result, parameters) in _FUNCTIONS.items():
         function = getattr(library, name)
         function.restype = result
@@ -160,10 +160,10 @@ def declare(library: ctypes.CDLL) -> None:
 
 
 def text(raw: bytes | None) -> str:
-    """Text of the runtime's, which need not be UTF-8 where it is a name from a model."""
+    """Decodes text of the runtime; names from models may be invalid UTF-8."""
     return (raw or b"").decode("utf-8", "surrogateescape")
 
 
 def raw(text: str) -> bytes:
-    """What `text` makes text of."""
+    """The inverse of `text`."""
     return text.encode("utf-8", "surrogateescape")

@@ -1,4 +1,4 @@
-"""Where the C runtime comes from: a shared library that is named, or installed, or made of a bundle's own source."""
+"""Finds the C runtime: a named or installed shared library, or one compiled from a bundle's source."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _loading = threading.Lock()
 def load(bundle: Path | None) -> ctypes.CDLL:
     """The runtime for a bundle, or for no bundle in particular. Every library is loaded once.
 
-    Tried are the file that HOIST_RUNTIME_LIBRARY names, and nothing else where it is set; the library that hoist has
-    installed; the bundle's own source, which is compiled when it is met for the first time. HOIST_RUNTIME_LIBRARY=bundle
-    leaves the second out. Raises Error(NO_LIBRARY) with what was tried.
+    The order is: the file that HOIST_RUNTIME_LIBRARY names, and no other if it is set; the library that hoist has
+    installed; the bundle's own source, compiled at its first use. HOIST_RUNTIME_LIBRARY=bundle skips the second
+    place. Raises Error(NO_LIBRARY) with the list of attempts.
     """
     with _loading:
         wanted = os.environ.get(VARIABLE, "")
@@ -61,7 +61,7 @@ def _failure(message: str) -> Error:
 
 
 def _open(path: str) -> ctypes.CDLL:
-    """Raises OSError where the file is no library, Error where it is one of another version."""
+    """Raises OSError if the file is not a library, Error if it has another version."""
     if path not in _loaded:
         library = ctypes.CDLL(path)
         try:
@@ -80,8 +80,8 @@ def _open(path: str) -> ctypes.CDLL:
 
 
 def _installed() -> list[str]:
-    """Beside this package, as the package hoist has it; by its name, which the system's loader looks for; and beside the
-    hoist program, wherever that is installed."""
+    """Candidates: next to this package, as in the package hoist; by name, for the system's loader; and in the prefix of
+    the hoist program."""
     beside = Path(__file__).with_name(_NAME)
     found = [str(beside)] if beside.exists() else []
     found.append(_NAME)
@@ -96,7 +96,7 @@ def _installed() -> list[str]:
 
 
 def _compiled(bundle: Path) -> Path:
-    """The library of the bundle's source, from the cache of earlier ones or made now."""
+    """The library of the bundle's source, cached or compiled now."""
     source, header = bundle / "runtime" / "hoist_runtime.c", bundle / "runtime" / "hoist_runtime.h"
     try:
         texts = [source.read_bytes(), header.read_bytes()]
@@ -113,7 +113,7 @@ def _compiled(bundle: Path) -> Path:
     library = folder / f"libhoist_runtime-{key.hexdigest()[:32]}.so"
     if library.exists():
         return library
-    # It appears by renaming, so that a process beside this one never loads half of it.
+    # The file is renamed when complete, so that another process never loads a part of it.
     descriptor, made = tempfile.mkstemp(prefix=".making-", suffix=".so", dir=folder)
     os.close(descriptor)
     try:
@@ -145,7 +145,7 @@ def _compiler() -> list[str]:
 
 
 def _flags(makefile: str) -> tuple[list[str], list[str]]:
-    """What the bundle's Makefile builds its example with: macros and folders of headers, and libraries."""
+    """The flags of the bundle's Makefile: macros and include folders, and libraries."""
     before = sorted({word for word in re.findall(r"-DHOIST_\w+", makefile) if word != "-DHOIST_LINKED_KERNELS"})
     after = ["-lOpenCL"] if "-lOpenCL" in makefile else []
     after += ["-lpthread", "-ldl", "-lm"]
@@ -161,7 +161,7 @@ def _flags(makefile: str) -> tuple[list[str], list[str]]:
 
 
 def _cache() -> Path:
-    """A folder that only the user writes to, since what lies there becomes part of the process."""
+    """A folder that only the user may write to, because its files are loaded as code."""
     home = os.environ.get("XDG_CACHE_HOME", "")
     folder = (Path(home) if os.path.isabs(home) else Path.home() / ".cache") / "hoist-runtime"
     try:

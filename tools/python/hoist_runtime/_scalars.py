@@ -20,7 +20,7 @@ _NUMPY = {
     "bool": "bool", "i8": "int8", "u8": "uint8", "i16": "int16", "u16": "uint16", "i32": "int32", "u32": "uint32",
     "i64": "int64", "u64": "uint64", "f16": "float16", "f32": "float32", "f64": "float64",
 }
-# What ml_dtypes calls the others, and how many bits an element has.
+# The names of other types in ml_dtypes, and their number of bits.
 _SMALL = {
     "bf16": ("bfloat16", 16), "f8e4m3fn": ("float8_e4m3fn", 8), "f8e4m3fnuz": ("float8_e4m3fnuz", 8),
     "f8e5m2": ("float8_e5m2", 8), "f8e5m2fnuz": ("float8_e5m2fnuz", 8), "f8e8m0": ("float8_e8m0fnu", 8),
@@ -30,7 +30,7 @@ _SMALL = {
 
 @dataclass(frozen=True)
 class ElementType:
-    """How elements look in numpy, and how they lie in memory of the runtime."""
+    """An element type in numpy and in memory of the runtime."""
 
     scalar: str
     dtype: np.dtype[Any]
@@ -46,8 +46,7 @@ class ElementType:
         return self.bits < 8
 
     def packed(self, array: NDArray[Any]) -> NDArray[Any]:
-        """The bytes of an array of `dtype` as the runtime has them: small elements beside each other, the lowest bits
-        first."""
+        """The bytes of an array of `dtype` in the runtime's form: small elements are packed, lowest bits first."""
         flat = np.ascontiguousarray(array).reshape(-1)
         if not self.is_packed:
             return flat.view(np.uint8)
@@ -60,14 +59,14 @@ class ElementType:
         return out
 
     def unpacked(self, held: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-        """An array of `dtype` from bytes as the runtime has them."""
+        """An array of `dtype` from bytes in the runtime's form."""
         if not self.is_packed:
             return held.view(self.dtype).reshape(shape)
         each_byte = 8 // self.bits
         shifts = np.arange(each_byte, dtype=np.uint8) * np.uint8(self.bits)
         codes = (held[:, None] >> shifts & np.uint8(2**self.bits - 1)).reshape(-1)[: int(np.prod(shape, dtype=np.int64))]
         if not self.reason and self.scalar.startswith("i"):
-            # Whether the sign fills the byte is ml_dtypes' own affair.
+            # ml_dtypes may or may not sign-extend the byte.
             sign = np.uint8(2 ** (self.bits - 1))
             numbers: NDArray[Any] = ((codes ^ sign) - sign).view(np.int8)
             return numbers.astype(self.dtype).reshape(shape)
@@ -75,8 +74,8 @@ class ElementType:
 
 
 def element_type(scalar: str) -> ElementType:
-    """For a type by hoist's name. Those that numpy lacks are ml_dtypes' where that is installed, else their bits.
-    Raises Error for a type that only a newer runtime has."""
+    """The element type of hoist's name. Types that numpy lacks come from ml_dtypes if it is installed; otherwise elements
+    are bits. Raises Error for an unknown type of a newer runtime."""
     if scalar == "string":
         return ElementType(scalar, np.dtype(object), 64, "")
     if scalar in _NUMPY:
@@ -93,9 +92,9 @@ def element_type(scalar: str) -> ElementType:
 
 
 def from_anything(given: Any, kind: ElementType, name: str) -> NDArray[Any]:
-    """What a caller gives for an input, as an array of the input's type.
+    """Converts the value of an input to an array of the input's type.
 
-    Arrays of numpy's, and whatever has __array__ or __dlpack__, must have that type already, but for the order of bytes; lists
+    numpy arrays and objects with __array__ or __dlpack__ must have that type, in any byte order; lists
     and numbers are converted. Raises TypeError with the way out; strings stay as they are, see strings_of.
     """
     if kind.is_string:
@@ -116,7 +115,7 @@ def from_anything(given: Any, kind: ElementType, name: str) -> NDArray[Any]:
 
 
 def strings_of(array: NDArray[Any], name: str) -> list[bytes]:
-    """The elements as bytes, outermost extent first; text becomes UTF-8. Raises TypeError for what is no string."""
+    """The elements as bytes, outermost extent first; text becomes UTF-8. Raises TypeError for an element that is not a string."""
     out = []
     for element in array.reshape(-1).tolist():
         if isinstance(element, str):

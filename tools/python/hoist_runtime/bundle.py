@@ -32,25 +32,25 @@ class Array:
 
     name: str
     scalar: str  #: hoist's name of the element type: "f32", "i8", "bf16", "string", ...
-    shape: tuple[int, ...]  #: outermost extent first; of an output as long as data decide, the most that there can be
-    dtype: np.dtype[Any]  #: what numpy arrays of it have; object for strings
-    reason: str = ""  #: why `dtype` is an integer that holds the bits of each element, where it is; else ""
+    shape: tuple[int, ...]  #: outermost extent first; the upper bound for a dynamic output
+    dtype: np.dtype[Any]  #: the dtype of its numpy arrays; object for strings
+    reason: str = ""  #: the reason if `dtype` is an integer with the bits of each element; else ""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a run: a kernel that is launched, or what the host computes itself."""
+    """One step of a run: a launched kernel or a host op."""
 
     kernel: str
     layers: tuple[str, ...]  #: the model's layers that it computes
     operations: int  #: arithmetic operations
     on_host: bool
-    seconds: float | None = None  #: from profile() alone
+    seconds: float | None = None  #: set by profile() only
 
 
 @dataclass(frozen=True)
 class Device:
-    """A device that OpenCL offers. `index` is what open(device=...) takes, beside names."""
+    """An OpenCL device. open(device=...) accepts `index` or a name."""
 
     index: int
     name: str
@@ -62,18 +62,18 @@ class Device:
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """How pictures become an input: resized, cropped around the middle, (value * scale - mean) / deviation of each value from
+    """Image preprocessing of an input: resized, cropped around the middle, (value * scale - mean) / deviation of each value from
     0 to 255, colours and channels in the input's order."""
 
-    rows: int  #: that the input takes
+    rows: int  #: of the input
     columns: int
     channels: int  #: 1 (grey) or 3
     channels_first: bool  #: the input is [channels][rows][columns], else [rows][columns][channels]
     blue_first: bool  #: the input's channels are blue, green, red
     resize: tuple[int, int] | int | None  #: (rows, columns), or the shorter side; None: to rows and columns
-    crop: bool  #: what a resized picture has beyond the input goes; False: it must have none
+    crop: bool  #: pixels beyond the input are cut off; False: there must be none
     scale: float
-    mean: tuple[float, ...]  #: one a channel, as the input has them
+    mean: tuple[float, ...]  #: one per channel, in the order of the input
     deviation: tuple[float, ...]
 
 
@@ -101,7 +101,7 @@ def _finding(given: Any) -> Finding:
 
 
 def _picture(given: Any, name: str) -> NDArray[np.uint8]:
-    """As [rows][columns][channels], the pixels of a row beside each other."""
+    """Converts to [rows][columns][channels] with contiguous rows."""
     array = np.asarray(given)
     if array.dtype != np.uint8 or array.ndim not in (2, 3):
         raise ArgumentError(Status.BAD_ARGUMENT, f"input {name} takes pictures of uint8, [rows][columns][channels], not "
@@ -120,7 +120,7 @@ def _shape(extents: Sequence[int]) -> Any:
 
 @dataclass
 class _Reports:
-    """Collects findings; an exception of the caller's function waits until C has returned."""
+    """Collects findings; an exception of the caller's function is raised after C has returned."""
 
     function: Callable[[Finding], None] | None
     findings: list[Finding] = field(default_factory=list)
@@ -139,13 +139,13 @@ class _Reports:
 
 
 class _Handle:
-    """What the runtime opened. It is closed when nobody holds it any more: neither a Bundle nor a view of its memory."""
+    """A handle of the runtime. It is closed when neither a Bundle nor a view of its memory refers to it."""
 
     def __init__(self, library: ctypes.CDLL, pointer: ctypes.c_void_p) -> None:
         self.library = library
         self.pointer = pointer
         self.close = weakref.finalize(self, library.hoist_close, pointer)
-        # At the end of the program the system takes everything back; drivers may be gone by then.
+        # No close at program exit, because drivers may be unloaded by then.
         self.close.atexit = False
 
 
@@ -160,14 +160,14 @@ class _Memory:
 class Bundle:
     """A bundle on a device, or as native code. Made by open(); a context manager that closes it.
 
-    Threads may share one: each call holds a lock, run() from the first input that it sets to the last output that it reads.
-    Bundles that are opened apart run side by side, since the runtime works without Python's lock.
+    Threads may share a bundle: each call holds a lock, run() from its first input to its last output. Separate bundles run
+    in parallel, because the runtime releases Python's lock.
     """
 
     def __init__(self, folder: FolderName, *, device: str | int | None = None, threads: int = 0, cache: bool = True,
                  cache_folder: FolderName | None = None, context_of: Bundle | None = None,
                  separate_buffers: int = 0, progress: DriverProgress | None = None) -> None:
-        """What open() does."""
+        """See open()."""
         self._handle: _Handle | None = None
         self._lock = threading.RLock()
         self._folder = Path(folder)
@@ -179,7 +179,7 @@ class Bundle:
             no_cache=0 if cache else 1, cache_folder=None if cache_folder is None else os.fsencode(cache_folder),
             context_of=None if other is None else other.pointer, linked_kernels=None)
         if progress is not None:
-            # The handle calls it as long as it is open, whenever other sizes are chosen for the first time.
+            # The handle calls it while it is open, when a specialisation is chosen for the first time.
             tell = progress
             self._progress = options.progress = _c.Progress(lambda _, done, total, kernel: tell(done, total, _c.text(kernel)))
         pointer = ctypes.c_void_p()
@@ -218,7 +218,7 @@ class Bundle:
                            for arrays in (self.inputs, self.outputs))
         return f"<hoist_runtime.Bundle {self.model} on {self.device}: {outputs} from {inputs}>"
 
-    # What there is
+    # Properties
 
     @property
     def folder(self) -> Path:
@@ -226,7 +226,7 @@ class Bundle:
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """The bundle's manifest.json, read anew: kernels, steps, layers, arrays, and the certificate of a budget."""
+        """The bundle's manifest.json, read on each access: kernels, steps, layers, arrays, and the certificate of a budget."""
         self._opened()
         path = self._folder / "manifest.json"
         try:
@@ -260,7 +260,7 @@ class Bundle:
 
     @property
     def fits_profile(self) -> bool:
-        """Whether the device is of the kind that the bundle is compiled for. open() warns where it is not."""
+        """True if the device is of the kind that the bundle is compiled for. open() warns if it is not."""
         return self._number("hoist_fits_profile") != 0
 
     @property
@@ -270,7 +270,7 @@ class Bundle:
 
     @property
     def cache_outcome(self) -> str:
-        """Whether compiled kernels came from the cache: "hit", "miss: REASON"; native code has none."""
+        """The outcome of the kernel cache: "hit" or "miss: REASON"; native code has none."""
         return self._text("hoist_cache_outcome")
 
     @property
@@ -287,7 +287,7 @@ class Bundle:
 
     @property
     def steps(self) -> list[Step]:
-        """What a run does, in order."""
+        """The steps of a run, in order."""
         with self._lock:
             handle = self._opened()
             out = []
@@ -302,7 +302,7 @@ class Bundle:
 
     @property
     def specialisations(self) -> list[dict[str, int]]:
-        """The sizes that the bundle is compiled for, by name; one empty dictionary where there is nothing to choose."""
+        """The sizes that the bundle is compiled for, by name; one empty dictionary if there is only one specialisation."""
         with self._lock:
             handle = self._opened()
             out = []
@@ -314,14 +314,14 @@ class Bundle:
 
     @property
     def specialisation(self) -> dict[str, int]:
-        """The one in use: after open() the first."""
+        """The specialisation in use: after open() the first."""
         with self._lock:
             return self.specialisations[self._number("hoist_specialisation_in_use")]
 
     def choose(self, **sizes: int) -> None:
         """Uses the specialisation that has these sizes; the others stay as they are. Its inputs and outputs are its own: set
-        the inputs after the choice. run() chooses by itself. Raises ArgumentError (BAD_SIZE) where the bundle is not compiled
-        for them, and then nothing changes."""
+        the inputs after the choice. run() chooses automatically. Raises ArgumentError (BAD_SIZE) if the bundle is not compiled
+        for these sizes; nothing changes then."""
         with self._lock, self._choice():
             for name, size in sizes.items():
                 self._call("hoist_choose_size", _c.raw(name), size)
@@ -331,15 +331,15 @@ class Bundle:
     def run(self, inputs: Mapping[str, Any] | Sequence[Any] | None = None, /, **named: Any) -> list[NDArray[Any]]:
         """Sets the inputs, runs, and returns a copy of every output in order.
 
-        Inputs are given by name (`run(image=a)`, or `run({"image:0": a})`), or all of them in order (`run([a, b])`); one that is
-        left out keeps its value from before. Each is a numpy array, or anything with __dlpack__ or __array__, of exactly the
-        input's shape and type; lists and numbers are converted, strings may be str (as UTF-8) or bytes. Of a bundle for
-        several sizes the shapes choose the specialisation.
+        Inputs are given by name (`run(image=a)`, or `run({"image:0": a})`), or all in order (`run([a, b])`); an omitted input
+        keeps its value. Each is a numpy array, or an object with __dlpack__ or __array__, with the exact shape and type of the
+        input; lists and Python scalars are converted, strings may be str (as UTF-8) or bytes. In a bundle for several sizes
+        the shapes choose the specialisation.
 
-        An output as long as data decide has its actual shape. Strings come as object arrays of str.
+        A dynamic output has its actual shape. Strings are object arrays of str.
 
-        Raises ArgumentError for a name, a type, a shape (BAD_SIZE) or a string that does not fit, and where an input was
-        never set; Error (BAD_EXTENT) where data ask for more elements than an output has room for.
+        Raises ArgumentError for an unsuitable name, type, shape (BAD_SIZE) or string, and for an input that was never set;
+        Error (BAD_EXTENT) if a dynamic output exceeds its upper bound.
         """
         with self._lock:
             given = self._by_name(inputs, named)
@@ -368,11 +368,11 @@ class Bundle:
             self._set(port, array)
 
     def set_pixels(self, name: str, pixels: Any, *, blue_first: bool = False) -> None:
-        """Whole pictures as an input: resized, cropped and scaled as the bundle says, as `hoist run` does, bit for bit.
+        """Sets an input to images: resized, cropped and scaled as the bundle states, equal to `hoist run` bit for bit.
 
-        A picture is an array of uint8, [rows][columns][channels] or, where the input is grey, [rows][columns], its colours
+        An image is an array of uint8, [rows][columns][channels] or, if the input is grey, [rows][columns], its colours
         red, green, blue unless `blue_first`. An input that takes several at once wants a sequence of so many. Raises
-        ArgumentError where the bundle does not say how, or a picture does not fit; the input then stays what it was."""
+        ArgumentError if the bundle has no preprocessing or an image does not fit; the input is unchanged then."""
         with self._lock:
             port = self._port("input", name)
             is_one = isinstance(pixels, np.ndarray) and pixels.ndim <= 3
@@ -384,7 +384,7 @@ class Bundle:
             self._call("hoist_set_input_pixels", port.index, given, len(pictures))
 
     def preprocessing(self, name: str) -> Preprocessing | None:
-        """How pictures become the input; None where the bundle does not say it."""
+        """The image preprocessing of the input; None if the bundle has none."""
         with self._lock:
             port = self._port("input", name)
             how = _c.Preprocessing()
@@ -403,22 +403,22 @@ class Bundle:
             return self._output(self._port("output", name))
 
     def input_memory(self, name: str) -> NDArray[Any]:
-        """Memory from which the next runs take the input: what is written there needs no copy. The input counts as set from
-        now on, with zeros where nothing was written.
+        """Memory from which the next runs read the input without a copy. The input counts as set from now on and is zero
+        until it is written.
 
-        The array stays valid as long as it is there, even after close(). It belongs to the specialisation in use now. Leave it
-        alone while run() is at work. Types of 2 and 4 bits are bytes that hold several elements, the lowest bits first; strings
-        have no such memory (ArgumentError).
+        The array stays valid while it is referenced, even after close(). It belongs to the current specialisation. Do not
+        access it during run(). Types of 2 and 4 bits are bytes with several elements, lowest bits first. Raises
+        ArgumentError for strings.
         """
         return self._view("input", name)
 
     def output_memory(self, name: str) -> NDArray[Any]:
-        """Memory in which the next runs leave the output, read-only; its lifetime is input_memory's. An output as long as data
-        decide has room for the most that there can be."""
+        """Memory to which the next runs write the output, read-only, with the lifetime of input_memory. A dynamic output has
+        the capacity of its upper bound."""
         return self._view("output", name)
 
     def seed_inputs(self, seed: int) -> None:
-        """Fills every input with seeded numbers (or strings) that the model takes, the same on every machine."""
+        """Fills every input with seeded values that the model accepts, equal on every machine."""
         with self._lock:
             self._call("hoist_seed_inputs", seed % 2**64)
 
@@ -438,7 +438,7 @@ class Bundle:
         return _checked(status, message, reports)
 
     def profile(self) -> list[Step]:
-        """Runs once, on the inputs that are set, and measures each step: the steps with their seconds."""
+        """Runs once on the current inputs and returns the steps with their seconds."""
         with self._lock:
             steps = self.steps
             seconds = (ctypes.c_double * max(len(steps), 1))()
@@ -563,7 +563,7 @@ class Bundle:
 
 
 class _Choice:
-    """Around the choice of a specialisation that takes several calls: one that fails brings the first one back."""
+    """Restores the specialisation if a choice in several calls fails."""
 
     def __init__(self, library: ctypes.CDLL, handle: _Handle) -> None:
         self.library, self.handle = library, handle
@@ -591,28 +591,28 @@ def open(folder: FolderName, *, device: str | int | None = None, threads: int = 
          progress: DriverProgress | None = None) -> Bundle:
     """Opens the bundle in `folder`: loads the runtime, checks the files, compiles the kernels or takes them from the cache.
 
-    device: an index (devices()) or a part of a device's name in any letter case; None takes the one that the bundle is made for.
-    threads: at most this many threads of a CPU; 0: all.
-    cache, cache_folder: whether and where compiled kernels are kept; by itself ${XDG_CACHE_HOME:-~/.cache}/hoist.
-    context_of: an open bundle whose OpenCL context, and so device and threads, this one shares; either may be closed first.
-    separate_buffers: 1 to 255, for checking devices: a buffer for each array, full of that byte at first.
-    progress: told how far the driver is, which may take minutes where nothing is cached: how many of how many parts are done,
-        and which kernel is next ("" for none); at the end all are. Exceptions of it are printed and ignored.
+    device: an index (devices()) or a part of a device's name in any letter case; None selects the bundle's own kind.
+    threads: the maximum number of CPU threads; 0: all.
+    cache, cache_folder: whether and where compiled kernels are cached; by default ${XDG_CACHE_HOME:-~/.cache}/hoist.
+    context_of: an open bundle whose OpenCL context, device and threads this one shares; either may be closed first.
+    separate_buffers: 1 to 255, for checking devices: a buffer for each array, filled with that byte.
+    progress: called with the number of compiled parts, the number of all parts, and the next kernel ("" for none); an
+        empty cache can mean minutes. Exceptions of the function are printed and ignored.
 
-    Open bundles from those alone whose programs you would run: kernels, and where none is installed the runtime, are compiled
+    Open bundles only from sources whose programs you would run: kernels, and the runtime if none is installed, are compiled
     and become part of this process.
 
-    Raises Error, whose status is NO_LIBRARY where the C runtime is not to be had, BAD_BUNDLE for a missing or damaged file,
-    NO_DEVICE where no device fits, DEVICE_ERROR where its driver fails.
+    Raises Error with status NO_LIBRARY without a C runtime, BAD_BUNDLE for a missing or damaged file, NO_DEVICE without a
+    suitable device, DEVICE_ERROR for failures of the driver.
     """
     return Bundle(folder, device=device, threads=threads, cache=cache, cache_folder=cache_folder, context_of=context_of,
                   separate_buffers=separate_buffers, progress=progress)
 
 
 def devices(folder: FolderName | None = None) -> list[Device]:
-    """The devices of all OpenCL platforms. Where no runtime is installed, that of the bundle in `folder` looks for them."""
+    """The devices of all OpenCL platforms. If no runtime is installed, the runtime of the bundle in `folder` lists them."""
     library = _library.load(None if folder is None else Path(folder))
-    # A device may come between two calls, so the second is asked how many it saw as well.
+    # A device may appear between two calls, so the second also returns the number.
     capacity = 16
     while True:
         found = (_c.Device * capacity)()

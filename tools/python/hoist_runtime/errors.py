@@ -1,4 +1,4 @@
-"""What goes wrong, as exceptions."""
+"""Exceptions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ._findings import Finding
 
 
 class Status(enum.IntEnum):
-    """Why a call failed: hoist_status of the C runtime, and NO_LIBRARY, which Python alone has."""
+    """The kind of a failure: hoist_status of the C runtime, and NO_LIBRARY of Python."""
 
     NO_LIBRARY = -1
     OK = 0
@@ -26,7 +26,7 @@ class Status(enum.IntEnum):
 
 
 class Error(Exception):
-    """A call that failed. `status` says of what kind the failure is, `message` names the offender."""
+    """A failed call: `status` is its kind, `message` names the offender."""
 
     def __init__(self, status: Status, message: str) -> None:
         super().__init__(f"{message} ({status.name})")
@@ -35,11 +35,11 @@ class Error(Exception):
 
 
 class ArgumentError(Error, ValueError):
-    """Something that the caller gave is wrong: a name, an element type, a shape, a string, or a bundle that is closed."""
+    """A wrong argument: a name, an element type, a shape, a string, or a closed bundle."""
 
 
 class VerificationError(Error):
-    """The self-check found a difference. `findings` are all of its lines, those that passed too."""
+    """The self-check found a difference. `findings` are all of its lines, passed ones included."""
 
     def __init__(self, status: Status, message: str, findings: Sequence[Finding]) -> None:
         super().__init__(status, message)

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""How evaluating on a queue scales with workers: a simulation over recorded times.
+"""Simulates from recorded times how evaluation on a queue scales with the number of workers.
 
-The coordinator prepares jobs one after the other and takes in answers, at most so many on the queue at once; the server
-answers requests one after the other; a worker asks for a job, reads its content, has a process perform it and answers,
-and looks again after a pause that doubles where there was nothing. Times are those of a file like times.json, jobs' are
-drawn from it. What is left out: the time on the wire of large content, workers that die, other commands on the same
-server.
+The coordinator prepares jobs and collects answers one after the other, with a bound on jobs in the queue; the server answers
+requests one after the other; a worker takes a job, reads its content, runs a process for it and answers; without a job it
+polls again after a pause that doubles. All times come from a file like times.json, and times of jobs are drawn from it. The
+simulation ignores transfer times of large content, workers that die, and other commands on the same server.
 
     scaling.py times.json    a table for 1 to 1,000 workers
 """
@@ -14,14 +13,14 @@ import heapq
 import json
 import random
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0  # seconds between looks of a worker (tools/queue/worker.cpp)
+FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0  # seconds between polls of a worker (tools/queue/worker.cpp)
 
 
 def simulate(times, workers, jobs, job_seconds=None, seed=1):
-    """Seconds until all answers are taken in, and the share of time that coordinator and server are at work."""
+    """Seconds until all answers are collected, and the utilisation of coordinator and server."""
     draw = random.Random(seed)
     server_free = coordinator_free = server_busy = coordinator_busy = 0.0
-    waiting = 0  # jobs on the queue that nobody has
+    waiting = 0  # jobs on the queue without a worker
     made = taken = 0
     outstanding = 0
     order = 0

@@ -1,0 +1,154 @@
+"""The scripts of tools/form: the prose check, its allowance, the form of commits, and the sample."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+SOURCE = Path(os.environ["HOIST_SOURCE_DIR"])
+FORM = SOURCE / "tools" / "form"
+sys.path.insert(0, str(FORM))
+
+
+def script(name: str) -> ModuleType:
+    loader = SourceFileLoader(f"form_{name}", str(FORM / name))
+    module = module_from_spec(spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+prose = script("prose")
+commits = script("commits")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A repository with the glossary and no text."""
+    if not shutil.which("git"):
+        pytest.skip("git is not installed")
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / "tools" / "pages").mkdir(parents=True)
+    (tmp_path / "tools" / "form").mkdir()
+    (tmp_path / "ir").mkdir()
+    shutil.copy(SOURCE / prose.GLOSSARY, tmp_path / prose.GLOSSARY)
+    return tmp_path
+
+
+def found(tree: Path, name: str, text: str) -> list[str]:
+    (tree / name).write_text(text, encoding="utf-8")
+    return [finding.reason.split(":")[0] for finding in prose.findings(tree) if finding.path == name]
+
+
+@pytest.mark.parametrize("name, text, reasons", [
+    ("ir/a.cpp", "// Whether both arrays overlap.\n", ["a sentence begins with Whether"]),
+    ("ir/a.cpp", "// The sum.\n// Of packed columns the last\n// vector is masked.\n", ["a sentence begins with Of"]),
+    ("ir/a.cpp", "/// An extent that data decide.\n", ["data decide"]),
+    ("ir/a.cpp", "int x;  // what its names are\n", ["a fragment begins with what"]),
+    ("ir/a.cpp", "// The loop takes 0.79 of the time.\n", ["a ratio as prose"]),
+    ("ir/a.cpp", "// The kernel asks for weights.\n", ["personification"]),
+    ("ir/a.cpp", 'fail("nobody reads the value " + name);\n', ["nobody"]),
+    ("ir/a.py", '"""Of those the first."""\n', ["a sentence begins with Of"]),
+    ("ir/a.sh", "#!/bin/sh\n# Those that fail are listed.\n", ["Those that"]),
+    ("ir/a.md", "The last vector *sticks\nout* of the row.\n", ["sticks out"]),
+    ("ir/a.md", "- **What is trusted**: the plan.\n", ["a sentence begins with What"]),
+    ("ir/a.md", "Who prefers Python reads this.\n", ["a sentence begins with Who"]),
+    ("ir/a.rules", "rule a exact\n  says \"the values that nobody reads go\"\n", ["nobody"]),
+])
+def test_a_sentence_that_must_be_found(tree: Path, name: str, text: str, reasons: list[str]) -> None:
+    assert found(tree, name, text) == reasons
+
+
+@pytest.mark.parametrize("name, text", [
+    ("ir/a.cpp", "// True if both arrays overlap. The rest of them is a view.\n"),
+    ("ir/a.cpp", "// Calls `nobody` of lowering/nobody/beside.h and keep_data_decide().\n"),
+    ("ir/a.cpp", 'const char* term = "map nobody >> [n] stands beside";\n'),
+    ("ir/a.cpp", "// AMX stands for advanced matrix extensions; most of the time it is there.\n"),
+    ("ir/a.md", "# What became of my layer?\n\n```\nOf code nobody reads.\n```\n\n    Of indented code\n"),
+    ("tests/golden/a.md", "Nobody reads what stands here.\n"),
+])
+def test_a_sentence_that_must_not_be_found(tree: Path, name: str, text: str) -> None:
+    (tree / name).parent.mkdir(parents=True, exist_ok=True)
+    assert found(tree, name, text) == []
+
+
+def test_the_allowance_only_falls(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    two, one, none = "// Nobody, nobody.\n", "// Nobody.\n", "// No one.\n"
+    source = tree / "ir" / "a.cpp"
+    source.write_text(one)
+    assert prose.main([], tree) == 1  # no allowance yet
+    assert prose.main(["--write"], tree) == 0
+    assert prose.read_allowance(tree) == {"ir": 1}
+    assert prose.main([], tree) == 0
+
+    source.write_text(two)
+    assert prose.main([], tree) == 1
+    assert "ir: 2 findings, 1 allowed" in capsys.readouterr().err
+    assert prose.main(["--write"], tree) == 1  # a rise is refused
+    assert prose.read_allowance(tree) == {"ir": 1}
+
+    source.write_text(none)
+    assert prose.main([], tree) == 1  # the number has to be lowered
+    assert prose.main(["--write"], tree) == 0
+    assert prose.main([], tree) == 0
+    assert prose.read_allowance(tree) == {}
+
+
+def test_files_may_move_between_folders(tree: Path) -> None:
+    (tree / "ir" / "a.cpp").write_text("// Nobody.\n")
+    assert prose.main(["--write"], tree) == 0
+    (tree / "ir" / "text").mkdir()
+    (tree / "ir" / "a.cpp").rename(tree / "ir" / "text" / "a.cpp")
+    assert prose.main([], tree) == 1
+    assert prose.main(["--write"], tree) == 0
+    assert prose.read_allowance(tree) == {"ir/text": 1}
+
+
+@pytest.mark.parametrize("message, part", [
+    ("Add a check of prose", None),
+    ("Merge branch 'rules'", None),
+    ("Address two findings\n\nThe reason.\n", None),
+    ("Pass options by value\n# a comment of git's\n", None),
+    ("Added a check", "no imperative"),
+    ("Adds a check", "no imperative"),
+    ("Pictures are reduced by planes", "no imperative"),
+    ("The check", "no imperative"),
+    ("add a check", "capitalised"),
+    ("Add a check.", "full stop"),
+    ("Add " + "x" * 69, "73 characters"),
+    ("Add a check\nof prose", "second line"),
+    ("\n", "no subject"),
+])
+def test_messages_of_commits(message: str, part: str | None, tmp_path: Path) -> None:
+    faults = commits.faults(message)
+    assert (not faults) if part is None else any(part in fault for fault in faults), faults
+    file = tmp_path / "message"
+    file.write_text(message)
+    hook = subprocess.run([SOURCE / "tools" / "scripts" / "commit-msg", file], capture_output=True, check=False)
+    assert hook.returncode == (0 if part is None else 1)
+
+
+def test_the_sample_follows_from_its_seed() -> None:
+    if not (SOURCE / ".git").exists():
+        pytest.skip("not a clone")
+
+    def lines(seed: int) -> list[str]:
+        return subprocess.run([FORM / "sample", "--seed", str(seed)], check=True, capture_output=True,
+                              text=True).stdout.splitlines()
+
+    assert lines(3) == lines(3) != lines(4)
+    assert len(lines(3)) == 2 * 160
+
+
+def test_the_glossary_is_sorted() -> None:
+    section = (SOURCE / prose.GLOSSARY).read_text(encoding="utf-8").split("\n## Terms\n")[1].split("\n## ")[0]
+    terms = [line.split(" | ")[0].removeprefix("| ").lower() for line in section.splitlines() if line.startswith("| ")][1:]
+    assert len(terms) > 50
+    assert terms == sorted(terms)
