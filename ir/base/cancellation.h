@@ -1,6 +1,6 @@
 // Cancellation of a running call: another thread requests it, and long computations poll cancellation_point(). There is
-// one request per process, since only one call at a time can be cancelled. A cancelled computation leaves nothing
-// behind that a failed one would not. The hoist program does not use this: a signal ends its process.
+// one request per process, since only one call at a time can be cancelled. A cancelled computation leaves the same
+// state as a failed one. The hoist program does not use this: a signal ends its process.
 #pragma once
 
 namespace hoist {

@@ -1,7 +1,7 @@
 // The target description: the compiler's knowledge of a device, as a small text file with one "key = value" per line,
 // made by `hoist devices --profile`. Strategies and the cost model read it; no other part of the compiler depends on
-// the device. The defaults are those of a CPU with AVX-512; keys for GPUs only default to an H100. Unknown keys and
-// values out of range are errors that name the line.
+// the device. The defaults describe a CPU with AVX-512; keys for GPUs only default to an H100. Unknown keys and values
+// out of range are errors that name the line.
 #pragma once
 
 #include <cstdint>
