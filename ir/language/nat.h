@@ -55,9 +55,9 @@ double coefficient_bound(const Nat& n);
 inline Nat ceiling_division(const Nat& a, const Nat& b) { return floor_division(a + b - 1, b); }
 
 enum class Answer : uint8_t { no, yes, unknown };
-/// Answers if k divides n.
+/// Decides if k divides n.
 Answer divides(const Nat& k, const Nat& n);
-/// Answers if a <= b, by the ranges of the names.
+/// Decides if a <= b, from the ranges of the names.
 Answer at_most(const Nat& a, const Nat& b);
 
 /// The names that a size mentions, also inside floor divisions, remainders, minima and maxima.
