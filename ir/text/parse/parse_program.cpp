@@ -260,8 +260,8 @@ Result<Nothing> SyntaxParser::program_extent(Program& program) {
   return Nothing{};
 }
 
-// perform loop|branch %VALUE with the clauses listed in ir/README.md. The values that a control gives are inputs, the
-// values that it takes are outputs, in its order, after the model's and those of earlier controls.
+// perform loop|branch %VALUE with the clauses listed in ir/README.md. A control defines inputs and uses outputs of the
+// program, in its order, after the model's and after those of earlier controls.
 Result<Nothing> SyntaxParser::program_control(Program& program) {
   const Token word = next();
   if (programs_ > 1) return fault_at(word, "a body performs nothing: its calls have bodies of their own");
