@@ -59,8 +59,8 @@ struct InternalFault {
 };
 
 /// During the lifetime of an instance, HOIST_CHECK throws InternalFault on this thread instead of aborting; the owner
-/// catches it. For replaying a derivation: an untrusted file can then drive the compiler into states that hoist alone
-/// never produces.
+/// catches it. For replaying derivations: an untrusted file drives the compiler into states that hoist never produces
+/// otherwise.
 class FaultsAreErrors {
  public:
   FaultsAreErrors() { ++count(); }
@@ -79,7 +79,7 @@ class FaultsAreErrors {
 [[noreturn]] inline void check_failed(const char* file, int line, const char* condition, const std::string& message) {
   if (FaultsAreErrors::any()) throw InternalFault{message};
   std::fprintf(stderr, "hoist: internal error at %s:%d: %s: %s\n", file, line, condition, message.c_str());
-  std::signal(SIGABRT, SIG_DFL);  // a handler of the embedding program is not for this abort
+  std::signal(SIGABRT, SIG_DFL);  // handlers of the embedding program are for other aborts
   std::abort();
 }
 

@@ -24,7 +24,6 @@ Domain domain_of_type(Scalar scalar, Domain domain);
 /// double, rounded half to even into the type; integers and bool are low + floor(u * (high - low + 1)).
 uint64_t seeded_bits(Scalar scalar, uint64_t seed, uint32_t parameter, double low, double high, int64_t index);
 
-/// A tensor of seeded elements.
 Tensor seeded_tensor(Scalar scalar, std::vector<int64_t> shape, uint64_t seed, uint32_t parameter, double low,
                      double high);
 

@@ -1,5 +1,5 @@
-// The set of terms that a walk over a graph of terms has visited: a hash table with open addressing in one array, since
-// such sets are small and created often. Not for sets that outlive the walk.
+// The set of terms that a walk over a graph of terms has visited: an open-addressing hash table, since such sets are
+// small and created often. Not for sets that outlive the walk.
 #pragma once
 
 #include <cstdint>

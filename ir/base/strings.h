@@ -1,5 +1,5 @@
 // The strings of this process by their handles (ir/host/host_strings.h): a tensor of strings holds handles, and one
-// table maps handles to strings. The table lives as long as the process, since terms contain handles and live as long.
+// table maps handles to strings. The table lives as long as the process, as do terms, which contain handles.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// Temporary folders of a command. A folder is removed with its object, by a signal that ends the process, or, after a
-// crash, by the next process that makes one.
+// Temporary folders of a command. A folder is removed with its object, by a signal that ends the process
+// (end_on_signals in tools/cli/command_line.cpp), or, after a crash, by the next process that makes one: the owner's
+// lock is then gone.
 #pragma once
 
 #include <filesystem>
@@ -11,15 +12,11 @@
 
 namespace hoist {
 
-/// Removed with the object, or by a signal that ends the process (end_on_signals in tools/cli/command_line.cpp), from
-/// the moment of its creation. After a crash the next process that makes a folder removes it: the owner's lock is then
-/// gone.
 class TemporaryFolder {
  public:
   /// Makes a folder in the system's directory for temporary files.
   static Result<TemporaryFolder> make();
-  /// Makes a folder in another directory, as ProcessFolder::make: on failure the path is empty and errno gives the
-  /// reason.
+  /// Makes a folder in `parent`, as ProcessFolder::make: on failure the path is empty and errno gives the reason.
   static TemporaryFolder make_in(const std::filesystem::path& parent, const std::string& prefix);
   TemporaryFolder(TemporaryFolder&&) noexcept = default;
   TemporaryFolder& operator=(TemporaryFolder&&) = delete;

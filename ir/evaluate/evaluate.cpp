@@ -14,7 +14,7 @@ namespace hoist {
 
 namespace {
 
-// The interpreter computes this many elements quickly, whatever the cost of one.
+// The interpreter is fast enough for this many elements.
 constexpr int64_t few_elements = 1 << 12;
 
 struct Evaluation {

@@ -15,7 +15,7 @@ namespace {
 using evaluation::Machine;
 
 constexpr double work_for_threads = 2e6;
-constexpr int64_t pieces = 64;  // units of work for the threads, hence the maximum of threads
+constexpr int64_t pieces = 64;  // units of work for the threads, hence the maximum number of threads
 
 class Runner {
  public:

@@ -28,8 +28,7 @@ ColumnOperation column_operation(Function function, Scalar scalar);
 using ColumnConversion = void (*)(const void* in, void* out, int64_t n);
 ColumnConversion column_conversion(Scalar from, Scalar to);
 
-/// Reinterprets a column as another type of the same width, without a change of bits except that a NaN becomes the
-/// type's one quiet NaN.
+/// Reinterprets a column as another type of the same width; a NaN becomes the one quiet NaN of type `from`.
 ColumnConversion column_reinterpretation(Scalar from);
 
 /// One value as a word: its column bytes, zero-extended.

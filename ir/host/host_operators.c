@@ -187,7 +187,7 @@ static int to_upper(hoist_host_call* call) { return change_case(call, 1); }
 
 /* ---- pieces ---- */
 
-/* Inputs: strings, the delimiter, the maximum of splits or -1. */
+/* Inputs: strings, the delimiter, the maximum number of splits or -1. */
 static int takes_split_count(const hoist_host_call* call) {
   const uint64_t n = call->inputs[0].elements;
   return is_of(&call->inputs[0], HOIST_HOST_STRING, n) && is_of(&call->inputs[1], HOIST_HOST_STRING, 1) &&
@@ -220,9 +220,8 @@ static int is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 typedef struct pieces {
   const char *at, *end;
-  const hoist_string_entry*
-      delimiter;  /* empty: whitespace, of which a sequence counts as one delimiter and which is trimmed at both ends */
-  int64_t splits; /* that remain */
+  const hoist_string_entry* delimiter; /* empty: any run of whitespace is a delimiter, and both ends are trimmed */
+  int64_t splits;                      /* remaining */
   int over;
 } pieces;
 
@@ -304,8 +303,8 @@ static int takes_match(const hoist_host_call* call) {
 }
 
 /* Inputs: strings; expressions, none if each character is a token; three integers: 1 if the expressions match
- * separators and 0 if the single expression matches tokens, the minimum of characters per token, and 1 if the tokens of
- * a string are enclosed in two marks. */
+ * separators and 0 if the single expression matches tokens, the minimum number of characters per token, and 1 if the
+ * tokens of a string are enclosed in two marks. */
 static int takes_token_count(const hoist_host_call* call) {
   const uint64_t n = call->inputs[0].elements;
   return is_of(&call->inputs[0], HOIST_HOST_STRING, n) && call->inputs[1].scalar == HOIST_HOST_STRING &&
@@ -455,7 +454,7 @@ static size_t character_at(const char* text, size_t length, size_t place) {
   return place < length ? utf8_character((const unsigned char*)text + place, length - place, &character) : 1;
 }
 
-/* Adds a token if it has the minimum of characters. */
+/* Adds a token if it has the minimum number of characters. */
 static int add_token(hoist_host_call* call, const tokenizer* t, spans* list, const char* text, size_t start,
                      size_t length, int* added) {
   int64_t characters = 0;
@@ -589,7 +588,7 @@ static int takes_to_number(const hoist_host_call* call) {
   return is_of(&call->inputs[0], HOIST_HOST_STRING, n) && (scalar == HOIST_HOST_F64 || scalar == HOIST_HOST_I64);
 }
 
-/* As strtod and strtoll in the C locale; surrounding whitespace is ignored. */
+/* The syntax of strtod and strtoll in the C locale; surrounding whitespace is ignored. */
 static int to_number(hoist_host_call* call) {
   const locale_t locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
   if (!locale) return host_no_memory(call);

@@ -1,8 +1,7 @@
 /* String handles. Kernels and arrays hold a string as a 64-bit handle, the XXH64 of its bytes, 0 for the empty string;
  * a table maps handles to strings. Equal strings have equal handles in every process, so kernels can move and compare
  * strings, a program's constants are the same bytes in every compilation, and zero-filled arrays hold empty strings. A
- * table rejects a string whose handle belongs to another string in the table, so handles are unique among strings that
- * can meet.
+ * table rejects a string whose handle belongs to another of its strings.
  *
  * C99; depends on nothing. The interpreter and the runtime of bundles use the same code. */
 #ifndef HOIST_HOST_STRINGS_H

@@ -55,7 +55,7 @@ struct Arena {
 };
 
 Arena& arena() {
-  static auto* a = new Arena;  // never destroyed: terms live as long as the program
+  static auto* a = new Arena;  // never destroyed: terms live as long as the process
   return *a;
 }
 

@@ -84,9 +84,8 @@ Expr literal(Scalar scalar, double value);  ///< rounded into the type; for inte
 Expr literal_integer(Scalar scalar, int64_t value);
 Expr constant(const Tensor& tensor);  ///< an array of scalars
 Expr iota(const Nat& n, Scalar scalar);
-/// Calls `body` with fresh variables of these types and binds them.
+/// Calls `body` with fresh variables of these types and binds the variables.
 Expr function(const std::vector<Type>& types, const std::function<Expr(const std::vector<Expr>&)>& body);
-/// Functions of one and of two parameters.
 Expr function(Type type, const std::function<Expr(Expr)>& body);
 Expr function(Type a, Type b, const std::function<Expr(Expr, Expr)>& body);
 Expr call(Function function, std::vector<Expr> arguments);

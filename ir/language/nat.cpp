@@ -37,7 +37,7 @@ struct Tables {
 };
 
 Tables& tables() {
-  static auto* t = new Tables;  // never destroyed: sizes live as long as the program
+  static auto* t = new Tables;  // never destroyed: sizes live as long as the process
   return *t;
 }
 

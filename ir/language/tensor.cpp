@@ -157,7 +157,7 @@ int64_t truncated(double value) {
 
 uint64_t load_element(const std::byte* bytes, int bits, int64_t i) {
   if (bits < 8) return static_cast<uint64_t>(bytes[i * bits / 8]) >> (i * bits % 8) & low_bits(bits);
-  uint64_t word = 0;  // low bytes first: all supported machines are little-endian
+  uint64_t word = 0;  // low bytes first: hoist supports little-endian machines only
   static_assert(std::endian::native == std::endian::little);
   std::memcpy(&word, bytes + i * (bits / 8), static_cast<size_t>(bits / 8));
   return word;

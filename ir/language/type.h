@@ -34,7 +34,7 @@ Type array_type(const std::vector<Nat>& sizes, Type element);  ///< outermost fi
 Type tuple_type(const std::vector<Type>& parts);
 Type variable_type(const std::string& name);
 
-/// The limit of elements of an array in a text or in a program with constant sizes.
+/// The maximum number of elements of an array in a text or in a program with constant sizes.
 inline constexpr double most_array_elements = 0x1p48;
 
 /// "[H][W][3]f32", "(f32, [4]i8)"

@@ -110,11 +110,11 @@ struct PlanControl {
   std::vector<std::string> layers;  ///< computed by the call
   int condition = -1;  ///< one bool: selects the branch, or enables the loop; a loop without it always starts
   // For loops:
-  int trips = -1;               ///< one i64: the maximum of iterations
+  int trips = -1;               ///< one i64: the maximum number of iterations
   int number = -1;              ///< one i64: the iteration's index, written before each iteration
   int next = -1;                ///< one bool, read after each iteration: continue; without it the loop continues
   int count = -1;               ///< one i64, written after the loop: the number of iterations
-  int64_t most = 0;             ///< the limit of iterations; a loop that would continue ends there
+  int64_t most = 0;             ///< the maximum number of iterations; a longer loop ends there
   bool fails = false;           ///< exceeding the limit is an error
   std::vector<Move> before;     ///< for a loop: before the first iteration
   std::vector<Move> after;      ///< for a loop: after each iteration; for a branch: after the steps of the true branch
@@ -192,8 +192,8 @@ struct Plan {
   std::vector<PlanItem> items = {};       ///< empty if there are no controls: the steps in sequence
   std::vector<Domain> input_domains;      ///< of seeded model inputs; empty: [-1, 1] each
   std::vector<int> inputs,
-      outputs;  ///< array indices in the model's order, then the outputs with lengths; an output may repeat an input or
-                ///< a constant
+      outputs;  ///< array indices in the model's order, then the actual lengths; an output may repeat an input or a
+                ///< constant
   std::vector<PlanExtent> extents = {};
   std::vector<PlanPreprocessing> preprocessing = {};  ///< for the inputs that have one, in the order of the inputs
   std::vector<std::string> strings = {};              ///< the strings whose handles constants and kernels contain
@@ -211,7 +211,7 @@ struct Plan {
   std::vector<ModelCheck> model_check;
   Tolerance model_tolerance;
 
-  /// The number of outputs of the model, without the outputs with lengths.
+  /// The number of outputs of the model, without the actual lengths.
   size_t model_outputs() const {
     size_t first_count = outputs.size();
     for (const PlanExtent& extent : extents) first_count = std::min(first_count, static_cast<size_t>(extent.count));

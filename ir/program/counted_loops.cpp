@@ -350,7 +350,6 @@ Result<std::string> ProgramBuilder::define_counted_loop(const NamedCall& named) 
     states.push_back(extents_of(c, name));
   }
   const std::vector<WholeNumbers> initial = states;
-  // The trip count.
   const Tensor* known = nullptr;
   std::string trips = named.inputs.empty() ? "" : named.inputs[0];
   constexpr int64_t any_number = int64_t{1} << 31;

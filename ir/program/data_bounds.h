@@ -12,8 +12,8 @@ struct DataBounds {
   /// 1,048,576, or 1,024 with scan outputs.
   std::optional<int64_t> loop_iterations = {};
 
-  /// Maximum of pieces per string of a StringSplit without maxsplit or of a Tokenizer, including its marks. Defaults:
-  /// 64 and 1,024.
+  /// Maximum number of pieces per string of a StringSplit without maxsplit or of a Tokenizer, including its marks.
+  /// Defaults: 64 and 1,024.
   std::optional<int64_t> string_pieces = {};
 };
 

@@ -50,7 +50,7 @@ struct ProgramStep {
 /// A matrix of weights in a definition and the dimension of its output channels (columns), which packing makes
 /// innermost.
 struct Weights {
-  std::string value;             ///< grouping may replace it by the value's definition
+  std::string value;             ///< grouping may inline its definition
   std::vector<int64_t> extents;  ///< of that value
   int64_t output_dimension = 0;
   int64_t groups = 1;    ///< of output channels, each with its own input channels
@@ -129,7 +129,7 @@ struct Control {
   std::string trips;   ///< one i64: the maximum trip count; "": no limit in the data
   std::string number;  ///< the iteration number, one i64
   std::string next;    ///< one bool computed by the body: continue; "": the loop continues
-  int64_t most = 0;    ///< the limit of iterations; a loop that would continue ends there
+  int64_t most = 0;    ///< the maximum number of iterations; a longer loop ends there
   bool fails = false;  ///< exceeding the limit is an error, since the model does not specify it
   std::vector<Carried> carried;
   std::vector<Rows> rows;
@@ -219,7 +219,6 @@ Definition* find_definition(Program& program, const std::string& value);
 bool is_definition(const Program& program, const std::string& value);
 /// The constant of that name; null if the value is computed.
 const Tensor* find_constant(const Program& program, const std::string& value);
-/// True if the value is an output of the program.
 bool is_output(const Program& program, const std::string& value);
 /// The type of an input, a constant or a defined value, or null. For many values: value_types.
 Type find_type(const Program& program, const std::string& value);

@@ -32,7 +32,6 @@ struct NamedBody {
   std::vector<std::string> outputs;
 };
 
-/// A call by names.
 struct NamedCall {
   std::string name;       ///< of the layer in the model; unique
   std::string operation;  ///< ONNX op_type: "Conv"
@@ -57,7 +56,7 @@ class ProgramBuilder {
   /// Adds a value that is a list of existing tensors.
   void add_list(const std::string& name, TensorList list);
   /// A type that another source states for a value; -1 for an unknown extent. If the operator's definition disagrees,
-  /// one of the two is wrong: the program gets a note.
+  /// the program gets a note.
   void expect(const ValueInfo& value);
   /// Reserves the names that later calls define, so that generated names differ from them.
   void reserve(const std::set<std::string>& names) {

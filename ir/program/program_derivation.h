@@ -3,14 +3,14 @@
 // others, so that the terms can be replayed without the model, and with it also the constants
 // (lowering/pipeline/replay.h).
 //
-//   program version 21
-//   ...
-//   steps
-//   batch-norm-folding at %normalize1 rounding
-//     constant %"normalize1.weights" : [16][1][3][3]f32 = #58b0c92ad0f1a2b3
-//   unfold at %normalize1
-//   merge-producers(producer = "normalize1") at %relu1
-//   open-vectors(k = 16) at %relu1:1.1.0
+//     program version 21
+//     ...
+//     steps
+//     batch-norm-folding at %normalize1 rounding
+//       constant %"normalize1.weights" : [16][1][3][3]f32 = #58b0c92ad0f1a2b3
+//     unfold at %normalize1
+//     merge-producers(producer = "normalize1") at %relu1
+//     open-vectors(k = 16) at %relu1:1.1.0
 #pragma once
 
 #include <string>

@@ -129,7 +129,7 @@ Result<Program> with_sizes(const Program& program, const std::map<std::string, i
     }
   }
   if (!problems.empty()) return problems;
-  // Sizes are multiplied: an overflow of 64 bits is an error of these values here.
+  // Products of sizes may overflow 64 bits, which is an error in the given values.
   const FaultsAreErrors guard;
   try {
     return SizesReplaced(std::move(sizes)).program(open);

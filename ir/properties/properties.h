@@ -14,7 +14,6 @@
 
 namespace hoist {
 
-/// True if a node of the term satisfies the test.
 bool any_node(Expr e, const std::function<bool(Expr)>& test);
 
 /// True for reduce, fold, scan, iterate, scatter and host ops.
@@ -26,7 +25,6 @@ bool binds_for_many(Expr e);
 /// True if such a let in the term binds the result of a fold, as softmax and normalisations do: all elements of a row
 /// share it. A let around a scalar belongs to one element only, as in the logarithm of a sum of exponentials.
 bool shares_folds(Expr e);
-/// True if the term concatenates arrays.
 bool concatenates(Expr e);
 /// True if the term reads windows of more than one element.
 bool has_windows(Expr e);
@@ -69,7 +67,6 @@ std::optional<Elementwise> elementwise_in(Expr term, const std::string& array);
 /// divisions and roots, 16 for other functions. Shared subterms count once.
 int64_t instruction_estimate(Expr body);
 
-/// The functions called in the term.
 std::set<Function> functions_in(Expr term);
 
 /// The parameters whose elements the term copies bit for bit: through views, concatenations, look-ups and maxima of

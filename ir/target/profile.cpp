@@ -19,7 +19,7 @@ struct IntegerKey {
   const char* name;
   int64_t Of::*field;
   int64_t low, high;
-  bool rare = false;  ///< printed only if it differs from the default, as on few devices
+  bool rare = false;  ///< printed only if not the default
 };
 constexpr IntegerKey<Profile> integer_keys[] = {
     {"vector_width", &Profile::vector_width, 1, 16},
@@ -48,7 +48,7 @@ constexpr std::string_view former_keys[] = {"hiding_subgroups", "barrier_cycles"
 struct FlagKey {
   const char* name;
   bool Profile::*field;
-  bool rare = false;  ///< printed only if true, as on few devices
+  bool rare = false;  ///< printed only if true
 };
 constexpr FlagKey flag_keys[] = {{"half", &Profile::half},
                                  {"doubles", &Profile::doubles},

@@ -1,7 +1,7 @@
 // The target description: the compiler's knowledge of a device, as a small text file with one "key = value" per line,
 // made by `hoist devices --profile`. Strategies and the cost model read it; no other part of the compiler depends on
-// the device. The defaults describe a CPU with AVX-512; keys for GPUs only default to an H100. Unknown keys and values
-// out of range are errors that name the line.
+// the device. The defaults describe a CPU with AVX-512; keys for GPUs describe an H100. Unknown keys and values out of
+// range are errors that name the line.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct WorkGroupCosts {
   int64_t local_words = 64;        ///< 32-bit loads per cycle of a compute unit from local memory or its cache
   int64_t global_words = 10;       ///< 32-bit loads per cycle of a compute unit from beyond its cache
   int64_t unit_registers = 65536;  ///< 32-bit registers of a compute unit, shared by its work-groups
-  int64_t unit_groups = 8;         ///< maximum of resident work-groups per compute unit
+  int64_t unit_groups = 8;         ///< maximum number of resident work-groups per compute unit
   int64_t subgroup = 32;           ///< work-items that execute in lockstep
   int64_t memory_cycles = 250;     ///< latency of a load from memory, in cycles
 };
@@ -30,7 +30,7 @@ struct Profile {
   int64_t vector_registers = 32;  ///< per core (CPU), or 32-bit registers per work-item (GPU)
   int64_t local_memory = 32768;   ///< bytes available to a work-group
   int64_t compute_units = 2;
-  int64_t maximum_group = 1024;   ///< maximum of work-items per work-group
+  int64_t maximum_group = 1024;   ///< maximum number of work-items per work-group
   bool half = false;              ///< cl_khr_fp16: arithmetic in f16 that rounds to nearest and keeps denormals
   bool doubles = true;            ///< cl_khr_fp64
   bool dot_instructions = false;  ///< 8-bit dot products (vpdpbusd, dp4a)
@@ -39,19 +39,20 @@ struct Profile {
   bool vector_functions = false;
   int64_t first_cache = 32768;      ///< bytes of the data cache of one core (CPU)
   int64_t second_caches = 4 << 20;  ///< bytes of the next cache levels, of all cores together (CPU)
-  /// Matrix instructions for 8 bits and bf16: the maximum of rows and of columns of a tile of 32-bit sums, and of
-  /// 32-bit words along the contracted dimension (AMX: 16); 0: no such instructions.
+  /// The tile of matrix instructions for 8 bits and bf16: the maximum number of rows and of columns of 32-bit sums, and
+  /// of 32-bit words along the contracted dimension (AMX: 16); 0: no such instructions.
   int64_t matrix_tile = 0;
-  /// 16-bit products, summed in pairs, that take as long as one f32 multiply-add if there is no faster instruction for
-  /// bytes (CPU); 0: unknown, and no 16-bit contraction is derived.
+  /// The number of 16-bit products, summed in pairs, that take as long as one f32 multiply-add if there is no faster
+  /// instruction for bytes (CPU); 0: unknown, and no 16-bit contraction is derived.
   int64_t pair_products = 0;
-  int64_t launch = 0;    ///< overhead of a kernel launch in nanoseconds; 0: some microseconds, as usual for drivers
+  int64_t launch =
+      0;  ///< overhead of a kernel launch in nanoseconds; 0: unknown, some microseconds with OpenCL drivers
   WorkGroupCosts costs;  ///< keys of GPUs: printed for GPUs only
 };
 
 Result<Profile> parse_profile(const std::string& text, const std::string& where);
 std::string print(const Profile& profile);
-/// True if both describe the same device: all keys but the costs of work-groups are equal.
+/// True if all keys but the costs of work-groups are equal.
 bool same_device(const Profile& a, Profile b);
 
 }  // namespace hoist

@@ -50,7 +50,7 @@ const Book& arguments_book() {
 const Book& book() {
   static const Book* full = [] {
     auto* b = new Book(arguments_book());
-    static auto* store = new SyntaxStore;  // never destroyed, as the bodies are used until the process ends
+    static auto* store = new SyntaxStore;  // never destroyed: the bodies are used until the process ends
     for (NamedDefinition& d : b->definitions) {
       auto tokens = tokenise(std::string(d.row->definition));
       HOIST_CHECK(tokens.ok(), std::string(d.row->name));

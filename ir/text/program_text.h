@@ -25,7 +25,8 @@ namespace hoist {
 
 struct ProgramPrintOptions {
   int width = 120;
-  int64_t written_out = 16;  ///< limit of elements of a constant in the text; larger constants go into the sidecar
+  int64_t written_out =
+      16;  ///< maximum number of elements of a constant in the text; larger constants go into the sidecar
 };
 std::string print_program(const Program& program, const ProgramPrintOptions& options = {});
 

@@ -48,12 +48,11 @@ class Elaborator {
   /// A size with the known values in scope substituted: extents and known values.
   Nat size(const Nat& n);
   Result<Expr> argument(const Argument& a, Type number);
-  /// The argument as a function. Its last parameters are bound to the known values and are not parameters of the
-  /// resulting function.
+  /// The argument as a function. Its last parameters are bound to the known values.
   Result<Expr> function_argument(const Argument& a, const std::vector<Type>& types, Type number,
                                  const std::vector<Known>& known = {});
 
-  /// The attributes of operator calls that names denote.
+  /// Names that denote attributes of operator calls, with their values.
   std::map<std::string, Attribute> attributes;
   std::map<std::string, Attributes> rests;
   /// The version of operator calls, if it differs from the text's.

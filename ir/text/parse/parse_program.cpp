@@ -57,7 +57,7 @@ bool SyntaxParser::at_operator_call() const {
     last += 2;
   }
   if (peek(last).kind != Token::name || !at("(", last + 1) || !peek(last + 1).adjacent) return false;
-  // In rules a name may denote several operators; the caller knows which.
+  // In rules a name may denote several operators; the reader of the rules resolves it.
   const bool is_capital = std::isupper(static_cast<unsigned char>(peek(last).text.front())) != 0;
   return (attribute_names_ && is_capital) || find_operator(domain, peek(last).text, any_version) != nullptr;
 }
@@ -415,7 +415,7 @@ Result<Program> SyntaxParser::program(const Sidecar& sidecar, bool withhold) {
     }
   }
   HOIST_TRY_VOID(controls_stand_last(program));
-  // Outputs with lengths come after the model's outputs.
+  // The actual lengths come after the model's outputs.
   for (const DataExtent& extent : program.extents) {
     for (size_t i = 0; i < model_output_count(program); ++i) {
       if (program.outputs[i] == extent.count)

@@ -10,7 +10,7 @@
 namespace hoist {
 namespace {
 
-constexpr int64_t written_out = 16;  // limit of elements of a constant that is printed element by element
+constexpr int64_t written_out = 16;  // maximum number of elements of a constant that is printed element by element
 
 std::string base64(std::span<const std::byte> bytes) {
   static constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

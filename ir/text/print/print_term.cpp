@@ -531,7 +531,7 @@ Binder Printer::binder(Expr body, int64_t position, Type type) {
     auto below = paths.lower_bound(path);
     bool used =
         below != paths.end() && below->size() > path.size() && std::equal(path.begin(), path.end(), below->begin());
-    if (!t->is_tuple() || !used) {  // lower_bound: extensions of a path follow the path
+    if (!t->is_tuple() || !used) {  // a use of the path itself sorts first
       b.name = new_name();
       return b;
     }
