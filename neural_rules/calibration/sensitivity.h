@@ -3,9 +3,9 @@
 // alone). Small errors of different sites add up, which the choice under a budget relies on (choose.h). Needs a device
 // or an evaluator only through PrepareModel. Not for times: cost.h.
 //
-// Noise at every site costs little more than the model, so sensitivities are measured for models of any size, and the
-// time of a run predicts the time of a multi-variant program. If measuring all rules alone exceeds the limit (4
-// minutes, or a quarter of the time limit), one weight rule per contraction is measured and scales the other rules of
+// Noise at every site costs little more than the model, so sensitivities are measured for models of any size, and a
+// run's duration predicts that of a multi-variant program. If measuring all rules alone exceeds the limit (4 minutes,
+// or a quarter of the search's time limit), one weight rule per contraction is measured and scales the other rules of
 // the layer: weight errors are correlated with the layer's input, so an average over a feature map does not reduce them
 // as it reduces noise. On squeezenet1.1 sensitivities by noise alone predicted a third of the measured error (median of
 // 100 assignments), with such representatives 1.2 times it. All values of a shape share one input tensor of noise,
@@ -35,8 +35,8 @@ struct SensitivityOptions {
   bool measure_all = true;     ///< false: statistics predict local errors where possible, which halves the time
   int64_t noise_samples = 32;  ///< maximum for runs with noise
   int64_t alone_samples = 64;  ///< maximum for measuring each rule alone
-  /// Large models get fewer samples, so that measuring takes about this time on the device. If even the minimum of
-  /// samples does not fit, rules are not measured alone: sensitivities and statistics predict.
+  /// Large models get fewer samples, so that measuring takes about this time on the device. If even the minimum number
+  /// of samples does not fit, rules are not measured alone: sensitivities and statistics predict.
   double noise_seconds = 60, alone_seconds = 240;
   double rounding_seconds =
       60;  ///< for rounding weights with data (rounding_plan.h); layers that do not fit are not rounded with data

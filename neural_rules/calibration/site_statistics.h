@@ -1,5 +1,5 @@
-// Statistics of the values at a model's sites, from runs of the model on calibration data. Needs a device or an
-// evaluator only through PrepareModel. calibration.h defines the statistics.
+// Statistics of the values at a model's sites, from runs of the model on calibration data. calibration.h defines the
+// statistics.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,6 @@
 
 namespace hoist {
 
-/// A calibrated model.
 struct CalibratedProgram {
   Program program;         ///< with channels scaled
   ChannelFactors factors;  ///< the factors; empty if the program is unchanged

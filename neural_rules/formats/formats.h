@@ -32,7 +32,6 @@ struct Grid {
 
 /// The grid of a format without blocks for calibrated statistics. A value that is zero everywhere gets scale 1.
 Grid grid_of(const ValueFormat& format, const ValueStatistics& statistics);
-/// x rounded to the grid.
 double rounded(const Grid& grid, double x);
 /// The range of numbers that are not clipped, including the half steps that round to its ends.
 Range range_of(const Grid& grid);
@@ -46,7 +45,7 @@ double predicted_noise(const ValueFormat& format, const ValueStatistics& statist
 
 /// Channels that share a power of two: Rouhani et al. 2023, arXiv 2310.10537.
 inline constexpr int64_t block_channels = 32;
-/// The smallest magnitude for which a block's step still decreases.
+/// Blocks whose largest magnitude is smaller get the step of this magnitude.
 inline constexpr double least_block_magnitude = 0x1p-100;
 /// 1/64 of the largest power of two that does not exceed the block's largest magnitude.
 double block_step(double largest);
@@ -55,7 +54,7 @@ double rounded_in_block(double step, double x);
 
 /// The largest finite number of a float format.
 double largest_of(Scalar scalar);
-/// The smallest and the largest number of an integer type of at most 32 bits.
+/// The range of an integer type of at most 32 bits.
 Range integers_of(Scalar scalar);
 
 }  // namespace hoist

@@ -15,11 +15,10 @@ namespace {
 constexpr double prediction_work = 1, sweeps_work = 6, inverse_work = 0.3;
 constexpr double work_a_second = 1e9;
 
-// The parameters of a layer's work.
 struct LayerSize {
   double terms = 0, channels = 0, groups = 1;
   int64_t samples = 0, windows = 0;  ///< windows per sample: positions in a feature map, or rows
-  double rules = 0, rounded = 0;     ///< candidate rules; those that round with data
+  double rules = 0, rounded = 0;     ///< candidate rules; candidates that round with data
 
   int64_t entries() const { return static_cast<int64_t>(groups * terms * terms); }
   double vector_work() const { return groups * terms * terms / 2; }

@@ -5,9 +5,9 @@
 // The second moments of a layer take terms^2 elements and its rounding up to seconds, while a choice rewrites the model
 // dozens of times; so rounded weights are computed directly after calibration, moments are dropped after predictions,
 // and the record contains the chosen weights, since a second compilation has no data. The cost of rounding is counted,
-// not timed: 10^9 multiplications count as a second; the limits are 3 s per layer, 60 s in all (an eighth of the time
-// limit) and 128 MiB of moments, smallest layers first. Large layers use fewer windows per sample before they are left
-// out. A clock would make plans differ between runs.
+// not timed: 10^9 multiplications count as a second; the limits are 3 s per layer, 60 s in all (1/8 of the search's
+// time limit) and 128 MiB of moments, smallest layers first. Large layers use fewer windows per sample before they are
+// left out. A clock would make plans differ between runs.
 #pragma once
 
 #include <string>
@@ -17,10 +17,10 @@
 
 namespace hoist {
 
-/// Limit in seconds of one layer's moments, rounding and predictions. Seconds here are units of 10^9 multiplications,
-/// not measured times, so that plans are the same everywhere.
+/// Limit in seconds of one layer's moments, rounding and predictions; a second is 10^9 multiplications.
 inline constexpr double most_layer_seconds = 3;
-/// Limit of elements of all layers' second moments in memory: 128 MiB, and as much again during collection.
+/// The maximum number of elements of all layers' second moments in memory: 128 MiB, and as much again during
+/// collection.
 inline constexpr int64_t most_second_moments = int64_t{1} << 24;
 
 struct PlannedRounding {

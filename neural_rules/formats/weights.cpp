@@ -14,7 +14,6 @@ constexpr std::array<double, 9> shares = {1, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.
 
 bool is_scaled(Scalar scalar) { return !is_float(scalar) || row(scalar).bits == 8; }
 
-// A scale with its zero point.
 struct Step {
   float scale = 1;
   int64_t zero_point = 0;

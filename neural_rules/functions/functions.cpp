@@ -161,7 +161,6 @@ const std::vector<RowOfRule>& rows_of_rules() {
   return rows;
 }
 
-// The rows of a neural rule.
 struct Rows {
   const RuleTable* table = nullptr;
   std::vector<std::string> names;

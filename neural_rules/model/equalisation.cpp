@@ -28,7 +28,6 @@ class Scaler {
 
   const Flow& flow() const { return flow_; }
 
-  /// A layer by its index in the flow.
   const Definition& definition(size_t layer) const { return program_.definitions[flow_.places[layer]]; }
 
   /// The value's only consumer, or nothing if it has several or is an output.
@@ -274,7 +273,6 @@ std::optional<Scalable> scalable_value(const Scaler& scaler, const Program& prog
   return out;
 }
 
-// The constants that the scaling changes.
 std::vector<std::string> constants_of(const Scalable& at) {
   std::vector<std::string> out = at.source.vectors;
   if (at.source.product) out.push_back(at.source.product->weights);

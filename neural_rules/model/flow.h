@@ -37,8 +37,8 @@ Flow flow_of(const Program& program);
 std::set<std::string> matrix_inputs(const Definitions& definitions);
 
 /// Arrays with a common storage format: the sources are rounded to it, all other members have some of their elements.
-/// `name` is the representative: the only source, or the concatenation of all sources, so that its statistics are those
-/// of the family. No member is an output of the model.
+/// `name` is the representative: the only source, or the concatenation of all sources, so that its statistics describe
+/// the family. No member is an output of the model.
 struct ValueFamily {
   std::string name;
   std::vector<std::string> sources;  ///< in the order of the program

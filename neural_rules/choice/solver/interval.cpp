@@ -21,7 +21,6 @@ double log_binomial(int64_t n, int64_t k, double share) {
          successes * std::log(share) + (count - successes) * std::log1p(-share);
 }
 
-// The quantile of a sorted list.
 double quantile_of_sorted(const std::vector<double>& sorted, double share) {
   if (sorted.empty()) return nan_value;
   const double place = share * static_cast<double>(sorted.size() - 1);

@@ -1,6 +1,6 @@
 // Chooses one option per node with minimum total cost within a budget of total error: a multiple-choice knapsack with a
-// cost per edge that depends on the options at both ends. In use, nodes are sites, options are rules and edge costs are
-// format conversions; the solver does not depend on this meaning. Deterministic; the answer's error never exceeds the
+// cost per edge that depends on the options at both ends. Nodes are sites, options are rules and edge costs are format
+// conversions, but the solver does not depend on this meaning. Deterministic; the answer's error never exceeds the
 // budget.
 //
 // Prices on the error (Lagrange multipliers) find corners of the Pareto front, and local improvement finds points
@@ -61,7 +61,7 @@ struct Choice {
 };
 
 struct SolverOptions {
-  int64_t error_steps = 4000;          ///< maximum of entries per list; lower if `entries` would be exceeded
+  int64_t error_steps = 4000;          ///< maximum number of entries per list; lower if `entries` would be exceeded
   int64_t entries = int64_t{1} << 24;  ///< maximum over all lists: 8 bytes each
   std::function<bool()> out_of_time =
       {};  ///< polled during the search; the best answer so far is returned when it is true

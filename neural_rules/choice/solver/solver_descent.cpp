@@ -146,7 +146,6 @@ class Descent {
   double error_;
 };
 
-/// An assignment with its total cost and error.
 struct Point {
   std::vector<size_t> options;
   double cost = 0, error = 0;

@@ -132,7 +132,7 @@ std::vector<std::vector<FrontierSource>> sources_of(const SolverProblem& problem
 }
 
 // Each node follows its largest branch and precedes its others: only nodes with an unfinished smaller branch stay open,
-// and each such branch has less than half of the nodes of its parent's. Suits trees.
+// and each such branch has less than half of the nodes of the whole branch. Suits trees.
 std::vector<size_t> largest_branch_first(const SolverProblem& problem, size_t root) {
   const size_t count = problem.nodes.size(), none = count;
   std::vector<size_t> found, parent(count, none), size(count, 1);

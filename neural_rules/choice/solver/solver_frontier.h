@@ -1,7 +1,7 @@
-// A sweep over the nodes of a choice problem with a frontier: the processed nodes with unprocessed neighbouring nodes.
-// For each combination of options at the frontier there is a list of non-dominated entries, each with a trace to its
-// choices. Two uses: lists of (error, cost), which contain the whole front, and a single entry of a priced sum, which
-// is its exact minimum. Internal to the solver; the interface is solver.h.
+// A sweep over the nodes of a choice problem with a frontier: the processed nodes with unprocessed edges. For each
+// combination of options at the frontier there is a list of non-dominated entries, each with a trace to its choices.
+// Two uses: lists of (error, cost), which contain the whole front, and a single entry of a priced sum, which is its
+// exact minimum. Internal to the solver; the interface is solver.h.
 #pragma once
 
 #include <cstdint>
