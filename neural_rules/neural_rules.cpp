@@ -97,7 +97,7 @@ constexpr auto own_rows = std::to_array<NeuralRule>({
 });
 // clang-format on
 
-const std::vector<NeuralRule>* scoped_rows = nullptr;  // of a ScopedNeuralRules
+const std::vector<NeuralRule>* scoped_rows = nullptr;  // the rows of a ScopedNeuralRules
 
 const std::vector<NeuralRule>& all_rows() {
   static const std::vector<NeuralRule> rows = [] {
@@ -108,7 +108,7 @@ const std::vector<NeuralRule>& all_rows() {
   return scoped_rows != nullptr ? *scoped_rows : rows;
 }
 
-// The first version of ai.onnx that can say the rule.
+// The first version of ai.onnx that can express the rule.
 int64_t first_opset(const NeuralRule& rule) {
   if (const auto& format = rule.stored) {
     if (format->scalar == Scalar::i16 || format->block != 0) return 21;
@@ -120,8 +120,8 @@ int64_t first_opset(const NeuralRule& rule) {
   return is_float(format.scalar) ? 19 : 13;
 }
 
-// Not finite where one of them is not. Bits of magnitudes are in the order of the magnitudes, infinity and NaN last,
-// and compilers make vectors of integer maxima: every rule at every site asks for this.
+// The largest magnitude; not finite if a number is not. The bits of magnitudes are ordered like the magnitudes, with
+// infinity and NaN last, and compilers vectorise integer maxima: this runs for every rule at every site.
 float largest_magnitude(std::span<const float> numbers) {
   uint32_t largest = 0;
   for (const float x : numbers) largest = std::max(largest, std::bit_cast<uint32_t>(x) & 0x7fffffffU);
@@ -154,7 +154,7 @@ std::optional<std::string> why_not_product(const NeuralRule& rule, const Site& s
   }
   if (scheme->half) return why_not_half(*found);
   if (scheme->activation == ActivationUse::as_is) return std::nullopt;
-  // No weight is larger than 127, so that most layers need no look at them.
+  // No weight exceeds 127, so most layers do not need the exact sum.
   const double largest_term = largest_activation(*scheme);
   if (127 * largest_term * static_cast<double>(found->terms()) >= 0x1p31 &&
       largest_term * largest_sum(*found, pack_weights(*found, numbers, format)) >= 0x1p31)

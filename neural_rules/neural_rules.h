@@ -1,7 +1,7 @@
-// The table of neural rules: each row changes values on purpose and says by how much, and holds all that is known of
-// the rule: what people read, its error model, what it needs, and the format or scheme that it puts in place. `hoist
-// rules` lists it, tests run every row, the budget solver chooses among the rows that apply at a site. A new rule is a
-// new row; nobody compares names of rules.
+// The table of neural rules. Each row changes values deliberately with a stated error, and contains all properties of
+// the rule: texts, error model, requirements, and the format or scheme that it applies. `hoist rules` lists the table,
+// tests run every row, and the budget solver chooses among the rows that apply at a site. A new rule is a new row; no
+// code compares names of rules.
 #pragma once
 
 #include <optional>
@@ -17,30 +17,32 @@
 namespace hoist {
 
 enum class RuleFamily : uint8_t { storage, weights, arithmetic, quantisation, function };
-/// bound: a certified largest error. noise: a mean squared error predicted from statistics. measured: by running it.
+/// bound: a certified largest error. noise: a mean squared error predicted from statistics. measured: found by running
+/// the model.
 enum class ErrorModel : uint8_t { bound, noise, measured };
 std::string_view name_of(RuleFamily family);
 std::string_view name_of(ErrorModel model);
 
 enum class ActivationUse : uint8_t { as_is, quantised, dynamic };
 
-/// How a product computes: how its weights are stored, which activation it reads, which helpers improve the weights
-/// first.
+/// The scheme of a contraction: storage of its weights, type of its activation, and corrections that improve the
+/// weights.
 struct ProductScheme {
   WeightFormat weights;
   ActivationUse activation = ActivationUse::as_is;
-  std::optional<Scalar> input = {};  ///< the type that the activation has to be stored in, of integer products always
-  bool corrected = false;            ///< the bias takes up the mean error
-  bool adaptive = false;             ///< weights are rounded for the least error on calibration data
-  bool half = false;                 ///< products and sums are formed in f16 (sums.h): only where the device does so
+  std::optional<Scalar> input =
+      {};                  ///< the required storage type of the activation; always set for integer contractions
+  bool corrected = false;  ///< the bias compensates the mean error
+  bool adaptive = false;   ///< weights are rounded for the smallest error on calibration data
+  bool half = false;       ///< products and sums in f16 (sums.h): only on devices with f16 arithmetic
 };
 
-/// What floats a device multiplies in beside f32.
+/// The float types, besides f32, that a device multiplies in.
 struct DeviceArithmetic {
   bool half = false;  ///< f16 (Profile::half)
-  bool bf16 = false;  ///< matrices of bf16 (Profile::matrix_tile)
+  bool bf16 = false;  ///< bf16 matrix instructions (Profile::matrix_tile)
 
-  bool has(std::optional<Scalar> scalar) const;  ///< always, where it is nothing
+  bool has(std::optional<Scalar> scalar) const;  ///< true if no type is required
 };
 DeviceArithmetic arithmetic_of(const Profile& profile);
 
@@ -50,23 +52,23 @@ struct NeuralRule {
   SiteKind kind;
   ErrorModel error;
   std::string_view what;                      ///< one line
-  std::string_view precondition;              ///< one line, for people; applies() decides
-  std::string_view source;                    ///< paper or section; "" where it is ours
-  bool calibrated = false;                    ///< needs statistics of the values concerned
-  std::optional<ValueFormat> stored = {};     ///< of a rule for values
-  std::optional<ProductScheme> product = {};  ///< of a rule for products
+  std::string_view precondition;              ///< one line, for readers; why_not() decides
+  std::string_view source;                    ///< paper or section; "" for hoist's own rules
+  bool calibrated = false;                    ///< needs statistics of the affected values
+  std::optional<ValueFormat> stored = {};     ///< for a rule for values
+  std::optional<ProductScheme> product = {};  ///< for a rule for contractions
 
-  /// The type in which the product's activation has to be stored; nothing where any will do.
+  /// The required storage type of the contraction's activation; nothing if every type is accepted.
   std::optional<Scalar> input() const { return product ? product->input : std::nullopt; }
   bool half() const { return product && product->half; }
-  /// The type that only some devices multiply in, where the rule is worth it on those alone.
+  /// The arithmetic type of a rule that only pays off on devices that support it; otherwise nothing.
   std::optional<Scalar> arithmetic() const;
 };
 
 std::span<const NeuralRule> neural_rules();
 
-/// Rows beside those of the table, as long as this lives. For tests of what one more row does: no study may have begun
-/// before, and none may outlive it.
+/// Test helper: registers additional rows for the lifetime of this object. Create it before any study; destroy it
+/// after.
 class ScopedNeuralRules {
  public:
   explicit ScopedNeuralRules(const std::vector<NeuralRule>& rows);
@@ -79,16 +81,16 @@ class ScopedNeuralRules {
   const std::vector<NeuralRule>* outer_;
 };
 
-const NeuralRule* find_neural_rule(std::string_view name);  ///< null when there is none
-/// What the rule of that name puts in place; null where there is none, or it is for something else.
+const NeuralRule* find_neural_rule(std::string_view name);  ///< null if there is none
+/// The scheme or format of the rule of that name; null if the rule is unknown or of another kind.
 const ProductScheme* find_scheme(std::string_view rule);
 const ValueFormat* find_value_format(std::string_view rule);
-/// Whether values under the rule are stored as integer products with this input read them: numbers of the type with one
-/// scale for the tensor.
+/// True if values under the rule are stored in the form that integer contractions with this input type read: numbers of
+/// the type with one scale per tensor.
 bool gives(std::string_view rule, Scalar input);
-/// The largest magnitude of (number - zero point) of the activation that an integer product reads.
+/// The largest magnitude of (number - zero point) of the activation of an integer contraction.
 double largest_activation(const ProductScheme& scheme);
-/// Whether the precondition holds; the reason when not, for people.
+/// The reason why the precondition does not hold, for users; nothing if it holds.
 std::optional<std::string> why_not(const NeuralRule& rule, const Site& site, const Program& program);
 
 }  // namespace hoist

@@ -1,4 +1,4 @@
-// How hashes of parts become one of the whole. For tables in memory: nothing that is written depends on it.
+// Combines the hashes of parts into a hash of the whole. For tables in memory: no output depends on these values.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +7,10 @@
 
 namespace hoist {
 
-/// The hash of what `h` stands for followed by `v`.
+/// The combination of the hash `h` with the value `v`.
 constexpr uint64_t mixed(uint64_t h, uint64_t v) { return (h ^ v) * 0x9E3779B97F4A7C15u + (h >> 29); }
 
-/// For tables whose keys are a term and a number, such as how many variables are bound around the term.
+/// For tables whose keys are a term and an integer, such as the number of variables bound around the term.
 struct PlaceHash {
   template <class Term>
   size_t operator()(const std::pair<Term, int64_t>& place) const {

@@ -12,7 +12,7 @@
 namespace hoist {
 namespace {
 
-constexpr size_t letters = 6;  // that mkdtemp chooses
+constexpr size_t letters = 6;  // chosen by mkdtemp
 
 int open_folder(const std::filesystem::path& path) {
   return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -40,7 +40,7 @@ ProcessFolder ProcessFolder::make(const std::filesystem::path& parent, const std
     std::string name = (parent / (prefix + std::string(letters, 'X'))).string();
     if (::mkdtemp(name.data()) == nullptr) return {};
     out.lock_ = open_folder(name);
-    // Between its making and its lock another process may take the folder for a left one, and removes it.
+    // Before the lock is taken, another process may consider the new folder abandoned and remove it.
     const bool is_taken = out.lock_ >= 0 && ::flock(out.lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     struct stat status {};
     const bool is_gone = out.lock_ < 0 ? errno == ENOENT : ::fstat(out.lock_, &status) == 0 && status.st_nlink == 0;

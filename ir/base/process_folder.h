@@ -1,5 +1,5 @@
-// Folders that belong to a process while it lives. Who has one holds a lock on it, which goes with the process however
-// that ends; what is found without a lock was left behind by one that was killed.
+// Folders that belong to a process while it lives. The owner holds a lock on the folder, which the system releases
+// however the process ends; a folder without a lock was left by a process that was killed.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace hoist {
 
-/// How the names of hoist's folders begin that stand among the system's temporary ones.
+/// Prefix of the names of hoist's folders in the system's directory for temporary files.
 inline constexpr char temporary_prefix[] = "hoist-temporary-";
 
 class ProcessFolder {
@@ -16,10 +16,10 @@ class ProcessFolder {
   ProcessFolder() = default;
   ProcessFolder(ProcessFolder&& other) noexcept;
   ProcessFolder& operator=(ProcessFolder&& other) noexcept;
-  ~ProcessFolder();  ///< gives up the lock; the folder stays
+  ~ProcessFolder();  ///< releases the lock; the folder stays
 
-  /// A new folder PARENT/PREFIXxxxxxx, readable by its user alone. Its path is empty where that fails, and errno says
-  /// why.
+  /// Makes a folder PARENT/PREFIXxxxxxx that only its user can read. On failure path() is empty and errno gives the
+  /// reason.
   static ProcessFolder make(const std::filesystem::path& parent, const std::string& prefix);
 
   const std::filesystem::path& path() const { return path_; }
@@ -29,11 +29,11 @@ class ProcessFolder {
   int lock_ = -1;
 };
 
-/// Makes the folders that `relative` names below `root`, and never `root` itself: one that is gone was removed because
-/// its process ends, and stays gone.
+/// Makes the folders of the path `relative` below `root`, but never `root`: a root that was removed because its process
+/// ends stays removed.
 std::error_code make_folders_below(const std::filesystem::path& root, const std::filesystem::path& relative);
 
-/// Removes the folders of this kind and user whose processes are gone.
+/// Removes the folders with this prefix that belong to this user and whose processes have ended.
 void remove_left_folders(const std::filesystem::path& parent, const std::string& prefix);
 
 }  // namespace hoist

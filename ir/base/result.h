@@ -1,6 +1,6 @@
-// Errors as values. A Result holds a value or the Diagnostics that say why there is none: where the offender is,
-// what is wrong with it, and what to do. HOIST_CHECK is for broken invariants of hoist itself, never for bad input:
-// it prints and aborts, in every build.
+// Errors as values. A Result holds a value or the Diagnostics that explain its absence: the offender, the fault and the
+// remedy. HOIST_CHECK is for broken invariants of hoist, never for bad input: it prints a message and aborts, in every
+// build.
 #pragma once
 
 #include <csignal>
@@ -13,8 +13,8 @@
 
 namespace hoist {
 
-/// One message: lower case, no full stop. `where` names the offender (a file, a layer, a path inside a term), `hint`
-/// says what to do and may be empty.
+/// One message, lower case without a full stop. `where` names the offender (a file, a layer, a path inside a term);
+/// `hint` gives the remedy and may be empty.
 struct Diagnostic {
   std::string where;
   std::string what;
@@ -27,7 +27,7 @@ struct Diagnostic {
   }
 };
 
-/// All problems of one step, in the order in which they were found; never empty inside a failed Result.
+/// All problems of one step in the order of their discovery; never empty in a failed Result.
 using Diagnostics = std::vector<Diagnostic>;
 
 struct Nothing {};
@@ -53,14 +53,14 @@ class [[nodiscard]] Result {
   std::variant<T, Diagnostics> content_;
 };
 
-/// What a failed HOIST_CHECK throws where a FaultsAreErrors lives.
+/// Thrown by a failed HOIST_CHECK during the lifetime of a FaultsAreErrors.
 struct InternalFault {
   std::string text;
 };
 
-/// While one lives, HOIST_CHECK throws on this thread instead of aborting. For work that a stranger's file directs,
-/// step by step, into states that hoist itself never makes: replaying a derivation. Whoever has one catches
-/// InternalFault.
+/// During the lifetime of an instance, HOIST_CHECK throws InternalFault on this thread instead of aborting; the owner
+/// catches it. For replaying derivations: an untrusted file drives the compiler into states that hoist never produces
+/// otherwise.
 class FaultsAreErrors {
  public:
   FaultsAreErrors() { ++count(); }
@@ -79,7 +79,7 @@ class FaultsAreErrors {
 [[noreturn]] inline void check_failed(const char* file, int line, const char* condition, const std::string& message) {
   if (FaultsAreErrors::any()) throw InternalFault{message};
   std::fprintf(stderr, "hoist: internal error at %s:%d: %s: %s\n", file, line, condition, message.c_str());
-  std::signal(SIGABRT, SIG_DFL);  // a handler of the program is for aborts of others
+  std::signal(SIGABRT, SIG_DFL);  // handlers of the embedding program are for other aborts
   std::abort();
 }
 
@@ -98,6 +98,6 @@ class FaultsAreErrors {
   if (!HOIST_JOIN(result_, __LINE__).ok()) return HOIST_JOIN(result_, __LINE__).errors(); \
   declaration = std::move(*HOIST_JOIN(result_, __LINE__))
 
-/// HOIST_TRY_VOID(step()): the same where the value does not matter.
+/// HOIST_TRY_VOID(step()): the same for a Result whose value is not needed.
 #define HOIST_TRY_VOID(expression) \
   if (auto result_ = (expression); !result_.ok()) return result_.errors()

@@ -33,7 +33,7 @@ uint64_t seeded_bits(Scalar scalar, uint64_t seed, uint32_t parameter, double lo
   const uint64_t start = mix(seed + (uint64_t{parameter} + 1) * counter_step);
   const uint64_t bits = mix(start + (static_cast<uint64_t>(index) + 1) * counter_step);
   const double u = static_cast<double>(bits >> 11) * 0x1p-53;
-  // volatile: a compiler that contracts product and sum to a fused multiply-add would give other bits.
+  // volatile prevents a fused multiply-add, which would give other bits.
   volatile double scaled = u * (is_float(scalar) ? high - low : high - low + 1);
   if (is_float(scalar)) return bits_from_float(scalar, low + scaled);
   auto whole = static_cast<uint64_t>(scaled);

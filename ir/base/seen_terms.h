@@ -1,5 +1,5 @@
-// Which terms a walk over a graph of terms has met: a set of few members that is made often, so they stand side by side
-// in one array. Not for what outlives a walk.
+// The set of terms that a walk over a graph of terms has visited: an open-addressing hash table, since such sets are
+// small and created often. Not for sets that outlive the walk.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace hoist {
 
 class SeenTerms {
  public:
-  /// Whether it has not been met before.
+  /// Inserts the term. True if the set did not contain it.
   bool insert(Expr e) {
     Expr& slot = slots_[place_of(e)];
     if (slot == e) return false;
@@ -25,9 +25,9 @@ class SeenTerms {
  private:
   static constexpr size_t first_size = 64;
 
-  // Where it stands, or would stand.
+  // The index of the term's slot, or of the free slot for it.
   size_t place_of(Expr e) const {
-    const size_t last = slots_.size() - 1;  // a power of two less one
+    const size_t last = slots_.size() - 1;  // a power of two minus one
     size_t place = static_cast<size_t>(e->serial * 0x9e3779b97f4a7c15U >> 32) & last;
     while (slots_[place] != nullptr && slots_[place] != e) place = (place + 1) & last;
     return place;

@@ -1,4 +1,4 @@
-// The two doubles that have a name and no literal, for every folder that computes with bounds.
+// Infinity and NaN as doubles, for all code that computes with bounds.
 #pragma once
 
 #include <limits>

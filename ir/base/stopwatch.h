@@ -1,4 +1,4 @@
-// How long something has taken so far, by a clock that nobody sets.
+// Elapsed time by a monotonic clock, which changes of the system time do not affect.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,7 @@ namespace hoist {
 
 class Stopwatch {
  public:
-  /// Since it was made.
+  /// Seconds since construction.
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
  private:

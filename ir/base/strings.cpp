@@ -11,7 +11,7 @@ struct ProgramStrings {
 };
 
 ProgramStrings& program_strings() {
-  static auto* strings = new ProgramStrings;  // never destroyed: terms live as long as the program
+  static auto* strings = new ProgramStrings;  // never destroyed: terms live as long as the process
   return *strings;
 }
 

@@ -1,5 +1,5 @@
-// The strings of this program by their words (ir/host/host_strings.h): a tensor of strings holds words, and one table
-// has what they stand for. It lives as long as the program, as terms do, which mention words.
+// The strings of this process by their handles (ir/host/host_strings.h): a tensor of strings holds handles, and one
+// table maps handles to strings. The table lives as long as the process, as do terms, which contain handles.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@
 
 namespace hoist {
 
-/// The word of a string of any bytes. Errors: another string that was met has the same word, or it is longer than 1
-/// GiB.
+/// The handle of a string of arbitrary bytes. Errors: another known string has the same handle, or the string is longer
+/// than 1 GiB.
 Result<uint64_t> word_of_string(std::string_view text);
-/// Nothing where no string of that word was ever met.
+/// The string of a handle, or nothing if the handle is unknown.
 std::optional<std::string> string_of_word(uint64_t word);
 
 Result<Tensor> tensor_of_strings(std::vector<int64_t> shape, const std::vector<std::string>& strings);
-/// Element `i` of a tensor of strings; a word that stands for nothing is shown as #hexadecimal.
+/// Element `i` of a tensor of strings; an unknown handle is printed as #hexadecimal.
 std::string string_at(const Tensor& tensor, int64_t i);
 
-/// The table, and nobody else in it meanwhile.
+/// The table with its lock: exclusive access while this object lives.
 class StringTable {
  public:
   StringTable();

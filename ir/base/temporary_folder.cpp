@@ -20,12 +20,12 @@ struct Registry {
   std::map<fs::path, std::string> prefixes;  // by folder
 };
 Registry& registry() {
-  static auto* all = new Registry;  // a signal may come while the program ends
+  static auto* all = new Registry;  // never destroyed: a signal may arrive while the process ends
   return *all;
 }
 
-// What a thread that has the folder open writes there meanwhile keeps it: once more then. There is an end to it, since
-// nothing can be made in a folder that is gone.
+// Removal fails while another thread writes into the folder, so it is repeated. The loop ends, since no file can be
+// created in a removed folder.
 void remove_while_written(const fs::path& path) {
   constexpr int most_attempts = 10000;
   std::error_code ignored;
@@ -34,12 +34,12 @@ void remove_while_written(const fs::path& path) {
 
 }  // namespace
 
-// Other threads run on and may be writing there. They find no folder under its own name any more, and since nobody
-// gives the lock back, they make and register no further one.
+// Other threads still run and may be writing to the folders. Renaming hides the folders from them, and since the lock
+// is never released, no thread can make and register another folder.
 void remove_on_signal() {
   registry().mutex.lock();
   for (const auto& [path, prefix] : registry().prefixes) {
-    // Where the process is killed meanwhile, the next one that looks for folders of this prefix removes what is left.
+    // If the process is killed here, the next process that uses this prefix removes the rest.
     const ProcessFolder aside = ProcessFolder::make(path.parent_path(), prefix);
     const bool moved = !aside.path().empty() && ::rename(path.c_str(), aside.path().c_str()) == 0;
     remove_while_written(aside.path());

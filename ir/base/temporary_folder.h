@@ -1,5 +1,6 @@
-// Folders for the time of a command. They go with the object that has them, with a signal that ends the process, and
-// after a crash with the next process that makes one.
+// Temporary folders of a command. A folder is removed with its object, by a signal that ends the process
+// (end_on_signals in tools/cli/command_line.cpp), or, after a crash, by the next process that makes one: the owner's
+// lock is then gone.
 #pragma once
 
 #include <filesystem>
@@ -11,14 +12,11 @@
 
 namespace hoist {
 
-/// A folder that goes with the object, or with a signal that ends the process (end_on_signals in
-/// tools/cli/command_line.cpp), from the moment it is there. What a crash leaves is removed by the next process that
-/// makes one: who has a folder holds a lock on it.
 class TemporaryFolder {
  public:
-  /// In the system's place for temporary files.
+  /// Makes a folder in the system's directory for temporary files.
   static Result<TemporaryFolder> make();
-  /// Elsewhere, as ProcessFolder::make: its path is empty where that fails, and errno says why.
+  /// Makes a folder in `parent`, as ProcessFolder::make: on failure the path is empty and errno gives the reason.
   static TemporaryFolder make_in(const std::filesystem::path& parent, const std::string& prefix);
   TemporaryFolder(TemporaryFolder&&) noexcept = default;
   TemporaryFolder& operator=(TemporaryFolder&&) = delete;
@@ -30,8 +28,8 @@ class TemporaryFolder {
   ProcessFolder folder_;
 };
 
-/// Removes all such folders that there are. No further one is made or given up: whoever tries waits for the end of the
-/// process.
+/// Removes all existing folders. Afterwards none is created or released: a thread that tries blocks until the process
+/// ends.
 void remove_on_signal();
 
 }  // namespace hoist

@@ -25,7 +25,7 @@ void run_in_threads(unsigned most, const std::function<void()>& work) {
   others.reserve(count);
   try {
     for (unsigned i = 1; i < count; ++i) others.emplace_back(guarded);
-  } catch (const std::exception&) {  // no more threads: those that there are do all of it
+  } catch (const std::exception&) {  // no more threads can be created: the existing threads do all the work
   }
   guarded();
   for (std::thread& thread : others) thread.join();

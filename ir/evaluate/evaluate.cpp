@@ -1,4 +1,4 @@
-// evaluate: compile, run, and where that is not possible, interpret.
+// evaluate: compiles and runs a term, or interprets it if it cannot be compiled.
 #include "ir/evaluate/evaluate.h"
 
 #include <fmt/format.h>
@@ -14,12 +14,13 @@ namespace hoist {
 
 namespace {
 
-// The interpreter takes this many elements in a moment, whatever each is made of.
+// The interpreter is fast enough for this many elements.
 constexpr int64_t few_elements = 1 << 12;
 
 struct Evaluation {
   std::optional<Tensor> value;
-  int64_t bytes = 0;  ///< needed in between; without a value more than allowed, or 0 where there is no fast form
+  int64_t bytes =
+      0;  ///< memory for intermediate values; without a value: more than allowed, or 0 if the term cannot be compiled
 };
 
 Result<Evaluation> evaluate_in(Expr term, const Bindings& bindings, int64_t most_bytes, bool slowly) {
@@ -43,14 +44,14 @@ Result<Evaluation> evaluate_in(Expr term, const Bindings& bindings, int64_t most
     for (int b : stage.buffers) out.bytes += compiled->buffers[static_cast<size_t>(b)].count * 8;
   }
   if (out.bytes > most_bytes) return out;
-  // An index outside its array is a fault only where the element is needed, which columns of elements do not tell.
+  // An index outside its array is an error only if the element is used, which columns of elements do not record.
   if (!run(*compiled)) return interpreted();
   Buffer& last = compiled->buffers[static_cast<size_t>(compiled->stages.back().buffers[0])];
   const Scalar scalar = leaf_of(e->type)->scalar;
   if (is_packed(scalar)) {
     out.value = Tensor(scalar, shape_of(e->type));
     write_column(last.data, scalar, out.value->data(), 0, size);
-  } else {  // in place: a column holds elements as they are stored
+  } else {  // in place: columns use the storage format
     write_column(last.data, scalar, last.own.get(), 0, size);
     out.value = Tensor(scalar, shape_of(e->type), std::move(last.own));
   }

@@ -1,8 +1,8 @@
-// Compiles by evaluating symbolically. As in the interpreter, one function gives the scalar of a term at a path and a
-// map binds a variable to one element; but here the indices of a path are positions in terms of variables, and what
-// comes out is scalar code. Folds become loops whose accumulators are the scalars that their bodies turn out to need.
-// What would be computed again at many positions becomes a stage of its own over the elements that the maps around it
-// run over (their "domains"); what mixes an accumulator's elements becomes a serial stage.
+// Compiles by symbolic evaluation. As in the interpreter, one function computes the scalar of a term at a path and a
+// map binds a variable to one element; here, however, the indices of a path are positions in terms of variables, and
+// the result is scalar code. Folds become loops whose accumulators are the scalars that the loop bodies use. A value
+// that would be recomputed at many positions becomes a stage over the elements that the enclosing maps range over
+// (their "domains"); a fold that mixes its accumulator's elements becomes a serial stage.
 #include "ir/evaluate/evaluate_compile.h"
 
 #include <algorithm>
@@ -208,7 +208,7 @@ int Compiler::compute(Expr e, int env, const Path& path) {
     case Pattern::index: {
       const int64_t n = extent(child(1));
       const int position = value(child(0), env, {});
-      if (n == 0) return fail();  // whether anybody asks for it is not known here
+      if (n == 0) return fail();  // unknown here if the element is used
       return value(child(1), env, with({computed(position, n)}, 0));
     }
     case Pattern::split:
@@ -235,7 +235,7 @@ int Compiler::compute(Expr e, int env, const Path& path) {
     }
     case Pattern::bound:
     case Pattern::function:
-    case Pattern::operator_call:  // unfolded before
+    case Pattern::operator_call:  // inlined before
     case Pattern::meta:
       break;
   }
@@ -282,7 +282,7 @@ bool Compiler::computes(Expr e) {
     case Pattern::scatter:
     case Pattern::host:
     case Pattern::materialise:
-      return false;  // they have stages of their own
+      return false;  // they have their own stages
     default:
       break;
   }
@@ -346,7 +346,7 @@ int Compiler::concatenated(Expr e, int env, const Path& path) {
     inner[0] = indices_.clamp(indices_.sum({{path[0], 1}}, -begin), 0, n - 1);
     const int v = value(part, env, inner);
     if (failed_) return v;
-    // Parts after this one decide for themselves.
+    // Later parts select themselves, so there is no upper bound here.
     so_far = so_far < 0 ? v : select(*within(path[0], begin, std::max(begin, indices_[path[0]].high) + 1), v, so_far);
   }
   return so_far < 0 ? fail() : so_far;
@@ -356,7 +356,7 @@ int Compiler::concatenated(Expr e, int env, const Path& path) {
 
 namespace {
 
-// Stages whose buffers nobody reads in the end are left out: they were tried and not worth it.
+// Drops stages whose buffers have no use: candidates that did not pay off.
 void drop_unread_stages(Compiled& compiled) {
   std::vector<bool> read(compiled.buffers.size());
   std::vector<Stage> kept;

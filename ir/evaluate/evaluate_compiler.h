@@ -1,6 +1,5 @@
-// The compiler of terms to stages and programs, as its parts share it: evaluate_compile.cpp computes symbolically the
-// scalar of a term at a path, evaluate_stages.cpp decides what becomes a loop or a stage of its own. Internal to those
-// two.
+// The compiler from terms to stages and programs, shared by its parts: evaluate_compile.cpp computes the scalar of a
+// term at a path symbolically, evaluate_stages.cpp creates loops and stages. Internal to these two files.
 #pragma once
 
 #include <map>
@@ -19,17 +18,17 @@ namespace hoist::evaluation {
 
 using Path = std::vector<IndexId>;  // indices and (constant) components, outermost first
 
-// A bound variable. Frames are interned, so that equal surroundings have equal numbers.
+// A bound variable. Frames are interned, so equal environments have equal ids.
 struct Frame {
   enum Kind : uint8_t { element, whole, accumulators, state } kind;
-  int outer, env;  // the next variable outwards; where `value` is to be read
+  int outer, env;  // the next enclosing variable; the environment of `value`
   Expr value;      // of element and whole
   IndexId index;   // of element
   int fold;        // of accumulators the open loop, of state the serial stage
   bool operator==(const Frame&) const = default;
 };
 
-// The term that is computed, the variables around it, the loop, and the path of the scalar that is wanted.
+// A memoisation key: the term, its environment, the enclosing loop, and the path of the scalar.
 struct Place {
   Expr term;
   int env, scope;
@@ -66,7 +65,7 @@ constexpr int64_t most_stage_elements = int64_t{1} << 28;
 constexpr size_t most_values = size_t{1} << 21;
 constexpr size_t usual_stack = size_t{3} << 20;
 
-/// One compilation: false from run() where only the interpreter can compute the term.
+/// One compilation: run() returns false if only the interpreter can compute the term.
 class Compiler {
  public:
   Compiler(const Bindings& bindings, Compiled& out) : bindings_(bindings), out_(out), indices_(out.indices) {
@@ -76,7 +75,7 @@ class Compiler {
 
   bool run(Expr e);
 
-  /// The formula of an element instead: nothing becomes a stage, and parameters have no values.
+  /// Computes the formula of an element instead: there are no stages, and parameters have no values.
   static bool formula(Expr e, ElementFormula& out);
 
  private:
@@ -89,7 +88,7 @@ class Compiler {
   int load(int buffer, IndexId offset);
   int select(int condition, int a, int b);
 
-  // Whether low <= index < high; empty where it always holds or never.
+  // The condition low <= index < high; nothing if it is constant.
   std::optional<int> within(IndexId index, int64_t low, int64_t high);
   int fail();
 
@@ -97,7 +96,7 @@ class Compiler {
 
   int bind(Frame frame);
   const Frame& frame(int f) const { return frames_[static_cast<size_t>(f)]; }
-  // No accumulator is in sight: what is computed here can be computed beforehand.
+  // True if no accumulator is in scope: values in this environment can be computed in an earlier stage.
   bool is_clean(int f) const { return f < 0 || clean_[static_cast<size_t>(f)]; }
 
   // ---- The scalar of a term at a path ------------------------------------------------------------------------------
@@ -109,7 +108,7 @@ class Compiler {
 
   int variable(Expr e, int env, const Path& path);
 
-  // A value that has a place: a stage where it is an array that costs something, else it is seen through.
+  // A bound value: computed by a stage if it is an array that is expensive to recompute, otherwise inlined.
   int kept(Expr e, int env, const Path& path);
   bool computes(Expr e);
   IndexId computed(int position, int64_t n);
@@ -129,14 +128,14 @@ class Compiler {
 
   // The scalars of a type without their array indices: (a, [4](b, c)) has three. Their extents and types.
   struct Leaf {
-    Path components;  // -1 where an index belongs
+    Path components;  // -1 for an index
     std::vector<int64_t> extents;
     Scalar scalar;
   };
   static std::vector<Leaf> leaves(Type type);
   static size_t leaf_count(Type type);
   std::pair<size_t, Scalar> leaf_of_path(Type type, const Path& path) const;
-  // A path to the leaf with fresh variables as its indices; the variables are added to `variables`.
+  // A path to the leaf with fresh variables as its indices, which are appended to `variables`.
   Path fresh_path(const Leaf& leaf, std::vector<IndexId>& variables);
 
   // ---- Folds as loops ----------------------------------------------------------------------------------------------
@@ -146,51 +145,51 @@ class Compiler {
 
   int folded(Expr e, int env, const Path& path);
 
-  // An inline loop; fails where the accumulator's elements mix. A loop is complete when this returns: what later asks
-  // for a scalar that it does not have gets another loop, since it may depend on this one's result.
+  // An inline loop; fails if the accumulator's elements mix. A loop is complete when this function returns: a later use
+  // of a scalar that the loop lacks creates another loop, since it may depend on the result of the first.
   int looped(Expr e, int env, const Path& path);
   size_t slot_of(int loop, const Path& path, Scalar scalar);
   int accumulator(int loop, Scalar scalar, const Path& path);
 
   // ---- Stages ------------------------------------------------------------------------------------------------------
 
-  // The same surroundings with every map's element at a variable of its own, which runs over the whole array.
+  // The same environment, with every map's element at a new variable that ranges over the whole array.
   struct Domain {
-    IndexId variable, index;  // the map's own position in the surroundings that asked
+    IndexId variable, index;  // the map's own position in the requesting environment
     int64_t extent;
   };
   int widened(int f, std::vector<Domain>& domains, std::map<int, int>& done);
 
-  // What stands in a stage's buffer: the variables of the domains that are its leading dimensions.
+  // A stage's buffer: its leading dimensions are those domains' variables.
   struct Kept {
     bool usable = false;
     int buffer = -1;
     std::vector<IndexId> variables;
   };
 
-  // The scalar out of a stage that computes all of `e`; empty where that would be more work than it saves.
+  // The scalar from a stage that computes all of `e`; nothing if the stage would cost more than it saves.
   std::optional<int> staged(Expr e, int env, const Path& path);
   int staged_or_fail(Expr e, int env, const Path& path);
 
-  // Adds the stage that computes `e` in the widened surroundings and enters it in kept_, or enters that it is not worth
-  // it.
+  // Adds the stage that computes `e` in the widened environment and records it in kept_, or records that it does not
+  // pay off.
   void make_stage(Expr e, int env, const std::vector<Domain>& domains, size_t leaf);
   bool make_plain_stage(Expr e, int env, const std::vector<Domain>& domains, size_t leaf_number, bool is_loop,
                         double plain, double evaluations);
   int add_plain_stage(int root, const std::vector<int64_t>& extents, const std::vector<IndexId>& variables);
 
-  // A fold, scan or iterate whose states are kept whole, each computed from the one before.
+  // A fold, scan or iterate that stores its whole state; each step computes the state from the previous one.
   void make_serial_stage(Expr e, int env, const std::vector<Domain>& domains);
   void make_host_stage(Expr e, int env, const std::vector<Domain>& domains);
   void make_scatter_stage(Expr e, int env, const std::vector<Domain>& domains);
 
-  // Programs, buffers and kept entries of a stage that computes all scalars of its value at once.
+  // The programs, buffers and kept_ entries of a stage that computes all scalars of its value together.
   void finish(Stage stage, Expr e, int env, const std::vector<Domain>& domains, const std::vector<Leaf>& all,
               const std::vector<int>& roots, const std::vector<std::vector<IndexId>>& variables,
               const std::vector<const Leaf*>& shapes);
   static int64_t product(const std::vector<int64_t>& extents);
 
-  // Those domains whose variable one of the values depends on.
+  // The domains on whose variable a root depends.
   std::vector<Domain> used_domains(const std::vector<Domain>& domains, const std::vector<int>& roots) const;
 
   const Bindings& bindings_;
@@ -200,8 +199,8 @@ class Compiler {
   uintptr_t base_ = 0;
   bool failed_ = false;
   int scope_ = 0;           // of the innermost loop being compiled
-  double evaluations_ = 1;  // how often what is being compiled will be computed
-  double plain_ = 1;        // the same without its loops
+  double evaluations_ = 1;  // number of evaluations of the current value
+  double plain_ = 1;        // the same without the iterations of loops
   std::unordered_map<Value, int, Hash> value_ids_;
   std::vector<Frame> frames_;
   std::vector<bool> clean_;

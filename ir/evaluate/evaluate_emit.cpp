@@ -1,5 +1,5 @@
-// From values to a program: which values are needed, each in the list of the innermost loop that it depends on, so that
-// nothing is computed inside a loop that does not change there.
+// From values to a program: each required value goes into the list of the innermost loop on which it depends, so that
+// loop-invariant values are computed outside the loop.
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -89,7 +89,7 @@ class Emitter {
   }
 
  private:
-  // How often a list runs for each block.
+  // The number of executions of a list per block.
   double work_of(int list) {
     double times = 1;
     for (int l = list; l > 1; l = parents_[l]) {
@@ -124,7 +124,7 @@ class Emitter {
       return index_registers_[id] = atom(index.terms[0].first);
     }
     Instruction sum;
-    // What changes in the innermost loop is added to the rest, which is summed up outside.
+    // Only the part that changes in the innermost loop is added there; the rest is summed outside.
     std::map<int, std::vector<std::pair<AtomId, int64_t>>> by_depth;
     for (const auto& term : index.terms)
       by_depth[c_.indices.scope(c_.indices.atom(term.first).scope).depth].push_back(term);

@@ -58,7 +58,7 @@ IndexId Indices::sum(const std::vector<std::pair<IndexId, int64_t>>& parts, int6
     out.constant += factor * part.constant;
     for (auto [a, coefficient] : part.terms) terms[a] += factor * coefficient;
   }
-  // k*c of a quotient by k with c of the remainder by k of the same position is c of the position itself.
+  // k*c * (x / k) + c * (x % k) = c * x.
   for (bool changed = true; changed;) {
     changed = false;
     for (auto [id, coefficient] : terms) {
@@ -86,7 +86,7 @@ IndexId Indices::sum(const std::vector<std::pair<IndexId, int64_t>>& parts, int6
 
 IndexId Indices::quotient(IndexId x, int64_t k) {
   if (k == 1) return x;
-  // What k divides leaves the quotient; if the rest stays within one multiple, that is all.
+  // Multiples of k move out of the quotient; if the rest stays within one multiple of k, the quotient is complete.
   const Index index = (*this)[x];
   Index multiple, rest;
   multiple.constant = floor_quotient(index.constant, k);

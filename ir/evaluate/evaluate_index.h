@@ -1,7 +1,8 @@
-// Positions as the evaluator sees them while it compiles: sums of atoms with integer coefficients, in one normal form,
-// so that equal positions have equal ids. An atom is a variable (a dimension of what is being computed, or the counter
-// of a loop) or what is not a sum: a quotient, a remainder, a clamped, mirrored or computed position. Every position
-// knows its range, which lets (i*k + j) / k become i again when 0 <= j < k. Lives as long as one call of evaluate.
+// Positions during compilation in the evaluator: sums of atoms with integer coefficients, in one normal form, so that
+// equal positions have equal ids. An atom is a variable (a dimension of the result or the counter of a loop) or a
+// position that is not a sum: a quotient, a remainder, a clamped, mirrored or computed position. Every position has a
+// range, which allows the simplification of (i*k + j) / k to i for 0 <= j < k. Positions live during one call of
+// evaluate.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,7 @@ namespace hoist {
 using IndexId = int32_t;
 using AtomId = int32_t;
 
-/// Where a thing is computed: 0 outside all loops, else a loop's inside. Scopes of one thing's operands lie on one
+/// The place of a computation: 0 outside all loops, otherwise inside a loop. The scopes of a value's operands form one
 /// chain.
 struct Scope {
   int parent = 0;
@@ -26,7 +27,7 @@ struct Scope {
 struct Atom {
   enum Kind : uint8_t { variable, quotient, modulus, clamped, mirrored, computed } kind;
   IndexId argument = 0;
-  int64_t a = 0, b = 0;  ///< divisor; least and largest; number of elements; value that gives the position
+  int64_t a = 0, b = 0;  ///< divisor; least and largest; number of elements; the value that computes the position
   int64_t low = 0, high = 0;
   int scope = 0;
 };
@@ -41,7 +42,7 @@ struct Index {
 class Indices {
  public:
   IndexId constant(int64_t value) { return normal({value, {}, value, value, 0}); }
-  /// A new variable that runs over 0 .. extent - 1.
+  /// A new variable with the range 0 .. extent - 1.
   IndexId variable(int64_t extent, int scope);
   /// constant + sum of coefficient * position
   IndexId sum(const std::vector<std::pair<IndexId, int64_t>>& parts, int64_t constant = 0);

@@ -8,9 +8,9 @@
 namespace hoist::evaluation {
 namespace {
 
-constexpr int64_t short_row = 32;  // shorter rows are taken several at a time
+constexpr int64_t short_row = 32;  // shorter rows are processed several at a time
 constexpr int64_t gathered_lanes = 256;
-constexpr int64_t lanes_across = 128;  // of rows whose elements lie apart
+constexpr int64_t lanes_across = 128;  // lanes per block if lanes are strided
 
 int64_t floor_quotient(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
@@ -47,8 +47,8 @@ void choose(const std::byte* condition, const std::byte* a, const std::byte* b, 
   for (int64_t i = 0; i < n; ++i) out[i] = c[i] != 0 ? x[i] : y[i];
 }
 
-// The loops over columns of positions, for processors with wide registers too. What chooses between them runs before a
-// sanitizer is there.
+// The loops over columns, also compiled for wider vector registers. The resolver of target_clones runs before a
+// sanitizer is initialised.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define HOIST_WIDE __attribute__((target_clones("avx2", "default")))
 #else
@@ -87,7 +87,7 @@ HOIST_WIDE void choose_words(uint32_t* __restrict out, const uint8_t* __restrict
   for (int64_t i = 0; i < n; ++i) out[i] = c[i] != 0 ? a[i] : b[i];
 }
 
-// By the bytes of a column's type.
+// Dispatches on the size of a column's element type in bytes.
 #define HOIST_BY_WIDTH(bytes, call, ...) \
   switch (bytes) {                       \
     case 1:                              \
@@ -107,7 +107,7 @@ HOIST_WIDE void choose_words(uint32_t* __restrict out, const uint8_t* __restrict
 }  // namespace
 
 RowsAcross rows_across(const std::vector<int64_t>& extents) {
-  constexpr int64_t most_inside = 256;  // positions, so that what a block writes stays in a cache
+  constexpr int64_t most_inside = 256;  // limit of `inside`, so that a block's results fit into a cache
   RowsAcross out;
   for (size_t i = extents.size(); i-- > 0 && out.inside <= most_inside; out.inside *= extents[i]) {
     if (extents[i] < short_row) continue;
@@ -145,8 +145,8 @@ void Machine::run(int64_t first, int64_t last, std::byte* out) {
     }
     return;
   }
-  // Blocks below one another follow each other, so that lines of memory that a transposition reads serve many of
-  // them.
+  // Vertically adjacent blocks are processed in sequence, so that they share the cache lines that a transposition
+  // loads.
   constexpr int64_t rows_together = 32;
   for (int64_t at = first; at < last;) {
     const int64_t within = at % row;
@@ -294,7 +294,7 @@ void Machine::sum(const Instruction& i) {
   bool first = true;
   for (auto [r, coefficient] : i.terms) {
     const Position& p = position(r);
-    if (!p.is_column && p.stride == 0) continue;  // part of what the others start from
+    if (!p.is_column && p.stride == 0) continue;  // loop-invariant: part of the initial value
     const int64_t* in = column_of(p);
     if (!first) {
       add_scaled(o, in, coefficient, lanes_);
@@ -364,7 +364,7 @@ void Machine::mirror(const Instruction& i) {
   int64_t* o = position(i.out).fill();
   for (int64_t l = 0; l < lanes_; ++l) {
     const int64_t m = x[l] < 0 ? -x[l] : x[l] > last ? 2 * last - x[l] : x[l];
-    o[l] = std::clamp<int64_t>(m, 0, last);  // lanes whose element a pad around this one drops may lie further out
+    o[l] = std::clamp<int64_t>(m, 0, last);  // lanes that an enclosing pad drops may be further outside
   }
 }
 

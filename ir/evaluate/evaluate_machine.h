@@ -1,7 +1,6 @@
-// Runs programs: a block of neighbouring positions at a time, each instruction for the whole block. A position register
-// holds base + stride * lane where that is possible (at a border, with lanes before `from` and after `to` standing
-// still), so that loads from dense arrays are pointers into them and layout arithmetic costs nothing; else a column of
-// positions.
+// Executes programs on blocks of adjacent positions; each instruction processes a whole block. A position register is
+// base + stride * lane if possible (at a border, constant in lanes before `from` and after `to`), so that loads from
+// dense arrays are pointers into the arrays and layout arithmetic is free; otherwise it is a column of positions.
 #pragma once
 
 #include <cstddef>
@@ -37,17 +36,17 @@ struct Position {
   }
 };
 
-/// Where the innermost rows are short, lanes are positions along the innermost dimension that is not, as long as few
-/// positions lie inside it: then position registers stay base + stride * lane.
+/// For short innermost rows, lanes are positions along the innermost dimension that is not short, if few positions lie
+/// inside it: position registers then remain base + stride * lane.
 struct RowsAcross {
   size_t dimension = 0;
-  int64_t inside = 1;  ///< positions from a lane to the next
-  int64_t span = 0;    ///< positions of all lanes and what lies between them; 0: all dimensions are short
-  int64_t piece = 1;   ///< positions that belong together where threads share the work
+  int64_t inside = 1;  ///< distance of adjacent lanes in positions
+  int64_t span = 0;    ///< positions of all lanes and between them; 0: all dimensions are short
+  int64_t piece = 1;   ///< granularity in positions of the work of one thread
 };
 RowsAcross rows_across(const std::vector<int64_t>& extents);
 
-/// One run of a program for one thread.
+/// The execution of a program by one thread.
 class Machine {
  public:
   Machine(const CompiledTerm& program, const std::vector<Buffer>& buffers)
@@ -69,14 +68,14 @@ class Machine {
   void set(int position_register, int64_t value) { positions_[static_cast<size_t>(position_register)].set(value, 0); }
   bool outside() const { return outside_; }
 
-  /// Positions first .. last - 1 of the program's result, written where position 0 would stand at `out`.
+  /// Computes positions first .. last - 1 of the program's result; `out` is the address of position 0.
   void run(int64_t first, int64_t last, std::byte* out);
 
  private:
-  /// So many lanes of a span, the first one's positions from `first` on.
+  /// Computes `lanes` lanes of a span; the first lane's positions begin at `first`.
   void run_across(const RowsAcross& across, int64_t first, int64_t lanes, std::byte* out);
   void set_variables(int64_t at, int64_t n);
-  /// The lanes follow on one another along a dimension, the first one at the position `at`.
+  /// Consecutive lanes along a dimension; the first lane is at the position `at`.
   void set_variables_along(int64_t at, size_t dimension);
   void execute(const std::vector<Instruction>& list);
   const std::byte* data(int column) const { return data_[static_cast<size_t>(column)]; }
@@ -103,10 +102,10 @@ class Machine {
   int64_t lanes_ = 0;
   bool outside_ = false;
   std::vector<Position> positions_;
-  std::vector<const std::byte*> data_;  // of each column: its own storage, another's, or an array's elements
+  std::vector<const std::byte*> data_;  // of each column: its own storage, another column's, or an array's elements
   std::vector<std::byte*> own_, spare_;
   enum class Known : uint8_t { open, yes, no };
-  std::vector<Known> known_;  // of a condition that is the same for all lanes
+  std::vector<Known> known_;  // of a condition that is uniform over all lanes
   std::vector<std::byte> storage_;
   int64_t scratch_[most_lanes];
 };

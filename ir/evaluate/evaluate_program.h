@@ -1,7 +1,6 @@
-// What evaluate compiles a term to. The result and everything computed for it in between are stages, in the order in
-// which they run; each fills one or more buffers, completely. The work of a stage is done by programs: scalar code over
-// columns of neighbouring positions, with loops for folds whose accumulators are columns too. For evaluate's files
-// only.
+// The compiled form of a term. Stages, in execution order, compute the result and all intermediate values; each fills
+// one or more buffers completely. Programs do a stage's work: scalar code over columns of adjacent positions, with
+// loops for folds whose accumulators are columns too. Only for the files of evaluate.
 #pragma once
 
 #include <cstddef>
@@ -23,15 +22,15 @@ struct Value {
   Function function = Function::add;
   Scalar from = Scalar::f32;   ///< of a conversion
   bool same_bits = false;      ///< a conversion that reinterprets
-  int a = -1, b = -1, c = -1;  ///< operands; of a load the buffer; of an accumulator or result the loop and its slot
+  int a = -1, b = -1, c = -1;  ///< operands; of a load: the buffer; of an accumulator or result: the loop and its slot
   IndexId index = -1;          ///< of a load, position, within
-  uint64_t low = 0, high = 0;  ///< of within; `low` is a literal's word
+  uint64_t low = 0, high = 0;  ///< bounds of within; `low` is a literal's word
   int scope = 0;
 
   bool operator==(const Value&) const = default;
 };
 
-/// A fold inside a program. Each slot is a scalar of the accumulator that somebody needs.
+/// A fold inside a program. Each slot is a scalar of the accumulator that has a use.
 struct Loop {
   struct Slot {
     int initial, body;
@@ -43,7 +42,7 @@ struct Loop {
   std::vector<Slot> slots;
 };
 
-/// Dense elements in column storage. `data` is set before the stage that reads it runs.
+/// Dense elements in column storage. `data` is set before any stage that reads it runs.
 struct Buffer {
   Scalar scalar = Scalar::f32;
   int64_t count = 0;
@@ -51,7 +50,7 @@ struct Buffer {
   std::unique_ptr<std::byte[]> own;
 
   size_t bytes() const { return static_cast<size_t>(count * column_bytes(scalar)); }
-  /// Memory of its own, which is not cleared.
+  /// Allocates uninitialised memory.
   std::byte* allocate() {
     own = std::make_unique_for_overwrite<std::byte[]>(bytes());
     data = own.get();
@@ -66,7 +65,7 @@ struct Instruction {
     modulus,
     clamped,
     mirrored,
-    computed,  // give positions
+    computed,  // these compute positions
     literal,
     load,
     position,
@@ -74,13 +73,13 @@ struct Instruction {
     conversion,
     selection,
     within,
-    loop,  // give columns
+    loop,  // these compute columns
   } kind = sum;
   Scalar scalar = Scalar::f32;
-  int out = -1;                ///< register of a position or of a column
-  int a = -1, b = -1, c = -1;  ///< operand registers; of a load the buffer
+  int out = -1;                ///< a position register or a column
+  int a = -1, b = -1, c = -1;  ///< operand registers; of a load: the buffer
   int index = -1;              ///< position register
-  int64_t low = 0, high = 0;   ///< constants of the kind; of a computed position low is the number of elements
+  int64_t low = 0, high = 0;   ///< constants of the kind; of a computed position, `low` is the number of elements
   ColumnOperation operate = nullptr;
   ColumnConversion convert = nullptr;
   std::vector<std::pair<int, int64_t>> terms;  ///< of a sum
@@ -89,7 +88,7 @@ struct Instruction {
 struct ProgramLoop {
   struct Slot {
     int initial, accumulator, body;
-    bool may_swap;  ///< the body's column is its own and nobody else's
+    bool may_swap;  ///< the body's column has no other use
     int bytes;
   };
   int64_t count = 0;
@@ -101,24 +100,24 @@ struct ProgramLoop {
 
 struct CompiledTerm {
   std::vector<int64_t> extents;                 ///< of its positions, outermost first
-  std::vector<int> variables;                   ///< their position registers, -1 where unused
+  std::vector<int> variables;                   ///< their position registers, -1 if unused
   std::vector<std::pair<AtomId, int>> uniform;  ///< variables that the stage sets, with their registers
-  std::vector<std::vector<Instruction>> lists;  ///< 0: once for all; 1: for each block of positions; others: loops
+  std::vector<std::vector<Instruction>> lists;  ///< 0: once; 1: per block of positions; others: loop bodies
   std::vector<ProgramLoop> loops;
   int position_registers = 0, columns = 0;
   int root = -1;
   Scalar scalar = Scalar::f32;
   int64_t count = 1;  ///< product of the extents
-  double work = 1;    ///< instructions for one position, loops unrolled
+  double work = 1;    ///< instructions per position, loops unrolled
 };
 
 struct Stage {
   enum Kind : uint8_t { plain, serial, scatter, host } kind = plain;
   std::vector<CompiledTerm>
-      programs;  ///< plain: one. serial: first states, then steps. scatter: positions, updates, bases. host: arrays
-  std::vector<int> buffers;    ///< that it fills; serial and scatter: one for each scalar of the state or element
+      programs;  ///< plain: one. serial: initial states, then steps. scatter: positions, updates, bases. host: arrays
+  std::vector<int> buffers;    ///< its results; serial and scatter: one per scalar of the state or element
   std::vector<int> states;     ///< serial: buffers that the steps read
-  std::vector<int64_t> outer;  ///< serial, scatter: extents of the variables around it
+  std::vector<int64_t> outer;  ///< serial, scatter: extents of the enclosing variables
   std::vector<IndexId> outer_variables;
   IndexId step = -1;
   int64_t steps = 0;
@@ -135,19 +134,19 @@ struct Compiled {
   std::vector<Stage> stages;
 };
 
-/// What values depend on: themselves, their operands, their loops, and the variables that are dimensions or steps.
+/// The dependencies of values: themselves, their operands, their loops, and the variables that are dimensions or steps.
 struct Reach {
   std::vector<int> values;  ///< ascending
   std::set<AtomId> variables;
 };
 Reach reach_of(const Compiled& compiled, const std::vector<int>& roots);
 
-/// The program that gives `root` at positions with these variables.
+/// The program that computes `root` at positions with these variables.
 CompiledTerm emit(const Compiled& compiled, int root, const std::vector<int64_t>& extents,
                   const std::vector<IndexId>& variables);
 
-/// Runs all stages; false when a position that was computed lies outside its array (perhaps of an element that nobody
-/// needs: the caller asks the interpreter).
+/// Runs all stages. Returns false if a computed position is outside its array; the element may be unused, so the caller
+/// falls back to the interpreter.
 bool run(Compiled& compiled);
 
 }  // namespace hoist

@@ -1,5 +1,4 @@
-// Runs the stages of a compiled term one after the other, long rows on all cores; evaluate_machine.h runs their
-// programs.
+// Runs the stages of a compiled term in sequence, long rows on all cores; evaluate_machine.h executes their programs.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -16,7 +15,7 @@ namespace {
 using evaluation::Machine;
 
 constexpr double work_for_threads = 2e6;
-constexpr int64_t pieces = 64;  // which threads share, so at most as many threads
+constexpr int64_t pieces = 64;  // units of work for the threads, hence the maximum number of threads
 
 class Runner {
  public:
@@ -56,7 +55,7 @@ class Runner {
       outside_ = outside_ || machine.outside();
       return;
     }
-    // Pieces that begin where rows begin, taken by whoever is free.
+    // Pieces that begin at row boundaries; each thread takes the next free piece.
     const int64_t row = evaluation::rows_across(program.extents).piece;
     const int64_t rows = program.count / row;
     const int64_t piece = std::max<int64_t>(1, rows / pieces) * row;
@@ -73,7 +72,7 @@ class Runner {
     outside_ = outside_ || outside;
   }
 
-  // Calls f for each combination of the variables around a stage, with machines of its programs set to it.
+  // Calls f for each combination of a stage's enclosing variables, with the machines of its programs set to it.
   template <class F>
   void for_each_outer(const Stage& stage, std::vector<std::unique_ptr<Machine>>& machines, F f) {
     int64_t combinations = 1;
@@ -163,7 +162,7 @@ class Runner {
     });
   }
 
-  // What fails is left to the interpreter, which says why.
+  // Failures are left to the interpreter, which reports the reason.
   void host(const Stage& stage) {
     auto machines = machines_of(stage);
     const Buffer& result = buffer(stage.buffers[0]);

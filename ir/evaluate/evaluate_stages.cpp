@@ -1,5 +1,5 @@
-// What compiled terms read and what becomes a computation of its own: buffers, folds as loops, and stages, which
-// compute beforehand what would be computed again at many positions or mixes an accumulator's elements.
+// The inputs and stages of compiled terms: buffers, folds as loops, and stages, which compute in advance the values
+// that would be recomputed at many positions or that mix an accumulator's elements.
 #include <algorithm>
 
 #include "ir/evaluate/evaluate_compiler.h"
@@ -145,7 +145,7 @@ int Compiler::looped(Expr e, int env, const Path& path) {
   slot_of(id, path, scalar);
   int f = bind({Frame::accumulators, env, env, nullptr, -1, id});
   if (has_elements(e)) f = bind({Frame::element, f, env, e->children[2], variable, -1});
-  // The body may ask for scalars of the accumulator that nobody asked for yet: they become slots further on.
+  // The body may use further scalars of the accumulator; they are appended as slots.
   for (size_t i = 0; i < open_[static_cast<size_t>(id)].paths.size() && !failed_; ++i) {
     const Path wanted = open_[static_cast<size_t>(id)].paths[i];
     const int initial = value(e->children[1], env, wanted);
@@ -177,7 +177,7 @@ size_t Compiler::slot_of(int loop, const Path& path, Scalar scalar) {
 int Compiler::accumulator(int loop, Scalar scalar, const Path& path) {
   OpenLoop& open = open_[static_cast<size_t>(loop)];
   const int scope = out_.loops[static_cast<size_t>(loop)].scope;
-  // A position that changes inside the loop, or ever more positions: the elements mix.
+  // The elements mix if the position changes inside the loop, or if there are too many positions.
   bool mixes = open.paths.size() >= most_slots;
   for (IndexId i : path) {
     mixes = mixes || indices_.scope(indices_[i].scope).depth >= indices_.scope(scope).depth;

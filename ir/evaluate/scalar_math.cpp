@@ -52,7 +52,7 @@ constexpr int bits_of() {
   return S == Scalar::i4 || S == Scalar::u4 ? 4 : static_cast<int>(sizeof(Storage<S>)) * 8;
 }
 
-// An integer brought into the range of its type; only the packed ones are narrower than their storage.
+// Reduces an integer to the range of its type; only the packed types are narrower than their storage.
 template <Scalar S, class Wide>
 Storage<S> narrow(Wide x) {
   constexpr int spare = static_cast<int>(sizeof(Storage<S>)) * 8 - bits_of<S>();
@@ -116,7 +116,8 @@ T on_floats(T a, T b, T c) {
     return float_modulo(a, b);
   else if constexpr (F == remainder)
     return std::fmod(a, b);
-  // Equal numbers that differ in bits are the two zeros; neither smaller, equal nor greater means NaN.
+  // Equal numbers with different bits are the two zeros; operands that are neither smaller, equal nor greater include a
+  // NaN.
   else if constexpr (F == minimum)
     return a < b ? a : b < a ? b : a == b ? (std::signbit(a) ? a : b) : a + b;
   else if constexpr (F == maximum)
@@ -130,7 +131,7 @@ T on_floats(T a, T b, T c) {
   else if constexpr (F == absolute)
     return std::fabs(a);
   else if constexpr (F == sign)
-    return a > 0 ? T{1} : a < 0 ? T{-1} : a == 0 ? T{0} : a;  // of -0 it is 0, as ONNX says
+    return a > 0 ? T{1} : a < 0 ? T{-1} : a == 0 ? T{0} : a;  // -0 gives 0, as ONNX specifies
   else if constexpr (F == floor)
     return std::floor(a);
   else if constexpr (F == ceiling)
@@ -173,8 +174,8 @@ T on_floats(T a, T b, T c) {
     return std::erf(a);
 }
 
-// a + b in double with the last bit set where the sum is inexact (rounded to odd): rounding that to a type of at most
-// 51 bits is the same as rounding the exact sum.
+// a + b in double with the last bit set if the sum is inexact (rounded to odd): rounding this to a type of at most 51
+// bits gives the same result as rounding the exact sum.
 double sum_rounded_to_odd(double a, double b) {
   double sum = a + b;
   if (!std::isfinite(sum)) return sum;
@@ -194,7 +195,7 @@ Wide integer_power(Wide base, Wide exponent) {
   return result;
 }
 
-// Everything wraps, so sums and products are taken unsigned, in at least 32 bits, and brought back.
+// Integer arithmetic wraps, so sums and products are computed unsigned, in at least 32 bits, and reduced.
 template <Function F, Scalar S>
 Storage<S> on_integers(Storage<S> a, Storage<S> b) {
   using enum Function;
@@ -204,7 +205,7 @@ Storage<S> on_integers(Storage<S> a, Storage<S> b) {
   constexpr bool is_signed = std::is_signed_v<T>;
   constexpr int bits = bits_of<S>();
   const Wide x = static_cast<Wide>(a), y = static_cast<Wide>(b);
-  // The only quotient that overflows is the smallest value by -1: negation wraps, the remainder is 0.
+  // Only the quotient of the smallest value and -1 overflows: the negation wraps, the remainder is 0.
   if constexpr (F == add)
     return narrow<S>(x + y);
   else if constexpr (F == subtract)
@@ -321,7 +322,7 @@ void apply_column(const void* a, const void* b, const void* c, void* out, int64_
 }
 
 #if defined(__x86_64__)
-// With the instruction the compiler can do several at once; the library's fma is a call for each.
+// With the fma instruction the compiler vectorises the loop; otherwise each element is a call of the library's fma.
 template <class T>
 __attribute__((target("avx2,fma"))) void fuse_column(const void* a, const void* b, const void* c, void* out,
                                                      int64_t n) {
@@ -347,12 +348,12 @@ Storage<To> integer_of_float(double x) {  // every float type is exact in double
   return x <= 0 ? T{0} : static_cast<T>(x);
 }
 
-// An integer in double so that rounding once more gives what rounding the integer gives.
+// Converts an integer to a double such that a second rounding gives the correctly rounded integer.
 template <class T>
 double odd_double(T x) {
   if constexpr (sizeof(T) < 8) {
     return static_cast<double>(x);
-  } else {  // a bit in place of all that double would round away
+  } else {  // a sticky bit replaces the bits that double would round away
     constexpr T low = 0x7ff;
     const bool is_wide = x >= (T{1} << 53) || (std::is_signed_v<T> && x <= T{0} - (T{1} << 53));
     return static_cast<double>(is_wide && (x & low) != 0 ? static_cast<T>((x & ~low) | (T{1} << 11)) : x);
@@ -429,8 +430,8 @@ constexpr std::array<int, sizeof...(I)> sizes_at(std::index_sequence<I...>) {
 }
 constexpr auto sizes = sizes_at(std::make_index_sequence<scalar_count>());
 
-// The codes whose NaN has one quiet pattern here; NaNs of float8 have one code (or two, told apart by the sign)
-// already.
+// Types whose NaNs are replaced by one quiet NaN; NaNs of float8 have one code already (or two that differ in the
+// sign).
 template <class Bits>
 void copy_with_plain_nans(const void* column, std::byte* out, int64_t n, Bits infinity, Bits plain) {
   const auto* in = static_cast<const std::byte*>(column);
@@ -443,7 +444,7 @@ void copy_with_plain_nans(const void* column, std::byte* out, int64_t n, Bits in
   }
 }
 
-// A column as it is, except that NaN becomes the type's one quiet NaN; also in place.
+// Copies a column, replacing NaNs by the type's one quiet NaN; also in place.
 template <Scalar S>
 void copy_column(const void* column, void* bytes, int64_t n) {
   auto* out = static_cast<std::byte*>(bytes);
@@ -528,7 +529,7 @@ void read_column(const Tensor& tensor, int64_t start, int64_t n, void* column) {
     const unsigned sign = !type.is_float && type.is_signed ? 1u << (type.bits - 1) : 0;
     for (int64_t i = start; i < start + n; ++i)
       *out++ = static_cast<uint8_t>((static_cast<unsigned>(load_element(bytes, type.bits, i)) ^ sign) - sign);
-  } else if (tensor.scalar() == Scalar::boolean) {  // files may hold any byte for true
+  } else if (tensor.scalar() == Scalar::boolean) {  // files may contain any non-zero byte for true
     auto* out = static_cast<uint8_t*>(column);
     for (int64_t i = start; i < start + n; ++i) *out++ = bytes[i] != std::byte{0};
   } else {

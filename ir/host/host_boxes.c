@@ -1,6 +1,6 @@
-/* As many boxes are looked at as it takes to find those that are wanted, best first, each beside those that are taken
- * already. Numbers are formed as the definition of the operator forms them (ir/operators/movement/selection.cpp), one
- * rounding each. */
+/* Greedy selection: boxes are visited in order of their scores until enough are chosen, and each is compared with the
+ * boxes chosen so far. The arithmetic follows the operator's definition (ir/operators/movement/selection.cpp), with one
+ * rounding per operation. */
 #include "ir/host/host_boxes.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ static box box_of(const float* numbers, int centred) {
       out.low[axis] = one - half;
       out.high[axis] = one + half;
     } else if (one != one || other != other) {
-      out.low[axis] = out.high[axis] = one + other; /* no number */
+      out.low[axis] = out.high[axis] = one + other; /* NaN */
     } else {
       out.low[axis] = smaller(one, other);
       out.high[axis] = larger(one, other);
@@ -34,7 +34,7 @@ static box box_of(const float* numbers, int centred) {
   return out;
 }
 
-/* Boxes with a number that is none have no area either. */
+/* A box with a NaN coordinate has area NaN and overlaps no box. */
 static int overlap(const box* p, const box* q, float most) {
   const float height = smaller(p->high[0], q->high[0]) - larger(p->low[0], q->low[0]);
   const float width = smaller(p->high[1], q->high[1]) - larger(p->low[1], q->low[1]);
@@ -43,16 +43,17 @@ static int overlap(const box* p, const box* q, float most) {
   return joined > 0 && shared / joined > most;
 }
 
-/* Scores in their order, below all of them what is no number, and of equal ones the first box as the larger number. */
+/* A sort key in the order of the scores: NaN is below all numbers, and among equal scores the first box has the larger
+ * key. */
 static uint64_t ranked(float score, uint64_t place) {
   uint32_t bits = 0;
-  const float positive = score == 0 ? 0.0f : score; /* -0 and 0 are one number */
+  const float positive = score == 0 ? 0.0f : score; /* -0 and 0 are equal */
   memcpy(&bits, &positive, sizeof bits);
   bits = score != score ? 1 : bits >> 31 ? ~bits : bits | 0x80000000u;
   return (uint64_t)bits << 32 | (0xffffffffu - (uint32_t)place);
 }
 
-/* A heap has its largest number first, and below each at most two that are not larger. */
+/* Restores a binary max-heap below `at`: no parent is smaller than its children. */
 static void sift(uint64_t* heap, size_t count, size_t at) {
   const uint64_t moving = heap[at];
   for (size_t below; (below = 2 * at + 1) < count; at = below) {
@@ -73,7 +74,8 @@ HOIST_INTERNAL int hoist_takes_boxes(const hoist_host_call* call) {
       boxes->shape[1] != scores->shape[2] || boxes->shape[1] > INT32_MAX)
     return 0;
   if (output->scalar != HOIST_HOST_I64 || output->rank != 2 || output->shape[1] != 3 || output->shape[0] < 1) return 0;
-  const uint64_t rows = (uint64_t)scores->shape[0] * (uint64_t)scores->shape[1]; /* no more than scores, or no score */
+  const uint64_t rows = (uint64_t)scores->shape[0] *
+                        (uint64_t)scores->shape[1]; /* at most the number of scores, unless there are no scores */
   const uint64_t room = (uint64_t)output->shape[0] - 1;
   return rows && scores->elements ? room % rows == 0 : room == 0;
 }

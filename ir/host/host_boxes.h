@@ -1,4 +1,4 @@
-/* Boxes that do not overlap: the suppression of all but the best ones (NonMaxSuppression). */
+/* Non-maximum suppression: the selection of the best boxes that do not overlap (NonMaxSuppression). */
 #ifndef HOIST_HOST_BOXES_H
 #define HOIST_HOST_BOXES_H
 
@@ -9,10 +9,10 @@ extern "C" {
 #endif
 
 /* Inputs: boxes [images][n][4]f32, by two opposite corners (y, x, y, x) or by centre and size (x, y, width, height);
- * scores [images][classes][n]f32; how many of a class are wanted, i64; two boxes that share more than this part of what
- * they cover together overlap, f32; only scores above this one count, f32; and two i64, 1 where boxes are given by
- * their centres, and 1 where every score counts. Output: [k * images * classes + 1][3]i64, of each class at most k
- * boxes: image, class and box, zeros behind them, and in the last element how many there are. */
+ * scores [images][classes][n]f32; the maximum number k of boxes per class, i64; the threshold of intersection over
+ * union above which two boxes overlap, f32; the threshold that a score must exceed, f32; and two i64: 1 if boxes are
+ * given by their centres, and 1 if the score threshold is ignored. Output: [k * images * classes + 1][3]i64, per class
+ * at most k rows of image, class and box, then zeros, and in the last row the number of rows. */
 HOIST_INTERNAL int hoist_takes_boxes(const hoist_host_call* call);
 HOIST_INTERNAL int hoist_choose_boxes(hoist_host_call* call);
 

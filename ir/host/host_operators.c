@@ -1,4 +1,4 @@
-/* Operations on strings. Strings are bytes; those that are no UTF-8 stay what they are. */
+/* Host operations on strings. Strings are bytes; invalid UTF-8 stays unchanged. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX: locales of a call */
 #endif
@@ -32,7 +32,8 @@ static int host_no_memory(hoist_host_call* call) {
   return HOIST_HOST_NO_MEMORY;
 }
 
-/* NULL where the element is no string of the table: what a kernel has computed may be any number. */
+/* The entry of an element, or NULL if its handle is not in the table: handles that a kernel computed may be
+ * arbitrary. */
 static const hoist_string_entry* string_at(hoist_host_call* call, size_t input, uint64_t i) {
   const uint64_t* words = call->inputs[input].data;
   const hoist_string_entry* entry = hoist_string_find(call->strings, words[i]);
@@ -63,7 +64,7 @@ static int is_of(const hoist_host_array* array, int scalar, uint64_t elements) {
   return array->scalar == scalar && array->elements == elements;
 }
 
-/* ---- one string for each ---- */
+/* ---- elementwise ---- */
 
 static int takes_concat(const hoist_host_call* call) {
   const uint64_t n = call->output->elements;
@@ -81,7 +82,7 @@ static int concat(hoist_host_call* call) {
       status = HOIST_HOST_BAD_VALUE;
       break;
     }
-    const size_t length = a->length + b->length; /* of two that are at most 2^30 */
+    const size_t length = a->length + b->length; /* both are at most 2^30 */
     if (length > room) {
       char* larger = realloc(buffer, 2 * length);
       if (!larger) {
@@ -104,7 +105,7 @@ static int takes_case(const hoist_host_call* call) {
   return is_of(&call->inputs[0], HOIST_HOST_STRING, n) && is_of(call->output, HOIST_HOST_STRING, n);
 }
 
-/* The character that begins here and how many bytes it takes; 0 bytes where no valid UTF-8 begins. */
+/* The character at p and its size in bytes; 0 if there is no valid UTF-8 at p. */
 static size_t utf8_character(const unsigned char* p, size_t left, uint32_t* character) {
   const uint32_t first = p[0];
   const size_t bytes = first < 0x80                    ? 1
@@ -135,7 +136,7 @@ static size_t put_utf8(unsigned char* p, uint32_t c) {
   return bytes;
 }
 
-/* Character by character, by the mappings of Unicode that the C library has; what is no UTF-8 stays as it is. */
+/* Per character, by the Unicode mappings of the C library; invalid UTF-8 stays unchanged. */
 static int change_case(hoist_host_call* call, int upper) {
   const locale_t locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
   if (!locale) {
@@ -151,7 +152,7 @@ static int change_case(hoist_host_call* call, int upper) {
       status = HOIST_HOST_BAD_VALUE;
       break;
     }
-    const size_t most = 4 * from->length; /* of a letter of one byte may be one of four */
+    const size_t most = 4 * from->length; /* a letter of one byte may map to a letter of four */
     if (most > room) {
       unsigned char* larger = realloc(buffer, most);
       if (!larger) {
@@ -186,14 +187,14 @@ static int to_upper(hoist_host_call* call) { return change_case(call, 1); }
 
 /* ---- pieces ---- */
 
-/* Inputs: strings, the delimiter, the largest number of splits or -1. */
+/* Inputs: strings, the delimiter, the maximum number of splits or -1. */
 static int takes_split_count(const hoist_host_call* call) {
   const uint64_t n = call->inputs[0].elements;
   return is_of(&call->inputs[0], HOIST_HOST_STRING, n) && is_of(&call->inputs[1], HOIST_HOST_STRING, 1) &&
          is_of(&call->inputs[2], HOIST_HOST_I64, 1) && is_of(call->output, HOIST_HOST_I64, n);
 }
 
-/* Whether these are strings, as many for each of n as the last dimension has room for. */
+/* True if the array contains strings, with the capacity of its last dimension for each of n elements. */
 static int has_room_for_parts(const hoist_host_array* output, uint64_t n) {
   if (output->scalar != HOIST_HOST_STRING || !output->rank) return 0;
   const uint64_t room = (uint64_t)output->shape[output->rank - 1];
@@ -208,7 +209,7 @@ static int no_room_for_parts(hoist_host_call* call, uint64_t element, const char
   return HOIST_HOST_NO_ROOM;
 }
 
-/* As many pieces of each string as the last dimension has room for. */
+/* The output has as many pieces per string as its last dimension. */
 static int takes_split(const hoist_host_call* call) {
   const uint64_t n = call->inputs[0].elements;
   return is_of(&call->inputs[0], HOIST_HOST_STRING, n) && is_of(&call->inputs[1], HOIST_HOST_STRING, 1) &&
@@ -219,8 +220,8 @@ static int is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 typedef struct pieces {
   const char *at, *end;
-  const hoist_string_entry* delimiter; /* empty: blanks, of which several are one, and none begins or ends a string */
-  int64_t splits;                      /* that are left */
+  const hoist_string_entry* delimiter; /* empty: any run of whitespace is a delimiter, and both ends are trimmed */
+  int64_t splits;                      /* remaining */
   int over;
 } pieces;
 
@@ -301,17 +302,17 @@ static int takes_match(const hoist_host_call* call) {
          is_of(call->output, HOIST_HOST_BOOL, n);
 }
 
-/* Inputs: strings; expressions, none where each character is a token; 1 where the expressions fit what stands between
- * tokens and 0 where the only one fits tokens, how many characters a token has at least, 1 where a mark stands before
- * the tokens of a string and one behind them. */
+/* Inputs: strings; expressions, none if each character is a token; three integers: 1 if the expressions match
+ * separators and 0 if the single expression matches tokens, the minimum number of characters per token, and 1 if the
+ * tokens of a string are enclosed in two marks. */
 static int takes_token_count(const hoist_host_call* call) {
   const uint64_t n = call->inputs[0].elements;
   return is_of(&call->inputs[0], HOIST_HOST_STRING, n) && call->inputs[1].scalar == HOIST_HOST_STRING &&
          is_of(&call->inputs[2], HOIST_HOST_I64, 3) && is_of(call->output, HOIST_HOST_I64, n);
 }
 
-/* One more input, the string that stands behind the tokens; as many strings for each as the last dimension has room
- * for. */
+/* Additional input: the string that pads the tokens; the output has as many strings per element as its last
+ * dimension. */
 static int takes_tokens(const hoist_host_call* call) {
   const uint64_t n = call->inputs[0].elements;
   if (!is_of(&call->inputs[0], HOIST_HOST_STRING, n) || call->inputs[1].scalar != HOIST_HOST_STRING ||
@@ -323,9 +324,9 @@ static int takes_tokens(const hoist_host_call* call) {
 #ifdef HOIST_WITH_PCRE2
 #define HOIST_PCRE2_MISSING 0
 
-/* An expression and what its matcher needs. The matcher follows all ways at once and gives the longest match of those
- * that begin first: back-references and the like, which the syntax of RE2 has not, are refused, and no text makes it go
- * back. */
+/* A compiled expression with the matcher's memory. The DFA matcher follows all alternatives in parallel and returns the
+ * longest of the leftmost matches: it rejects back-references and other features that RE2's syntax does not have, and
+ * it never backtracks. */
 typedef struct expression {
   pcre2_code* code;
   pcre2_match_data* found;
@@ -340,7 +341,7 @@ static void forget_expression(expression* e) {
   pcre2_code_free(e->code);
 }
 
-/* To be forgotten whatever the status is. */
+/* The caller has to free the expression whatever the status is. */
 static int compile_expression(hoist_host_call* call, const hoist_string_entry* pattern, uint32_t options,
                               expression* e) {
   int code = 0;
@@ -361,12 +362,12 @@ static int compile_expression(hoist_host_call* call, const hoist_string_entry* p
   return e->found && e->workspace ? HOIST_HOST_OK : host_no_memory(call);
 }
 
-/* Whether the expression fits somewhere from the byte `start` on. */
+/* Searches the first match from the byte `start` on; sets *matches. */
 static int search(hoist_host_call* call, const expression* e, const char* text, size_t length, size_t start,
                   int* matches) {
   const int code =
       pcre2_dfa_match(e->code, (PCRE2_SPTR)text, length, start, 0, e->found, NULL, e->workspace, workspace_size);
-  /* Bytes that are no text match nothing. */
+  /* Invalid UTF-8 matches nothing. */
   const int is_text = !(code <= PCRE2_ERROR_UTF8_ERR1 && code >= PCRE2_ERROR_UTF8_ERR21);
   *matches = code >= 0;
   if (code >= 0 || code == PCRE2_ERROR_NOMATCH || !is_text) return HOIST_HOST_OK;
@@ -417,10 +418,10 @@ static int add_span(hoist_host_call* call, spans* list, size_t start, size_t len
 
 typedef struct tokenizer {
   expression* expressions;
-  size_t count; /* of expressions; 0: each character is a token */
-  int between;  /* they fit what stands between tokens */
+  size_t count; /* number of expressions; 0: each character is a token */
+  int between;  /* the expressions match separators */
   int64_t least_characters;
-  spans tokens, parts; /* those of the string that was looked at last */
+  spans tokens, parts; /* of the current string */
 } tokenizer;
 
 static void forget_tokenizer(tokenizer* t) {
@@ -430,7 +431,7 @@ static void forget_tokenizer(tokenizer* t) {
   free(t->parts.all);
 }
 
-/* To be forgotten whatever the status is. */
+/* The caller has to free the tokenizer whatever the status is. */
 static int make_tokenizer(hoist_host_call* call, tokenizer* t) {
   const int64_t* settings = call->inputs[2].data;
   const size_t count = (size_t)call->inputs[1].elements;
@@ -453,7 +454,7 @@ static size_t character_at(const char* text, size_t length, size_t place) {
   return place < length ? utf8_character((const unsigned char*)text + place, length - place, &character) : 1;
 }
 
-/* A token, if it has as many characters as it has to have. */
+/* Adds a token if it has the minimum number of characters. */
 static int add_token(hoist_host_call* call, const tokenizer* t, spans* list, const char* text, size_t start,
                      size_t length, int* added) {
   int64_t characters = 0;
@@ -463,7 +464,7 @@ static int add_token(hoist_host_call* call, const tokenizer* t, spans* list, con
   return stays ? add_span(call, list, start, length) : HOIST_HOST_OK;
 }
 
-/* What stands between the matches. One of nothing takes the character behind it with it. */
+/* The text between matches. An empty match consumes the next character. */
 static int split_by(hoist_host_call* call, const tokenizer* t, const expression* e, const char* text, span of,
                     spans* list) {
   size_t start = 0;
@@ -480,7 +481,7 @@ static int split_by(hoist_host_call* call, const tokenizer* t, const expression*
   return status;
 }
 
-/* The matches. Behind one that is too short the next one may begin at its second character. */
+/* The matches. After a match that is too short, the search continues at its second character. */
 static int find_all(hoist_host_call* call, const tokenizer* t, const char* text, size_t length, spans* list) {
   size_t start = 0;
   int status = HOIST_HOST_OK, matches = 1;
@@ -496,7 +497,7 @@ static int find_all(hoist_host_call* call, const tokenizer* t, const char* text,
   return status;
 }
 
-/* The tokens of a string, which stand in t->tokens. */
+/* Computes the tokens of a string into t->tokens. */
 static int tokens_of(hoist_host_call* call, tokenizer* t, uint64_t i, const hoist_string_entry** string) {
   const hoist_string_entry* entry = string_at(call, 0, i);
   if (!entry) return HOIST_HOST_BAD_VALUE;
@@ -587,7 +588,7 @@ static int takes_to_number(const hoist_host_call* call) {
   return is_of(&call->inputs[0], HOIST_HOST_STRING, n) && (scalar == HOIST_HOST_F64 || scalar == HOIST_HOST_I64);
 }
 
-/* As strtod and strtoll read them in the C locale, blanks around them left out. */
+/* The syntax of strtod and strtoll in the C locale; surrounding whitespace is ignored. */
 static int to_number(hoist_host_call* call) {
   const locale_t locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
   if (!locale) return host_no_memory(call);
@@ -623,7 +624,7 @@ static int takes_from_number(const hoist_host_call* call) {
          (scalar == HOIST_HOST_F32 || scalar == HOIST_HOST_F64 || scalar == HOIST_HOST_I64);
 }
 
-/* The fewest digits that read back as the same number. */
+/* The shortest decimal text that converts back to the same number. */
 static int from_number(hoist_host_call* call) {
   const hoist_host_array* numbers = &call->inputs[0];
   for (uint64_t i = 0; i < numbers->elements; ++i) {
@@ -644,7 +645,7 @@ static int from_number(hoist_host_call* call) {
           const double back = strtod(text, NULL);
           if (is_single ? (float)back == (float)number : back == number) break;
         }
-        /* Whatever the program's locale has for a point. */
+        /* The program's locale may have a comma as decimal separator. */
         for (int k = 0; k < length; ++k) text[k] = text[k] == ',' ? '.' : text[k];
       }
     }

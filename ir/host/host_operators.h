@@ -1,9 +1,9 @@
-/* What no kernel computes, as functions on the host: one row an operation, which the interpreter and the runtime of
- * bundles both call. A function takes whole arrays, dense and row-major, and gives one. Strings are words of a table
- * (host_strings.h), to which the strings that it makes are added.
+/* Host ops: operations without kernels, as C functions on the host. There is one row per operation, which the
+ * interpreter and the runtime of bundles share. A function takes whole arrays, dense and row-major, and computes one.
+ * Strings are handles in a table (host_strings.h), to which the functions add the strings that they create.
  *
- * C99 and POSIX. Regular expressions need PCRE2 and HOIST_WITH_PCRE2, pictures what host_pictures.h says; without them
- * the rows are there and say so. */
+ * C99 and POSIX. Regular expressions need PCRE2 and HOIST_WITH_PCRE2, images the libraries in host_pictures.h; a build
+ * without them has the rows, with is_missing set. */
 #ifndef HOIST_HOST_OPERATORS_H
 #define HOIST_HOST_OPERATORS_H
 
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* Scalar types by their numbers, which are those of hoist's ir/language/scalar.h and of plan.bin. */
+/* Scalar types with the values of ir/language/scalar.h and of plan.bin. */
 enum {
   HOIST_HOST_BOOL = 0,
   HOIST_HOST_U8 = 4,
@@ -26,12 +26,12 @@ enum {
 typedef struct hoist_host_array {
   int scalar;
   size_t rank;
-  const int64_t* shape; /* no extent is negative */
-  uint64_t elements;    /* their product */
-  void* data;           /* aligned for its type; not written where the function reads */
+  const int64_t* shape; /* all extents are non-negative */
+  uint64_t elements;    /* product of the extents */
+  void* data;           /* aligned for its type; inputs are only read */
 } hoist_host_array;
 
-/* The last: there is more than the result has room for. */
+/* HOIST_HOST_NO_ROOM: the result exceeds the capacity of the output. */
 enum { HOIST_HOST_OK, HOIST_HOST_NO_MEMORY, HOIST_HOST_BAD_VALUE, HOIST_HOST_NO_ROOM };
 
 typedef struct hoist_host_call {
@@ -39,27 +39,27 @@ typedef struct hoist_host_call {
   size_t input_count;
   const hoist_host_array* output;
   hoist_string_table* strings;
-  char message[256]; /* what is wrong, where the function does not give HOIST_HOST_OK */
+  char message[256]; /* the error, unless the function returns HOIST_HOST_OK */
 } hoist_host_call;
 
 typedef struct hoist_host_operator {
   const char* name;
   const char* meaning;
   size_t input_count;
-  /* Whether types and shapes are those that the function takes; the data are not looked at, and may be NULL. */
+  /* True if the function accepts these types and shapes; data is not read and may be NULL. */
   int (*takes)(const hoist_host_call* call);
-  int (*evaluate)(hoist_host_call* call); /* of a call that it takes */
-  const char* library; /* that it needs beside the C library, as pkg-config names it, or several of them; "": none */
-  const char* macro;   /* to be defined where that is there */
+  int (*evaluate)(hoist_host_call* call); /* requires that takes() holds */
+  const char* library; /* the libraries it needs in addition to the C library, by their pkg-config names; "": none */
+  const char* macro;   /* defined if the libraries are available */
   int is_missing;      /* this program was built without it */
-  /* Makes of seeded numbers in the first input something that the function takes, where there is room for it; NULL
-   * where numbers serve, or strings. */
+  /* Turns seeded bytes of the first input into valid input, if they are long enough; NULL for functions that accept
+   * arbitrary numbers, or strings. */
   void (*seed)(const hoist_host_call* call);
 } hoist_host_operator;
 
-/* NULL: there is none of that name. */
+/* The row of that name, or NULL. */
 HOIST_INTERNAL const hoist_host_operator* hoist_host_operator_named(const char* name);
-/* The number of inputs too. */
+/* True if the number of inputs is right and the row accepts the call. */
 HOIST_INTERNAL int hoist_host_takes(const hoist_host_operator* row, const hoist_host_call* call);
 
 #ifdef __cplusplus

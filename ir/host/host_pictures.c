@@ -1,6 +1,5 @@
-/* The libraries are used one by one and not through a library of all formats: none of these keeps settings for the
- * whole process, ends it where memory is short, or writes files. BMP and PNM are arrays behind a header and are read
- * here. */
+/* Each format's library is called directly instead of a library for all formats: none of these has process-wide
+ * settings, exits when memory runs out, or writes files. BMP and PNM are arrays after a header and are decoded here. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memmem */
 #endif
@@ -44,13 +43,13 @@ HOIST_INTERNAL void hoist_seed_picture(const hoist_host_call* call) {
 typedef struct picture {
   const unsigned char* stream;
   size_t bytes;
-  size_t height, width;  /* that the caller expects; those of the stream's header where there are no pixels yet */
-  unsigned char* pixels; /* red, green and blue of each, row by row */
+  size_t height, width;  /* the expected size; without pixels, the size in the stream's header */
+  unsigned char* pixels; /* RGB per pixel, row by row */
   char* message;
   size_t message_bytes;
 } picture;
 
-/* ---- what is wrong ---- */
+/* ---- errors ---- */
 
 static int picture_fails(picture* p, const char* format, ...) {
   va_list arguments;
@@ -69,7 +68,7 @@ static int picture_ends(picture* p, const char* format) {
   return picture_fails(p, "the stream of %zu bytes ends before its %s picture does", p->bytes, format);
 }
 
-/* Before anything is decoded. */
+/* Called before anything is decoded. */
 static int check_picture_size(picture* p, uint64_t width, uint64_t height) {
   if (!p->pixels) {
     if (!width || !height || height > HOIST_MOST_PIXELS / width) {
@@ -155,7 +154,7 @@ static int decode_bmp(picture* p) {
     return picture_fails(p, "a BMP picture of %lu bits a pixel", (unsigned long)bits);
   const size_t table = 14 + (size_t)header;
   bmp_channel channels[3] = {{31, 10}, {31, 5}, {31, 0}};
-  if (has_masks) { /* inside the larger headers, behind the small one */
+  if (has_masks) { /* part of the larger headers, located after the small one */
     if (p->bytes < 14 + 40 + 12) return picture_ends(p, "BMP");
     for (size_t c = 0; c < 3; ++c) channels[c] = bmp_channel_of(little_at(s + 54 + 4 * c, 4));
   }
@@ -209,7 +208,7 @@ static void pnm_skip_blanks(pnm_place* place) {
   }
 }
 
-/* 0 where no number of at most `largest` stands there. */
+/* Returns 0 unless a number of at most `largest` is next. */
 static int pnm_number(pnm_place* place, uint32_t largest, uint32_t* number) {
   pnm_skip_blanks(place);
   uint64_t out = 0;
@@ -222,9 +221,9 @@ static int pnm_number(pnm_place* place, uint32_t largest, uint32_t* number) {
   return place->at > begin;
 }
 
-/* The next sample; 0 where there is none. A bit that is set is black. */
+/* Reads the next sample; returns 0 if there is none. A set bit is black. */
 static int pnm_sample(pnm_place* place, char kind, uint32_t largest, uint32_t* sample) {
-  if (kind == '1') { /* digits of bits need nothing between them */
+  if (kind == '1') { /* plain bitmaps need no whitespace between digits */
     pnm_skip_blanks(place);
     if (place->at == place->end || (*place->at != '0' && *place->at != '1')) return 0;
     *sample = *place->at++ == '0';
@@ -248,7 +247,7 @@ static int decode_pnm(picture* p) {
     return picture_fails(p, "the header of its PNM picture is damaged");
   const int status = check_picture_size(p, width, height);
   if (status) return status;
-  if (!is_plain && place.at < place.end) ++place.at; /* one blank ends the header */
+  if (!is_plain && place.at < place.end) ++place.at; /* one whitespace character ends the header */
   for (size_t y = 0; y < p->height; ++y) {
     unsigned char* to = p->pixels + 3 * p->width * y;
     if (kind == '4') {
@@ -300,12 +299,12 @@ static void jpeg_stops(j_common_ptr info) {
   longjmp(r->end, 1);
 }
 
-/* The library would go on in grey where a stream ends; other warnings are of data that pictures have in practice. */
+/* The library would fill a truncated image with grey. Its other warnings concern data that is common in practice. */
 static void jpeg_warns(j_common_ptr info, int level) {
   if (level < 0 && info->err->msg_code == JWRN_JPEG_EOF) jpeg_stops(info);
 }
 
-/* Each scan of a progressive picture goes over all of it, and costs the sender a few bytes. */
+/* Each scan of a progressive image costs a pass over all pixels, but only a few bytes of the stream. */
 static void jpeg_counts_scans(j_common_ptr info) {
   enum { most_scans = 200 };
   jpeg_reading* r = info->client_data;
@@ -333,7 +332,7 @@ static void read_jpeg(jpeg_reading* r) {
   while (info->output_scanline < info->output_height) {
     JSAMPROW to = p->pixels + 3 * p->width * info->output_scanline;
     if (jpeg_read_scanlines(info, has_black ? inks : &to, 1) != 1 || !has_black) continue;
-    /* Inks are stored the other way round, as Adobe's programs do. */
+    /* CMYK values are stored inverted, as Adobe's programs write them. */
     for (size_t i = 0; i < 3 * p->width; ++i)
       to[i] = to_byte(inks[0][i / 3 * 4 + i % 3] * inks[0][i / 3 * 4 + 3], 65025);
   }
@@ -465,7 +464,7 @@ static int tiff_notes(TIFF* tiff, void* reading, const char* module, const char*
   (void)tiff;
   (void)module;
   if (!*r->what) vsnprintf(r->what, sizeof r->what, format, arguments);
-  return 1; /* nobody else is told */
+  return 1; /* suppresses the library's default handler */
 }
 
 static int tiff_is_silent(TIFF* tiff, void* reading, const char* module, const char* format, va_list arguments) {
@@ -487,7 +486,7 @@ static int read_tiff(picture* p, TIFF* tiff, const tiff_reading* r) {
   TIFFGetFieldDefaulted(tiff, TIFFTAG_ORIENTATION, &orientation);
   if (orientation > ORIENTATION_BOTLEFT)
     return picture_fails(p, "a TIFF picture that lies on its side (orientation %d)", orientation);
-  /* Colours stand as they are: the library would multiply them by an opacity that is not called associated. */
+  /* Keeps colours unchanged: the library would multiply them by an alpha channel that is not marked as associated. */
   uint16_t associated[8] = {EXTRASAMPLE_ASSOCALPHA};
   if (TIFFGetField(tiff, TIFFTAG_EXTRASAMPLES, &extra, &kinds) && extra && extra <= 8)
     TIFFSetField(tiff, TIFFTAG_EXTRASAMPLES, extra, associated);
@@ -507,7 +506,7 @@ static int decode_tiff(picture* p) {
   tiff_reading r = {p, 0, ""};
   TIFFOpenOptions* options = TIFFOpenOptionsAlloc();
   if (!options) return picture_no_memory(p);
-  /* For strips and tiles, whose size the stream claims as well. */
+  /* Limits allocations for strips and tiles, whose size the stream also claims. */
   const uint64_t pixels = p->pixels ? (uint64_t)p->width * p->height : HOIST_MOST_PIXELS;
   TIFFOpenOptionsSetMaxSingleMemAlloc(options, (tmsize_t)(16 * pixels + ((size_t)1 << 24)));
   TIFFOpenOptionsSetErrorHandlerExtR(options, tiff_notes, &r);
@@ -586,8 +585,8 @@ static void jpeg2000_is_silent(const char* what, void* reading) {
   (void)reading;
 }
 
-/* The library takes memory for all tiles and components that a header claims while it reads it, so each place that has
- * the two markers of a header has to claim what the model expects. */
+/* While reading a header, the library allocates memory for all tiles and components that it claims, so every place in
+ * the stream with the two markers of a header must claim the expected size. */
 static int check_jpeg2000_headers(picture* p) {
   enum { header_bytes = 42, most_components = 4, most_tiles = 4096 };
   static const unsigned char markers[] = {0xFF, 0x4F, 0xFF, 0x51};
@@ -595,7 +594,7 @@ static int check_jpeg2000_headers(picture* p) {
   size_t count = 0;
   while ((at = memmem(at, (size_t)(end - at), markers, sizeof markers))) {
     if (end - at < header_bytes) break;
-    uint64_t n[8]; /* the picture's end, its beginning, a tile's size, the beginning of the first; across and down */
+    uint64_t n[8]; /* the image's end and offset, the tiles' size and offset; each horizontal, then vertical */
     for (size_t i = 0; i < 8; ++i) n[i] = big_at(at + 8 + 4 * i);
     if (n[0] <= n[2] || n[1] <= n[3] || !n[4] || !n[5] || n[6] > n[2] || n[7] > n[3])
       return picture_fails(p, "the header of its JPEG 2000 picture is damaged");
@@ -668,15 +667,15 @@ static int decode_jpeg2000(picture* p) {
   return status;
 }
 
-/* ---- all of them ---- */
+/* ---- all formats ---- */
 
 typedef struct picture_format {
-  const char* begins; /* '?' stands for any byte */
+  const char* begins; /* '?' matches any byte */
   size_t bytes;
   int (*decode)(picture* p);
 } picture_format;
 
-/* The only way to a decoder. */
+/* All decoders are called through this table. */
 static const picture_format picture_formats[] = {
     {"BM", 2, decode_bmp},
     {"\xFF\xD8\xFF", 3, decode_jpeg},

@@ -1,4 +1,4 @@
-/* Strings by their words, and the hash that gives those, which also finds damaged files. */
+/* Strings by their handles, and the hash that computes handles; the hash also detects damaged files. */
 #include "ir/host/host_strings.h"
 
 #include <stdlib.h>
@@ -72,7 +72,7 @@ static void fill_slots(hoist_string_table* table) {
     table->slots[slot_of_word(table, table->entries[i]->word)] = (uint32_t)(i + 1);
 }
 
-/* Room for one entry more, and twice as many slots as entries. */
+/* Ensures capacity for one more entry, and twice as many slots as entries. */
 static int grow_strings(hoist_string_table* table) {
   if (table->count < table->room) return 1;
   const size_t room = table->room ? 2 * table->room : 64;

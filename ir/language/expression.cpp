@@ -55,7 +55,7 @@ struct Arena {
 };
 
 Arena& arena() {
-  static auto* a = new Arena;  // never destroyed: terms live as long as the program
+  static auto* a = new Arena;  // never destroyed: terms live as long as the process
   return *a;
 }
 
@@ -91,12 +91,12 @@ bool is_identity(const std::vector<int64_t>& permutation) {
   return true;
 }
 
-// The equations of the normal form; the term that stands for the spec, or null when it stands for itself.
+// The equations of the normal form. Returns the term that the spec normalises to, or null if the spec is in normal
+// form.
 Expr normal_form(Spec& s) {
   auto child = [&](size_t i) { return s.children[i]; };
   switch (s.pattern) {
-    case Pattern::literal: {  // one form of its bits: what the type does not hold is cut off, signed integers are
-                              // extended
+    case Pattern::literal: {  // canonical bits: truncated to the type's width, signed integers sign-extended
       const ScalarRow& type = row(s.type->scalar);
       int spare = 64 - type.bits;
       if (s.type->scalar == Scalar::boolean)
@@ -152,8 +152,8 @@ Expr normal_form(Spec& s) {
   }
 }
 
-// Rebuilds a term, replacing leaves; `leaf(node, depth)` gives the replacement or null to keep the node. Subtrees for
-// which `touches` is false are kept whole.
+// Rebuilds a term, replacing leaves; `leaf(node, depth)` returns the replacement, or null to keep the node. Subtrees
+// for which `touches` is false are kept unchanged.
 class Rebuild {
  public:
   Rebuild(std::function<Expr(Expr, int64_t)> leaf, std::function<bool(Expr, int64_t)> touches)

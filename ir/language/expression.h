@@ -1,6 +1,6 @@
-// Expressions: immutable, interned terms of the language. Equal terms are the same pointer, so a place inside a term is
-// a path (child positions from the root), never a node. Every node carries its type, inferred bottom-up by make(), the
-// only constructor; make() also brings terms to normal form (see its comment). Bound variables are positions: a
+// Expressions: immutable, interned terms of the language. Equal terms are the same pointer, so a position inside a term
+// is a path (child positions from the root), never a node. Every node carries its type, inferred bottom-up by make(),
+// the only constructor; make() also brings terms to normal form (see its comment). Bound variables are positions: a
 // function with parameters p_0 .. p_{m-1} binds `bound` nodes, where bound 0 is the LAST parameter of the innermost
 // enclosing function, bound 1 the one before it, and so on outwards (de Bruijn). Terms live as long as the program.
 //
@@ -11,8 +11,8 @@
 //   iterate function(1) x    zip arrays...            split, join, transpose, slide, slice, tile, untile, repeat x
 //   pad array [value]        concat arrays...         index position array
 //   scatter positions updates base                    materialise x      function body     meta arguments...
-//   operator_call operands...                        host arrays...
-// Sizes:  iota n | iterate k | split k | slide size step dilation | pad left right | slice start count
+//   operator_call operands...                        host arrays... Sizes:  iota n | iterate k | split k | slide size
+// step dilation | pad left right | slice start count
 //         tile k | untile n | repeat n
 #pragma once
 
@@ -36,8 +36,8 @@ namespace hoist {
 struct Node;
 using Expr = const Node*;
 
-/// What make() is asked for; `type` is read only for parameter, bound, literal, constant, iota, cast,
-/// reinterpret, host and meta.
+/// The argument of make(); `type` is read only for parameter, bound, literal, constant, iota, cast, reinterpret, host
+/// and meta.
 struct Spec {
   Pattern pattern = Pattern::literal;
   std::vector<Expr> children;
@@ -49,7 +49,7 @@ struct Spec {
   int dimension = 0;       ///< 0, 1, 2 for the modes global, group and local
   Memory memory = Memory::global;
   Border border = Border::value;
-  std::string name;   ///< of a parameter or metavariable, or of a function on the host
+  std::string name;   ///< of a parameter, a metavariable or a host function
   uint64_t bits = 0;  ///< of a literal, in its type's format
   Tensor constant;
   std::shared_ptr<const OperatorCall> operation;  ///< of an operator call
@@ -64,17 +64,17 @@ struct Node : Spec {
   bool has_operator_call = false;
 };
 
-/// Infers the type, checks everything that the pattern asks for, normalises and interns. Errors say what was expected,
-/// what was found and which size equation failed; `where` is left empty for the caller, who knows the place.
-/// Normal form: join(split k x) = x, get i (tuple ...) = the component, transpose by the identity = x, transposes
-/// compose, pad 0 0 = x, slice 0 n 1 of [n] = x, concat of one = x, map of the bare identity function without a mode =
-/// x, cast to the same type = x, select with equal branches = the branch. A map with a mode never vanishes.
+/// Infers the type, checks every requirement of the pattern, normalises and interns. Errors state the expected and the
+/// actual type and the size equation that failed; `where` stays empty for the caller to fill in. Normal form:
+/// join(split k x) = x, get i (tuple ...) = the component, transpose by the identity = x, transposes compose, pad 0 0 =
+/// x, slice 0 n 1 of [n] = x, concat of one = x, map of the bare identity function without a mode = x, cast to the same
+/// type = x, select with equal branches = the branch. A map with a mode never vanishes.
 Result<Expr> make(Spec spec);
-/// The same where an error would be a fault of hoist: aborts with the message.
+/// make() for terms that are well-typed by construction: aborts with the message of an error.
 Expr build(Spec spec);
 
-/// Whether a parameter's name is one of those that stand for something inside an algorithm (a placeholder, the element
-/// of a formula). No text and no model may use them.
+/// True if the name is reserved for parameters inside an algorithm (a placeholder, the element of a formula). Texts and
+/// models may not use such names.
 inline bool is_internal_name(std::string_view name) { return !name.empty() && (name[0] == '\1' || name[0] == '\2'); }
 
 // ---- Builders: abort when ill-typed --------------------------------------------------------------------------------
@@ -84,9 +84,8 @@ Expr literal(Scalar scalar, double value);  ///< rounded into the type; for inte
 Expr literal_integer(Scalar scalar, int64_t value);
 Expr constant(const Tensor& tensor);  ///< an array of scalars
 Expr iota(const Nat& n, Scalar scalar);
-/// Calls `body` with fresh variables of these types and binds them.
+/// Calls `body` with fresh variables of these types and binds the variables.
 Expr function(const std::vector<Type>& types, const std::function<Expr(const std::vector<Expr>&)>& body);
-/// For one and two parameters.
 Expr function(Type type, const std::function<Expr(Expr)>& body);
 Expr function(Type a, Type b, const std::function<Expr(Expr, Expr)>& body);
 Expr call(Function function, std::vector<Expr> arguments);
@@ -99,7 +98,7 @@ Expr get(int64_t component, Expr x);
 Expr identity(Expr x);
 Expr map(Expr function, Expr array, Mode mode = Mode::view, int dimension = 0);
 Expr map(const std::function<Expr(Expr)>& function, Expr array, Mode mode = Mode::view, int dimension = 0);
-/// Under `depth` maps: map_at(2, f, x) = map (map f) x.
+/// `depth` nested maps: map_at(2, f, x) = map (map f) x.
 Expr map_at(int depth, const std::function<Expr(Expr)>& function, Expr array);
 Expr reduce(Function function, Expr neutral, Expr array);
 Expr reduce(const std::function<Expr(Expr, Expr)>& function, Expr neutral, Expr array);
@@ -123,34 +122,34 @@ Expr repeat(const std::vector<Nat>& sizes, Expr x);  ///< nested, outermost size
 Expr index(Expr position, Expr array);
 Expr scatter(Expr positions, Expr updates, Expr base);
 Expr materialise(Memory memory, Expr x);
-/// A function of ir/host, its result being of this type.
+/// A call of a function of ir/host with a result of this type.
 Result<Expr> host(const std::string& function, std::vector<Expr> arrays, Type result);
 Expr meta(const std::string& name, std::vector<Expr> arguments, Type type);
-/// Null operands are left out. Errors: no such operator, and whatever its definition refuses.
+/// Null operands are omitted. Errors: an unknown operator, and every error of the operator's definition.
 Result<Expr> operator_call(OperatorCall call, const std::vector<Expr>& operands);
 
 inline Expr operator_add(Expr a, Expr b) { return call(Function::add, {a, b}); }
 inline Expr operator_multiply(Expr a, Expr b) { return call(Function::multiply, {a, b}); }
 
 // ---- Working with terms --------------------------------------------------------------------------------------------
-/// The node with other children; everything else stays. Type-checked like make().
+/// The node with other children, everything else unchanged. Type-checked like make().
 Result<Expr> with_children(Expr e, std::vector<Expr> children);
-/// A function's body with arguments in place of its parameters (which must be closed with respect to the surroundings
-/// of the function or refer to the same ones: positions are shifted as needed).
+/// The function's body with the arguments substituted for its parameters. Arguments must be closed or refer to the
+/// variables around the function: positions are shifted as needed.
 Expr apply(Expr function, const std::vector<Expr>& arguments);
-/// Adds `by` to all bound positions that point outside the term.
+/// Adds `by` to all bound positions that refer to variables outside the term.
 Expr shift(Expr e, int64_t by, int64_t from = 0);
-/// Replaces parameters by terms of the same type (closed ones, or the replaced places must not lie under functions that
-/// the terms' bound positions do not account for: positions are shifted).
+/// Replaces parameters by terms of the same type. The terms must be closed, or the replaced occurrences must not be
+/// under functions that the terms' bound positions do not count: positions are shifted.
 Expr substitute_parameters(Expr e, const std::map<std::string, Expr>& values);
 /// Names and types of the parameters of a term, in order of first appearance.
 std::vector<Expr> parameters_of(Expr e);
 
-/// A place: child positions from the root.
+/// A position in a term: child positions from the root.
 using Path = std::vector<int>;
 std::string text(const Path& path);  ///< "root" or "0.1.2"
 Result<Path> path_named(const std::string& text);
-/// The term at a path; null when there is none.
+/// The term at a path, or null if there is none.
 Expr at(Expr root, const Path& path);
 /// The root with the term at the path replaced by one of the same type.
 Result<Expr> replace_at(Expr root, const Path& path, Expr replacement);

@@ -1,5 +1,5 @@
-// How an array grows until its elements are a multiple of a number: one dimension of it does, since only the end of a
-// dimension can be left empty.
+// Growing an array until its number of elements is a multiple of a given number. Exactly one dimension grows, since
+// only the end of a dimension can be padding.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace hoist {
 
 struct Growth {
   size_t dimension = 0;
-  int64_t multiple = 1;  ///< of which the dimension becomes one
-  int64_t elements = 1;  ///< of the array then
+  int64_t multiple = 1;  ///< the dimension's extent becomes a multiple of this
+  int64_t elements = 1;  ///< of the grown array
 };
 
-/// That with the fewest elements; the shape has at least one dimension, and no extent is below 1.
+/// The growth with the fewest elements. The shape has at least one dimension, and all extents are at least 1.
 inline Growth least_growth(const std::vector<int64_t>& shape, int64_t multiple) {
   int64_t all = 1;
   for (const int64_t n : shape) all *= n;

@@ -11,7 +11,7 @@
 
 namespace hoist {
 
-// A monomial maps atoms to powers, a polynomial maps monomials to coefficients that are not zero.
+// A monomial maps atoms to powers, a polynomial maps monomials to non-zero coefficients.
 using Monomial = std::map<uint32_t, int>;
 using Terms = std::map<Monomial, int64_t>;
 
@@ -37,7 +37,7 @@ struct Tables {
 };
 
 Tables& tables() {
-  static auto* t = new Tables;  // never destroyed: sizes live as long as the program
+  static auto* t = new Tables;  // never destroyed: sizes live as long as the process
   return *t;
 }
 
@@ -117,7 +117,7 @@ Interval interval_of(const Nat& n) {
   return sum;
 }
 
-// coefficient * monomial / k, when it comes out even for certain.
+// coefficient * monomial / k, or nothing if the division is not provably exact.
 std::optional<std::pair<Monomial, int64_t>> divide_term(const Monomial& m, int64_t c, const Monomial& km, int64_t kc) {
   Monomial quotient = m;
   for (auto [atom, power] : km) {
@@ -129,7 +129,7 @@ std::optional<std::pair<Monomial, int64_t>> divide_term(const Monomial& m, int64
   return std::pair(quotient, c / kc);
 }
 
-// A divisor that is known of a term beyond its coefficient: the product of its names' known divisors.
+// A provable divisor of a term: its coefficient times the known divisors of its names.
 int64_t known_divisor(const Monomial& m, int64_t c) {
   int64_t d = c < 0 ? -c : c;
   for (auto [atom, power] : m) {
@@ -159,7 +159,7 @@ Nat nat_of(const Terms& terms) {
 }
 
 Nat Nat::name(const std::string& name) {
-  // "\1<index>" is how compound atoms come in; no size that a user writes starts so.
+  // "\1<index>" encodes a compound atom; no size in user text begins with this character.
   uint32_t atom = name.rfind('\1', 0) == 0 ? static_cast<uint32_t>(std::stoul(name.substr(1)))
                                            : atom_of(Atom{Atom::name, name, {}, {}}, name);
   return nat_of({{Monomial{{atom, 1}}, 1}});
@@ -255,7 +255,7 @@ Nat floor_division(const Nat& a, const Nat& b) {
 Nat remainder(const Nat& a, const Nat& b) {
   if (a.is_constant() && b.is_constant()) return a - b * floor_division(a, b);
   if (divides(b, a) == Answer::yes) return 0;
-  if (b.is_constant()) {  // coefficients count modulo b
+  if (b.is_constant()) {  // coefficients are reduced modulo b
     HOIST_CHECK(b.value() > 0, "remainder of a size by " + b.text());
     Terms rest;
     for (const auto& [m, c] : terms_of(a)) {
@@ -374,7 +374,7 @@ std::optional<Nat> try_substitute(const Nat& n, const std::map<std::string, Nat>
 
 std::string Nat::text() const {
   if (is_constant()) return std::to_string(constant_);
-  // Atoms print by their text, so that the order does not depend on when a name was first seen.
+  // Atoms are ordered by their text, so that the output does not depend on the order of their creation.
   std::vector<std::pair<std::string, int64_t>> parts;
   for (const auto& [monomial, coefficient] : polynomial_->terms) {
     std::vector<std::string> factors;

@@ -1,7 +1,7 @@
 // Sizes of arrays: polynomials over named sizes with integer coefficients, kept in one normal form, so that equal
 // polynomials are the same object. Floor division, remainder, minimum and maximum that do not simplify become atoms of
 // the polynomial. Each name has a range and a known divisor (size_facts); without facts a name lies in [1, 2^31].
-// Constants cost no memory. Sizes are mathematical integers; constant arithmetic that leaves 64 bits is a broken
+// Constants need no memory. Sizes are mathematical integers; constant arithmetic that leaves 64 bits is a broken
 // invariant, since the frontend bounds every extent.
 #pragma once
 
@@ -25,7 +25,7 @@ class Nat {
   /// The constant; aborts when the size is symbolic.
   int64_t value() const;
   std::optional<int64_t> constant() const { return is_constant() ? std::optional(constant_) : std::nullopt; }
-  /// The name, when the size is just one.
+  /// The name, if the size is a single name.
   std::optional<std::string> as_name() const;
 
   /// Replaces names; names that are not in the map stay.
@@ -49,27 +49,27 @@ Nat floor_division(const Nat& a, const Nat& b);  ///< b > 0; rounds towards minu
 Nat remainder(const Nat& a, const Nat& b);       ///< a - b * floor_division(a, b)
 Nat minimum(const Nat& a, const Nat& b);
 Nat maximum(const Nat& a, const Nat& b);
-/// The sum of the coefficients' magnitudes. The bound of a product is at most the product of the bounds, so that
-/// whoever reads sizes from strangers can refuse what would leave 64 bits.
+/// The sum of the coefficients' magnitudes. The bound of a product is at most the product of the bounds, so a parser
+/// can refuse sizes from untrusted input that would overflow 64 bits.
 double coefficient_bound(const Nat& n);
 inline Nat ceiling_division(const Nat& a, const Nat& b) { return floor_division(a + b - 1, b); }
 
 enum class Answer : uint8_t { no, yes, unknown };
-/// Does k divide n?
+/// Decides if k divides n.
 Answer divides(const Nat& k, const Nat& n);
-/// Is a <= b, by the ranges of the names?
+/// Decides if a <= b, from the ranges of the names.
 Answer at_most(const Nat& a, const Nat& b);
 
 /// The names that a size mentions, also inside floor divisions, remainders, minima and maxima.
 std::set<std::string> names_of(const Nat& n);
-/// substitute() that gives nothing where a divisor would come out below 1.
+/// substitute() that returns nothing if a divisor would be below 1.
 std::optional<Nat> try_substitute(const Nat& n, const std::map<std::string, Nat>& sizes);
 
 struct SizeFacts {
   int64_t low = 1, high = int64_t{1} << 31;
   int64_t multiple_of = 1;
 };
-/// Declares what is known of a name; later facts replace earlier ones.
+/// Declares facts about a name; later facts replace earlier ones.
 void declare_size(const std::string& name, SizeFacts facts);
 SizeFacts size_facts(const std::string& name);
 

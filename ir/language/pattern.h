@@ -1,7 +1,6 @@
-// The two vocabularies of the language, one table each: patterns (what is done with arrays) and scalar functions (what
-// is done with numbers). A row is what the program lists, what the parser knows and what the tests go through. Adding a
-// pattern means a row here, its type in make() (expression.cpp), its meaning in the interpreter and its views in the
-// Halide layer.
+// The two vocabularies of the language, one table each: patterns (operations on arrays) and scalar functions
+// (operations on scalars). The program's listings, the parser and the tests read these rows. A new pattern needs a row
+// here, its type in make() (expression.cpp), its meaning in the interpreter and its views in the Halide layer.
 #pragma once
 
 #include <cstdint>
@@ -60,24 +59,25 @@ enum class Pattern : uint8_t {
 struct PatternRow {
   Pattern pattern;
   std::string_view name;     ///< as the language writes it
-  std::string_view scheme;   ///< its type scheme, for people
+  std::string_view scheme;   ///< its type scheme, for readers
   std::string_view meaning;  ///< one line
   bool is_view;              ///< moves no data: it rewrites indices
 };
 std::span<const PatternRow> pattern_table();
 const PatternRow& row(Pattern pattern);
-/// Does a node of this pattern say its result type itself, beside its argument?
+/// True if nodes of this pattern state their result type explicitly, in addition to their argument.
 constexpr bool is_conversion(Pattern p) { return p == Pattern::cast || p == Pattern::reinterpret; }
 
-/// How a map or fold runs. `view` computes nothing by itself: the map is a function of the index. `matrix` is what an
-/// instruction for products of small matrices does: a map over their rows, a fold over the words that one product adds.
+/// The execution mode of a map or fold. `view` computes nothing: the map is a function of the index. `matrix` maps to a
+/// matrix instruction: a map over the rows of its operands, a fold over the words that one product sums.
 enum class Mode : uint8_t { view, seq, unroll, vec, global, group, local, matrix };
 std::string_view name_of(Mode mode);
-/// Where a materialised array lives.
+/// The memory that holds a materialised array.
 enum class Memory : uint8_t { global, local, private_ };
 std::string_view name_of(Memory memory);
-/// What pad puts outside: a value, the nearest element, the mirror image (edge not repeated), the other end, or nothing
-/// in particular (`undefined`: nobody may depend on those elements; as the result of a kernel they are not written).
+/// The elements that pad adds: a value, the nearest element, the mirror image (edge not repeated), the other end, or
+/// undefined values (`undefined`: no result may depend on these elements; in the result of a kernel they are not
+/// written).
 enum class Border : uint8_t { value, clamp, mirror, wrap, undefined };
 std::string_view name_of(Border border);
 
@@ -131,20 +131,20 @@ enum class Function : uint8_t {
   is_infinite,
 };
 
-/// What an operation's result type is: that of its (equal) arguments, or bool.
+/// The result type of an operation: the type of its (equal) arguments, or bool.
 enum class ResultKind : uint8_t { same, boolean };
 
 struct FunctionRow {
   Function function;
-  std::string_view name;    ///< "add"; call syntax is name(a, b)
-  std::string_view symbol;  ///< infix or prefix operator, "" where there is none
+  std::string_view name;    ///< "add"; calls are written name(a, b)
+  std::string_view symbol;  ///< infix or prefix operator, or ""
   int arity;
   ResultKind result;
-  bool on_float, on_integer, on_boolean;  ///< the element types that it takes
+  bool on_float, on_integer, on_boolean;  ///< the supported element types
   bool associative;                       ///< in real arithmetic
-  bool exactly_associative_on_float;      ///< also bit for bit on floats (integers always are where associative)
+  bool exactly_associative_on_float;      ///< also bit for bit on floats (integer operations are exact if associative)
   bool commutative;
-  std::optional<double> neutral;  ///< infinities stand for the type's largest and smallest value
+  std::optional<double> neutral;  ///< an infinity denotes the type's largest or smallest value
   int ulp;                        ///< OpenCL full-profile bound on f32; 0 is correctly rounded or exact
   std::string_view meaning;       ///< NaN and overflow behaviour included
 };

@@ -28,26 +28,26 @@ enum class Scalar : uint8_t {
   f16,
   f32,
   f64,
-  // Bundles hold these numbers, so that a new type stands at the end.
+  // Bundles store these values, so new types are appended.
   i2,
   u2,
-  f4e2m1,  ///< neither infinity nor NaN
-  f8e8m0,  ///< powers of two from 2^-127 to 2^127, and NaN: no sign and no zero
-  string,  ///< the word of a string (ir/base/strings.h): it can be moved and compared, and has no order
+  f4e2m1,  ///< has neither infinity nor NaN
+  f8e8m0,  ///< powers of two from 2^-127 to 2^127, and NaN; no sign and no zero
+  string,  ///< a string handle (ir/base/strings.h): it can be moved and compared for equality, and has no order
 };
 inline constexpr int scalar_count = 24;
 
 struct ScalarRow {
   Scalar scalar;
   std::string_view name;  ///< as the language writes it: "f32"
-  int bits;               ///< of one value in memory; bool takes 8
+  int bits;               ///< of one element in memory; bool takes 8
   bool is_float;
   bool is_signed;
 };
 
 const ScalarRow& row(Scalar scalar);
 std::optional<Scalar> scalar_named(std::string_view name);
-/// Do several values lie in a byte?
+/// True if several elements share a byte.
 inline bool is_packed(Scalar s) { return row(s).bits < 8; }
 inline bool is_float(Scalar s) { return row(s).is_float; }
 inline bool is_integer(Scalar s) { return !row(s).is_float && s != Scalar::boolean && s != Scalar::string; }

@@ -20,8 +20,8 @@ struct SmallFloat {
   int mantissa_bits;
   int bias;
   uint32_t largest;       // code of the largest finite value
-  uint32_t not_a_number;  // code of NaN, with the sign bit where that is part of it
-  uint32_t overflow;      // code that values past the largest round to
+  uint32_t not_a_number;  // code of NaN, including the sign bit if NaN has one
+  uint32_t overflow;      // code of values that round beyond the largest
   bool has_infinity;
   bool unsigned_zero;  // the fnuz formats: minus zero's code is NaN
 };
@@ -66,7 +66,7 @@ double decode(const SmallFloat& format, uint32_t code) {
   code &= sign_bit - 1;
   double magnitude;
   if (code > format.largest) {
-    // Infinity is the code right after the largest finite value; what follows it is NaN.
+    // Infinity is the code right after the largest finite value; the codes after it are NaN.
     magnitude = format.has_infinity && code == format.largest + 1 ? std::numeric_limits<double>::infinity()
                                                                   : std::numeric_limits<double>::quiet_NaN();
   } else {
@@ -80,7 +80,7 @@ double decode(const SmallFloat& format, uint32_t code) {
   return negative ? -magnitude : magnitude;
 }
 
-// Rounds once, straight from the double: going through float first would round twice.
+// Rounds once, directly from the double: an intermediate float would round twice.
 uint32_t encode(const SmallFloat& format, double value) {
   if (std::isnan(value)) return format.not_a_number;
   const uint64_t bits = std::bit_cast<uint64_t>(value);
@@ -101,7 +101,7 @@ uint32_t encode(const SmallFloat& format, double value) {
       const uint64_t half = uint64_t{1} << (shift - 1);
       if (rest > half || (rest == half && (rounded & 1))) ++rounded;
     }
-    // A carry out of the mantissa moves into the exponent by itself.
+    // A carry out of the mantissa increments the exponent.
     const uint64_t wide =
         rounded + (exponent > smallest ? static_cast<uint64_t>(exponent - smallest) << format.mantissa_bits : 0);
     code = wide > format.largest ? format.overflow : static_cast<uint32_t>(wide);
@@ -138,7 +138,7 @@ int64_t sign_extended(const ScalarRow& type, uint64_t bits) {
 int64_t integer_bits_from_float(const ScalarRow& type, double value) {
   if (std::isnan(value)) return 0;
   const int magnitude_bits = type.is_signed ? type.bits - 1 : type.bits;
-  const double limit = std::ldexp(1.0, magnitude_bits);  // first value past the range
+  const double limit = std::ldexp(1.0, magnitude_bits);  // first value beyond the range
   const double rounded = std::nearbyint(value);
   if (rounded >= limit) return static_cast<int64_t>(low_bits(magnitude_bits));
   if (type.is_signed)
@@ -157,7 +157,7 @@ int64_t truncated(double value) {
 
 uint64_t load_element(const std::byte* bytes, int bits, int64_t i) {
   if (bits < 8) return static_cast<uint64_t>(bytes[i * bits / 8]) >> (i * bits % 8) & low_bits(bits);
-  uint64_t word = 0;  // the low bytes come first: every machine hoist runs on is little-endian
+  uint64_t word = 0;  // low bytes first: hoist supports little-endian machines only
   static_assert(std::endian::native == std::endian::little);
   std::memcpy(&word, bytes + i * (bits / 8), static_cast<size_t>(bits / 8));
   return word;
@@ -256,7 +256,7 @@ uint64_t bits_from_float(Scalar scalar, double value) {
 
 namespace {
 
-// Memory that the system has cleared already is not cleared again.
+// calloc: memory that the system provides zeroed is not cleared again.
 std::shared_ptr<std::byte> cleared(size_t bytes) {
   void* memory = std::calloc(std::max<size_t>(bytes, 1), 1);
   if (memory == nullptr) throw std::bad_alloc();
@@ -307,7 +307,7 @@ std::byte* Tensor::data() {
 }
 
 double Tensor::float_at(int64_t i) const {
-  if (scalar_ == Scalar::f32) {  // by far the most common
+  if (scalar_ == Scalar::f32) {  // fast path of the most common type
     float value;
     std::memcpy(&value, bytes_.get() + i * 4, 4);
     return value;
@@ -340,7 +340,7 @@ std::vector<int64_t> Tensor::as_integers() const {
 
 std::span<const float> Tensor::floats() const {
   HOIST_CHECK(scalar_ == Scalar::f32, "elements of another type read as f32");
-  // The bytes come from operator new or malloc, or stand in a string, all of which are aligned for any scalar.
+  // The bytes come from operator new, malloc or a string, all of which are aligned for every scalar type.
   return {reinterpret_cast<const float*>(bytes_.get()), byte_count_ / sizeof(float)};
 }
 

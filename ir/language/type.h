@@ -1,4 +1,4 @@
-// Types of expressions: scalars, arrays with a symbolic size, tuples, and named type variables, which only rules use.
+// Types of expressions: scalars, arrays with a symbolic size, tuples, and named type variables (for rules only).
 // Interned: equal types are the same pointer. Functions have no type of their own; they appear only as arguments of
 // patterns, and the vector width of a loop is a mode of its map, not a type.
 #pragma once
@@ -34,15 +34,15 @@ Type array_type(const std::vector<Nat>& sizes, Type element);  ///< outermost fi
 Type tuple_type(const std::vector<Type>& parts);
 Type variable_type(const std::string& name);
 
-/// Of an array that a text or a program with numbers for its sizes may have.
+/// The maximum number of elements of an array in a text or in a program with constant sizes.
 inline constexpr double most_array_elements = 0x1p48;
 
 /// "[H][W][3]f32", "(f32, [4]i8)"
 std::string text(Type type);
-/// Sizes of the leading array dimensions, outermost first, and what lies below them.
+/// Sizes of the leading array dimensions, outermost first, and the type below them.
 std::vector<Nat> sizes_of(Type type);
 Type leaf_of(Type type);
-/// The constant extents of an array of scalars, outermost first; aborts on symbolic ones.
+/// The constant extents of an array of scalars, outermost first; aborts on symbolic extents.
 std::vector<int64_t> shape_of(Type type);
 Type substitute(Type type, const std::map<std::string, Nat>& sizes, const std::map<std::string, Type>& types = {});
 

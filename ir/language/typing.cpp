@@ -1,5 +1,6 @@
-// The type checker: one function that gives the type of a node from those of its children, or says what was expected,
-// what was found and which size equation fails. Bottom-up, one pass, since functions appear only as arguments.
+// The type checker: infer_type() returns the type of a node from the types of its children, or an error with the
+// expected and the actual type and the failed size equation. One bottom-up pass suffices, since functions appear only
+// as arguments.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,12 +29,12 @@ bool is_variable(Type t) { return t->kind == TypeNode::variable_kind; }
 
 bool is_function(Expr e, size_t arity) { return e->pattern == Pattern::function && e->parameters.size() == arity; }
 
-// Checks the number of children and that functions stand where functions belong, and only there.
+// Checks the number of children, and that functions appear exactly at the function positions.
 Result<Nothing> check_children(const Spec& s) {
   struct Shape {
     size_t least, most;
     std::vector<int> functions;
-  };  // arity of the leading function argument
+  };  // arity of each leading function argument
   auto shape = [&]() -> Shape {
     switch (s.pattern) {
       case Pattern::parameter:
@@ -179,7 +180,7 @@ Result<Type> type_of_operator_call(const Spec& s) {
   return definition->type;
 }
 
-// The types of whole arrays have to be what the function takes.
+// The types of whole arrays have to be accepted by the host function.
 Result<Type> type_of_host(const Spec& s) {
   std::vector<Type> arrays;
   for (Expr c : s.children) arrays.push_back(c->type);
@@ -189,7 +190,7 @@ Result<Type> type_of_host(const Spec& s) {
   return s.type;
 }
 
-// A size that has to be at least `least`; symbolic sizes pass unless their range says no.
+// True if the size is provably below `least`; a symbolic size fails only if its range excludes larger values.
 bool below(const Nat& n, int64_t least) { return at_most(Nat(least), n) == Answer::no; }
 
 Result<Type> type_of_view(const Spec& s) {

@@ -1,5 +1,5 @@
-// Which elements of an array hold a value; what lies around them belongs to others (a border of zeros, other parts of a
-// concatenation) or may hold anything (padding to whole vectors).
+// The elements of an array that hold a value. The elements around them belong to other values (a border of zeros, other
+// parts of a concatenation) or are undefined (padding to whole vectors).
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ struct Region {
 
   int64_t size() const { return element_count(shape); }
   bool is_whole() const { return shape == array; }
-  /// Whether both, of one array, have an element in common.
+  /// True if the two regions of the same array overlap.
   bool overlaps(const Region& other) const;
   bool operator==(const Region&) const = default;
-  /// The flat position in the array of the region's flat position.
+  /// The flat position in the array of a flat position in the region.
   int64_t position(int64_t flat) const;
 };
 
-/// Up to `count` different positions in the array, all of them inside the region; the same for the same seed.
+/// Up to `count` distinct positions in the array, all inside the region; deterministic for a seed.
 std::vector<int64_t> sample_positions(const Region& region, int64_t count, uint64_t seed);
 
 }  // namespace hoist

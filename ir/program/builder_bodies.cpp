@@ -1,5 +1,5 @@
-// The bodies of If, Loop and Scan while a program is built: what becomes of them, and how known ones take the place of
-// their calls.
+// The bodies of If, Loop and Scan in the program builder: bodies become programs, and bodies that are known to run are
+// inlined in place of their calls.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ std::string renamed(const std::string& name, const Renamed& names) {
   return found == names.end() ? name : found->second;
 }
 
-// The call with other names for values of the program around it; what its bodies define themselves is their own.
+// The call with values of the enclosing program renamed; names that its bodies define stay.
 NamedCall with_names(NamedCall call, const Renamed& names) {
   for (std::string& input : call.inputs) input = renamed(input, names);
   for (NamedBody& body : call.bodies) {
@@ -36,7 +36,7 @@ NamedCall with_names(NamedCall call, const Renamed& names) {
   return call;
 }
 
-// Takes and gives what the body does; what it gives is no number.
+// A program with the inputs and output types of the body, whose outputs are NaN or 0.
 Program without_results(const Program& body) {
   Program out;
   out.name = body.name;
@@ -58,7 +58,7 @@ Program without_results(const Program& body) {
 
 }  // namespace
 
-// The call with the members of its lists in their place among the results, which are values of their own.
+// The call with its list results replaced by their members, each a value of its own.
 NamedCall ProgramBuilder::with_members(const NamedCall& named, const std::vector<BodyList>& lists) {
   NamedCall flat = named;
   flat.outputs.clear();
@@ -78,7 +78,8 @@ NamedCall ProgramBuilder::with_members(const NamedCall& named, const std::vector
   return flat;
 }
 
-// The body that the call is, where a value that is known says so; null where none is or it has no body to choose.
+// The body that a known condition selects; null if the condition is unknown or the operator does not select among
+// bodies.
 Result<const NamedBody*> ProgramBuilder::picked_body(const NamedCall& named) {
   const NamedBody* none = nullptr;
   if (named.bodies.empty() || named.inputs.empty() || named.inputs[0].empty()) return none;
@@ -92,13 +93,13 @@ Result<const NamedBody*> ProgramBuilder::picked_body(const NamedCall& named) {
   return found == named.bodies.end() ? none : &*found;
 }
 
-// The calls of the body in the place of the call. Its values get names of their own, its results those of the call;
-// `names` are of what its inputs stand for.
+// Inlines the body in place of the call. Its values get new names, its results the names of the call's results; `names`
+// maps the body's inputs to values.
 void ProgramBuilder::splice(const NamedCall& named, const NamedBody& body, Renamed names) {
   program_.evaluated.push_back(named.name);
   std::set<std::string> made;
   for (const NamedCall& inner : body.calls) made.insert(inner.outputs.begin(), inner.outputs.end());
-  std::vector<NamedCall> copies;  // results that the body does not compute, or gives twice
+  std::vector<NamedCall> copies;  // results that the body does not compute, or returns twice
   for (size_t i = 0; i < std::min(body.outputs.size(), named.outputs.size()); ++i) {
     if (named.outputs[i].empty()) continue;
     if (made.count(body.outputs[i]) == 0 || !names.emplace(body.outputs[i], named.outputs[i]).second) {
@@ -121,9 +122,9 @@ void ProgramBuilder::splice(const NamedCall& named, const NamedBody& body, Renam
   }
 }
 
-// The iterations of a call whose number is known one after the other, in its place, each with its number as a constant.
-// Gives "", or why it cannot be done: the number is not known, or the condition of an iteration. Errors: those of a
-// body.
+// Inlines all iterations of a call with a known trip count, each with its iteration number as a constant. Returns "",
+// or the reason why this is impossible: the trip count or the condition of an iteration is unknown. Errors: the errors
+// of a body.
 Result<std::string> ProgramBuilder::splice_iterations(const NamedCall& named) {
   constexpr int64_t most_spliced_iterations = 1024;
   constexpr size_t most_spliced_layers = 200'000;
@@ -189,7 +190,7 @@ Result<std::string> ProgramBuilder::splice_iterations(const NamedCall& named) {
   return done;
 }
 
-// Values of the iterations as the rows of a result of the call.
+// Concatenates the values of the iterations as the rows of a result.
 void ProgramBuilder::splice_rows(const NamedCall& named, size_t output, const std::vector<std::string>& rows) {
   NamedCall together{fmt::format("{}/rows_{}", named.name, output), "Concat", "", {{"axis", int64_t{0}}}, {}, {}};
   together.outputs = {named.outputs[output]};
@@ -206,8 +207,8 @@ void ProgramBuilder::splice_rows(const NamedCall& named, size_t output, const st
   add_call(together);
 }
 
-// Every body becomes a program that takes what the operator hands it, and what any of the bodies captures. Small
-// constants stand in the bodies themselves: they may decide shapes there.
+// Every body becomes a program whose inputs are the operator's arguments and all values that any of the bodies
+// captures. Small constants are copied into the bodies, since they may determine shapes there.
 Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const OperatorRow& row, OperatorCall& call,
                                            std::vector<Expr>& operands, std::vector<BodyList>& lists) {
   constexpr int64_t small = 64;
@@ -249,7 +250,7 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
   for (const auto& [name, type] : captured) operands.push_back(parameter(name, type));
   if (!captured.empty()) call.attributes["captured"] = static_cast<int64_t>(captured.size());
   Diagnostics problems;
-  std::vector<std::pair<std::string, Diagnostics>> without;  // bodies that have no meaning here, by attribute
+  std::vector<std::pair<std::string, Diagnostics>> without;  // bodies that cannot be typed here, by attribute
   std::map<std::string, std::vector<BodyList>> given_lists;  // by attribute
   for (const NamedBody& body : named.bodies) {
     if (body.inputs.size() != given.size()) {
@@ -303,7 +304,8 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
     }
     lists = wanted;
   }
-  // A branch that has no meaning for these sizes would be an error where data pick it. The others compile.
+  // A branch that cannot be typed for these sizes is an error only if it is selected at run time. The other branches
+  // are compiled.
   const bool one_of_many = row.bodies->picked != nullptr && without.size() == 1 && named.bodies.size() > 1;
   for (const auto& [attribute, errors] : without) {
     for (const Diagnostic& d : errors) {
@@ -326,7 +328,7 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
   return Nothing{};
 }
 
-// A body's program gives the members of a list one after the other.
+// Adds an output of a body; a list becomes one output per member.
 void ProgramBuilder::add_body_output(size_t result, const std::string& value, std::vector<BodyList>& lists) {
   const auto list = lists_.find(value);
   if (list == lists_.end()) return add_output(value);

@@ -1,5 +1,5 @@
-// What the compositions of operators see of a call and of the program that is being built (composition.h,
-// data_extents.h). Only for ir/program.
+// The interface through which compositions of operators access a call and the program under construction
+// (composition.h, data_extents.h). Only for ir/program.
 #pragma once
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ class ProgramBuilder::CallComposer : public ExtentComposer {
   }
   Type type(const std::string& value) const override {
     const auto found = builder_.types_.find(value);
-    return found == builder_.types_.end() ? scalar_type(Scalar::f32) : found->second;  // of a call that has failed
+    return found == builder_.types_.end() ? scalar_type(Scalar::f32) : found->second;  // of a failed call
   }
   Result<const Tensor*> known(const std::string& value) override {
     const Tensor* none = nullptr;
@@ -38,7 +38,7 @@ class ProgramBuilder::CallComposer : public ExtentComposer {
   std::vector<std::string> add(const std::string& operation, Attributes attributes, std::vector<std::string> inputs,
                                size_t results) override {
     NamedCall call{next_name(operation), operation, "", std::move(attributes), std::move(inputs), {}};
-    if (builder_.bounded_) call.absorbed = {named_.name};  // a part of what the layer computes
+    if (builder_.bounded_) call.absorbed = {named_.name};  // a part of the layer's computation
     for (size_t i = 0; i < results; ++i) call.outputs.push_back(builder_.names_.make(call.name));
     builder_.add_call(call);
     return call.outputs;
@@ -63,7 +63,8 @@ class ProgramBuilder::CallComposer : public ExtentComposer {
     constexpr int64_t most_numbers = 64;
     std::optional<WholeNumbers> bounded;
     if (const auto found = builder_.numbers_.find(value); found != builder_.numbers_.end()) {
-      bounded = found->second;  // unless it is a constant: where the number of an iteration is known, so may be others
+      bounded =
+          found->second;  // used unless it is a constant: with a known iteration number, further values may be known
       if (std::all_of(bounded->begin(), bounded->end(), [](const WholeNumber& n) { return n.is_known(); }))
         return bounded;
     }

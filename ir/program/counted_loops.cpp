@@ -1,6 +1,6 @@
-// Loops of a program that is being built whose values are as long as data decide: the bound of how often they run,
-// states that grow or get other extents, and rows of such extents. Their bodies are programs over bounded arrays, which
-// carry the counts beside the arrays.
+// Loops with dynamic shapes in the program builder: the bound of the trip count, states that grow or change their
+// extents, and rows with dynamic extents. Their bodies are programs over arrays of bounded size and pass the actual
+// extents along with the arrays.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,16 +25,16 @@ using operators::Makers;
 using operators::makers_of;
 using operators::with_rows;
 
-/// A body over bounded arrays: the program takes and gives the number and the condition, states, what counts them, what
-/// counts rows, and behind these takes what is captured and gives rows.
+/// A body over arrays of bounded size. Inputs and outputs: the iteration number and the condition, states, their
+/// extents, the rows' extents; then captured values as inputs and rows as outputs.
 struct ProgramBuilder::CountedBody {
   std::shared_ptr<const Program> program;
-  std::vector<WholeNumbers> states, rows;  ///< extents of what an iteration gives
-  std::vector<std::string> captured;       ///< values of the program around it
+  std::vector<WholeNumbers> states, rows;  ///< extents of the results of an iteration
+  std::vector<std::string> captured;       ///< values of the enclosing program
   size_t row_counts = 0;
 };
 
-// Whether the condition that the body gives is one that is known to hold.
+// True if the body's condition is known to be true.
 Result<bool> ProgramBuilder::goes_on(const NamedBody& body) {
   const Makers makers = makers_of(body);
   std::string name = body.outputs.empty() ? "" : body.outputs[0];
@@ -51,8 +51,8 @@ Result<bool> ProgramBuilder::goes_on(const NamedBody& body) {
   return known != nullptr && known->size() == 1 && known->integer_at(0) != 0;
 }
 
-// A loop whose bodies have no meaning as calls over arrays of known extents, by what can be done about it: its
-// iterations one after the other, rows in the place of states that grow, bounded arrays. Gives "", or why it cannot.
+// Defines a loop whose body cannot be typed with static shapes, by the first method that applies: inlined iterations,
+// rows instead of states that grow, arrays of bounded size. Returns "", or the reason why none applies.
 Result<std::string> ProgramBuilder::define_open_loop(const NamedCall& named) {
   const OperatorRow* row = find_operator(named.domain, named.operation, program_.version);
   const size_t states = named.inputs.size() < first_loop_state ? 0 : named.inputs.size() - first_loop_state;
@@ -83,7 +83,7 @@ Result<std::string> ProgramBuilder::define_open_loop(const NamedCall& named) {
   return splice_iterations(named);
 }
 
-// The loop with rows in the place of a state, and the state of what it was before and these.
+// Defines the loop with rows instead of a state; the state is the concatenation of its initial value and the rows.
 void ProgramBuilder::define_appended(const NamedCall& named, const NamedCall& loop, size_t state, int64_t axis) {
   const std::string rows = loop.outputs.back();
   add_call(loop);
@@ -103,7 +103,7 @@ void ProgramBuilder::define_appended(const NamedCall& named, const NamedCall& lo
   const auto rank = static_cast<int64_t>(shape_of(types_.at(rows)).size()) - 1;
   const auto normal = operators::normalise_axis(axis, rank);
   if (!normal) return fail(normal.errors());
-  // Rows stand before the axis along which they are put together.
+  // Moves the rows' dimension to the position before the axis of concatenation.
   std::vector<int64_t> order;
   for (int64_t d = 0; d < rank; ++d) {
     if (d == *normal) order.push_back(0);
@@ -119,7 +119,7 @@ void ProgramBuilder::define_appended(const NamedCall& named, const NamedCall& lo
   if (!merged) return fail(merged.errors());
   c.give(0, merged->value, merged->extents);
   if (failed_.count(together) != 0) return fail({});
-  // An array of no elements is nothing beside others, whatever its rank.
+  // An empty initial array contributes nothing to the concatenation, whatever its rank.
   const std::string& initial = named.inputs[first_loop_state + state];
   const std::vector<int64_t> before = shape_of(types_.at(initial));
   const bool empty = before == std::vector<int64_t>{0} ||
@@ -129,8 +129,8 @@ void ProgramBuilder::define_appended(const NamedCall& named, const NamedCall& lo
   add_call(last);
 }
 
-// A loop that carries lists which each iteration only adds members to: the same loop over the arrays of their members.
-// False where it does anything else with one.
+// A loop that only appends members to the lists that it carries becomes a loop over arrays of their members. False if
+// it uses one of the lists in another way.
 bool ProgramBuilder::define_appended_lists(const NamedCall& named) {
   NamedCall loop = named;
   CallComposer c(*this, named);
@@ -163,7 +163,7 @@ bool ProgramBuilder::define_appended_lists(const NamedCall& named) {
   return true;
 }
 
-// An array with as much room as `room` says, of which as much counts as before.
+// Pads an array to the capacity `room`; its actual extents stay the same.
 Result<std::string> ProgramBuilder::with_room(CallComposer& c, const std::string& value,
                                               const std::vector<int64_t>& room) {
   std::string out = value;
@@ -183,7 +183,7 @@ Result<std::string> ProgramBuilder::with_room(CallComposer& c, const std::string
   return operators::call(c, "Pad", {out}, {{"pads", more}});
 }
 
-// The body for states of these extents, of which those that are not known are counted.
+// The body for states of these extents; extents that are not known become additional inputs and outputs.
 Result<ProgramBuilder::CountedBody> ProgramBuilder::counted_body(const NamedCall& named, int64_t most,
                                                                  const std::vector<WholeNumbers>& states) {
   const NamedBody& body = named.bodies[0];
@@ -273,7 +273,7 @@ Result<ProgramBuilder::CountedBody> ProgramBuilder::counted_body(const NamedCall
   return out;
 }
 
-// What a body reads from around it, with what is known of its extents: the values that count them are captured, too.
+// Adds the values that a body captures, with their actual extents, as inputs.
 Result<Nothing> ProgramBuilder::capture_counted(const NamedCall& named, ProgramBuilder& inside,
                                                 std::vector<std::string>& captured) {
   constexpr int64_t small = 64;
@@ -310,7 +310,7 @@ Result<Nothing> ProgramBuilder::capture_counted(const NamedCall& named, ProgramB
     }
     inside.add_input(value_info(name, type));
     captured.push_back(name);
-    inside.ranges_.erase(name);  // what is known of it around the body
+    inside.ranges_.erase(name);  // the outer range of the value does not hold inside
     const WholeNumbers extents = extents_of(c, name);
     for (size_t d = 0; d < extents.size(); ++d) {
       if (!extents[d].is_known()) inside.counts_[name][static_cast<int64_t>(d)] = number(extents[d]).value;
@@ -336,7 +336,8 @@ Result<Nothing> ProgramBuilder::capture_counted(const NamedCall& named, ProgramB
   return Nothing{};
 }
 
-// A loop over bounded arrays. Gives "", or why there is none. Errors: those of its body.
+// Defines a loop over arrays of bounded size. Returns "", or the reason why this is impossible. Errors: the errors of
+// its body.
 Result<std::string> ProgramBuilder::define_counted_loop(const NamedCall& named) {
   const NamedBody& body = named.bodies[0];
   const size_t count = body.inputs.size() - first_loop_state;
@@ -349,7 +350,6 @@ Result<std::string> ProgramBuilder::define_counted_loop(const NamedCall& named) 
     states.push_back(extents_of(c, name));
   }
   const std::vector<WholeNumbers> initial = states;
-  // How often it runs.
   const Tensor* known = nullptr;
   std::string trips = named.inputs.empty() ? "" : named.inputs[0];
   constexpr int64_t any_number = int64_t{1} << 31;
@@ -383,7 +383,7 @@ Result<std::string> ProgramBuilder::define_counted_loop(const NamedCall& named) 
         }
         if (after.high <= before.high) continue;
         again = again || most == any_number;
-        if (most == any_number) {  // room has to be for some
+        if (most == any_number) {  // the capacity must be finite
           most = operators::most_loop_rows;
           continue;
         }

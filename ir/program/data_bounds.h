@@ -1,5 +1,5 @@
-// What the reader of a model says of values that are as large as data decide, where neither the model nor the standard
-// bounds them: their arrays have room for so much.
+// The user's upper bounds for dynamic shapes that neither the model nor the standard bounds: they determine the
+// capacity of arrays.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 namespace hoist {
 
 struct DataBounds {
-  /// How often a Loop whose end is up to data runs at most; where it has scan outputs, they have room for so many rows.
-  /// Nothing: 1,048,576 and 1,024 times.
+  /// Maximum trip count of a Loop with a data-dependent end; with scan outputs, also their capacity in rows. Default:
+  /// 1,048,576, or 1,024 with scan outputs.
   std::optional<int64_t> loop_iterations = {};
 
-  /// How many pieces a string is cut into at most, by a StringSplit without maxsplit or by a Tokenizer, whose marks
-  /// count. Nothing: 64 and 1,024.
+  /// Maximum number of pieces per string of a StringSplit without maxsplit or of a Tokenizer, including its marks.
+  /// Defaults: 64 and 1,024.
   std::optional<int64_t> string_pieces = {};
 };
 

@@ -1,5 +1,5 @@
-// Calls that read arrays which are as long as data decide, of a program that is being built: which of them carry counts
-// on, other calls for those that look across, branches of different extents, and the numbers that shapes are made of.
+// Calls on dynamic shapes in the program builder: propagation of actual extents, replacement calls for operators that
+// mix elements along a dynamic dimension, branches of different extents, and the ranges of shape values.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,9 +15,9 @@ bool mentions_any(const Nat& n, const std::set<std::string>& names) {
   return std::any_of(mentioned.begin(), mentioned.end(), [&](const auto& name) { return names.count(name) != 0; });
 }
 
-// Whether a term carries the elements along dimensions of these sizes without a number: nothing in it looks across
-// them, so that element i of a result is made of elements i of what it reads, however many there are. Maps and what
-// only renames do so, and everything else as far as it works along other dimensions.
+// True if the term is independent along dimensions of these sizes: element i of a result depends only on elements i of
+// the operands, whatever the extent. This holds for maps and renamings, and for all other patterns that work along
+// other dimensions.
 bool carries_along(Expr e, const std::set<std::string>& names, std::set<Expr>& seen) {
   if (!seen.insert(e).second) return true;
   for (Expr child : e->children) {
@@ -50,13 +50,14 @@ bool carries_along(Expr e, const std::set<std::string>& names, std::set<Expr>& s
       return true;
   }
   if (std::any_of(e->sizes.begin(), e->sizes.end(), [&](const Nat& n) { return mentions_any(n, names); })) return false;
-  // They look across the outermost dimension of arrays that they take or give; a fold's result is its accumulator.
+  // These patterns mix elements along the outermost dimension of their operands or results; a fold's result is its
+  // accumulator.
   const bool folds = e->pattern == Pattern::reduce || e->pattern == Pattern::fold;
   const auto outermost = [&](Expr x) {
     return x->type != nullptr && x->type->is_array() && mentions_any(x->type->size, names);
   };
   if (folds) return !outermost(e->children.back());
-  // Joining and splitting concern the dimension below, too.
+  // Join and split also affect the next inner dimension.
   const bool below = e->pattern == Pattern::join && e->children[0]->type->element->is_array() &&
                      mentions_any(e->children[0]->type->element->size, names);
   return !below && (e->pattern == Pattern::index
@@ -77,8 +78,9 @@ std::map<int64_t, std::string> ProgramBuilder::counts_of(const std::string& valu
   return found == counts_.end() ? std::map<int64_t, std::string>() : found->second;
 }
 
-// For each result of the call the dimensions that have as many elements as some of what it reads, where data decide how
-// many those are; nothing where it reads none such. The call is looked at with names in the place of those extents.
+// Per result of the call, the dimensions whose extent equals a dynamic extent of an operand; an error if the call mixes
+// elements along such a dimension, nothing without such operands. The call is typed with symbolic sizes in place of
+// these extents.
 Result<std::vector<std::map<int64_t, std::string>>> ProgramBuilder::carried_counts(const NamedCall& named, Expr call,
                                                                                    bool same) const {
   using Counts = std::map<int64_t, std::string>;
@@ -97,7 +99,7 @@ Result<std::vector<std::map<int64_t, std::string>>> ProgramBuilder::carried_coun
                                   dimension, shape_of(types_.at(*reason))[static_cast<size_t>(dimension)], why),
                       "layers that keep each of its elements apart follow such a value; cut the model before this one"};
   };
-  // Counts by the names of sizes, which are words.
+  // The values with actual extents, by the names of symbolic sizes.
   std::map<std::string, std::string> count_named, name_of_count;
   std::map<std::string, Expr> replaced;
   for (Expr p : parameters_of(call)) {
@@ -149,7 +151,7 @@ bool ProgramBuilder::reads_data_extents(const NamedCall& named) const {
   });
 }
 
-// In which the elements of a value lie that no definition gives.
+// The range of the elements of a value without a definition.
 NumberRange ProgramBuilder::given_range(const std::string& value) {
   constexpr int64_t most_elements = 4096;
   const auto constant = program_.constants.find(value);
@@ -161,7 +163,7 @@ NumberRange ProgramBuilder::given_range(const std::string& value) {
   return captured ? around_->range_of_value(value) : NumberRange{};
 }
 
-// What the definitions say of those that they read, from the first on that the value needs.
+// The range of a value's elements, propagated from the ranges of the parameters of its definition.
 NumberRange ProgramBuilder::range_of_value(const std::string& value) {
   const auto known = [&](const std::string& name) {
     const auto [place, fresh] = ranges_.try_emplace(name);
@@ -209,7 +211,7 @@ std::optional<NamedCall> ProgramBuilder::maker_of(const std::string& value) cons
   return out;
 }
 
-// Whether numbers decide a shape that nothing but data say, and these are bounded.
+// True if a data-dependent shape value determines a shape, and all such values have bounds.
 Result<bool> ProgramBuilder::bounded_data_decide(const NamedCall& named) {
   const OperatorRow* row = find_operator(named.domain, named.operation, program_.version);
   if (row == nullptr) return false;
@@ -227,8 +229,8 @@ Result<bool> ProgramBuilder::bounded_data_decide(const NamedCall& named) {
   return any;
 }
 
-// Calls over bounded arrays in the place of one over arrays of which data decide how long they are; false where the
-// definition of the operator says what it is.
+// Replaces a call on dynamic shapes by calls on arrays of bounded size. False if the operator's definition handles the
+// call.
 Result<bool> ProgramBuilder::compose_counted(const NamedCall& named) {
   if (bounded_) return false;
   const ExtentMeaning meaning = extent_meaning(named.domain, named.operation);
@@ -260,8 +262,8 @@ Result<bool> ProgramBuilder::compose_counted(const NamedCall& named) {
   return true;
 }
 
-// Both branches of an If in its place, and a selection of what they give, where what one reads or gives is as long as
-// data decide. Branches have no effects, so that computing the other one costs time alone.
+// Inlines both branches of an If and selects among their results, if an operand or result has a dynamic shape. Branches
+// have no side effects, so executing the other branch costs only time.
 Result<bool> ProgramBuilder::splice_branches(const NamedCall& named) {
   const OperatorRow* row = find_operator(named.domain, named.operation, program_.version);
   if (row == nullptr || row->bodies == nullptr || row->bodies->picked == nullptr || named.bodies.size() != 2 ||
@@ -300,7 +302,8 @@ Result<bool> ProgramBuilder::splice_branches(const NamedCall& named) {
   return true;
 }
 
-// The call with what it reads cut to the least room that any of its operands has for the same count, or for any.
+// The call with its operands cut to the smallest capacity among operands with the same actual extent, or among all
+// dynamic operands.
 Result<NamedCall> ProgramBuilder::with_equal_bounds(const NamedCall& named, bool of_all_counts) {
   NamedCall out = named;
   std::map<std::string, int64_t> least;
@@ -326,7 +329,7 @@ Result<NamedCall> ProgramBuilder::with_equal_bounds(const NamedCall& named, bool
   return out;
 }
 
-// What is known of the numbers that a call makes of numbers that data decide extents with.
+// Propagates the ranges of integers from which dynamic extents are computed.
 Result<Nothing> ProgramBuilder::follow_numbers(const NamedCall& named) {
   if (bounded_ || !reads_data_extents(named) || named.outputs.size() != 1 || types_.count(named.outputs[0]) == 0)
     return Nothing{};
@@ -349,9 +352,9 @@ Result<Nothing> ProgramBuilder::follow_numbers(const NamedCall& named) {
   return Nothing{};
 }
 
-// A call over arrays of which data decide how long they are: its definition carries the counts on, or other calls take
-// its place. Operands of one count have room for as many elements. Where those of several counts meet, an element of
-// one belongs to an element of the other: they count the same.
+// Defines a call on dynamic shapes: its definition propagates the actual extents, or other calls replace it. Operands
+// with the same actual extent get the same capacity. If elementwise operands have different actual extents, these must
+// be equal at run time.
 Result<Nothing> ProgramBuilder::define_counted(const NamedCall& named) {
   std::vector<BodyList> lists;
   HOIST_TRY(const NamedCall aligned, with_equal_bounds(named, false));

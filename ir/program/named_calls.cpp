@@ -1,4 +1,4 @@
-// Programs as lists of calls by name, and back.
+// Conversion of programs to lists of calls by name, and back.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -55,7 +55,7 @@ void shapes_to_inputs(NamedCall& call, int64_t version, std::map<std::string, Te
   if (row == nullptr) return;
   const auto output =
       std::find_if(call.outputs.begin(), call.outputs.end(), [](const std::string& name) { return !name.empty(); });
-  const std::string value = output == call.outputs.end() ? call.name : *output;  // a Loop may give nothing
+  const std::string value = output == call.outputs.end() ? call.name : *output;  // a Loop may have no results
   for (const ShapeInput& shape : shape_inputs(*row)) {
     const auto attribute = call.attributes.find(std::string(shape.name));
     if (attribute == call.attributes.end() || (shape.place < call.inputs.size() && !call.inputs[shape.place].empty()))

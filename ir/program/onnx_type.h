@@ -1,5 +1,5 @@
-// ONNX's numbers for element types (TensorProto.DataType), as its files and the attributes of Cast and its like have
-// them. The one table of them.
+// ONNX's codes of element types (TensorProto.DataType), as in its files and in attributes such as Cast's. The only
+// table of these codes.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,6 @@
 namespace hoist {
 
 int64_t onnx_type(Scalar scalar);
-std::optional<Scalar> scalar_of_onnx_type(int64_t number);  ///< nothing for types that hoist lacks
+std::optional<Scalar> scalar_of_onnx_type(int64_t number);  ///< nothing for types that hoist does not support
 
 }  // namespace hoist

@@ -12,7 +12,7 @@
 namespace hoist {
 namespace {
 
-// Lists of i64 and of f32, which is what shapes, axes and scales are, read better than tensors.
+// Lists of i64 and of f32, the types of shapes, axes and scales, are more readable than tensors.
 Attribute attribute_of(const Tensor& value) {
   if (value.shape().size() != 1 || value.size() > 64) return value;
   if (value.scalar() == Scalar::i64) return value.as_integers();
@@ -22,7 +22,7 @@ Attribute attribute_of(const Tensor& value) {
   return numbers;
 }
 
-// Adds what a body reads from around it, in the order in which it does.
+// Appends the values that a body captures, in order of use.
 void add_captured(const NamedBody& body, std::vector<std::string>& captured) {
   std::set<std::string> own(body.inputs.begin(), body.inputs.end());
   for (const auto& [name, value] : body.constants) own.insert(name);
@@ -40,8 +40,7 @@ void add_captured(const NamedBody& body, std::vector<std::string>& captured) {
   for (const std::string& output : body.outputs) read(output);
 }
 
-// Whether the call of a loop says itself how often it runs. Exporters write the largest number that there is where none
-// is meant.
+// True if the call of a loop specifies the trip count. Exporters write the largest integer for an unlimited loop.
 bool ends_by_number(const OperatorCall& loop) {
   constexpr int64_t most = int64_t{1} << 31;
   const auto found = loop.attributes.find("M");
@@ -145,7 +144,7 @@ void ProgramBuilder::add_call(const NamedCall& named) {
     if (auto composed = compose(named, *row); !composed) return fail(composed.errors());
     return;
   }
-  // What a list holds may change from one iteration to the next.
+  // The members of a list may change from one iteration to the next.
   const bool iterates = row != nullptr && row->bodies != nullptr && row->bodies->iterates;
   if (iterates && std::any_of(named.inputs.begin() + std::min<std::ptrdiff_t>(2, std::ssize(named.inputs)),
                               named.inputs.end(), is_list)) {
@@ -178,7 +177,7 @@ void ProgramBuilder::add_call(const NamedCall& named) {
   std::vector<BodyList> lists;
   auto call = call_for(named, lists);
   if (!call && !named.bodies.empty() && !bounded_) {
-    // Branches may give arrays of different extents.
+    // Branches may return arrays of different extents.
     const size_t problems = problems_.size();
     const auto spliced = splice_branches(named);
     if (problems_.size() > problems) problems_.resize(problems);
@@ -187,7 +186,7 @@ void ProgramBuilder::add_call(const NamedCall& named) {
     if (spliced.ok() && *spliced && !failed) return;
   }
   if (!call) {
-    // Shapes in a body may depend on the number of the iteration, or on data.
+    // Shapes in a body may depend on the iteration number or on data.
     const auto reason = iterates && !bounded_ ? define_open_loop(named) : splice_iterations(named);
     if (!reason) return fail(reason.errors());
     if (reason->empty()) return;
@@ -206,7 +205,7 @@ void ProgramBuilder::add_call(const NamedCall& named) {
   }
 }
 
-// Everything that a call reads, the members of lists in the place of these.
+// All values that a call uses; lists are replaced by their members.
 std::vector<std::string> ProgramBuilder::tensors_read(const NamedCall& named) const {
   std::vector<std::string> reads = named.inputs, out;
   for (const std::string& name : captured_by(named)) reads.push_back(name);
@@ -222,7 +221,7 @@ std::vector<std::string> ProgramBuilder::tensors_read(const NamedCall& named) co
   return out;
 }
 
-// Other calls in the place of this one, or none.
+// Replaces the call by other calls; there may be none.
 Result<Nothing> ProgramBuilder::compose(const NamedCall& named, const OperatorRow& row) {
   const size_t problems = problems_.size();
   CallComposer composer(*this, named);
@@ -279,7 +278,7 @@ Result<Nothing> ProgramBuilder::define_results(const NamedCall& named, Expr call
   return Nothing{};
 }
 
-// What is computed from constants alone becomes a constant of the extents that it turns out to have.
+// A value computed from constants alone becomes a constant with its actual extents.
 Result<bool> ProgramBuilder::cut_known(const std::string& value) {
   if (known_.count(value) == 0) return false;
   const std::map<int64_t, std::string> counts = counts_.at(value);
@@ -300,7 +299,8 @@ Result<bool> ProgramBuilder::cut_known(const std::string& value) {
   return true;
 }
 
-// A body's lists are results of the call by their members. Null where nothing else is a result and they have none.
+// Lists among a body's results become results of the call, one per member. Null if the call has no other results and
+// the lists are empty.
 Result<Expr> ProgramBuilder::call_for(const NamedCall& named, std::vector<BodyList>& lists) {
   HOIST_TRY_VOID(check_tensors(named));
   OperatorCall call = call_of(named, program_.version);
@@ -316,14 +316,14 @@ Result<Expr> ProgramBuilder::call_for(const NamedCall& named, std::vector<BodyLi
       }
       if (call.results == 0) return Expr{};
     }
-    // Outputs that nobody wants at the end of the list are none.
+    // Trailing outputs without a use are dropped.
     while (!row->counts_results && lists.empty() && call.results > 1 &&
            named.outputs[static_cast<size_t>(call.results) - 1].empty())
       --call.results;
     for (const ShapeInput& input : shape_inputs(*row)) {
       if (input.place >= operands.size() || operands[input.place] == nullptr) continue;
       HOIST_TRY(const Tensor* value, known_value(named.inputs[input.place]));
-      if (value == nullptr) continue;  // the definition says that it has to be known
+      if (value == nullptr) continue;  // the definition reports that it must be known
       call.attributes[std::string(input.name)] = attribute_of(*value);
       operands[input.place] = nullptr;
     }
@@ -341,10 +341,10 @@ Result<Expr> ProgramBuilder::call_for(const NamedCall& named, std::vector<BodyLi
 void ProgramBuilder::define(const std::string& value, Expr e, const NamedCall& call) {
   types_[value] = e->type;
   compare_expected(value, e->type, call.name);
-  // The definition counts: the shape of a value is known where the value is not.
+  // Inlined, since the shape of a value may be known although the value is not.
   const Expr unfolded = without_operator_calls(e);
   const std::vector<Expr> reads = parameters_of(unfolded);
-  // How long a body runs nobody bounds: what it gives decides no shape.
+  // The trip count of a body has no bound, so its results do not determine shapes.
   const bool bounded = e->pattern != Pattern::operator_call || !has_body(*e->operation);
   const bool known = bounded && std::all_of(reads.begin(), reads.end(), [&](Expr p) {
                        return program_.constants.count(p->name) != 0 || known_.count(p->name) != 0;
@@ -356,12 +356,12 @@ void ProgramBuilder::define(const std::string& value, Expr e, const NamedCall& c
   program_.definitions.push_back({value, computed, e});
 }
 
-// The value of what reads nothing but constants, which becomes a constant; null where it does not.
+// The value if it depends on constants only, which makes it a constant; otherwise null.
 Result<const Tensor*> ProgramBuilder::known_value(const std::string& value) {
   if (auto constant = program_.constants.find(value); constant != program_.constants.end()) return &constant->second;
   auto last = known_.find(value);
   if (last == known_.end() || !leaf_of(types_.at(value))->is_scalar()) return nullptr;
-  // What it needs, back from the value, then forwards.
+  // Collects the definitions that the value needs, in reverse order, then evaluates them forwards.
   std::map<size_t, Expr> needed = {{last->second.place, last->second.term}};
   for (auto at = needed.rbegin(); at != needed.rend(); ++at) {
     for (Expr p : parameters_of(at->second)) {
@@ -415,7 +415,7 @@ void ProgramBuilder::add_output(const std::string& value) {
   }
 }
 
-// Counts stand behind all outputs of the model, each once.
+// Actual extents come after all outputs of the model, each once.
 void ProgramBuilder::add_extents() {
   if (bounded_) return;
   const std::vector<std::string> outputs = program_.outputs;
@@ -433,10 +433,10 @@ void ProgramBuilder::add_extents() {
 Result<Program> ProgramBuilder::finish() {
   if (!problems_.empty()) return problems_;
   add_extents();
-  // What has become a constant on the way needs no definition, and what has become an attribute is read no more.
+  // Values that became constants need no definition, and constants that became attributes have no uses.
   std::erase_if(program_.definitions, [&](const Definition& d) { return program_.constants.count(d.value) != 0; });
   std::map<std::string, int> uses = use_counts(program_);
-  // A call of which all results that are read are constants now.
+  // A call whose used results are all constants.
   const auto unread = [&](const Definition& d) { return d.expression->type->is_tuple() && uses.count(d.value) == 0; };
   if (std::erase_if(program_.definitions, unread) != 0) uses = use_counts(program_);
   std::erase_if(program_.constants, [&](const auto& constant) { return uses.count(constant.first) == 0; });

@@ -1,7 +1,7 @@
-// Builds a program from operator calls that name what they read, as model files have them, and gives the calls of a
-// program by name: for frontends, exporters, and rewrites that put other calls in the place of a program's. Calls are
-// typed as they are added. Inputs that decide shapes become attributes: shape arithmetic is evaluated here, and nothing
-// else is. Sequences and optional values end here, too: what they hold is known, and the program has that.
+// Builds a program from operator calls that use values by name, as in model files, and converts a program back to named
+// calls: for frontends, exporters, and rewrites that replace calls. Calls are typed as they are added. Inputs that
+// determine shapes become attributes: shape arithmetic is evaluated here, but no other computation. Sequences and
+// optional values are resolved here: their contents are known and become ordinary values.
 #pragma once
 
 #include <map>
@@ -18,12 +18,12 @@ namespace hoist {
 
 struct OperatorRow;
 
-/// Whether a shape is as expected, where an expected extent below 0 stands for any.
+/// True if the shapes agree; an expected extent below 0 matches any extent.
 bool extents_agree(const std::vector<int64_t>& expected, const std::vector<int64_t>& found);
 
 struct NamedCall;
 
-/// A body by names. A name that it reads and does not define is a value of the program around it: what it captures.
+/// A body by names. A name that it uses and does not define is a captured value of the enclosing program.
 struct NamedBody {
   std::string attribute, name;
   std::vector<std::string> inputs;
@@ -32,19 +32,18 @@ struct NamedBody {
   std::vector<std::string> outputs;
 };
 
-/// A call by names.
 struct NamedCall {
-  std::string name;       ///< of the layer that it is in the model; unique
+  std::string name;       ///< of the layer in the model; unique
   std::string operation;  ///< ONNX op_type: "Conv"
   std::string domain;     ///< "" is ai.onnx
   Attributes attributes;
-  std::vector<std::string> inputs;         ///< value names; "" where an optional input is left out
-  std::vector<std::string> outputs;        ///< value names; "" where an optional output is not wanted
-  std::vector<std::string> absorbed = {};  ///< layers of the model that the call computes beside its own
+  std::vector<std::string> inputs;         ///< value names; "" for an omitted optional input
+  std::vector<std::string> outputs;        ///< value names; "" for an unused optional output
+  std::vector<std::string> absorbed = {};  ///< further layers of the model that the call computes
   std::vector<NamedBody> bodies = {};      ///< attributes that are programs
 };
 
-/// Less its operands.
+/// The operator call without its operands.
 OperatorCall call_of(const NamedCall& named, int64_t version);
 
 class ProgramBuilder {
@@ -54,34 +53,35 @@ class ProgramBuilder {
 
   void add_input(const ValueInfo& input);
   void add_constant(const std::string& name, Tensor value);
-  /// A value that is a list of tensors, which are there already.
+  /// Adds a value that is a list of existing tensors.
   void add_list(const std::string& name, TensorList list);
-  /// What something else believes of a value's type; -1 for an extent that it does not know. Where the definition of
-  /// the operator says otherwise, one of the two is wrong: the program gets a note.
+  /// A type that another source states for a value; -1 for an unknown extent. If the operator's definition disagrees,
+  /// the program gets a note.
   void expect(const ValueInfo& value);
-  /// Value names that calls to come define, so that names made up here do not take them.
+  /// Reserves the names that later calls define, so that generated names differ from them.
   void reserve(const std::set<std::string>& names) {
     for (const std::string& name : names) names_.take(name);
   }
-  /// From now on calls are over all that their operands have room for: what becomes of counts is said elsewhere.
+  /// From now on, calls process the full capacity of their operands; the caller handles actual extents.
   void take_bounds() { bounded_ = true; }
-  /// Calls that none of their attributes bounds say so from then on, each in an attribute `most`.
+  /// From now on, calls whose size no attribute bounds get an attribute `most` with the bound.
   void set_bounds(const DataBounds& bounds) { bounds_ = bounds; }
-  /// Calls come in topological order.
+  /// Calls must be added in topological order.
   void add_call(const NamedCall& call);
-  /// The members of a list become outputs called after it: y.0, y.1, ...
+  /// Adds an output; the members of a list become outputs with derived names: y.0, y.1, ...
   void add_output(const std::string& value);
-  /// Whether a call, an input or a constant has given this value, as a tensor.
+  /// True if a call, an input or a constant has defined this value as a tensor.
   bool is_tensor(const std::string& value) const { return types_.count(value) != 0; }
-  /// The dimensions of a value whose extent data decide, and the values that count them.
+  /// The dynamic dimensions of a value, with the values that contain their actual extents.
   std::map<int64_t, std::string> counts_of(const std::string& value) const;
 
-  /// Errors: every layer that has no definition, in one go; each names the layer. Readers of such a layer are silent.
+  /// Returns the program. Errors: all layers that could not be defined, each by name; consumers of such a layer are not
+  /// reported.
   Result<Program> finish();
 
  private:
   class CallComposer;
-  struct BodyList {  // a result of a body that is no tensor, and how many outputs of its program stand for it
+  struct BodyList {  // a result of a body that is a list, and the outputs of its program that represent it
     size_t result;
     TensorList list;
   };
@@ -128,38 +128,39 @@ class ProgramBuilder {
   Program program_;
   Diagnostics problems_;
   std::map<std::string, Type> types_;
-  std::map<std::string, TensorList> lists_;  // values that are no tensors; no name is in both
+  std::map<std::string, TensorList> lists_;  // values that are lists; no name is in both maps
   std::map<std::string, ValueInfo> expected_;
   ValueNames names_;
   std::set<std::string> failed_;
-  std::map<std::string, std::map<int64_t, std::string>> counts_;  // by value and dimension: what counts its elements
-  std::map<std::string, WholeNumbers> numbers_;  // elements of values that extents are made of, some of them not known
+  std::map<std::string, std::map<int64_t, std::string>>
+      counts_;                                   // by value and dimension: the value with the actual extent
+  std::map<std::string, WholeNumbers> numbers_;  // elements of values from which extents are computed; some are unknown
   std::map<std::string, std::string> made_once_;
-  std::map<std::string, NumberRange> ranges_;  // of values that somebody has asked about
+  std::map<std::string, NumberRange> ranges_;  // of values, computed on demand
   std::map<std::string, size_t> places_;       // of definitions, by value
-  ProgramBuilder* around_ = nullptr;           // of the program that a body stands in, while it is built
+  ProgramBuilder* around_ = nullptr;           // the builder of the enclosing program, for a body
   bool bounded_ = false;
   DataBounds bounds_;
   struct Known {
     size_t place;  // of the definition
-    Expr term;     // without calls
+    Expr term;     // with calls inlined
   };
-  std::map<std::string, Known> known_;  // definitions that read nothing but constants
+  std::map<std::string, Known> known_;  // definitions that depend on constants only
 };
 
-/// The values that the bodies of a call read from around them, in the order in which they do.
+/// The values that the bodies of a call capture, in order of use.
 std::vector<std::string> captured_by(const NamedCall& call);
 
-/// The calls of a program of one operator call a definition, in order. What decides a shape is an attribute; a result
-/// that no definition takes is "".
+/// The calls of a program with one operator call per definition, in order. Shape values are attributes; a result
+/// without a use is "".
 std::vector<NamedCall> named_calls(const Program& program);
 
-/// The call as model files have it: what decides a shape is an input again, a constant called after a result and the
-/// input ("y.shape"), unless the operator has the attribute itself in this version.
+/// Converts a call to the form in model files: shape values become inputs, constants named after a result and the input
+/// ("y.shape"), unless the operator has the attribute in this version.
 void shapes_to_inputs(NamedCall& call, int64_t version, std::map<std::string, Tensor>& constants);
 
-/// `program` with these calls, in topological order, in the place of its definitions: its inputs, the outputs that it
-/// names, what was done to it, and the constants that are read. Errors: those of ProgramBuilder.
+/// `program` with these calls, in topological order, in place of its definitions; keeps its inputs, outputs, steps and
+/// the constants in use. Errors: the errors of ProgramBuilder.
 Result<Program> with_calls(const Program& program, const std::vector<NamedCall>& calls);
 
 }  // namespace hoist

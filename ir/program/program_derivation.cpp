@@ -20,7 +20,7 @@ std::string constant_line(const StepConstant& constant) {
                      constant.value ? elements_text(*constant.value) : "#" + constant.hash);
 }
 
-// Reads what stands before the details of a step, from left to right.
+// Parses the first line of a step from left to right.
 class StepReader {
  public:
   explicit StepReader(const std::string& line) : line_(line) {}
@@ -44,7 +44,7 @@ class StepReader {
     return step;
   }
 
-  /// Texts in quotes with commas between them, up to the end of the line.
+  /// Quoted texts separated by commas, up to the end of the line.
   Result<std::vector<std::string>> texts() {
     std::vector<std::string> out;
     do {
@@ -74,7 +74,7 @@ class StepReader {
     return out;
   }
 
-  // Up to the closing quote; what is escaped is the tokeniser's business.
+  // Up to the closing quote; the tokeniser handles escapes.
   Result<std::string> quoted_text() {
     if (done() || line_[at_] != '"') return fault("expected a text in quotes");
     size_t end = at_ + 1;
@@ -128,7 +128,7 @@ class StepReader {
   size_t at_ = 0;
 };
 
-// The lines behind a step that tell more of it.
+// Parses a line of details after a step.
 Result<Nothing> add_detail(ProgramStep& step, const std::string& line) {
   StepReader reader(line);
   if (reader.take("note ")) {
@@ -184,7 +184,7 @@ std::string print_derivation(const ProgramDerivation& derivation) {
   out += fmt::format("{}\n", steps_line);
   for (const ProgramStep& step : derivation.steps) {
     out += text(step) + "\n";
-    // What other steps tell is the rule's own sentence; a neural rule's promise is about the place.
+    // For replayed steps the rule's own sentence suffices, except for neural rules, whose note concerns the position.
     if (!step.replays || step.rule_class == RuleClass::neural)
       out += fmt::format("{}note {}\n", detail_mark, quoted(step.note));
     if (!step.replays && !step.absorbed.empty()) {

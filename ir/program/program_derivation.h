@@ -1,16 +1,16 @@
 // The derivation of a whole model: the program as it was imported, and every step from there to the terms of the
-// kernels, as a bundle stores them. Its text has the constants that the steps need as values and of all others the
-// hash, so that the terms can be replayed without the model, and the constants too with it
+// kernels, as a bundle stores them. Its text has the values of constants that the steps need and the hashes of all
+// others, so that the terms can be replayed without the model, and with it also the constants
 // (lowering/pipeline/replay.h).
 //
-//   program version 21
-//   ...
-//   steps
-//   batch-norm-folding at %normalize1 rounding
-//     constant %"normalize1.weights" : [16][1][3][3]f32 = #58b0c92ad0f1a2b3
-//   unfold at %normalize1
-//   merge-producers(producer = "normalize1") at %relu1
-//   open-vectors(k = 16) at %relu1:1.1.0
+//     program version 21
+//     ...
+//     steps
+//     batch-norm-folding at %normalize1 rounding
+//       constant %"normalize1.weights" : [16][1][3][3]f32 = #58b0c92ad0f1a2b3
+//     unfold at %normalize1
+//     merge-producers(producer = "normalize1") at %relu1
+//     open-vectors(k = 16) at %relu1:1.1.0
 #pragma once
 
 #include <string>
@@ -23,12 +23,12 @@ namespace hoist {
 struct ProgramDerivation {
   Program start;
   std::vector<ProgramStep> steps;
-  std::string rules;  ///< the text of the user's own rules that the steps name; "" without any
+  std::string rules;  ///< the text of the user's rules that the steps use, or ""
 };
 
 /// Equal derivations have equal texts.
 std::string print_derivation(const ProgramDerivation& derivation);
-/// Where only the hash of a constant is known the program has it withheld. Errors name line and column of the program,
+/// A constant of which only the hash is known is withheld in the program. Errors name line and column of the program,
 /// or the line of the step.
 Result<ProgramDerivation> parse_derivation(const std::string& text);
 

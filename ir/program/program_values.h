@@ -1,5 +1,5 @@
-// What a program computes, by the evaluator: one definition after the other. Its controls are performed by the runtime
-// and have to be none here; the calls that they come from are evaluated like any other.
+// Evaluation of a whole program, one definition after the other. The program must not contain controls, which only the
+// runtime executes; their original calls are evaluated like all others.
 #pragma once
 
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace hoist {
 
-/// The inputs and, by name, every constant and every definition that is an array. Errors: those of evaluate.
+/// The inputs and, by name, all constants and all definitions that are arrays. Errors: the errors of evaluate.
 Result<Bindings> program_values(const Program& program, Bindings inputs);
-/// The outputs of the model for these inputs, one for each of its own, cut to the extents that data give them.
+/// The outputs of the model for these inputs, cut to their actual extents.
 Result<std::vector<Tensor>> program_outputs(const Program& program, const std::vector<Tensor>& inputs);
-/// The same of values that are known already, those of outputs among them.
+/// The same for values that are already known, including the outputs.
 Result<std::vector<Tensor>> program_outputs(const Program& program, const Bindings& values);
 
 }  // namespace hoist

@@ -12,7 +12,7 @@ namespace {
 
 std::string bounds_text(const SizeBounds& bounds) { return fmt::format("from {} to {}", bounds.least, bounds.most); }
 
-// Extents of an array are not negative, and it has a number of elements that fits in memory.
+// Checks that extents are non-negative and that the number of elements is representable in memory.
 Result<Nothing> check_extents_of(Type type) {
   double total = 1;
   for (const Nat& n : sizes_of(type)) {
@@ -26,7 +26,7 @@ Result<Nothing> check_extents_of(Type type) {
   return Nothing{};
 }
 
-// Numbers in the place of sizes. Equal terms are replaced once.
+// Substitutes values for sizes. Equal terms are replaced once.
 class SizesReplaced {
  public:
   explicit SizesReplaced(Match sizes) : sizes_(std::move(sizes)) {}
@@ -129,7 +129,7 @@ Result<Program> with_sizes(const Program& program, const std::map<std::string, i
     }
   }
   if (!problems.empty()) return problems;
-  // Sizes multiply: what leaves 64 bits is a fault of these numbers here.
+  // Products of sizes may overflow 64 bits, which is an error in the given values.
   const FaultsAreErrors guard;
   try {
     return SizesReplaced(std::move(sizes)).program(open);

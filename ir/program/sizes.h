@@ -1,5 +1,4 @@
-// Sizes of a program that have no number yet (Program::sizes): numbers in their place, and the message for whoever
-// needs them.
+// Symbolic sizes of a program (Program::sizes): substitution of values, and the error of code that requires values.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +10,12 @@
 
 namespace hoist {
 
-/// The program with these numbers in the place of the sizes, in types, terms and bodies; sizes that are not named stay.
-/// Every term is typed again, and gives the type that it had, with the numbers. Errors: a size that the program does
-/// not have, a number outside its bounds, an array that comes out negative or too large, and terms that have no type
-/// for these numbers.
+/// The program with values substituted for sizes in types, terms and bodies; sizes that are not named stay. Every term
+/// is typed again and has its previous type with the substituted values. Errors: an unknown size, a value outside its
+/// bounds, an array with a negative or too large extent, and terms that have no type for these values.
 Result<Program> with_sizes(const Program& program, const std::map<std::string, int64_t>& numbers);
 
-/// That every size of the program is a number: what passes, kernels and interpretation ask for.
+/// Fails if the program has symbolic sizes: passes, kernels and interpretation require values.
 Result<Nothing> check_sizes_known(const Program& program);
 
 }  // namespace hoist

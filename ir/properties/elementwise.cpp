@@ -7,13 +7,13 @@
 namespace hoist {
 namespace {
 
-// Goes into a term one dimension at a time, with an element in the place of the array.
+// Descends into a term one dimension at a time, replacing the array by its element.
 class Element {
  public:
-  /// The array has one name at each depth, so that a part of it is never taken for the whole.
+  /// Each nesting depth has its own name for the array, so that a part is never taken for the whole array.
   Element(std::string array, std::string element) : array_(std::move(array)), element_(std::move(element)) {}
 
-  // The element of `e` at an index that is the same for every array; null where there is no such thing.
+  // The element of `e` at an index common to all arrays, or null if there is none.
   Expr at(Expr e) {
     if (!e->type->is_array()) return nullptr;
     if (auto found = memo_.find(e); found != memo_.end()) return found->second;
@@ -75,7 +75,7 @@ std::optional<Elementwise> elementwise_in(Expr term, const std::string& array) {
     body = Element(names[names.size() - 2], names.back()).at(body);
     if (body == nullptr) return std::nullopt;
   }
-  // What is left of the array or of a part of it would be read as a whole.
+  // A remaining use of the array, or of a part, would read all of it.
   names.pop_back();
   for (Expr p : parameters_of(body)) {
     if (std::find(names.begin(), names.end(), p->name) != names.end()) return std::nullopt;

@@ -9,18 +9,18 @@ bool mentions(Expr e, Expr read) {
   return any_node(e, [&](Expr part) { return part == read; });
 }
 
-// Is the parameter read by folds alone?
+// True if all uses of the parameter are inside folds.
 bool only_folded(Expr e, Expr read) {
   if (is_fold(e)) return true;
   return e != read && std::all_of(e->children.begin(), e->children.end(), [&](Expr c) { return only_folded(c, read); });
 }
 
-// The function of a fold, without the lets of numbers that it begins with.
+// The function of a fold, without its leading lets of scalars.
 struct StepForm {
-  Expr state = nullptr;  // stands for the accumulator
+  Expr state = nullptr;  // the accumulator
   Expr body = nullptr;
-  bool looks = false;       // does a let name a fold over the state?
-  bool looks_first = true;  // do lets read the state by folds alone?
+  bool looks = false;       // true if a let names a fold over the state
+  bool looks_first = true;  // true if lets use the state only inside folds
 };
 
 StepForm step_form(Expr e) {

@@ -1,4 +1,4 @@
-// The formula of an element, for the properties that are read off it. Only for ir/properties.
+// The formula of an element, from which properties are derived. Only for ir/properties.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace hoist {
 
-// A formula with what its values depend on.
+// A formula with the dependencies of its values.
 class Formula {
  public:
   explicit Formula(const ElementFormula& formula) : formula_(formula) {
@@ -33,7 +33,7 @@ class Formula {
   size_t rank() const { return formula_.position.size(); }
   const Indices& indices() const { return formula_.parts.indices; }
 
-  /// The values that a value is computed from directly, those of its loop among them.
+  /// The direct operands of a value, including the initial value and the body of its loop slot.
   std::vector<int> operands(int v) const {
     const Value& value = at(v);
     if (value.kind == Value::result) {
@@ -63,7 +63,7 @@ class Formula {
     return out;
   }
 
-  /// Whether an index changes with a variable, whatever stands between.
+  /// True if an index depends on a variable, directly or through other atoms.
   bool depends(IndexId id, AtomId variable) const {
     const Indices& all = indices();
     return std::any_of(all[id].terms.begin(), all[id].terms.end(), [&](const auto& term) {
@@ -73,7 +73,7 @@ class Formula {
     });
   }
 
-  /// The dimension of the element's position that an index is, or nothing.
+  /// The dimension of the element's position that equals the index, or nothing.
   std::optional<size_t> dimension_of(IndexId id) const {
     const Index& index = indices()[id];
     if (index.constant != 0 || index.terms.size() != 1 || index.terms[0].second != 1) return std::nullopt;
@@ -81,7 +81,7 @@ class Formula {
     return found == dimensions_.end() ? std::nullopt : std::optional(found->second);
   }
 
-  /// An index that is the position along a dimension plus a constant, perhaps kept inside an array.
+  /// The difference of an index and the position along a dimension; the index may be clamped to the array's bounds.
   struct Offset {
     int64_t by = 0;
     bool clamped = false;
@@ -117,7 +117,7 @@ class Formula {
 
  private:
   const ElementFormula& formula_;
-  std::map<AtomId, size_t> dimensions_;  // variables of the position
+  std::map<AtomId, size_t> dimensions_;  // variables of the position, with their dimensions
 };
 
 }  // namespace hoist

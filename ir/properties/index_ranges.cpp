@@ -11,9 +11,9 @@
 namespace hoist {
 namespace {
 
-// What is known of a value: of an array that of all its elements, of a tuple that of its parts.
+// The known bounds of a value: of all elements of an array, or of the parts of a tuple.
 struct Bounds {
-  IntegerRange range;         // of whole numbers
+  IntegerRange range;         // of integers
   NumberRange number = {};    // of floats
   std::vector<Bounds> parts;  // of a tuple
 };
@@ -22,7 +22,8 @@ IntegerRange range_of_type(Scalar scalar) {
   if (scalar == Scalar::boolean) return {0, 1};
   const auto bits = static_cast<unsigned>(row(scalar).bits);
   constexpr int64_t most = std::numeric_limits<int64_t>::max(), least = std::numeric_limits<int64_t>::min();
-  if (!is_integer(scalar) || bits >= 64) return {least, most};  // u64 counts as i64: what is beyond is negative there
+  if (!is_integer(scalar) || bits >= 64)
+    return {least, most};  // u64 is treated as i64: values beyond its range count as negative
   if (row(scalar).is_signed) return {-(int64_t{1} << (bits - 1)), (int64_t{1} << (bits - 1)) - 1};
   return {0, (int64_t{1} << bits) - 1};
 }
@@ -46,14 +47,14 @@ Bounds joined(const Bounds& a, const Bounds& b) {
   return out;
 }
 
-// An operation that is monotone in each argument has its extremes at the ends of theirs.
+// An operation that is monotone in each argument has its minimum and maximum at the ends of the arguments' ranges.
 template <class Operation>
 std::optional<IntegerRange> of_ends(const IntegerRange& a, const IntegerRange& b, Operation operation) {
   std::optional<IntegerRange> out;
   for (const int64_t x : {a.low, a.high}) {
     for (const int64_t y : {b.low, b.high}) {
       int64_t value = 0;
-      if (operation(x, y, &value)) return std::nullopt;  // it overflows
+      if (operation(x, y, &value)) return std::nullopt;  // overflow
       out = out ? IntegerRange{std::min(out->low, value), std::max(out->high, value)} : IntegerRange{value, value};
     }
   }
@@ -84,7 +85,7 @@ std::optional<IntegerRange> of_function(Function function, const IntegerRange& a
   }
 }
 
-// Rules may round a sum or a product otherwise than the term does.
+// A margin, since rewrite rules may round a sum or a product differently from the term.
 NumberRange widened(const NumberRange& range) {
   constexpr double share = 0x1p-18;
   return {range.low - std::abs(range.low) * share, range.high + std::abs(range.high) * share};
@@ -150,7 +151,7 @@ class Ranges {
   explicit Ranges(const std::map<std::string, IntegerRange>& known) {
     for (const auto& [name, range] : known) variables_[name] = {range, {}, {}};
   }
-  /// Positions are not looked at.
+  /// This mode does not check positions.
   explicit Ranges(std::function<NumberRange(Expr)> known) : known_(std::move(known)) {}
 
   std::vector<UnprovedPosition> found;
@@ -222,7 +223,7 @@ class Ranges {
       case Pattern::index:
         if (!known_) check(e->children[0], e->children[1]->type->size.value());
         return of(e->children[1]);
-      case Pattern::scatter:  // what would go elsewhere is left out
+      case Pattern::scatter:  // out-of-range updates are dropped
         visit(e->children[0]);
         return joined(of(e->children[1]), of(e->children[2]));
       case Pattern::identity:
@@ -244,12 +245,12 @@ class Ranges {
     }
   }
 
-  // What does not decide the range is looked at for its positions alone.
+  // Checks the positions in subterms that do not affect the range.
   void visit(Expr e) {
     if (!known_) of(e);
   }
 
-  // A range of numbers as that of a type's, from outside.
+  // A range of doubles, given by the caller, as the bounds of a scalar type.
   static Bounds of_number(const NumberRange& range, Scalar scalar) {
     if (is_float(scalar)) return {range_of_type(scalar), range, {}};
     const IntegerRange whole = range_of_type(scalar);
@@ -259,7 +260,7 @@ class Ranges {
     return {{bounded(std::floor(range.low), whole.low), bounded(std::ceil(range.high), whole.high)}, {}, {}};
   }
 
-  // The elements and the neutral one put together.
+  // The bounds of a reduction over the elements and the neutral element.
   Bounds reduced(Expr e) {
     const Expr body = e->children[0]->children[0];
     const Scalar scalar = leaf_of(e->type)->is_scalar() ? leaf_of(e->type)->scalar : Scalar::boolean;
@@ -319,7 +320,7 @@ class Ranges {
   Bounds converted(const Bounds& from, Scalar scalar, Expr e) const {
     const Scalar to = e->type->scalar;
     if (is_float(scalar) && is_float(to)) return {range_of_type(to), widened(from.number), {}};
-    // Of NaN any number may become, and a position has to be in its array then, too.
+    // A NaN may convert to any integer, and positions have to be in bounds even then.
     if (known_ && is_float(scalar) && is_integer(to)) return of_number(whole_numbers_in(from.number), to);
     if (!is_float(scalar) && is_float(to) && scalar != Scalar::u64)
       return {
@@ -330,12 +331,12 @@ class Ranges {
     return {keeps ? from.range : whole, {}, {}};
   }
 
-  // A float becomes a whole number on the side of zero.
+  // Conversion of a float to an integer rounds towards zero.
   static NumberRange whole_numbers_in(const NumberRange& range) {
     return {std::trunc(range.low), std::trunc(range.high)};
   }
 
-  // A function's body, with that of its variables.
+  // The bounds of a function's body for given bounds of its variables.
   Bounds inside(Expr function, const std::vector<Bounds>& arguments) {
     std::vector<Expr> variables;
     for (size_t i = 0; i < arguments.size(); ++i) {
@@ -352,7 +353,7 @@ class Ranges {
       found.push_back({position, range, size});
   }
 
-  std::function<NumberRange(Expr)> known_;  // null where positions are looked at
+  std::function<NumberRange(Expr)> known_;  // null if positions are checked
   std::map<std::string, Bounds> variables_;
   std::unordered_map<Expr, Bounds> values_;
   size_t count_ = 0;

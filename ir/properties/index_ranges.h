@@ -1,9 +1,9 @@
-// Whether a term reads and writes inside its arrays. Views cannot leave them: their types say how many elements there
-// are, and make() checks the sizes; `scatter` leaves out what would go elsewhere. What is left are the positions that
-// data decide, of `index`: each is followed through the term as a range of whole numbers (Cousot and Cousot 1977,
-// intervals). What the ranges do not show is not wrong, only unproved. Not for positions that the interpreter has at
-// hand: it checks each one. The range of a whole term, floats included, says how much room there has to be where data
-// decide how long an array is.
+// Proves that a term reads and writes inside its arrays. Views cannot leave their arrays: their types contain the
+// number of elements, and make() checks the sizes; `scatter` drops updates outside its base. This leaves the
+// data-dependent positions of `index`: each is followed through the term as a range of integers (Cousot and Cousot
+// 1977, intervals). An access that the ranges do not prove is not an error, only unproved. Not needed by the
+// interpreter, which checks each position. The range of a whole term, floats included, bounds the capacity of arrays
+// with dynamic shapes.
 #pragma once
 
 #include <cstdint>
@@ -17,29 +17,29 @@
 
 namespace hoist {
 
-/// Least and greatest of the whole numbers that something may be.
+/// The least and the greatest possible value of an integer.
 struct IntegerRange {
   int64_t low = 0, high = 0;
   bool operator==(const IntegerRange&) const = default;
 };
 
-/// A position that is not shown to lie in its array.
+/// A position that is not proved to be inside its array.
 struct UnprovedPosition {
-  Expr position = nullptr;  ///< with the variables around it as parameters
-  IntegerRange range;       ///< that it is known to lie in
-  int64_t size = 0;         ///< of the array: 0 .. size - 1 would be inside
+  Expr position = nullptr;  ///< with the enclosing variables as parameters
+  IntegerRange range;       ///< the range of the position
+  int64_t size = 0;         ///< of the array: positions 0 .. size - 1 are inside
 };
 
-/// For a term with constant sizes. `known` are ranges of integer parameters' elements, of tables say; others may be
-/// whatever their type holds.
+/// The unproved positions of a term with constant sizes. `known` has the ranges of the elements of integer parameters,
+/// such as tables; elements of other parameters may have any value of their type.
 std::vector<UnprovedPosition> unproved_positions(Expr term, const std::map<std::string, IntegerRange>& known = {});
 
-/// Least and greatest of the numbers that something may be. NaN may be there whatever the range.
+/// The least and the greatest possible value of a scalar. NaN is possible for every range.
 struct NumberRange {
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
 };
 
-/// In which all elements of a term lie that is a number or an array of numbers, by what `known` says of its parameters'
+/// The range of all elements of a term that is a scalar or an array of scalars, given the ranges of its parameters'
 /// elements. For constant sizes.
 NumberRange range_of_elements(Expr term, const std::function<NumberRange(Expr parameter)>& known);
 

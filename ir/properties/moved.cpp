@@ -7,14 +7,14 @@
 namespace hoist {
 namespace {
 
-// Whose elements a value is one of; nothing where it is computed.
+// True for values that are elements of parameters, moved without change; collects these parameters.
 class Moved {
  public:
   explicit Moved(const Formula& formula) : formula_(formula) {}
 
   bool all(int v) {
     if (auto found = known_.find(v); found != known_.end()) return found->second;
-    known_[v] = true;  // a loop's accumulator leads back here
+    known_[v] = true;  // ends the recursion at a loop's accumulator
     return known_[v] = moves(v);
   }
   std::set<std::string> parameters;
@@ -34,7 +34,7 @@ class Moved {
       case Value::operation:
         return (value.function == Function::maximum || value.function == Function::minimum) && all(value.a) &&
                all(value.b);
-      case Value::literal:  // where a search for the largest or least number begins
+      case Value::literal:  // initial value of a search for the maximum or minimum
         return std::isinf(formula_.literal(v));
       case Value::accumulator:
         return true;
@@ -66,7 +66,7 @@ std::optional<Concatenation> concatenation_of(Expr term) {
   const auto formula = element_formula(term);
   if (formula == nullptr) return std::nullopt;
   const Formula element(*formula);
-  // A chain of selections: each has the part that begins where its condition does, and those before it.
+  // A chain of selections: each contributes the part that starts at its condition's bound, after the previous parts.
   Concatenation out;
   std::optional<size_t> dimension;
   const auto add = [&](int v, int64_t begin) {

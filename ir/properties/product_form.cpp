@@ -6,7 +6,7 @@
 namespace hoist {
 namespace {
 
-// The product that a loop sums up: the body of a slot is the accumulator plus it.
+// The factors of the product that a loop sums: the slot's body is accumulator + product.
 std::optional<std::pair<int, int>> factors_of(const Formula& formula, const Loop::Slot& slot) {
   const Value& body = formula.at(slot.body);
   const auto product = [&](int v) -> std::optional<std::pair<int, int>> {
@@ -22,7 +22,7 @@ std::optional<std::pair<int, int>> factors_of(const Formula& formula, const Loop
   return std::nullopt;
 }
 
-// What a factor reads that changes with the loop: one array.
+// The single read in a factor that depends on the loop variable, or null.
 const ElementFormula::Read* summed_read(const Formula& formula, int factor, AtomId loop) {
   const ElementFormula::Read* found = nullptr;
   for (const ElementFormula::Read* read : formula.reads_in(factor)) {
@@ -46,7 +46,7 @@ std::optional<ProductForm> form_of(const Formula& formula, const Loop& loop, con
     if (formula.depends(left.at[d], variable)) out.left_summed.push_back(d);
   }
   std::optional<size_t> channel, shared;
-  std::set<size_t> single;  // of one element, so that no variable says what they are
+  std::set<size_t> single;  // dimensions of extent 1, whose index contains no variable
   for (size_t d = 0; d < right.at.size(); ++d) {
     if (formula.depends(right.at[d], variable)) {
       out.summed.push_back(d);
@@ -62,20 +62,20 @@ std::optional<ProductForm> form_of(const Formula& formula, const Loop& loop, con
       single.insert(d);
     }
   }
-  // One output channel: of a matrix of one column, or of filters, which have them first.
+  // One output channel: the last dimension of a matrix with one column, or the first of filters.
   const size_t last = right.at.size() - 1;
   if (!channel && single.count(last) != 0 && out.summed == std::vector<size_t>{last - 1}) channel = last;
   if (!channel && !shared && !single.empty()) channel = *single.begin();
   if (channel) {
     out.channel_dimension = *channel;
     const auto output = formula.dimension_of(right.at[*channel]);
-    // Filters have output channels before what they sum up, and pictures have them behind the batch.
+    // Filters have output channels before the summed dimensions, and images have channels after the batch.
     const bool filters = *channel < out.summed.front() && formula.rank() > 2;
     out.output_dimension = output ? *output : filters ? 1 : formula.rank() - 1;
     return out;
   }
   if (!shared) return std::nullopt;
-  // Groups: how many positions along a dimension of `left` there are that output channels start from.
+  // Groups: the number of distinct start positions of output channels along a dimension of `left`.
   out.channel_dimension = *shared;
   out.output_dimension = *formula.dimension_of(right.at[*shared]);
   const AtomId position = *formula.variable_of(out.output_dimension);
@@ -106,7 +106,7 @@ std::optional<ProductForm> product_form(Expr term) {
       const auto* left = summed_read(element, factors->first, variable);
       const auto* right = summed_read(element, factors->second, variable);
       if (left == nullptr || right == nullptr) continue;
-      if (found) return std::nullopt;  // of several sums
+      if (found) return std::nullopt;  // a term with several sums
       found = form_of(element, loop, *left, *right);
     }
   }

@@ -1,6 +1,6 @@
-// What a term is, read off its patterns: the properties by which passes and neural rules decide, so that none of them
-// needs a list of operators. Everything here looks at unfolded terms (operators/operators.h) and holds for whatever an
-// operator's definition says: a new operator has its properties from its row.
+// The properties of a term, derived from its patterns. Passes and neural rules decide by them, so none needs a list of
+// operators. All functions expect inlined definitions (operators/operators.h) and hold for every definition: a new
+// operator gets its properties from its row.
 #pragma once
 
 #include <functional>
@@ -14,99 +14,96 @@
 
 namespace hoist {
 
-/// Does any node of the term pass the test?
 bool any_node(Expr e, const std::function<bool(Expr)>& test);
 
-/// Is it a reduce, fold, scan, iterate or scatter?
+/// True for reduce, fold, scan, iterate, scatter and host ops.
 bool is_fold(Expr e);
-/// Does the term compute with any?
+/// True if the term contains such a node.
 bool folds(Expr e);
-/// Is it a let around an array, so that all its elements read what is bound?
+/// True for a let of an array-valued body, whose elements all share the bound value.
 bool binds_for_many(Expr e);
-/// Does such a let name the result of a fold, as softmax and normalisations do? Then all elements of a row need it. One
-/// around a number is that element's own, as in the logarithm of a sum of exponentials.
+/// True if such a let in the term binds the result of a fold, as softmax and normalisations do: all elements of a row
+/// share it. A let around a scalar belongs to one element only, as in the logarithm of a sum of exponentials.
 bool shares_folds(Expr e);
-/// Does the term join arrays?
 bool concatenates(Expr e);
-/// Does the term look at windows of more than one element?
+/// True if the term reads windows of more than one element.
 bool has_windows(Expr e);
-/// Does the term only move data: views of parameters, no computation at all?
+/// True if the term only moves data: views of parameters without any computation.
 bool moves_only(Expr e);
 
-/// A scatter: the base with updates at positions, in order. With `combine` an update meets what is there instead of
-/// taking its place: combine(old, update).
+/// A scatter: the base with updates at positions, in order. With `combine` an element becomes combine(old, update)
+/// instead of the update.
 struct ScatterForm {
   Expr positions = nullptr;  ///< [m]I
   Expr updates = nullptr;    ///< [m]T
   Expr base = nullptr;       ///< [n]T
   std::optional<Function> combine;
 };
-/// Of `scatter` and of what combined_at makes; none for other terms.
+/// The form of a `scatter` or of a term that combined_at makes; nothing for other terms.
 std::optional<ScatterForm> scatter_form(Expr e);
-/// The base, an array of scalars, with updates combined into the elements at their positions, in order; those outside
-/// are dropped. A fold whose steps change one element each.
+/// The base, an array of scalars, with updates combined into the elements at their positions, in order; updates outside
+/// the base are dropped. The result is a fold whose steps change one element each.
 Expr combined_at(Function combine, Expr positions, Expr updates, Expr base);
 
-/// A fold over an array of numbers whose steps name folds of it by lets, before they change it.
+/// True for a fold over an array of scalars whose steps bind folds of the array by lets before they change it.
 bool looks_before_changes(Expr e);
-/// Such a fold whose steps read the array in no other way than that, and then change each element by itself. So they
-/// can change it where it stands.
+/// True if the steps of such a fold use the array in no other way and then change each element independently. The
+/// update can then run in place.
 bool changes_in_place(Expr e);
 
-/// Each element of the term as a scalar function of that element of one array.
+/// An elementwise term: each element is a scalar function of the same element of one array.
 struct Elementwise {
   Expr array = nullptr;  ///< the parameter
-  Expr body = nullptr;   ///< over the parameter `element_name`, which stands for the element; other parameters are
-                         ///< scalars, or arrays that every element reads in the same places
+  Expr body = nullptr;   ///< in terms of the parameter `element_name`, the element; other parameters are scalars, or
+                         ///< arrays that every element reads at the same positions
 };
-inline constexpr char element_name[] = "\2element";  // no value of a model is named so
+inline constexpr char element_name[] = "\2element";  // a reserved name, never that of a model's value
 
-/// Whether the term is elementwise in the array of that name, which has the same sizes. Nothing where an element
-/// depends on other elements of it, or on where it stands.
+/// The elementwise form of the term with respect to the array of that name, which has the same sizes. Nothing if an
+/// element depends on other elements of the array or on its own position.
 std::optional<Elementwise> elementwise_in(Expr term, const std::string& array);
 
-/// About how many instructions one evaluation of a scalar term takes: 1 for what processors do in one, 4 for divisions
-/// and roots, 16 for other functions. Shared subterms count once.
+/// An estimate of the instructions per evaluation of a scalar term: 1 for single-instruction operations, 4 for
+/// divisions and roots, 16 for other functions. Shared subterms count once.
 int64_t instruction_estimate(Expr body);
 
-/// The functions that the term calls.
 std::set<Function> functions_in(Expr term);
 
-/// The parameters whose elements the term's elements are, the same bits: those of a view, a concatenation, a look-up,
-/// the largest ones of windows. Empty where any element may be another number, a border's 0 say.
+/// The parameters whose elements the term copies bit for bit: through views, concatenations, look-ups and maxima of
+/// windows. Empty if some element may have another value, such as a border's 0.
 std::set<std::string> moved_from(Expr term);
 
-/// A term that only joins arrays along a dimension, in order. Arrays without elements are left out.
+/// A term that only concatenates arrays along a dimension, in order. Empty arrays are left out.
 struct Concatenation {
   std::vector<std::string> parts;
   size_t dimension = 0;
 };
 std::optional<Concatenation> concatenation_of(Expr term);
 
-/// A sum of products: each element of the term is made of one sum over k of left[.., k, ..] * right[.., k, ..], where
-/// both may be converted and moved by an offset before they are multiplied.
+/// A contraction: each element of the term contains one sum over k of left[.., k, ..] * right[.., k, ..]; both operands
+/// may be converted and shifted by an offset before the multiplication.
 struct ProductForm {
   std::string left, right;          ///< parameters, in the order in which the definition multiplies
-  std::vector<size_t> summed;       ///< dimensions of `right` that the sum runs over, ascending
-  std::vector<size_t> left_summed;  ///< those of `left`
+  std::vector<size_t> summed;       ///< the contracted dimensions of `right`, ascending
+  std::vector<size_t> left_summed;  ///< the contracted dimensions of `left`
   size_t left_rank = 0;
-  size_t channel_dimension = 0;  ///< of `right`: runs over output channels; `left` depends on their group at most
-  size_t output_dimension = 0;   ///< of the term's elements: where the output channels are
-  /// Groups of output channels that read different parts of `left`, 1 where all read the same.
+  size_t channel_dimension = 0;  ///< of `right`: output channels; `left` depends on their group at most
+  size_t output_dimension = 0;   ///< of the term: output channels
+  /// The number of groups of output channels that read different parts of `left`; 1 if all read the same part.
   int64_t groups = 1;
 };
 std::optional<ProductForm> product_form(Expr term);
 
-/// Does each element read a picture, [N][C][spatial...], at its own image and channel and elsewhere in space, as
-/// poolings do?
+/// True if each element reads a feature map [N][C][spatial...] at its own batch index and channel and at other spatial
+/// positions, as poolings do.
 bool pools(Expr term);
 
-/// Is each element an exponential over a sum of exponentials, as in softmax?
+/// True if each element is an exponential divided by a sum of exponentials, as in softmax.
 bool normalises_exponentials(Expr term);
 
-/// The dimension of the term that carries the channels of arrays with their scale: where the elements of each of the
-/// arrays with index c along its dimension are multiplied by a positive s(c), the term's elements with index c along
-/// the result are multiplied by the same, up to rounding. Nothing where that does not hold.
+/// The dimension of the result along which per-channel scales propagate: if the elements of each array with index c
+/// along its dimension are multiplied by a positive s(c), the result's elements with index c are multiplied by s(c), up
+/// to rounding. Nothing if this does not hold.
 std::optional<size_t> carries_scale(Expr term, const std::map<std::string, size_t>& dimensions);
 
 }  // namespace hoist

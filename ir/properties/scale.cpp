@@ -7,8 +7,8 @@
 namespace hoist {
 namespace {
 
-// The power of s by which a value changes when some of what it reads is multiplied by s > 0. `any`: zeros and
-// infinities, which do not change.
+// The power of s by which a value scales when some of its inputs are multiplied by s > 0. `any`: zeros and infinities,
+// which do not change.
 class Degrees {
  public:
   static constexpr int any = 1 << 20;
@@ -102,7 +102,7 @@ class Degrees {
     }
   }
 
-  // The accumulator has the degree of what it starts with, or, where that is any, what the body makes of it.
+  // The accumulator has the degree of its initial value or, if that is `any`, the degree of the body.
   std::optional<int> of_loop(const Value& value) {
     const Loop& loop = formula_.loop(value.a);
     std::vector<int> degrees;
@@ -115,7 +115,7 @@ class Degrees {
       for (size_t i = 0; i < loop.slots.size(); ++i) assumed_[{value.a, static_cast<int>(i)}] = degrees[i];
       bool settled = true;
       for (size_t i = 0; i < loop.slots.size(); ++i) {
-        Degrees inner = *this;  // without what was found under other assumptions
+        Degrees inner = *this;  // without memoised results, which depend on other assumptions
         inner.known_.clear();
         const auto body = inner.of(loop.slots[i].body);
         if (!body || !same(degrees[i], body)) return std::nullopt;

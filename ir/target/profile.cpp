@@ -19,7 +19,7 @@ struct IntegerKey {
   const char* name;
   int64_t Of::*field;
   int64_t low, high;
-  bool rare = false;  ///< printed by the few devices where it is not what it usually is
+  bool rare = false;  ///< printed only if not the default
 };
 constexpr IntegerKey<Profile> integer_keys[] = {
     {"vector_width", &Profile::vector_width, 1, 16},
@@ -42,20 +42,21 @@ constexpr IntegerKey<WorkGroupCosts> cost_keys[] = {
     {"subgroup", &WorkGroupCosts::subgroup, 1, 1 << 20},
     {"memory_cycles", &WorkGroupCosts::memory_cycles, 0, 1 << 20},
 };
-// Older profiles have them: they are accepted, and nothing is estimated from them.
+// Keys of older files: accepted and ignored.
 constexpr std::string_view former_keys[] = {"hiding_subgroups", "barrier_cycles", "preferred_group",
                                             "preferred_group_width"};
 struct FlagKey {
   const char* name;
   bool Profile::*field;
-  bool rare = false;  ///< printed by the few devices where it is so
+  bool rare = false;  ///< printed only if true
 };
 constexpr FlagKey flag_keys[] = {{"half", &Profile::half},
                                  {"doubles", &Profile::doubles},
                                  {"dot_instructions", &Profile::dot_instructions},
                                  {"vector_functions", &Profile::vector_functions, true}};
 
-// Sets the key if the table has it; what is wrong with it, or "", or nothing where it is no key of the table.
+// Sets the key if the table contains it. Returns an error text, "" on success, or nothing if the table does not contain
+// the key.
 template <class Of, size_t count>
 std::optional<std::string> set_integer(Of& of, const IntegerKey<Of> (&keys)[count], const std::string& key,
                                        const std::string& value) {
@@ -71,7 +72,7 @@ std::optional<std::string> set_integer(Of& of, const IntegerKey<Of> (&keys)[coun
   return std::nullopt;
 }
 
-// Sets one key; what is wrong with it, or nothing.
+// Sets one key. Returns an error text, or "" on success.
 std::string set(Profile& profile, const std::string& key, const std::string& value) {
   if (key == "name") {
     profile.name = value;

@@ -1,7 +1,7 @@
-// What is known of a device when a model is compiled for it: a small text file, key = value a line, made by
-// `hoist devices --profile`. Strategies read it, nothing else in the compiler knows the device. Every key has a default
-// for a CPU with AVX-512, those of GPUs alone for an H100; unknown keys and values out of range are errors that name
-// the line.
+// The target description: the compiler's knowledge of a device, as a small text file with one "key = value" per line,
+// made by `hoist devices --profile`. Strategies and the cost model read it; no other part of the compiler depends on
+// the device. The defaults describe a CPU with AVX-512; keys for GPUs describe an H100. Unknown keys and values out of
+// range are errors that name the line.
 #pragma once
 
 #include <cstdint>
@@ -11,46 +11,48 @@
 
 namespace hoist {
 
-/// What the time of a GPU's work-groups is estimated from (lowering/tiling/tile.h). The defaults are those of an H100
-/// and an H200. No driver reports them.
+/// Parameters of the cost model for work-groups on a GPU (lowering/tiling/tile.h). The defaults fit an H100 and an
+/// H200. No driver reports these values.
 struct WorkGroupCosts {
-  int64_t multiply_adds = 128;     ///< in f32 that a compute unit issues in a cycle
-  int64_t local_words = 64;        ///< of 32 bits that its work-items get from local memory, or its cache, in a cycle
-  int64_t global_words = 10;       ///< of 32 bits that it gets from behind its own cache in a cycle
-  int64_t unit_registers = 65536;  ///< of 32 bits, for all groups that share a compute unit
-  int64_t unit_groups = 8;         ///< that share one at most
-  int64_t subgroup = 32;           ///< work-items that advance together
-  int64_t memory_cycles = 250;     ///< that one waits for memory
+  int64_t multiply_adds = 128;     ///< f32 multiply-adds that a compute unit issues per cycle
+  int64_t local_words = 64;        ///< 32-bit loads per cycle of a compute unit from local memory or its cache
+  int64_t global_words = 10;       ///< 32-bit loads per cycle of a compute unit from beyond its cache
+  int64_t unit_registers = 65536;  ///< 32-bit registers of a compute unit, shared by its work-groups
+  int64_t unit_groups = 8;         ///< maximum number of resident work-groups per compute unit
+  int64_t subgroup = 32;           ///< work-items that execute in lockstep
+  int64_t memory_cycles = 250;     ///< latency of a load from memory, in cycles
 };
 
 struct Profile {
   std::string name = "generic CPU";
   bool gpu = false;               ///< kind = cpu | gpu: which of the two mappings strategies use
-  int64_t vector_width = 16;      ///< float lanes of a vector register: 1, 2, 4, 8 or 16
-  int64_t vector_registers = 32;  ///< of a core (CPU), or 32-bit registers a work-item may use (GPU)
-  int64_t local_memory = 32768;   ///< bytes a work-group can have
+  int64_t vector_width = 16;      ///< f32 lanes of a vector register: 1, 2, 4, 8 or 16
+  int64_t vector_registers = 32;  ///< per core (CPU), or 32-bit registers per work-item (GPU)
+  int64_t local_memory = 32768;   ///< bytes available to a work-group
   int64_t compute_units = 2;
-  int64_t maximum_group = 1024;   ///< work-items of a group
+  int64_t maximum_group = 1024;   ///< maximum number of work-items per work-group
   bool half = false;              ///< cl_khr_fp16: arithmetic in f16 that rounds to nearest and keeps denormals
   bool doubles = true;            ///< cl_khr_fp64
   bool dot_instructions = false;  ///< 8-bit dot products (vpdpbusd, dp4a)
-  /// tanh, erf and their like take whole vectors, as in native code; drivers of CPUs call them lane by lane.
+  /// tanh, erf and similar functions compute whole vectors, as in native code; OpenCL drivers for CPUs call them per
+  /// lane.
   bool vector_functions = false;
-  int64_t first_cache = 32768;      ///< bytes of the data cache next to a core (CPU)
-  int64_t second_caches = 4 << 20;  ///< bytes of the caches behind those, of all cores together (CPU)
-  /// Of instructions for products of matrices, of 8 bits and of bf16, how many rows and columns of 32-bit sums they
-  /// have at most, and how many words of four bytes they add the products of to each (AMX: 16); 0: there are none.
+  int64_t first_cache = 32768;      ///< bytes of the data cache of one core (CPU)
+  int64_t second_caches = 4 << 20;  ///< bytes of the next cache levels, of all cores together (CPU)
+  /// The tile of matrix instructions for 8 bits and bf16: the maximum number of rows and of columns of 32-bit sums, and
+  /// of 32-bit words along the contracted dimension (AMX: 16); 0: no such instructions.
   int64_t matrix_tile = 0;
-  /// 16-bit products, summed in pairs, that take as long as one multiply-add in f32, where bytes have no faster
-  /// instruction (CPU); 0: not known, and nothing is derived for them.
+  /// The number of 16-bit products, summed in pairs, that take as long as one f32 multiply-add if there is no faster
+  /// instruction for bytes (CPU); 0: unknown, and no 16-bit contraction is derived.
   int64_t pair_products = 0;
-  int64_t launch = 0;    ///< nanoseconds that a kernel takes beside its work; 0: some microseconds, as drivers do
-  WorkGroupCosts costs;  ///< keys of GPUs: printed for those alone
+  int64_t launch =
+      0;  ///< overhead of a kernel launch in nanoseconds; 0: unknown, some microseconds with OpenCL drivers
+  WorkGroupCosts costs;  ///< keys of GPUs: printed for GPUs only
 };
 
 Result<Profile> parse_profile(const std::string& text, const std::string& where);
 std::string print(const Profile& profile);
-/// The same device: all but what its work-groups are thought to cost.
+/// True if all keys but the costs of work-groups are equal.
 bool same_device(const Profile& a, Profile b);
 
 }  // namespace hoist

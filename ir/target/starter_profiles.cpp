@@ -9,8 +9,8 @@ namespace {
 
 constexpr int64_t kibibyte = 1024;
 
-// CPUs under PoCL, which gives a work-group the second-level cache as its local memory. x86's multiply bytes by
-// vpdpbusd or in pairs of 16 bits.
+// CPUs under PoCL, which uses the second-level cache as local memory. x86 CPUs multiply bytes by vpdpbusd or in pairs
+// of 16 bits.
 Profile cpu(int64_t vector_width, int64_t vector_registers, int64_t local_memory, bool dot_instructions = true) {
   Profile out;
   out.vector_width = vector_width;
@@ -34,14 +34,15 @@ Profile gpu(int64_t compute_units, int64_t multiply_adds, int64_t local_memory, 
   return out;
 }
 
-// Units and f32 lanes: NVIDIA's architecture whitepapers. Their OpenCL gives a group 48 KiB and offers no cl_khr_fp16.
+// Units and f32 lanes: NVIDIA's architecture whitepapers. NVIDIA's OpenCL limits a work-group to 48 KiB of local memory
+// and has no cl_khr_fp16.
 Profile nvidia(int64_t multiprocessors, int64_t lanes) {
   Profile out = gpu(multiprocessors, lanes, 48 * kibibyte, 1024);
   out.dot_instructions = true;
   return out;
 }
 
-// Units and lanes: AMD's CDNA and RDNA whitepapers. ROCm's OpenCL counts pairs of RDNA's compute units as one.
+// Units and lanes: AMD's CDNA and RDNA whitepapers. ROCm's OpenCL counts a pair of RDNA's compute units as one.
 Profile amd(int64_t units, int64_t multiply_adds, int64_t wave) {
   Profile out = gpu(units, multiply_adds, 64 * kibibyte, 256);
   out.half = true;
@@ -50,8 +51,8 @@ Profile amd(int64_t units, int64_t multiply_adds, int64_t wave) {
   return out;
 }
 
-// Execution units: Intel's oneAPI GPU optimization guide; each issues 8 f32 multiply-adds in a cycle, and has 4 KiB of
-// registers for each of its 8 threads. A work-item of a subgroup of 16 gets 64 of 32 bits.
+// Execution units: Intel's oneAPI GPU optimization guide; each issues 8 f32 multiply-adds per cycle and has 4 KiB of
+// registers for each of its 8 threads. A work-item of a subgroup of 16 has 64 registers of 32 bits.
 Profile intel(int64_t execution_units) {
   Profile out = gpu(execution_units, 8, 64 * kibibyte, 1024);
   out.vector_registers = 64;
@@ -62,7 +63,7 @@ Profile intel(int64_t execution_units) {
   return out;
 }
 
-// Cores and their multiply-adds: Arm's datasheet of the Mali GPUs.
+// Cores and multiply-adds per core: Arm's datasheet of the Mali GPUs.
 Profile mali(int64_t cores) {
   Profile out = gpu(cores, 64, 32 * kibibyte, 1024);
   out.vector_registers = 64;

@@ -1,6 +1,6 @@
-// Profiles of common devices, for compiling where none of them is at hand. What vendors publish of a device is in them
-// (the sources stand beside the rows); what only measuring tells, as how long a GPU waits for memory, is an H100's for
-// every GPU. A profile that `hoist devices --profile` writes on the device itself is better.
+// Target descriptions of common devices, for compiling without access to the device. They contain the figures that
+// vendors publish (the sources are next to the rows); figures that only a measurement gives, such as a GPU's memory
+// latency, are an H100's for every GPU. A file that `hoist devices --profile` writes on the device is more accurate.
 #pragma once
 
 #include <span>
@@ -12,12 +12,12 @@ namespace hoist {
 
 struct StarterProfile {
   std::string_view name;     ///< as --profile takes it
-  std::string_view devices;  ///< that it is for
-  Profile profile;           ///< called as the row
+  std::string_view devices;  ///< the devices it describes
+  Profile profile;           ///< its name is that of the row
 };
 
 std::span<const StarterProfile> starter_profiles();
-/// Null where there is none.
+/// The description of that name, or null.
 const StarterProfile* find_starter_profile(std::string_view name);
 
 }  // namespace hoist

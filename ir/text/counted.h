@@ -1,4 +1,4 @@
-// Numbers of things in messages: "1 step", "2 steps". Not for words with another plural than s.
+// Counts in messages: "1 step", "2 steps". Only for nouns with a regular plural.
 #pragma once
 
 #include <fmt/format.h>

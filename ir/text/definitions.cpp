@@ -50,7 +50,7 @@ const Book& arguments_book() {
 const Book& book() {
   static const Book* full = [] {
     auto* b = new Book(arguments_book());
-    static auto* store = new SyntaxStore;  // the bodies live as long as the program
+    static auto* store = new SyntaxStore;  // never destroyed: the bodies are used until the process ends
     for (NamedDefinition& d : b->definitions) {
       auto tokens = tokenise(std::string(d.row->definition));
       HOIST_CHECK(tokens.ok(), std::string(d.row->name));
@@ -152,7 +152,7 @@ Result<std::vector<NamedDefinition::Argument>> parse_arguments(const std::string
   return arguments;
 }
 
-// The size arguments of a named composition; fill takes its value and its dimensions here.
+// The size arguments of a named composition; for fill also its value and its dimensions.
 Result<Nothing> SyntaxParser::definition_attributes(Syntax& s) {
   if (s.text == "fill") {
     HOIST_TRY(Syn value, atom());

@@ -1,4 +1,4 @@
-// The textual form of the language: one grammar for what is printed, what users write, rules, goldens and bundles.
+// The textual form of the language: one grammar for printed terms, user input, rules, goldens and bundles.
 // parse(print(e)) is e (the same pointer) for every well-typed closed term. Grammar and examples: ir/README.md.
 #pragma once
 
@@ -10,16 +10,16 @@
 namespace hoist {
 
 struct PrintOptions {
-  int width = 100;                   ///< break into one pattern a line past this column
-  bool show_types = false;           ///< a comment with the type after each pattern
+  int width = 100;                   ///< beyond this column, one pattern per line
+  bool show_types = false;           ///< print the type after each pattern as a comment
   bool fold_definitions = true;      ///< print named compositions (map2d, pad2d, flatten, ...) by name
-  bool declare_parameters = true;    ///< with their type where they first appear
-  int64_t version = newest_version;  ///< which operator calls have unless they say otherwise
+  bool declare_parameters = true;    ///< with their type at their first occurrence
+  int64_t version = newest_version;  ///< of operator calls without an explicit version
 };
 std::string print(Expr e, const PrintOptions& options = {});
 
 /// A term. `parameters` gives the types of the names written %name that the text itself does not declare (%x : [4]f32
-/// declares one where it first appears). Errors name line and column, what was expected and what was found.
+/// declares one where it first appears). Errors name line and column, the expected and the actual token or type.
 Result<Expr> parse(const std::string& text, const std::map<std::string, Type>& parameters = {});
 Result<Nat> parse_size(const std::string& text);
 

@@ -15,11 +15,11 @@
 namespace hoist {
 namespace {
 
-// Sums of integers do not depend on the order of their terms; 128 bits hold 2^66 terms of 60 bits.
+// Integer sums are independent of the order of their terms; 128 bits hold 2^66 terms of 60 bits.
 __extension__ using WideSum = __int128;
 constexpr int fixed_bits = 60;
 
-// By how much numbers below 2^exponent are multiplied to become whole numbers of 60 bits, and their squares.
+// The factors that convert numbers below 2^exponent, and their squares, to 60-bit integers.
 struct Units {
   explicit Units(int exponent)
       : plain(std::ldexp(1.0, fixed_bits - exponent)), square(std::ldexp(1.0, fixed_bits - 2 * exponent)) {}
@@ -53,7 +53,7 @@ struct Extremes {
   }
 };
 
-// Of one value: by channel, or in one part where it has no channels.
+// The statistics of one value: per channel, or as a single channel if it has no channel dimension.
 struct Collected {
   std::vector<Extremes> extremes;
   std::vector<Moments> moments;
@@ -82,13 +82,13 @@ struct Collected {
   }
 };
 
-// The least power of two that bounds every magnitude.
+// The exponent of the smallest power of two that bounds every magnitude.
 int exponent_of(const Extremes& extremes) {
   const double largest = std::max(std::abs(extremes.low), std::abs(extremes.high));
   return largest == 0 ? 0 : std::ilogb(largest) + 1;
 }
 
-// How many channels a tensor has, or one part where the dimension is missing, and for how long one lasts.
+// The number of channels and of consecutive elements per channel; one channel if the dimension is missing.
 struct ChannelLayout {
   int64_t channels = 1, inner = 1;
   bool has_channels = false;
@@ -112,7 +112,7 @@ ChannelLayout layout_of(const Tensor& tensor, int64_t axis) {
   return layout;
 }
 
-// The elements of a tensor of floats; nearly all are f32.
+// The elements of a float tensor, with a fast path for f32.
 class Elements {
  public:
   explicit Elements(const Tensor& tensor) : tensor_(tensor) {
@@ -125,7 +125,7 @@ class Elements {
   std::span<const float> floats_;
 };
 
-// Squared errors of numbers in blocks of channels, each under a power of two of its own.
+// Squared errors of elements in blocks of channels, each with its own power of two.
 WideSum block_errors(const Elements& numbers, int64_t size, const ChannelLayout& layout, const Units& units) {
   WideSum sum = 0;
   std::vector<double> steps(static_cast<size_t>(layout.inner));
@@ -157,7 +157,7 @@ bool is_counted(const Tensor& tensor) { return is_float(tensor.scalar()) && tens
 struct Calibrator::State {
   std::map<std::string, Collected> values;
   std::set<std::string> inputs;                                        // of the model
-  std::set<std::string> last_channel;                                  // matrix_inputs
+  std::set<std::string> last_channel;                                  // as matrix_inputs() gives them
   std::map<std::string, std::map<std::string, PatchMoments>> patches;  // by value, by layer
 
   int64_t axis(const std::string& value) const { return last_channel.count(value) != 0 ? -1 : 1; }

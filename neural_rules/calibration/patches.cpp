@@ -10,7 +10,7 @@
 namespace hoist {
 namespace {
 
-// Products of two such numbers fit into 31 bits, and 2^33 of those into 64.
+// Products of two such numbers fit into 31 bits, and 2^33 of these products into 64.
 constexpr int number_bits = 15;
 
 std::vector<int64_t> list_attribute(const Definition& layer, const std::string& name, size_t size, int64_t otherwise) {
@@ -27,7 +27,7 @@ std::string padding_of(const Definition& layer) {
   return value == nullptr ? "NOTSET" : *value;
 }
 
-// Position of output number `at`, outermost axis first.
+// The index of output position `at`, outermost axis first.
 std::vector<int64_t> unravelled(int64_t at, const std::vector<int64_t>& extents) {
   std::vector<int64_t> index(extents.size());
   for (size_t i = extents.size(); i-- > 0;) {

@@ -1,8 +1,8 @@
-// What the sums of a product read, as vectors: rows of a matrix, windows of a picture. Collects their second moments in
-// whole numbers, so that neither order nor batches matter. A part of the calibrator.
+// The inputs of a contraction's sums as vectors: rows of a matrix, windows of a feature map. Second moments are
+// collected in integers, independent of order and batching. A part of the calibrator.
 //
-// Correlations shrink where few vectors were seen: covariances are multiplied by n / (n + terms). Without it the error
-// of w8a8-adaptive at a layer of 384 terms was 1.8 times what 24 vectors of calibration predicted.
+// Correlations are shrunk if few vectors were observed: covariances are multiplied by n / (n + terms). Without this,
+// the error of w8a8-adaptive at a layer of 384 terms was 1.8 times the prediction from 24 vectors of calibration.
 #pragma once
 
 #include <optional>
@@ -14,16 +14,16 @@
 
 namespace hoist {
 
-/// Why the windows or rows of a layer cannot be collected, or nothing: transposed convolutions and matrices, stacks of
-/// weights, sums of more than `most_terms`.
+/// The reason why the windows or rows of a layer cannot be collected, or nothing: transposed convolutions and matrices,
+/// stacks of weights, sums of more than `most_terms`.
 std::optional<std::string> why_no_patches(const Program& program, const Definition& layer, int64_t most_terms);
 
 class PatchMoments {
  public:
-  /// At most `most_windows` of a sample, spread evenly, stand for all of it.
+  /// Uses at most `most_windows` windows per sample, evenly spaced.
   PatchMoments(Product product, Definition layer, int64_t most_windows);
 
-  /// Adds windows of a tensor whose magnitudes stay below 2^exponent. Errors: a shape that the layer does not take.
+  /// Adds windows of a tensor whose magnitudes are below 2^exponent. Errors: a shape that the layer does not accept.
   Result<Nothing> add(const Tensor& tensor, int exponent);
   SecondMoments finish(int exponent) const;
 
@@ -40,7 +40,7 @@ class PatchMoments {
   Definition layer_;
   int64_t terms_;
   int64_t most_windows_;
-  int64_t count_ = 0;                // patches a group
+  int64_t count_ = 0;                // patches per group
   std::vector<int64_t> sums_;        // of products: [groups][terms][terms], upper triangles
   std::vector<int64_t> plain_sums_;  // [groups][terms]
 };

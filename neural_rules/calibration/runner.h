@@ -1,5 +1,5 @@
-// What neural rules need of a device, handed in by tools: a model that runs, and how long its parts take. Tests hand in
-// the evaluator instead.
+// The device interface of neural rules, implemented by tools: a model that can be run, and the times of its steps.
+// Tests implement it with the evaluator.
 #pragma once
 
 #include <functional>
@@ -14,17 +14,17 @@
 namespace hoist {
 
 struct StepTime {
-  std::vector<std::string> layers;  ///< what the step computes
+  std::vector<std::string> layers;  ///< computed by the step
   double seconds = 0;               ///< lower quartile
 };
 
 class RunnableModel {
  public:
   virtual ~RunnableModel() = default;
-  /// All inputs in the model's order to all outputs.
+  /// Computes all outputs from all inputs, in the model's order.
   virtual Result<std::vector<Tensor>> run(const std::vector<Tensor>& inputs) = 0;
-  /// The outputs of so many runs, in their order. `inputs` gives those of a run, again where it is asked again. Whoever
-  /// has several devices of one kind may use them at once: outputs are the same bits.
+  /// The outputs of `count` runs, in order. `inputs` returns the inputs of a run and may be called repeatedly.
+  /// Implementations with several devices of one kind may use them in parallel: outputs are the same bits.
   virtual Result<std::vector<std::vector<Tensor>>> run_each(size_t count,
                                                             const std::function<std::vector<Tensor>(size_t)>& inputs) {
     std::vector<std::vector<Tensor>> out;
@@ -35,17 +35,17 @@ class RunnableModel {
     return out;
   }
   virtual Result<std::vector<StepTime>> step_times() = 0;
-  /// A whole run from host memory to host memory: samples in seconds.
+  /// Times in seconds of whole runs from host memory to host memory.
   virtual Result<std::vector<double>> run_times(int count) = 0;
 };
 
 using PrepareModel = std::function<Result<std::unique_ptr<RunnableModel>>(const RewrittenModel&)>;
 
-/// Data for calibration or verification: the inputs of each run in the model's order, and a class for each sample where
-/// there are labels. Where `count` samples do not fill the last run, it repeats its last sample, which is not counted.
+/// Data for calibration or verification: the inputs of each run in the model's order, and optionally a class per
+/// sample. If `count` samples do not fill the last run, its last sample is repeated; repetitions are not counted.
 struct Samples {
   std::vector<std::vector<Tensor>> runs;
-  std::vector<int64_t> labels;  ///< none, or one for each of `count` samples
+  std::vector<int64_t> labels;  ///< empty, or one per sample
   std::string hash;             ///< of the data, for the record and the report
   int64_t count = 0;
   int64_t samples_a_run = 1;

@@ -16,13 +16,13 @@
 namespace hoist {
 namespace {
 
-// The noise that sensitivities are measured with, against the root mean square of the value: small enough for the
-// output to answer linearly, large enough to stand out of rounding.
+// The noise for measuring sensitivities, relative to the root mean square of the value: small enough for a linear
+// response of the output, large enough to exceed rounding errors.
 constexpr double noise_share = 0.05;
 constexpr uint64_t noise_draws = 4;
 constexpr int64_t least_alone_samples = 8;
 
-// The first half: what flows through the model, and which rules there are.
+// The first half: statistics of the model's values, and the applicable rules.
 class RuleFinder {
  public:
   RuleFinder(const Program& program, const Samples& samples, const PrepareModel& prepare,
@@ -110,7 +110,7 @@ class RuleFinder {
     return Nothing{};
   }
 
-  // Integer products clip nothing of their own: what they read is a value with a format.
+  // Integer contractions do not clip: their input is a value with its own format.
   static void describe_clip(Candidate& described, const StudySite& studied) {
     const ValueFormat* format = find_value_format(described.rule);
     if (studied.site.kind != SiteKind::value || format == nullptr || format->block != 0) return;
@@ -135,7 +135,7 @@ class RuleFinder {
   Sensitivity out_;
 };
 
-// The second half: each error that is not known yet.
+// The second half: measures all errors that are not known yet.
 class ErrorStudy {
  public:
   ErrorStudy(Sensitivity& found, const Samples& samples, const PrepareModel& prepare, const SensitivityOptions& options)
@@ -211,7 +211,8 @@ class ErrorStudy {
     if (options_.out_of_time()) return without_sensitivities();
     HOIST_TRY(const MultiVariantProgram variants, make_noise_variants(program_, out_.sites, out_.rules, scales));
     HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(variants.model));
-    std::vector<std::vector<Tensor>> noises;  // shared by sites and by runs in turn: to make it takes longer than a run
+    std::vector<std::vector<Tensor>>
+        noises;  // shared by sites and used cyclically by runs, since generating noise takes longer than a run
     for (uint64_t i = 0; i < noise_draws; ++i) noises.push_back(variants.noise(options_.seed + i));
     HOIST_TRY(noise_seconds_, measure_all_off(*runnable, variants, runs_for(options_.noise_samples), noises[0]));
     const double fitting = options_.noise_seconds / (noise_seconds_ * static_cast<double>(out_.sites.size()));
@@ -238,8 +239,9 @@ class ErrorStudy {
     return Nothing{};
   }
 
-  // The outputs with all switches off: a device may round differently in other kernels, and what is put in is
-  // compared with nothing put in. The seconds of a run: the first, in which devices still get ready, is not timed.
+  // Computes the outputs with all switches off: a device may round differently in other kernels, so disturbed outputs
+  // are compared with the undisturbed outputs of the same program. Returns the seconds of a run; the first run, in
+  // which devices warm up, is not timed.
   Result<double> measure_all_off(RunnableModel& runnable, const MultiVariantProgram& variants, size_t runs,
                                  const std::vector<Tensor>& noise = {}) {
     const std::vector<Tensor> off = variants.inputs(out_.sites, {}, MultiVariantProgram::npos, noise);
@@ -250,7 +252,7 @@ class ErrorStudy {
     return std::max(stopwatch.seconds() / static_cast<double>(runs), 1e-9);
   }
 
-  // A multi-variant program computes each product once more for each of its rules.
+  // A multi-variant program computes each contraction once more per rule.
   double variant_seconds(const std::vector<SiteRule>& rules) const {
     double model = 0, all = 0;
     for (size_t site = 0; site < out_.sites.size(); ++site) {
@@ -266,10 +268,10 @@ class ErrorStudy {
     return noise_seconds_ * (model > 0 ? all / model : 1);
   }
 
-  // A program computes all of its variants in each run, so it holds one rule a site.
+  // A program computes all of its variants in each run, so it contains at most one rule per site.
   static std::vector<std::vector<SiteRule>> programs_of(const std::vector<SiteRule>& rules) {
     std::vector<std::vector<SiteRule>> out;
-    std::map<size_t, size_t> used;  // by site: how many have one of its rules
+    std::map<size_t, size_t> used;  // by site: number of programs with one of its rules
     for (const SiteRule& rule : rules) {
       const size_t program = used[rule.site]++;
       if (program == out.size()) out.emplace_back();
@@ -278,7 +280,7 @@ class ErrorStudy {
     return out;
   }
 
-  // To measure each rule in one run.
+  // Seconds for measuring each rule in one run.
   double seconds_alone(const std::vector<SiteRule>& rules) const {
     double out = 0;
     for (const std::vector<SiteRule>& together : programs_of(rules))
@@ -286,7 +288,7 @@ class ErrorStudy {
     return out;
   }
 
-  // How many runs a rule can be measured with, rounded down.
+  // The number of runs per rule that fit into the time limit, rounded down.
   size_t runs_that_fit(const std::vector<SiteRule>& rules) const {
     return std::min(runs_for(options_.alone_samples),
                     static_cast<size_t>(options_.alone_seconds / seconds_alone(rules)));
@@ -312,8 +314,8 @@ class ErrorStudy {
     return Nothing{};
   }
 
-  // One rule for the weights of each product shows what the errors of weights come to at the output. They have the form
-  // of what the layer reads, so that averages behind it do not make them as small as noise.
+  // One weight rule per contraction represents the effect of weight errors on the output. Weight errors are correlated
+  // with the layer's input, so later averages do not reduce them as they reduce noise.
   Result<size_t> measure_representatives() {
     std::vector<SiteRule> rules;
     for (const SiteRule& rule : out_.rules) {
@@ -334,7 +336,8 @@ class ErrorStudy {
     return measured;
   }
 
-  // How many of them the time was enough for, with so many runs or fewer where a program is slower than was expected.
+  // Returns the number of rules that were measured in time, with `most_runs` runs or fewer if a program is slower than
+  // estimated.
   Result<size_t> measure_alone(const std::vector<SiteRule>& rules, size_t most_runs) {
     size_t measured = 0;
     std::vector<SiteRule> unknown;
@@ -390,7 +393,7 @@ class ErrorStudy {
 }  // namespace
 
 double share_of_study(StudyPart part, size_t done, size_t all) {
-  // As a convolutional network on two cores has them, through OpenCL.
+  // Shares measured on a convolutional network with two cores through OpenCL.
   constexpr double ends[] = {0.05, 0.45, 0.5, 0.65, 0.85, 1};
   const auto index = static_cast<size_t>(part);
   const double begin = index == 0 ? 0 : ends[index - 1];

@@ -1,15 +1,15 @@
-// What each site of a model tolerates: how much of a disturbance there reaches the output (its sensitivity), what each
-// rule does where it is applied (local error) and to the output (sensitivity times local error, and measured alone).
-// Errors add up over sites as long as they are small, which is what the choice under a budget rests on (choose.h).
-// Needs a device or an evaluator only through PrepareModel. Not for times: cost.h.
+// The error tolerance of each site of a model: the part of a disturbance that reaches the output (its sensitivity), the
+// error of each rule where it is applied (local error) and at the output (sensitivity times local error, and measured
+// alone). Small errors of different sites add up, which the choice under a budget relies on (choose.h). Needs a device
+// or an evaluator only through PrepareModel. Not for times: cost.h.
 //
-// Noise at every site costs little more than the model, so sensitivities are known of models of any size, and the time
-// of a run says what a multi-variant program would take. Where all rules alone do not fit (4 minutes, or a quarter of
-// the time limit), one rule for the weights of each product is measured and the others at the layer are scaled from it:
-// errors of weights have the form of what the layer reads, and an average over a picture does not shrink them as it
-// does noise. On squeezenet1.1 sensitivities by noise alone predicted a third of the measured error (median of 100
-// assignments), with such representatives 1.2 times it. A tensor of noise for each shape is an input that all values of
-// the shape share, scaled where it is added; noise off is a selection of the value as it is, so nothing changes a bit.
+// Noise at every site costs little more than the model, so sensitivities are measured for models of any size, and a
+// run's duration predicts that of a multi-variant program. If measuring all rules alone exceeds the limit (4 minutes,
+// or a quarter of the search's time limit), one weight rule per contraction is measured and scales the other rules of
+// the layer: weight errors are correlated with the layer's input, so an average over a feature map does not reduce them
+// as it reduces noise. On squeezenet1.1 sensitivities by noise alone predicted a third of the measured error (median of
+// 100 assignments), with such representatives 1.2 times it. All values of a shape share one input tensor of noise,
+// which is scaled where it is added; noise is switched off by selecting the unchanged value, so no bit changes.
 #pragma once
 
 #include <functional>
@@ -25,53 +25,56 @@
 
 namespace hoist {
 
-/// The parts of a search for a choice, in order, each with the share of the whole at which it usually ends: for showing
-/// how far it is.
+/// The parts of a search for a choice, in order, each with the usual share of the whole at its end: for progress
+/// displays.
 enum class StudyPart : uint8_t { calibrating, uniform_models, local_errors, sensitivities, rules_alone, proposals };
 double share_of_study(StudyPart part, size_t done, size_t all);
 
 struct SensitivityOptions {
-  int64_t local_samples = 64;  ///< that local errors are measured on, at most
-  bool measure_all = true;     ///< false: statistics predict local errors where they can, which saves half the time
-  int64_t noise_samples = 32;  ///< that noise is put in with, at most
-  int64_t alone_samples = 64;  ///< that each rule is measured alone with, at most
-  /// Large models get fewer samples, so that measuring takes about so long on this device. Where not even the least
-  /// number of samples fits, rules are not measured alone: sensitivities and statistics predict.
+  int64_t local_samples = 64;  ///< maximum for measuring local errors
+  bool measure_all = true;     ///< false: statistics predict local errors where possible, which halves the time
+  int64_t noise_samples = 32;  ///< maximum for runs with noise
+  int64_t alone_samples = 64;  ///< maximum for measuring each rule alone
+  /// Large models get fewer samples, so that measuring takes about this time on the device. If even the minimum number
+  /// of samples does not fit, rules are not measured alone: sensitivities and statistics predict.
   double noise_seconds = 60, alone_seconds = 240;
-  double rounding_seconds = 60;  ///< of rounding weights with data (rounding_plan.h); layers that do not fit have none
+  double rounding_seconds =
+      60;  ///< for rounding weights with data (rounding_plan.h); layers that do not fit are not rounded with data
   uint64_t seed = 1;
   Preferences preferences;
   DeviceArithmetic device = {};
   ChannelScaling scaling = ChannelScaling::automatic;
   std::function<void(const std::string& text, double share)> progress = [](const std::string&, double) {};
-  std::function<bool()> out_of_time = [] { return false; };  ///< what is not measured by then is predicted
-  std::function<void()> measured = [] {};                    ///< called after each number that took a while
+  std::function<bool()> out_of_time = [] {
+    return false;
+  };                                       ///< when true, the remaining errors are predicted instead of measured
+  std::function<void()> measured = [] {};  ///< called after each measurement that takes long
 };
 
-/// Errors are of all outputs of the model (compare_runs).
+/// Errors refer to all outputs of the model (compare_runs).
 struct Sensitivity {
-  Program program;         ///< what all else here is of: the model with channels scaled (equalisation.h)
-  ChannelFactors factors;  ///< by which
+  Program program;         ///< the subject of all other members: the model with scaled channels (equalisation.h)
+  ChannelFactors factors;  ///< the factors of the scaling
   std::vector<Site> sites;
-  std::vector<StudySite> studied;  ///< a site each; candidates are those that are allowed
-  std::vector<bool> may_stay;      ///< a site each: whether it may stay as it is
-  std::vector<SiteRule> rules;     ///< a candidate each, in the order of sites and their candidates
-  Statistics statistics;           ///< with rounded weights, without the second moments that they are from
-  RunOutputs reference;            ///< of the model as it is
+  std::vector<StudySite> studied;  ///< one per site; the candidates are the permitted rules
+  std::vector<bool> may_stay;      ///< one per site: true if it may stay unchanged
+  std::vector<SiteRule> rules;     ///< one per candidate, in the order of sites and their candidates
+  Statistics statistics;           ///< with rounded weights, without the second moments from which they were computed
+  RunOutputs reference;            ///< of the unchanged model
   double output_power = 0;
   int64_t samples = 0;   ///< of calibration
-  bool complete = true;  ///< whether the time was enough for all that was to be measured
+  bool complete = true;  ///< true if everything could be measured in time
   std::vector<std::string> notes;
-  std::vector<std::string> left_out;  ///< notes of what is not known and could be
+  std::vector<std::string> left_out;  ///< notes on missing measurements
 };
 
-/// Values and layers under the model's rules. Errors: what rewriting, preparing and running give, data with numbers
-/// that are not finite.
+/// Studies values and layers under the model's rules. Errors: the errors of rewriting, preparing and running, and data
+/// with non-finite numbers.
 Result<Sensitivity> find_sensitivity(const Program& program, const Samples& samples, const PrepareModel& prepare,
                                      const SensitivityOptions& options);
 
-/// Its two halves. The first calibrates and finds the rules; every error is still NaN but those that statistics
-/// predict. The second measures in place what is not known yet, so that it goes on where it was stopped.
+/// The two halves of find_sensitivity. find_rules calibrates and finds the rules; all errors except those predicted by
+/// statistics are NaN. measure_errors measures the unknown errors in place, so it can continue an interrupted study.
 Result<Sensitivity> find_rules(const Program& program, const Samples& samples, const PrepareModel& prepare,
                                const SensitivityOptions& options);
 Result<Nothing> measure_errors(Sensitivity& found, const Samples& samples, const PrepareModel& prepare,

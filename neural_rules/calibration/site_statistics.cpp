@@ -14,7 +14,7 @@ Result<Nothing> observe(Calibrator& calibrator, const std::string& value, const 
   return extremes ? calibrator.observe_extremes(value, tensor) : calibrator.observe(value, tensor);
 }
 
-// Behind the model's own outputs stand copies.
+// Outputs after the model's own are copies of values.
 const std::string& seen_value(const Program& program, size_t output, size_t own) {
   if (output < own) return program.outputs[output];
   return find_definition(program, program.outputs[output])->expression->children[0]->name;
@@ -26,12 +26,12 @@ Diagnostic unknown_rule(const std::string& name) {
   return {"rule " + name, "there is no such rule", did_you_mean(name, names, "hoist rules lists them")};
 }
 
-// Where the rule applies, or why it does nowhere.
+// Applies a rule at every possible site, or gives the reason why it applies nowhere.
 class Uniform {
  public:
   Uniform(const Program& program, const std::vector<Site>& sites) : program_(program), sites_(sites) {}
 
-  // Rules for values first: products read what these give.
+  // Rules for values first: contractions consume their results.
   Result<Assignment> assign(const std::vector<const NeuralRule*>& rules) {
     for (const bool values : {true, false}) {
       for (const NeuralRule* rule : rules) {

@@ -1,5 +1,5 @@
-// Statistics of every value that the sites of a model ask about, from a model that runs on calibration data. Needs a
-// device or an evaluator only through PrepareModel. Not for how they are formed: calibration.h.
+// Statistics of the values at a model's sites, from runs of the model on calibration data. calibration.h defines the
+// statistics.
 #pragma once
 
 #include <functional>
@@ -12,24 +12,23 @@
 
 namespace hoist {
 
-/// A model that is ready for rules.
 struct CalibratedProgram {
   Program program;         ///< with channels scaled
-  ChannelFactors factors;  ///< by which; none where the program is as it was
+  ChannelFactors factors;  ///< the factors; empty if the program is unchanged
   Statistics statistics;   ///< of that program
 };
 
-/// Two passes over all samples, and two more where channels are scaled. Has second moments and rounded weights of what
-/// is planned. `seen` gets the outputs of each run of the model as it was. Errors: what preparing and running give, and
-/// data that nothing can be learnt from (Calibrator).
+/// Makes two passes over all samples, and two more if channels are scaled. Includes second moments and rounded weights
+/// for the planned layers. `seen` receives the outputs of each run of the unchanged model. Errors: the errors of
+/// preparing and running, and unusable data (Calibrator).
 Result<CalibratedProgram> calibrate(
     const Program& program, const std::vector<Site>& sites, const Samples& samples, const PrepareModel& prepare,
     const RoundingPlan& plan, ChannelScaling scaling,
     const std::function<void(const std::vector<Tensor>&)>& seen = [](const std::vector<Tensor>&) {});
 
-/// The named rules at every site where they apply; an earlier name goes first where two want one site. A rule for
-/// products that reads a quantised activation applies where a rule in the list gives its input that format. Errors: an
-/// unknown rule (with the near miss), one that applies nowhere (with the first reason).
+/// Assigns the named rules to every site where they apply; of two rules for one site, the earlier name wins. A rule for
+/// contractions with a quantised activation applies if a rule in the list gives its input this format. Errors: an
+/// unknown rule (with the near miss), a rule that applies nowhere (with the first reason).
 Result<Assignment> uniform_assignment(const Program& program, const std::vector<Site>& sites,
                                       const std::vector<std::string>& rules);
 

@@ -7,11 +7,11 @@
 namespace hoist {
 namespace {
 
-// Where in each bin the error is taken: places that follow the golden ratio meet no regular grid in step.
+// Positions per histogram bin at which the error is sampled: a golden-ratio sequence aligns with no regular grid.
 constexpr int places_a_bin = 8;
 constexpr double golden_ratio = 0.6180339887498949;
 
-// Symmetric formats leave out the most negative number, which has no counterpart.
+// Symmetric formats exclude the most negative value, whose negative is not representable.
 int64_t steps_of(const ValueFormat& format) {
   const Range numbers = integers_of(format.scalar);
   return static_cast<int64_t>(format.symmetric ? 2 * numbers.high : numbers.high - numbers.low);
@@ -100,7 +100,7 @@ double predicted_noise(const Grid& grid, const ValueStatistics& statistics) {
   for (size_t i = 0; i < statistics.histogram.size(); ++i) {
     const double low = statistics.low + static_cast<double>(i) * width;
     auto numbers = static_cast<double>(statistics.histogram[i]);
-    // Zero is a number of every format.
+    // Every format represents zero exactly.
     const bool last = i + 1 == statistics.histogram.size();
     if (low <= 0 && (low + width > 0 || (last && low + width >= 0))) numbers -= static_cast<double>(statistics.zeros);
     if (numbers <= 0) continue;

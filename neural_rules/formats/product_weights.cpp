@@ -21,10 +21,10 @@ Result<const ValueStatistics*> statistics_of(const Statistics& statistics, const
   return &found->second;
 }
 
-// What a product multiplies its sums by.
+// The factor of a contraction's sums (Gemm's alpha).
 double factor_of(const Definition& layer) { return float_attribute(layer, "alpha", 1); }
 
-// Mean and variance of the number that each term of a channel's sum multiplies.
+// Mean and variance of the input of each term in a channel's sum.
 class InputMoments {
  public:
   InputMoments(const Product& product, const ValueStatistics& input) : terms_(product.terms()) {
@@ -49,7 +49,7 @@ class InputMoments {
   struct Term {
     double mean = 0, variance = 0;
   };
-  /// terms() of them, for the sums of an output channel.
+  /// The moments of the terms() inputs of an output channel.
   const Term* of_channel(int64_t channel) const {
     return terms_of_groups_.data() + channel / channels_a_group_ * terms_;
   }
@@ -59,8 +59,8 @@ class InputMoments {
   std::vector<Term> terms_of_groups_;
 };
 
-// Runs over all weights, those of other matrices of a stack and places of a transposed filter included: f(position,
-// channel, term).
+// Calls f(position, channel, term) for all weights, including further matrices of a stack and further taps of a
+// transposed filter.
 template <class F>
 void for_each_weight(const Product& product, F f) {
   int64_t inner = 1, terms = product.terms();
@@ -94,7 +94,7 @@ Tensor corrected_bias(const Program& program, const Definition& layer, const Pre
   return Tensor::of(Scalar::f32, {product.channels()}, bias);
 }
 
-// The error of the weights at the output: the mean over output channels of E[(sum of dw x)^2].
+// The output error caused by the weights: the mean over output channels of E[(sum of dw x)^2].
 double weight_noise(const Program& program, const Definition& layer, const PreparedProduct& prepared,
                     const ValueStatistics& input) {
   const Product& product = prepared.product;
@@ -114,7 +114,7 @@ double weight_noise(const Program& program, const Definition& layer, const Prepa
   return factor_of(layer) * factor_of(layer) * sum / static_cast<double>(channels);
 }
 
-// Inputs, products and partial sums are each rounded to f16; the first product is no sum yet.
+// Inputs, products and partial sums are each rounded to f16; the first partial sum is the first product.
 double half_noise(const Program& program, const Product& product, const ValueStatistics& input) {
   const std::span<const float> weights = program.constants.at(product.weights).floats();
   const InputMoments moments(product, input);
@@ -140,7 +140,7 @@ double half_noise(const Program& program, const Product& product, const ValueSta
          static_cast<double>(sums);
 }
 
-// Rounding the input to 8 bits over the range that calibration saw, carried through the weights.
+// Rounding the input to 8 bits over the calibrated range, propagated through the weights.
 double dynamic_noise(const Definition& layer, const PreparedProduct& prepared, const ValueStatistics& input) {
   const Grid grid = grid_of(ValueFormat{Scalar::u8}, input);
   double squares = 0;
@@ -178,7 +178,7 @@ Result<Nothing> take_numbers(const Definition& layer, const Tensor& numbers, Pac
   return Nothing{};
 }
 
-// Rounding takes long, so that numbers that are known already are taken.
+// Rounding is slow, so rounded weights in the statistics are reused.
 Result<Nothing> round_with_data(const Definition& layer, const NeuralRule& rule, const Product& product,
                                 const Tensor& weights, const ValueStatistics& input, PackedWeights& packed) {
   if (const auto rules = input.rounded.find(layer_name(layer)); rules != input.rounded.end()) {

@@ -6,10 +6,10 @@
 namespace hoist {
 namespace {
 
-// How finely `squared_error` searches each end of the range.
+// The number of candidates of `squared_error` for each end of the range.
 constexpr int candidates = 128;
 
-// Count, sum and sum of squares of the numbers below each bin, as if every number lay in the middle of its bin.
+// Count, sum and sum of squares of the numbers below each bin boundary; numbers count as the centre of their bin.
 class Histogram {
  public:
   explicit Histogram(const ValueStatistics& s)
@@ -28,7 +28,7 @@ class Histogram {
   };
   const Sums& all() const { return below_.back(); }
 
-  /// Of the numbers below x; the bin that holds x counts in part.
+  /// The sums over the numbers below x; the bin that contains x counts in proportion.
   Sums below(double x) const {
     if (width_ <= 0) return x > low_ ? all() : Sums{};
     const double at = std::clamp((x - low_) / width_, 0.0, static_cast<double>(below_.size() - 1));
@@ -39,13 +39,13 @@ class Histogram {
             a.squares + part * (b.squares - a.squares)};
   }
 
-  /// The smallest end of a bin with at least so many numbers below it.
+  /// The lowest upper end of a bin with at least `count` numbers below it.
   double quantile(double count) const {
     auto found = std::find_if(below_.begin(), below_.end(), [&](const Sums& s) { return s.count >= count; });
     return low_ + static_cast<double>(std::min(found, below_.end() - 1) - below_.begin()) * width_;
   }
 
-  /// Sum of squared errors of clipping to the range, and of rounding with this step inside. Zeros stay what they are.
+  /// The sum of squared errors of clipping to the range and of rounding inside it with this step. Zeros are exact.
   double error(const Range& range, double step, double zeros) const {
     const Sums low = below(range.low), high_below = below(range.high);
     const Sums high{all().count - high_below.count, all().sum - high_below.sum, all().squares - high_below.squares};
@@ -68,7 +68,7 @@ Range with_zero(double low, double high, bool symmetric) {
   return {std::min(low, 0.0), std::max(high, 0.0)};
 }
 
-// The smallest symmetric range that leaves at most so many numbers outside.
+// The smallest symmetric range with at most `outside` numbers outside.
 Range symmetric_percentile(const Histogram& histogram, const Range& all, double outside) {
   Range range = all;
   for (int i = histogram_bins; i > 0; --i) {

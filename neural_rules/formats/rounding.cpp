@@ -13,12 +13,12 @@ namespace {
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Vector = Eigen::VectorXd;
 
-// Share of the mean diagonal that is added to it: sums of few samples have no inverse otherwise.
+// The share of the mean diagonal that is added to the diagonal: otherwise moments of few samples are singular.
 constexpr double damping = 0.01;
 constexpr int most_sweeps = 20;
 
-// Second moments with correlations drawn towards none, the more so the fewer vectors they were collected from: what few
-// samples say of many terms does not hold for others.
+// Second moments with correlations shrunk towards zero, more so for fewer vectors: correlations of many terms that are
+// estimated from few samples do not generalise.
 Matrix matrix_of(const SecondMoments& moments, int64_t group) {
   const int64_t n = moments.terms;
   const Matrix seen = Eigen::Map<const Matrix>(moments.products.data() + group * n * n, n, n);
@@ -31,7 +31,7 @@ Matrix matrix_of(const SecondMoments& moments, int64_t group) {
   return covariance + of_means;
 }
 
-// The weights of one output channel, and the numbers that they may become.
+// The weights of one output channel with their candidate values.
 class Channel {
  public:
   Channel(const Product& product, const Tensor& weights, PackedWeights& packed, int64_t channel)
@@ -66,7 +66,7 @@ class Channel {
 
  private:
   struct Term {
-    int64_t position, scale;  ///< in the weights; in the scales
+    int64_t position, scale;  ///< index of the weight; index of its scale
     double step, zero_point;
   };
   const Term& term(int64_t k) const { return terms_[static_cast<size_t>(k)]; }
@@ -79,7 +79,7 @@ class Channel {
   Vector exact, numbers;
 };
 
-// Column by column, each one's error is made up for by the columns after it. `upper` is the upper Cholesky factor of
+// Rounds column by column; later columns compensate the error of each column. `upper` is the upper Cholesky factor of
 // the inverse of the second moment.
 Vector with_feedback(const Channel& channel, const Matrix& upper) {
   Vector wanted = channel.exact, numbers(wanted.size());
@@ -91,7 +91,7 @@ Vector with_feedback(const Channel& channel, const Matrix& upper) {
   return numbers;
 }
 
-// One number at a time goes to where the quadratic form is least, until none moves.
+// Coordinate descent: moves one number at a time to the minimum of the quadratic form until none moves.
 void descend(const Channel& channel, const Matrix& second, Vector& numbers) {
   Vector difference = channel.differences(numbers);
   Vector gradient = second * difference;

@@ -1,11 +1,12 @@
-// Rounding weights so that the layer's output on calibration data changes least, instead of each weight to its nearest
-// number (the purpose of AdaRound, Nagel et al. 2020, arXiv 2004.10568). The error of a layer is a quadratic form in
-// the differences of the weights whose matrix is the second moment of what the layer reads; its integer minimum is
-// approached by error feedback along the columns (as GPTQ does, Frantar et al. 2022, arXiv 2210.17323), then by
-// coordinate descent. Never worse than nearest rounding in that measure. Needs no gradients and no labels.
+// Rounding of weights that minimises the change of the layer's output on calibration data, instead of rounding each
+// weight to nearest (the purpose of AdaRound, Nagel et al. 2020, arXiv 2004.10568). The error of a layer is a quadratic
+// form in the differences of the weights whose matrix is the second moment of the layer's input; its integer minimum is
+// approximated by error feedback along the columns (as in GPTQ, Frantar et al. 2022, arXiv 2210.17323), then by
+// coordinate descent. The result is never worse than rounding to nearest in this measure. Needs no gradients and no
+// labels.
 //
-// Of ResNet-8, 4-bit weights everywhere keep 96.1 % of the answers, and 65.2 % when rounded to nearest. A filter bank
-// of 128 x 1152 takes a second.
+// ResNet-8 with 4-bit weights everywhere keeps 96.1 % of its answers, and 65.2 % with rounding to nearest. A filter
+// bank of 128 x 1152 takes a second.
 #pragma once
 
 #include "neural_rules/calibration/calibration.h"
@@ -13,18 +14,18 @@
 
 namespace hoist {
 
-/// Layers with longer sums are rounded to nearest: their matrices would not fit.
+/// Layers with longer sums are rounded to nearest: their matrices would not fit into memory.
 inline constexpr int64_t adaptive_terms = 2048;
 
-/// Whether second moments can be collected for the layer and its weights rounded with them; why not.
+/// The reason why second moments cannot be collected for the layer, or nothing if its weights can be rounded with them.
 std::optional<std::string> why_not_adaptive(const Program& program, const Definition& layer);
 
 /// Changes numbers and values of `packed`; scales and zero points stay.
 void round_adaptively(const Product& product, const Tensor& weights, const SecondMoments& moments,
                       PackedWeights& packed);
 
-/// The mean over output channels of E[(sum of (w' - w) x)^2], as far as `moments` can be trusted: correlations count
-/// the less the fewer vectors they were collected from.
+/// The mean over output channels of E[(sum of (w' - w) x)^2], with correlations weighted less for fewer collected
+/// vectors.
 double layer_error(const Product& product, const Tensor& weights, const PackedWeights& packed,
                    const SecondMoments& moments);
 

@@ -10,16 +10,15 @@
 namespace hoist {
 namespace {
 
-// Work in multiplications, for terms^2 each, as measured: a channel under one rule whose noise is predicted, one whose
-// weights are rounded, in several sweeps; the inverse of the moments, for each term.
+// Measured work in multiplications, relative to terms^2: per channel and rule for predicting the noise; per channel and
+// rule for rounding in several sweeps; per term for inverting the moments.
 constexpr double prediction_work = 1, sweeps_work = 6, inverse_work = 0.3;
 constexpr double work_a_second = 1e9;
 
-// What the work of a layer depends on.
 struct LayerSize {
   double terms = 0, channels = 0, groups = 1;
-  int64_t samples = 0, windows = 0;  ///< windows of a sample: places of a picture, or rows
-  double rules = 0, rounded = 0;     ///< candidates; those of them that round with data
+  int64_t samples = 0, windows = 0;  ///< windows per sample: positions in a feature map, or rows
+  double rules = 0, rounded = 0;     ///< candidate rules; candidates that round with data
 
   int64_t entries() const { return static_cast<int64_t>(groups * terms * terms); }
   double vector_work() const { return groups * terms * terms / 2; }
@@ -50,10 +49,10 @@ LayerSize size_of(const Program& program, const Definition& layer, size_t runs) 
 struct Considered {
   PlannedRounding planned;
   LayerSize size;
-  bool has_to = false;  ///< leaving the layer as it is is not allowed
+  bool has_to = false;  ///< the layer must not stay unchanged
 };
 
-// Sets how many windows are looked at; the work, or nothing where the layer takes too long.
+// Sets the number of windows. Returns the work, or nothing if the layer takes too long.
 std::optional<double> fit(Considered& layer) {
   const LayerSize& size = layer.size;
   const auto work = [&] {

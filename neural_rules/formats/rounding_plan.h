@@ -1,13 +1,13 @@
-// Which weights are rounded with data, as far as time and memory allow, and their numbers: second moments are large and
-// rounding is slow, so that both are done once for each layer and rule, and what is kept are the numbers. Not for how a
-// layer is rounded: rounding.h.
+// The plan of which weights are rounded with data within limits of time and memory, and the rounded weights: second
+// moments are large and rounding is slow, so both are computed once per layer and rule, and only the rounded weights
+// are stored. rounding.h defines the rounding of a layer.
 //
-// Second moments of a layer take terms^2 numbers and its rounding up to seconds, while a choice rewrites the model
-// dozens of times; so numbers are made right after calibration, moments dropped after predictions, and the record has
-// the chosen numbers, since a second compilation has no data. What rounding may take is counted, not timed: 10^9
-// multiplications are a second; 3 s a layer, 60 s in all (an eighth of the time limit), 128 MiB of moments, smallest
-// layers first. Large layers look at fewer windows of a sample before they are left out. A clock would give other plans
-// on other days.
+// The second moments of a layer take terms^2 elements and its rounding up to seconds, while a choice rewrites the model
+// dozens of times; so rounded weights are computed directly after calibration, moments are dropped after predictions,
+// and the record contains the chosen weights, since a second compilation has no data. The cost of rounding is counted,
+// not timed: 10^9 multiplications count as a second; the limits are 3 s per layer, 60 s in all (1/8 of the search's
+// time limit) and 128 MiB of moments, smallest layers first. Large layers use fewer windows per sample before they are
+// left out. A clock would make plans differ between runs.
 #pragma once
 
 #include <string>
@@ -17,36 +17,36 @@
 
 namespace hoist {
 
-/// Seconds that one layer's moments, rounding and predictions may take. All seconds here are of a core that does 10^9
-/// multiplications in one: nobody looks at a clock, so that plans are the same everywhere.
+/// Limit in seconds of one layer's moments, rounding and predictions; a second is 10^9 multiplications.
 inline constexpr double most_layer_seconds = 3;
-/// Second moments of all layers that are kept at once: 128 MiB, and as much again while they are collected.
+/// The maximum number of elements of all layers' second moments in memory: 128 MiB, and as much again during
+/// collection.
 inline constexpr int64_t most_second_moments = int64_t{1} << 24;
 
 struct PlannedRounding {
   std::string layer;
-  int64_t windows = most_sample_windows;  ///< of a sample, at most, that second moments are collected from
+  int64_t windows = most_sample_windows;  ///< maximum per sample for collecting second moments
   std::vector<std::string> rules;
 };
 
 struct RoundingPlan {
   std::vector<PlannedRounding> layers;
-  std::vector<std::string> notes;  ///< what is left out
+  std::vector<std::string> notes;  ///< layers and rules that are left out
 };
 
-/// The layers at whose sites a rule that rounds with data is a candidate. The smallest come first until the `seconds`
-/// or the memory are used up; a large one looks at fewer windows of a sample, but never at fewer vectors than its sums
-/// have terms. Layers that have to take such a rule are there whatever they take. `runs` of calibration.
+/// The layers with a candidate rule that rounds with data. The smallest layers come first until `seconds` or the memory
+/// are used up; a large layer uses fewer windows per sample, but never fewer vectors than its sums have terms. Layers
+/// that must take such a rule are included whatever their cost. `runs` is the number of runs of calibration.
 RoundingPlan plan_rounding(const Program& program, const std::vector<Site>& sites, const CandidateRules& candidates,
                            size_t runs, double seconds);
 
-/// Rounds what is planned with the second moments in the statistics, and keeps the numbers there.
+/// Rounds the planned weights with the second moments in the statistics and stores the results there.
 Result<Nothing> round_weights(const Program& program, const RoundingPlan& plan, Statistics& statistics);
 
-/// Drops second moments: who rewrites a model needs the rounded numbers alone.
+/// Drops second moments: rewriting a model only needs the rounded weights.
 void drop_second_moments(Statistics& statistics);
 
-/// Drops numbers that the assignment does not use.
+/// Drops rounded weights that the assignment does not use.
 void keep_rounded(const Assignment& assignment, Statistics& statistics);
 
 }  // namespace hoist

@@ -9,12 +9,11 @@
 namespace hoist {
 namespace {
 
-// Shares of the full range that the search for the least squared error tries.
+// Shares of the full range that the search for the smallest squared error tries.
 constexpr std::array<double, 9> shares = {1, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6};
 
 bool is_scaled(Scalar scalar) { return !is_float(scalar) || row(scalar).bits == 8; }
 
-// A scale, and the zero point that belongs to it.
 struct Step {
   float scale = 1;
   int64_t zero_point = 0;
@@ -37,13 +36,13 @@ Step step_for(const WeightFormat& format, const Range& range) {
   return step;
 }
 
-// Rounds half to even and needs no call, unlike nearbyint: beyond 2^52 a double has no digits behind the point.
+// Rounds half to even without a call, unlike nearbyint: beyond 2^52 a double has no fractional digits.
 double to_even(double x) {
   constexpr double digits = 0x1.8p52;  // for either sign
   return (x + digits) - digits;
 }
 
-// The numbers of a format, as doubles.
+// The representable numbers of a format, as doubles.
 class Numbers {
  public:
   explicit Numbers(const WeightFormat& format) : scalar_(format.scalar), is_float_(is_float(format.scalar)) {

@@ -1,5 +1,5 @@
-// Formats in which constant weights are stored: rounded on their own, without data. What they become is kept as ONNX
-// has it: numbers of a small type, scales, zero points, an axis, a block size. Rounding with data is in rounding.h.
+// Storage formats of constant weights, rounded without data. The result is stored as in ONNX: numbers of a small type,
+// scales, zero points, an axis, a block size. Rounding with data is in rounding.h.
 #pragma once
 
 #include <algorithm>
@@ -13,50 +13,51 @@ namespace hoist {
 
 struct WeightFormat {
   Scalar scalar = Scalar::i8;
-  int64_t block = 0;          ///< of numbers along the sum that share a scale; 0: all numbers of an output channel do
-  bool symmetric = true;      ///< no zero points
-  bool power_of_two = false;  ///< scales are powers of two
-  bool search_clipping = false;  ///< scales that make the squared error smallest rather than cover the largest number
+  int64_t block = 0;             ///< numbers along the sum that share a scale; 0: one scale per output channel
+  bool symmetric = true;         ///< no zero points
+  bool power_of_two = false;     ///< scales are powers of two
+  bool search_clipping = false;  ///< scales minimise the squared error instead of covering the largest weight
 };
-/// Smallest and largest number that a format of integers uses: symmetric ones leave out the one without a negative.
+/// The smallest and the largest number that an integer format uses: symmetric formats exclude the number without a
+/// negative.
 Range numbers_of(const WeightFormat& format);
 
-/// Which scale belongs to which weight. `shape` is that in which the numbers are stored: the weights' own, or a matrix
-/// where the blocks run over several dimensions of it.
+/// The mapping from weights to scales. `shape` is the stored shape of the numbers: the weights' own, or a matrix if
+/// blocks span several dimensions of the weights.
 struct ScaleLayout {
   std::vector<int64_t> shape;
   int64_t axis = 0, block = 0;
   int64_t count = 1;   ///< of scales
   int64_t extent = 1;  ///< of the axis
-  int64_t inner = 1;   ///< weights between neighbours along the axis
+  int64_t inner = 1;   ///< distance of adjacent weights along the axis
 
   int64_t index(int64_t weight) const;
   std::vector<int64_t> scale_shape() const;
 
-  /// Calls f(weight, index(weight)) for all `weights` in order, without a division each.
+  /// Calls f(weight, index(weight)) for all `weights` in order, without a division per weight.
   template <class F>
   void for_each(int64_t weights, F f) const;
 };
 ScaleLayout layout_of(const Product& product, const WeightFormat& format);
 
-/// Weights in a small format. Formats without scales (f16, bf16) have `scales` empty.
+/// Weights in a small format. `scales` is empty for formats without scales (f16, bf16).
 struct PackedWeights {
   WeightFormat format;
   ScaleLayout layout;
   Tensor numbers;                    ///< of layout.shape
   std::vector<float> scales;         ///< layout.count
   std::vector<int64_t> zero_points;  ///< layout.count, or empty
-  Tensor values;                     ///< what they stand for: f32, of the weights' own shape
+  Tensor values;                     ///< the represented weights: f32, in the weights' own shape
 
-  /// What a weight under this scale becomes when its number is n; for formats that have scales.
+  /// The value of number n with this scale; for formats that have scales.
   double value_at(int64_t scale, double n) const;
 };
 PackedWeights pack_weights(const Product& product, const Tensor& weights, const WeightFormat& format);
 
-/// Largest sum over the weights of one output channel of |n - zero point|: times the largest activation it bounds every
-/// partial sum of an integer product.
+/// The maximum over output channels of the sum of |n - zero point|: multiplied by the largest activation it bounds
+/// every partial sum of an integer contraction.
 double largest_sum(const Product& product, const PackedWeights& packed);
-/// Bytes of numbers, scales and zero points.
+/// The size in bytes of numbers, scales and zero points.
 int64_t byte_size(const PackedWeights& packed);
 
 template <class F>

@@ -27,11 +27,11 @@ const KnownFunction known_sigmoid = {"sigmoid", sigmoid, [](double x) { return s
 const KnownFunction known_erf = {"erf", [](double x) { return std::erf(x); },
                                  [](double x) { return 2 * std::numbers::inv_sqrtpi * std::exp(-x * x); }, 0.9679};
 const KnownFunction known_power = {"2^x", [](double x) { return std::exp2(x); },
-                                   [](double x) { return ln2 * std::exp2(x); }, 0.961};  // where x is at most 1
+                                   [](double x) { return ln2 * std::exp2(x); }, 0.961};  // for x of at most 1
 
 std::string number(double v) { return fmt::format("{}f32", static_cast<float>(v)); }
 
-// c0 + t * (c1 + t * ...), each step rounded once.
+// c0 + t * (c1 + t * ...), with one rounding per step.
 std::string horner(const std::vector<double>& c, const std::string& t) {
   std::string out = number(c.back());
   for (size_t i = c.size() - 1; i-- > 0;) out = fmt::format("fma({}, {}, {})", t, out, number(c[i]));
@@ -49,10 +49,10 @@ Expr term_of(const std::string& formula) {
 
 struct Quotient {
   Minimax fit;
-  float end = 0;  // the function is taken to be 1 from here on
+  float end = 0;  // the function is replaced by 1 from here on
 };
 
-// Where f has come as close to 1 as half of `error`.
+// The argument from which f differs from 1 by at most half of `error`.
 double nearly_one(const KnownFunction& f, double error) {
   double low = 0, high = 16;
   for (int i = 0; i < 60; ++i) {
@@ -62,7 +62,7 @@ double nearly_one(const KnownFunction& f, double error) {
   return high;
 }
 
-// The end depends on the error and the other way round; a few turns settle both.
+// Interval end and error depend on each other; iterates to a fixed point.
 std::optional<Quotient> fit_quotient(const KnownFunction& f, int degree) {
   constexpr int turns = 12;
   constexpr double end_tolerance = 0.02;
@@ -90,7 +90,8 @@ Result<Approximation> no_fit(std::string_view function, int degree) {
                     "odd degrees from 3 on for tanh, sigmoid and erf, all from 2 on for exp"};
 }
 
-// f is what is fitted; the formula may be made of it (sigmoid of tanh), with `stretch` times its range.
+// f is the fitted function; the formula may be derived from it (sigmoid from tanh), on a range larger by the factor
+// `stretch`.
 Result<Approximation> odd_quotient(const KnownFunction& f, const KnownFunction& whole, int degree) {
   if (degree < 3 || degree % 2 == 0 || degree > 11) return no_fit(whole.name, degree);
   auto q = fit_quotient(f, degree);
@@ -101,7 +102,7 @@ Result<Approximation> odd_quotient(const KnownFunction& f, const KnownFunction& 
       halved ? fmt::format("let h = 0.5f32 * x in fma(0.5f32, {}, 0.5f32)", formula_of(*q, "h")) : formula_of(*q, "x");
   const double last = static_cast<double>(std::nextafter(q->end, 0.0f)) * (halved ? 2 : 1);
   const double end = static_cast<double>(q->end) * (halved ? 2 : 1);
-  // An odd quotient errs alike on both sides; a half added to it rounds differently there.
+  // The error of an odd quotient is symmetric; after the addition of one half, rounding is not.
   const double inside = error_bound({term_of(out.formula), halved ? -last : 0, last, false}, whole);
   const double beyond = 1 - whole.value(end);
   out.certificate = {std::max(inside, beyond), false, -infinity, infinity,
@@ -113,20 +114,20 @@ Result<Approximation> odd_quotient(const KnownFunction& f, const KnownFunction& 
 
 // ---- exp -----------------------------------------------------------------------------------------------------------
 
-// log2(e) in two numbers of f32, so that a multiple of it keeps its fraction.
+// log2(e) as a sum of two f32 numbers, so that multiples of it keep their fraction.
 constexpr auto log2e_high = static_cast<float>(std::numbers::log2e);
 constexpr auto log2e_low =
     static_cast<float>(std::numbers::log2e_v<long double> - static_cast<long double>(log2e_high));
-constexpr double largest = 89;                        // exp of it is infinite; its exponent field still is one
+constexpr double largest = 89;                        // exp of it is infinite; its exponent still fits the field
 constexpr double smallest = -88;                      // the exponent field is 0 there
-constexpr double exp_low = -87.33, exp_high = 88.72;  // results are normal numbers between
+constexpr double exp_low = -87.33, exp_high = 88.72;  // results are normal numbers between these limits
 
-// Added to a number below 2^22 it leaves the nearest integer in the low bits: a floor of what is a half less, without a
-// conversion to integers.
+// Adding it to a number below 2^22 leaves the nearest integer in the low bits: the floor, if one half is subtracted
+// before, without a conversion to integers.
 constexpr double integer_grid = 0x1.8p23;
 
-// How far the computed fraction may lie from x * log2(e) - n: two roundings of numbers of about 1, and what is left out
-// of log2(e).
+// A bound of the error of the computed fraction x * log2(e) - n: two roundings of numbers of about 1, and the omitted
+// part of log2(e).
 double fraction_error() {
   const long double left_out = std::numbers::log2e_v<long double> - log2e_high - log2e_low;
   return 2 * 0x1.01p-24 + largest * static_cast<double>(std::fabs(left_out));
@@ -136,7 +137,7 @@ Result<Approximation> exponential(int degree) {
   if (degree < 2 || degree > 7) return no_fit("exp", degree);
   auto fit = minimax(known_power.value, 0, 1, {false, degree, 0, true});
   if (!fit) return no_fit("exp", degree);
-  // The integer is taken of a rounded product, so the fraction may leave 0..1 a little.
+  // The integer is taken from a rounded product, so the fraction may be slightly outside 0..1.
   constexpr double outside = 2e-5;
   const double core = error_bound({term_of(horner(fit->numerator, "x")), -outside, 1 + outside, true}, known_power);
   Approximation out;

@@ -50,7 +50,7 @@ constexpr auto rules = std::to_array<NeuralRule>({
 // ---- Rows ----------------------------------------------------------------------------------------------------------
 
 struct RowOfRule {
-  std::string rule;  ///< the neural rule that it is a part of
+  std::string rule;  ///< the neural rule to which it belongs
   RuleRow row;
   Certificate certificate;
 };
@@ -58,7 +58,7 @@ struct RowOfRule {
 double exact_tanh(double x) { return std::tanh(x); }
 double exact_sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-// What a layer that forms the function looks like.
+// The term by which layers compute the function.
 std::string left_side(std::string_view function, std::string_view type) {
   if (function == "sigmoid") return fmt::format("1{0} / (1{0} + exp(-x))", type);
   return fmt::format("{}(x)", function);
@@ -81,7 +81,8 @@ RowOfRule fitted_row(const std::string& rule, std::string_view function, int deg
 
 // ---- Tables over the bits of bf16 ----------------------------------------------------------------------------------
 
-// All numbers of bf16 in order, infinities included; each is `stretch` times what the formula rounds to it.
+// All numbers of bf16 in order, including infinities, multiplied by `stretch`: the inputs that the formula rounds to
+// them.
 std::vector<double> all_numbers(double stretch) {
   std::vector<double> numbers;
   for (uint64_t bits = 0; bits < 1 << 16; ++bits) {
@@ -92,8 +93,8 @@ std::vector<double> all_numbers(double stretch) {
   return numbers;
 }
 
-// The largest error of a formula from `type` that looks at its input rounded to bf16, over all inputs: from f32 each
-// result holds from the middle of one gap to that of the next, and the function is monotone between.
+// The largest error over all inputs of a formula on `type` that rounds its input to bf16: from f32, each result holds
+// between the midpoints of adjacent bf16 numbers, and the function is monotone there.
 double largest_error(const std::string& formula, Scalar type, double (*function)(double), double stretch) {
   const std::vector<double> x = all_numbers(stretch);
   const auto n = static_cast<int64_t>(x.size());
@@ -125,7 +126,7 @@ Approximation table_formula(const std::string& formula, Scalar type, double (*fu
 std::vector<RowOfRule> table_rows() {
   const MantissaTable table = search_mantissa_table(exact_tanh, Scalar::bf16);
   const std::string of_f32 = fmt::format("let r = cast bf16 x in cast f32 ({})", formula_of(table, "r"));
-  // A sigmoid is a tanh of half the input; the half of f32 is taken before it is rounded.
+  // A sigmoid is a tanh of half the input; in f32 the half is taken before rounding.
   const std::string half_bf16 =
       fmt::format("let h = 0.5bf16 * x in cast bf16 (fma(0.5f32, cast f32 ({}), 0.5f32))", formula_of(table, "h"));
   const std::string half_f32 =
@@ -160,7 +161,6 @@ const std::vector<RowOfRule>& rows_of_rules() {
   return rows;
 }
 
-// The rows that a neural rule is made of.
 struct Rows {
   const RuleTable* table = nullptr;
   std::vector<std::string> names;
@@ -222,7 +222,7 @@ std::string promise_of(const Certificate& certificate) {
 
 const std::set<std::string>& function_rules_in(Expr term) {
   static std::mutex mutex;
-  static auto* known = new std::unordered_map<Expr, std::set<std::string>>;  // as long as terms
+  static auto* known = new std::unordered_map<Expr, std::set<std::string>>;  // never destroyed, as terms
   const std::lock_guard lock(mutex);
   const auto [place, fresh] = known->try_emplace(term);
   const std::set<Function> called = fresh ? functions_in(term) : std::set<Function>();

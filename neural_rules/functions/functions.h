@@ -1,9 +1,9 @@
-// The neural rules for layers that call tanh, exp, erf or a sigmoid: which formula stands in for the function, and what
-// is promised of it. A neural rule is one or several rows of the rule engine (tanh and the sigmoid share a formula, so
-// that one choice does for a layer that calls both), applied wherever they match in a layer's expression. Rows exist
-// for f32, and for bf16 where a table works on its bits; other types stay as they are. GELU, SiLU, softmax and the like
-// follow from what they call; softmax keeps its subtraction of the maximum. The rule of sums.h is applied by the
-// same functions.
+// The neural rules for layers that call tanh, exp, erf or a sigmoid: the approximating formula of each function and its
+// certified error. A neural rule is one or several rows of the rule engine (tanh and the sigmoid share a formula, so
+// one choice covers a layer that calls both), applied at every match in a layer's expression. Rows exist for f32, and
+// for bf16 if a table works on its bits; other types stay as they are. GELU, SiLU, softmax and similar functions are
+// covered by the functions that they call; softmax keeps its subtraction of the maximum. The same functions apply the
+// rule of sums.h.
 #pragma once
 
 #include <map>
@@ -21,35 +21,36 @@
 
 namespace hoist {
 
-/// The rows of neural_rules() that belong to this family, cheapest first within a function.
+/// The rows of neural_rules() of this family, cheapest first per function.
 std::span<const NeuralRule> function_rules();
-/// Their rows in the rule engine, class neural; made on first use (two tenths of a second).
+/// Their rows in the rule engine, class neural; computed at the first call (0.2 s).
 std::span<const RuleRow> function_rule_rows();
 const RuleTable& function_rule_table();
 
-/// What is promised of a row of function_rule_rows(), or of a neural rule that has several: the largest of theirs where
-/// none has the rule's name. Nothing for other names.
+/// The certificate of a row of function_rule_rows(), or of a neural rule with several rows: the certificate of the row
+/// with the rule's name, or else the largest. Nothing for other names.
 std::optional<Certificate> certificate_of(std::string_view rule);
 /// "within 7.6e-05 for arguments in [-inf, inf]".
 std::string promise_of(const Certificate& certificate);
 
-/// The rules of this family that apply somewhere in a term, by name.
+/// The names of the rules of this family that apply in a term.
 const std::set<std::string>& function_rules_in(Expr term);
 
 struct Approximated {
   Expr term = nullptr;
   Derivation derivation;
 };
-/// A neural rule of this family, or that of sums.h, wherever it applies in the term. Faults: no such rule (with the
-/// near miss), or the term has nothing that the rule stands in for.
+/// Applies a neural rule of this family or of sums.h at every match in the term. Errors: an unknown rule (with the near
+/// miss), or a term without a match.
 Result<Approximated> approximate(Expr term, const std::string& rule);
 
 struct UnderFunctions {
   Expr term = nullptr;
-  std::vector<ProgramStep> steps;  ///< one a call: its row, where in the layers' term, and the promise; without a value
+  std::vector<ProgramStep>
+      steps;  ///< one per call: its row, its position in the layers' term, and the certificate; without a value
 };
-/// The term of a definition that computes these layers, each under the rule that it has in `functions` (layer -> rule).
-/// The steps are the program's: passes after this one change the term, and with it the places in it.
+/// The term of a definition that computes these layers, each under its rule in `functions` (layer -> rule). The steps
+/// refer to the program at this point: later passes change the term, and with it the positions.
 Result<UnderFunctions> under_functions(Expr term, const std::vector<std::string>& layers,
                                        const std::map<std::string, std::string>& functions);
 

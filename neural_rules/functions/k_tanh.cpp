@@ -13,15 +13,15 @@
 namespace hoist {
 namespace {
 
-constexpr int octaves = 4, lowest_octave = -2, steps = 8;  // from a quarter to four, 8 intervals each
+constexpr int octaves = 4, lowest_octave = -2, steps = 8;  // from 1/4 to 4, 8 intervals per octave
 constexpr int entry_count = octaves * steps;
-constexpr int shift_bits = 4;  // of a packed entry, below its offset
+constexpr int shift_bits = 4;  // of a packed entry, below the offset
 
 struct Layout {
   int mantissa = 0, bias = 0;  // widths in bits; of the exponent
   int one() const { return bias << mantissa; }
-  int first() const { return (bias + lowest_octave) << mantissa; }          // bits of a quarter
-  int end() const { return (bias + lowest_octave + octaves) << mantissa; }  // bits of four
+  int first() const { return (bias + lowest_octave) << mantissa; }          // the bits of 1/4
+  int end() const { return (bias + lowest_octave + octaves) << mantissa; }  // the bits of 4
   int index(int bits) const { return bits >> (mantissa - 3) & (entry_count - 1); }
   int mask() const { return (1 << mantissa) - 1; }
 };
@@ -64,7 +64,7 @@ class Search {
  private:
   int width() const { return 1 << (l_.mantissa - 3); }
 
-  // All entries that give about the function's values on the interval, with how far they are off.
+  // Visits all entries that approximate the function on the interval, with their errors.
   template <class Visit>
   void visit(int first, const Visit& visitor) const {
     auto near = [&](int bits) { return static_cast<int>(bits_from_float(format_, function_(number(format_, bits)))); };

@@ -18,8 +18,8 @@ constexpr int most_levelings = 40;
 constexpr int square_rounds = 4;
 constexpr int grid_step = 8;
 
-// The function on the grid. Points crowd at both ends, where extremes of the error do; t is scaled to about 1, so that
-// its powers stay comparable.
+// The function on the grid. Points are denser at both ends, like the extrema of the error; t is scaled to about 1, so
+// that its powers have similar magnitudes.
 struct GridSamples {
   std::vector<Real> x, t, value, weight;
   Real scale = 1;
@@ -31,7 +31,7 @@ GridSamples sample(const std::function<double(double)>& function, double low, do
   for (int i = 0; i <= grid_points; ++i) {
     Real place = (1 - std::cos(std::numbers::pi_v<Real> * i / grid_points)) / 2;
     Real x = low + (Real(high) - low) * place;
-    if (shape.odd && x == 0) continue;  // the error is 0 there whatever the coefficients
+    if (shape.odd && x == 0) continue;  // the error is 0 there for all coefficients
     s.x.push_back(x);
     s.t.push_back((shape.odd ? x * x : x) / s.scale);
     s.value.push_back(function(static_cast<double>(x)));
@@ -67,8 +67,8 @@ class Exchange {
  private:
   size_t wanted() const { return static_cast<size_t>(above_ + below_ + 1); }
 
-  // The start: least squares of value * denominator - numerator, divided by the denominator of the round before. Its
-  // error alternates about where the best one does, and leveling a rational function needs such a start.
+  // The initial solution: least squares of value * denominator - numerator, divided by the denominator of the previous
+  // round. Its error alternates at about the positions of the optimum, which leveling a rational function requires.
   void fit_squares() {
     const auto rows = static_cast<Eigen::Index>(s_.x.size()) / grid_step;
     coefficients_ = LongVector::Zero(above_ + below_ + 1);
@@ -88,9 +88,9 @@ class Exchange {
     }
   }
 
-  // Coefficients whose error has the same size and alternating sign at all reference points. The size multiplies the
-  // denominator, so the equations are linear only with a size inserted there: the one that gives itself is found by
-  // secants, from what the error is like now.
+  // Coefficients whose error has the same magnitude and alternating sign at all reference points. The magnitude
+  // multiplies the denominator, so the equations are linear only for a fixed magnitude; the magnitude that reproduces
+  // itself is found by the secant method, starting from the current error.
   void level() {
     Real now = level_, before = now, gap_before = 0;
     for (int round = 0; round < most_levelings; ++round) {
@@ -130,8 +130,8 @@ class Exchange {
     return (above / denominator(k) - s_.value[k]) / s_.weight[k];
   }
 
-  // The new reference: the largest error of each stretch of equal sign, as many neighbouring ones as there are
-  // unknowns, with the largest of all among them.
+  // The new reference: the largest error of each interval of constant sign, as many consecutive points as there are
+  // unknowns, including the overall maximum.
   bool exchange(Real& largest) {
     std::vector<size_t> peaks;
     std::vector<Real> errors;

@@ -1,8 +1,8 @@
-// Best approximation of a function by a polynomial or a rational function, found by exchanging reference points (Remez)
-// on a dense grid. What comes out is a proposal: its error is that on the grid, in double, before coefficients are
-// rounded. Whoever needs a promise for the term that is computed uses term_error.h.
+// Best approximation of a function by a polynomial or a rational function, by the Remez exchange algorithm on a dense
+// grid. The result is a candidate: its error holds on the grid, in double, before coefficients are rounded.
+// term_error.h certifies the term that is computed.
 //
-// The exchange starts from least squares and levels by secants. Debian's Boost (1.74) ships no Remez header.
+// The exchange starts from least squares and levels by secants. Debian's Boost (1.74) does not include a Remez header.
 #pragma once
 
 #include <functional>
@@ -11,20 +11,20 @@
 
 namespace hoist {
 
-/// numerator(t) / denominator(t), times x for odd functions; t is x * x for odd functions and x else.
+/// numerator(t) / denominator(t), times x for odd functions; t is x * x for odd functions and otherwise x.
 struct MinimaxShape {
   bool odd = false;
   int numerator = 0, denominator = 0;  ///< degrees in t
-  bool relative = false;               ///< the error is measured against the function, which has no zero then
+  bool relative = false;               ///< the error is relative to the function, which then must not have a zero
 };
 
 struct Minimax {
   std::vector<double> numerator, denominator;  ///< coefficients of t^0, t^1, ...; the denominator's first is 1
-  double error = 0;                            ///< largest on the grid
+  double error = 0;                            ///< maximum on the grid
 };
 
-/// On [low, high]; odd functions on [0, high]. Nothing where the exchange does not settle or the denominator has a
-/// zero.
+/// The approximation on [low, high]; odd functions on [0, high]. Nothing if the exchange does not converge or the
+/// denominator has a zero.
 std::optional<Minimax> minimax(const std::function<double(double)>& function, double low, double high,
                                const MinimaxShape& shape);
 

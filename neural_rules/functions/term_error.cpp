@@ -11,10 +11,10 @@
 namespace hoist {
 namespace {
 
-constexpr double unit = 0x1p-24;      // of one rounding to f32, relative
-constexpr double tiny = 0x1p-126;     // of one rounding near zero, also where a device flushes
-constexpr double slack = 0x1p-50;     // more than the rounding of an interval's ends in double
-constexpr double host_error = 4e-16;  // of a known function's value
+constexpr double unit = 0x1p-24;      // relative error of one rounding to f32
+constexpr double tiny = 0x1p-126;     // absolute error of one rounding near zero, also if a device flushes denormals
+constexpr double slack = 0x1p-50;     // exceeds the rounding of an interval's ends in double
+constexpr double host_error = 4e-16;  // relative error of a known function's value
 constexpr int most_parts = 1 << 20;
 
 struct Enclosure {
@@ -41,15 +41,15 @@ bool is_power_of_two(Enclosure a) {
 }
 Enclosure twice(Enclosure a) { return {2 * a.low, 2 * a.high}; }
 
-// What is known of a term on a part of the range: what it is in real arithmetic, with two derivatives, and how far its
-// f32 value may lie from that.
+// The enclosure of a term on a part of the range: its value in real arithmetic with two derivatives, and a bound of the
+// error of its f32 value.
 struct Known {
   Enclosure value, slope, curvature;
   double rounding = 0;
   std::optional<bool> truth;  // of a comparison
 };
 
-// A result that is rounded once, within `ulps` units of its last place at most where that is not half of one.
+// A result that is rounded once, with the relative error `relative`.
 Known rounded(Known k, double inherited, double relative = unit) {
   k.rounding = inherited + relative * (magnitude(k.value) + inherited) + tiny;
   return k;
@@ -78,7 +78,7 @@ Known quotient(const Known& a, const Known& b) {
   return q;
 }
 
-// Holds for all values, or for none, or nothing is known.
+// True or false if the comparison has one result on the whole part, otherwise nothing.
 std::optional<bool> is_less(const Known& a, const Known& b) {
   if (a.value.high + a.rounding < b.value.low - b.rounding) return true;
   if (a.value.low - a.rounding >= b.value.high + b.rounding) return false;
@@ -143,7 +143,7 @@ class Walker {
       case Function::absolute:
         if (a.value.low >= 0) return a;
         if (a.value.high <= 0) return negated(a);
-        return {{0, magnitude(a.value)}, everything, everything, a.rounding, {}};  // it has a corner
+        return {{0, magnitude(a.value)}, everything, everything, a.rounding, {}};  // not differentiable at 0
       case Function::sign: {
         HOIST_CHECK(a.value.low > a.rounding || a.value.high < -a.rounding, "an error bound of sign around zero");
         double s = a.value.low > 0 ? 1 : -1;
@@ -175,8 +175,8 @@ class Division {
     return q_.relative ? std::min(std::fabs(f_.value(low)), std::fabs(f_.value(high))) * (1 - host_error) : 1;
   }
 
-  // The error at the middle, as far as it changes towards the ends, and the rounding. The difference of the term and
-  // the function is expanded as one, since its slope is small where both of theirs are not.
+  // The error at the centre, its variation towards the ends, and the rounding. The difference of the term and the
+  // function is expanded as a whole, since its slope is small even if the slopes of both are not.
   void divide(double low, double high) {
     const double middle = low + (high - low) / 2, half = (high - low) / 2 * (1 + slack);
     const Known part = Walker({low, high}).of(q_.term), point = Walker({middle, middle}).of(q_.term);

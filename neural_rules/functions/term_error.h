@@ -1,11 +1,11 @@
-// How far an f32 term of one variable may lie from a function, everywhere in a range: a bound, not a sample. The range
-// is divided until intervals of the term's value and of its first two derivatives say enough (a Taylor step from the
-// middle of each part), and the rounding of every operation is carried along; divisions count with what OpenCL allows
-// them. The bound therefore holds for every f32 in the range on every device that rounds to nearest and keeps its
-// promises. For terms of literals, + - * /, fma, negate, abs, sign, comparisons and select, and let; branches have to
-// be decided on each part, so a range ends where a select changes.
+// A proved bound of the distance between an f32 term of one variable and a function over a range. The range is
+// subdivided until intervals of the term's value and its first two derivatives give a tight bound (a Taylor expansion
+// at the centre of each part), and the rounding of every operation is propagated; divisions count with the error that
+// OpenCL allows. The bound holds for every f32 in the range on every device that rounds to nearest and conforms to
+// OpenCL. For terms of literals, + - * /, fma, negate, abs, sign, comparisons and select, and let; conditions must be
+// constant on each part, so a range ends at a select's threshold.
 //
-// The bound is 1 % above what dense sampling finds, 1.6 times where rounding rules.
+// The bound is 1 % above the maximum of dense sampling, and 1.6 times it if rounding dominates.
 #pragma once
 
 #include <string>
@@ -14,22 +14,22 @@
 
 namespace hoist {
 
-/// A function that the host knows to within a few units of double, monotone where it is compared.
+/// A function that the host computes to within a few ulps of double, monotone where it is compared.
 struct KnownFunction {
   std::string name;
   double (*value)(double);
   double (*slope)(double);
-  double largest_curvature;  ///< of its second derivative's magnitude, anywhere
+  double largest_curvature;  ///< a bound of the second derivative's magnitude
 };
 
 struct ErrorQuestion {
   Expr term = nullptr;  ///< f32; its only parameter or metavariable is the f32 scalar x
   double low = 0, high = 0;
-  bool relative = false;  ///< to the function's magnitude, which has no zero in the range then
+  bool relative = false;  ///< relative to the function's magnitude, which must not be zero in the range
 };
 
-/// The largest |term - function| for f32 numbers x in [low, high], or that over |function|. Aborts on terms other than
-/// those above; infinity where the range divides without end (a denominator with a zero).
+/// The largest |term - function| for f32 numbers x in [low, high], or its ratio to |function|. Aborts on other terms;
+/// infinity if the subdivision does not converge (a denominator with a zero).
 double error_bound(const ErrorQuestion& question, const KnownFunction& function);
 
 }  // namespace hoist

@@ -7,7 +7,7 @@
 namespace hoist {
 namespace {
 
-// Does the term give the elements of an array in the same order?
+// True if the term has the elements of an array in the same order.
 bool is_reshape(Expr e) {
   return e->type->is_array() && !any_node(e, [](Expr n) {
            return n->pattern != Pattern::parameter && n->pattern != Pattern::split && n->pattern != Pattern::join &&
@@ -32,7 +32,7 @@ bool fold_constant_shape(Program& program, const std::string& value) {
   };
   const auto reader = std::find_if(found, program.definitions.end(), reads_value);
   if (data == nullptr || is_output(program, value) || reader == program.definitions.end()) return false;
-  if (program.withheld.count(reads[0]->name) != 0) program.withheld[value];  // its hash is known once a step says it
+  if (program.withheld.count(reads[0]->name) != 0) program.withheld[value];  // its hash is known when a step states it
   program.constants[value] = data->reshaped(shape_of(term->type));
 
   ProgramStep step = replayed_step(std::string(constant_shape_step), *found);

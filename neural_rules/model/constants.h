@@ -1,6 +1,5 @@
-// Weights that a model reshapes before it uses them become plain constants, so that the layers which multiply by them
-// are products with constant weights. Exact: the bytes stay. Everything else that is made of constants is lowering's to
-// evaluate.
+// Folds reshapes of constant weights into plain constants, so that consuming layers are contractions with constant
+// weights. Exact: the bytes stay. Lowering evaluates all other computations on constants.
 #pragma once
 
 #include <string>
@@ -10,13 +9,13 @@
 
 namespace hoist {
 
-/// Replaces layers that only give a constant another shape (Reshape, Flatten, Identity) by the reshaped constant. Call
-/// it before sites are looked for.
+/// Replaces layers that only reshape a constant (Reshape, Flatten, Identity) by the reshaped constant. Must run before
+/// the search for sites.
 void fold_constant_shapes(Program& program);
 
 inline constexpr std::string_view constant_shape_step = "constant-shape";
-/// The same of the layer that defines this value; false where it does not, where nobody reads the value or it is an
-/// output. Recorded in the program's steps.
+/// Folds the layer that defines this value; false if it is no such layer, has no consumer or is an output. Recorded in
+/// the program's steps.
 bool fold_constant_shape(Program& program, const std::string& value);
 
 }  // namespace hoist

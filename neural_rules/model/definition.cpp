@@ -62,7 +62,7 @@ Definitions definitions_of(const Program& program) {
 
 const TermFacts& facts_of(Expr term) {
   static std::mutex mutex;
-  static auto* known = new std::unordered_map<Expr, TermFacts>;  // never destroyed: terms live as long as the program
+  static auto* known = new std::unordered_map<Expr, TermFacts>;  // never destroyed: terms live as long as the process
   const std::lock_guard lock(mutex);
   auto found = known->find(term);
   if (found == known->end()) found = known->emplace(term, find_facts(term)).first;

@@ -1,5 +1,5 @@
-// What layers compute, as terms of the language: neural rules ask terms what a layer is (ir/properties/properties.h),
-// and no list of operators. Terms are over parameters named by values.
+// The computations of layers as terms of the language: neural rules decide by properties of terms
+// (ir/properties/properties.h), not by a list of operators. The terms' parameters are named after values.
 #pragma once
 
 #include <map>
@@ -11,27 +11,27 @@
 
 namespace hoist {
 
-/// The call that computes a layer of the model, by the layer's name; null when there is none.
+/// The call that computes the layer of this name, or null.
 const Definition* find_layer(const Program& program, const std::string& layer);
-/// An attribute of the definition's call, or `otherwise` where it has none of that name and type.
+/// An attribute of the definition's call, or `otherwise` without an attribute of that name and type.
 double float_attribute(const Definition& layer, const std::string& name, double otherwise);
 
-/// What a value is computed as, without operator calls and tuples.
+/// The term of a value, without operator calls and tuples.
 Expr term_of(const Program& program, const Definition& definition);
-/// By value, the terms of all definitions but tuples.
+/// The terms of all definitions except tuples, by value.
 using Definitions = std::map<std::string, Expr>;
 Definitions definitions_of(const Program& program);
 
-/// What a layer is to the flow of numbers.
-/// view: an index function (Reshape, Transpose, Slice, ...). mover: its results are some of its inputs' numbers, but an
-/// array of its own (MaxPool, Concat). elementwise: joins the kernel of what it reads. anchor: everything else.
+/// The role of a layer in the data flow. view: an index function (Reshape, Transpose, Slice, ...). mover: results are
+/// some of the inputs' elements, in a separate array (MaxPool, Concat). elementwise: fused into the kernel of its
+/// operand. anchor: all other layers.
 enum class LayerKind : uint8_t { view, mover, elementwise, anchor };
 
-/// What is asked of a term again and again.
+/// Memoised properties of a term.
 struct TermFacts {
   LayerKind kind = LayerKind::anchor;
-  std::set<std::string> moved;  ///< of a view or mover: whose numbers it has
-  bool joins = false;           ///< it concatenates
+  std::set<std::string> moved;  ///< of a view or mover: the values whose elements it has
+  bool joins = false;           ///< true for concatenations
   std::optional<ProductForm> product;
 };
 const TermFacts& facts_of(Expr term);

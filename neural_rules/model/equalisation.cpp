@@ -14,12 +14,12 @@ namespace hoist {
 namespace {
 
 constexpr int most_rounds = 20;
-// Ranges that differ by less than this share count as equal.
+// Ranges with a smaller relative difference count as equal.
 constexpr double tolerance = 1e-3;
 constexpr int alphas = 20;
-// What SmoothQuant may leave of the cost before it is worth another calibration.
+// Largest remaining share of the cost for which SmoothQuant is worth another calibration.
 constexpr double automatic_share = 0.5;
-// Channels that are nearly silent on calibration data may not be on other data.
+// Limits the factors: channels that are nearly silent on calibration data may not be on other data.
 constexpr double largest_factor = 32;
 
 class Scaler {
@@ -28,10 +28,9 @@ class Scaler {
 
   const Flow& flow() const { return flow_; }
 
-  /// A layer by its place in the flow.
   const Definition& definition(size_t layer) const { return program_.definitions[flow_.places[layer]]; }
 
-  /// The value's only reader, or nothing where it has more or is an output.
+  /// The value's only consumer, or nothing if it has several or is an output.
   const Definition* only_reader(const std::string& value) const {
     auto readers = flow_.readers.find(value);
     if (flow_.outputs.count(value) != 0 || readers == flow_.readers.end() || readers->second.size() != 1)
@@ -45,8 +44,8 @@ class Scaler {
            program_.constants.count(constant) != 0;
   }
 
-  /// Back from a value through layers that carry the scale of its channels on to the layer that makes these; null where
-  /// somebody else reads on the way.
+  /// Traces a value back through layers that propagate the scale of its channels, to the layer that produces them; null
+  /// if an intermediate value has another consumer.
   const Definition* maker_of(std::string value, bool pictures) const {
     for (auto made = flow_.producer.find(value); made != flow_.producer.end(); made = flow_.producer.find(value)) {
       const auto carried = carries(value, pictures);
@@ -57,7 +56,7 @@ class Scaler {
     return nullptr;
   }
 
-  /// The value whose scale of channels the definition of `value` carries on, or nothing.
+  /// The value whose channel scale the definition of `value` propagates, or nothing.
   std::optional<std::string> carries(const std::string& value, bool pictures) const {
     const auto definition = flow_.definitions.find(value);
     if (definition == flow_.definitions.end() || facts_of(definition->second).product) return std::nullopt;
@@ -71,8 +70,8 @@ class Scaler {
     return std::nullopt;
   }
 
-  /// The constants of their own, a number a channel, with which a layer that normalises scales its channels: all of
-  /// them together.
+  /// The constants by which a normalisation layer scales its channels, one element per channel and without other uses:
+  /// all of them together.
   std::vector<std::string> scaling_vectors(const Definition& layer, int64_t channels, bool pictures) const {
     const auto definition = flow_.definitions.find(layer.value);
     if (definition == flow_.definitions.end()) return {};
@@ -128,14 +127,15 @@ int64_t output_channel(const Product& p, int64_t i) {
   return i / inner % p.channels();
 }
 
-// Products whose channels can be scaled on either side: one matrix or filter bank, constants of their own.
+// Contractions whose channels can be scaled on either side: one matrix or filter bank, with constants that have no
+// other use.
 std::optional<Product> scalable(const Scaler& scaler, const Program& program, const Definition& layer) {
   auto product = product_of(program, layer);
   if (!product || !product->whole_sums || product->stacked || !scaler.is_own(product->weights)) return std::nullopt;
   return product->pictures || product->reads_rows ? product : std::nullopt;
 }
 
-// The bias follows the outputs' scale, so it has to be there to be changed or not at all.
+// The bias scales with the outputs, so it must be absent or a constant that may be changed.
 bool bias_follows(const Scaler& scaler, const Definition& layer, const Product& product) {
   const std::vector<int64_t>& operands = layer.expression->operation->operands;
   if (std::find(operands.begin(), operands.end(), 2) == operands.end()) return true;
@@ -166,8 +166,8 @@ void scale_inputs(Scaler& scaler, const Product& product, const std::vector<doub
   scaler.multiply(product.weights, factor, [&](int64_t i) { return input_channel(product, i); });
 }
 
-// The constants by which channels of a value can be scaled where it is made: [channels] each, or the weights and bias
-// of a product.
+// The constants that scale the channels of a value at its producer: vectors [channels], or the weights and bias of a
+// contraction.
 struct Source {
   const Definition* layer = nullptr;
   std::optional<Product> product;
@@ -190,7 +190,7 @@ std::optional<Source> source_of(const Scaler& scaler, const Program& program, co
   return source.vectors.empty() ? std::nullopt : std::optional(source);
 }
 
-// All readers as products over the same dimension of the value; or nothing.
+// All consumers, as contractions over the same dimension of the value; empty if a consumer is another layer.
 std::vector<Product> product_readers(const Scaler& scaler, const Program& program, const std::string& value,
                                      bool pictures) {
   std::vector<Product> products;
@@ -211,7 +211,7 @@ std::vector<double> smoothquant_factors(const ValueStatistics& input, const std:
     const double x = std::max(-input.channels[c].low, input.channels[c].high);
     if (x > 0 && weights[c] > 0) factor[c] = std::pow(weights[c], 1 - alpha) / std::pow(x, alpha);
   }
-  // Only ratios matter to the rounding; their geometric mean of 1 keeps numbers where they were.
+  // Only ratios affect the rounding; a geometric mean of 1 keeps the magnitude of values.
   double logarithm = 0;
   for (double f : factor) logarithm += std::log(f);
   const double common = std::exp(-logarithm / static_cast<double>(factor.size()));
@@ -219,8 +219,9 @@ std::vector<double> smoothquant_factors(const ValueStatistics& input, const std:
   return factor;
 }
 
-// What rounding to 8 bits costs at the outputs of the products when channels are multiplied by the factors: step^2 / 12
-// of the activation through the weights, and that of each output channel's weights through the activation.
+// The error of rounding to 8 bits at the contractions' outputs if channels are multiplied by the factors: step^2 / 12
+// of the activation, propagated through the weights, and of each output channel's weights, propagated through the
+// activation.
 double rounding_cost(const Program& program, const std::vector<Product>& products, const ValueStatistics& input,
                      const std::vector<double>& factor) {
   double low = 0, high = 0;
@@ -246,7 +247,7 @@ double rounding_cost(const Program& program, const std::vector<Product>& product
   return cost;
 }
 
-// The places at which the channels of a value can be scaled: where it is made, and where it is read.
+// A value whose channels can be scaled: its producer and its consumers.
 struct Scalable {
   Source source;
   std::vector<Product> readers;
@@ -272,7 +273,6 @@ std::optional<Scalable> scalable_value(const Scaler& scaler, const Program& prog
   return out;
 }
 
-// The constants that scaling changes.
 std::vector<std::string> constants_of(const Scalable& at) {
   std::vector<std::string> out = at.source.vectors;
   if (at.source.product) out.push_back(at.source.product->weights);
@@ -287,7 +287,7 @@ void scale(Scaler& scaler, const Scalable& at, const std::vector<double>& factor
   for (const Product& product : at.readers) scale_inputs(scaler, product, inverse(factor));
 }
 
-// Values between two products alone, in the order of the program.
+// Values with one contraction as producer and one as only consumer, in the order of the program.
 std::vector<Scalable> between_products(const Scaler& scaler, const Program& program) {
   std::vector<Scalable> out;
   for (size_t i = 0; i < scaler.flow().calls.size(); ++i) {
@@ -298,7 +298,7 @@ std::vector<Scalable> between_products(const Scaler& scaler, const Program& prog
   return out;
 }
 
-// Nothing where all channels are as they should be but for the tolerance.
+// Empty if all channels are balanced within the tolerance.
 std::vector<double> equalising_factors(const Program& program, const Scalable& at) {
   const Product &first = *at.source.product, &second = at.readers[0];
   const auto made = largest_weights(program.constants.at(first.weights), at.channels, first, output_channel);
@@ -313,7 +313,7 @@ std::vector<double> equalising_factors(const Program& program, const Scalable& a
   return moved ? factor : std::vector<double>{};
 }
 
-// The factors that cost least, or nothing where less than 1 - share of the cost is saved.
+// The factors of the smallest cost, or nothing if they leave more than `share` of the cost.
 std::optional<std::vector<double>> best_smoothquant(const Program& program, const Scalable& at,
                                                     const ValueStatistics& input, double share) {
   if (static_cast<int64_t>(input.channels.size()) != at.channels || at.pictures != (input.channel_axis == 1))
@@ -413,7 +413,7 @@ Result<Nothing> scale_channels(Program& program, const ChannelFactors& factors) 
     step.constants.push_back({name, type_of(factors_tensor), constant_hash(factors_tensor), factors_tensor});
     for (const std::string& constant : constants_of(*at)) {
       auto withheld = program.withheld.find(constant);
-      if (withheld != program.withheld.end()) withheld->second.clear();  // known once a step says it
+      if (withheld != program.withheld.end()) withheld->second.clear();  // known when a step states it
       StepConstant changed = step_constant(program, constant);
       changed.value.reset();
       step.constants.push_back(std::move(changed));

@@ -1,12 +1,11 @@
-// Moving scale between layers: a channel that one layer makes s times smaller and the next one multiplies by s again is
-// the same number in the end, but the arrays between and the weights on both sides become easier to round. Equal in
-// real arithmetic, so every change is of the rounding class and recorded in the program's steps; worth doing only
-// before a model is quantised. Statistics of values that were scaled hold no longer: calibrate again.
+// Moving scale between layers: if one layer makes a channel s times smaller and the next multiplies it by s, the result
+// is the same in real arithmetic, but the arrays between and the weights on both sides are easier to round. Every
+// change is of the rounding class and recorded in the program's steps; only useful before a model is quantised.
+// Statistics of scaled values become invalid: calibrate again.
 //
 // SmoothQuant gains 0.1 to 1 dB of W8A8 on ResNet-8 and squeezenet1.1 and 3 to 5 dB on MobileNet (vww), for a second
-// calibration; so it is automatic where it promises half of the error. Equalising ranges of weights alone is not: of
-// vww it left 0.5 dB where there were 28, since a channel with small weights had large values. Records keep the
-// factors.
+// calibration; so it is automatic if it predicts half of the error. Equalising weight ranges alone is not: on vww it
+// reduced 28 dB to 0.5 dB, since a channel with small weights had large values. Records contain the factors.
 #pragma once
 
 #include <map>
@@ -19,37 +18,37 @@
 
 namespace hoist {
 
-/// automatic: SmoothQuant where it promises at most half of the error of 8-bit products.
+/// automatic: SmoothQuant if it predicts at most half of the error of 8-bit contractions.
 enum class ChannelScaling : uint8_t { automatic, off, equalise, smoothquant };
 Result<ChannelScaling> parse_channel_scaling(std::string_view name);
 
-/// By value, what each of its channels is multiplied by where it is made; its readers' weights are divided by it.
+/// By value, the factor of each channel at its producer; the consumers' weights are divided by it.
 using ChannelFactors = std::map<std::string, std::vector<double>>;
 
-/// Cross-layer equalisation (Nagel et al. 2019, arXiv 1906.04721): wherever one product leads to another with nothing
-/// between that reads the value too, and only Relu, LeakyRelu or views of pictures in between, the ranges of weights of
-/// each channel become the same on both sides; through chains of depthwise layers until nothing changes any more.
-/// Needs no data, and so does not see a channel whose weights are small and whose values are not.
+/// Cross-layer equalisation (Nagel et al. 2019, arXiv 1906.04721): wherever one contraction leads to another, with only
+/// Relu, LeakyRelu or views of feature maps between and without other consumers, each channel's weight ranges become
+/// equal on both sides; iterated through chains of depthwise layers to a fixed point. Needs no data, and therefore
+/// misses channels with small weights and large values.
 ChannelFactors equalisation(const Program& program);
 
-/// SmoothQuant (Xiao et al. 2022, arXiv 2211.10438): where all readers of a value are products with constant weights,
-/// and a normalisation or product with nothing but Relu between makes it, channels with large numbers are divided by
-/// max|x|^alpha / max|w|^(1 - alpha), at most 32 times the geometric mean of all channels and at least 1/32 of it.
-/// Alpha is the one of 0, 0.05, ..., 1 for which rounding activation and weights to 8 bits costs least; 0 changes
-/// nothing. Values stay as they are where that leaves more than `share` of the cost, or where there are no statistics
-/// of their channels.
+/// SmoothQuant (Xiao et al. 2022, arXiv 2211.10438): if all consumers of a value are contractions with constant
+/// weights, and its producer is a normalisation or contraction with at most Relu between, channels with large numbers
+/// are divided by max|x|^alpha / max|w|^(1 - alpha), limited to between 1/32 and 32 times the geometric mean over all
+/// channels. Alpha is the value among 0, 0.05, ..., 1 with the smallest error of rounding activation and weights to 8
+/// bits; 0 changes nothing. Values stay unchanged if more than `share` of the error remains, or without statistics of
+/// their channels.
 ChannelFactors smoothquant(const Program& program, const Statistics& statistics, double share = 1);
 
 ChannelFactors channel_factors(const Program& program, const Statistics& statistics, ChannelScaling how);
 
-/// A C++ function and no row: values keep their names, which statistics and records know, while what they hold is
-/// scaled, and any number of layers may carry the scale on. Recorded in the program's steps, with the factors. Errors:
-/// a value whose channels cannot be scaled, factors of another count or that are no positive numbers (a record may hold
-/// anything).
+/// Implemented in C++ instead of as a row: values keep their names, which statistics and records use, while their
+/// contents are scaled, and any number of layers may propagate the scale. Recorded in the program's steps with the
+/// factors. Errors: a value whose channels cannot be scaled, a wrong number of factors, or factors that are not
+/// positive (records are untrusted).
 Result<Nothing> scale_channels(Program& program, const ChannelFactors& factors);
 
 inline constexpr std::string_view channel_scaling_step = "channel-scaling";
-/// What such a step did, done again.
+/// Repeats a recorded step.
 Result<Nothing> repeat_scaling(Program& program, const ProgramStep& step);
 
 }  // namespace hoist

@@ -6,7 +6,7 @@
 namespace hoist {
 namespace {
 
-// A value's definition, or null: model inputs, constants and what decides shapes have none.
+// A value's definition, or null: model inputs, constants and shape values have none.
 Expr definition_of(const Flow& flow, const std::string& value) {
   auto found = flow.definitions.find(value);
   return found == flow.definitions.end() ? nullptr : found->second;
@@ -14,7 +14,7 @@ Expr definition_of(const Flow& flow, const std::string& value) {
 
 bool is_narrow(Type type) { return is_integer(leaf_of(type)->scalar) && row(leaf_of(type)->scalar).bits <= 16; }
 
-// Numbers are rounded to a grid of few bits, or come from one.
+// True if the value is rounded to a grid of few bits; dequantises: true if it comes from one.
 bool quantises(Expr e) { return e != nullptr && is_narrow(e->type); }
 bool dequantises(Expr e, const Flow& flow) {
   if (e == nullptr || facts_of(e).kind != LayerKind::elementwise) return false;
@@ -26,8 +26,8 @@ bool dequantises(Expr e, const Flow& flow) {
   return narrow;
 }
 
-// The arrays that kernels write, found as lowering/fusion/grouping.cpp does: views belong to their readers, and each
-// layer takes the layers before it into its kernel that nobody else reads, with one anchor a kernel.
+// The arrays that kernels write, determined as in lowering/fusion/grouping.cpp: views belong to their consumers, and
+// each layer fuses the preceding layers without other consumers into its kernel, with one anchor per kernel.
 class Kernels {
  public:
   explicit Kernels(const Flow& flow) : flow_(flow) {
@@ -35,15 +35,15 @@ class Kernels {
     for (size_t i = 0; i < flow.calls.size(); ++i) add(i);
   }
 
-  /// The layer's first output is an array in memory.
+  /// True if the layer's first output is an array in memory.
   bool writes(size_t layer) const { return kernel_.at(layer) == layer && kind(layer) != LayerKind::view; }
-  /// Nothing has joined the layer's kernel.
+  /// True if no other layer is fused into the layer's kernel.
   bool alone(size_t layer) const { return size_.at(layer) == 1; }
 
  private:
   LayerKind kind(size_t i) const { return flow_.kinds[i]; }
 
-  // Through views to the array that holds the numbers.
+  // Follows views back to the array that stores the elements.
   std::string source_of(std::string value) const {
     for (auto made = flow_.producer.find(value); made != flow_.producer.end() && kind(made->second) == LayerKind::view;
          made = flow_.producer.find(value)) {
@@ -54,7 +54,7 @@ class Kernels {
     return value;
   }
 
-  // Kernels that read the array, by way of views or not.
+  // Collects kernels that read the array, directly or through views.
   void collect_readers(const std::string& value, std::set<size_t>& kernels) const {
     auto readers = flow_.readers.find(value);
     if (readers == flow_.readers.end()) return;
@@ -97,9 +97,9 @@ class Kernels {
   }
 
   const Flow& flow_;
-  std::set<std::string> read_outside_;  // arrays that outputs of the model are views of
+  std::set<std::string> read_outside_;  // arrays of which outputs of the model are views
   std::map<size_t, size_t> kernel_;     // layer -> the last layer of its kernel
-  std::map<size_t, size_t> size_;       // by last layer
+  std::map<size_t, size_t> size_;       // layers per kernel, by last layer
   std::map<size_t, bool> anchored_;
 };
 
@@ -135,7 +135,7 @@ class Families {
     families_[family].members.insert(value);
   }
 
-  // The model itself rounds these to a grid.
+  // True if the model already rounds these values to a grid.
   bool quantised_already(const ValueFamily& family) const {
     auto rounds = [&](size_t reader) { return quantises(definition_of(flow_, flow_.calls[reader].outputs[0])); };
     return std::all_of(family.members.begin(), family.members.end(), [&](const std::string& member) {
@@ -169,7 +169,7 @@ class Families {
 
   bool is_float(const std::string& value) const { return flow_.floats.count(value) != 0; }
 
-  // Every number of a part goes into the concatenation and nowhere else, so that the concatenation's range is theirs.
+  // True if the part's elements are used only by the concatenation, so that both have the same range.
   bool only_read_here(const std::string& part) const {
     auto place = family_.find(part);
     if (place == family_.end() || flow_.outputs.count(part) != 0) return false;
@@ -201,7 +201,7 @@ class Families {
 
   const Flow& flow_;
   Kernels kernels_;
-  std::vector<ValueFamily> families_;  // those without a name are part of a later one
+  std::vector<ValueFamily> families_;  // families without a name belong to a later one
   std::map<std::string, size_t> family_;
 };
 

@@ -36,8 +36,9 @@ std::optional<Product> product_of(const Program& program, const Definition& laye
   const auto is_summed = [&](size_t d) {
     return std::find(form->summed.begin(), form->summed.end(), d) != form->summed.end();
   };
-  // Filters have input channels first or right behind the output channels, were it only one. Taps of a transposed
-  // convolution do not all meet in one sum: what lies behind the first run of dimensions is apart.
+  // Filters have input channels as the first dimension or directly after the output channels, even if there is only
+  // one. The taps of a transposed convolution do not all contribute to one sum: dimensions after the first consecutive
+  // ones are excluded.
   product.sum_axis = form->summed.front();
   if (product.pictures) product.sum_axis = product.channel_axis == 0 ? 1 : 0;
   product.sum_axes = 1;

@@ -24,7 +24,7 @@ struct HostArray {
   }
 };
 
-// The C functions number the types that they take themselves.
+// The C functions have their own constants for the types that they accept.
 static_assert(static_cast<int>(Scalar::boolean) == HOIST_HOST_BOOL && static_cast<int>(Scalar::u8) == HOIST_HOST_U8 &&
               static_cast<int>(Scalar::i64) == HOIST_HOST_I64 && static_cast<int>(Scalar::f32) == HOIST_HOST_F32 &&
               static_cast<int>(Scalar::f64) == HOIST_HOST_F64 && static_cast<int>(Scalar::string) == HOIST_HOST_STRING);
@@ -44,7 +44,7 @@ bool has_numbers(Type type) {
     if (!n.is_constant() || n.value() < 0) return false;
     elements *= static_cast<double>(std::max<int64_t>(n.value(), 1));
   }
-  return elements <= 0x1p48;  // as for any array
+  return elements <= 0x1p48;  // the limit for all arrays
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Functions on the host (host_operators.h) as the language calls them: their types, and their values of tensors.
+// Host functions (host_operators.h) in the language: type checks, and evaluation on tensors.
 #pragma once
 
 #include <string>
@@ -10,15 +10,16 @@
 
 namespace hoist {
 
-/// What is wrong with calling the function with arrays of these types for a result of that one; "" where nothing is.
-/// Sizes have to be numbers, and tuples are no arrays.
+/// The reason why the function cannot be called with arrays of these types for this result type, or "". Sizes have to
+/// be constant, and tuples are not arrays.
 std::string host_call_problem(const std::string& function, const std::vector<Type>& arrays, Type result);
 
-/// The result, an array of this type. Errors: a pattern that is none, a string that is no number, and the like.
+/// The result, an array of this type. Errors: an invalid regular expression, a string that is not a number, and the
+/// like.
 Result<Tensor> evaluate_host_call(const std::string& function, std::vector<Tensor> arrays, Type result);
 
-/// Makes of seeded numbers something that the function takes as its first array for a result of that type, where
-/// numbers as such would be refused: a stream of bytes that holds a picture.
+/// Turns seeded bytes into a valid first array for functions that would reject arbitrary bytes, such as an encoded
+/// image.
 void seed_for_host(const std::string& function, Tensor& array, Type result);
 
 }  // namespace hoist

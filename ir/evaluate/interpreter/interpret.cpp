@@ -1,7 +1,7 @@
-// The semantics. One function, `at`, gives the scalar of a term at a path: the indices and tuple components, outermost
-// first, that lead through the term's type to that scalar. A view changes the path, a map binds a variable to one
-// element, and a variable's value is found by looking its term up again in the surroundings where it was bound. Nothing
-// is stored but accumulators, let-bound and materialised elements already computed, and the winners of a scatter.
+// The semantics. One function, `at`, computes the scalar of a term at a path: the indices and tuple components,
+// outermost first, that lead through the term's type to the scalar. A view changes the path, a map binds a variable to
+// one element, and the value of a variable is computed from its term in the environment of its binding. Only
+// accumulators, computed elements of let-bound and materialised values, and the last updates of a scatter are stored.
 #include <fmt/format.h>
 #include <pthread.h>
 
@@ -27,8 +27,7 @@ namespace {
 using interpretation::Cell;
 using interpretation::Layout;
 
-// Scalars of a value that are known. A fold, scan, iterate or scatter fills `words`; a let or materialise fills pages
-// as elements are asked for.
+// Known scalars of a value. A fold, scan, iterate or scatter fills `words`; a let or materialise fills pages on demand.
 struct Memo {
   static constexpr int64_t page_size = 512;
   struct Page {
@@ -40,7 +39,7 @@ struct Memo {
   bool complete = false;
 };
 
-// The scalars of a map's element: a body may ask for them often, and what it asks may be a map again, and so on.
+// The scalars of a map's element: a body may use them often, and each use may evaluate a further map.
 struct ElementMemo {
   static constexpr int64_t capacity = 4;
   uint64_t words[capacity] = {};
@@ -54,17 +53,17 @@ struct ElementMemo {
 };
 
 struct Frame {
-  const Frame* outer = nullptr;  // the next variable outwards
-  const Frame* env = nullptr;    // where `value` is to be read
+  const Frame* outer = nullptr;  // the next enclosing variable
+  const Frame* env = nullptr;    // the environment of `value`
   Expr value = nullptr;
-  int64_t position = -1;             // the variable is this element of the value; -1 for all of it
-  const uint64_t* forced = nullptr;  // an accumulator's scalars, instead of a value
-  uint64_t version = 0;              // tells accumulators apart
+  int64_t position = -1;             // the variable is this element of the value; -1: the whole value
+  const uint64_t* forced = nullptr;  // the scalars of an accumulator, instead of a value
+  uint64_t version = 0;              // distinguishes accumulators
   std::shared_ptr<Memo> memo;
   ElementMemo* element = nullptr;
 };
 
-// One of the two: where the values of parameters come from.
+// The source of parameter values; exactly one member is set.
 struct Parameters {
   const Bindings* bindings = nullptr;
   const ElementSource* elements = nullptr;
@@ -77,7 +76,7 @@ class Interpreter {
     base_ = reinterpret_cast<uintptr_t>(&here);
   }
 
-  /// Elements at flat positions of the result.
+  /// Computes elements at flat positions of the result.
   void run(Expr e, const std::vector<int64_t>& positions, Tensor& out) {
     find_shared(e);
     const Layout* layout = layouts_.of(e->type);
@@ -221,7 +220,7 @@ class Interpreter {
         Cell column{path->value - std::min(tile * k, n - k), path->rest}, row{tile, &column};
         return at(child(0), env, &row);
       }
-      case Pattern::operator_call:  // unfolded before
+      case Pattern::operator_call:  // inlined before
       case Pattern::function:
       case Pattern::meta:
         break;
@@ -296,9 +295,9 @@ class Interpreter {
     return at(e->children[0], env, &inner);
   }
 
-  // ---- What is computed once ---------------------------------------------------------------------------------------
+  // ---- Memoisation -------------------------------------------------------------------------------------------------
 
-  // Where a value was asked for: the elements that its surroundings' variables stand for, innermost first.
+  // A memoisation key: a value and the elements that its environment's variables denote, innermost first.
   struct Place {
     Expr value;
     int64_t position;
@@ -317,7 +316,8 @@ class Interpreter {
       return i == surroundings.size();
     }
   };
-  // The last surroundings that a term was asked for in: enough for neighbouring tiles of a result read row by row.
+  // The most recent environments in which a term was evaluated: enough for adjacent tiles of a result computed row by
+  // row.
   struct Slot {
     static constexpr size_t capacity = 64;
     std::vector<Entry> entries;
@@ -370,8 +370,7 @@ class Interpreter {
     return at(e->children[1]->children[0], &frame, path);
   }
 
-  // Whether looking an element up again costs more than remembering it. What remembers by itself needs no second
-  // memory.
+  // True if recomputing costs more than memoising. Values with a memo of their own are not memoised again.
   bool worth_remembering(Expr value) {
     switch (value->pattern) {
       case Pattern::reduce:
@@ -408,8 +407,8 @@ class Interpreter {
     return computes_[e] = any;
   }
 
-  // Equal subterms are one node. Where a term written out as a tree would be far larger than it is, those that several
-  // others use are remembered like lets; elsewhere looking them up twice is cheaper.
+  // Equal subterms are one node. If a term written as a tree would be far larger than its graph, subterms with several
+  // uses are memoised like lets; otherwise recomputing them is cheaper.
   void find_shared(Expr root) {
     std::unordered_map<Expr, int> users;
     std::unordered_map<Expr, double> written_out;
@@ -435,7 +434,7 @@ class Interpreter {
 
   // ---- Accumulators ------------------------------------------------------------------------------------------------
 
-  // All scalars of a term, one after the other.
+  // Computes all scalars of a term.
   bool force(Expr e, const Frame* env, std::vector<uint64_t>& words, std::vector<Cell>& cells) {
     const Layout* layout = layouts_.of(e->type);
     for (int64_t i = 0; i < layout->count && !stopped(); ++i) {
@@ -452,7 +451,7 @@ class Interpreter {
     return false;
   }
 
-  // One step: body's accumulator is `before`, its element number `step` of the array (iterate has none).
+  // One step: the body's accumulator is `before`, its element is number `step` of the array (iterate has none).
   bool advance(Expr e, const Frame* env, int64_t step, const std::vector<uint64_t>& before,
                std::vector<uint64_t>& after, std::vector<Cell>& cells) {
     Frame state{env, env, nullptr, -1, before.data(), ++versions_, nullptr};
@@ -483,7 +482,7 @@ class Interpreter {
     return memo->words[static_cast<size_t>(offset_of(layout, path))];
   }
 
-  // The accumulators up to the one that is asked for; later ones follow when they are.
+  // Computes the accumulators up to the requested one; later ones are computed on demand.
   uint64_t scanned(Expr e, const Frame* env, const Cell* path) {
     const Layout* layout = layouts_.of(e->children[1]->type);
     const auto count = static_cast<size_t>(layout->count);
@@ -508,7 +507,7 @@ class Interpreter {
     return words[static_cast<size_t>(path->value) * count + static_cast<size_t>(offset_of(layout, path->rest))];
   }
 
-  // The whole result at once, of whole arrays.
+  // Computes the whole result at once, from whole arrays.
   uint64_t called_on_host(Expr e, const Frame* env, const Cell* path) {
     auto memo = memo_of(e, env);
     if (!memo->complete) {
@@ -535,7 +534,7 @@ class Interpreter {
     return memo->words[static_cast<size_t>(offset_of(layouts_.of(e->type), path))];
   }
 
-  // Which update each element of the base takes is found once.
+  // The update that each element of the base takes is computed once.
   uint64_t scattered(Expr e, const Frame* env, const Cell* path) {
     constexpr uint64_t none = ~uint64_t{0};
     Expr positions = e->children[0];
@@ -559,8 +558,8 @@ class Interpreter {
   }
 
   const Parameters parameters_;
-  size_t stack_;        // bytes that the recursion may take
-  uintptr_t base_ = 0;  // where it began
+  size_t stack_;        // limit of the recursion in bytes
+  uintptr_t base_ = 0;  // stack address at its beginning
   bool too_deep_ = false;
   uint64_t versions_ = 0;
   std::vector<Diagnostic> faults_;
@@ -578,7 +577,7 @@ struct Run {
   Tensor out;
   bool too_deep = false;
   std::vector<Diagnostic> faults;
-  std::exception_ptr thrown;  // in a thread of its own
+  std::exception_ptr thrown;  // by the thread with the large stack
 
   void with_stack(size_t stack) {
     Interpreter interpreter(parameters, stack);
@@ -588,7 +587,7 @@ struct Run {
   }
 };
 
-// Lets that refer to one another nest as deeply as the sum of their terms; such terms get a stack of their own.
+// Lets that refer to each other nest as deeply as the sum of their terms; such terms run on a separate, large stack.
 constexpr size_t usual_stack = size_t{1} << 20;
 constexpr size_t large_stack = size_t{1} << 30;
 

@@ -64,7 +64,7 @@ Result<Nothing> check_computable(Expr root, const Bindings* bindings) {
                       "take one component"};
   }
   std::unordered_set<Expr> seen = {root};
-  std::vector<Expr> waiting = {root};  // a list of its own: terms may nest deeply
+  std::vector<Expr> waiting = {root};  // an explicit stack: terms may nest deeply
   while (!waiting.empty()) {
     Expr e = waiting.back();
     waiting.pop_back();

@@ -1,6 +1,6 @@
-// What a term must be before its value can be computed: closed, without metavariables, its sizes constant and small
-// enough to count, its parameters bound to tensors of their types, its result an array of scalars or a scalar. Shared
-// by the interpreter and the evaluator, so that both refuse the same terms with the same words.
+// Preconditions of evaluation: a term must be closed, without metavariables, its sizes constant and countable in 64
+// bits, its parameters bound to tensors of their types, its result a scalar or an array of scalars. Shared by the
+// interpreter and the evaluator, so that both reject the same terms with the same messages.
 #pragma once
 
 #include <optional>
@@ -9,13 +9,13 @@
 
 namespace hoist {
 
-/// Without bindings, parameters of scalars and arrays of them are not looked at.
+/// Without bindings, parameters that are scalars or arrays of scalars are not checked.
 Result<Nothing> check_computable(Expr e, const Bindings* bindings);
-/// The same for all elements at once: the result also has to be one that memory can hold.
+/// The same for the evaluation of all elements: the result must also fit into memory.
 Result<Nothing> check_whole_computable(Expr e, const Bindings& bindings);
-/// Scalars in a value of the type, tuples' components counted one by one; empty where they do not fit 64 bits.
+/// The number of scalars in a value of the type, counting the components of tuples; nothing if it exceeds 64 bits.
 std::optional<int64_t> scalar_count_of(Type type);
-/// Bytes that one value may take while a term is computed.
+/// Limit in bytes of one value during evaluation.
 inline constexpr int64_t memory_limit = int64_t{8} << 30;
 
 }  // namespace hoist

@@ -19,12 +19,12 @@ int64_t product(int64_t a, int64_t b) {
 
 class Steps {
  public:
-  // One scalar of the value. What stands in a bound variable's place is counted where it is bound.
+  // The cost of one scalar of the value. The value of a bound variable is counted at its binding.
   int64_t of(Expr e) {
     if (auto found = known_.find(e); found != known_.end()) return found->second;
     int64_t out = 1;
     if (e->pattern == Pattern::concat || e->pattern == Pattern::tuple || e->pattern == Pattern::zip) {
-      // One of the parts, or all of them for a reader of tuples.
+      // One part of a concatenation; all parts of a tuple, since its consumer may use all.
       for (Expr c : e->children) out = e->pattern == Pattern::concat ? std::max(out, of(c)) : sum(out, of(c));
     } else {
       for (Expr c : e->children) out = sum(out, c->pattern == Pattern::function ? of(c->children[0]) : of(c));
@@ -32,22 +32,22 @@ class Steps {
     switch (e->pattern) {
       case Pattern::reduce:
       case Pattern::fold:
-      case Pattern::scan:  // up to the element that is wanted
+      case Pattern::scan:  // up to the requested element
         out = product(out, product(e->children[2]->type->size.value(), scalars(e->type, e->pattern == Pattern::scan)));
         break;
       case Pattern::iterate:
         out = product(out, e->sizes[0].value());
         break;
-      case Pattern::host:  // all of it
+      case Pattern::host:  // computes the whole result
         out = product(out, scalars(e->type, false));
         break;
-      case Pattern::scatter:  // the last update that goes there
+      case Pattern::scatter:  // finds the last update of the element
         out = product(out, e->children[0]->type->size.value());
         break;
       default:
         break;
     }
-    return known_[e] = std::max<int64_t>(out, 1);  // a fold of nothing has its start to give
+    return known_[e] = std::max<int64_t>(out, 1);  // an empty fold still returns its initial value
   }
 
  private:

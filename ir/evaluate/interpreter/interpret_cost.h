@@ -1,5 +1,5 @@
-// About how many steps the interpreter takes for one element of a value, so that whoever asks for elements knows when
-// not to: one element may be a sum over a billion others. An estimate from the term alone, for limits; not a time.
+// An estimate of the interpreter's steps for one element of a value, so that callers avoid elements that are too
+// expensive: one element may be a sum over a billion others. Derived from the term alone, for limits; not a time.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,11 @@
 
 namespace hoist {
 
-/// For a closed term with constant sizes; at most the largest number there is. Branches of a selection are counted as
-/// if both were taken.
+/// For a closed term with constant sizes; saturates at the largest int64_t. All branches of a selection are counted.
 int64_t interpretation_steps(Expr e);
 
-/// How many of the wanted elements the interpreter computes within a second or so: at least one, but none where one
-/// alone takes minutes.
+/// The number of elements, at most `wanted`, that the interpreter computes within about a second: at least 1, but 0 if
+/// one element takes minutes.
 int64_t affordable_elements(Expr e, int64_t wanted);
 
 }  // namespace hoist

@@ -41,7 +41,7 @@ const Cell* path_to(const Layout* layout, int64_t offset, std::vector<Cell>& cel
       cells.push_back({offset / layout->count, nullptr});
       offset %= layout->count;
     } else {
-      size_t i = layout->parts.size() - 1;  // the last one that begins at or before the offset and is not empty
+      size_t i = layout->parts.size() - 1;  // the last non-empty part that begins at or before the offset
       while (layout->parts[i].first > offset || layout->parts[i].second->count == 0) --i;
       cells.push_back({static_cast<int64_t>(i), nullptr});
       offset -= layout->parts[i].first;

@@ -1,5 +1,5 @@
-// How the interpreter numbers the scalars of a value: a path of indices and components against an offset in a flat row
-// of words, for accumulators and whatever else is computed once. Internal to interpret.cpp.
+// The numbering of the scalars of a value in the interpreter: a path of indices and components corresponds to an offset
+// in a flat row of words, for accumulators and memoised values. Internal to interpret.cpp.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@
 
 namespace hoist::interpretation {
 
-/// Paths and environments are lists whose cells live on the stack of the functions that made them.
+/// Paths and environments are linked lists whose cells are on the stack of the functions that create them.
 struct Cell {
   int64_t value = 0;
   const Cell* rest = nullptr;
 };
 
-/// A type as offsets in a flat row of words: arrays row-major, the components of a tuple one after the other.
+/// A type as offsets in a flat row of words: arrays row-major, the components of a tuple in sequence.
 struct Layout {
   int64_t count = 1;
   const Layout* element = nullptr;
-  std::vector<std::pair<int64_t, const Layout*>> parts;  ///< where each begins
+  std::vector<std::pair<int64_t, const Layout*>> parts;  ///< with its offset
 };
 
-/// Layouts by type, each made once.
+/// Layouts by type, each created once.
 class Layouts {
  public:
   const Layout* of(Type type);
@@ -35,7 +35,7 @@ class Layouts {
 };
 
 int64_t offset_of(const Layout* layout, const Cell* path);
-/// The path to the scalar at an offset; its cells are those of `cells`, which it empties first.
+/// The path to the scalar at an offset. Its cells are stored in `cells`, which is cleared first.
 const Cell* path_to(const Layout* layout, int64_t offset, std::vector<Cell>& cells);
 
 }  // namespace hoist::interpretation

@@ -67,9 +67,9 @@ Elaborator::Weight Elaborator::weight(Type type) {
   return w;
 }
 
-// Sizes and types from strangers stay small enough for the arithmetic of sizes and for messages that print them.
+// Sizes and types of untrusted input are bounded: the arithmetic of sizes must not overflow, and messages print them.
 Result<Expr> Elaborator::finish(Spec spec, Syn s) {
-  const bool from_stranger = vocabulary == nullptr;  // definitions of operators check theirs
+  const bool from_stranger = vocabulary == nullptr;  // operators' definitions have their own checks
   for (Nat& n : spec.sizes) {
     if (coefficient_bound(n) > (from_stranger ? 0x1p31 : 0x1p40))
       return fault_at(s->token, fmt::format("the size {} is beyond 2^{}", n.text(), from_stranger ? 31 : 40));
@@ -211,7 +211,7 @@ Result<Expr> Elaborator::let(Syn s, Type hint) {
 }
 
 Result<Nothing> Elaborator::deeper(Syn s) {
-  constexpr ptrdiff_t stack_limit = ptrdiff_t{4} << 20;  // half of what a thread has by default
+  constexpr ptrdiff_t stack_limit = ptrdiff_t{4} << 20;  // half of the default stack of a thread
   ptrdiff_t used = stack_ - static_cast<const char*>(__builtin_frame_address(0));
   if (++recursion_ > depth_limit || used > stack_limit || used < -stack_limit) {
     return fault_at(s->token, fmt::format("definitions and terms nested deeper than {}", recursion_ - 1));
@@ -311,7 +311,7 @@ Result<Expr> Elaborator::argument(const Argument& a, Type hint) {
   return a.made != nullptr ? Result<Expr>(a.made) : value(a.syntax, hint);
 }
 
-// Terms that have one type: those that know theirs first, bare numbers after them.
+// Makes terms that must have one type: terms of known type first, then untyped literals.
 Result<std::vector<Expr>> Elaborator::group(const std::vector<Argument>& arguments, Type hint) {
   std::vector<Expr> made(arguments.size(), nullptr);
   Type known = nullptr;
@@ -326,7 +326,7 @@ Result<std::vector<Expr>> Elaborator::group(const std::vector<Argument>& argumen
 }
 
 Result<Expr> Elaborator::scalar_call(Function f, Syn s, const std::vector<Argument>& arguments, Type hint) {
-  if (row(f).result == ResultKind::boolean) hint = nullptr;  // says nothing of what is compared
+  if (row(f).result == ResultKind::boolean) hint = nullptr;  // does not determine the operands' type
   Spec spec;
   spec.pattern = Pattern::call;
   spec.function = f;
@@ -341,7 +341,7 @@ Result<Expr> Elaborator::scalar_call(Function f, Syn s, const std::vector<Argume
   return finish(std::move(spec), s);
 }
 
-// The number of names before those of the definitions.
+// Declares the definitions of a `where`. Returns the number of names that were in scope before.
 size_t Elaborator::declare_definitions(Syn where) {
   const size_t entries = scope_.entries.size();
   for (size_t i = 0; i < where->names.size(); ++i) {

@@ -1,5 +1,5 @@
-// Syntax to terms: names are resolved, sugar is expanded, bare numbers take their types from where they stand, and
-// every node goes through make(). Internal to parsing.
+// From syntax to terms: resolves names, expands sugar, infers the types of untyped literals from their context, and
+// makes every node with make(). Internal to parsing.
 #pragma once
 
 #include <deque>
@@ -20,52 +20,51 @@ class Vocabulary;
 
 class Elaborator {
  public:
-  /// An argument still to be made, or made.
+  /// An argument: syntax, or a term that is already made.
   struct Argument {
     Syn syntax = nullptr;
     Expr made = nullptr;
   };
 
-  /// A bare number of a type variable's type becomes the metavariable #number instead of an error: definitions that the
-  /// printer looks for are terms of this kind.
+  /// An untyped literal whose type is a type variable becomes the metavariable #number instead of an error: the printer
+  /// matches such definitions.
   bool numbers_as_metas = false;
 
   void declare(const std::string& name, const MetaDeclaration& meta);
-  /// A name that stands for a closed term, and a size that has a value.
+  /// Declares a name for a closed term, and a size with a known value.
   void declare_value(const std::string& name, Expr e);
   void declare_size(const std::string& name, const Nat& value) { scope_.sizes.emplace(name, value); }
   Result<Expr> run(Syn s) { return value(s, nullptr); }
-  /// The same where bare numbers have this type.
+  /// run() with a type for untyped literals.
   Result<Expr> typed(Syn s, Type numbers) { return value(s, numbers); }
 
-  /// What a definition of an operator has beside the language; null elsewhere.
+  /// The additional names and functions in an operator's definition; otherwise null.
   const Vocabulary* vocabulary = nullptr;
   /// The value of a term that is known while an operator is defined.
   std::optional<Known> known(Syn s);
-  /// The same where the definitions of a where have their names; null is none.
+  /// The same in the scope of the definitions of a `where`; `where` may be null.
   std::optional<Known> known_within(Syn where, Syn s);
   std::optional<Nat> size_named(const std::string& name) const;
-  /// A size whose names have the values that they have here: those of extents, and of what is known.
+  /// A size with the known values in scope substituted: extents and known values.
   Nat size(const Nat& n);
   Result<Expr> argument(const Argument& a, Type number);
-  /// The function that stands there. Its last parameters are these known values, which are no arguments of what is
-  /// made.
+  /// The argument as a function. Its last parameters are bound to the known values.
   Result<Expr> function_argument(const Argument& a, const std::vector<Type>& types, Type number,
                                  const std::vector<Known>& known = {});
 
-  /// What names stand for in the attributes of operator calls.
+  /// Names that denote attributes of operator calls, with their values.
   std::map<std::string, Attribute> attributes;
   std::map<std::string, Attributes> rests;
-  /// The version of operator calls, where it is not that of the text.
+  /// The version of operator calls, if it differs from the text's.
   std::optional<int64_t> version;
 
  private:
   struct Scope;
-  /// What a name means; the innermost one counts.
+  /// The meaning of a name; the innermost entry is used.
   struct Entry {
     enum Kind : uint8_t { variable, defined, closed_value, closed_function, meta, known_value } kind = variable;
     std::string name;
-    int level = 0;  // of a variable: number of variables outside it; of a closed value: depth it was made at
+    int level = 0;  // of a variable: number of variables outside it; of a closed value: depth of its creation
     Type type = nullptr;
     std::vector<int64_t> path;  // of a variable: components that lead to it
     size_t definition = 0;
@@ -80,7 +79,7 @@ class Elaborator {
     int depth = 0;
     std::map<std::string, Nat> sizes;
   };
-  /// A definition of a where, made when it is first used, once for each type of arguments.
+  /// A definition of a `where`, elaborated at its first use, once per combination of argument types.
   struct Where {
     Syn syntax = nullptr;
     size_t entries = 0;
@@ -88,11 +87,11 @@ class Elaborator {
     bool busy = false;
     Expr value = nullptr;
     std::map<std::vector<Type>, Expr> functions;
-    std::optional<std::optional<Known>> known = {};  ///< once somebody asked whether it is
+    std::optional<std::optional<Known>> known = {};  ///< set by the first query for a known value
   };
   class Inside;
 
-  // `number` is the type that bare numbers take, null where it is not known.
+  // `number` is the type of untyped literals, or null if it is unknown.
   Result<Expr> value(Syn s, Type number);
   Result<std::vector<Expr>> group(const std::vector<Argument>& arguments, Type number);
   Result<Expr> applied(Syn f, const std::vector<Expr>& arguments, Type number);
@@ -128,8 +127,7 @@ class Elaborator {
   std::deque<Where> wheres_;
   std::unordered_map<Expr, int> depths_;
   std::unordered_map<Type, Weight> weights_;
-  /// Refuses to go on where the recursion has become too deep, in steps or in bytes of the stack: how much a step takes
-  /// depends on the build.
+  /// Fails if the recursion is too deep, in levels or in bytes of stack: the stack used per level depends on the build.
   Result<Nothing> deeper(Syn s);
   struct Nest {  // undoes deeper()
     int& recursion;
@@ -140,18 +138,18 @@ class Elaborator {
   const char* stack_ = static_cast<const char*>(__builtin_frame_address(0));
 };
 
-/// The names and functions that a definition of an operator has beside the language.
+/// The names and functions available in an operator's definition in addition to the language.
 class Vocabulary {
  public:
   virtual ~Vocabulary() = default;
-  /// What a name, or a call of a function on what is known, stands for; nothing where it is neither.
+  /// The known value of a name or of a call on known values; nothing for other syntax.
   virtual std::optional<Known> known(Elaborator& elaborator, Syn s) const = 0;
-  /// A call of a form, which may take functions and arrays of any rank; nothing where there is no form of this name.
+  /// A call of a form, which may take functions and arrays of any rank; nothing if no form has this name.
   virtual std::optional<Result<Expr>> form(Elaborator& elaborator, Syn s,
                                            const std::vector<Elaborator::Argument>& arguments, Type number) const = 0;
 };
 
-// Works in another scope for a while.
+// Switches to another scope during its lifetime.
 class Elaborator::Inside {
  public:
   Inside(Elaborator& e, Scope scope) : elaborator_(e), outer_(std::exchange(e.scope_, std::move(scope))) {}
@@ -167,7 +165,7 @@ class Elaborator::Inside {
 
 /// The scalar (or type variable) at every leaf of a type; null where leaves differ.
 Type leaf_scalar(Type type);
-/// Whether a term holds nothing but numbers without types: it takes its type from its neighbours.
+/// True if a term consists of untyped literals only, so that its type comes from its context.
 bool is_bare(Syn s);
 
 }  // namespace hoist

@@ -1,5 +1,5 @@
-// Values that are known while an operator is defined: they are computed before any type is, and become literals of the
-// type that they meet.
+// Known values while an operator is defined: they are computed before types are known, and become literals of the type
+// that their context requires.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -67,7 +67,7 @@ std::optional<Known> Elaborator::known(Syn s) {
       return s->text;
     case Syntax::prefix:
       break;
-    case Syntax::infix: {  // what the left side decides needs no right side, which may have no value
+    case Syntax::infix: {  // short-circuit: the right operand may have no value
       if (s->function != Function::logical_and && s->function != Function::logical_or) break;
       auto left = known(s->children[0]);
       auto truth = left ? truth_of(*left) : std::nullopt;

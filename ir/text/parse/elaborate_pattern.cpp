@@ -1,5 +1,5 @@
-// Patterns, their named compositions, and the expansion of those: what a pattern takes as its arguments, in which order
-// they are made, and where their numbers get types from.
+// Elaboration of patterns and named compositions: the arguments of a pattern, their order, and the types of untyped
+// literals among them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace hoist {
 
 Result<Expr> Elaborator::pattern(Pattern p, Syn s, const std::vector<Argument>& arguments, Type hint) {
-  // A name alone, as an argument or before a component's number, is read without what belongs to it.
+  // A name alone, as an argument or before a component's number, is parsed without its attributes.
   const bool needs_type = p == Pattern::iota || p == Pattern::cast || p == Pattern::reinterpret || p == Pattern::host;
   if (needs_type && s->type == nullptr)
     return fault_at(s->token, s->text + " needs a type behind its name",
@@ -42,7 +42,7 @@ Result<Expr> Elaborator::pattern(Pattern p, Syn s, const std::vector<Argument>& 
     spec.sizes.push_back(size(n));
   }
   spec.integers = s->integers;
-  if (p == Pattern::slice && spec.sizes.size() == 3) {  // the step is a size that is known
+  if (p == Pattern::slice && spec.sizes.size() == 3) {  // the step is a known size
     if (!spec.sizes.back().is_constant()) return fault_at(s->token, "the step of a slice has to be known");
     spec.integers = {spec.sizes.back().value()};
     spec.sizes.pop_back();
@@ -138,7 +138,7 @@ Result<Expr> Elaborator::pattern(Pattern p, Syn s, const std::vector<Argument>& 
 }
 
 Result<Expr> Elaborator::composition(Syn s, const std::vector<Argument>& arguments, Type hint) {
-  if (s->text == "fill") {  // variadic in its dimensions, hence not a row
+  if (s->text == "fill") {  // variadic in its dimensions, so it is not a row of the table
     if (arguments.size() != 1 || s->sizes.empty())
       return fault_at(s->token, "fill takes a value and dimensions, such as fill 0f32 [4][8]");
     HOIST_TRY(Expr x, argument(arguments[0], hint));
@@ -158,7 +158,7 @@ Result<Expr> Elaborator::composition(Syn s, const std::vector<Argument>& argumen
   if (arguments.size() != wanted) {
     return fault_at(s->token, fmt::format("{} takes {} arguments, found {}", s->text, wanted, arguments.size()));
   }
-  // Values first, so that bare numbers among them find their types.
+  // Typed values first: they determine the type of untyped literals.
   std::vector<std::optional<Expr>> made(arguments.size());
   Type known = nullptr;
   for (bool bare : {false, true}) {
@@ -217,7 +217,7 @@ Result<Expr> Elaborator::expand(const NamedDefinition& d, Syn s, const std::vect
   Inside inside(*this, std::move(inner));
   auto result = value(d.body, nullptr);
   if (result.ok()) return result;
-  Diagnostics errors = result.errors();  // the place in the definition says nothing to the user
+  Diagnostics errors = result.errors();  // a position inside the definition is of no use to the user
   for (Diagnostic& e : errors) {
     e.where = fmt::format("{}:{}", s->token.line, s->token.column);
     e.what = s->text + ": " + e.what;

@@ -1,6 +1,6 @@
-// What a definition of an operator knows while it is made: the values of attributes, element types, lengths. A term may
-// use them wherever it may use a number; arithmetic on them alone is done once, in 64 bits, before any type is known,
-// and a select on a known condition is the branch that it picks. Only definitions of operators have such names.
+// Known values in an operator's definition: attribute values, element types, lengths. A term may use them in place of a
+// literal; arithmetic on known values is evaluated once, in 64 bits, before types are known, and a select with a known
+// condition becomes one of its branches. Only operators' definitions have such names.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,22 @@
 
 namespace hoist {
 
-/// An operand or attribute that the call leaves out.
+/// An omitted operand or attribute.
 struct Absent {};
 
-/// The largest or the smallest value of whatever type it meets: minus infinity, 0u8.
+/// The largest or smallest value of the type required by the context, such as minus infinity or 0u8.
 struct Extreme {
   bool highest = false;
 };
 
 using Known = std::variant<Absent, int64_t, double, std::string, std::vector<int64_t>, Scalar, Extreme>;
 
-/// Whole numbers stay whole but in a division, and become floats where they leave 64 bits; floor and ceil make numbers
-/// whole. Null where the function does not take these values. Comparisons give 0 or 1, of lists too.
+/// Applies a function to known values, or returns null if it does not accept them. Results of integers are integers,
+/// except for division; on 64-bit overflow they become floats. floor and ceil give integers. Comparisons, of lists too,
+/// give 0 or 1.
 std::optional<Known> apply_known(Function function, const std::vector<Known>& arguments);
 
-/// Whether a condition holds; null where the value is no number.
+/// The truth value of a condition, or null if the value is not a number.
 std::optional<bool> truth_of(const Known& value);
 std::optional<double> number_of(const Known& value);
 

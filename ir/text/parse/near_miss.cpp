@@ -12,7 +12,7 @@ bool same_letter(char a, char b) {
   return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
 }
 
-// Twice the edit distance, so that a change of case can count half.
+// Twice the edit distance, so that a change of case can count as one half.
 int distance(const std::string& a, const std::string& b) {
   const size_t rows = a.size() + 1, columns = b.size() + 1;
   std::vector<std::vector<int>> cost(rows, std::vector<int>(columns));

@@ -1,4 +1,4 @@
-// The ways into the parser: terms, types, sizes, and terms with metavariables; numbers and constants in text.
+// Entry points of the parser: terms, types, sizes, and terms with metavariables; also literals and constants.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -21,7 +21,7 @@ int base64_digit(char c) {
   return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-// Padding is left out; the number of bytes is known from the type.
+// Decodes base64 without padding; `count` is the number of bytes.
 std::optional<std::vector<std::byte>> from_base64(std::string_view text, size_t count) {
   if (text.size() != (count * 8 + 5) / 6) return std::nullopt;
   std::vector<std::byte> bytes;
@@ -96,7 +96,7 @@ Result<Syn> SyntaxParser::constant(const Token& token) {
   }
   const Token payload = next();
   if (payload.text.empty() || payload.text[0] != '"') return fault_at(payload, "expected a payload in quotes after #");
-  // The text holds the bytes, so that a type alone cannot claim memory; the product of its sizes is bounded by type().
+  // The text contains the bytes, so a type alone cannot allocate memory; type() bounds the product of the sizes.
   if (element_count(shape) > static_cast<int64_t>(text_limit) * 2)
     return fault_at(payload, "the payload is too short for " + text(t));
   auto bytes =

@@ -1,4 +1,4 @@
-// Definitions of a program: the term, the layers that it computes, and the facts that passes have noted of it.
+// Definitions of a program: the term, the layers that it computes, and the facts that passes have recorded.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ Result<std::vector<int64_t>> SyntaxParser::integer_list() {
   return out;
 }
 
-// The facts index shapes without further checks, so their own bounds hold from here on.
+// Facts index shapes without further checks, so they are validated here.
 Result<Nothing> SyntaxParser::fact(Definition& definition) {
   const Token word = next();
   const Type type = definition.expression->type;

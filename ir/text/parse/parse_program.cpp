@@ -1,4 +1,4 @@
-// Operator calls, their attributes, and programs: the part of the grammar that stands above terms.
+// Operator calls, their attributes, and programs: the grammar above terms.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,14 +17,14 @@
 namespace hoist {
 namespace {
 
-// Zeros stand for values that are withheld: memory that a text can ask for.
+// Withheld values are replaced by zeros; this limits the memory that a text can allocate.
 constexpr int64_t most_withheld_bytes = int64_t{8} << 30;
 
 constexpr int64_t any_version = std::numeric_limits<int64_t>::max();
 
 std::optional<double> float_of(const Token& token, bool negative) {
   const std::string text = (negative ? "-" : "") + token.text;
-  // A float of ONNX is an f32; what no f32 holds is written with its type.
+  // A float attribute of ONNX is an f32; a value that f32 cannot represent is written with its type.
   const Scalar scalar = token.suffix == "f64" ? Scalar::f64 : Scalar::f32;
   const auto bits = number_bits(scalar, text);
   return bits ? std::optional(float_from_bits(scalar, *bits)) : std::nullopt;
@@ -47,7 +47,7 @@ Result<Attribute> list_of(const std::vector<Attribute>& parts, const Token& toke
 
 }  // namespace
 
-// A name of the table with an adjacent parenthesis behind it; a domain may stand before it.
+// An operator's name with an adjacent opening parenthesis; a domain may precede the name.
 bool SyntaxParser::at_operator_call() const {
   size_t last = 0;
   std::string domain;
@@ -57,7 +57,7 @@ bool SyntaxParser::at_operator_call() const {
     last += 2;
   }
   if (peek(last).kind != Token::name || !at("(", last + 1) || !peek(last + 1).adjacent) return false;
-  // In rules a name may stand for operators; whoever reads them knows which.
+  // In rules a name may denote several operators; the reader of the rules resolves it.
   const bool is_capital = std::isupper(static_cast<unsigned char>(peek(last).text.front())) != 0;
   return (attribute_names_ && is_capital) || find_operator(domain, peek(last).text, any_version) != nullptr;
 }
@@ -229,7 +229,7 @@ Result<Nothing> SyntaxParser::program_sizes(Program& program) {
   return Nothing{};
 }
 
-// extent DIMENSION of %OUTPUT is %COUNT, both of them outputs that are there by now.
+// extent DIMENSION of %OUTPUT is %COUNT; both outputs are already declared.
 Result<Nothing> SyntaxParser::program_extent(Program& program) {
   const Token word = next();
   if (programs_ > 1) return fault_at(word, "a body gives arrays of known extents only");
@@ -260,8 +260,8 @@ Result<Nothing> SyntaxParser::program_extent(Program& program) {
   return Nothing{};
 }
 
-// perform loop|branch %VALUE and what belongs to it, as ir/README.md lists. What it gives are inputs, what it wants are
-// outputs, in its order, behind those of the model and of the controls before it.
+// perform loop|branch %VALUE with the clauses listed in ir/README.md. A control defines inputs and uses outputs of the
+// program, in its order, after the inputs and outputs of the model and of earlier controls.
 Result<Nothing> SyntaxParser::program_control(Program& program) {
   const Token word = next();
   if (programs_ > 1) return fault_at(word, "a body performs nothing: its calls have bodies of their own");
@@ -315,7 +315,7 @@ Result<Nothing> SyntaxParser::program_control(Program& program) {
   return Nothing{};
 }
 
-// All inputs and outputs that are there for controls, in their order.
+// Checks that the inputs and outputs of controls come last and in order.
 Result<Nothing> SyntaxParser::controls_stand_last(const Program& program) {
   std::vector<std::string> given, wanted, inputs;
   for (const Control& control : program.controls) {
@@ -329,7 +329,7 @@ Result<Nothing> SyntaxParser::controls_stand_last(const Program& program) {
   return Nothing{};
 }
 
-// The types of its values, and that they stand where those of controls do.
+// Checks the types of a control's values.
 Result<Nothing> SyntaxParser::check_control(const Program& program, const Control& control, const Token& word) {
   const auto type = [&](const std::string& name) {
     auto found = parameters_.find(name);
@@ -415,7 +415,7 @@ Result<Program> SyntaxParser::program(const Sidecar& sidecar, bool withhold) {
     }
   }
   HOIST_TRY_VOID(controls_stand_last(program));
-  // Counts stand behind the outputs of the model.
+  // The actual lengths come after the model's outputs.
   for (const DataExtent& extent : program.extents) {
     for (size_t i = 0; i < model_output_count(program); ++i) {
       if (program.outputs[i] == extent.count)

@@ -1,5 +1,5 @@
-// Sizes and types in text: [2*n+1][m]f32, (f32, [4]i8). Constants and products are kept within bounds, since the
-// arithmetic of sizes itself takes an overflow for a fault of hoist.
+// Sizes and types in text: [2*n+1][m]f32, (f32, [4]i8). Constants and products are bounded, since an overflow in the
+// arithmetic of sizes is an internal error of hoist.
 #include <fmt/format.h>
 
 #include "ir/text/parse/near_miss.h"
@@ -8,7 +8,7 @@
 namespace hoist {
 namespace {
 
-constexpr size_t size_text_limit = 2000;  // of a size's own text: bounds the number of its terms
+constexpr size_t size_text_limit = 2000;  // in the printed size: bounds the number of its terms
 
 Result<Nat> bounded(const Nat& n, const Token& token) {
   if (auto c = n.constant(); c && (*c > size_limit || *c < -size_limit)) {

@@ -1,5 +1,5 @@
-// The parser proper: tokens to syntax, by recursive descent. Which attributes follow a pattern's name (sizes, a mode, a
-// border, ...) is known here; types are not.
+// The recursive-descent parser from tokens to syntax. It knows the attributes of each pattern (sizes, a mode, a border,
+// ...), but no types.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ struct Infix {
   Function function;
   int level;
 };
-// Loosest first. Shifts are written by name: >> composes functions.
+// Lowest precedence first. Shifts are written by name: >> composes functions.
 constexpr Infix infixes[] = {{"|", Function::logical_or, 1},     {"^", Function::logical_xor, 2},
                              {"&", Function::logical_and, 3},    {"==", Function::equal, 4},
                              {"!=", Function::not_equal, 4},     {"<=", Function::less_equal, 4},
@@ -71,7 +71,7 @@ std::optional<Pattern> pattern_named(std::string_view name) {
       case Pattern::tuple:
       case Pattern::get:
       case Pattern::let:
-        continue;  // have a notation of their own
+        continue;  // have their own notation
       default:
         break;
     }
@@ -260,7 +260,7 @@ Result<Syn> SyntaxParser::infix(int least) {
   HOIST_TRY(Syn left, prefix());
   while (const Infix* i = infix_of(peek())) {
     if (i->level < least) break;
-    if (at(")", 1)) break;  // a section (a +) does not exist; the parenthesis will complain
+    if (at(")", 1)) break;  // a section (a +) does not exist; the check for the closing parenthesis fails
     Syntax& s = store_.add(Syntax::infix, next());
     s.function = i->function;
     HOIST_TRY(Syn right, infix(i->level + 1));
@@ -288,7 +288,7 @@ Result<Syn> SyntaxParser::prefix() {
   return sealed(s);
 }
 
-// What stands behind the word tells it from a name, and "constant" from an array of numbers.
+// The token after the word distinguishes a statement from a name, and "constant" from a constant array in a term.
 bool SyntaxParser::begins_statement() const {
   const std::string& word = peek().text;
   if (word == "from" || word == "bounded") return peek(1).kind == Token::string;
@@ -495,7 +495,7 @@ Result<Nothing> SyntaxParser::mode(Syntax& s) {
   return Nothing{};
 }
 
-// What stands between a pattern's name and its arguments.
+// The attributes between a pattern's name and its arguments.
 Result<Nothing> SyntaxParser::attributes(Syntax& s) {
   auto pattern = pattern_named(s.text);
   if (!pattern) return definition_attributes(s);

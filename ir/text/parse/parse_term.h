@@ -1,6 +1,7 @@
 // Terms in an environment of declared names, for the rows of rule tables. A declared value x is a metavariable without
-// arguments, a declared function f applied to arguments is a metavariable with those children; where a pattern wants a
-// function, the bare name f stands for \a. f a. Terms made here hold Pattern::meta and never reach a compilation.
+// arguments; a declared function f applied to arguments is a metavariable with these children; as an argument of a
+// pattern that takes a function, the bare name f abbreviates \a. f a. These terms contain Pattern::meta and never reach
+// a compilation.
 #pragma once
 
 #include <map>
@@ -22,8 +23,8 @@ struct Declarations {
   std::map<std::string, Type> parameters;  ///< types of names written %name
 };
 
-/// "x: [m*k]T, f: T -> U, z: U, op: T, T -> T". Names in brackets are sizes, names with a capital in the place of a
-/// type are type variables.
+/// "x: [m*k]T, f: T -> U, z: U, op: T, T -> T". Names in brackets are sizes; capitalised names in the place of a type
+/// are type variables.
 Result<Declarations> parse_declarations(const std::string& text);
 Result<Expr> parse_term(const std::string& text, const Declarations& declarations);
 

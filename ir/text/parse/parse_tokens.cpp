@@ -97,7 +97,7 @@ class Tokeniser {
                                               : fmt::format("no token starts with byte {}", static_cast<int>(c)));
   }
 
-  // After an adjacent dot there are components (t.0.1), never fractions.
+  // Digits after an adjacent dot are components (t.0.1), never fractions.
   Result<Nothing> number(Token& token, const Token* before) {
     token.kind = Token::number;
     token.text = digits();
@@ -121,7 +121,7 @@ class Tokeniser {
     return Nothing{};
   }
 
-  // #hexadecimal, or #"base64"; a scalar's name may stand before the #.
+  // #hexadecimal, or #"base64"; a scalar's name may precede the #.
   Result<Nothing> payload(Token& token) {
     token.suffix = token.text;
     token.kind = Token::payload;
@@ -148,7 +148,7 @@ class Tokeniser {
     return quoted(token);
   }
 
-  // What stands between quotes, with escapes.
+  // A quoted string with escapes.
   Result<Nothing> quoted(Token& token) {
     for (++at_; peek() != '"'; ++at_) {
       if (at_ >= text_.size() || peek() == '\n') return fault_at(token, "what stands in quotes has no closing quote");

@@ -1,6 +1,6 @@
-// What the parser makes of text before types are known: tokens and a syntax tree. Internal to parsing; the rest of
-// hoist sees terms only. The tree is bounded: its nesting, the length of the text and the size of every number are
-// limited, so that hostile text ends in an error and not in an exhausted stack.
+// The output of the parser before typing: tokens and a syntax tree. Internal to parsing; the rest of hoist uses terms
+// only. Nesting, text length and the magnitude of sizes are limited, so that untrusted text ends in an error and not in
+// a stack overflow.
 #pragma once
 
 #include <deque>
@@ -14,23 +14,23 @@
 
 namespace hoist {
 
-inline constexpr size_t text_limit = size_t{256} << 20;  ///< bytes of one text; constants may be large
+inline constexpr size_t text_limit = size_t{256} << 20;  ///< bytes of a text; constants may be large
 inline constexpr int nesting_limit = 500;                ///< of parentheses and functions
 inline constexpr int depth_limit = 2000;                 ///< of a term, from its root to a leaf
-inline constexpr int64_t size_limit = int64_t{1} << 40;  ///< of a number in a size
+inline constexpr int64_t size_limit = int64_t{1} << 40;  ///< limit of a constant in a size
 
 struct Token {
   enum Kind : uint8_t { name, number, parameter, symbol, payload, string, end } kind = end;
-  std::string text;    ///< of a parameter without the %; of a number without its suffix
-  std::string suffix;  ///< of a number: its type, or "" where it is bare; of a payload: the scalar before the #
+  std::string text;    ///< of a parameter: without the %; of a number: without its suffix
+  std::string suffix;  ///< of a number: its type, or "" if untyped; of a payload: the scalar before the #
   int line = 1, column = 1;
-  bool adjacent = false;  ///< nothing stands between it and the token before
+  bool adjacent = false;  ///< directly after the previous token
 };
 Result<std::vector<Token>> tokenise(const std::string& text);
 Diagnostic fault_at(const Token& token, const std::string& what, const std::string& hint = {});
 
-/// A function's parameter: a name, or parts where a tuple is taken apart. In definitions of operators names of its
-/// extents may follow: `row[n]`.
+/// A function's parameter: a name, or parts that destructure a tuple. In operators' definitions, names of its extents
+/// may follow: `row[n]`.
 struct Binder {
   std::string name;
   std::vector<Binder> parts;
@@ -57,10 +57,10 @@ struct Syntax {
     pipe,         ///< children[0] |> children[1]
     let,          ///< text = children[0] in children[1]
     where,        ///< children[0] where names[i] = children[i + 1]
-    operation,    ///< children: the operands that are there; call
+    operation,    ///< children: the present operands; call
     string,       ///< text
   } kind = application;
-  std::string text, suffix;  ///< suffix: of a call on the host the function
+  std::string text, suffix;  ///< suffix: of a host op, the function
   std::vector<Syn> children;
   std::vector<Binder> binders;
   std::vector<std::string> names;
@@ -74,9 +74,9 @@ struct Syntax {
   Type type = nullptr;
   Tensor tensor;
   OperatorCall call;
-  std::map<std::string, std::string> attribute_names;  ///< of a rule's call: attribute -> the name that stands for it
-  std::string rest;                                    ///< the name that stands for all other attributes
-  Token token;                                         ///< where it starts
+  std::map<std::string, std::string> attribute_names;  ///< of a rule's call: attribute -> the name that denotes it
+  std::string rest;                                    ///< the name that denotes all other attributes
+  Token token;                                         ///< its first token
   int depth = 1;
 };
 
@@ -94,30 +94,30 @@ class SyntaxStore {
   std::deque<Syntax> nodes_;
 };
 
-/// Reads tokens; one object a text. `parameters` gives the types of %names, and takes up those that the text declares.
+/// Parses tokens; one instance per text. `parameters` gives the types of %names; declarations in the text are added.
 class SyntaxParser {
  public:
   SyntaxParser(std::vector<Token> tokens, SyntaxStore& store, std::map<std::string, Type> parameters)
       : tokens_(std::move(tokens)), store_(store), parameters_(std::move(parameters)) {}
 
   Result<Syn> term();
-  /// A text that is a program; a body inside a term is read by `attribute`.
+  /// A text that is a program; `attribute` parses the body inside a term.
   Result<Program> whole_program(const Sidecar& sidecar, bool withhold);
   Result<Attribute> attribute();
-  /// In rules, names stand for attributes: `key = name`, `*rest`.
+  /// In rules, names denote attributes: `key = name`, `*rest`.
   void allow_attribute_names() { attribute_names_ = true; }
-  /// In definitions of operators there are strings, the names of a parameter's extents, `reshape [a][b]`, steps of a
-  /// slice by name, and `each x y. e`, which stands for `each (\x y. e) x y`.
+  /// Operators' definitions may also contain strings, the names of a parameter's extents, `reshape [a][b]`, steps of a
+  /// slice by name, and `each x y. e`, which abbreviates `each (\x y. e) x y`.
   void allow_forms() { forms_ = true; }
   Result<Type> type();
   Result<Nat> size();
   Result<std::vector<Nat>> dimensions();  ///< [n][m], or none
-  Result<Nothing> end();                  ///< that nothing is left
+  Result<Nothing> end();                  ///< fails if tokens are left
   bool at_end() const { return peek().kind == Token::end; }
-  bool take(std::string_view symbol);  ///< the symbol or word, if it stands here
+  bool take(std::string_view symbol);  ///< consumes the symbol or word if it is next
   Result<Nothing> expect(std::string_view symbol);
-  Result<std::string> new_name(std::string_view purpose);  ///< a name that is no pattern and no keyword
-  bool at_declaration() const;                             ///< name ":" stands here
+  Result<std::string> new_name(std::string_view purpose);  ///< a name that is neither a pattern nor a keyword
+  bool at_declaration() const;                             ///< true if name ":" is next
   const Token& peek(size_t ahead = 0) const;
 
  private:
@@ -180,16 +180,16 @@ class SyntaxParser {
   int nesting_ = 0;
   bool attribute_names_ = false;
   bool forms_ = false;
-  std::set<std::string> sizes_;       ///< of the outermost program, which alone may be named inside
-  int programs_ = 0;                  ///< around this place: the words that begin their statements end a term
-  bool whole_program_ = false;        ///< the text is a program, and not a term that holds bodies
-  int64_t version_ = newest_version;  ///< of calls that do not say theirs
+  std::set<std::string> sizes_;       ///< of the outermost program; bodies may use no others
+  int programs_ = 0;                  ///< nesting depth of programs: inside, the keywords of statements end a term
+  bool whole_program_ = false;        ///< the text is a program, not a term that contains bodies
+  int64_t version_ = newest_version;  ///< of calls without an explicit version
 };
 
-/// Words that no variable may have: patterns and let, in, where, true, false.
+/// True for names that no variable may have: patterns and let, in, where, true, false.
 bool is_reserved(std::string_view name);
 std::optional<Pattern> pattern_named(std::string_view name);
-/// A number as a literal of the type; nothing when it is out of range or not a whole number where one is needed.
+/// A number as a literal of the type; nothing if it is out of range or not an integer for an integer type.
 std::optional<uint64_t> number_bits(Scalar scalar, const std::string& text);
 
 }  // namespace hoist

@@ -32,7 +32,7 @@ struct Item {
   Document document;
 };
 
-// Whether the item, and what follows up to the next possible new line, fits into `room` columns.
+// True if the item and the text up to the next possible line break fit into `room` columns.
 bool fits(const std::vector<Item>& stack, Item first, long room) {
   std::vector<Item> todo = {first};
   size_t rest = stack.size();

@@ -1,4 +1,4 @@
-// Text that may be laid out on one line or on several: documents in Wadler's sense. Internal to printing.
+// Text that can be laid out on one line or on several: Wadler's documents. Internal to printing.
 #pragma once
 
 #include <deque>
@@ -12,26 +12,26 @@ using Document = const DocumentNode*;
 
 struct DocumentNode {
   enum Kind : uint8_t {
-    text,     ///< as it is
-    line,     ///< `text` (a space or nothing) where the group fits on a line, else a new line
-    hard,     ///< always a new line; the groups around it never fit
-    nest,     ///< the child's new lines are indented by `indent` more
-    group,    ///< the child on one line where it fits
-    join,     ///< children one after the other
-    comment,  ///< put at the end of the output line that it lands on
+    text,     ///< verbatim
+    line,     ///< `text` (a space or nothing) if the group fits on a line, otherwise a line break
+    hard,     ///< always a line break; enclosing groups never fit
+    nest,     ///< line breaks of the child are indented by `indent` more
+    group,    ///< the child on one line if it fits
+    join,     ///< concatenated children
+    comment,  ///< placed at the end of its output line
   } kind = text;
   std::string content;
   int indent = 0;
   std::vector<Document> children;
-  bool breaks = false;  ///< holds a hard line
+  bool breaks = false;  ///< contains a hard line
 };
 
-/// Makes documents and owns them.
+/// Creates documents and owns them.
 class DocumentStore {
  public:
   Document text(std::string content);
-  Document line();  ///< a space or a new line
-  Document soft();  ///< nothing or a new line
+  Document line();  ///< a space or a line break
+  Document soft();  ///< nothing or a line break
   Document hard();
   Document nest(int indent, Document d);
   Document group(Document d);

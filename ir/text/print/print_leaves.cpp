@@ -1,4 +1,4 @@
-// Numbers, sizes, parameters and constants as text.
+// Literals, sizes, parameters and constants as text.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -10,7 +10,7 @@
 namespace hoist {
 namespace {
 
-constexpr int64_t written_out = 16;  // elements of a constant that is printed as numbers
+constexpr int64_t written_out = 16;  // maximum number of elements of a constant that is printed element by element
 
 std::string base64(std::span<const std::byte> bytes) {
   static constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -66,9 +66,9 @@ std::string constant_text(const Tensor& tensor) {
   for (int64_t n : tensor.shape()) type += fmt::format("[{}]", n);
   std::string out = fmt::format("constant {}{} ", type, row(tensor.scalar()).name);
   const int64_t used = tensor.size() * row(tensor.scalar()).bits % 8;  // bits of the last byte
-  const bool padding =
-      used != 0 && static_cast<unsigned>(tensor.bytes().back()) >> used != 0;  // written out, it would be lost
-  // Words alone would not say what the strings are.
+  const bool padding = used != 0 && static_cast<unsigned>(tensor.bytes().back()) >> used !=
+                                        0;  // element-by-element text would lose them
+  // Handles in base64 would lose the strings.
   const bool is_large = tensor.size() > written_out && tensor.scalar() != Scalar::string;
   if (is_large || padding) return out + "#\"" + base64(tensor.bytes()) + "\"";
   return out + elements_text(tensor);

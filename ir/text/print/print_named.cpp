@@ -1,6 +1,6 @@
 // Finds named compositions in terms: a definition's term, with metavariables for its arguments, is matched against the
-// term to be printed. A metavariable for a value takes what stands in its place, if that uses none of the variables
-// that the definition itself binds; one for a function takes a whole function.
+// term to print. A metavariable for a value matches a subterm that uses none of the variables bound by the definition;
+// a metavariable for a function matches a whole function.
 #include <algorithm>
 
 #include "ir/text/definitions.h"
@@ -14,7 +14,7 @@ class DefinitionMatch {
   explicit DefinitionMatch(const Sharing& sharing) : sharing_(sharing) {}
   struct Found {
     Expr e = nullptr;
-    int skipped = 0;  // variables of the definition around it
+    int skipped = 0;  // number of enclosing variables that belong to the definition
   };
   std::map<std::string, Found> found;
   std::map<std::string, Nat> sizes;
@@ -46,7 +46,7 @@ class DefinitionMatch {
     return true;
   }
 
-  // Sizes that are not just names, when all names are known.
+  // Checks sizes that are not plain names, after all names are bound.
   bool sizes_agree() const {
     for (const auto& [pattern, actual] : later_) {
       if (pattern.substitute(sizes) != actual) return false;
@@ -55,7 +55,7 @@ class DefinitionMatch {
   }
 
  private:
-  // \a b. f a b stands for f.
+  // \a b. f a b is printed as f.
   static std::optional<std::string> whole_function(Expr pattern) {
     Expr body = pattern->children[0];
     size_t count = pattern->parameters.size();
@@ -88,7 +88,7 @@ class DefinitionMatch {
 // The type (a variable in a definition) at the leaves of nested arrays.
 Type leaf(const NamedDefinition::Argument& a) { return leaf_of(a.meta.result); }
 
-// A definition that is one pattern without attributes is only another word for it.
+// True for a definition that is one pattern without attributes, hence a synonym.
 bool is_synonym(Expr term) {
   return term->pattern != Pattern::call && term->sizes.empty() &&
          std::all_of(term->children.begin(), term->children.end(), [](Expr c) { return c->pattern == Pattern::meta; });

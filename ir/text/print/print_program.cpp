@@ -110,7 +110,7 @@ std::string constant_hash(const Tensor& tensor) {
 
 namespace {
 
-// ` from "layer", ...`, empty where there are none.
+// ` from "layer", ...`, or "" without layers.
 std::string from_layers(const std::vector<std::string>& layers) {
   std::string out;
   for (const std::string& layer : layers) out += (out.empty() ? " from " : ", ") + quoted(layer);
@@ -120,7 +120,7 @@ std::string from_layers(const std::vector<std::string>& layers) {
 std::string list_text(const std::vector<int64_t>& numbers) { return fmt::format("[{}]", fmt::join(numbers, ", ")); }
 
 // ` with nchw, weights %w [8, 3, 3, 3] output 0 groups 2 reshaped, parts %a %b along 1, order [0, 2, 1], knob rows 6`,
-// empty where there are none.
+// or "" without facts.
 std::string with_facts(const Definition& definition) {
   std::vector<std::string> facts;
   if (definition.channels_first) facts.emplace_back("nchw");

@@ -6,7 +6,7 @@
 namespace hoist {
 namespace {
 
-constexpr int64_t long_enough = 10;  // nodes of a subterm that is worth a name
+constexpr int64_t long_enough = 10;  // minimum size in nodes of a subterm that gets a name
 
 }  // namespace
 
@@ -15,7 +15,7 @@ Sharing::Sharing(Expr root) {
   measure(key(root, 0));
 }
 
-// Positions of the variables outside that a term uses, sorted.
+// Positions of the free variables of a term, sorted.
 const std::vector<int64_t>& Sharing::free_positions(Expr e) const {
   if (auto place = free_.find(e); place != free_.end()) return place->second;
   std::set<int64_t> found;

@@ -1,9 +1,9 @@
-// Which subterms a text prints once, in a `where`, because the term holds them several times. Internal to printing.
+// Finds subterms that occur several times in a term and are printed once, in a `where`. Internal to printing.
 //
-// A place in the term is an occurrence: the node, the number of variables bound above it, and its owner, the innermost
-// function on whose parameters it depends (or the whole term). Occurrences of one node under one owner mean the same
-// value, so they may share one definition in the owner's body. A node is defined when it occurs twice and its own text
-// is long, so the printed size is at most a fixed multiple of the number of occurrences.
+// An occurrence in the term is identified by the node, the number of variables bound above it, and its owner: the
+// innermost function on whose parameters it depends (or the whole term). Occurrences of one node with one owner have
+// the same value, so they share one definition in the owner's body. A node gets a definition if it occurs twice and its
+// text is long, so the printed size is at most a fixed multiple of the number of occurrences.
 #pragma once
 
 #include <map>
@@ -17,23 +17,23 @@ namespace hoist {
 
 class Sharing {
  public:
-  /// A function around a place (number 0: the whole term) and the variables bound inside it.
+  /// An enclosing function (number 0: the whole term) and the number of variables bound inside it.
   struct Step {
     int owner = 0;
     int depth = 0;
   };
   explicit Sharing(Expr root);
 
-  /// The functions around the place where the printer is, outermost first; it keeps this in step.
+  /// The functions around the printer's current position, outermost first; the printer keeps the path up to date.
   const std::vector<Step>& path() const { return path_; }
   void set_path(std::vector<Step> path) { path_ = std::move(path); }
-  /// Goes into a function that stands under `depth` variables.
+  /// Enters a function below `depth` variables.
   void enter(Expr function, int depth);
-  /// The owner of a node under `depth` variables.
+  /// The owner of a node below `depth` variables.
   int owner(Expr e, int depth) const { return owner_step(e, depth).owner; }
-  /// Whether the node at this place is printed as a definition of its owner.
+  /// True if this occurrence is printed as a definition of its owner.
   bool is_shared(Expr e, int depth) const;
-  /// Whether the node uses the variable at this position outside it.
+  /// True if the node uses the free variable at this position.
   bool uses(Expr e, int64_t position) const;
 
   /// Node, owner, variables between the owner and the node (0 for closed nodes).
@@ -45,10 +45,10 @@ class Sharing {
     int count = 0;
     int64_t size = 0;
     bool shared = false;
-    int inside = -1;  ///< of a function: the owner that it is
+    int inside = -1;  ///< of a function: its number as an owner
     std::vector<Key> children;
   };
-  struct Order {  // by serial: only to look up, never seen
+  struct Order {  // by serial: only for look-up, never for output
     bool operator()(const Key& a, const Key& b) const {
       return std::tuple(std::get<0>(a)->serial, std::get<1>(a), std::get<2>(a)) <
              std::tuple(std::get<0>(b)->serial, std::get<1>(b), std::get<2>(b));

@@ -1,5 +1,5 @@
-// Terms: which form each node takes. Documents are made in the order in which they are read, since a parameter is
-// declared where it first appears and definitions are numbered as they are met.
+// The textual form of each node. Documents are created in reading order, since a parameter is declared at its first
+// occurrence and definitions are numbered in order of occurrence.
 #include "ir/text/print/print_term.h"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 namespace hoist {
 namespace {
 
-// The level of an infix operator, 0 where a function has none. Shifts are written by name: >> composes functions.
+// The level of an infix operator, or 0 for other functions. Shifts are written by name: >> composes functions.
 int infix_level(Function f) {
   switch (f) {
     case Function::logical_or:
@@ -39,7 +39,7 @@ int infix_level(Function f) {
   }
 }
 
-// A literal, or repeats of one: it may be written without its type where a neighbour tells it.
+// True for a literal or repeats of one: its type may be omitted if the context determines it.
 bool is_plain(Expr e) {
   while (e->pattern == Pattern::repeat) e = e->children[0];
   return e->pattern == Pattern::literal && e->type->scalar != Scalar::boolean;
@@ -107,7 +107,7 @@ Document Printer::reference(Expr e) {
   return text(name);
 }
 
-// `body where v1 = ...; ...` with what the body and the definitions themselves refer to.
+// `body where v1 = ...; ...` with the definitions used by the body and by other definitions.
 Document Printer::with_definitions(Document body, int owner, bool parenthesised) {
   std::vector<Document> lines;
   for (size_t i = 0; i < pending_[owner].size(); ++i) {
@@ -132,12 +132,12 @@ Document Printer::with_definitions(Document body, int owner, bool parenthesised)
 
 // ---- Leaves --------------------------------------------------------------------------------------------------------
 
-// A variable or components of it, by the names that its function gave them.
+// A variable or a component of one, by the names that its function gives.
 Document Printer::variable(Expr e) {
   std::vector<int64_t> path;
   for (; e->pattern == Pattern::get; e = e->children[0]) path.insert(path.begin(), e->integers[0]);
   int64_t level = depth() - 1 - e->integers[0];
-  std::string out = fmt::format("free{}", -1 - level);  // only in a term that is not closed
+  std::string out = fmt::format("free{}", -1 - level);  // only in a term with free variables
   size_t used = 0;
   if (level >= 0) {
     const Binder* b = &names_[static_cast<size_t>(level)];
@@ -233,7 +233,7 @@ Document Printer::unshared(Expr e, int least, bool bare) {
   return stages.empty() ? call(e, least) : chain(e, std::move(stages), least);
 }
 
-// Terms of one type: at least one of them says which, the other numbers go without.
+// Terms of one type: one of them shows the type, untyped literals are used for the others.
 std::vector<Document> Printer::same_type(const std::vector<Expr>& terms, const std::vector<int>& least) {
   auto anchor = static_cast<size_t>(std::find_if_not(terms.begin(), terms.end(), is_plain) - terms.begin());
   if (anchor == terms.size()) anchor = 0;
@@ -253,7 +253,8 @@ Document Printer::call(Expr e, int least) {
   if (e->function == Function::negate || e->function == Function::logical_not) {
     Expr x = e->children[0];
     if (x->pattern != Pattern::literal) {  // -1f32 is a literal
-      // Without parentheses, which would nest deeper than what was read. Two signs side by side begin a comment.
+      // Without parentheses, which would nest deeper than the parsed text. Two adjacent minus signs would begin a
+      // comment.
       const bool sign_of_sign =
           e->function == Function::negate && x->pattern == Pattern::call && x->function == Function::negate;
       const std::string symbol = std::string(f.symbol) + (sign_of_sign ? " " : "");
@@ -299,7 +300,7 @@ std::optional<Printer::Stage> Printer::stage(const Place& p, bool in_function) {
     if (auto s = named_stage(p)) return s;
   }
   if (p.e->pattern != Pattern::call) return pattern_stage(p);
-  // A scalar function of a reduced array goes on with the pipe: ... |> reduce (+) 0 |> (+ b) |> exp
+  // A scalar function of a reduced array continues the pipe: ... |> reduce (+) 0 |> (+ b) |> exp
   Expr x = p.e->children[0], end = x;
   while (end->pattern == Pattern::call) end = end->children[0];
   bool reduced = end->pattern == Pattern::reduce || end->pattern == Pattern::fold;
@@ -410,7 +411,7 @@ Document Printer::stage_head(const Stage& s) {
 
 Document Printer::chain(Expr e, std::vector<Stage> stages, int least) {
   const Place base = stages.back().main;
-  // One pattern alone stands in front of its argument, unless it brings a function with a body of its own.
+  // A single pattern precedes its argument, unless one of its arguments is a function with an explicit body.
   bool declares =
       options_.declare_parameters && base.e->pattern == Pattern::parameter && declared_[base.e->name] != base.e->type;
   bool in_front = stages.size() == 1 && !stages[0].section && !options_.show_types && !declares;
@@ -444,7 +445,7 @@ Document Printer::function_at(const Place& p) {
   return d;
 }
 
-// The stages of \a. a |> ... where a is not used otherwise; none where the function is not of this kind.
+// The stages of \a. a |> ... if a has no other use; empty for other functions.
 std::vector<Printer::Stage> Printer::stages_of_function(Expr f) {
   std::vector<Stage> stages;
   if (f->parameters.size() != 1) return stages;
@@ -508,7 +509,7 @@ std::optional<Document> Printer::short_function(Expr f) {
   return parenthesised_if(!alone, documents_.group(join(std::move(parts))));
 }
 
-// Takes a tuple apart where only its components are used.
+// Destructures a tuple if only its components are used.
 Binder Printer::binder(Expr body, int64_t position, Type type) {
   std::set<std::vector<int64_t>> paths;
   std::set<std::pair<Expr, int64_t>> seen;
@@ -530,7 +531,7 @@ Binder Printer::binder(Expr body, int64_t position, Type type) {
     auto below = paths.lower_bound(path);
     bool used =
         below != paths.end() && below->size() > path.size() && std::equal(path.begin(), path.end(), below->begin());
-    if (!t->is_tuple() || !used) {  // the path itself is the least of those that start with it
+    if (!t->is_tuple() || !used) {  // a use of the path itself sorts first
       b.name = new_name();
       return b;
     }

@@ -15,7 +15,7 @@
 
 namespace hoist {
 
-/// How tightly a form binds; a form inside one that binds tighter is put in parentheses. Infix operators lie between.
+/// Precedence levels; a form inside a form of higher level is put in parentheses. Infix operators lie between.
 enum Level : int { loose = 0, piped = 1, composed = 2, infixed = 3, prefixed = 10, applied_level = 11, atomic = 12 };
 
 class Printer {
@@ -24,17 +24,17 @@ class Printer {
   std::string run();
 
  private:
-  /// A subterm that stands under `skipped` variables more than the printer has names for; it uses none of them.
+  /// A subterm below `skipped` variables for which the printer has no names; it uses none of them.
   struct Place {
     Expr e = nullptr;
     int skipped = 0;
   };
-  /// One pattern with all but its last argument.
+  /// One pattern with all arguments but the last.
   struct Stage {
     Expr node = nullptr;           ///< for its type
     std::string head;              ///< name and attributes
     std::vector<Place> arguments;  ///< before the last one; functions or values
-    bool bare = false;             ///< a number among the arguments takes the type of the last one
+    bool bare = false;             ///< an untyped literal among the arguments takes the type of the last argument
     bool section = false;          ///< (+ b)
     Place main;                    ///< the last argument
   };
@@ -84,7 +84,7 @@ class Printer {
   Sharing sharing_;
   DocumentStore documents_;
   std::vector<Binder> names_;    ///< of the variables, outermost first
-  int named_ = 0;                ///< how many names are in use
+  int named_ = 0;                ///< number of names in use
   std::set<std::string> taken_;  ///< names of metavariables
   std::map<std::string, Type> declared_;
   std::map<int, std::vector<Named>> pending_;  ///< by owner
@@ -92,16 +92,16 @@ class Printer {
   int definitions_ = 0;
 };
 
-/// A number without its type; nothing when no decimal gives these bits back.
+/// A number without its type; nothing if no decimal text reproduces these bits.
 std::optional<std::string> number_text(Scalar scalar, uint64_t bits);
-/// A size as one argument: in parentheses unless it is a number or a name.
+/// A size as one argument: parenthesised unless it is a constant or a name.
 std::string size_argument(const Nat& n);
 std::string quoted_parameter(const std::string& name);
 std::string constant_text(const Tensor& tensor);
-/// "{1, 2, 3}", whatever its size.
+/// "{1, 2, 3}", for constants of any size.
 std::string elements_text(const Tensor& tensor);
 std::string quoted(const std::string& content);
-/// A string in quotes by its word, or #hexadecimal where no string has it.
+/// A string handle as a quoted string, or as #hexadecimal if its string is unknown.
 std::string string_text(uint64_t word);
 std::string text(const Attribute& attribute);
 

@@ -12,7 +12,7 @@
 namespace hoist {
 namespace {
 
-constexpr double z95 = 1.959963984540054;  // of the standard normal distribution, 97.5 %
+constexpr double z95 = 1.959963984540054;  // 97.5 % quantile of the standard normal distribution
 
 // The logarithm of the binomial probability of k successes out of n; 0 < share < 1.
 double log_binomial(int64_t n, int64_t k, double share) {
@@ -21,18 +21,18 @@ double log_binomial(int64_t n, int64_t k, double share) {
          successes * std::log(share) + (count - successes) * std::log1p(-share);
 }
 
-// Of a sorted list.
 double quantile_of_sorted(const std::vector<double>& sorted, double share) {
   if (sorted.empty()) return nan_value;
   const double place = share * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<size_t>(place);
   const size_t above = std::min(below + 1, sorted.size() - 1);
-  if (sorted[below] == sorted[above]) return sorted[below];  // infinities too
+  if (sorted[below] == sorted[above]) return sorted[below];  // also for infinities
   return sorted[below] + (sorted[above] - sorted[below]) * (place - static_cast<double>(below));
 }
 
-// The number of samples below the true quantile is binomial, so that the l-th smallest sample is above it with
-// probability P(B < l), and the u-th smallest below it with probability P(B >= u); each may be 2.5 %.
+// The number of samples below the true quantile is binomially distributed: the l-th smallest sample is above the
+// quantile with probability P(B < l), the u-th smallest below it with probability P(B >= u); each probability may be
+// 2.5 %.
 Interval interval_of_sorted(const std::vector<double>& sorted, double share) {
   const auto n = static_cast<int64_t>(sorted.size());
   Interval out{quantile_of_sorted(sorted, share), 0, std::numeric_limits<double>::infinity()};
@@ -62,7 +62,7 @@ Interval wilson(int64_t successes, int64_t total) {
   const double middle = share + z95 * z95 / (2 * n);
   const double half = z95 * std::sqrt(share * (1 - share) / n + z95 * z95 / (4 * n * n));
   const double scale = 1 + z95 * z95 / n;
-  // At the ends the limit is the share itself; rounding must not move it outside.
+  // At 0 and 1 the limit is the share itself; rounding must not move it past the share.
   return {share, successes == 0 ? 0 : (middle - half) / scale, successes == total ? 1 : (middle + half) / scale};
 }
 

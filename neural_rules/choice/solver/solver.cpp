@@ -14,8 +14,8 @@
 namespace hoist {
 namespace {
 
-constexpr size_t fewest_entries = 64;                   // shorter lists say less than prices do
-constexpr size_t most_priced_states = size_t{1} << 17;  // of a plan, with one entry each
+constexpr size_t fewest_entries = 64;                   // shorter lists are less accurate than prices
+constexpr size_t most_priced_states = size_t{1} << 17;  // of a plan, with one entry per state
 
 Diagnostic problem_with(const std::string& what) { return {"choice", what, ""}; }
 
@@ -44,7 +44,7 @@ Result<Nothing> check(const ChoiceProblem& problem) {
   return Nothing{};
 }
 
-/// A problem with the ways to solve it, shared by all budgets of a front.
+/// A problem with the precomputations shared by all budgets of a front.
 class Solver {
  public:
   Solver(const ChoiceProblem& problem, const SolverOptions& options)
@@ -62,7 +62,7 @@ class Solver {
     const std::optional<PricedAnswer> priced = solve_priced(problem_, plan, budget, options_.out_of_time);
     if (!priced) return infeasible(budget);
     Choice best = choice(priced->options, ChoiceProof::priced, priced->bound);
-    // Too many states leave lists of no useful length.
+    // With too many states, lists are too short to be useful.
     const size_t room = plan == nullptr ? 0 : static_cast<size_t>(options_.entries) / std::max<size_t>(plan->states, 1);
     if (best.bound >= best.cost) best.proof = ChoiceProof::optimal;
     if (best.proof == ChoiceProof::optimal || room < fewest_entries) return best;
@@ -81,7 +81,7 @@ class Solver {
     return out;
   }
 
-  // Looks for something cheaper than `best` among all assignments, as far as lists of `room` entries hold them.
+  // Searches all assignments for a choice cheaper than `best`, within lists of `room` entries.
   Choice searched(Choice best, double budget, double price, size_t room) const {
     const SweepCeiling ceiling{price, best.cost + price * budget, cost_to_go(problem_, *plan_, price)};
     const double scale = std::min(budget, largest_error_);
@@ -93,7 +93,7 @@ class Solver {
                        .ceiling = &ceiling});
     if (sweep.stopped()) return best;
     best.proof = sweep.thinned() ? ChoiceProof::stepped : ChoiceProof::optimal;
-    // The last entry is the cheapest; sums in another order may put it past the budget by a rounding.
+    // The last entry is the cheapest; sums in another order may exceed the budget by a rounding error.
     for (size_t i = sweep.entries().size(); i-- > 0;) {
       std::vector<size_t> options = sweep.options(sweep.entries()[i]);
       if (problem_.error_of(options) > budget) continue;
@@ -157,7 +157,7 @@ Result<std::vector<Choice>> solve_front(const ChoiceProblem& problem, std::vecto
       none = found.errors();
       continue;
     }
-    if (!out.empty() && found->cost >= out.back().cost) continue;  // a smaller budget does as well
+    if (!out.empty() && found->cost >= out.back().cost) continue;  // a smaller budget gives the same cost
     while (!out.empty() && found->error <= out.back().error) out.pop_back();
     out.push_back(std::move(*found));
   }

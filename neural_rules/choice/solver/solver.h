@@ -1,20 +1,20 @@
-// Chooses one option at each node so that costs are least while errors stay within a budget: a multiple-choice knapsack
-// with a cost on each edge that depends on the options at both ends. Nodes are sites, options rules, edge costs format
-// conversions; nothing here knows that. Deterministic; never answers with more error than the budget.
+// Chooses one option per node with minimum total cost within a budget of total error: a multiple-choice knapsack with a
+// cost per edge that depends on the options at both ends. Nodes are sites, options are rules and edge costs are format
+// conversions, but the solver does not depend on this meaning. Deterministic; the answer's error never exceeds the
+// budget.
 //
-// Prices on the error (Lagrange) find corners of the front, local improvement fills in between them. In narrow graphs
-// (chains, trees, residual networks) the corners are exact, give a bound from below, and are followed by going through
-// the nodes with a frontier: for each choice at the nodes that still have open edges, the list of (error, cost) that no
-// other beats and that could still become cheaper than what prices found. As long as lists fit they are complete and
-// the answer is the optimum; longer lists keep the cheapest entry of each error step, and then the answer costs at most
-// the optimum of a budget that is smaller by one step a node (2/error_steps of the budget at most). Wide graphs get
-// prices and local improvement alone.
+// Prices on the error (Lagrange multipliers) find corners of the Pareto front, and local improvement finds points
+// between them. For narrow graphs (chains, trees, residual networks) the corners are exact and give a lower bound, and
+// a frontier sweep over the nodes follows: for each combination of options at nodes with unprocessed edges it has the
+// list of Pareto-optimal (error, cost) entries that could still become cheaper than the result of the prices. As long
+// as lists fit they are complete and the answer is the optimum; longer lists keep the cheapest entry of each error
+// step, and then the answer costs at most the optimum of a budget that is smaller by one step per node (at most
+// 2/error_steps of the budget). Wide graphs are solved by prices and local improvement alone.
 //
-// As an integer program with a variable for each pair of options of an edge, HiGHS 1.15 takes 8 to 13 s for 300
-// residual nodes with 6 options; prices with a frontier take 0.1 s and prove the same optimum, and a front asks a dozen
-// times. With the bound that prices give, nearly all entries of the lists can be left out. Lists are thinned by steps
-// but keep each entry's own error, so that the budget is kept to the last bit. Everything that a compilation chooses
-// hangs on this, and it is the same on every machine.
+// As an integer program with a variable per pair of options of an edge, 300 residual nodes with 6 options take 8 to 13
+// s with HiGHS 1.15; prices with a frontier take 0.1 s and prove the same optimum, and a front needs a dozen solutions.
+// The bound that prices give eliminates nearly all entries of the lists. Lists are thinned by steps but keep each
+// entry's exact error, so the budget holds to the last bit. Results are the same on every machine.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,8 @@ struct ChoiceNode {
   std::vector<ChoiceOption> options;
 };
 
-/// cost[i * (options of `to`) + j] is paid when `from` takes i and `to` takes j; infinity forbids the pair. Several
-/// edges between the same nodes add up.
+/// cost[i * (options of `to`) + j] is the cost if `from` takes i and `to` takes j; infinity forbids the pair. Costs of
+/// several edges between the same nodes are added.
 struct ChoiceEdge {
   size_t from = 0, to = 0;
   std::vector<double> cost;
@@ -48,34 +48,34 @@ struct ChoiceProblem {
 };
 
 enum class ChoiceProof : uint8_t {
-  optimal,  ///< no assignment within the budget costs less
-  stepped,  ///< up to one error step a node
-  priced,   ///< a heuristic; the bound says how far it may be
+  optimal,  ///< no assignment within the budget is cheaper
+  stepped,  ///< optimal up to one error step per node
+  priced,   ///< heuristic; the bound limits the distance from the optimum
 };
 
 struct Choice {
-  std::vector<size_t> options;  ///< one a node
+  std::vector<size_t> options;  ///< one per node
   double cost = 0, error = 0;   ///< summed in the order of nodes, then of edges
-  double bound = 0;             ///< no assignment within the budget costs less; -infinity where nothing is known
+  double bound = 0;             ///< a lower bound of the cost within the budget; -infinity if there is none
   ChoiceProof proof = ChoiceProof::optimal;
 };
 
 struct SolverOptions {
-  int64_t error_steps = 4000;              ///< entries of a list, at most; fewer where `entries` would not do
-  int64_t entries = int64_t{1} << 24;      ///< of all lists together: 8 bytes each
-  std::function<bool()> out_of_time = {};  ///< asked now and then; the best answer so far is given when it is true
+  int64_t error_steps = 4000;          ///< maximum number of entries per list; lower if `entries` would be exceeded
+  int64_t entries = int64_t{1} << 24;  ///< maximum over all lists: 8 bytes each
+  std::function<bool()> out_of_time =
+      {};  ///< polled during the search; the best answer so far is returned when it is true
 };
 
-/// Cost and error of an assignment, one option a node; the cost is infinite where an option or a pair is forbidden.
+/// Cost and error of an assignment, one option per node; the cost is infinite if an option or a pair is forbidden.
 Choice evaluate_choice(const ChoiceProblem& problem, std::vector<size_t> options);
 
-/// The cheapest assignment with an error of at most `budget`. Errors: a problem that is not well formed (edges to
-/// nodes that do not exist or to themselves, matrices of the wrong size, NaN), or no assignment at all, with the
-/// smallest error that can be reached.
+/// The cheapest assignment with an error of at most `budget`. Errors: a malformed problem (edges to unknown nodes or
+/// loops, matrices of the wrong size, NaN), or no assignment within the budget, with the smallest possible error.
 Result<Choice> solve(const ChoiceProblem& problem, double budget, const SolverOptions& options = {});
 
-/// The cheapest assignment for each budget, by growing error and falling cost; those that another beats or equals in
-/// both are left out, and budgets that cannot be met have none. Errors: as of solve(), when no budget can be met.
+/// The cheapest assignment for each budget, by increasing error and decreasing cost; dominated assignments and budgets
+/// that cannot be met are left out. Errors: the errors of solve(), if no budget can be met.
 Result<std::vector<Choice>> solve_front(const ChoiceProblem& problem, std::vector<double> budgets,
                                         const SolverOptions& options = {});
 

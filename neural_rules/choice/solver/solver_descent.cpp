@@ -8,7 +8,7 @@
 namespace hoist {
 namespace {
 
-constexpr int most_rounds = 1000;  // of moves over all nodes; each lowers the goal, so few are needed
+constexpr int most_rounds = 1000;  // limit of passes over all nodes; each pass lowers the objective, so few are needed
 constexpr int most_hull_points = 64;
 
 class Descent {
@@ -34,10 +34,10 @@ class Descent {
  private:
   struct Move {
     size_t node, option;
-    double goal, error;  ///< differences
+    double goal, error;  ///< changes of objective and error
   };
 
-  // What a node adds to the goal, with its edges.
+  // The contribution of a node and its edges to the objective.
   double goal_at(size_t node, size_t option) const {
     const SolverNode& of = problem_.nodes[node];
     double cost = of.cost[option], forbidden = 0;
@@ -51,7 +51,7 @@ class Descent {
   double error_at(size_t node, size_t option) const {
     return problem_.nodes[node].error[option] - problem_.nodes[node].error[options_[node]];
   }
-  // Differences in the last bits are no gain: moves would go on for ever.
+  // Differences in the last bits do not count as gains: the moves would not terminate.
   bool gains(double difference, double size) const { return difference < -1e-12 * std::abs(size); }
   bool fits(double difference) const { return difference <= 0 || error_ + difference <= goal_.budget; }
   void take(size_t node, size_t option) {
@@ -74,7 +74,7 @@ class Descent {
     return true;
   }
 
-  // The difference that two nodes make together; the edge between them counts once.
+  // The change of the objective by two nodes together; the edge between them counts once.
   double pair_difference(size_t a, size_t option_a, size_t b, size_t option_b) {
     const double change_b = goal_at(b, option_b) - goal_at(b, options_[b]);
     const size_t old_b = options_[b];
@@ -106,7 +106,7 @@ class Descent {
     return true;
   }
 
-  // One node gives up error that another makes better use of.
+  // Moves error from one node to another that saves more cost with it.
   bool exchange() {
     std::vector<Move> moves;
     for (size_t node = 0; node < problem_.nodes.size(); ++node) {
@@ -116,7 +116,7 @@ class Descent {
       }
     }
     std::stable_sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) { return a.error < b.error; });
-    std::vector<size_t> best_until;  // the move with the least goal among the first ones
+    std::vector<size_t> best_until;  // the move with the smallest objective among the first ones
     for (size_t i = 0; i < moves.size(); ++i)
       best_until.push_back(i == 0 || moves[i].goal < moves[best_until[i - 1]].goal ? i : best_until[i - 1]);
     const Move *first = nullptr, *second = nullptr;
@@ -146,7 +146,6 @@ class Descent {
   double error_;
 };
 
-/// An assignment with its sums.
 struct Point {
   std::vector<size_t> options;
   double cost = 0, error = 0;
@@ -177,7 +176,7 @@ class Pricing {
   Point descended(const DescentGoal& goal, const std::vector<const Point*>& starts) const {
     std::vector<std::vector<size_t>> from;
     for (const Point* start : starts) from.push_back(start->options);
-    std::vector<size_t>& alone = from.emplace_back();  // each node for itself
+    std::vector<size_t>& alone = from.emplace_back();  // the best option of each node alone
     size_t most_options = 0;
     for (const SolverNode& node : problem_.nodes) {
       const auto value = [&](size_t o) { return goal.cost_weight * node.cost[o] + goal.error_weight * node.error[o]; };
@@ -186,7 +185,7 @@ class Pricing {
       alone.push_back(best);
       most_options = std::max(most_options, node.count());
     }
-    for (size_t o = 0; o < most_options; ++o) {  // the same option everywhere: conversions are least there
+    for (size_t o = 0; o < most_options; ++o) {  // the same option everywhere: the fewest conversions
       std::vector<size_t>& uniform = from.emplace_back();
       for (const SolverNode& node : problem_.nodes) uniform.push_back(std::min(o, node.count() - 1));
     }
@@ -212,7 +211,7 @@ class Pricing {
 std::vector<size_t> descend(const SolverProblem& problem, std::vector<size_t> options, const DescentGoal& goal) {
   std::vector<size_t> start = options;
   std::vector<size_t> out = Descent(problem, std::move(options), goal).run();
-  // Moves add differences up; where their rounding let the sum past the budget, the start is the answer.
+  // Moves accumulate differences; if rounding lets the sum exceed the budget, the start is the answer.
   return problem.error_of(out) > goal.budget && problem.error_of(start) <= goal.budget ? start : out;
 }
 
@@ -229,7 +228,8 @@ std::optional<PricedAnswer> solve_priced(const SolverProblem& problem, const Fro
     out.options = std::move(inside.options);
     return out;
   }
-  // Both ends lie on the front's lower hull; the price of the line between them finds a point beyond it, if any.
+  // Both ends lie on the lower hull of the front; the price given by the slope between them finds a point below the
+  // line, if there is one.
   for (int i = 0; i < most_hull_points && !(out_of_time && out_of_time()); ++i) {
     if (inside.cost <= outside.cost || outside.error <= inside.error || std::isinf(outside.cost)) break;
     const double price = (inside.cost - outside.cost) / (outside.error - inside.error);

@@ -10,11 +10,11 @@
 namespace hoist {
 namespace {
 
-constexpr size_t many = size_t{1} << 40;  // more states than any plan may have
+constexpr size_t many = size_t{1} << 40;  // exceeds the states of every plan
 constexpr size_t most_starts = 8;
 
-// Makes a plan from one first node. Ties go to the neighbour of the node that has been in the frontier longest or
-// shortest: neither is always better.
+// Makes a plan from one first node. Ties are broken in favour of the node adjacent to the oldest or the newest frontier
+// node: neither is always better.
 class Planner {
  public:
   Planner(const SolverProblem& problem, bool oldest_first) : problem_(problem), oldest_first_(oldest_first) {
@@ -31,7 +31,7 @@ class Planner {
     });
   }
 
-  /// `next` gives the n-th node to pass.
+  /// `next` returns the n-th node of the order.
   template <class Next>
   FrontierPlan plan(size_t most_states, const Next& next) {
     FrontierPlan out;
@@ -57,7 +57,7 @@ class Planner {
     return step;
   }
 
-  // By how much the frontier's states grow, as a logarithm.
+  // The logarithm of the factor by which the frontier's states grow.
   double growth(size_t node) const {
     double out = open_[node] > 0 ? std::log(static_cast<double>(problem_.nodes[node].count())) : 0;
     for (const SolverLink& link : problem_.nodes[node].links) {
@@ -85,16 +85,16 @@ class Planner {
 
   const SolverProblem& problem_;
   bool oldest_first_;
-  std::vector<size_t> open_;  ///< neighbours that were not passed
+  std::vector<size_t> open_;  ///< number of adjacent nodes that are not in the order yet
   std::vector<bool> passed_;
   std::vector<size_t> frontier_;
 };
 
-// All ways in which a step leads to each state after it.
+// All transitions of a step, by the state after the step.
 std::vector<std::vector<FrontierSource>> sources_of(const SolverProblem& problem, const FrontierStep& step,
                                                     const SweepMeasure& measure) {
   const SolverNode& node = problem.nodes[step.node];
-  // The weight of each node of the old frontier, and of the node itself, in the number of the state after.
+  // The weights of the old frontier's nodes, and of the node itself, in the index of the next state.
   std::vector<size_t> weights(step.before.size(), 0);
   size_t own_weight = 0, weight = 1;
   for (size_t other : step.after) {
@@ -131,14 +131,14 @@ std::vector<std::vector<FrontierSource>> sources_of(const SolverProblem& problem
   return out;
 }
 
-// Each node after its largest branch and before its others: only the nodes where a smaller branch was entered stay
-// open, and each of these is less than half of what it hangs on. Suits trees.
+// Each node follows its largest branch and precedes its others: only nodes with an unfinished smaller branch stay open,
+// and each such branch has less than half of the nodes of the whole branch. Suits trees.
 std::vector<size_t> largest_branch_first(const SolverProblem& problem, size_t root) {
   const size_t count = problem.nodes.size(), none = count;
   std::vector<size_t> found, parent(count, none), size(count, 1);
   std::vector<bool> seen(count, false);
   std::vector<std::vector<size_t>> branches(count);
-  for (size_t start = 0; start <= count; ++start) {  // the root, then what it does not reach
+  for (size_t start = 0; start <= count; ++start) {  // the root, then unreachable nodes
     std::vector<size_t> open = {start == 0 ? root : start - 1};
     while (!open.empty()) {
       const size_t node = open.back();
@@ -149,7 +149,7 @@ std::vector<size_t> largest_branch_first(const SolverProblem& problem, size_t ro
       if (parent[node] != none) branches[parent[node]].push_back(node);
       for (const SolverLink& link : problem.nodes[node].links) {
         if (seen[link.other]) continue;
-        parent[link.other] = node;  // the last to reach it is the one that it is passed from
+        parent[link.other] = node;  // the last node to reach it is its parent
         open.push_back(link.other);
       }
     }
@@ -159,7 +159,7 @@ std::vector<size_t> largest_branch_first(const SolverProblem& problem, size_t ro
   }
   struct Visit {
     size_t node;
-    bool whole;  ///< with its branches
+    bool whole;  ///< including its branches
   };
   std::vector<size_t> out;
   for (size_t start : found) {
@@ -225,7 +225,7 @@ std::optional<FrontierPlan> frontier_plan(const SolverProblem& problem, size_t m
 Sweep::Sweep(const SolverProblem& problem, const FrontierPlan& plan, const SweepMeasure& measure,
              const SweepLimits& limits)
     : problem_(problem), plan_(plan), measure_(measure), limits_(limits) {
-  // What the nodes to come add to the first number at least, edges apart.
+  // The minimum contribution of the remaining nodes to the first number, without edges.
   std::vector<double> rest(plan.steps.size() + 1, 0);
   for (size_t i = plan.steps.size(); i-- > 0;) {
     const SolverNode& node = problem.nodes[plan.steps[i].node];
@@ -283,8 +283,8 @@ std::vector<Sweep::Candidate> Sweep::merged(const std::vector<FrontierSource>& s
   return open.empty() ? std::vector<Candidate>{} : std::move(open[0]);
 }
 
-// The entry with the least first number always stays: without it a bound that can be met might not be. The last of a
-// step is its cheapest.
+// The entry with the smallest first number always stays: otherwise a feasible bound might become infeasible. The last
+// entry of a step is its cheapest.
 void Sweep::thin(std::vector<Candidate>& list) {
   if (list.size() <= limits_.entries) return;
   thinned_ = true;
@@ -300,7 +300,7 @@ void Sweep::thin(std::vector<Candidate>& list) {
   list.resize(kept);
 }
 
-// Rounding must not cut the known answer itself.
+// A tolerance, so that rounding does not cut the known answer.
 void Sweep::cut(std::vector<Candidate>& list, double to_go) const {
   const double price = limits_.ceiling->price, ceiling = limits_.ceiling->ceiling;
   const double limit = ceiling + 1e-11 * std::abs(ceiling) - to_go;

@@ -1,7 +1,7 @@
-// Going through a choice problem node by node with a frontier: the nodes that were passed and still have neighbours to
-// come. For each choice of options at the frontier a list of entries, each the best known of its kind, and from each a
-// trace back to the choices that led there. Two uses: lists of (error, cost), which hold the whole front, and a single
-// entry of a priced sum, which is its exact minimum. Inside the solver only; users see solver.h.
+// A sweep over the nodes of a choice problem with a frontier: the processed nodes with unprocessed edges. For each
+// combination of options at the frontier there is a list of non-dominated entries, each with a trace to its choices.
+// Two uses: lists of (error, cost), which contain the whole front, and a single entry of a priced sum, which is its
+// exact minimum. Internal to the solver; the interface is solver.h.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace hoist {
 
-/// One node passed: it joins the frontier, then those leave that have no neighbours to come.
+/// One processed node: it enters the frontier, then nodes without unprocessed edges leave.
 struct FrontierStep {
   size_t node = 0;
   std::vector<size_t> before, after;  ///< the frontier, as nodes
-  size_t states = 1;                  ///< choices at the frontier after the step
+  size_t states = 1;                  ///< combinations of options at the frontier after the step
 };
 
 struct FrontierPlan {
@@ -25,30 +25,30 @@ struct FrontierPlan {
   size_t states = 0;  ///< of all steps
 };
 
-/// An order with few states, found greedily from some starts; nullopt where even the best has more than `most_states`
-/// in all.
+/// An order with few states, found greedily from several starts; nullopt if the best order exceeds `most_states` in
+/// total.
 std::optional<FrontierPlan> frontier_plan(const SolverProblem& problem, size_t most_states);
 
-/// What an entry's two numbers are: first = error * error_share + cost * cost_share, second likewise. Lists are sorted
-/// by the first; an entry stays only while no other is as good in both.
+/// The two numbers of an entry: first = error * first_error + cost * first_cost, second likewise. Lists are sorted by
+/// the first number and contain no dominated entries.
 struct SweepMeasure {
   double first_error = 1, first_cost = 0;
   double second_error = 0, second_cost = 1;
 };
 
-/// A way into a state: the state before and the option taken, and what these add.
+/// A transition into a state: the previous state, the chosen option, and the added numbers.
 struct FrontierSource {
   size_t state, option;
   double first, second;
 };
 
-/// What each state after each step costs at least until the end, when an error costs `price`; infinite where nothing
-/// leads to the end.
+/// The minimum cost from each state after each step to the end if an error costs `price`; infinite if no path leads to
+/// the end.
 using CostToGo = std::vector<std::vector<double>>;
 CostToGo cost_to_go(const SolverProblem& problem, const FrontierPlan& plan, double price);
 
-/// Leaves out what cannot become cheaper than an answer that is known: entries of (error, cost) whose cost + price *
-/// error, with what is to come, is past the ceiling.
+/// Drops entries that cannot become cheaper than a known answer: entries of (error, cost) whose cost + price * error
+/// plus the minimum of the rest exceeds the ceiling.
 struct SweepCeiling {
   double price = 0, ceiling = 0;
   CostToGo to_go;
@@ -56,8 +56,8 @@ struct SweepCeiling {
 
 struct SweepLimits {
   double bound = 0;    ///< of the first number; may be infinite
-  double scale = 1;    ///< longer lists keep the best second number in each of the steps of sqrt(first / scale)
-  size_t entries = 1;  ///< of a list
+  double scale = 1;    ///< longer lists keep the best second number per step of sqrt(first / scale)
+  size_t entries = 1;  ///< maximum per list
   const std::function<bool()>* out_of_time = nullptr;
   const SweepCeiling* ceiling = nullptr;
 };
@@ -70,10 +70,10 @@ struct SweepEntry {
 class Sweep {
  public:
   Sweep(const SolverProblem& problem, const FrontierPlan& plan, const SweepMeasure& measure, const SweepLimits& limits);
-  const std::vector<SweepEntry>& entries() const { return entries_; }  ///< by growing first number
-  bool thinned() const { return thinned_; }                            ///< lists were too long
+  const std::vector<SweepEntry>& entries() const { return entries_; }  ///< by increasing first number
+  bool thinned() const { return thinned_; }                            ///< true if lists were too long
   bool stopped() const { return stopped_; }                            ///< out of time; there are no entries
-  std::vector<size_t> options(const SweepEntry& entry) const;          ///< one a node
+  std::vector<size_t> options(const SweepEntry& entry) const;          ///< one per node
 
  private:
   struct Trace {
@@ -94,7 +94,7 @@ class Sweep {
   const FrontierPlan& plan_;
   SweepMeasure measure_;
   SweepLimits limits_;
-  std::vector<std::vector<Trace>> traces_;  ///< of each step
+  std::vector<std::vector<Trace>> traces_;  ///< per step
   std::vector<SweepEntry> entries_;
   bool thinned_ = false, stopped_ = false;
 };

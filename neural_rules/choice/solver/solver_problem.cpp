@@ -6,7 +6,8 @@
 namespace hoist {
 namespace {
 
-// Adds an edge's costs as `node` sees them; `at` gives the cost of (own option, the other's) of the original problem.
+// Adds an edge's costs from the side of `node`; `at` returns the cost of (own option, other option) in the original
+// problem.
 template <class At>
 void add_link(SolverProblem& problem, size_t node, size_t other, const At& at) {
   std::vector<SolverLink>& links = problem.nodes[node].links;
