@@ -13,7 +13,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-/// Names come from the model, so they must not end a comment, continue a line or mean anything to a preprocessor.
+/// Names come from the model, so they must not end a comment, continue a line or form preprocessor syntax.
 std::string harmless(std::string_view name) {
   std::string out;
   for (const char c : name) {
@@ -72,7 +72,7 @@ OrderedJson tolerance_json(const Tolerance& tolerance) {
           {"absolute", tolerance.absolute}};
 }
 
-// As the options of `hoist compile` say it.
+// With the names of the options of `hoist compile`.
 OrderedJson preprocessing_json(const Plan& plan, const PlanPreprocessing& one) {
   const PlanArray& array = plan.arrays[static_cast<size_t>(plan.inputs[static_cast<size_t>(one.input)])];
   const size_t rank = array.shape.size();
@@ -95,7 +95,7 @@ OrderedJson section_json(const std::pair<size_t, size_t>& section) {
   return {{"offset", section.first}, {"bytes", section.second}};
 }
 
-// Arrays by their names, as far as the control has them.
+// Arrays by their names, if the control has them.
 OrderedJson control_json(const Plan& plan, const PlanControl& control) {
   OrderedJson out = {{"kind", control.is_loop ? "loop" : "branch"}, {"name", control.name}, {"layers", control.layers}};
   const auto name = [&](int array) { return plan.arrays[static_cast<size_t>(array)].name; };
@@ -129,7 +129,7 @@ OrderedJson kernel_json(const PlanKernel& kernel, const std::pair<size_t, size_t
     }
   }
   OrderedJson out = {{"name", kernel.name}, {"layers", kernel.layers}};
-  if (!kernel.host.empty()) {  // a step on the host: no launch, and nothing to compare with on a device
+  if (!kernel.host.empty()) {  // a host op: no launch, and no result to compare on a device
     out["host"] = kernel.host;
     out["parameters"] = parameters;
     out["source"] = section_json(source);
@@ -149,7 +149,7 @@ OrderedJson kernel_json(const PlanKernel& kernel, const std::pair<size_t, size_t
   return out;
 }
 
-// OpenCL 1.2 has no order of memory between groups; on CPUs fences and atomic operations together make one.
+// OpenCL 1.2 defines no order of memory accesses between groups; on CPUs fences with atomic operations provide one.
 constexpr const char* launch_functions = R"(
 // Launches of several steps, whose groups so many `items` (work-items) share. Each has neighbouring groups of every
 // step, so that it reads what it has written itself, takes half of them, then half of what is left, and helps others
@@ -214,7 +214,7 @@ uint64_t group_count(const PlanKernel& kernel) {
   return group_extent(kernel, 0) * group_extent(kernel, 1) * group_extent(kernel, 2);
 }
 
-// The group of that number: neighbours differ in the divided dimension last.
+// The indices of a group from its number: adjacent numbers differ in the divided dimension last.
 std::array<std::string, 3> group_indices(const PlanKernel& kernel) {
   std::array<size_t, 3> dimensions = {0, 1, 2};
   std::rotate(dimensions.begin() + static_cast<std::ptrdiff_t>(kernel.divided),
@@ -231,10 +231,11 @@ std::array<std::string, 3> group_indices(const PlanKernel& kernel) {
   return out;
 }
 
-// A kernel that performs the steps from `begin` to `end` of a launch. Arrays are pointers to void, which C makes those
-// of any type. How groups are shared is there once and not for each step, since PoCL generates code of it three times.
+// A kernel that runs the steps from `begin` to `end` of a launch. Arrays are pointers to void, which C converts to any
+// pointer type. The code that shares groups appears once and not per step, since PoCL generates code for it three
+// times.
 std::string launch_text(const Plan& plan, const PlanLaunch& launch) {
-  std::map<std::pair<int, int>, std::string> names;  // of an array, and of it again in the same step
+  std::map<std::pair<int, int>, std::string> names;  // of an array, and of its repetition in the same step
   std::string parameters, groups, calls;
   for (int i = 0; i < launch.count; ++i) {
     const PlanStep& step = plan.steps[static_cast<size_t>(launch.first + i)];

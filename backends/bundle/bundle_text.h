@@ -1,5 +1,5 @@
-// The files of a bundle that are for people: kernels.cl (of native code kernels.txt), expressions.lift, manifest.json,
-// example.c, Makefile and CMakeLists.txt. All of them are functions of the plan alone. Internal to backends/bundle.
+// The text files of a bundle: kernels.cl (kernels.txt for native code), expressions.lift, manifest.json, example.c,
+// Makefile and CMakeLists.txt. Each is a function of the plan alone. Internal to backends/bundle.
 #pragma once
 
 #include <map>
@@ -11,15 +11,15 @@
 
 namespace hoist {
 
-/// A file made of parts, with where each kernel's part lies: first byte and number of bytes.
+/// A file with the section of each kernel: first byte and number of bytes.
 struct SectionedText {
   std::string text;
   std::vector<std::pair<size_t, size_t>> sections;
 };
 
-/// Its name in a bundle.
+/// The file's name in a bundle.
 const char* kernels_file(const Plan& plan);
-/// The preamble, then each kernel under a comment that names its layers.
+/// The preamble, then each kernel after a comment that names its layers.
 SectionedText kernels_text(const Plan& plan);
 SectionedText expressions_text(const Plan& plan);
 
@@ -28,15 +28,15 @@ struct ListedPlan {
   const Plan* plan;
 };
 
-/// `listed` are all specialisations in the manifest of the first, none in those of others.
+/// `listed` holds all specialisations for the manifest of the first one, and is empty for the others.
 std::string manifest_text(const Plan& plan, const SectionedText& kernels, const SectionedText& expressions,
                           const std::vector<ListedPlan>& listed);
 
-/// What the plan's steps on the host need beside the C library: pkg-config's names, and the macros that say it is
-/// there.
+/// The libraries that the plan's host ops require besides the C library: pkg-config names, and the macros that enable
+/// them.
 std::map<std::string, std::string> host_libraries(const Plan& plan);
 std::string example_text(const Plan& plan);
-/// With `several` specialisations, whose libraries of native code lie in folders of their own.
+/// With `several` specialisations, each has its libraries of native code in a folder of its own.
 std::string makefile_text(const Plan& plan, bool several);
 std::string cmake_text(const Plan& plan, bool several);
 

@@ -1,5 +1,5 @@
-// CMakeLists.txt of a bundle: how a program of others links the runtime and finds the bundle. It depends on whether the
-// kernels are native code and on nothing else.
+// CMakeLists.txt of a bundle: links the runtime into a user's program and locates the bundle. Its text depends on the
+// kind of kernels (native code or OpenCL), the libraries of host ops and the number of specialisations.
 #include "backends/bundle/bundle_text.h"
 
 namespace hoist {
@@ -49,7 +49,7 @@ if(NOT has_opencl)
 endif()
 )text";
 
-// How the runtime gets a library, by pkg-config's name for it.
+// Links a library, by its pkg-config name, into the runtime.
 std::string with_library(const std::string& library, const std::string& macro) {
   return "\n# A step on the host needs " + library + ".\nget_target_property(has_library hoist_runtime " + macro +
          ")\nif(NOT has_library)\n  find_package(PkgConfig REQUIRED)\n  pkg_check_modules(" + macro + " REQUIRED " +
@@ -88,7 +88,7 @@ if(CMAKE_CURRENT_SOURCE_DIR STREQUAL CMAKE_SOURCE_DIR)
 endif()
 )text";
 
-/// With the libraries of other specialisations, where there are several.
+/// Includes the libraries of the other specialisations if there are several.
 std::string linked_text(bool several) {
   std::string out(linked);
   const auto put = [&](std::string_view place, std::string_view text) {

@@ -1,4 +1,4 @@
-// example.c of a bundle: the program itself is the same for every bundle, its comment names the inputs and outputs.
+// example.c of a bundle: the program is the same for every bundle; its comment names the inputs and outputs.
 #include "backends/bundle/bundle_text.h"
 
 namespace hoist {
@@ -269,7 +269,7 @@ int main(int count, char** arguments) {
 }
 )text";
 
-/// For inside a C comment.
+/// Replaces characters that are unsafe in a C comment.
 std::string commented(std::string_view name) {
   std::string out;
   for (const char c : name) {

@@ -19,10 +19,10 @@ Diagnostic system_error(const std::filesystem::path& where, const std::string& w
   return {where.string(), what + ": " + std::strerror(code), hint};
 }
 
-/// Zero or errno.
+/// Returns 0 or errno.
 int write_whole(int file, std::string_view bytes) {
   while (!bytes.empty()) {
-    // Some file systems refuse very large single writes.
+    // Some file systems reject very large single writes.
     const ssize_t put = ::write(file, bytes.data(), std::min<size_t>(bytes.size(), size_t{1} << 30));
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) return errno;
@@ -45,7 +45,7 @@ Result<FolderWriter> FolderWriter::begin(const std::filesystem::path& folder) {
   remove_left_folders(parent, prefix);
   TemporaryFolder temporary = TemporaryFolder::make_in(parent, prefix);
   if (temporary.path().empty()) return system_error(parent, "no folder can be made here", errno);
-  // mkdtemp makes it private; a bundle is as readable as any file its user makes.
+  // mkdtemp makes it private; a bundle gets the user's usual permissions.
   const mode_t mask = ::umask(0);
   ::umask(mask);
   ::chmod(temporary.path().c_str(), 0777 & ~mask);
@@ -81,13 +81,13 @@ Result<HashedFile> FolderWriter::write_pieces(const std::string& path, std::span
 
 Result<Nothing> FolderWriter::commit(bool replace) {
   if (!replace) {
-    // Fails where something of that name has appeared meanwhile, unless it is an empty folder.
+    // Fails if another process has created that name, unless it is an empty folder.
     if (::rename(path().c_str(), folder_.c_str()) != 0) return system_error(folder_, "cannot be made", errno);
     return Nothing{};
   }
-  // Exchanged in one step, so that there is a whole bundle of this name at any moment.
+  // An atomic exchange: a complete bundle of this name exists at any moment.
   if (::syscall(SYS_renameat2, AT_FDCWD, path().c_str(), AT_FDCWD, folder_.c_str(), RENAME_EXCHANGE) == 0) {
-    return Nothing{};  // the old one has the temporary name now, and goes
+    return Nothing{};  // the old folder now has the temporary name and is removed
   }
   if (errno != EINVAL && errno != ENOSYS) return system_error(folder_, "cannot be replaced", errno);
   const std::filesystem::path old = path().string() + ".old";

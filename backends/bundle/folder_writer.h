@@ -1,6 +1,6 @@
-// A folder that appears whole or not at all: files go into a hidden sibling, which takes the folder's name at the end
-// and is removed when anything fails before, or a signal comes; what a killed process left of this name goes when the
-// next one begins. Internal to backends/bundle.
+// A folder that appears complete or not at all. Files are written into a hidden sibling, which is renamed at the end
+// and removed on failure or on a signal; the remains of a killed process are removed by the next writer of the same
+// name. Internal to backends/bundle.
 #pragma once
 
 #include <filesystem>
@@ -16,18 +16,18 @@ namespace hoist {
 
 class FolderWriter {
  public:
-  /// Makes the sibling; the parent folder must exist.
+  /// Creates the sibling; the parent folder must exist.
   static Result<FolderWriter> begin(const std::filesystem::path& folder);
 
-  /// Writes one file, making folders inside as needed, and returns its size and hash.
+  /// Writes one file, creating folders as needed, and returns its size and hash.
   Result<HashedFile> write(const std::string& path, std::string_view content);
-  /// The same, from pieces; each is called with a sink that takes bytes.
+  /// The same, from consecutive pieces.
   Result<HashedFile> write_pieces(const std::string& path, std::span<const std::string_view> pieces);
 
-  /// Where the files are until then.
+  /// The sibling, which holds the files until commit.
   const std::filesystem::path& path() const { return temporary_.path(); }
 
-  /// Gives the folder its name. With `replace` an existing one is exchanged and removed.
+  /// Renames the sibling to the folder. With `replace` an existing folder is exchanged and removed.
   Result<Nothing> commit(bool replace);
 
  private:

@@ -17,7 +17,7 @@ class Encoder {
   explicit Encoder(std::string_view magic) {
     bytes_ += magic;
     word(HOIST_FORMAT_VERSION);
-    word(0);  // the size, known at the end
+    word(0);  // the size, set by finished()
   }
 
   void integer(uint64_t value, int width) {
@@ -27,14 +27,14 @@ class Encoder {
   void count(uint64_t value) { integer(value, 4); }
   void word(uint64_t value) { integer(value, 8); }
   void number(double value) { word(std::bit_cast<uint64_t>(value)); }
-  /// The reader's texts end at the first zero.
+  /// The reader ends texts at the first zero.
   void text(std::string_view value) {
     value = value.substr(0, value.find('\0'));
     count(value.size());
     bytes_ += value;
     byte(0);
   }
-  /// All bytes count.
+  /// May contain zeros.
   void string(std::string_view value) {
     count(value.size());
     bytes_ += value;
@@ -130,7 +130,7 @@ std::string encode_plan(const Plan& plan, const std::vector<HashedFile>& files, 
                         const ListedSpecialisations& listed) {
   Encoder out(HOIST_PLAN_MAGIC);
   const auto parsed = parse_profile(plan.profile, "profile");
-  const Profile profile = parsed.ok() ? *parsed : Profile{};  // one of no known kind is for a CPU
+  const Profile profile = parsed.ok() ? *parsed : Profile{};  // an unknown description is taken as a CPU's
   out.text(plan.model_name);
   out.word(plan.model_hash);
   out.text(profile.name);

@@ -20,7 +20,7 @@ Tolerance tolerance_of(const hoist_tolerance& tolerance) {
   return {tolerance.exact != 0, tolerance.divides != 0, tolerance.relative, tolerance.absolute};
 }
 
-/// The values end where the positions' types say; the reader has checked that they are there.
+/// The types at the positions determine the number of bytes; the runtime's reader has checked that they exist.
 std::vector<std::byte> values_of(const hoist_samples& samples, const std::vector<std::pair<Scalar, int64_t>>& parts) {
   size_t bytes = 0;
   for (uint64_t i = 0; i < samples.count; ++i) {
@@ -175,7 +175,7 @@ std::string section(const std::string& text, const Json& where) {
   return text.substr(where.at("offset").get<size_t>(), where.at("bytes").get<size_t>());
 }
 
-/// What only the manifest has. Throws what nlohmann and std::string throw where it does not fit.
+/// Adds the fields that only the manifest has. Throws exceptions of nlohmann and std::string if it is malformed.
 void add_manifest(const Json& manifest, const std::string& kernels, const std::string& expressions, Plan& plan) {
   plan.options = manifest.at("options").get<std::string>();
   plan.profile = manifest.at("profile").get<std::string>();

@@ -1,4 +1,4 @@
-// A plan as the runtime reads it, with an owner. For the reader and the writer of bundles only.
+// A plan as read by the runtime, with an owner. For the reader and the writer of bundles only.
 #pragma once
 
 #include "backends/runtime/plan/plan_file.h"

@@ -13,7 +13,7 @@
 namespace hoist {
 namespace {
 
-/// A write beyond the file-size limit should fail like any other, not end the program.
+/// Makes a write beyond the file-size limit fail with an error instead of a signal that ends the program.
 class IgnoreFileSizeSignal {
  public:
   IgnoreFileSizeSignal() {
@@ -42,7 +42,7 @@ int64_t weights_bytes(const std::vector<ListedPlan>& plans) {
   return bytes;
 }
 
-/// Gives weights of the same bytes one place: those of the first plan stay where they are, others follow behind them.
+/// Stores equal weights once: weights of the first plan keep their offsets, others follow them.
 void share_weights(const std::vector<SizedPlan>& plans) {
   std::unordered_map<std::string_view, int64_t> places;
   int64_t end = weights_bytes(*plans.front().plan);
@@ -59,8 +59,8 @@ void share_weights(const std::vector<SizedPlan>& plans) {
   }
 }
 
-/// The packed arrays of all plans in the order of their offsets, with zeros between them. Arrays at one offset are
-/// equal ones that share their bytes.
+/// The packed arrays of all plans in the order of their offsets, with zeros between them. Arrays at the same offset are
+/// equal and share their bytes.
 Result<HashedFile> write_weights(const std::vector<ListedPlan>& plans, FolderWriter& writer) {
   std::map<int64_t, std::string_view> arrays;
   for (const ListedPlan& one : plans) {
@@ -119,7 +119,7 @@ bool is_bundle(const std::filesystem::path& folder) {
 
 namespace {
 
-/// What is there once for each specialisation, and its native libraries; `prefix` is its folder with a slash.
+/// The files that each specialisation has, except its native libraries; `prefix` is its folder with a slash.
 Result<std::vector<HashedFile>> write_parts(const Plan& plan, const std::string& prefix,
                                             const std::vector<ListedPlan>& listed, FolderWriter& writer) {
   const SectionedText kernels = kernels_text(plan);
@@ -148,7 +148,7 @@ Result<Nothing> write_native(const Plan& plan, const std::string& prefix, Folder
   return Nothing{};
 }
 
-/// As the plan inside a folder has them: without the folder.
+/// The paths relative to the folder.
 std::vector<HashedFile> seen_from(const std::string& prefix, std::vector<HashedFile> files) {
   for (HashedFile& file : files) file.path = file.path.substr(prefix.size());
   return files;
@@ -179,7 +179,7 @@ void check_specialisations(const std::vector<ListedPlan>& plans) {
   }
 }
 
-/// The runtime reads the folder before it becomes a bundle: the checks of untrusted plans are those of hoist's own.
+/// The runtime reads the folder before it becomes a bundle, so its checks of untrusted plans also cover hoist's own.
 Result<Nothing> read_back(const std::filesystem::path& folder) {
   hoist_error error = {};
   const auto outcome = [&](hoist_status status) -> Result<Nothing> {

@@ -72,7 +72,7 @@ Result<BundleRunner> BundleRunner::open(const std::filesystem::path& folder, con
   return out;
 }
 
-// What the specialisation in use has.
+// Describes the specialisation in use.
 Result<Nothing> BundleRunner::describe() {
   hoist_bundle* bundle = bundle_.get();
   arrays_.clear(), inputs_.clear(), outputs_.clear(), steps_.clear();
@@ -241,7 +241,7 @@ Result<Tensor> BundleRunner::read_array(size_t index) {
   if (out.scalar() != Scalar::string) return out;
   std::vector<hoist_string> strings(static_cast<size_t>(out.size()));
   if (hoist_read_strings(bundle_.get(), index, strings.data(), strings.size()) != HOIST_OK) return failure();
-  // Their words are the elements already; what they stand for is known from here on.
+  // The elements are string handles of the runtime; registering the strings makes them valid in hoist.
   for (const hoist_string& string : strings) {
     if (string.data != nullptr) HOIST_TRY_VOID(word_of_string({string.data, string.length}));
   }
@@ -256,7 +256,7 @@ Result<std::vector<double>> BundleRunner::profile() {
 
 namespace {
 
-// A hoist_report whose user is a list of findings.
+// A hoist_report whose user pointer is a list of findings.
 void add_finding(void* user, const hoist_finding* finding) {
   static_cast<std::vector<Finding>*>(user)->push_back(
       {finding->subject, finding->passed != 0, finding->message, finding->compared, finding->largest_error});
@@ -268,7 +268,7 @@ Result<std::vector<Finding>> BundleRunner::verify() {
   std::vector<Finding> findings;
   const hoist_status status = hoist_verify(bundle_.get(), add_finding, &findings);
   const bool all_passed = std::all_of(findings.begin(), findings.end(), [](const Finding& f) { return f.passed; });
-  // A check that could not be carried out has no finding of its own.
+  // A check that could not run has no finding.
   if (status != HOIST_OK && (all_passed || status == HOIST_DEVICE_ERROR || status == HOIST_OUT_OF_MEMORY)) {
     return failure();
   }

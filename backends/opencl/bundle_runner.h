@@ -1,6 +1,6 @@
-// Runs a bundle for the hoist program: the C runtime that ships in every bundle, in terms of tensors and results. What
-// a user's C program would do, and what `hoist verify` and `hoist bench` need besides: single steps, what lies between
-// them, and their times. One object, one thread at a time.
+// Runs a bundle for the hoist program: the C runtime that ships in every bundle, with tensors and results. Besides the
+// functions of a user's C program it offers the needs of `hoist verify` and `hoist bench`: single steps, intermediate
+// arrays and times. An object may be used by one thread at a time.
 #pragma once
 
 #include <filesystem>
@@ -19,19 +19,21 @@ struct hoist_bundle;
 
 namespace hoist {
 
-/// Sizes by name, as `hoist compile --dim batch=1,8` has them.
+/// Sizes by name, as in `hoist compile --dim batch=1,8`.
 using Sizes = std::vector<std::pair<std::string, int64_t>>;
 
-/// Told how many of `total` parts the driver has compiled, and which kernel is next ("" for none; see hoist_options).
+/// Called with the number of parts of `total` that the driver has compiled, and the next kernel ("" for none; see
+/// hoist_options).
 using DriverProgress = std::function<void(size_t done, size_t total, const std::string& kernel)>;
 
 struct RunOptions {
-  std::string device;             ///< an index, a name or a part of one; "" is the one that fits the bundle's profile
+  std::string device;             ///< an index, a name or a part of a name; "" selects a device that fits the target
+                                  ///< description
   int threads = 0;                ///< of a CPU device; 0 for all
-  bool separate_buffers = false;  ///< a buffer for each array, full of NaN at first
+  bool separate_buffers = false;  ///< a buffer for each array, initially NaN
   bool use_cache = true;          ///< of compiled programs
   std::string cache_folder;       ///< "" for ${XDG_CACHE_HOME:-~/.cache}/hoist
-  Sizes sizes = {};               ///< of the specialisation to begin with, those of the first where not named
+  Sizes sizes = {};               ///< of the initial specialisation; a size that is not named is the first one's
   DriverProgress progress = {};
 };
 
@@ -45,7 +47,7 @@ struct StepInfo {
   std::string kernel;
   int kernel_index = 0;
   std::vector<std::string> layers;
-  std::vector<int> arguments;  ///< array indices, parameter by parameter
+  std::vector<int> arguments;  ///< array indices, one per parameter
   int64_t operations = 0;
   bool on_host = false;  ///< no kernel is launched
 };
@@ -61,8 +63,8 @@ struct Finding {
 
 class BundleRunner {
  public:
-  /// Bad files are told from device trouble by read_bundle (backends/bundle), which checks the same files and needs no
-  /// device: call it first where the difference matters.
+  /// Opens a bundle. Its errors do not distinguish bad files from device failures: if the difference matters, call
+  /// read_bundle (backends/bundle) first, which checks the same files and needs no device.
   static Result<BundleRunner> open(const std::filesystem::path& folder, const RunOptions& options = {});
   BundleRunner(BundleRunner&&) noexcept = default;
   BundleRunner& operator=(BundleRunner&&) noexcept = default;
@@ -70,19 +72,19 @@ class BundleRunner {
   std::string model_name() const;
   std::string device_name() const;
   int device_index() const;          ///< among all devices
-  std::string profile_name() const;  ///< what the bundle is compiled for
+  std::string profile_name() const;  ///< the target that the bundle is compiled for
   bool profile_is_cpu() const;
-  bool fits_profile() const;          ///< the device is of the profile's kind, a CPU or not
+  bool fits_profile() const;          ///< both are CPUs, or neither is
   int threads() const;                ///< compute units in use
   std::string cache_outcome() const;  ///< "hit" or "miss: REASON"
 
-  /// Of all specialisations; one of no sizes where the bundle is compiled for one set of them.
+  /// The sizes of all specialisations; one entry without sizes if the bundle is compiled for one set of sizes.
   const std::vector<Sizes>& specialisations() const { return specialisations_; }
-  size_t specialisation() const;  ///< the one in use, of which everything below speaks
-  /// Inputs are to be set again.
+  size_t specialisation() const;  ///< the one in use; all functions below refer to it
+  /// Selects a specialisation. Inputs have to be set again.
   Result<Nothing> choose(size_t specialisation);
   Result<Nothing> choose_sizes(const Sizes& sizes);
-  /// What gives the input this shape; an error names the shapes that there are.
+  /// Selects the specialisation in which the input has this shape; an error lists the available shapes.
   Result<Nothing> choose_input_shape(size_t input, const std::vector<int64_t>& shape);
 
   const std::vector<ArrayInfo>& inputs() const { return inputs_; }
@@ -90,35 +92,35 @@ class BundleRunner {
   const std::vector<ArrayInfo>& arrays() const { return arrays_; }
   const std::vector<StepInfo>& steps() const { return steps_; }
 
-  /// How pictures become the input, where the bundle says it.
+  /// The preprocessing of images for the input, if the bundle defines it.
   std::optional<hoist_preprocessing> preprocessing(size_t input) const;
 
   /// Scalar type and shape must be the input's.
   Result<Nothing> set_input(size_t index, const Tensor& tensor);
   Result<Nothing> set_input(const std::string& name, const Tensor& tensor);
-  /// From now on inputs and outputs stand in memory that the host writes and reads itself (hoist_input_memory): runs
-  /// transfer what the device needs to have transferred, and no more.
+  /// Moves inputs and outputs into memory that the host accesses directly (hoist_input_memory): further runs only
+  /// transfer data that the device needs to have transferred.
   Result<Nothing> share_memory();
   Result<Nothing> run();
-  /// As long as the last run made it: outputs() gives the most where data decide.
+  /// The output with the actual shape of the last run; outputs() has the maximum of dynamic dimensions.
   Result<Tensor> output(size_t index);
-  /// Whether what the inputs hold is why a run, or one of its outputs, has failed last: more elements than there is
-  /// room for, a string that is no number, a loop that does not end.
+  /// True if the input data caused the last failure of a run or output: more elements than the capacity, a string that
+  /// is no number, a loop that does not end.
   bool refuses_data() const { return refuses_data_; }
-  /// All inputs in order, a run, all outputs in order.
+  /// Sets all inputs in order, runs, and returns all outputs in order.
   Result<std::vector<Tensor>> run(const std::vector<Tensor>& inputs);
 
   Result<Nothing> run_steps(size_t first, size_t count);
-  /// How often the step has run since the run began; 0 where data have not chosen it.
+  /// The number of executions of the step since the run began; 0 if no branch or loop selected it.
   uint64_t step_runs(size_t index) const;
   /// The array's present content; arrays in the arena are overwritten by later steps.
   Result<Tensor> read_array(size_t index);
-  /// Seconds of each step of one run, as the device measures them.
+  /// Seconds of each step of one run, as measured by the device.
   Result<std::vector<double>> profile();
 
-  /// The runtime's self-check. Findings that did not pass are part of the answer, not errors.
+  /// The runtime's self-check. A failed comparison is a finding, not an error.
   Result<std::vector<Finding>> verify();
-  /// The part of it that runs launches of several steps, each beside the steps launched alone, from seeded inputs on.
+  /// The part of the self-check that compares each fused launch with its steps launched alone, from seeded inputs.
   Result<std::vector<Finding>> verify_launches(uint64_t seed);
 
  private:
@@ -127,7 +129,7 @@ class BundleRunner {
   };
   BundleRunner() = default;
   Diagnostic failure() const;
-  Diagnostic failed_run(int status);  ///< of the C runtime
+  Diagnostic failed_run(int status);  ///< a status of the C runtime
   Result<Nothing> describe();
 
   std::unique_ptr<DriverProgress> progress_;  ///< the handle has its address

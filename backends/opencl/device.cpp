@@ -11,7 +11,7 @@
 namespace hoist {
 namespace {
 
-/// Asks a device; the first answer that is none stays.
+/// Queries a device and keeps the first error.
 struct Inquiry {
   cl_device_id id;
   cl_int code = CL_SUCCESS;
@@ -36,8 +36,8 @@ struct Inquiry {
   }
 };
 
-/// Arithmetic in f16 whose bits are the interpreter's. The query is the extension's own, and headers of OpenCL 1.2 do
-/// not name it.
+/// True if f16 arithmetic gives the interpreter's bits. The query belongs to the extension, and headers of OpenCL 1.2
+/// do not define it.
 bool computes_halves(Inquiry& device) {
   constexpr cl_device_info half_fp_config = 0x1033;
   constexpr cl_device_fp_config exact = CL_FP_DENORM | CL_FP_INF_NAN | CL_FP_ROUND_TO_NEAREST;
@@ -70,14 +70,14 @@ Result<Device> describe(const hoist_target& target, int index) {
   };
   out.half = has("cl_khr_fp16") && computes_halves(device);
   out.doubles = has("cl_khr_fp64");
-  // A profile that misses something is one of another device: other kernels come of it.
+  // The kernels depend on the target description, so it must be complete.
   if (device.code != CL_SUCCESS) {
     return Diagnostic{target.name, std::string("does not say what it is: ") + hoist_cl_name(device.code), ""};
   }
   return out;
 }
 
-/// The largest power of two up to the value, within what an OpenCL vector can have.
+/// The largest power of two up to the value, within the limit of OpenCL vectors.
 int64_t vector_lanes(int64_t width) {
   int64_t lanes = 1;
   while (lanes * 2 <= std::min<int64_t>(width, 16)) lanes *= 2;

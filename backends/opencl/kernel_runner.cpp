@@ -28,10 +28,10 @@ Diagnostic device_error(const std::string& where, const char* what, cl_int code)
   return {where, std::string(what) + ": " + hoist_cl_name(code), ""};
 }
 
-/// Kept until the process ends: drivers are slow to start, and some do not survive being stopped.
+/// Contexts live until the process ends: drivers start slowly, and some crash when they are shut down.
 Result<Context> context_for(const std::string& wanted) {
   static std::mutex mutex;
-  static auto& contexts = *new std::map<std::string, Context>;  // never destroyed, like what it holds
+  static auto& contexts = *new std::map<std::string, Context>;  // never destroyed, nor are its contexts
   const std::scoped_lock lock(mutex);
   if (const auto found = contexts.find(wanted); found != contexts.end()) return found->second;
   Context out;

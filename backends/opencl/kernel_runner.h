@@ -1,6 +1,5 @@
-// Compiles one kernel and runs it once: what tests need to compare a kernel with the interpreter, without a bundle.
-// Every buffer is its own, and what the kernel writes starts as a pattern that is no number, so an unwritten element
-// shows.
+// Compiles one kernel and runs it once, so that tests can compare a kernel with the interpreter without a bundle. Every
+// buffer is separate, and written buffers start as a NaN pattern, so that an unwritten element is visible.
 #pragma once
 
 #include <string>
@@ -18,7 +17,7 @@ struct KernelRun {
 };
 
 /// `inputs` are the parameters that are not written, in order. Returns the written ones, in order. Contexts are kept
-/// for the whole process, one a device.
+/// for the whole process, one per device.
 Result<std::vector<Tensor>> run_kernel(const PlanKernel& kernel, const std::string& preamble,
                                        const std::string& build_options, const std::vector<Tensor>& inputs,
                                        const KernelRun& options = {});

@@ -1,4 +1,4 @@
-/* Opening, running and closing a bundle, whatever its kernels are. */
+/* Opening, running and closing a bundle, for both engines. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
 #endif
@@ -18,7 +18,7 @@ HOIST_INTERNAL hoist_status hoist_fits(hoist_bundle* b, const char* what, uint64
                     b->target.name, (unsigned long long)b->target.global_memory);
 }
 
-/* Of every array alone and of all together. */
+/* Checks every array alone and all arrays together. */
 HOIST_INTERNAL hoist_status hoist_check_memory(hoist_bundle* b, int has_weights) {
   const hoist_plan* plan = &b->plan;
   const int separate = b->checking || plan->arena_bytes > b->target.largest_allocation;
@@ -45,9 +45,9 @@ HOIST_INTERNAL hoist_status hoist_read_weights(hoist_bundle* b, hoist_error* err
                     (unsigned long long)b->plan.weights_bytes);
 }
 
-/* Zeros for everything but weights: what a kernel never writes is then the same on every run. The border of a cleared
- * array has its own byte. When checking, arrays start with the byte that was asked for, so that a result shows what it
- * takes from elements that nobody wrote. */
+/* Zeros for all arrays but weights, so that elements that no kernel writes are the same in every run. The border of a
+ * cleared array has its own byte. When checking, arrays start with the requested byte, so that results which depend on
+ * unwritten elements differ. */
 HOIST_INTERNAL int hoist_first_byte(const hoist_bundle* b, const hoist_plan_array* array) {
   const int may_show = array->place == HOIST_PLACE_ARENA || array->place == HOIST_PLACE_OUTPUT;
   return may_show ? b->checking : array->fill;
@@ -108,7 +108,7 @@ void hoist_close(hoist_bundle* b) {
   free(weights);
 }
 
-/* ---- what there is ---- */
+/* ---- descriptions ---- */
 
 const char* hoist_error_message(const hoist_bundle* b) { return b ? b->error.message : "out of memory"; }
 const char* hoist_model_name(const hoist_bundle* b) { return b->plan.model_name ? b->plan.model_name : ""; }

@@ -1,7 +1,6 @@
-/* What a run does next: the items of the plan one after the other, and around them what If and Loop need: conditions
- * and numbers of iterations that the host reads, and copies of what a loop carries, which the engine queues.
- *
- * A loop that the plan bounds ends there. One that would go on beyond a bound that is not the model's fails. */
+/* Finds the next step of a run: goes through the items of the plan in order and does the work of If and Loop. It reads
+ * conditions and iteration counts, and queues copies of carried states with the engine. A loop ends at its bound; if
+ * the bound is not the model's own, exceeding it is an error. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
 #endif
@@ -23,7 +22,7 @@ HOIST_INTERNAL void hoist_close_controls(hoist_bundle* b) {
 }
 
 HOIST_INTERNAL void hoist_begin_items(hoist_bundle* b, size_t first) {
-  /* Where every step runs once a caller may run any of them. */
+  /* A plan in which every step runs once may run any steps. */
   if (first && b->plan.control_count) return;
   b->run.next_item = first;
   if (!first) memset(b->run.step_runs, 0, b->plan.step_count * sizeof *b->run.step_runs);
@@ -46,10 +45,10 @@ static hoist_status make_moves(hoist_bundle* b, const hoist_plan_move* moves, si
   return status;
 }
 
-/* Whether the loop goes on, where its condition says so, and the next iteration's number if it does. */
+/* Decides if the loop continues beyond its condition, and writes the number of the next iteration if it does. */
 static hoist_status go_on(hoist_bundle* b, const hoist_plan_control* loop, uint64_t done, int* goes_on) {
   if (*goes_on && loop->trips != HOIST_NO_ARRAY) {
-    int64_t trips = 0; /* a body does not write it, but a hostile plan may */
+    int64_t trips = 0; /* no body writes it, but an untrusted plan may */
     const hoist_status status = b->engine->read(b, loop->trips, &trips, sizeof trips);
     if (status) return status;
     if (trips <= 0 || (uint64_t)trips <= done) *goes_on = 0;
@@ -88,7 +87,7 @@ static hoist_status leave(hoist_bundle* b, size_t index) {
   const hoist_plan_control* control = &b->plan.controls[index];
   if (!control->is_loop) return make_moves(b, control->otherwise, control->otherwise_count, 0);
   int flag = 1;
-  /* The condition may be what the iteration was given, which the moves write. */
+  /* The condition may be an input of the iteration, which the moves overwrite. */
   hoist_status status = control->next == HOIST_NO_ARRAY ? HOIST_OK : read_flag(b, control->next, &flag);
   if (!status) status = make_moves(b, control->after, control->after_count, b->run.iterations[index]);
   if (!status) status = go_on(b, control, ++b->run.iterations[index], &flag);

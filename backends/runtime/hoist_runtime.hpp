@@ -1,15 +1,15 @@
 // The runtime of a hoist bundle for C++17 and later: hoist_runtime.h with owners, views and exceptions. Header-only;
-// link what hoist_runtime.c becomes.
+// link the object of hoist_runtime.c.
 //
 //   hoist::Bundle bundle("digits.hoist");
 //   for (float& pixel : bundle.input<float>("image")) pixel = 0.5f;
 //   bundle.run();
 //   hoist::View<const float> logits = bundle.output<float>("logits");
 //
-// What can fail throws hoist::Error, which has the status and the runtime's message; constructors open, destructors
-// close. Views are of the handle's own memory, without a copy: they live as long as the bundle, and are for the time
-// between runs. They go wherever a std::span does. A Bundle may move between threads; two threads must not use one at
-// the same time. Programs without exceptions use hoist_runtime.h itself.
+// Functions that fail throw hoist::Error with the status and the runtime's message; constructors open, destructors
+// close. Views refer to the handle's own memory, without a copy: they live as long as the bundle, and may be used
+// between runs, wherever a std::span may. A Bundle may move between threads, but two threads must not use it at the
+// same time. Programs without exceptions use hoist_runtime.h directly.
 #ifndef HOIST_RUNTIME_HPP
 #define HOIST_RUNTIME_HPP
 
@@ -38,7 +38,7 @@ class Error : public std::runtime_error {
   hoist_status status_;
 };
 
-/// Elements that somebody else owns.
+/// Elements with another owner.
 template <class T>
 class View {
  public:
@@ -68,8 +68,8 @@ struct Array {
   std::size_t bytes = 0;
 };
 
-/// Whether elements of the scalar type are read as T. Halves (f16, bf16) are their bits in std::uint16_t; bytes are
-/// read from every type, the packed 4-bit ones too.
+/// True if elements of the scalar type are accessed as T. Halves (f16, bf16) are accessed as their bits in
+/// std::uint16_t; std::byte accesses every type, including packed 4-bit types.
 template <class T>
 bool is_element(const std::string& scalar) {
   using Element = std::remove_cv_t<T>;
@@ -89,12 +89,12 @@ bool is_element(const std::string& scalar) {
   return false;
 }
 
-/// Sizes by name, "batch" for example.
+/// Sizes by name, for example "batch".
 using Sizes = std::vector<std::pair<std::string, std::int64_t>>;
 
 class Bundle {
  public:
-  /// Opens the bundle in `folder`; `options` as hoist_open takes them. Throws Error.
+  /// Opens the bundle in `folder`; `options` as for hoist_open. Throws Error.
   explicit Bundle(const std::string& folder, const hoist_options& options = hoist_options()) {
     const hoist_status status = hoist_open(folder.c_str(), &options, &handle_);
     if (status == HOIST_OK) return;
@@ -113,15 +113,15 @@ class Bundle {
     if (handle_ != nullptr) hoist_close(handle_);
   }
 
-  /// For what is not here: the functions of hoist_runtime.h.
+  /// The handle, for further functions of hoist_runtime.h.
   hoist_bundle* handle() const { return handle_; }
 
   std::string model_name() const { return hoist_model_name(handle_); }
   std::string device_name() const { return hoist_device_name(handle_); }
-  /// False where kernels run on another kind of device than they are made for: right, and far slower.
+  /// False if kernels run on another kind of device than they are compiled for: correct, but far slower.
   bool fits_profile() const { return hoist_fits_profile(handle_) != 0; }
 
-  /// What the bundle is compiled for; one of no sizes where there is nothing to choose.
+  /// The sizes of each specialisation; one entry without sizes if there is nothing to choose.
   std::vector<Sizes> specialisations() const {
     std::vector<Sizes> out(hoist_specialisation_count(handle_));
     for (std::size_t i = 0; i < out.size(); ++i) {
@@ -131,9 +131,9 @@ class Bundle {
     }
     return out;
   }
-  /// Another specialisation, by a size's name or by an input's shape; the other sizes stay as they are. Everything
-  /// below speaks of it from then on; views of inputs and outputs that were taken before are of the one before. Throws
-  /// where the bundle is not compiled for these sizes (HOIST_BAD_SIZE), and then nothing changes.
+  /// Choose another specialisation, by the name of a size or by an input's shape; the other sizes stay. All functions
+  /// below then refer to it; views of inputs and outputs taken before belong to the previous one. Throw if the bundle
+  /// is not compiled for these sizes (HOIST_BAD_SIZE), and then nothing changes.
   void choose_size(const std::string& name, std::int64_t size) {
     check(hoist_choose_size(handle_, name.c_str(), size));
   }
@@ -145,7 +145,7 @@ class Bundle {
   std::vector<Array> inputs() const { return arrays(hoist_input_count(handle_), hoist_input); }
   std::vector<Array> outputs() const { return arrays(hoist_output_count(handle_), hoist_output); }
 
-  /// Memory from which the next runs take the input. Throws where there is no such input, or it holds no T.
+  /// Memory that holds the input of the following runs. Throws if there is no such input, or its elements are no T.
   template <class T>
   View<T> input(const std::string& name) {
     const std::size_t index = index_of(hoist_input_index(handle_, name.c_str()), "input", name);
@@ -155,7 +155,7 @@ class Bundle {
     return elements<T>(array, memory, "input");
   }
 
-  /// Memory in which runs leave the output.
+  /// Memory that receives the output of runs.
   template <class T>
   View<const T> output(const std::string& name) {
     const std::size_t index = index_of(hoist_output_index(handle_, name.c_str()), "output", name);
@@ -165,7 +165,7 @@ class Bundle {
     return elements<const T>(array, memory, "output");
   }
 
-  /// Copies the elements in; their number must be the input's.
+  /// Copies the elements; their number must be the input's.
   template <class T>
   void set_input(const std::string& name, View<const T> values) {
     const std::size_t index = index_of(hoist_input_index(handle_, name.c_str()), "input", name);
@@ -173,7 +173,7 @@ class Bundle {
     check(hoist_set_input(handle_, index, values.data(), values.size() * sizeof(T)));
   }
 
-  /// Whole pictures, resized, cropped and scaled as the bundle says; one, or as many as the input takes at once.
+  /// Whole images, resized, cropped and scaled as the bundle defines it; one, or as many as the input has.
   void set_pixels(const std::string& name, View<const hoist_pixels> pictures) {
     const std::size_t index = index_of(hoist_input_index(handle_, name.c_str()), "input", name);
     check(hoist_set_input_pixels(handle_, index, pictures.data(), pictures.size()));
@@ -181,7 +181,7 @@ class Bundle {
   void set_pixels(const std::string& name, const hoist_pixels& picture) {
     set_pixels(name, View<const hoist_pixels>(&picture, 1));
   }
-  /// How pictures become the input. Throws where the bundle does not say it.
+  /// The preprocessing of images for the input. Throws if the bundle defines none.
   hoist_preprocessing preprocessing(const std::string& name) const {
     const std::size_t index = index_of(hoist_input_index(handle_, name.c_str()), "input", name);
     hoist_preprocessing out;
@@ -189,7 +189,7 @@ class Bundle {
     return out;
   }
 
-  /// Of an input of strings; their number must be the input's.
+  /// Sets an input of strings; their number must be the input's.
   void set_strings(const std::string& name, const std::vector<std::string>& strings) {
     const std::size_t index = index_of(hoist_input_index(handle_, name.c_str()), "input", name);
     std::vector<hoist_string> given;
@@ -207,10 +207,10 @@ class Bundle {
     return out;
   }
 
-  /// Runs and waits. Throws where an input was never set.
+  /// Runs and waits. Throws if an input was never set.
   void run() { check(hoist_run(handle_)); }
 
-  /// The self-check, which overwrites the inputs; false where something differs. `report` gets every finding.
+  /// The self-check, which overwrites the inputs; false if a comparison fails. `report` receives every finding.
   bool verify(const std::function<void(const hoist_finding&)>& report = {}) {
     Reporting reporting{report, nullptr};
     const hoist_status status = hoist_verify(handle_, pass_on, &reporting);
@@ -222,7 +222,7 @@ class Bundle {
  private:
   struct Reporting {
     const std::function<void(const hoist_finding&)>& report;
-    std::exception_ptr thrown;  // no exception goes through C
+    std::exception_ptr thrown;  // exceptions must not pass through C
   };
 
   static void pass_on(void* user, const hoist_finding* finding) {

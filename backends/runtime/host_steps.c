@@ -1,7 +1,6 @@
-/* Steps that the host performs between kernels, and the strings that arrays hold the words of.
- *
- * A handle's table has the strings of the plan for good, and those of a run until the next one begins: each input that
- * holds strings has a table of its own, from which a run takes them. */
+/* Host ops between kernels, and the strings whose handles arrays hold. A handle's table has the strings of the plan
+ * permanently, and the strings of a run until the next one begins: each input of strings has a table of its own, from
+ * which a run copies them. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX */
 #endif
@@ -98,7 +97,7 @@ HOIST_INTERNAL hoist_status hoist_begin_strings(hoist_bundle* b) {
   return HOIST_OK;
 }
 
-/* Of a kernel that the plan's reader has checked; `memory` holds the arguments one after the other. */
+/* Calls the function of a kernel that the plan's reader has checked; `memory` holds one pointer per argument. */
 static hoist_status call_on_host(hoist_bundle* b, const hoist_plan_kernel* kernel, hoist_host_array* arrays,
                                  void* const* memory) {
   const size_t count = kernel->parameter_count;
@@ -124,14 +123,14 @@ HOIST_INTERNAL void hoist_forget_host_results(hoist_bundle* b) {
   b->run.host_results = NULL;
 }
 
-/* The reader has made sure that what a step writes shares no memory with what it reads. */
+/* The plan's reader has ensured that the result of a host op shares no memory with its operands. */
 HOIST_INTERNAL hoist_status hoist_host_step(hoist_bundle* b, size_t i) {
   const hoist_plan_step* step = &b->plan.steps[i];
   const hoist_plan_kernel* kernel = &b->plan.kernels[step->kernel];
   const size_t count = kernel->parameter_count, last = count - 1;
-  void** memory = calloc(count, sizeof *memory); /* of all arguments, the last of them the result */
+  void** memory = calloc(count, sizeof *memory); /* of all arguments; the last one is the result */
   hoist_host_array* arrays = calloc(count, sizeof *arrays);
-  /* What the device has of the others, and copies of that. */
+  /* The operands on the device, and copies of them. */
   uint32_t* on_device = calloc(count, sizeof *on_device);
   void** copies = calloc(count, sizeof *copies);
   size_t* bytes = calloc(count, sizeof *bytes);
@@ -150,7 +149,8 @@ HOIST_INTERNAL hoist_status hoist_host_step(hoist_bundle* b, size_t i) {
   const size_t result_bytes = (size_t)kernel->parameters[last].bytes;
   void* held = status ? NULL : b->engine->memory(b, step->arguments[last]);
   if (!status) {
-    /* A result that goes to the device stays until it is there: the step's next run waits before it writes another. */
+    /* A result for the device stays valid until it is transferred: the step's next run waits before it writes
+     * another. */
     memory[last] = held ? held : result_of(b, i, result_bytes);
     if (!memory[last]) status = hoist_no_memory(&b->error, result_bytes);
   }

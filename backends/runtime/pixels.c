@@ -1,6 +1,6 @@
-/* Pixels as the input of a model: resized, cropped and scaled as it was trained to see them. Bundles and the hoist
- * program do this with the same code, and the bits are the same wherever it runs: products are of numbers short enough
- * that a compiler may join them with a sum or not. */
+/* Preprocessing of images for a model's input: resizing, cropping and scaling as in training. Bundles and the hoist
+ * program share this code, and its bits are the same on every machine: the factors of a product are short enough that
+ * fusing it with a sum changes nothing. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX */
 #endif
@@ -47,8 +47,8 @@ HOIST_INTERNAL void hoist_picture_shape(const hoist_plan_array* array, hoist_pre
 
 /* ---- resizing ---- */
 
-/* What each of `count` outputs takes of a line: `counts` elements from `firsts` on, with weights of which each has
- * `stride`. Firsts and ends never fall. */
+/* The taps of `count` outputs along a line: output i uses `counts[i]` elements from `firsts[i]` on, with `stride`
+ * weights reserved for each. Firsts and ends never decrease. */
 typedef struct taps {
   size_t count, stride;
   size_t *firsts, *counts;
@@ -61,8 +61,8 @@ static void free_taps(taps* t) {
   free(t->weights);
 }
 
-/* Outputs `begin` to `begin + count` of the `to` that a line of `from` becomes. A weight has the 24 bits of a float:
- * its product with a pixel, or with a float, is exact in double. */
+/* Makes the taps of outputs `begin` to `begin + count` when a line of `from` elements is resized to `to`. A weight has
+ * the 24 bits of a float: its product with a pixel, or with a float, is exact in double. False if memory ran out. */
 static int make_taps(size_t from, size_t to, size_t begin, size_t count, taps* t) {
   const double step = (double)from / (double)to, reach = step > 1 ? step : 1;
   t->count = count;
@@ -72,7 +72,7 @@ static int make_taps(size_t from, size_t to, size_t begin, size_t count, taps* t
   t->weights = calloc(count, t->stride * sizeof *t->weights);
   if (!t->firsts || !t->counts || !t->weights) return 0;
   for (size_t i = 0; i < count; ++i) {
-    /* volatile: joined with the sums below it would have other bits. */
+    /* volatile: fused with the sums below it would have other bits. */
     volatile double product = ((double)(begin + i) + 0.5) * step;
     const double middle = product, low = middle - reach + 0.5;
     const size_t first = low > 0 ? (size_t)low : 0, after = (size_t)(middle + reach + 0.5);
@@ -105,7 +105,7 @@ static void resize_line(const unsigned char* row, const taps* along, size_t chan
   }
 }
 
-/* The sums of all lines; a row of the picture is resized once and goes to every output that takes it. */
+/* The sums of all lines. A row of the image is resized once and added to every output that uses it. */
 static void resize_rows(const hoist_pixels* pixels, size_t pitch, const taps* along, const taps* down, float* line,
                         double* sums) {
   const size_t channels = pixels->channels, width = along->count * channels;
@@ -125,7 +125,7 @@ static void resize_rows(const hoist_pixels* pixels, size_t pitch, const taps* al
 
 /* ---- values ---- */
 
-/* 0 to 255, halves to even. */
+/* Clamped to 0 to 255, halves to even. */
 static unsigned char nearest_byte(double sum) {
   if (!(sum > 0)) return 0;
   if (sum >= 255) return 255;
@@ -134,7 +134,7 @@ static unsigned char nearest_byte(double sum) {
   return (unsigned char)(whole + (rest > 0.5 || (rest == 0.5 && whole % 2 == 1)));
 }
 
-/* What each value of 8 bits becomes in each channel of the input. */
+/* The value of each 8-bit level in each channel of the input. */
 static void make_table(const hoist_preprocessing* how, int scalar, uint64_t (*table)[256]) {
   for (size_t c = 0; c < how->channels; ++c) {
     for (int value = 0; value < 256; ++value) {
@@ -158,7 +158,7 @@ static void store_picture(const hoist_preprocessing* how, int scalar, int blue_f
   }
 }
 
-/* ---- a picture ---- */
+/* ---- an image ---- */
 
 typedef struct extents {
   size_t rows, columns;
@@ -205,7 +205,7 @@ static hoist_status check_pixels(const hoist_preprocessing* how, const hoist_pix
   return HOIST_OK;
 }
 
-/* As elements of `data` from `offset` on. */
+/* Writes the result as elements of `data` from `offset` on. */
 static hoist_status prepare(const hoist_preprocessing* how, int scalar, const hoist_pixels* pixels, void* data,
                             uint64_t offset, hoist_error* error) {
   extents to;

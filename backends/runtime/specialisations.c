@@ -1,6 +1,6 @@
-/* The other sizes that a bundle is compiled for. Each is a handle of its own, opened when it is chosen for the first
- * time; choosing exchanges its contents with those of the handle that the program has, so that nothing else here knows
- * that there are several. They share the weights and the device's context. */
+/* The other sizes that a bundle is compiled for. Each specialisation is a handle of its own, opened when it is chosen
+ * for the first time. Choosing swaps its contents with the program's handle, so that all other code sees a single
+ * plan. Specialisations share the weights and the device's context. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX */
 #endif
@@ -13,17 +13,17 @@
 #ifndef HOIST_WITHOUT_OPENCL
 typedef struct shared_weights {
   uint64_t offset, bytes;
-  cl_mem buffer; /* of the first specialisation that has it, which stays open */
+  cl_mem buffer; /* of the first specialisation with these bytes, which stays open */
 } shared_weights;
 #endif
 
 struct hoist_family {
   size_t count, in_use;
-  hoist_bundle** others; /* one a specialisation; NULL where it is not open, and for the one in use */
-  hoist_options options; /* of all that are opened later, in the context of the first */
-  char* cache_folder;    /* what options.cache_folder is */
+  hoist_bundle** others; /* one per specialisation; NULL if it is not open, and for the one in use */
+  hoist_options options; /* for all specialisations opened later, in the context of the first */
+  char* cache_folder;    /* the memory of options.cache_folder */
 #ifndef HOIST_WITHOUT_OPENCL
-  shared_weights* weights; /* in order */
+  shared_weights* weights; /* sorted */
   size_t weights_count;
 #endif
 };
@@ -76,7 +76,7 @@ HOIST_INTERNAL cl_mem hoist_family_weights(const hoist_bundle* b, const hoist_pl
   return found ? found->buffer : NULL;
 }
 
-/* After an opening that succeeded. */
+/* Called after a specialisation was opened. */
 static hoist_status remember_weights(hoist_bundle* b) {
   hoist_family* family = b->family;
   if (!b->opencl) return HOIST_OK; /* native code */
@@ -159,7 +159,7 @@ hoist_status hoist_choose(hoist_bundle* b, size_t index) {
   if (!family || family->in_use == index) return HOIST_OK;
   hoist_bundle* other = family->others[index] ? family->others[index] : open_another(b, index);
   if (!other) return b->error.status;
-  const hoist_error said = b->error; /* messages belong to the handle that the program has */
+  const hoist_error said = b->error; /* messages belong to the program's handle */
   const hoist_bundle contents = *b;
   *b = *other;
   *other = contents;
@@ -223,7 +223,7 @@ hoist_status hoist_choose_input_shape(hoist_bundle* b, size_t index, const int64
   char given[256] = "", there[512] = "";
   if (!shape && rank) return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: no shape given", input->name);
   if (rank == input->rank && same_shape(shape, input->shape, rank)) return HOIST_OK;
-  /* Of those that fit, the one that differs in the fewest sizes from what is in use. */
+  /* Among the matching specialisations, chooses the one with the fewest sizes that differ from the current ones. */
   size_t best = root->specialisation_count, most = 0;
   for (size_t i = 0; i < root->specialisation_count; ++i) {
     const hoist_plan_specialisation* one = &root->specialisations[i];

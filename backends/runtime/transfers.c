@@ -1,6 +1,5 @@
-/* Inputs and outputs on their way between the program and the device.
- *
- * Small ones go through staging memory of the handle, and those that stand in place do not travel. */
+/* Transfers of inputs and outputs between the program and the device. Small arrays go through staging memory of the
+ * handle; arrays in place are not transferred. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX */
 #endif
@@ -56,7 +55,7 @@ static hoist_status right_size(hoist_bundle* b, const hoist_plan_array* array, c
   return HOIST_OK;
 }
 
-/* Strings go other ways: nobody but the runtime knows their words. */
+/* Strings have functions of their own: only the runtime knows their handles. */
 static hoist_status no_strings(hoist_bundle* b, const hoist_plan_array* array, const char* instead) {
   if (array->scalar != HOIST_HOST_STRING) return HOIST_OK;
   return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: holds strings (%s)", array->name, instead);
@@ -160,7 +159,7 @@ hoist_status hoist_read_array(hoist_bundle* b, size_t index, void* data, size_t 
   if (hoist_in_range(b, "array", index, b->plan.array_count)) return b->error.status;
   if (right_size(b, &b->plan.arrays[index], data, bytes)) return b->error.status;
   if (!bytes) return HOIST_OK;
-  /* A staged input that no run has taken yet is the array's content. */
+  /* A staged input that no run has transferred yet is the array's content. */
   for (size_t i = 0; i < b->plan.input_count; ++i) {
     const hoist_transfer* t = &b->io.inputs[i];
     if (t->array == index && t->pending) {

@@ -1,7 +1,6 @@
-/* The self-check: files, then every kernel, then the whole model, against what the interpreter says.
- *
- * What a checked kernel writes starts as NaN, or as zeros where it fills the interior of a cleared array, so that an
- * element that was never written shows. */
+/* The self-check: files, then every kernel, then the whole model, against the interpreter's values. A checked kernel's
+ * result starts as NaN, or as zeros if the kernel writes the interior of a cleared array, so that an element that was
+ * never written is visible. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
 #endif
@@ -20,8 +19,8 @@ typedef struct comparison {
   int on_host;              /* no device has computed it */
 } comparison;
 
-/* What the device cannot promise is compared within bounds: a few roundings, or what the kernel's own tolerance says.
- */
+/* On a device without exact arithmetic, values are compared within bounds: a few roundings, or the kernel's own
+ * tolerance. */
 static hoist_tolerance effective(const hoist_target* target, hoist_tolerance tolerance) {
   const int exactly = target->computes_exactly && (!tolerance.divides || target->divides_exactly);
   if (!tolerance.exact || exactly) return tolerance;
@@ -46,7 +45,7 @@ static void compare_value(comparison* c, int scalar, uint64_t position, uint64_t
   c->first_expected = expected;
 }
 
-/* Values in check.bin take whole bytes, so that packed ones have one each. */
+/* Values in check.bin take whole bytes, packed ones one byte each. */
 static uint64_t expected_bits(int scalar, const unsigned char* bytes, int* width) {
   const int bits = hoist_scalar_row(scalar)->bits;
   uint64_t value = 0;
@@ -84,22 +83,21 @@ static hoist_status conclude(const comparison* c, const char* kind, const char* 
   return hoist_fail(error, HOIST_MISMATCH, "%s: %s", subject, message);
 }
 
-/* Guards are as long as a part's start has to be aligned. */
+/* A guard is a multiple of the alignment of a part's start. */
 static size_t guard_bytes(const hoist_bundle* b) {
   const size_t page = 4096, alignment = b->engine->guard_alignment(b);
   return b->checking ? 0 : (page + alignment - 1) / alignment * alignment;
 }
 
-/* No byte is like its neighbour but one, and the numbers of every float type are NaN, which show in a result that takes
- * one. */
+/* Successive even bytes differ, and elements of every float type are NaN, which is visible in results. */
 static unsigned char guard_byte(size_t i) { return i % 2 ? 0xFF : (unsigned char)(0xF0 | (i / 2 % 16)); }
 
 static void fill_guard(unsigned char* guard, size_t bytes) {
   for (size_t i = 0; i < bytes; ++i) guard[i] = guard_byte(i);
 }
 
-/* Buffers for every parameter: seeded data to read, and for what is written a pattern that a kernel has to replace,
- * unless the border of zeros around a cleared array is part of the value. */
+/* Makes buffers for every parameter: seeded data for operands, and for results a pattern that the kernel has to
+ * replace, or zeros if the border of a cleared array is part of the value. */
 static hoist_status fill_parameters(hoist_bundle* b, const hoist_plan_kernel* kernel, uint64_t seed,
                                     hoist_argument* arguments) {
   const size_t guard = guard_bytes(b);
@@ -207,7 +205,7 @@ static hoist_status verify_output(hoist_bundle* b, uint32_t output, const hoist_
   return status;
 }
 
-/* Whether argument `k` of step `i` is what the step writes, and no later step of the launch writes there. */
+/* True if step `i` writes its argument `k` and no later step of the launch writes to that memory. */
 static int stays_behind(const hoist_plan* plan, const hoist_plan_launch* launch, size_t i, size_t k) {
   if (!plan->kernels[plan->steps[i].kernel].parameters[k].written) return 0;
   for (size_t later = i + 1; later < launch->first + launch->count; ++later) {
@@ -221,7 +219,7 @@ static int stays_behind(const hoist_plan* plan, const hoist_plan_launch* launch,
   return 1;
 }
 
-/* What stays behind a launch, one array behind the other; free() it. */
+/* The results that remain after a launch, one array after the other; free() them. */
 static hoist_status read_launch(hoist_bundle* b, const hoist_plan_launch* launch, unsigned char** data) {
   const hoist_plan* plan = &b->plan;
   uint64_t bytes = 1;
@@ -243,7 +241,7 @@ static hoist_status read_launch(hoist_bundle* b, const hoist_plan_launch* launch
   return HOIST_OK;
 }
 
-/* What a run before has left in the arrays that launches write must not pass for a result. */
+/* Clears the arrays that launches write, since results of an earlier run would hide missing ones. */
 static hoist_status clear_results(hoist_bundle* b) {
   hoist_status status = HOIST_OK;
   for (size_t i = 0; i < b->plan.step_count && !status; ++i) {
@@ -261,7 +259,7 @@ static hoist_status clear_results(hoist_bundle* b) {
   return status;
 }
 
-/* All steps in their order, and what the arrays of each launch hold behind it. */
+/* Runs all steps in order and reads the results of each launch. */
 static hoist_status run_to_launches(hoist_bundle* b, int steps_apart, unsigned char** held) {
   size_t done = 0;
   hoist_status status = hoist_begin_strings(b);
@@ -271,7 +269,7 @@ static hoist_status run_to_launches(hoist_bundle* b, int steps_apart, unsigned c
     const hoist_plan_launch* launch = &b->plan.launches[i];
     if (launch->first > done) status = b->engine->run(b, done, launch->first - done, 0);
     if (!status) status = b->engine->run(b, launch->first, launch->count, 0);
-    /* Of a branch that the run does not take nothing is there to read. */
+    /* A branch that was not chosen has no results. */
     if (!status && b->run.step_runs[launch->first]) status = read_launch(b, launch, &held[i]);
     done = launch->first + launch->count;
   }
@@ -279,8 +277,8 @@ static hoist_status run_to_launches(hoist_bundle* b, int steps_apart, unsigned c
   return status;
 }
 
-/* Whether the element is one of the value's: what lies around it, in a row padded to whole vectors say, means nothing.
- */
+/* True if the element belongs to the value; elements around it, such as the padding of a row to whole vectors, are
+ * undefined. */
 static int holds_value(const hoist_plan_parameter* parameter, uint64_t element) {
   if (!parameter->region_count) return 1;
   for (size_t d = parameter->rank; d-- > 0;) {
@@ -310,8 +308,7 @@ static void compare_launch(const hoist_plan* plan, const hoist_plan_launch* laun
   }
 }
 
-/* Launches of several steps leave what those leave, launched each alone: the kernels of these are checked by
- * themselves. */
+/* Compares fused launches with their steps launched alone; the kernels of these steps are checked separately. */
 static hoist_status verify_launches(hoist_bundle* b, uint64_t seed, hoist_report report, void* user,
                                     hoist_error* first) {
   const size_t count = b->plan.launch_count;
@@ -333,7 +330,8 @@ static hoist_status verify_launches(hoist_bundle* b, uint64_t seed, hoist_report
   return status;
 }
 
-/* Kernels and model of the specialisation in use. What differs is in `first`; the answer says what went wrong. */
+/* Checks kernels and model of the specialisation in use. The first difference is stored in `first`; the returned
+ * status is for other errors. */
 static hoist_status verify_one(hoist_bundle* b, hoist_report report, void* user, hoist_error* first) {
   hoist_checks checks;
   if (hoist_checks_read(&b->plan, &checks, &b->error)) return b->error.status;

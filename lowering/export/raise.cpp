@@ -16,8 +16,8 @@ namespace {
 
 using Shape = std::vector<int64_t>;
 
-// A value under `depth` maps: an array whose first `depth` dimensions stand for those maps (of extent 1 where the value
-// does not depend on the map's element), the others are its own. A tuple, or an array of tuples, has parts instead.
+// A value inside `depth` maps. The first `depth` dimensions of the array are those maps (extent 1 if the value does not
+// depend on the map's element), the others are the value's own. A tuple or an array of tuples has parts instead.
 struct Value {
   NamedArray array;
   size_t depth = 0;
@@ -26,7 +26,7 @@ struct Value {
   bool is_tuple() const { return !parts.empty(); }
 };
 
-// A variable that a function binds. The serial tells frames apart; none is 0.
+// A variable bound by a function. The serial identifies the frame and is never 0.
 struct Frame {
   const Frame* outer = nullptr;
   Value value;
@@ -39,7 +39,7 @@ size_t depth_of(const Value& value) {
   return out;
 }
 
-// The function of the table that `\a b. f(a, b)` is.
+// The function f of the table if the term is `\a b. f(a, b)`.
 std::optional<Function> table_function(Expr function) {
   const Expr body = function->children[0];
   if (function->parameters.size() != 2 || body->pattern != Pattern::call || body->children.size() != 2) return {};
@@ -62,7 +62,7 @@ class Raiser {
   }
 
  private:
-  // Shared terms are raised once: closed ones anywhere, others within their frame.
+  // A shared term is exported once: a closed term in the whole program, any other within its frame.
   Result<Value> value_of(Expr e, const Frame* frame) {
     const std::pair<Expr, int> key(e, e->free == 0 || frame == nullptr ? 0 : frame->serial);
     if (const auto known = known_.find(key); known != known_.end()) return known->second;
@@ -154,7 +154,7 @@ class Raiser {
     std::vector<NamedArray> arrays;
     for (const Value& value : values) arrays.push_back(under(depth, value).array);
     if (e->pattern == Pattern::select && !arrays[0].shape.empty()) {
-      Shape shape = arrays[0].shape;  // one condition for whole arrays
+      Shape shape = arrays[0].shape;  // one condition selects between whole arrays
       shape.resize(std::max({shape.size(), arrays[1].shape.size(), arrays[2].shape.size()}), 1);
       arrays[0] = build_.reshape(arrays[0], shape);
     }
@@ -252,7 +252,7 @@ class Raiser {
     return Value{build_.concat(parts, depth), depth, {}};
   }
 
-  // One element for all maps, or a table that is the same for all.
+  // Either the position or the table may depend on the enclosing maps, not both.
   Result<Value> compute_index(Expr e, const Frame* frame) {
     HOIST_TRY(Value position, value_of(e->children[0], frame));
     HOIST_TRY(Value array, value_of(e->children[1], frame));
@@ -271,7 +271,7 @@ class Raiser {
     return out;
   }
 
-  // The same value under more maps. A single number needs no dimensions to broadcast.
+  // The value inside `depth` maps. A scalar needs no new dimensions to broadcast.
   Value under(size_t depth, const Value& value) {
     return each(value, [&](const Value& part) {
       if (part.depth == depth || part.array.shape.empty()) return part;
@@ -281,13 +281,13 @@ class Raiser {
     });
   }
 
-  // An array becomes its element under one more map.
+  // Reinterprets the array's first own dimension as one more map.
   static void deepen(Value& value, size_t by) {
     value.depth += value.is_tuple() ? 0 : by;
     for (Value& part : value.parts) deepen(part, by);
   }
 
-  // What a map's function gives becomes an array of n again.
+  // Turns the result of a map's function into an array of n elements.
   Value closed(const Value& result, size_t depth, int64_t n) {
     return each(result, [&](const Value& part) {
       Value out = part;
@@ -308,11 +308,11 @@ class Raiser {
   }
 
   OperatorBuilder build_;
-  std::deque<Frame> frames_;  // does not move what it holds
+  std::deque<Frame> frames_;  // a deque, because frames point to each other
   std::map<std::pair<Expr, int>, Value> known_;
 };
 
-// A prefix that no name of the program begins with.
+// Appends "_" to the prefix until no name of the program begins with it.
 std::string free_prefix(const Program& program, const std::vector<NamedCall>& calls, std::string prefix) {
   const auto taken = [&](const std::string& name) { return name.starts_with(prefix + "/"); };
   const auto names_it = [&](const NamedCall& call) {
@@ -342,7 +342,7 @@ Result<Program> replace_by_expressions(
   PassOptions exact;
   exact.strict = true;
   exact.share_equal = false;
-  exact.profile.half = true;  // products of halves stay as the model has them
+  exact.profile.half = true;  // contractions of halves keep the model's type
   HOIST_TRY_VOID(run_passes(lowered, Pass::calls, exact));
   Diagnostics problems;
   for (const std::string& name : layers) {

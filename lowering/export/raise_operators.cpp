@@ -13,7 +13,7 @@
 namespace hoist {
 namespace {
 
-// Functions that one operator computes, on numbers and on booleans; null where it takes more.
+// Functions that one operator computes, by element type; null if one operator does not suffice.
 struct OperatorName {
   Function function;
   const char* on_numbers;
@@ -78,8 +78,8 @@ Diagnostic no_operator(const std::string& what) {
   return {"", what + " has no ONNX operator", "leave out the rule that brings it in"};
 }
 
-// What a shift of this type is computed in: BitShift takes unsigned numbers, and onnxruntime none of 16 bits. The low
-// bits, which are all that is kept, do not depend on it.
+// The type in which a shift is computed: BitShift accepts unsigned types only, and onnxruntime lacks the 16-bit case. A
+// wider type is exact, since only the low bits of the result are used.
 Scalar shifted_as(Scalar scalar) {
   switch (row(scalar).bits) {
     case 8:
@@ -91,7 +91,8 @@ Scalar shifted_as(Scalar scalar) {
   }
 }
 
-// Types that onnxruntime lacks for Where, in the next one that it has: no number changes on the way there and back.
+// The type in which Where is computed: onnxruntime lacks some types, and the next wider type represents their values
+// exactly.
 Scalar selected_as(Scalar scalar) {
   switch (scalar) {
     case Scalar::bf16:
@@ -120,7 +121,7 @@ std::vector<int64_t> broadcast(const std::vector<NamedArray>& arrays) {
   return out;
 }
 
-// Attributes here are integers and lists of them.
+// The builder only makes attributes that are integers, strings or lists of integers.
 std::string content(const std::map<std::string, Attribute>& attributes) {
   std::string out;
   for (const auto& [name, value] : attributes) {
@@ -175,7 +176,7 @@ NamedArray OperatorBuilder::elementwise(const std::string& operation, const std:
   return layer(operation, inputs, scalar, broadcast(inputs), attributes);
 }
 
-// Of a negative number the complement is shifted to the right, which brings in ones from the left.
+// For a negative value the complement is shifted and complemented again, so that ones enter from the left.
 NamedArray OperatorBuilder::shift(Function function, const NamedArray& x, const NamedArray& by) {
   const bool left = function == Function::shift_left;
   const Scalar bits = shifted_as(x.scalar);
@@ -193,7 +194,8 @@ NamedArray OperatorBuilder::shift(Function function, const NamedArray& x, const 
 
 Result<NamedArray> OperatorBuilder::call(Function function, const std::vector<NamedArray>& arguments) {
   const Scalar scalar = arguments[0].scalar;
-  if (scalar == Scalar::bf16) {  // as the language has it: computed in a wider type and rounded; engines have few such
+  if (scalar == Scalar::bf16) {  // bf16 is computed in f32 and rounded, as the language defines; few engines implement
+                                 // it directly
     std::vector<NamedArray> wide;
     for (const NamedArray& argument : arguments) wide.push_back(cast(Scalar::f32, argument));
     HOIST_TRY(const NamedArray out, call(function, wide));
@@ -209,7 +211,7 @@ Result<NamedArray> OperatorBuilder::call(Function function, const std::vector<Na
     }
     case Function::not_equal:
       return elementwise("Not", {elementwise("Equal", arguments, Scalar::boolean)}, Scalar::boolean);
-    case Function::truncate: {  // the sign is put back by a product, which keeps NaN and minus zero
+    case Function::truncate: {  // multiplying by the sign restores it and keeps NaN and -0.0
       HOIST_TRY(NamedArray size, call(Function::floor, {elementwise("Abs", arguments, scalar)}));
       return call(Function::multiply, {elementwise("Sign", arguments, scalar), size});
     }
@@ -252,7 +254,7 @@ Result<NamedArray> OperatorBuilder::reduce(Function function, const NamedArray& 
 
 NamedArray OperatorBuilder::reshape(const NamedArray& x, const Shape& shape) {
   if (x.shape == shape) return x;
-  // Zero is an extent, not a wish to copy the input's.
+  // With allowzero a zero is an extent; without it a zero copies the input's extent.
   return layer("Reshape", {x, integers(shape)}, x.scalar, shape, {{"allowzero", int64_t{1}}});
 }
 
@@ -269,7 +271,7 @@ NamedArray OperatorBuilder::expand(const NamedArray& x, const Shape& shape) {
 NamedArray OperatorBuilder::slice(const NamedArray& x, size_t axis, int64_t start, int64_t count, int64_t step) {
   Shape shape = x.shape;
   shape[axis] = count;
-  // Backwards, an end before the first element is written as a number that no extent reaches.
+  // With a negative step an end before the first element is written as a value below every index.
   int64_t end = start + count * step;
   if (end < 0) end = std::numeric_limits<int64_t>::min() + 1;
   return layer("Slice",
@@ -300,7 +302,7 @@ RaisedLayers OperatorBuilder::finish(const NamedArray& result, const std::string
   if (made == made_.layers.end()) {
     out.layers.push_back({fresh("Identity"), "Identity", "", {}, {result.name}, {name}});
   } else {
-    made_.layers.erase(made + 1, made_.layers.end());  // nothing later can be needed
+    made_.layers.erase(made + 1, made_.layers.end());  // later layers cannot contribute to the result
   }
   std::set<std::string> needed = {result.name};
   for (auto layer = made_.layers.rbegin(); layer != made_.layers.rend(); ++layer) {

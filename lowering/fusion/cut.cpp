@@ -33,8 +33,8 @@ bool KeepsAny::operator()(Expr e) {
 
 namespace {
 
-// An array that is kept, and the parameter that stands for it in what is left. Functions are entered with parameters in
-// the place of their variables.
+// A materialised term and the parameter that replaces it. Functions are processed with parameters in place of their
+// variables.
 struct Kept {
   Expr array;
   Expr term;
@@ -48,9 +48,9 @@ Expr with_parameter(Expr e, Expr p, Expr value) { return substitute_parameters(e
 
 class Cut {
  public:
-  /// Of this term the value is kept anyway.
+  /// The definition stores the value of `whole`, so it needs no further array.
   explicit Cut(Expr whole) : whole_(whole) {}
-  /// The term with parameters in the place of what it keeps, which is added to `kept`, each after what it reads.
+  /// The term with parameters in place of its materialised parts, which are appended to `kept` in topological order.
   Result<Expr> outside(Expr e, std::vector<Kept>& kept) {
     if (!keeps_any_(e)) return e;
     if (auto known = done_.find(e); known != done_.end()) return known->second;
@@ -87,7 +87,7 @@ class Cut {
             "take the layer out of the loop's body"};
   }
 
-  // A function on the host reads arrays that are there, and writes one.
+  // A host function uses stored arrays and writes one.
   Result<Expr> host_outside(Expr e, std::vector<Kept>& kept) {
     std::vector<Expr> arrays;
     for (Expr child : e->children) {
@@ -104,14 +104,14 @@ class Cut {
     return kept.back().array;
   }
 
-  // map (\v. .. array v ..) x: the arrays for all v are a map over x as well, and what is left is one over both.
+  // map (\v. .. array v ..) x: the arrays for all v become a map over x, and the rest becomes a map over both.
   Result<Expr> map_outside(Expr e, std::vector<Kept>& kept) {
     HOIST_TRY(Expr over, outside(e->children[1], kept));
     const Expr element = fresh(over->type->element);
     std::vector<Kept> inner;
     HOIST_TRY(Expr body, outside(hoist::apply(e->children[0], {element}), inner));
-    std::vector<Expr> elements = {element}, arrays = {over};  // one an element of the other
-    // A map over those of the arrays whose elements the term reads.
+    std::vector<Expr> elements = {element}, arrays = {over};  // elements[i] is an element of arrays[i]
+    // A map over the arrays whose elements the term uses.
     const auto lifted = [&](Expr term) {
       std::vector<Expr> read, over_all;
       for (size_t i = 0; i < elements.size(); ++i) {
@@ -143,7 +143,7 @@ class Cut {
     return lifted(body);
   }
 
-  // let v = x in .. array v ..: the array is computed with a let of its own.
+  // let v = x in .. array v ..: the array's term gets a let of its own.
   Result<Expr> let_outside(Expr e, std::vector<Kept>& kept) {
     HOIST_TRY(Expr bound_value, outside(e->children[0], kept));
     const Expr variable = fresh(bound_value->type);
@@ -161,7 +161,7 @@ class Cut {
     return around(body);
   }
 
-  // The function of a fold or of another loop: what is kept inside must not depend on its variables.
+  // The function of a fold or another loop: a materialised part must not depend on its variables.
   Result<Expr> function_outside(Expr loop, Expr function_term, std::vector<Kept>& kept) {
     if (!keeps_any_(function_term)) return function_term;
     std::vector<Expr> variables;
@@ -210,8 +210,8 @@ Result<bool> cut_definition(Program& program, const std::string& value) {
                         definition->layers.begin() + std::min<ptrdiff_t>(1, std::ssize(definition->layers)));
     stage.expression = substitute_parameters(one.term, named);
     describe_definition(stage);
-    // A whole convolution is stored as every one is, a picture with a border as who reads it wants, all else in the
-    // order that the term gives.
+    // A convolution is stored like any convolution, and a bordered image with the border that its consumers need. Any
+    // other array keeps the dimension order of its term.
     stage.channels_first &= any_node(stage.expression, [](Expr e) { return e->pattern == Pattern::slide; });
     const bool is_bordered = computed_padding(stage.expression) == Path();
     for (size_t i = 0; !stage.channels_first && !is_bordered && i < sizes_of(one.array->type).size(); ++i)
@@ -220,7 +220,7 @@ Result<bool> cut_definition(Program& program, const std::string& value) {
     stages.push_back(std::move(stage));
   }
   rest = substitute_parameters(rest, named);
-  // A product that is now in a stage has taken its weights along.
+  // Weights move with their contraction into the stage.
   std::erase_if(definition->weights, [&](const Weights& weights) {
     return !mentions(rest, weights.value) && std::any_of(stages.begin(), stages.end(), [&](const Definition& stage) {
       return mentions(stage.expression, weights.value);

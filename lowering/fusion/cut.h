@@ -1,11 +1,11 @@
-// Kernels as a decision inside a term: what a definition keeps in global memory becomes a definition of its own before
-// it, so one definition becomes as many kernels as its term says. Rules and people write `materialise global`; the cut
-// only names what they wrote, so its value is the same bit for bit. What is kept inside a map and depends on its
-// variable is computed for all elements at once, by a map of its own over the same array. That array, and what a let
-// binds, is computed by both: a rule that minds keeps it as well.
+// Splits a definition into several kernels, as its term specifies: each `materialise global` becomes a definition of
+// its own before it. Rules and users write `materialise global`; the split only names these arrays, so the value is the
+// same bit for bit. An array materialised inside a map that depends on the map's variable is computed for all elements
+// at once, by a map of its own over the same array. That array and values bound by a let are computed in both kernels,
+// unless a rule materialises them too.
 //
-// What is kept is stored in the order of dimensions that the term gives it, since the rule that wrote it knows how it
-// is read. Arrays that read constants alone, transformed filters say, become constants.
+// Materialised arrays are stored in the dimension order of their terms, since the rule that wrote the term chose it for
+// the consumer. Arrays that use constants alone, such as transformed filters, become constants.
 #pragma once
 
 #include <string>
@@ -16,13 +16,13 @@
 namespace hoist {
 
 bool is_kept_in_global(Expr e);
-/// A function on the host of arrays that are there: no kernel runs it, and nothing is left to cut.
+/// True for a host function whose operands are stored arrays: no kernel runs it, and nothing is left to split.
 bool is_host_step(Expr e);
-/// Whether any part of a term is a function on the host.
+/// True if any part of the term is a host function.
 bool calls_host(Expr e);
 
-/// Whether a term keeps anything in global memory, what functions on the host read and give included. Looks at each
-/// part of the terms that it is asked for once, however often it occurs.
+/// True if the term materialises anything in global memory, including operands and results of host functions. Visits
+/// each shared part once over all calls.
 class KeepsAny {
  public:
   bool operator()(Expr e);
@@ -31,11 +31,11 @@ class KeepsAny {
   std::unordered_map<Expr, bool> known_;
 };
 
-/// Cuts the definition of that value at every `materialise global` in its term, and at every function on the host;
-/// false where there is none. The arrays are named after the value (conv1.stage1, ...). A whole convolution is stored
-/// like any other one, every other array in the order of dimensions that the term gives. Records "cut-kernels". Errors:
-/// an array that depends on the variables of a fold or another loop, or that does not hold numbers. The program stays
-/// as it is then.
+/// Splits the definition of that value at every `materialise global` and every host function in its term; returns false
+/// if there is none. The arrays are named after the value (conv1.stage1, ...). A whole convolution is stored like any
+/// convolution, every other array in the dimension order of its term. Records `cut-kernels`. Errors, which leave the
+/// program unchanged: an array that depends on the variables of a fold or another loop, or whose elements are not
+/// scalars.
 Result<bool> cut_definition(Program& program, const std::string& value);
 
 }  // namespace hoist

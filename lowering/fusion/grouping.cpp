@@ -17,8 +17,7 @@ namespace {
 
 constexpr size_t enough = size_t{1} << 40;
 
-// What passes ask of a term again and again while it grows: terms share what they are made of, so each part is looked
-// at once.
+// Properties that passes need repeatedly while a term grows. They are memoised, since terms share their parts.
 struct Facts {
   size_t nodes = 1;  // of the tree, `enough` at most
   bool concatenates = false, folds = false, shares_folds = false, on_host = false;
@@ -48,7 +47,7 @@ class TermFacts {
   std::unordered_map<Expr, Facts> known_;
 };
 
-// How often the tree of a term reads a parameter, `enough` at most.
+// The number of uses of a parameter in the tree of a term, `enough` at most.
 size_t count_reads(Expr root, const std::string& name) {
   std::unordered_map<Expr, size_t> known;
   std::function<size_t(Expr)> count = [&](Expr e) {
@@ -60,7 +59,7 @@ size_t count_reads(Expr root, const std::string& name) {
   return count(root);
 }
 
-// Does the reader stay within the limit with the producer's term wherever it reads that?
+// True if the consumer stays within the size limits with the producer's term inlined at every use.
 bool stays_small(const Definition& producer, const Definition& reader, TermFacts& facts) {
   const size_t inner = facts.of(producer.expression).nodes, outer = facts.of(reader.expression).nodes;
   if (inner > most_nodes || outer > most_nodes) return false;
@@ -74,7 +73,7 @@ void merge(const Definition& producer, Definition& reader) {
   std::vector<std::string> layers = producer.layers;
   add_layers(layers, reader.layers);
   reader.layers = std::move(layers);
-  // A reshape after a convolution no longer has channels where the convolution had them.
+  // A reshape after a convolution moves the channels to another dimension.
   const bool same_dimensions = sizes_of(producer.expression->type) == sizes_of(reader.expression->type);
   for (Weights weights : producer.weights) {
     weights.in_place &= same_dimensions;
@@ -83,7 +82,7 @@ void merge(const Definition& producer, Definition& reader) {
   reader.channels_first |= producer.channels_first && same_dimensions;
 }
 
-// Who reads what in a program whose definitions merge.
+// The uses in a program whose definitions are being merged.
 class Readers {
  public:
   explicit Readers(const Program& program) : reads_(program.definitions.size()) {
@@ -91,11 +90,11 @@ class Readers {
       for (Expr p : parameters_of(program.definitions[i].expression)) add(i, p->name);
     }
   }
-  /// The definitions that read the value, in order.
+  /// The definitions that use the value, in order.
   const std::set<size_t>& of(const std::string& value) { return readers_[value]; }
-  /// The values that the definition reads.
+  /// The values that the definition uses.
   const std::set<std::string>& reads(size_t definition) const { return reads_[definition]; }
-  /// The producer, which computes `value`, is part of the reader now.
+  /// Records that the producer of `value` was inlined into the consumer.
   void merged(size_t producer, const std::string& value, size_t reader) {
     reads_[reader].erase(value);
     readers_[value].erase(reader);
@@ -114,7 +113,7 @@ class Readers {
   std::map<std::string, std::set<size_t>> readers_;
 };
 
-// A dequantised array is computed again from fewer bytes, in place of being read, by every reader that reads each
+// True for a dequantised array: recomputing it loads fewer bytes than loading it, for a consumer that reads each
 // element once.
 bool widens(Expr e) {
   if (folds(e) || concatenates(e) || !leaf_of(e->type)->is_scalar()) return false;
@@ -126,7 +125,8 @@ bool widens(Expr e) {
   return read > 0 && 2 * read <= bits_of(e->type);
 }
 
-// What `may_go` accepts goes into its readers, as far as those accept it; what nobody reads any more is removed.
+// Inlines each definition that `may_go` accepts into the consumers that `accepts` admits. Definitions without uses are
+// removed.
 void inline_into_readers(Program& program, const std::string& pass, TermFacts& facts,
                          const std::function<bool(const Definition&)>& may_go,
                          const std::function<bool(const Definition& producer, const Definition& reader)>& accepts) {
@@ -138,7 +138,7 @@ void inline_into_readers(Program& program, const std::string& pass, TermFacts& f
     const std::set<size_t> all = readers.of(producer.value);
     for (size_t i : all) {
       Definition& reader = program.definitions[i];
-      // A concatenation keeps its parts by name: each is computed in its place.
+      // A concatenation refers to its parts by name: each is computed in its place.
       if (!reader.parts.empty() || !stays_small(producer, reader, facts) || !accepts(producer, reader)) continue;
       merge_into(program, pass, producer, reader);
       readers.merged(p, producer.value, i);
@@ -147,7 +147,7 @@ void inline_into_readers(Program& program, const std::string& pass, TermFacts& f
   drop_unused(program);
 }
 
-// Filters of one channel each read an element for each of their windows, though no loop around reads it again.
+// Depthwise filters read an element once per window, although no enclosing loop shows that.
 void inline_widening(Program& program, TermFacts& facts) {
   inline_into_readers(
       program, "inline-widening", facts, [](const Definition& d) { return widens(d.expression); },
@@ -157,7 +157,7 @@ void inline_widening(Program& program, TermFacts& facts) {
       });
 }
 
-// Views go into all their readers: a reshape or a transposition is never a kernel of its own unless it is an output.
+// Inlines views into all consumers: a reshape or a transposition is a kernel only if it is an output.
 void inline_views(Program& program, TermFacts& facts) {
   inline_into_readers(
       program, "inline-views", facts,
@@ -165,8 +165,8 @@ void inline_views(Program& program, TermFacts& facts) {
       [](const Definition&, const Definition&) { return true; });
 }
 
-// Whether neighbours in the reader's result would be of other rows of the product. Pictures are stored in the order in
-// which they are computed.
+// True if adjacent elements of the consumer's result belong to different rows of the contraction. Images are excluded:
+// they are stored in the order in which they are computed.
 bool turns_product(const Definition& producer, const Definition& reader) {
   if (producer.weights.empty() || producer.channels_first) return false;
   return rows_lie_across(substitute_parameters(reader.expression, {{producer.value, producer.expression}}));
@@ -176,7 +176,8 @@ bool may_merge(const Definition& producer, const Definition& reader, bool turns_
   const Facts inner = facts.of(producer.expression), outer = facts.of(reader.expression);
   if (inner.concatenates || outer.concatenates || (inner.folds && outer.folds)) return false;
   if (inner.on_host || outer.on_host) return false;
-  // Rows that share a fold stay rows: a reshape in the same kernel would compute it for every element again.
+  // Rows that share a fold keep their shape: after a reshape in the same kernel the fold would be recomputed for every
+  // element.
   if (inner.shares_folds && sizes_of(producer.expression->type) != sizes_of(reader.expression->type)) return false;
   return stays_small(producer, reader, facts) && !rereads(reader.expression, producer.value) &&
          (turns_products || !turns_product(producer, reader));
@@ -192,7 +193,7 @@ void merge_producers(Program& program, bool turns_products, TermFacts& facts) {
     Definition& reader = program.definitions[i];
     for (bool changed = true; changed;) {
       changed = false;
-      // Later producers first: the deepest branch carries the most work to hide the others' reads behind.
+      // Later producers first: the deepest branch has the most work to hide the loads of the others.
       std::set<size_t, std::greater<>> producers;
       for (const std::string& name : readers.reads(i)) {
         if (auto found = places.find(name); found != places.end()) producers.insert(found->second);
@@ -230,7 +231,7 @@ void merge_into(Program& program, const std::string& pass, const Definition& pro
 }
 
 bool rereads(Expr e, const std::string& name) {
-  using Visited = std::set<std::pair<Expr, int64_t>>;  // terms share what they hold: each is looked at once a way
+  using Visited = std::set<std::pair<Expr, int64_t>>;  // shared parts are visited once per mode
   std::unordered_map<Expr, bool> reads;
   std::function<bool(Expr)> mentioned = [&](Expr n) {
     if (auto entry = reads.find(n); entry != reads.end()) return entry->second;
@@ -238,12 +239,12 @@ bool rereads(Expr e, const std::string& name) {
     for (Expr c : n->children) found = mentioned(c) || found;
     return reads[n] = found;
   };
-  // Windows side by side read each element once.
+  // Windows that do not overlap read each element once.
   const auto overlaps = [](Expr n) {
     return n->pattern == Pattern::slide &&
            !(n->sizes[0].is_constant() && n->sizes[1].is_constant() && n->sizes[0].value() <= n->sizes[1].value());
   };
-  // Once inside a function body that does not get it through its parameter, an array is read again for every element.
+  // An array captured by a function body is re-read for every element.
   Visited walked;
   std::function<bool(Expr, bool)> walk = [&](Expr n, bool repeated) -> bool {
     if (n->pattern == Pattern::parameter) return n->name == name && repeated;
@@ -267,16 +268,16 @@ bool rereads(Expr e, const std::string& name) {
     for (size_t i = 0; i < n->children.size(); ++i) {
       Expr c = n->children[i];
       bool inside = c->pattern == Pattern::function && n->pattern != Pattern::let;
-      // The bound array of a let is as good as its uses; a function body that mentions the parameter rereads it.
+      // The value of a let may be used repeatedly. A function body that mentions the parameter re-reads it.
       if (walk(c, again || inside || (n->pattern == Pattern::let && i == 0))) return true;
     }
     return false;
   };
-  // A bound element that is used as a whole array under another loop is reread as well: x |> map (\row. B |> map (\c.
-  // row...)). Of an array that is zipped only the parts that read the name matter.
+  // An element that is used as a whole array inside another loop is re-read as well: x |> map (\row. B |> map (\c.
+  // row...)). In a zip only the parts that use the name count.
   struct Element {
     int64_t position = 0;           // of the bound variable
-    std::set<int64_t> other_parts;  // which have nothing of the array
+    std::set<int64_t> other_parts;  // tuple components without the array
 
     Element under(int64_t more) const { return {position + more, other_parts}; }
     bool is_other_part(Expr n) const {
@@ -307,14 +308,14 @@ bool rereads(Expr e, const std::string& name) {
     if (!visited.emplace(n, 2 * element.position + (repeated ? 1 : 0)).second) return false;
     const bool again = repeated || overlaps(n) || n->pattern == Pattern::repeat;
     for (Expr c : n->children) {
-      // A position is read once, the array that it looks into for every position.
+      // A position is read once, the indexed array once per position.
       const bool looked_into = n->pattern == Pattern::index && c == n->children.back();
       const bool loop = c->pattern == Pattern::function && n->pattern != Pattern::let;
       if (escapes(body_of(c), element.under(bound_by(c)), again || looked_into || loop, visited)) return true;
     }
     return false;
   };
-  // Of a loop over an array that has something of the parameter, and of loops over its elements in turn.
+  // Loops over an array that uses the parameter, and nested loops over its elements.
   const auto is_loop = [](Expr n) {
     return n->pattern == Pattern::map || n->pattern == Pattern::fold || n->pattern == Pattern::reduce;
   };

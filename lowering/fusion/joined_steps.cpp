@@ -11,21 +11,20 @@
 namespace hoist {
 namespace {
 
-// Drivers may take no more than 1,024 bytes of arguments, says OpenCL; four are not arrays.
+// OpenCL guarantees only 1,024 bytes of arguments; four arguments are not arrays.
 constexpr size_t most_arguments = 120;
-// A driver compiles a launch as a whole, and several at the same time.
+// A driver compiles a launch as a unit and several launches in parallel.
 constexpr size_t most_joined = 32;
 
-// Nanoseconds on two Zen 5 cores with PoCL 3.1, beside what kernels compute: of a launch, and, once a run and wherever
-// the host reads what the device computed, of waking its threads and waiting for them; of a launch where there are no
-// threads; of a step that work-items share.
+// In nanoseconds, on two Zen 5 cores with PoCL 3.1, in addition to the kernels' own time. usual_launch: per launch.
+// waking: for waking threads and waiting for them, per run and wherever the host reads a result. serial_launch: per
+// launch without threads. sharing: per step that work-items share.
 constexpr double usual_launch = 10000, waking = 17000, serial_launch = 1000, sharing = 500;
 
-// A core's, of small layers: operations of f32 lanes, how many more there are where what is read are bytes, and bytes
-// of arrays that come from its caches.
+// Rates of one core in small layers: operations per f32 lane, the factor for 8-bit operands, and bytes from its caches.
 constexpr double operations_per_lane = 20, operations_on_bytes = 2, bytes_per_nanosecond = 64;
 
-// What a launch of native code costs, other cores do in the meantime.
+// Nanoseconds. Cheaper launches, as in native code, are hidden by the work of other cores.
 constexpr int64_t least_launch = 1000;
 
 const LoweredKernel& kernel_of(const LoweredModel& model, size_t step) {
@@ -50,7 +49,7 @@ bool may_be_joined(const LoweredKernel& kernel) {
          });
 }
 
-// Where the steps begin that nothing on the host interrupts, and the end of all.
+// The starts of runs of steps that no host action interrupts, and the number of steps.
 std::set<size_t> rows_of(const LoweredModel& model) {
   std::set<size_t> out = {0, model.steps.size()};
   size_t next = 0;
@@ -58,7 +57,7 @@ std::set<size_t> rows_of(const LoweredModel& model) {
     if (item.kind == PlanItem::Kind::step)
       next = static_cast<size_t>(item.index) + 1;
     else
-      out.insert(next);  // what a control reads decides what comes next
+      out.insert(next);  // the host reads a control's values to choose the next step
   }
   for (size_t i = 0; i < model.steps.size(); ++i) {
     if (!kernel_of(model, i).host.empty()) out.insert({i, i + 1});
@@ -66,12 +65,13 @@ std::set<size_t> rows_of(const LoweredModel& model) {
   return out;
 }
 
-// The launches of the steps from `begin` to `end`: as few as there can be, of about as many steps each.
+// Splits the steps from `begin` to `end` into as few launches as possible with about equally many steps.
 void cut(const LoweredModel& model, size_t begin, size_t end, std::vector<PlanLaunch>& out) {
   const size_t pieces = (end - begin + most_joined - 1) / most_joined;
   for (size_t left = pieces; begin<end; left -= left> 1 ? 1 : 0) {
     const size_t wanted = begin + (end - begin + left - 1) / left, first = begin;
-    for (std::set<std::pair<int, int>> arguments; begin < wanted; ++begin) {  // of an array, and of it again in a step
+    for (std::set<std::pair<int, int>> arguments; begin < wanted; ++begin) {  // an array, and its occurrence within a
+                                                                              // step
       std::map<int, int> times;
       std::set<std::pair<int, int>> more = arguments;
       for (int array : model.steps[begin].arguments) more.insert({array, times[array]++});

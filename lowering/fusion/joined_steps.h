@@ -1,10 +1,10 @@
-// Which steps of a plan one launch performs, one after the other. A launch costs the threads of a CPU's driver some
-// microseconds each, whatever it computes, which is as long as many layers take. So the steps between two points where
-// the host has a say are cut into few launches, of as many work-items as there are threads, which share the groups of
-// each step: where PoCL divides them itself, a 1x1 convolution of squeezenet1.1 takes 26 us instead of 16. Kernels,
-// arrays and what is stored in them stay as they are, and each step can still be launched alone, which is how a
-// self-check and a profile look at it. Not for GPUs, where work-items of different groups must not wait for one
-// another, and not for native code, whose launches cost little.
+// Fused launches: one launch runs several steps of a plan in turn. On a CPU a launch costs some microseconds of the
+// driver's threads, whatever it computes, and many layers take no longer. So the steps between two host actions are
+// divided among few launches with as many work-items as there are threads; the work-items share the work-groups of each
+// step. A 1x1 convolution of squeezenet1.1 takes 16 us that way, and 26 us with PoCL's own division. Kernels, arrays
+// and layouts are unchanged, and each step can still be launched alone, as in a self-check and a profile. Not for GPUs,
+// where work-items of different groups must not wait for one another, and not for native code, whose launches are
+// cheap.
 #pragma once
 
 #include <vector>
@@ -14,14 +14,15 @@
 
 namespace hoist {
 
-/// Whether launches take so long on this device that kernels share them, unless somebody says otherwise.
+/// True if launches on this device are so slow that steps share them by default.
 bool joins_steps(const Profile& profile);
 
-/// In the order of the steps, each of those that stand one behind the other; no loop or branch begins or ends within
-/// one. All steps of kernels whose groups are single work-items belong to one, if the device joins steps.
+/// The launches in step order, each of consecutive steps; no loop or branch begins or ends within a launch. Every step
+/// of a kernel whose work-groups are single work-items belongs to a launch, if the device fuses launches.
 std::vector<PlanLaunch> join_steps(const LoweredModel& model, const Profile& profile);
 
-/// Whether one core computes a run sooner than others are woken for it; the model has its launches.
+/// True if one core computes a run faster than several cores, whose threads have to be woken. The model already has its
+/// launches.
 bool is_serial(const LoweredModel& model, const Profile& profile);
 
 }  // namespace hoist

@@ -14,7 +14,7 @@ namespace {
 constexpr double most_counted = 1e12;
 constexpr int64_t whole = -1;
 
-/// Nodes of a term, and how often it uses each bound variable around, or a component of one.
+/// The nodes of a term, and the number of uses of each enclosing bound variable or of one of its components.
 struct WrittenOut {
   double nodes = 0;
   bool folds = false;
@@ -73,7 +73,7 @@ class Counter {
   }
 
  private:
-  // The function's body with its last parameter written out.
+  // The function's body with its last parameter expanded.
   WrittenOut with_argument(Expr function, Expr argument) {
     const WrittenOut& body = of(function->children[0]);
     const auto own = static_cast<int64_t>(function->parameters.size());

@@ -29,7 +29,8 @@ size_t tree_nodes(Expr root) {
   return count(root);
 }
 
-// Bytes of a kept array. Rows run along the last dimension, or along the channels of pictures.
+// An upper bound of the bytes of a materialised array. Padded rows run along the last dimension, or along the channels
+// of images.
 int64_t stored_bytes(Type type, const Profile& profile) {
   const std::vector<int64_t> shape = shape_of(type);
   int64_t most = 0;
@@ -38,13 +39,13 @@ int64_t stored_bytes(Type type, const Profile& profile) {
     rounded[along] = padded_row(rounded[along], profile);
     most = std::max(most, byte_size(leaf_of(type)->scalar, rounded));
   }
-  // The Halide layer lets it end at a multiple of the longest vector.
+  // The Halide backend pads it to a multiple of the longest vector.
   const Scalar scalar = leaf_of(type)->scalar;
   const int64_t filled = least_growth(shape, profile.vector_width).elements;
   return std::max(most, byte_size(scalar, {filled}));
 }
 
-// What a group shares beside the arrays: the results of folds that all elements of a row need.
+// Bytes that a work-group needs besides the arrays: results of folds shared by all elements of a row.
 int64_t shared_bytes(Expr e) {
   int64_t bytes = 0;
   std::set<Expr> seen;
@@ -62,11 +63,11 @@ int64_t shared_bytes(Expr e) {
 
 struct LocalArray {
   int64_t bytes = 0;
-  size_t first = 0, last = 0;  // the statements that write and read it
+  size_t first = 0, last = 0;  // the statements that write and last read it
 };
 
-// What Halide takes for arrays, in the order of their statements: the place of one that is dead goes to a later one,
-// the one whose size is nearest first, and grows where it is too small. One that outlives a later one keeps its place.
+// The bytes that Halide allocates for the arrays in the order of their statements. The place of a dead array is reused
+// for a later one, nearest size first, and grows if it is too small. A live array keeps its place.
 int64_t local_bytes(const std::vector<LocalArray>& arrays) {
   struct Place {
     int64_t bytes;
@@ -105,7 +106,7 @@ bool may_be_kept(const Definition& d) {
          count_statements(d.expression) == 0 && !concatenates(d.expression) && !calls_host(d.expression);
 }
 
-// Definitions that become one launch, by their places in the program.
+// Definitions that become one launch, by their positions in the program.
 class Launch {
  public:
   Launch(const Program& program, size_t result, const Profile& profile) : program_(program), profile_(profile) {
@@ -114,7 +115,7 @@ class Launch {
   const std::set<size_t>& members() const { return members_; }
   bool reads(const std::string& value) const { return read_.count(value) != 0; }
 
-  /// Is there room for one more?
+  /// True if the producer fits too: term size and local memory.
   bool has_room_for(size_t producer) const {
     if (nodes_ + tree_nodes(program_.definitions[producer].expression) > most_nodes) return false;
     std::set<size_t> all = members_;
@@ -151,8 +152,8 @@ class Launch {
 }  // namespace
 
 double launch_cost(const Profile& profile, bool joined) {
-  // On two Zen 4 cores, whose driver (PoCL) takes two to four microseconds: 100,000 to 250,000. A step that threads
-  // share takes them about half a microsecond (joined_steps.cpp).
+  // In multiply-adds; 100,000 to 250,000 on two Zen 4 cores with PoCL, where a launch takes two to four microseconds. A
+  // step of a fused launch takes about half a microsecond (joined_steps.cpp).
   constexpr double by_drivers = 150'000, in_a_nanosecond = 50, of_a_step = 25'000;
   if (joined) return of_a_step;
   return profile.launch == 0 ? by_drivers : in_a_nanosecond * static_cast<double>(profile.launch);

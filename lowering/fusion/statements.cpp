@@ -13,8 +13,7 @@ bool keeps(Expr e) {
          e->children[0]->memory == Memory::local && e->children[0]->type->is_array();
 }
 
-// The facts beside the term are those of the statement that they are about. What convolutions and poolings compute are
-// pictures.
+// A statement inherits the properties that concern its term. Results of convolutions and poolings are images.
 Definition statement(const Definition& whole, const std::string& name, Expr term) {
   Definition out;
   out.value = name;

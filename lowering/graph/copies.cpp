@@ -14,10 +14,10 @@
 namespace hoist {
 namespace {
 
-// Exporters nest few views; longer chains stay, which costs nothing but their names.
+// Exported models nest few views. A longer chain is not dropped, which costs only its names.
 constexpr int most_views = 8;
 
-// A value as a view of the one value that its definition reads.
+// A definition as a view of the only value that it uses.
 struct View {
   std::string of;
   Expr term;
@@ -25,7 +25,7 @@ struct View {
 
 int64_t size_of(Type type) { return element_count(shape_of(type)); }
 
-// No constants decide such a term, since its call reads nothing else.
+// The view of a definition, if it is one. No constant affects such a term, since its call has a single operand.
 std::optional<View> view_of(const Definition& definition) {
   Expr e = definition.expression;
   const std::vector<Expr> reads = parameters_of(e);
@@ -34,12 +34,12 @@ std::optional<View> view_of(const Definition& definition) {
   if (e->type->is_tuple() || from->is_tuple() || leaf_of(e->type) != leaf_of(from) || size_of(e->type) != size_of(from))
     return std::nullopt;
   auto term = unfold(*e);
-  // What cannot be unfolded is told by the pass that has to.
+  // A call that cannot be inlined is reported by the pass that requires it.
   if (!term.ok() || !moves_only(*term)) return std::nullopt;
   return View{reads[0]->name, *term};
 }
 
-// The value that the view is, element by element, and that is wanted: what it is a view of, or what that is one of.
+// The original that the view repeats element by element and that `is_wanted` accepts, found along the chain of views.
 std::optional<std::string> repeated_by(View view, const std::function<std::optional<View>(const std::string&)>& behind,
                                        const std::function<bool(const std::string&)>& is_wanted) {
   for (int length = 1;; ++length) {
@@ -103,7 +103,7 @@ void read_instead(Program& program, const Definition& copy, const std::string& o
   step.parameters["copy"] = copy.value;
   step.parameters["of"] = original;
   program.steps.push_back(std::move(step));
-  // A layer that stands twice is computed where it stands first, a copy nowhere but in its readers.
+  // An equal layer is computed once, in the first definition. A copy is computed in its consumers.
   if (first != nullptr && first->expression == copy.expression) {
     add_layers(first->layers, copy.layers);
   } else {

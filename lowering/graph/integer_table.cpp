@@ -18,20 +18,20 @@ namespace hoist {
 namespace {
 
 constexpr int64_t table_size = 256;
-constexpr int64_t worth_a_table = 4;  // instructions of a definition; fewer take no longer than a look-up
+constexpr int64_t worth_a_table = 4;  // in instructions; a shorter definition is as fast as a look-up
 
 bool is_bytes(Type type) {
   const Type leaf = leaf_of(type);
   return type->is_array() && leaf->is_scalar() && (leaf->scalar == Scalar::i8 || leaf->scalar == Scalar::u8);
 }
 
-// What a table stands for: places in the program, in its order.
+// The definitions that one table replaces, as positions in the program.
 struct Part {
-  Expr source = nullptr;       ///< the 8-bit value
-  std::set<size_t> widening;   ///< definitions that read the source itself
-  std::set<size_t> functions;  ///< those behind them
+  Expr source = nullptr;       ///< the 8-bit operand
+  std::set<size_t> widening;   ///< definitions that use the source directly
+  std::set<size_t> functions;  ///< definitions that use those results
   size_t last = 0;             ///< the definition of the 8-bit result
-  Expr body = nullptr;         ///< the result's element over the source's
+  Expr body = nullptr;         ///< an element of the result as a term of an element of the source
 };
 
 class Finder {
@@ -41,7 +41,7 @@ class Finder {
     for (size_t i = 0; i < program.definitions.size(); ++i) place_[program.definitions[i].value] = i;
   }
 
-  /// What computes an 8-bit value from another, if a table can stand for it.
+  /// The part that computes the 8-bit value from another 8-bit value, if a table can replace it.
   std::optional<Part> before(size_t last) {
     const Definition& definition = program_.definitions[last];
     if (!is_bytes(definition.expression->type) || !is_call(definition)) return std::nullopt;
@@ -62,7 +62,7 @@ class Finder {
 
   bool is_constant(Expr p) const { return program_.constants.count(p->name) != 0; }
 
-  // Takes in what computes a value, back to the 8-bit value that it comes from.
+  // Adds the definitions that compute the value, back to the 8-bit source.
   bool add(Expr p, Part& part) const {
     if (is_constant(p)) return true;
     auto found = place_.find(p->name);
@@ -80,12 +80,12 @@ class Finder {
       part.widening.insert(found->second);
       return true;
     }
-    if (is_bytes(p->type)) return false;                            // a table of its own ends there
-    if (!part.functions.insert(found->second).second) return true;  // by another way already
+    if (is_bytes(p->type)) return false;                            // such a value gets a table of its own
+    if (!part.functions.insert(found->second).second) return true;  // reached by another path before
     return std::all_of(reads.begin(), reads.end(), [&](Expr read) { return add(read, part); });
   }
 
-  // The whole part as one term, read off for its element.
+  // Inlines the part into one elementwise term of the source. True if that succeeds.
   bool has_body(Part& part) const {
     std::set<size_t> places = part.functions;
     places.insert(part.widening.begin(), part.widening.end());
@@ -107,7 +107,7 @@ class Finder {
     return elementwise.has_value();
   }
 
-  // Each function alone takes hardly an instruction.
+  // True if no function takes `worth_a_table` instructions.
   bool is_cheap(const Part& part) const {
     return std::all_of(part.functions.begin(), part.functions.end(), [&](size_t i) {
       const Definition& definition = program_.definitions[i];
@@ -123,7 +123,7 @@ class Finder {
     });
   }
 
-  // All readers of what the functions compute on the way belong to the part.
+  // True if every use of an intermediate value lies inside the part.
   bool is_closed(const Part& part) const {
     std::map<std::string, int> inside;
     std::set<size_t> readers = part.functions;
@@ -141,10 +141,10 @@ class Finder {
   const TableOptions& options_;
   std::map<std::string, int> uses_;
   std::map<std::string, size_t> place_;
-  std::vector<Nat> sizes_;  // of the result at hand
+  std::vector<Nat> sizes_;  // of the current result
 };
 
-// The results for all inputs in the order of their bits, which is that in which positions count: -1 is the last.
+// The results for all inputs in the order of their bits as unsigned integers: -1 is the last.
 Result<Tensor> table_of(const Program& program, const Part& part, bool& withheld) {
   const Scalar scalar = leaf_of(part.source->type)->scalar;
   const std::vector<Expr> reads = parameters_of(part.body);
@@ -161,8 +161,8 @@ Result<Tensor> table_of(const Program& program, const Part& part, bool& withheld
   return evaluate(results, values);
 }
 
-// The last function gives positions, the definition of the result looks them up, and both keep their layers. What
-// widens the 8-bit value belongs to the table where nobody else reads it.
+// Replaces the last function by positions and the result by a look-up; both keep their layers. A definition that widens
+// the source is absorbed if it has no other consumer.
 Result<Nothing> look_up(Program& program, const Part& part) {
   bool withheld = false;
   HOIST_TRY(Tensor values, table_of(program, part, withheld));
@@ -209,7 +209,7 @@ Result<Nothing> look_up(Program& program, const Part& part) {
   return Nothing{};
 }
 
-// Where the definition of the value stands now.
+// The current position of the value's definition.
 size_t place_of(const Program& program, const std::string& value) {
   return static_cast<size_t>(find_definition(program, value) - program.definitions.data());
 }
@@ -233,7 +233,7 @@ int use_integer_tables(Program& program, const TableOptions& options) {
     const std::string value = program.definitions[i].value;
     if (!look_up(program, *part).ok()) continue;
     ++count;
-    i = place_of(program, value);  // others before it have come and gone
+    i = place_of(program, value);  // definitions before it were inserted and removed
     finder = std::make_unique<Finder>(program, options);
   }
   return count;

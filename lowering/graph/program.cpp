@@ -17,13 +17,13 @@
 namespace hoist {
 namespace {
 
-// Spends a FoldingBudget. Small results, shapes above all, may be what a layer cannot be lowered without: half of the
-// budget is theirs alone.
+// Spends a FoldingBudget. Half of it is reserved for small results: lowering a layer may require them, shapes above
+// all.
 class Folding {
  public:
   explicit Folding(const FoldingBudget& budget) : budget_(budget) {}
 
-  /// The value, where the budget reaches; nothing where the term stays for the device.
+  /// The value of a term; empty if the budget does not suffice, and the term stays for the device.
   Result<std::optional<Tensor>> value(Expr e, const std::map<std::string, Tensor>& constants) {
     if (!leaf_of(e->type)->is_scalar()) return std::optional<Tensor>();
     const Scalar scalar = leaf_of(e->type)->scalar;
@@ -48,7 +48,7 @@ class Folding {
     return value;
   }
 
-  /// How many terms stay that would have been folded.
+  /// The number of terms left to the device for lack of budget.
   int64_t left() const { return left_; }
 
  private:
@@ -57,8 +57,8 @@ class Folding {
   int64_t operations_ = 0, bytes_ = 0, left_ = 0;
 };
 
-// Whether constants of small types would become a larger array of floats: weights of 4 bits, say. Shapes have to be
-// known.
+// True if folding would turn constants of a small type (such as 4-bit weights) into a larger array of floats. Requires
+// known shapes.
 bool widens(Expr e, const std::map<std::string, Tensor>& constants) {
   size_t read = 0;
   for (Expr p : parameters_of(e)) read += constants.at(p->name).bytes().size();
@@ -72,9 +72,9 @@ bool reads_constants_alone(const Program& program, Expr e) {
   return std::all_of(reads.begin(), reads.end(), [&](Expr p) { return program.constants.count(p->name) != 0; });
 }
 
-// Sums over constants inside a layer's term, of its weights say, are known: each becomes a constant of its own.
+// Replaces sums over constants inside a layer's term (for instance of its weights) by new constants.
 Result<Nothing> fold_constant_sums(Program& program, Definition& definition, ValueNames& names, Folding& folding) {
-  std::set<Expr> left;  // to the device
+  std::set<Expr> left;  // left to the device
   const auto folds_away = [&](Expr n) {
     const bool array = n->pattern != Pattern::function && n->type->is_array() && leaf_of(n->type)->is_scalar();
     return array && left.count(n) == 0 && !moves_only(n) && folds(n) && !parameters_of(n).empty() &&
@@ -93,7 +93,7 @@ Result<Nothing> fold_constant_sums(Program& program, Definition& definition, Val
   }
 }
 
-// Results of several parts in the place of what takes their components.
+// Substitutes definitions of tuples for their parameters, so that uses of components see the components.
 Expr with_tuples(const Program& program, Expr e) {
   std::map<std::string, Expr> tuples;
   for (Expr p : parameters_of(e)) {
@@ -104,9 +104,10 @@ Expr with_tuples(const Program& program, Expr e) {
   return tuples.empty() ? e : substitute_parameters(e, tuples);
 }
 
-// The operands whose values decide what the call unfolds to: with zeros it is another term.
+// The large constant operands whose values determine the expansion of the call: with zeros in their place the term
+// differs.
 std::vector<std::string> deciding_constants(const Program& program, Expr call, Expr unfolded) {
-  constexpr int64_t few = 16;  // are written out anyway
+  constexpr int64_t few = 16;  // constants up to this size are written into the term
   KnownValues zeros;
   std::vector<std::string> large;
   for (Expr p : parameters_of(call)) {
@@ -121,16 +122,16 @@ std::vector<std::string> deciding_constants(const Program& program, Expr call, E
   return without.ok() && *without == unfolded ? std::vector<std::string>() : large;
 }
 
-// Both, where there is room for both; else what was asked for first.
+// The intersection of the two domains, or `a` if it is empty.
 Domain common(Domain a, Domain b) {
   const Domain both = {std::max(a.low, b.low), std::min(a.high, b.high)};
   return both.low < both.high ? both : a;
 }
 
-// What seeded checks draw lies where operators are defined, as their rows say, and where all readers of a value are. A
-// value that is read through others that only move its elements is one with them.
+// Sets the value ranges for seeded checks: operands lie where their operators are defined (low and high of the
+// operator's row), for all consumers of a value. A value used through views shares the range of the view.
 void note_domains(Program& program) {
-  constexpr Domain anywhere = {-2, 2};  // what rows have that say nothing
+  constexpr Domain anywhere = {-2, 2};  // the default of rows without a range
   auto note = [&](Expr p, Domain domain) {
     if (p->pattern != Pattern::parameter || !leaf_of(p->type)->is_scalar() || !is_float(leaf_of(p->type)->scalar))
       return;
@@ -153,7 +154,7 @@ void note_domains(Program& program) {
   }
 }
 
-// What the budget has not reached is worth knowing: it costs time on the device.
+// Folding left to the device costs run time, so it is noted.
 void note_left(Program& program, const Folding& folding, const FoldingBudget& budget) {
   if (folding.left() == 0) return;
   program.notes.push_back(
@@ -174,7 +175,7 @@ void describe_definition(Definition& definition) {
   if (!folds(e)) return;
   const size_t rank = sizes_of(e->type).size();
   auto product = product_form(e);
-  if (product && product->left == product->right) product.reset();  // squares, of a variance say
+  if (product && product->left == product->right) product.reset();  // squares, as in a variance
   if (product) {
     const std::vector<Expr> reads = parameters_of(e);
     const auto weights = std::find_if(reads.begin(), reads.end(), [&](Expr p) { return p->name == product->right; });
@@ -256,7 +257,7 @@ void drop_unused(Program& program) {
 
 namespace {
 
-// The call in the term whose attribute is a program; null where there is none.
+// The first call in the term with a body (an attribute that is a program); null if there is none.
 const OperatorCall* call_with_body(Expr e) {
   if (!e->has_operator_call) return nullptr;
   if (e->pattern == Pattern::operator_call && has_body(*e->operation)) return e->operation.get();
@@ -266,7 +267,7 @@ const OperatorCall* call_with_body(Expr e) {
   return nullptr;
 }
 
-// Those that "inline-bodies" has left: their definitions are terms that the strategies have no kernel for.
+// Errors for calls that "inline-bodies" has left: no strategy has a kernel for a body.
 Diagnostics without_kernels(const Program& program) {
   Diagnostics problems;
   for (const Definition& definition : program.definitions) {
@@ -313,7 +314,7 @@ Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingB
       folded[i] = 1;
       continue;
     }
-    // The definition counts: the shape of a value is known where the value is not.
+    // The definition itself is inspected, because the shape of an unknown value may be known.
     Expr e = constant_term(program, definition.expression);
     if (e == nullptr || (use == ConstantUse::stored && widens(e, program.constants))) continue;
     auto value = folding.value(e, program.constants);

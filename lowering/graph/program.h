@@ -1,6 +1,5 @@
-// What the passes over operator calls have in C++: constants are evaluated, and definitions put in the place of calls.
-// Later passes over the program (grouping.h, storage.h) merge definitions and choose how values are
-// stored.
+// The parts of passes over operator calls that are written in C++: evaluation of constants and inlining of operator
+// definitions. Later passes (grouping.h, storage.h) merge definitions and choose layouts; they do not belong here.
 #pragma once
 
 #include <set>
@@ -11,31 +10,31 @@
 
 namespace hoist {
 
-/// Layers that make a larger array of constants alone, f32 of weights in 4 bits say: computed at compile time, which is
-/// fast, or part of the kernels, so that the bundle has the constants as the model stores them: of ResNet-8 with 4-bit
-/// weights 54 kB instead of 316 kB, for 2.2 times the time of a run (two busy cores). Under the objective size they are
-/// stored, or the bytes that a choice counts would not be the bundle's.
+/// Treatment of layers that make a larger array from constants alone, such as f32 weights from 4-bit weights.
+/// `computed`: at compile time, which runs fast. `stored`: in the kernels, so that the bundle holds the constants as
+/// the model stores them: 54 kB instead of 316 kB for ResNet-8 with 4-bit weights, at 2.2x the run time (two busy
+/// cores). The objective size requires `stored`, otherwise the counted bytes would not be the bundle's.
 enum class ConstantUse : uint8_t { computed, stored };
 
-/// What layers may cost that are computed at compile time since all their inputs are known, over the whole model. What
-/// exceeds it stays for the device, as if its inputs were not known. Half is kept for small results: shapes must be
-/// known whatever the weights cost.
+/// Limits, over the whole model, for layers computed at compile time because all their inputs are known. Work beyond
+/// the limits stays for the device, as if the inputs were unknown. Half is reserved for small results, because shapes
+/// must be known however much the weights cost.
 struct FoldingBudget {
-  int64_t operations = 2'000'000'000;  ///< calls, casts and selections, and elements that only move
-  int64_t bytes = int64_t{4} << 30;    ///< of results together, and of the values in between of any one
+  int64_t operations = 2'000'000'000;  ///< calls, casts and selections, and moved elements
+  int64_t bytes = int64_t{4} << 30;    ///< of all results together, and of the intermediate values of each evaluation
 
   bool operator==(const FoldingBudget&) const = default;
 };
 
-/// Evaluates definitions that read nothing but constants, within the budget: shape arithmetic, and weights that are
-/// computed from others. With `only` it looks at the definitions of those values alone.
+/// Evaluates definitions that use only constants, within the budget: shape arithmetic, and weights computed from other
+/// weights. `only` restricts it to the definitions of these values. Evaluator errors name the layer.
 Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingBudget& budget,
                                const std::set<std::string>* only = nullptr);
 
-/// Reads off the definition's term what storage wants to know beside it.
+/// Derives from the definition's term the properties that the choice of storage needs: weights, parts and layout.
 void describe_definition(Definition& definition);
 
-/// Puts the definition of every operator call in its place, and evaluates sums over constants in it. Exact.
+/// Replaces every operator call by its definition and evaluates sums over constants inside. Exact.
 Result<Nothing> unfold_operators(Program& program, const FoldingBudget& budget);
 
 }  // namespace hoist

@@ -11,7 +11,7 @@
 namespace hoist {
 namespace {
 
-// Part of a dimension of the array: so many elements, so many positions apart there.
+// A part of a dimension of the array: `extent` elements at a distance of `stride`.
 struct Run {
   size_t dimension;
   int64_t extent, stride;
@@ -21,7 +21,7 @@ struct Run {
 using Dimension = std::vector<Run>;  // the innermost run last
 using Arrangement = std::vector<Dimension>;
 
-// A dimension as an outer and an inner one of `inner` elements; none where that cuts through a run unevenly.
+// Splits a dimension into an outer and an inner one of `inner` elements; empty if that divides a run unevenly.
 std::optional<std::pair<Dimension, Dimension>> parted(Dimension whole, int64_t inner) {
   Dimension inside;
   while (inner > 1 && !whole.empty()) {
@@ -50,8 +50,8 @@ bool is_moved_array(Expr e) {
   }
 }
 
-// How the elements of an array, some of which may be left out at the ends, stand in a term that moves it; none where
-// the term does anything else.
+// The arrangement of an array's elements in a term that only moves them and may drop elements at the ends; empty for
+// any other term.
 std::optional<Arrangement> arranged(Expr e, const std::function<bool(Expr)>& is_array, const Arrangement& array) {
   if (is_array(e)) return array;
   if (!is_moved_array(e)) return std::nullopt;
@@ -70,7 +70,7 @@ std::optional<Arrangement> arranged(Expr e, const std::function<bool(Expr)>& is_
       out->insert(out->begin(), parts->first);
       return out;
     }
-    case Pattern::slice:  // what is left stands as it stood
+    case Pattern::slice:  // the remaining elements keep their order
       return e->integers[0] == 1 ? out : std::nullopt;
     case Pattern::join: {
       Dimension joined = (*out)[0];
@@ -88,7 +88,7 @@ std::optional<Arrangement> arranged(Expr e, const std::function<bool(Expr)>& is_
   }
 }
 
-// Neighbouring runs that follow on one another are one.
+// Merges adjacent runs that continue each other.
 Dimension merged(const Dimension& runs) {
   Dimension out;
   for (const Run& run : runs) {
@@ -103,14 +103,14 @@ Dimension merged(const Dimension& runs) {
   return out;
 }
 
-// The order of an array's dimensions, each a run of its own.
+// The arrangement of an array in its own order: one run per dimension.
 Arrangement plain(const std::vector<int64_t>& shape) {
   Arrangement out;
   for (size_t i = 0; i < shape.size(); ++i) out.push_back({{i, shape[i], 1}});
   return out;
 }
 
-// Where the largest term over no variables stands that only moves the named array.
+// The path to the largest closed term that only moves the named array.
 std::optional<Path> moved_array(Expr term, const std::string& name) {
   return first_closed(term, [&](Expr e) {
     if (!e->type->is_array() || !moves_only(e)) return false;
@@ -127,7 +127,7 @@ Arrangement merged(Arrangement dimensions) {
   return dimensions;
 }
 
-// What the views of a whole term move, where it stands, and the runs of it that the term's dimensions are.
+// The term below the views of a whole term, its path, and the runs that the term's dimensions consist of.
 struct MovedTerm {
   Expr computed;
   Path path;
@@ -190,8 +190,8 @@ std::optional<TransposedOperand> transposed_operand(Expr term,
 
 namespace {
 
-// The array that maps of single elements run over, the largest: each element of the map is computed from the one in
-// its place. Null where the term is no such map.
+// The array under nested maps of scalars: each element of the map is computed from the array's element at the same
+// position. Null if the term is no such map.
 Expr mapped_elements(Expr e) {
   if (e->pattern != Pattern::map || e->mode != Mode::view || e->children.size() != 2) return nullptr;
   const Expr body = e->children[0]->children[0], array = e->children[1];
@@ -228,8 +228,7 @@ bool moves_in_steps(Expr term) {
 
 namespace {
 
-// The terms of each sum, where the elements of a map are sums that read arrays at positions which are data; 0
-// elsewhere.
+// The number of terms of each sum if the elements of a map are sums that gather at computed positions; otherwise 0.
 int64_t resampling_terms(Expr e) {
   if (e->pattern != Pattern::map || e->mode != Mode::view) return 0;
   const bool at_positions = any_node(e->children[0], [](Expr part) {
@@ -265,7 +264,7 @@ std::optional<Path> shuffled_fold(Expr term, int64_t vector_width) {
   const auto moved = moved_term(term);
   if (!moved || moved->dimensions.back().empty()) return std::nullopt;
   const Dimension& innermost = moved->dimensions.back();
-  // Rows that are cut into short ones stay where they are: a copy of few elements takes as long as it saves.
+  // Rows that consist of short runs stay in place if they are few: copying them costs as much as it saves.
   if (innermost.size() == 1 && element_count(shape_of(term->type)) < least_cut_rows) return std::nullopt;
   if (moved->computed->pattern == Pattern::constant || !folds(moved->computed)) return std::nullopt;
   const Run& run = innermost.back();

@@ -1,7 +1,7 @@
-// How the elements of an array stand in a term that moves them, where strategies cannot make up for it: on CPUs a
-// vector of the result takes vectors of what it reads only where neighbours in one are neighbours in the other. Where
-// they are not, each lane is read apart, by every sum again; kept in memory in the order in which it is read, an array
-// is moved once. Extents have to be numbers.
+// The order of an array's elements in a term that moves them, for the cases that strategies cannot handle. On CPUs a
+// vector of the result loads vectors of the operand only if adjacent elements are adjacent in both. Otherwise every sum
+// loads each lane separately; an array materialised in the consumer's order is moved once. Extents have to be
+// constants.
 #pragma once
 
 #include <cstdint>
@@ -13,38 +13,37 @@
 
 namespace hoist {
 
-/// Where in the term an array of folds begins whose elements change places in runs shorter than a vector, as pixel
-/// shuffles (depth to space) make them: the innermost dimension of the term is put together of such runs, or is one of
-/// them, a part of a row. None where rows stay whole: strategies store those in an order that suits both.
+/// The path to a folded array whose elements are moved in runs shorter than a vector, as by pixel shuffles (depth to
+/// space): the innermost dimension of the term consists of such runs, or is a part of a row. Empty if rows stay whole,
+/// since strategies store those in an order that suits both sides.
 std::optional<Path> shuffled_fold(Expr term, int64_t vector_width);
 
-/// Whether the term moves what it computes such that neighbours in its rows are those of other rows there, as in a
-/// softmax over the columns of a matrix: what a row shares is then shared by nothing that one vector or loop computes.
-/// What a function does to each element by itself afterwards (an activation) changes nothing about that.
+/// True if adjacent elements in the rows of the term belong to different rows of the array that it moves, as in a
+/// softmax over the columns of a matrix: no vector or loop then shares the values that a row shares. Elementwise
+/// functions applied afterwards make no difference.
 bool rows_lie_across(Expr term);
 
-/// Of such a term, the dimension along which neighbours are neighbours in memory as well; nothing where there is none.
+/// The dimension of such a term along which elements are contiguous in memory; empty if there is none.
 std::optional<size_t> dimension_in_lines(Expr term);
 
 struct TransposedOperand {
   Path place;
   bool rows_first = false;  ///< the term has the columns as rows too, and transposes none of them
 };
-/// Where the right operand of a product of matrices stands whose columns are rows in memory, as those of
-/// MatMul(x, Transpose(y)) are: the term's vectors run over its columns. Of computed arrays and inputs alone, since
-/// constants are packed in the order in which they are read; none where so few rows of the result read it that moving
-/// it takes longer.
+/// The path to the right operand of a matrix product whose columns are rows in memory, as in MatMul(x, Transpose(y));
+/// the term's vectors run over its columns. Only for computed arrays and inputs, since constants are packed in the
+/// order of their use. Empty if the result has so few rows that moving the operand takes longer.
 std::optional<TransposedOperand> transposed_operand(Expr term,
                                                     const std::function<bool(const std::string&)>& is_constant);
 
-/// Whether the term only moves an array, and neighbours in its rows are elements some positions apart there.
+/// True if the term only moves an array and elements that are adjacent in its rows are strided in the array.
 bool moves_in_steps(Expr term);
 
-/// Where in the term sums stand, an array of numbers without free variables, that other sums read at positions from a
-/// table, each of them more often than once.
+/// The path to an array of scalar sums without free variables that other sums gather from a table of positions, each
+/// more than once.
 std::optional<Path> resampled_sums(Expr term);
 
-/// Whether a term that reads one array is that array: views alone, after which every element is in its place.
+/// True if the term equals the only array that it uses: views that keep every element in place.
 bool keeps_places(Expr term);
 
 }  // namespace hoist

@@ -1,5 +1,5 @@
-// Borders: a convolution pads what it reads with zeros, or with a zero point. Where the array that it reads has such a
-// border of its own, the padding is a larger slice of that array, and the inner loops need no comparison.
+// Borders: a convolution pads its operand with zeros or with a zero point. If the operand's array has such a border,
+// the padding is a larger slice of the array, and the inner loops need no comparison.
 #include <optional>
 
 #include "ir/properties/properties.h"
@@ -9,14 +9,14 @@
 namespace hoist {
 namespace {
 
-// The byte that the number is made of.
+// The byte that all bytes of the literal repeat: any 8-bit value, or zero.
 std::optional<uint8_t> repeated_byte(Expr e) {
   if (e->pattern != Pattern::literal) return std::nullopt;
   if (e->bits != 0 && row(e->type->scalar).bits != 8) return std::nullopt;
   return static_cast<uint8_t>(e->bits);
 }
 
-// map^depth (pad l r number): the depth, or nothing. `array` is what it is applied to, its child number `child`.
+// map^depth (pad l r number). `array` is the operand, child number `child` of the term.
 struct PaddedDimension {
   int depth;
   int64_t before, after;
@@ -38,7 +38,7 @@ std::optional<PaddedDimension> padding_layer(Expr e) {
     ++depth;
   }
   if (inner->pattern != Pattern::pad || inner->border != Border::value) return std::nullopt;
-  // The value may be an array of the number for outer dimensions.
+  // For outer dimensions the value is an array that repeats the scalar.
   Expr value = inner->children[1];
   while (value->pattern == Pattern::repeat) value = value->children[0];
   if (depth == 0)
@@ -53,7 +53,7 @@ struct Padded {
   Padding padding;
 };
 
-// Layers of padding by one number, one dimension each, outermost first.
+// Nested paddings by one scalar, one dimension each, outermost first.
 std::vector<PaddedDimension> padding_layers(Expr e) {
   std::vector<PaddedDimension> layers;
   while (auto layer = padding_layer(e)) {
@@ -65,7 +65,7 @@ std::vector<PaddedDimension> padding_layers(Expr e) {
   return layers;
 }
 
-// A parameter with such layers around it, or nothing.
+// A parameter with such paddings around it; empty for any other term.
 std::optional<Padded> padded_parameter(Expr e) {
   Padded out;
   const std::vector<PaddedDimension> layers = padding_layers(e);

@@ -9,9 +9,8 @@
 namespace hoist {
 namespace {
 
-// Of planes of so many bytes a line each that stay in the cache next to the core: a way of it is as large as a page,
-// since it is found by addresses before they are translated, so planes of whole pages, or of a half or a quarter of
-// one, share a few lines.
+// The number of lines, in planes of `plane` bytes, that stay in the L1 cache. A way of the cache has the size of a
+// page, since the index is untranslated, so planes of whole, half or quarter pages share few sets.
 int64_t lines_of_planes(int64_t plane, const Profile& profile) {
   constexpr int64_t line = 64, page = 4096;
   const int64_t apart = page / std::clamp<int64_t>(std::gcd(plane, page), line, page);

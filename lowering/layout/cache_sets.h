@@ -1,5 +1,5 @@
-// Which lines of memory stay in the cache next to the core. It finds a line by some bits of its address, so lines at
-// certain distances, as those of the planes of an image, leave it for one another.
+// Conflicts in the L1 cache. The set of a line is given by some bits of its address, so lines at certain distances,
+// such as the planes of an image, evict each other.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@
 
 namespace hoist {
 
-/// Arrays of three dimensions of which one work-item writes, or reads, a vector in every plane, as it does of
-/// transformed tiles and their products.
+/// Values of rank three in which a work-item writes or reads a vector in every plane, as in Winograd's transformed
+/// tiles and their contractions.
 std::set<std::string> crossed_planes(const Program& program);
 
-/// A row behind each plane that nobody reads, where otherwise the lines of all planes, beside as many others, would not
-/// stay in the cache next to the core: an odd number of rows leaves planes no more in common than rows have.
+/// Adds an unused row after each plane if the lines of all planes, together with as many others, would not stay in the
+/// L1 cache. With an odd number of rows planes share no more sets than rows do.
 void move_planes_apart(Storage& s, const Profile& profile);
 
-/// A convolution reads single elements of a row's channels, one after the other. Where channels are stored second, each
-/// stands in a line of memory of its own, which the rows side by side share: do all lines stay in the cache next to the
-/// core, beside the weights of two vectors of columns?
+/// True if a convolution's lines of NCHW operands stay in the L1 cache, besides the weights of two vectors of columns.
+/// It loads single elements of a row's channels in succession; each channel has its own line, which adjacent rows
+/// share. `plane` counts elements.
 bool lines_stay_in_cache(int64_t channels, int64_t plane, const Profile& profile);
 
 }  // namespace hoist

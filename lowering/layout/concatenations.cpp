@@ -24,7 +24,7 @@ void place_concatenations(Program& program, StoragePlan& plan) {
                             around.permutation.begin());
     bool last = axis + 1 == around.permutation.size();
     if (last) {
-      // A part that rounds up would write over its neighbour.
+      // A part padded to whole vectors would overwrite the next part.
       around.after.back() -= around.vector_padding;
       around.vector_padding = 0;
     }

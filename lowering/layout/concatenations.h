@@ -5,7 +5,7 @@
 
 namespace hoist {
 
-/// Every part of a concatenation is computed where it belongs, or copied there; nothing is left of the layer itself.
+/// Stores every part of a concatenation in its place in the whole, or adds a copy that does; removes the layer itself.
 void place_concatenations(Program& program, StoragePlan& plan);
 
 }  // namespace hoist

@@ -10,7 +10,7 @@ Storage weights_storage(const std::string& name, Type type, int64_t output_dimen
                         int64_t interleave) {
   Storage s = plain_storage(name, type);
   size_t rank = s.permutation.size();
-  // [O][I][k...] -> [k...][I][O]: the order in which a picture with channels last is read.
+  // [O][I][k...] -> [k...][I][O]: the order in which an NHWC image is read.
   s.permutation.clear();
   std::vector<int64_t> rest;
   for (size_t i = 0; i < rank; ++i) {
@@ -30,7 +30,7 @@ Storage weights_storage(const std::string& name, Type type, int64_t output_dimen
 
 Storage constant_storage(const std::string& name, const Tensor& tensor, Type type, int64_t width) {
   Storage s = plain_storage(name, type);
-  // A vector along one dimension (a bias, a scale per channel): whole vectors of it can be loaded.
+  // A constant along one dimension (a bias, a scale per channel) is padded so that whole vectors can be loaded.
   int wide = 0;
   size_t which = 0;
   for (size_t i = 0; i < tensor.shape().size(); ++i) {

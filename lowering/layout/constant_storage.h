@@ -1,4 +1,4 @@
-// How constants are stored: weights in panels of the columns of a tile, other constants in whole vectors.
+// The storage of constants: weights in panels of the columns of a tile, other constants in whole vectors.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace hoist {
 
-/// `panels`: a work-item reads one tile's columns and nothing else. `interleave`: it reads so many rows of them at
-/// once.
+/// `panels`: one panel per tile of columns, so that a work-item reads a single panel. `interleave`: the number of rows
+/// that it reads at once.
 Storage weights_storage(const std::string& name, Type type, int64_t output_dimension, const Tile& tile, bool panels,
                         int64_t interleave);
 

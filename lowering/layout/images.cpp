@@ -36,7 +36,7 @@ std::set<std::string> pictures_of(const Program& program, const Profile& profile
     for (Expr p : parameters_of(d.expression)) {
       if (pictures.count(p->name) == 0) continue;
       std::vector<Nat> read = sizes_of(p->type), made = sizes_of(d.expression->type);
-      // A fold's result of another shape may be transposed as well: a convolution with a transposition behind it.
+      // A fold's result of another shape may be transposed as well: a convolution followed by a transposition.
       picture |= folds(d.expression) ? read == made : read.size() == made.size();
     }
     if (picture) pictures.insert(d.value);

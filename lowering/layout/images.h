@@ -1,4 +1,4 @@
-// Which values are images and may be stored with channels innermost.
+// The values that are images and may be stored in NHWC.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace hoist {
 /// Batch, then the spatial dimensions, then channels.
 std::vector<int64_t> channels_last(size_t rank);
 
-/// Does it compute with windows that are cut from pictures, as Winograd's transformation of tiles does? It takes all of
-/// a window, and a vector of channels at a time.
+/// True if the definition computes elementwise with windows of images, as Winograd's transformation of tiles does: it
+/// uses all of a window, for a vector of channels at a time.
 bool transforms_windows(const Definition& d);
 
-/// Pictures, and what is computed element by element from pictures of the same shape.
+/// Images, and values computed element by element from images of the same shape.
 std::set<std::string> pictures_of(const Program& program, const Profile& profile);
 
 }  // namespace hoist

@@ -17,21 +17,22 @@
 namespace hoist {
 namespace {
 
-// Does it reduce windows of channels that are vectors, as pools do, and read each element several times?
+// True if the definition reduces overlapping windows, vectorised over channels as in poolings, and so reads elements of
+// `value` several times.
 bool pools_overlap(const Definition& d, const std::string& value, const Profile& profile) {
   const std::vector<int64_t> shape = shape_of(d.expression->type);
   return !is_product(d) && folds(d.expression) && has_windows(d.expression) && shape.size() > 2 &&
          2 * shape[1] >= profile.vector_width && rereads(d.expression, value) && !keeps_planes(d, profile);
 }
 
-// May a model input have a copy with channels innermost for this definition?
+// True if the definition may read a model input from an NHWC copy.
 bool may_read_turned_copy(const Definition& d, const std::string& value, const Profile& profile) {
   return !profile.gpu && d.channels_first && count_statements(d.expression) == 0 &&
          (is_product(d) || pools_overlap(d, value, profile));
 }
 
-// Is one worth it, where the input's shape with its border is this? It is where the lines that its products read do not
-// stay, and many columns are computed from them.
+// True if an NHWC copy is worth its launch: the lines that the contractions read do not stay in the cache, and many
+// columns are computed from them. `shape` includes the border.
 bool is_worth_turned_copy(const Definition& d, const std::vector<int64_t>& shape, const Profile& profile) {
   const int64_t plane = element_count(shape) / shape[0] / shape[1];
   return std::all_of(d.weights.begin(), d.weights.end(), [&](const Weights& w) {
@@ -39,8 +40,8 @@ bool is_worth_turned_copy(const Definition& d, const std::vector<int64_t>& shape
   });
 }
 
-// Is a copy with a border worth its launch? Who reads each element once, or computes several things in one launch, asks
-// of each whether it lies outside.
+// True if a bordered copy is worth its launch. A definition that reads each element once, or computes several
+// statements, compares each index instead.
 bool wants_border(const Definition& d) {
   return (folds(d.expression) || transforms_windows(d)) && count_statements(d.expression) == 0;
 }
@@ -98,8 +99,8 @@ void copy_inputs(Program& program, StoragePlan& plan, const Profile& profile) {
       d->expression = substitute_parameters(d->expression, {{value, renamed}});
       plain &= (is_product(*d) && !turns) || (is_output(program, d->value) && keeps_planes(*d, profile));
     }
-    // Products read single elements of a picture, in any order, and what keeps planes reads rows: then the copy need
-    // not turn it.
+    // Contractions read single elements in any order, and definitions that keep planes read rows: the copy can stay in
+    // NCHW.
     if (plain && interleaved.count(value) == 0)
       copy.order = plain_storage(copy.value, copy.expression->type).permutation;
     program.definitions.insert(found, copy);

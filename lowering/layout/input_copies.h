@@ -1,5 +1,5 @@
-// Copies of model inputs and outputs, which have ONNX's order and nothing around them: with a border for the
-// convolutions that read them, or with channels innermost.
+// Copies of model inputs and outputs, which are row-major as in ONNX without a border: bordered copies for
+// convolutions, and NHWC copies.
 #pragma once
 
 #include <string>
@@ -12,7 +12,8 @@ namespace hoist {
 /// The name of the copy of a model input.
 std::string copy_name(const std::string& input);
 
-/// Model inputs that are read with a border get a copy that has one, and so do those that are read across lines.
+/// Adds a bordered copy of each model input that is read with a border, and an NHWC copy of each that is read across
+/// lines.
 void copy_inputs(Program& program, StoragePlan& plan, const Profile& profile);
 
 }  // namespace hoist

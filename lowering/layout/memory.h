@@ -1,4 +1,5 @@
-// Where intermediate arrays live in the arena: arrays whose lifetimes overlap get disjoint ranges, the others share.
+// Placement of intermediate arrays in the arena: arrays whose lifetimes overlap get disjoint ranges, the others may
+// share.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@ namespace hoist {
 struct Lifetime {
   int64_t bytes = 0;
   int first = 0, last = 0;  ///< steps, inclusive
-  int64_t offset = 0;       ///< filled in by place_arrays: a multiple of `alignment`
+  int64_t offset = 0;       ///< set by place_arrays: a multiple of `alignment`, in bytes
 };
 
 /// Greedy by size: large arrays first, each at the lowest offset that is free during its lifetime. Returns the arena's

@@ -10,7 +10,7 @@
 namespace hoist {
 namespace {
 
-// The step that all windows of the term take, if it is one and not 1.
+// The common step of all windows of the term, if it is greater than 1.
 std::optional<int64_t> common_step(Expr term) {
   std::optional<int64_t> step;
   bool one = true;
@@ -24,7 +24,7 @@ std::optional<int64_t> common_step(Expr term) {
   return one && step && *step > 1 ? step : std::nullopt;
 }
 
-// map^depth (pad l r v), or null.
+// The term `pad l r v` of map^depth (pad l r v), or null.
 Expr pad_inside(Expr e, int depth) {
   for (; depth > 0; --depth) {
     if (e->pattern != Pattern::map || e->mode != Mode::view) return nullptr;
@@ -40,12 +40,12 @@ bool is_picture_rank(Type type) {
   return rank >= 3 && rank <= 5;
 }
 
-// Where each plane of a picture, and filters of its own, give planes of the result, as in pools and depthwise
-// convolutions, half a vector a row takes less time than turning what is read and what is written; windows that move in
-// steps are read element by element, or with a shuffle, and want two vectors, or eight lanes where they are read in
-// phases. Groups of few filters fill vectors of channels worse than rows do. A convolution of few channels without
-// windows takes less time for its products than for turning its result; one with windows does where its filters fill no
-// more than one vector, since tiles of one vector of filters load an element for each product.
+// Planes pay off if each plane of the result depends on one plane and its own filters, as in poolings and depthwise
+// convolutions: rows of half a vector are then faster than transposing operand and result. Strided windows are loaded
+// element by element or with a shuffle, so they require rows of two vectors, or of eight lanes with a polyphase
+// decomposition. Groups of few filters fill vectors of channels worse than rows do. A convolution of few channels
+// without windows is faster than transposing its result. One with windows is faster only if its filters fill at most
+// one vector, since tiles of one vector of filters load an element for each product.
 bool keeps_planes(const Definition& d, const Profile& profile, bool in_phases) {
   if (!d.channels_first || !folds(d.expression)) return false;
   const std::vector<int64_t> shape = shape_of(d.expression->type);
@@ -81,12 +81,12 @@ bool keeps_planes(const Definition& d, const Profile& profile, bool in_phases) {
   });
 }
 
-// A work-group reads its plane into phases while it computes what the plane's results need, so the copy costs no more
-// than the border of an input does.
+// A work-group splits its plane into phases and then computes the plane's results, so the copy costs no more than a
+// bordered copy of an input.
 std::optional<PlanePhases> plane_phases(const Definition& d, const Profile& profile,
                                         const std::function<bool(const std::string&)>& is_input) {
   if (profile.gpu || !d.channels_first || d.weights.size() != 1) return std::nullopt;
-  // Each plane of the result is that of one filter: results of several would copy the plane again.
+  // Each plane of the result has one filter: with several filters the plane would be copied again for each.
   const std::vector<int64_t> result = shape_of(d.expression->type);
   if (result.size() != 4 || d.weights[0].groups != result[1]) return std::nullopt;
   const auto step = common_step(d.expression);
@@ -98,8 +98,8 @@ std::optional<PlanePhases> plane_phases(const Definition& d, const Profile& prof
   const Expr padded = at(d.expression, *place), array = padded->children[1]->children[1];
   if (array->pattern != Pattern::parameter || !is_input(array->name) || !keeps_planes(d, profile, true))
     return std::nullopt;
-  // Rows in private memory are whole vectors. Planes that are large would leave the cache, and could outgrow the stack
-  // of a driver's thread.
+  // Rows in private memory are whole vectors. Large planes would leave the cache, and could exceed the stack of a
+  // driver's thread.
   const std::vector<int64_t> plane = shape_of(padded->type);
   const int64_t row = round_up(plane[3], *step * profile.vector_width), most_bytes = 4 * profile.first_cache;
   if (byte_size(leaf_of(array->type)->scalar, {plane[2], row}) > most_bytes) return std::nullopt;

@@ -1,5 +1,5 @@
-// Pictures whose channels stand second, and which definitions compute them plane by plane, as they lie in memory: a
-// row's elements in vectors. Extents have to be numbers.
+// NCHW images, and the definitions that are computed plane by plane in that order, with vectors along the rows. Extents
+// have to be constants.
 #pragma once
 
 #include <functional>
@@ -12,21 +12,20 @@
 
 namespace hoist {
 
-/// Whether an array can be a picture: a batch of channels with one to three spatial dimensions.
+/// True if an array can be an image: batch, channels and one to three spatial dimensions.
 bool is_picture_rank(Type type);
 
-/// Are planes computed as they lie in memory, where it takes less time than turning what is read and what is written?
-/// `in_phases`: what its windows read in steps would be read in phases, each a row in memory, as it is where the term
-/// keeps a plane.
+/// True if computing in NCHW takes less time than transposing operands and result. `in_phases`: the strided windows
+/// read a polyphase copy, whose phases are contiguous rows; it is also assumed if the term materialises a plane.
 bool keeps_planes(const Definition& d, const Profile& profile, bool in_phases = false);
 
-/// Where the rule "planes-by-phases" applies, and with which arguments.
+/// The place and the arguments of an application of the rule "planes-by-phases".
 struct PlanePhases {
   Path place;
   RuleArguments arguments;
 };
-/// Of a depthwise convolution that keeps planes and whose windows move in steps along padded rows of an input of the
-/// program, which has channels second, as the result has to have them.
+/// The application for a depthwise convolution that keeps planes, if its windows are strided along padded rows of an
+/// NCHW model input. Empty otherwise; the result stays NCHW.
 std::optional<PlanePhases> plane_phases(const Definition& d, const Profile& profile,
                                         const std::function<bool(const std::string&)>& is_input);
 

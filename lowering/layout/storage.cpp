@@ -20,7 +20,7 @@ std::vector<int64_t> inverse(const std::vector<int64_t>& permutation) {
   return out;
 }
 
-// The panels' dimension goes outermost: [k...][panels][width] -> [panels][k...][width], where what is interleaved stays
+// The panels' dimension becomes outermost: [k...][panels][width] -> [panels][k...][width]; interleaved rows stay
 // innermost.
 std::vector<int64_t> panels_first(size_t rank, bool interleaved) {
   std::vector<int64_t> permutation = {static_cast<int64_t>(rank) - 1};
@@ -41,7 +41,8 @@ Expr code_of(Expr x) {
   if (!is_float(scalar))
     return call(Function::logical_and, {cast(Scalar::u8, x), whole(Scalar::u8, (int64_t{1} << row(scalar).bits) - 1)});
   HOIST_CHECK(scalar == Scalar::f4e2m1, "no float but f4e2m1 is packed");
-  // Halves count on by one up to 2, then by two up to 4, then by four; the sign is that of the wide number.
+  // f4e2m1 in units of 0.5: codes advance by one unit up to 2, by two units up to 4, then by four. The sign bit is that
+  // of the f32.
   const Expr wide = cast(Scalar::f32, x);
   const Expr halves =
       cast(Scalar::u8, call(Function::multiply, {call(Function::absolute, {wide}), literal(Scalar::f32, 2)}));
@@ -189,7 +190,7 @@ Expr written(const Storage& s, Expr stored) {
 Expr pack(const Storage& s, Expr logical) {
   Expr e = permute(s, logical);
   size_t rank = s.permutation.size();
-  // Whole rows of zeros around inner dimensions need the value inside: innermost dimension first.
+  // Padding of outer dimensions consists of whole rows of zeros, so inner dimensions are padded first.
   for (size_t i = rank; i-- > 0;) {
     if (s.before[i] == 0 && s.after[i] == 0) continue;
     e = map_at(
@@ -215,7 +216,7 @@ Expr pack(const Storage& s, Expr logical) {
 }
 
 int64_t padded_row(int64_t columns, const Profile& profile) {
-  // The smallest multiple worth rounding to: whole vectors, and less where the array is narrow.
+  // Whole vectors, or the next power of two if the array is narrower.
   int64_t multiple = 1;
   while (multiple < profile.vector_width && multiple < columns) multiple *= 2;
   return round_up(columns, multiple);

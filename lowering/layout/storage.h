@@ -1,13 +1,14 @@
-// How values lie in memory. Every value is logically what ONNX says; its Storage says which dimension order it is kept
-// in, what surrounds it inside its array (a border of zeros for the convolutions that read it, padding to whole
-// vectors, the other parts of a concatenation), and both directions as views of the language. Because views cost
-// nothing, any operator reads and writes any storage; storage only decides speed.
-// Model inputs and outputs keep ONNX's row-major order and have nothing around them.
+// The layout of values in memory. A value is logically as in ONNX; its Storage gives the dimension order, the
+// surroundings inside its array (a border of zeros for convolutions, padding to whole vectors, the other parts of a
+// concatenation), and both directions as views of the language. Views cost nothing, so any operator reads and writes
+// any storage; storage only affects speed.
 //
-// Padding to vectors is `pad ... undefined`: elements that nobody reads may hold anything, so no guard is needed for
-// them. A row with a border of zeros behind it is not padded to whole vectors, since the padding would lie between.
-// Weights of a dot instruction lie in groups of four input channels, images with channels innermost and in whole
-// groups.
+// Model inputs and outputs are row-major and have no surroundings.
+//
+// Padding to vectors is `pad ... undefined`: no consumer uses these elements, so they need no guard. A row with a
+// border of zeros after it is not padded to whole vectors, since the padding would lie between row and border.
+//
+// Weights of dot instructions are interleaved in groups of four input channels; the images are NHWC with whole groups.
 #pragma once
 
 #include <map>
@@ -26,61 +27,64 @@ struct Storage {
   Type logical = nullptr;
   std::vector<int64_t> permutation;    ///< stored dimension i is logical dimension permutation[i]
   std::vector<int64_t> before, after;  ///< elements around the value, per stored dimension
-  /// The byte that every element around the value is made of, where readers depend on those: 0 but for zero points.
+  /// The byte that fills the surroundings, if consumers depend on them: 0 or a zero point.
   std::optional<uint8_t> border;
-  int64_t vector_padding = 0;  ///< so many of the last dimension's `after` are computed along, and undefined
-  int64_t panel = 0;           ///< weights: the last dimension is cut into panels of so many, outermost
-  int64_t interleave = 0;      ///< weights: so many of the last dimension but one lie together, innermost
-  int64_t joined = 0;          ///< arrays in local memory: so many of the first dimensions are one with the next
+  int64_t vector_padding = 0;  ///< elements of the last dimension's `after` that are computed too, with undefined
+                               ///< values
+  int64_t panel = 0;           ///< weights: columns per panel of the last dimension; panels are outermost; 0: no panels
+  int64_t interleave = 0;      ///< weights: rows of the second to last dimension that are interleaved, innermost; 0:
+                               ///< none
+  int64_t joined = 0;          ///< arrays in local memory: the number of leading dimensions that are collapsed with the
+                               ///< next one
 
   std::vector<int64_t> stored_shape() const;  ///< the value's own extents in stored order
   std::vector<int64_t> array_shape()
-      const;  ///< with what surrounds it; panels outermost, what is interleaved innermost
+      const;  ///< including the surroundings; panels outermost, interleaved rows innermost
   Type array_type() const;
-  /// Whether several values lie in a byte. Kernels read such arrays as they are and write them byte by byte, since
-  /// work-items cannot share one.
+  /// True if several values share a byte. Kernels read such arrays directly and write whole bytes, since work-items
+  /// cannot share a byte.
   bool is_packed() const { return hoist::is_packed(leaf_of(logical)->scalar); }
-  /// Of the array that a kernel writes, and where in it the value lies.
+  /// The array that a kernel writes, and the region of the value in it.
   Region written_region() const;
 };
 
 struct Padding;
 
-/// What a row of so many elements takes in an array of the program, padded to whole vectors where it is long enough.
+/// The length of a row of `columns` elements in a temporary array: padded to whole vectors if it is long enough.
 int64_t padded_row(int64_t columns, const Profile& profile);
 
-/// Row-major as ONNX has it.
+/// Row-major as in ONNX.
 Storage plain_storage(const std::string& array, Type logical);
 
 /// The logical value as a view of the stored array (a term of type array_type()).
 Expr read_storage(const Storage& storage, Expr stored);
-/// The stored value as a view of the logical one, with its padding to vectors but without what surrounds it.
+/// The stored value as a view of the logical one, with its padding to vectors but without further surroundings.
 Expr interior(const Storage& storage, Expr logical);
-/// Places an interior into its array; elements around are undefined.
+/// Places an interior into its array; the elements around it are undefined.
 Expr surround(const Storage& storage, Expr interior);
-/// Like read_storage, with elements of the border around (not more than there are).
+/// Like read_storage, with elements of the border (at most as many as there are).
 Expr read_with_border(const Storage& storage, Expr stored, const Padding& padding);
-/// The array as a kernel writes it: its bytes where values are packed, itself elsewhere.
+/// The array as a kernel writes it: packed bytes if values are packed, the array itself otherwise.
 Expr written(const Storage& storage, Expr stored);
-/// Constants: the whole array with zeros around.
+/// A constant as its whole array, surrounded by zeros.
 Expr pack(const Storage& storage, Expr logical);
 
-/// Elements around a value that a definition reads as one number, per logical dimension.
+/// Padding with one scalar around a value that a definition uses, per logical dimension.
 struct Padding {
   std::vector<int64_t> before, after;
-  uint8_t byte = 0;  ///< that the number is made of
+  uint8_t byte = 0;  ///< repeated in every byte of the scalar
 };
-/// The paddings of whole parameters in a term, by parameter name: map (pad l r 0), at any depth, of %x. The number is
-/// zero, or any of 8 bits; where one parameter is padded with two numbers, it is the one that was found first.
+/// The paddings of whole parameters in a term, by parameter name: map (pad l r 0), at any depth, of %x. The scalar is
+/// zero or any 8-bit value. If a parameter is padded with two scalars, the first one found counts.
 std::map<std::string, Padding> constant_paddings(Expr e);
-/// Where in the term a view of an array stands that is padded in that way, a reshaped one say, and that only a
-/// definition of its own can store with a border.
+/// The path to a view of an array that is padded in that way (a reshaped one, for instance); only a definition of its
+/// own can store it with a border.
 std::optional<Path> padded_view(Expr term);
-/// Where an array stands that is padded with a number that is computed, a zero point say, which no border has.
+/// The path to an array that is padded with a computed scalar, such as a zero point; no border can provide it.
 std::optional<Path> computed_padding(Expr term);
 
-/// The term with every parameter as a view of its stored array; a padding that the array's own border provides is
-/// read from there.
+/// The term with every parameter as a view of its stored array. A padding that the array's border provides is read from
+/// the border.
 Expr over_storage(Expr e, const std::map<std::string, Storage>& values);
 
 }  // namespace hoist

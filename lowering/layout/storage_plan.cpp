@@ -20,7 +20,7 @@
 namespace hoist {
 namespace {
 
-// The border that the readers of a value want, by value: the largest of each side.
+// The border that the consumers of each value need: the largest of each side.
 std::map<std::string, Padding> wanted_borders(const Program& program) {
   const std::set<std::string> on_host = values_on_host(program);
   std::map<std::string, Padding> borders;
@@ -56,7 +56,7 @@ bool reads_channels_last(const Definition& d, const StoragePlan& plan) {
   });
 }
 
-// The definitions that are several statements.
+// The definitions with several statements.
 std::set<std::string> launches_of(const Program& program) {
   std::set<std::string> values;
   for (const Definition& d : program.definitions) {
@@ -102,7 +102,7 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
       if (pictures.count(d.value) != 0) s.permutation = channels_last(s.permutation.size());
       if (!d.order.empty()) s.permutation = d.order;
       std::vector<int64_t> shape = s.stored_shape();
-      // A vector that sticks out of what it reads in steps is read lane by lane.
+      // A vector in the tail of a strided operand would be loaded lane by lane.
       if (!moves_in_steps(d.expression)) round_last(s, profile);
       if (auto border = borders.find(d.value); border != borders.end()) {
         s.border = border->second.byte;
@@ -110,7 +110,7 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
           s.before[i] += border->second.before[static_cast<size_t>(s.permutation[i])];
           s.after[i] += border->second.after[static_cast<size_t>(s.permutation[i])];
         }
-        // Borders right behind a row leave no room for padding, which computes anything there.
+        // A border directly after a row excludes padding, whose elements would be undefined.
         if (!shape.empty() && s.after.back() > s.vector_padding) {
           s.after.back() -= s.vector_padding;
           s.vector_padding = 0;
@@ -118,7 +118,7 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
       }
     }
     if (crossed.count(d.value) != 0 && is_free && !s.border) move_planes_apart(s, profile);
-    // Loops over tiles can run through all rows of a kept array, or through all its elements, where those are one
+    // Loops over tiles can run through all rows of a materialised array, or through all its elements, if these are one
     // dimension. Rows that share a fold stay rows.
     if (is_statement(d.value)) {
       const bool elements = profile.gpu && !shares_folds(d.expression);
@@ -138,7 +138,7 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
     const bool is_edge = is_output(program, d.value) && pictures.count(d.value) != 0 && !shares_folds(d.expression);
     const bool transposed =
         is_edge && (folds(d.expression) ? chosen_layout(d, output_layout_knob, turns, plan) : turns);
-    // What is left of a convolution that was cut reads channels innermost, as the convolution itself did.
+    // The remainder of a split convolution reads NHWC, as the convolution did.
     if (!folds(d.expression) && !(transposed && d.channels_first && reads_turned)) continue;
     choose_tile(program, d, types, transposed, plan, profile);
   }

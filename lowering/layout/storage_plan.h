@@ -11,30 +11,29 @@
 
 namespace hoist {
 
-/// Storage for every value of the program: inputs, outputs, constants, definitions, and the arrays in local memory that
-/// definitions keep (statements.h).
+/// The storage of every value of the program: inputs, outputs, constants, definitions, and statements (arrays in local
+/// memory, statements.h).
 struct StoragePlan {
   std::map<std::string, Storage> values;
-  /// Of the definitions that are computed in tiles, and of all in a launch of several statements, by value.
+  /// Tiles of definitions that are computed in tiles, and of all statements, by value.
   std::map<std::string, Tile> tiles;
-  std::map<std::string, TiledResults> tiled;  ///< what those of definitions were chosen for
-  /// Of definitions that read or write pictures as the model has them, whether they do so with channels innermost, by
-  /// the knobs below, where they may do either.
+  std::map<std::string, TiledResults> tiled;  ///< the results for which the tiles of definitions were chosen
+  /// The choice of NHWC or NCHW loops by definitions that read model inputs or write model outputs as images and may
+  /// use either, by the knobs below.
   std::map<std::string, KnobValues> layouts;
 };
 
-/// Knobs of a definition: whether it computes an output of the model with channels innermost, and whether it reads an
-/// input of the model from a copy that has them there.
+/// Knobs of a definition: 1 if it computes a model output in NHWC, and if it reads a model input from an NHWC copy.
 inline constexpr char output_layout_knob[] = "output_channels_last", input_layout_knob[] = "input_channels_last";
 
-/// Chooses all storage. Where a model input is read with a border, or a part of a concatenation cannot be computed in
-/// its place, a copy is added to the program; concatenations whose parts all have their place go.
+/// Chooses all storage. Adds copies of model inputs that are read with a border and of parts of concatenations that
+/// cannot be computed in place; removes the concatenations.
 StoragePlan choose_storage(Program& program, const Profile& profile);
 
-/// The layout that the definition's knob names, or the estimate where it has none. The plan records the choice.
+/// The layout of the definition's knob, or the estimate without one. The plan records the choice.
 bool chosen_layout(const Definition& d, const char* knob, bool estimate, StoragePlan& plan);
 
-/// The values that host steps read or write. Their arrays are row-major, without borders or padding.
+/// The values that host ops read or write. Their arrays are row-major, without borders or padding.
 std::set<std::string> values_on_host(const Program& program);
 
 }  // namespace hoist

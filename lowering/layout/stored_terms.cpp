@@ -11,9 +11,9 @@
 namespace hoist {
 namespace {
 
-// Constants that are not a few numbers: positions and weights of a resized picture, counts of a pooled one. Kernels
-// read them from memory as they read weights; written into the code they would be a selection for each element, unless
-// the loops over them are unrolled, as those of transforms are whose results a work-item keeps.
+// The limit of elements of a constant that stays in the code. Kernels load larger ones like weights: positions and
+// weights of a resize, counts of a pooling. In the code they would become a selection per element, unless the loops
+// over them are unrolled, as in transforms whose results a work-item materialises.
 int64_t most_written_out(Expr term) {
   constexpr int64_t few = 8, of_transforms = 64;
   return any_node(term, [](Expr e) { return e->pattern == Pattern::materialise; }) ? of_transforms : few;

@@ -1,20 +1,20 @@
-// The last things that happen to definitions before rules make kernels of them: large tables inside terms become
-// constants with names, and the definition's term becomes one over stored arrays.
+// The last changes of definitions before rules make kernels of them: large tables inside terms become named constants,
+// and the definition's term becomes a term over stored arrays.
 //
-// Constants of more than 64 elements inside a term become weights of the program: code would select among them element
-// by element, memory is read. Seeded checks draw them from the range that they have, since they may be positions.
+// A table is a constant of more than 8 elements, or of more than 64 in a term that materialises arrays: code would
+// select among the elements one by one, while memory can be indexed. Seeded checks draw its values from its own range,
+// since they may be positions.
 #pragma once
 
 #include "lowering/layout/storage_plan.h"
 
 namespace hoist {
 
-/// Every constant of many elements inside a term becomes a constant of the program, which kernels read as they read
-/// weights. Its least and greatest element are its domain, for seeded checks: a kernel may use them as positions.
-/// Records "name-tables".
+/// Turns every table inside a term into a constant of the program, which kernels load like weights. Its minimum and
+/// maximum are its domain for seeded checks: a kernel may use the elements as positions. Records "name-tables".
 void name_tables(Program& program);
 
-/// The array that stores the definition's value, in terms of the arrays that store what it reads.
+/// The array that stores the definition's value, as a term over the arrays that store its operands.
 Expr stored_term(const Definition& definition, const StoragePlan& plan);
 
 }  // namespace hoist

@@ -38,7 +38,7 @@ void carry(Additions& additions, Control& control, const std::vector<Expr>& init
            const std::vector<Expr>& after, const std::vector<Expr>& results) {
   for (size_t k = 0; k < before.size(); ++k) {
     Expr next = after[k];
-    // States that change places are copied first, since one is written before the other is read.
+    // A state that becomes another state is copied first, since the other one may be overwritten before it is read.
     if (next != before[k] && std::find(before.begin(), before.end(), next) != before.end())
       next = additions.define(identity(next));
     control.carried.push_back(

@@ -1,4 +1,4 @@
-// Definitions that take the place of steps and bodies of loops, and the terms that both need. For the passes of this
+// Builds the definitions that replace steps and bodies of loops, and terms that both need. For the passes of this
 // folder only.
 #pragma once
 
@@ -24,24 +24,26 @@
 
 namespace hoist {
 
-// So many arrays one kernel reads to put them side by side: each is an argument, and each element looks at all.
+// The number of arrays that one kernel stacks: each is an argument, and each element of the result selects among all of
+// them.
 inline constexpr size_t arrays_together = 16;
 
-// Of a step of a derivation.
+// The parameter of a derivation step that holds the limit.
 inline constexpr const char* steps_parameter = "steps";
 
-// Adds definitions in front of one, and constants.
+// Adds constants, and definitions before a given one.
 class Additions {
  public:
   Additions(Program& program, const Definition& around)
       : program_(program), names_(program), value_(around.value), layers_(around.layers) {}
 
-  /// A value of that term, by a definition of its own where it is not one already. `layers`: those that it computes.
+  /// A value of the term: the parameter itself, an existing equal definition, or a new one. `layers` are the layers
+  /// that it computes.
   Expr define(Expr term, const std::vector<std::string>& layers) {
     if (term->pattern == Pattern::parameter) return term;
     if (known_.empty()) {
       for (const Definition& definition : program_.definitions) {
-        if (definition.value == value_) break;  // what stands behind it cannot be read
+        if (definition.value == value_) break;  // later definitions are not available to it
         known_.emplace(definition.expression, parameter(definition.value, definition.expression->type));
       }
     }
@@ -57,7 +59,7 @@ class Additions {
   }
   Expr define(Expr term) { return define(term, layers_); }
 
-  /// A number that a step reads: the same constant wherever it is asked for.
+  /// An integer operand of a step; the same constant for every use.
   Expr number(int64_t n) {
     const Tensor value = Tensor::of(Scalar::i64, {}, std::vector<int64_t>{n});
     const std::string wanted = fmt::format("number {}", n);
@@ -81,13 +83,13 @@ class Additions {
   std::string name(const std::string& wanted) { return names_.make(wanted); }
   int64_t count() const { return static_cast<int64_t>(added_.size()); }
 
-  /// A value that only the run knows.
+  /// An input that is only known at run time.
   Expr given(const std::string& wanted, Type type) {
     given_.emplace_back(names_.make(value_ + "." + wanted), type);
     return parameter(given_.back().first, type);
   }
 
-  /// Says what storage wants to know of them: rows side by side are no concatenation to it (stacked()).
+  /// Sets the storage properties of the added definitions. Stacked rows are not marked as a concatenation (stacked()).
   void describe() {
     for (Definition& definition : added_) {
       describe_definition(definition);
@@ -98,9 +100,9 @@ class Additions {
     }
   }
 
-  /// Puts a control into the program with finish(): the call is performed as the program runs.
+  /// Adds a control to the program, which executes the call at run time. Requires finish().
   void perform(Control control) {
-    // Inputs that are drawn let loops begin, and end soon.
+    // Random inputs of checks let a loop begin, and end after few iterations.
     const auto draw = [&](const std::string& value, Domain domain) {
       if (!value.empty()) program_.domains[value] = domain;
     };
@@ -117,7 +119,7 @@ class Additions {
     program_.controls.push_back(std::move(control));
   }
 
-  /// Puts them into the program, in front of the definition, and the step that says so.
+  /// Inserts the added definitions before the original one, whose term becomes `expression`, and records the step.
   void finish(const std::string& pass, Expr expression, int64_t most = most_unrolled_steps) {
     auto place = std::find_if(program_.definitions.begin(), program_.definitions.end(),
                               [&](const Definition& d) { return d.value == value_; });
@@ -145,23 +147,23 @@ class Additions {
   int count_ = 0;
 };
 
-// Rows side by side. A kernel for some of them, then all, so that rows stay arrays of their own: were they computed in
-// their places, each step would need a kernel of its own.
+// An array of the rows. One kernel stacks some rows, and another one all groups, so that rows stay separate arrays: as
+// parts of a concatenation each step would need its own kernel.
 Expr stacked(Additions& additions, const std::vector<Expr>& rows);
 
 Diagnostic too_many_steps(const std::string& what, int64_t steps, int64_t most);
 
-// The number, for a kernel whatever it is handed: it must not read beyond the array.
+// The integer clamped to [0, n), so that a kernel never reads beyond the array, whatever value it receives.
 Expr inside(Expr number, const Nat& n);
 
-// The element that a step's number says, of arrays side by side one of each.
+// The element at that index; for zipped arrays a tuple with an element of each.
 Expr element_at(Expr number, Expr array);
 
-// What a loop carries: as it enters, as a step takes it and gives it, and as it is behind the loop.
+// Adds the state carried by a loop: its initial values, its values before and after an iteration, and its results.
 void carry(Additions& additions, Control& control, const std::vector<Expr>& initial, const std::vector<Expr>& before,
            const std::vector<Expr>& after, const std::vector<Expr>& results);
 
-// How many of a call's operands, the last ones, its bodies capture.
+// The number of operands that the call's bodies capture; they are the last operands.
 int64_t captured_count(const OperatorCall& call);
 
 }  // namespace hoist

@@ -4,7 +4,7 @@
 namespace hoist {
 namespace {
 
-// Bodies in the place of the call that the definition is.
+// Replaces a call by the definitions of its bodies.
 class Inline {
  public:
   Inline(Additions& additions, Expr call, int64_t most) : additions_(additions), call_(call), most_(most) {
@@ -15,14 +15,14 @@ class Inline {
     }
   }
 
-  /// What the call gives.
+  /// The results of the call, unrolled.
   Result<std::vector<Expr>> results() {
     if (body("then_branch") != nullptr) return branches();
     if (call_->operation->attributes.count("num_scan_inputs") != 0) return scan();
     return loop();
   }
 
-  /// What the call gives where it is performed as the program runs.
+  /// The results of the call with dynamic control flow.
   Result<std::vector<Expr>> performed() {
     if (body("then_branch") != nullptr) return chosen_branch();
     if (call_->operation->attributes.count("num_scan_inputs") != 0) return performed_scan();
@@ -39,7 +39,7 @@ class Inline {
   }
   int64_t captured() const { return captured_count(*call_->operation); }
 
-  // What the body gives for these values. Layers in it are called after the call's layer and `path`.
+  // The results of the body for these arguments. Layer names in it start with the call's layer and `path`.
   Result<Values> run(const std::string& name, const Values& given, const std::string& path) {
     const Program& program = *body(name);
     std::map<std::string, Expr> values;
@@ -65,7 +65,7 @@ class Inline {
     return out;
   }
 
-  // ONNX takes an array of one for a number.
+  // ONNX accepts an array of one element as a scalar.
   Expr one_number(Expr x) {
     while (x->type->is_array()) x = index(literal_integer(Scalar::i64, 0), x);
     return additions_.define(x);
@@ -92,7 +92,7 @@ class Inline {
     return out;
   }
 
-  // Each branch is there, and only one of them runs.
+  // The program contains both branches, and a run executes one of them.
   Result<Values> chosen_branch() {
     const Values given(operands_.begin() + 1, operands_.end());
     HOIST_TRY(const Values yes, run("then_branch", given, ""));
@@ -148,7 +148,7 @@ class Inline {
     return out;
   }
 
-  // A batch goes through the same iterations side by side, each of its elements with a body of its own.
+  // All elements of a batch go through the same iterations, each with a body of its own.
   Result<Values> performed_scan() {
     HOIST_TRY(const operators::ScanAxes axes, operators::axes_of_scan(*call_));
     const auto middle = operands_.end() - captured();
@@ -158,7 +158,7 @@ class Inline {
     control.number = number->name;
     Values out;
     if (axes.batched) {
-      const Values batched(operands_.begin() + 1, middle);  // behind the lengths, which are left out
+      const Values batched(operands_.begin() + 1, middle);  // without the first operand, the sequence lengths
       std::vector<Values> results;
       for (int64_t b = 0; b < batched[0]->type->size.value(); ++b) {
         Values one;
@@ -176,7 +176,7 @@ class Inline {
     return out;
   }
 
-  // One iteration over states and sequences, as a part of the control. Layers are called after `path`.
+  // Adds one iteration over states and sequences to the control. Layer names end with `path`.
   Result<Values> performed_steps(const operators::ScanAxes& axes, Control& control, Expr number, const Values& operands,
                                  const Values& around, const std::string& path) {
     const auto first = operands.end() - static_cast<std::ptrdiff_t>(axes.sequences.size());
@@ -231,7 +231,7 @@ class Inline {
     if (!rows.empty() && steps == 0)
       return Diagnostic{"", "no iterations give rows of no elements, which no kernel has", ""};
     const Expr always = additions_.constant("true", Tensor::of(Scalar::boolean, {}, std::vector<int>{1}));
-    Expr going = bounds.starts ? nullptr : one_number(operands_[1]);  // null where it goes on whatever the data are
+    Expr going = bounds.starts ? nullptr : one_number(operands_[1]);  // null if no condition can end the loop
     for (int64_t i = 0; i < steps; ++i) {
       Values given = {additions_.number(i), always};
       given.insert(given.end(), states.begin(), states.end());
@@ -260,7 +260,7 @@ class Inline {
     const auto first = middle - static_cast<std::ptrdiff_t>(axes.sequences.size());
     const Values around(middle, operands_.end());
     if (!axes.batched) return scan_over(axes, {operands_.begin(), first}, {first, middle}, around, "");
-    const Values batched(operands_.begin() + 1, middle);  // behind the lengths, which are left out
+    const Values batched(operands_.begin() + 1, middle);  // without the first operand, the sequence lengths
     const int64_t batch = batched[0]->type->size.value();
     std::vector<Values> results;
     for (int64_t b = 0; b < batch; ++b) {
@@ -276,7 +276,7 @@ class Inline {
     return out;
   }
 
-  // Layers are called after `path` and the step.
+  // Layer names end with `path` and the step.
   Result<Values> scan_over(const operators::ScanAxes& axes, Values states, Values sequences, const Values& around,
                            const std::string& path) {
     const size_t changing = states.size();
@@ -302,9 +302,9 @@ class Inline {
 
   Additions& additions_;
   const Expr call_;
-  const int64_t most_;  // steps that are unrolled
+  const int64_t most_;  // limit of unrolled steps
   Values operands_;
-  std::map<std::pair<std::string, std::string>, Expr> constants_;  // of a body, by name
+  std::map<std::pair<std::string, std::string>, Expr> constants_;  // by body and name
 };
 
 const BodyRow* bodies_of(Expr e) {
@@ -315,7 +315,7 @@ const BodyRow* bodies_of(Expr e) {
 
 bool is_scan(Expr call) { return call->operation->attributes.count("num_scan_inputs") != 0; }
 
-// A Scan of more steps than are unrolled.
+// True for a Scan of more than `most` steps.
 bool is_long_scan(Expr call, int64_t most) {
   if (!is_scan(call)) return false;
   const auto axes = operators::axes_of_scan(*call);
@@ -333,7 +333,8 @@ bool performs_loop(Expr call, int64_t most) {
   return *bounds->most > (bounds->counted() ? most : most_kept_steps);
 }
 
-// Is it more than both branches should cost, or nothing that may be computed where it is not asked for?
+// True if the body has to execute only when its branch is chosen: it costs more than computing both branches may cost,
+// contains an executed loop, or calls a host op, which can fail.
 bool is_for_one_branch(const Program& body, int64_t most) {
   int64_t operations = 0;
   for (const Definition& definition : body.definitions) {
@@ -372,7 +373,7 @@ bool wants_performing(const Program& program, const std::string& value, int64_t 
   const Expr call = definition->expression;
   const std::vector<Expr> reads = parameters_of(call);
   if (std::all_of(reads.begin(), reads.end(), [&](Expr p) { return program.constants.count(p->name) != 0; }))
-    return false;  // a constant, in the end
+    return false;  // such a call is evaluated at compile time
   if (bodies->iterates) return performs_loop(call, most);
   if (is_long_scan(call, most)) return true;
   if (bodies->picked == nullptr || find_constant(program, call->children[0]->name) != nullptr) return false;

@@ -10,8 +10,8 @@
 namespace hoist {
 namespace {
 
-// Nodes are definitions, and behind them controls. Blocks are the whole program, 0, and two for each control: its body
-// or the branch for true, and the branch for false.
+// Nodes are the definitions followed by the controls. Block 0 is the program; each control adds two blocks: its body or
+// true branch, and its false branch.
 class Scheduler {
  public:
   Scheduler(Program& program, const StoragePlan& storage)
@@ -24,7 +24,7 @@ class Scheduler {
     for (int node = 0; node < static_cast<int>(count); ++node) find_reads(node);
     std::vector<int> seen(count, 0);
     for (int node = 0; node < static_cast<int>(count); ++node) put_in_order(node, seen);
-    // Of a node all that it reads stand before it, and all that read it behind it.
+    // In `order_` a node comes after all nodes that it uses and before all of its consumers.
     for (int node : order_) find_loops(node);
     parent_.assign(2 * program_.controls.size() + 1, 0);
     for (size_t i = order_.size(); i-- > 0;) choose_block(order_[i]);
@@ -41,7 +41,7 @@ class Scheduler {
  private:
   struct Reader {
     int node = 0;
-    int block = -1;  // of a control's, where it reads at the end of this block; else where the node stands
+    int block = -1;  // for a control that uses the value at the end of this block; -1: the node's own block
   };
 
   bool is_control(int node) const { return node >= definitions_; }
@@ -69,7 +69,7 @@ class Scheduler {
     }
   }
 
-  // The node reads the value; `before` bounds the definitions that can write it.
+  // Records that the node uses the value. Only definitions before `before` can write it.
   void read(int node, const std::string& value, int before, int block) {
     const auto index = static_cast<size_t>(node);
     if (auto found = inside_.find(value); found != inside_.end()) {
@@ -122,7 +122,7 @@ class Scheduler {
     order_.push_back(node);
   }
 
-  // Whose iterations the node depends on.
+  // Collects the loops whose iterations affect the node.
   void find_loops(int node) {
     std::set<int>& loops = loops_[static_cast<size_t>(node)];
     for (int maker : reads_[static_cast<size_t>(node)])
@@ -137,7 +137,8 @@ class Scheduler {
     return path;
   }
 
-  // The innermost block around all that read the node, and from there out of loops that it does not depend on.
+  // Chooses the innermost block around all consumers of the node, then leaves every loop that the node does not depend
+  // on.
   void choose_block(int node) {
     const auto index = static_cast<size_t>(node);
     bool any = false;
@@ -158,7 +159,7 @@ class Scheduler {
       if (std::find(program_.outputs.begin(), end, value) != end) meet(0);
     }
     int block = path.back();
-    // What the host does may fail, and must not where nobody asks for it.
+    // A host op can fail, so it never moves out of a body that may not execute.
     const bool stays = !is_control(node) && is_host_step(program_.definitions[index].expression);
     for (int at = block; at != 0 && !stays; at = parent_[static_cast<size_t>(at)]) {
       if (!is_loop_body(at)) continue;
@@ -174,7 +175,7 @@ class Scheduler {
     for (int node : members_[static_cast<size_t>(block)]) emit(node, block);
   }
 
-  // What the node reads, and for a control what stands in it, as far as it stands in the block itself.
+  // Emits the operands of the node that belong to the block. For a control this includes the operands of its body.
   void emit_reads(int node, int block) {
     for (int maker : reads_[static_cast<size_t>(node)]) {
       if (block_of_[static_cast<size_t>(maker)] == block) emit(maker, block);
@@ -207,7 +208,7 @@ class Scheduler {
   const StoragePlan& storage_;
   const int definitions_;
   std::map<std::string, std::vector<int>> writers_;  // by array
-  std::map<std::string, int> inside_, results_;      // values that a control gives to its body, and to the others
+  std::map<std::string, int> inside_, results_;      // values that a control provides to its body, and its results
   std::vector<std::vector<int>> reads_;
   std::vector<std::set<int>> loops_;
   std::vector<std::vector<Reader>> wanted_by_;

@@ -1,9 +1,12 @@
-// The order in which a plan performs the definitions of a program with controls, and which of them belong to a body.
-// The program does not say so: a definition belongs to the body of a loop if it depends on what an iteration is given,
-// and to a branch if nothing outside of the branch reads it. So what stays the same in a loop is computed before it,
-// and what one branch alone needs only where that branch is chosen.
+// The order in which a plan executes the definitions of a program with controls, and the body that each definition
+// belongs to.
 //
-// Storage decides with it, since parts of a concatenation share an array: what reads the array reads all of them.
+// The program does not state either: a definition belongs to the body of a loop if it depends on a value of the
+// iteration, and to a branch if no definition outside of the branch uses it. So loop-invariant values are computed
+// before the loop, and values needed by one branch are computed only if that branch is chosen.
+//
+// The order depends on storage: the parts of a concatenation share an array, so a consumer of the array depends on all
+// parts.
 #pragma once
 
 #include <vector>
@@ -14,9 +17,8 @@
 
 namespace hoist {
 
-/// Puts definitions and controls into that order and gives the items of the plan, one step a definition. What a loop
-/// carries gets one array, in which it also is behind the loop. Changes and gives nothing where the program has no
-/// controls.
+/// Reorders definitions and controls and returns the items of the plan, one step per definition. A carried state and
+/// its result share one array. Returns nothing and changes nothing if the program has no controls.
 std::vector<PlanItem> schedule(Program& program, StoragePlan& storage);
 
 }  // namespace hoist

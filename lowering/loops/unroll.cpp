@@ -5,14 +5,14 @@ namespace {
 
 bool is_loop(Expr e) { return e->pattern == Pattern::fold || e->pattern == Pattern::scan; }
 
-// A fold or scan whose function keeps arrays.
+// True for a fold or scan whose function materialises arrays.
 bool is_sequential(Expr e, KeepsAny& keeps_any) { return is_loop(e) && keeps_any(e->children[0]); }
 
 class Unroll {
  public:
   Unroll(Additions& additions, bool perform, int64_t most) : additions_(additions), perform_(perform), most_(most) {}
 
-  /// The term over the definitions that take the place of what it keeps, as far as that depends on no variable.
+  /// The term in which materialised parts that depend on no variable are replaced by new definitions.
   Result<Expr> outside(Expr e) {
     if (!keeps_any_(e)) return e;
     if (auto known = done_.find(e); known != done_.end()) return known->second;
@@ -29,7 +29,7 @@ class Unroll {
     if (e->free == 0 && is_sequential(e, keeps_any_)) return unrolled(e);
     if (e->free == 0 && e->pattern == Pattern::let) {
       HOIST_TRY(const Expr value, outside(e->children[0]));
-      // A let of what is kept is a name for it.
+      // A let of a materialised value only names it.
       if (value->pattern == Pattern::parameter || value->pattern == Pattern::tuple)
         return outside(hoist::apply(e->children[1], {value}));
     }
@@ -41,7 +41,7 @@ class Unroll {
     return with_children(e, std::move(children));
   }
 
-  // An array, or each of a tuple of arrays.
+  // Defines an array, or each array of a tuple.
   Result<Expr> each_defined(Expr e) {
     if (!e->type->is_tuple()) return additions_.define(e);
     std::vector<Expr> parts;
@@ -70,9 +70,9 @@ class Unroll {
     return e->pattern == Pattern::fold ? state : together(states);
   }
 
-  // The steps as the plan runs, with one body for all of them.
+  // Executes the steps at run time with one body for all of them.
   Result<Expr> performed(Expr e, Expr initial, Expr elements) {
-    perform_ = false;  // what stands in its body runs once a step
+    perform_ = false;  // loops inside the body run once per step
     const int64_t n = elements->type->size.value();
     for (const Control& other : additions_.controls()) {
       HOIST_TRY(const Expr known, performed_by(other, e, initial, elements));
@@ -102,8 +102,8 @@ class Unroll {
     return rows == nullptr ? result : rows;
   }
 
-  // What the loop gives where that control computes the same, for another result of a layer say; null where it does
-  // not.
+  // The results of an existing control that computes the same loop, for instance for another result of the layer; null
+  // if the control differs.
   Result<Expr> performed_by(const Control& control, Expr e, Expr initial, Expr elements) {
     const Expr none = nullptr;
     const std::vector<Expr> states = parts_of(initial);
@@ -119,7 +119,7 @@ class Unroll {
       result.push_back(control.carried[k].result);
       if (scans) rows.push_back(control.rows[k].result);
     }
-    // Equal terms over the same values are one definition.
+    // Equal terms over equal values share one definition, so comparing names suffices.
     const Expr number = parameter(control.number, scalar_type(Scalar::i64));
     const Expr element = element_at(number, elements);
     HOIST_TRY(const Expr next,
@@ -132,8 +132,8 @@ class Unroll {
     return scans ? named_like(initial->type, rows, control.most) : named_like(initial->type, result, std::nullopt);
   }
 
-  // Values in the place of one of this type, or of so many side by side: `leaf` makes those that are no tuples, in
-  // order, of a name with their positions behind it.
+  // Values shaped like the type, or like an array of `count` of it: `leaf` creates the values that are not tuples, in
+  // order, and receives a name with their positions appended.
   using Leaf = std::function<Expr(const std::string& name, Type type)>;
   static Expr values_like(const std::string& name, Type type, std::optional<int64_t> count, const Leaf& leaf) {
     if (!type->is_tuple()) return leaf(name, count ? array_type(*count, type) : type);
@@ -143,19 +143,19 @@ class Unroll {
     return count ? zip(parts) : tuple(parts);
   }
 
-  // Those of these names.
+  // Parameters with these names.
   static Expr named_like(Type type, const std::vector<std::string>& names, std::optional<int64_t> count) {
     size_t next = 0;
     return values_like("", type, count, [&](const std::string&, Type part) { return parameter(names[next++], part); });
   }
 
-  // Those that only the run knows.
+  // Run-time inputs.
   Expr given_like(const std::string& wanted, Type type, std::optional<int64_t> count) {
     return values_like(wanted, type, count,
                        [&](const std::string& name, Type part) { return additions_.given(name, part); });
   }
 
-  // The arrays of a tuple or side by side, those of tuples in it included.
+  // The arrays of a tuple or zip, including nested tuples.
   static std::vector<Expr> parts_of(Expr e) {
     if (e->pattern != Pattern::tuple && e->pattern != Pattern::zip) return {e};
     std::vector<Expr> out;
@@ -178,7 +178,7 @@ class Unroll {
 
   Additions& additions_;
   bool perform_;
-  const int64_t most_;  // steps that are unrolled
+  const int64_t most_;  // limit of unrolled steps
   KeepsAny keeps_any_;
   std::unordered_map<Expr, Expr> done_;
 };

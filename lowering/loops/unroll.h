@@ -1,12 +1,13 @@
 // Sequential loops whose steps keep arrays in memory: the steps of a recurrent layer, the iterations of Loop and Scan.
-// Work-groups cannot wait for each other, so what a step computes for the next is an array of its own, and each step
-// some kernels. All steps are the same term: a step reads its number from a constant, so that they share their kernels,
-// and a long sequence costs launches, not compile time. One that is longer than most_unrolled_steps is a loop of the
-// plan.
+// Work-groups cannot wait for each other, so the state after a step is an array of its own, and each step takes some
+// kernels. All steps are the same term, which loads its step number from a constant. So the steps share their kernels,
+// and a long sequence costs launches but no compile time. A sequence longer than most_unrolled_steps becomes a loop of
+// the plan.
 //
-// A body of Loop or Scan is put in the place of its call once an iteration, as calls, before any other pass: rules know
-// what stands in it. Of If both branches are, and a selection of their results. The fold or scan that a definition has
-// (that of a recurrent operator, say) is unrolled behind "unfold" where its function keeps arrays in global memory.
+// A body of Loop or Scan replaces its call once per iteration, as calls, before any other pass, so that rules match its
+// layers. If is replaced by both branches and a selection of their results. A fold or scan in a definition (of a
+// recurrent operator, for instance) is unrolled after the pass `unfold` if its function materialises arrays in global
+// memory.
 #pragma once
 
 #include <string>
@@ -15,40 +16,41 @@
 
 namespace hoist {
 
-/// How many steps of one loop become definitions, unless a compilation says otherwise (--unrolled-steps); a longer one
-/// is performed as the program runs (Control), or refused with this limit's name where none can be.
+/// The default limit of steps of one loop that become definitions (--unrolled-steps). A longer loop is executed at run
+/// time (Control), or refused with this limit in the message if that is impossible.
 inline constexpr int64_t most_unrolled_steps = 1024;
-/// How many definitions the bodies of a program become together.
+/// The limit of definitions that the bodies of a program become in total.
 inline constexpr int64_t most_unrolled_definitions = int64_t{1} << 16;
 
-/// How often a loop runs at most where neither the model nor its reader (--loop-iterations) names a number; then the
-/// run fails.
+/// The iteration limit of a loop if neither the model nor the importer (--loop-iterations) sets one. A run that exceeds
+/// it fails.
 inline constexpr int64_t most_loop_iterations = int64_t{1} << 20;
-/// Operations of a branch above which only the one that is chosen is computed: what a device does about as fast as the
-/// host reads the condition and starts a kernel.
+/// The limit of operations up to which both branches are computed. A device computes about that many in the time in
+/// which the host reads the condition and launches a kernel.
 inline constexpr int64_t most_operations_of_both_branches = int64_t{1} << 21;
-/// Steps up to which a loop that data end is unrolled: it computes them all, and keeps what it had.
+/// The limit of steps up to which a loop with a data-dependent end is unrolled: every step is computed, and selections
+/// keep the state after the end.
 inline constexpr int64_t most_kept_steps = 16;
 
-/// Whether the call that the definition is should be performed as the program runs (Control): a Loop that data end, or
-/// one or a Scan of more than `most` steps; an If of large branches, or of such that cannot both be computed.
+/// True if the call of this definition needs dynamic control flow (Control): a Loop with a data-dependent end; a Loop
+/// or Scan of more than `most` steps; an If with large branches or with branches that cannot both be computed.
 bool wants_performing(const Program& program, const std::string& value, int64_t most = most_unrolled_steps);
-/// Performs the call that the definition is: its bodies' definitions stand before it once, and a Control in the
-/// program. False where it is no If, Loop or Scan. Records "perform-bodies".
+/// Replaces the call by a Control and one copy of its bodies' definitions. Returns false if it is no If, Loop or Scan.
+/// Records "perform-bodies".
 Result<bool> perform_bodies(Program& program, const std::string& value);
 
-/// The bodies of the call that the definition is, in its place; false where it is no call with bodies. Records
-/// "inline-bodies". Errors: an iteration count that nothing bounds, or one above `most`.
+/// Replaces the call by the definitions of its bodies, once per iteration; returns false if the call has no bodies.
+/// Records "inline-bodies". Errors: an unbounded iteration count, or one above `most`.
 Result<bool> inline_bodies(Program& program, const std::string& value, int64_t most = most_unrolled_steps);
 
-/// The folds and scans of the definition whose functions keep arrays, as a definition for each array of each step;
-/// false where it has none. One of more than `most` steps becomes a Control, whose body has the definitions of
-/// one step. What it keeps outside of them becomes definitions too. Equal terms are one definition, also with those of
-/// other definitions. Records "unroll". Errors: a loop of more steps inside another one that is performed, or any where
-/// `perform` does not hold.
+/// Replaces the folds and scans whose functions materialise arrays by one definition per array and step; returns false
+/// if the definition has none. A loop of more than `most` steps becomes a Control whose body has the definitions of one
+/// step. Materialised arrays outside of the loops become definitions too. Equal terms share one definition, across the
+/// whole program. Records "unroll". Errors: a loop of more than `most` steps inside an executed loop, or any such loop
+/// if `perform` is false.
 Result<bool> unroll_definition(Program& program, const std::string& value, bool perform = true,
                                int64_t most = most_unrolled_steps);
-/// The limit that a step of a derivation says, which it does where that is another one than most_unrolled_steps.
+/// The limit that a derivation step states, or most_unrolled_steps if it states none.
 Result<int64_t> unrolled_steps_of(const ProgramStep& step);
 
 }  // namespace hoist

@@ -14,12 +14,12 @@
 namespace hoist {
 namespace {
 
-// A value of the knob is the number of a walk and a check of where it leads.
+// A knob value is walk number * checks + a check of the resulting term.
 constexpr int64_t checks = 1'000'000;
 constexpr size_t most_steps = 4, most_attempts = 600;
-constexpr size_t most_growth = 64;  // nodes beyond twice those of the term: what grows further is seldom faster
+constexpr size_t most_growth = 64;  // in nodes, beyond twice the size of the term; larger terms are seldom faster
 
-// A term that is mapped to a device, or keeps values elsewhere than between kernels.
+// True if the term is mapped to a device or materialises values anywhere but in global memory.
 bool is_decided(Expr e, std::set<Expr>& seen) {
   if (!seen.insert(e).second) return false;
   if (e->mode != Mode::view) return true;
@@ -37,12 +37,12 @@ std::vector<Path> all_places(Expr root) {
       root, [](Expr) { return true; }, 4000);
 }
 
-// The same numbers wherever hoist is built.
+// mt19937_64 without distributions of the library, so a number gives the same walk on every platform.
 class Walk {
  public:
   Walk(int64_t number, bool strict) : random_(static_cast<uint64_t>(number)), rules_(exploration_rules(strict)) {}
 
-  // Some steps, or none where nothing applies.
+  // Up to `most_steps` applications of rules; empty if no drawn rule applied.
   std::vector<Application> take(Expr start) {
     const size_t steps = 1 + below(most_steps), most_nodes = 2 * tree_size(start) + most_growth;
     std::vector<Application> out;
@@ -69,7 +69,7 @@ class Walk {
  private:
   size_t below(size_t count) { return static_cast<size_t>(random_() % count); }
 
-  // Sizes for what a row leaves open; those that matching finds have to be what is found.
+  // Random values for the row's open sizes. A size that matching also determines must equal the match.
   RuleArguments arguments_of(const RuleRow& row) {
     constexpr int64_t sizes[] = {2, 3, 4, 8, 16, 32, 64};
     RuleArguments out;
@@ -101,7 +101,7 @@ std::vector<const Rule*> exploration_rules(bool strict) {
     std::vector<std::string> out;
     for (auto family : {fusion_rules, split_rules, layout_rules, interchange_rules, stencil_rules, reduction_rules}) {
       for (const RuleRow& each : family()) {
-        // Elements without a value of their own could be kept by a later cut, and no self-check can compare them.
+        // A later outline could materialise undefined elements, and no self-check can compare them.
         if (each.right.find("undefined") == std::string::npos) out.push_back(each.name);
       }
     }

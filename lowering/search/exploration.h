@@ -1,8 +1,8 @@
-// Random rewrites of a definition's term, before strategies map it to a device: a few rules of the table, each at some
-// place where it applies, so that a search can measure forms that no pass and no strategy makes. Every one is a
-// derivation like any other, which a bundle replays. They are numbered: the number is the seed of a walk, so a record
-// of a measured one is a number too, with a check that the same walk still leads to the same term. Which are worth
-// anything is measured (tools/tuning); nothing here estimates.
+// Random rewrites of a definition's term before strategies map it to a device: a few rules of the table, each at some
+// place where it applies, so that a search can measure forms that no pass and no strategy produces. Every rewrite is an
+// ordinary derivation, which a bundle can replay. A rewrite is identified by an integer: the seed of its walk and a
+// check that the same walk still leads to the same term. A record of a measured rewrite therefore is a plain knob
+// value. Nothing here estimates speed; tools/tuning measures it.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@
 
 namespace hoist {
 
-/// The knob of a definition that says which rewrite of its term is taken; 0 for the term as it is.
+/// The knob that selects the rewrite of a definition's term; 0 keeps the term.
 inline constexpr std::string_view exploration_knob = "explored";
 
-/// The rules that a walk takes: those that move, split, fuse and regroup plain maps, folds and views. What opens loops
-/// for a device, and what knows a convolution, is for strategies and passes; none adds elements that are undefined.
+/// The rules that walks apply: moving, splitting, fusing and regrouping plain maps, folds and views. Rules that open
+/// loops for a device or apply to convolutions belong to strategies and passes. No rule of the list adds undefined
+/// elements. With `strict` only exact rules are returned.
 std::vector<const Rule*> exploration_rules(bool strict);
 
-/// So many different rewrites of the term, or fewer where walks lead back or nowhere: values of the knob, 0 not among
-/// them.
+/// Knob values of `count` different rewrites of the term, or of fewer if walks repeat or fail; never 0.
 std::vector<int64_t> explorations(Expr term, size_t count, bool strict);
 
-/// The rewrite that this value of the knob stands for; false, and nothing is done, where it stands for none of this
-/// term: a record of another term, or of other rules.
+/// Applies the rewrite of this knob value. Returns false and changes nothing if the value does not belong to the term,
+/// as with a record of another term or another rule table.
 bool explore(Rewriter& rewriter, int64_t value, bool strict);
 
 }  // namespace hoist

@@ -18,7 +18,7 @@ TuningTask tuning_task(Expr term) {
   TuningTask out;
   std::string structure;
   for (size_t i = 0; i < all.size();) {
-    // Digits of a name (f32, p0, %x2) are part of it.
+    // Digits inside a name (f32, p0, %x2) belong to the name.
     const bool begins = std::isdigit(static_cast<unsigned char>(all[i])) != 0 &&
                         (i == 0 || (std::isalnum(static_cast<unsigned char>(all[i - 1])) == 0 && all[i - 1] != '_'));
     int64_t number = 0;
@@ -58,7 +58,8 @@ void choose_knobs(Program& program, const TuningRecords& records) {
   if (!records) return;
   for (Definition& definition : program.definitions) {
     KnobValues knobs = records(tuning_task(definition.expression));
-    // A record is a stranger's: numbers that no space has are no choice, and a derivation could not say them.
+    // Records are untrusted input: values outside the range of every knob are ignored, since a derivation cannot state
+    // them.
     std::erase_if(knobs, [](const auto& knob) { return knob.second < 0 || knob.second > most_knob_value; });
     if (!knobs.empty()) take_knobs(program, definition, knobs);
   }

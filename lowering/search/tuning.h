@@ -1,10 +1,10 @@
-// Choices of kernels that were measured: what a record says of a definition, in the place of an estimate. The name of a
-// knob says where it is asked for (tile.h: register tiles and work-groups; winograd.h, exploration.h, passes.h and
-// launches.h: what passes make of a term; storage.h: layouts of inputs and outputs); a definition that no record knows,
-// and a record that does not fit the profile, leave the estimate as it is. Every choice gives the same result, within
-// the rules that the compilation allows.
+// Measured choices for kernels: a record replaces the estimates of the cost model for a definition. The owner of a knob
+// reads its value by name (tile.h: register tiles and work-groups; winograd.h, exploration.h, passes.h and launches.h:
+// forms of a term; storage.h: layouts of inputs and outputs). Without a record, or with one that does not fit the
+// target description, the estimate holds. Every choice gives the same result, within the rules that the compilation
+// allows.
 //
-// A record belongs to a term, whatever model it stands in: parameters count by their places, not by their names.
+// A record belongs to a term, whichever model contains it: parameters are identified by position, not by name.
 #pragma once
 
 #include <functional>
@@ -16,27 +16,27 @@
 
 namespace hoist {
 
-/// What a record is found by: the form of a definition's term, and the numbers in it. Definitions of one structure
-/// compute the same for other sizes.
+/// Lookup key of a tuning record: the term's structure and its constants. Definitions of equal structure compute the
+/// same function for other sizes.
 struct TuningTask {
-  std::string structure;         ///< a hash of the term's text without its numbers
-  std::vector<int64_t> numbers;  ///< those of the text, in order
+  std::string structure;         ///< a hash of the term's text with the integers removed
+  std::vector<int64_t> numbers;  ///< the removed integers in text order
 
   bool operator==(const TuningTask&) const = default;
   auto operator<=>(const TuningTask&) const = default;
 };
 TuningTask tuning_task(Expr term);
 
-/// A knob's name: records and derivations may have one that it had before.
+/// The current name of a knob. Records and derivations may contain a former name.
 std::string present_knob_name(const std::string& recorded);
 
-/// The knobs of a task, empty where nothing is known. Asked of every definition by each pass that makes a choice, and
-/// before it is stored.
+/// The knobs of a task, empty if there is no record. Every pass with a choice calls it for each definition, as does the
+/// choice of storage.
 using TuningRecords = std::function<KnobValues(const TuningTask& task)>;
 
-/// The definition's knobs; records "choose-knobs".
+/// Sets the definition's knobs and records the step "choose-knobs".
 void take_knobs(Program& program, Definition& definition, const KnobValues& knobs);
-/// What records say of each definition, before storage is chosen.
+/// Sets the recorded knobs of each definition; runs before storage is chosen.
 void choose_knobs(Program& program, const TuningRecords& records);
 
 }  // namespace hoist

@@ -8,14 +8,14 @@
 namespace hoist {
 namespace {
 
-// (position in the dimension / step) % extent; of no dimension where it is computed otherwise.
+// (position in the dimension / step) % extent; dimension -1 for any other computation.
 struct IndexPart {
   int dimension = -1;
   int64_t step = 1, extent = 1;
 };
 using IndexParts = std::vector<IndexPart>;
 
-// What a variable stands for: a value, or with an index an element of it, in the functions of `around`.
+// The value of a bound variable: `value`, or its element at `index`, inside the functions of `around`.
 struct BoundValue {
   Expr value;
   IndexParts index, around;
@@ -36,7 +36,7 @@ IndexPart together(const IndexPart& outer, const IndexPart& inner, int64_t k) {
 
 class KeptArrays {
  public:
-  // For each kept array the parts that functions around it take as arguments.
+  // For each materialised array the index parts that the enclosing functions receive.
   std::optional<std::vector<IndexParts>> of(Expr term, const IndexParts& index) {
     read(term, index, {}, nullptr, {});
     return known_ && !found_.empty() ? std::optional(found_) : std::nullopt;
@@ -44,7 +44,7 @@ class KeptArrays {
 
  private:
   using Components = std::vector<int64_t>;
-  static constexpr int most_reads = 10000;  // a term is a graph, and this walks the tree
+  static constexpr int most_reads = 10000;  // a term is a graph, and this recursion visits the tree
 
   bool known_ = true;
   int reads_ = 0;
@@ -70,7 +70,7 @@ class KeptArrays {
     return std::make_shared<const BoundValue>(BoundValue{value, index, around, env, env});
   }
 
-  // An element at the index, and of tuples there the components, the innermost last.
+  // Visits the element at the index. `components` selects from tuples, the innermost last.
   void read(Expr e, const IndexParts& index, const Components& components, const BoundValues& env,
             const IndexParts& around) {
     if (!known_ || ++reads_ > most_reads) {
@@ -91,7 +91,7 @@ class KeptArrays {
                     bind(e->children[1], {index[0]}, env, around), inside);
       }
       case Pattern::reduce:
-      case Pattern::fold: {  // the steps have a position of their own
+      case Pattern::fold: {  // the steps have an index of their own
         IndexParts inside = around;
         inside.push_back({});
         read(e->children[1], index, components, env, around);
@@ -117,7 +117,7 @@ class KeptArrays {
         return read(e->children[2], index, components, env, around);
       case Pattern::zip:
       case Pattern::tuple: {
-        if (components.empty()) break;  // all of them, whatever for
+        if (components.empty()) break;  // all components are used, in an unknown way
         const Expr wanted = e->children[static_cast<size_t>(components.back())];
         return read(wanted, index, Components(components.begin(), components.end() - 1), env, around);
       }
@@ -162,8 +162,8 @@ class KeptArrays {
   }
 };
 
-// How many neighbours in a dimension of n have all these parts in common: what is left below the smallest step, if the
-// parts say everything above it.
+// The number of adjacent elements of a dimension of n that agree in all these parts: the smallest step, if the parts
+// cover everything above it; empty otherwise.
 std::optional<int64_t> neighbours(int dimension, int64_t n, IndexParts parts) {
   std::erase_if(parts, [&](const IndexPart& p) { return p.dimension != dimension; });
   std::sort(parts.begin(), parts.end(), [](const IndexPart& a, const IndexPart& b) { return a.step < b.step; });

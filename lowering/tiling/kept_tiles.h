@@ -1,7 +1,7 @@
-// Which elements of a term share an array that it keeps in private memory, as the results of a tile share what
-// Winograd's transform makes of the tile's columns: the strategies `kept-tiles` and `kept-planes` give them to one
-// work-item. Where an element's position in a dimension is read as (position / k, position % k), by the joins around
-// the term, and the kept array stands in functions of the first alone, k neighbours share it.
+// The elements of a term that share an array in private memory, as the results of a tile share Winograd's transform of
+// the tile. The strategies `kept-tiles` and `kept-planes` assign them to one work-item. If an element's index in a
+// dimension is used as (index / k, index % k), by the joins around the term, and the materialised array depends on the
+// first part only, k adjacent elements share it.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace hoist {
 
-/// For each dimension of the term, how many neighbours share the arrays that it keeps; its extent where all do, 1 where
-/// none do. Nothing where the term keeps no array, keeps one in the steps of a fold, or cuts tiles in two.
+/// For each dimension of the term the number of adjacent elements that share the materialised arrays: the extent if all
+/// do, 1 if none do. Empty if the term materialises no private array, does so in the steps of a fold, or splits tiles.
 std::optional<std::vector<int64_t>> kept_tile(Expr term);
 
 }  // namespace hoist

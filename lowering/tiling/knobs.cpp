@@ -21,16 +21,16 @@ std::vector<int64_t> prime_factors(int64_t number) {
 
 int64_t size_of(const Knob& knob) { return static_cast<int64_t>(knob.values.size()); }
 
-/// Where a knob has the value; nothing where it does not.
+/// The index of the value among the knob's values; empty if it is not among them.
 std::optional<int> index_of(const Knob& knob, const std::vector<int64_t>& value) {
-  // Values of factors are many, and made in order; those of others are few, and as their maker wants them.
+  // The values of factors are many and sorted; the values of other knobs are few and in any order.
   const auto at = knob.kind == Knob::Kind::factors ? std::lower_bound(knob.values.begin(), knob.values.end(), value)
                                                    : std::find(knob.values.begin(), knob.values.end(), value);
   if (at == knob.values.end() || *at != value) return std::nullopt;
   return static_cast<int>(at - knob.values.begin());
 }
 
-/// The names by which a record knows the numbers of a value.
+/// The names of the knob's components in a record.
 std::vector<std::string> names_of(const Knob& knob) {
   if (knob.kind != Knob::Kind::factors) return {knob.name};
   std::vector<std::string> names;

@@ -16,7 +16,7 @@ int64_t pieces(int64_t n, int64_t k) { return round_up(n, k) / k; }
 
 double ratio(int64_t a, int64_t b) { return static_cast<double>(a) / static_cast<double>(b); }
 
-// What the estimate leaves aside, though it would be right.
+// The cost of a correct tile that is never the default.
 constexpr double left_aside = std::numeric_limits<double>::infinity();
 
 struct Candidate {
@@ -25,7 +25,7 @@ struct Candidate {
 };
 using Candidates = std::vector<Candidate>;
 
-// Those that come first win unless another one is clearly better.
+// The first candidate wins unless a later one is clearly cheaper.
 const Candidate* cheapest(const Candidates& candidates) {
   const Candidate* best = nullptr;
   for (const Candidate& candidate : candidates) {
@@ -34,15 +34,15 @@ const Candidate* cheapest(const Candidates& candidates) {
   return best;
 }
 
-// Whether tiles may reach back over one another. Those side by side are one work-group's then, since two would write
-// what they share, so there have to be enough rows for all cores.
+// True if the last tile may overlap the one before it (overlapping tail). Overlapping tiles belong to one work-group,
+// since two would write the same elements, so there must be enough rows for all cores.
 bool may_reach_back(const TiledResults& results, const Profile& profile) {
   return !results.packed && results.count * results.rows >= 16 * profile.compute_units;
 }
 
-// The lanes that take the fewest vectors, where what sticks out has its price: of packed operands only the last vector
-// does, whose results are stored one by one, and elsewhere each of its lanes is read by itself in all loops alike.
-// Those of a vector read what one group of columns reads.
+// The width that needs the fewest vectors, with a price for tails. With packed operands only the last vector has a
+// tail, whose results are stored one by one; otherwise each lane of the tail is loaded alone in every loop. The lanes
+// of a vector must use the same group of the left operand.
 int64_t usual_width(const TiledResults& results, const Profile& profile) {
   if (results.group > 0) {
     int64_t width = profile.vector_width;
@@ -64,45 +64,45 @@ int64_t usual_width(const TiledResults& results, const Profile& profile) {
   return best;
 }
 
-// Whether a step's operands fit into the registers beside the accumulators. Where vectors are in 32 registers, their
-// instructions read an element for all lanes from memory; where there are 16, it needs a register, and compilers load
-// all operands of a step before they use them: on a Zen 3 core 12 accumulators as 6x2 or 4x3 take twice as long as 10
-// as 5x2, which spill nothing. One vector of columns uses each element once.
+// True if a step's operands fit into the registers with the accumulators. With 32 vector registers the instructions
+// broadcast an element from memory. With 16 the element occupies a register, and compilers load all operands of a step
+// first: on a Zen 3 core 12 accumulators as 6x2 or 4x3 take twice as long as 10 as 5x2, which do not spill. With one
+// vector of columns each element is used once.
 bool holds_operands(int64_t rows, int64_t vectors, const Profile& profile) {
   return profile.vector_registers > 16 || vectors == 1 ||
          rows * vectors + rows + vectors - 1 <= profile.vector_registers;
 }
 
-// Half cycles of a step of the fold, for all tiles of so many rows.
+// Half cycles of a step of the fold, for all tiles of `rows` rows.
 double register_cost(const TiledResults& results, int64_t rows, const Tile& tile) {
   const int64_t columns = results.columns, vectors = tile.columns / tile.width;
-  // A tile that sticks out of an array of whole vectors would guard every store for nothing.
+  // A tile with a tail in an array of whole vectors would guard every store needlessly.
   if (columns % tile.width == 0 && columns % tile.columns != 0) return left_aside;
   // Per step of the fold a tile issues one fused multiply-add per accumulator and loads its operands; two of either go
   // per cycle. A dependent chain of four cycles needs eight accumulators to hide.
   const double work = std::max<double>(static_cast<double>(tile.rows * vectors), 8.0);
   const auto tiles = static_cast<double>(pieces(rows, tile.rows) * pieces(columns, tile.columns));
   if (results.window > 0) {
-    // Each column has windows of its own. Where the steps along a line are written out, an element of the line is
-    // loaded once for all windows of the tile, and a column's weights once for all its rows.
+    // Each column has windows of its own. If the steps along a line are unrolled, an element of the line is loaded once
+    // for all windows of the tile, and a column's weights once for all its rows.
     const double elements = tile.window == 0 ? static_cast<double>(tile.rows)
                                              : ratio((tile.rows - 1) * results.window_step + tile.window, tile.window);
     const double loads = static_cast<double>(vectors) * (elements + 1);
     return tiles * (std::max(work, loads) + 0.15 * loads + 1);
   }
-  // The right operand's row comes from the second cache, half as fast.
+  // The right operand's row comes from the L2 cache, at half the speed.
   const auto loads = static_cast<double>(vectors + tile.rows), fetched = static_cast<double>(4 * vectors);
   return tiles * (std::max({work, loads, fetched}) + 0.15 * loads + 0.05 * fetched);
 }
 
-// Whether the accumulators, the weights of a line of windows and what they read fit into registers.
+// True if the accumulators, the weights of a line of windows and the loaded elements fit into registers.
 bool holds_windows(const TiledResults& results, int64_t rows, int64_t vectors, const Profile& profile) {
   return (rows + results.window + 1) * vectors + 1 <= profile.vector_registers;
 }
 
-// The tile with each order of loops over work-groups that is another one; of those the estimate knows the first, and
-// the last where columns have little to keep in the cache. Planes that read the same ones, and lines whose windows
-// overlap, come one after the other, while what they read is in the cache.
+// Adds one candidate per distinct loop order. The cost model covers only the first order, and the last one if columns
+// have little reuse in the cache. Planes with the same operands, and lines whose windows overlap, are computed in
+// succession while the operands are in the cache.
 void add_orders(Candidates& candidates, const TiledResults& results, Candidate candidate) {
   const bool crosses_lines = candidate.tile.window > 0 && results.crosses_lines;
   if ((results.planes || crosses_lines) && results.columns % candidate.tile.columns == 0) {
@@ -128,8 +128,8 @@ void add_orders(Candidates& candidates, const TiledResults& results, Candidate c
   }
 }
 
-// The tile for rows that run through all lines of a picture, where those of a line fill no whole tiles: 7 rows leave
-// three of ten idle, 49 one of fifty. Every row has an address of its own then, which takes about as long as a step.
+// Adds the tile whose rows run through all lines of an image, for lines that fill no whole tiles: 7 rows leave three of
+// ten idle, 49 rows one of fifty. Each row then needs its own address, which costs about as much as a step.
 void add_through_lines(Candidates& candidates, const TiledResults& results, Candidate candidate, bool estimated) {
   if (results.lines == 1 || candidate.tile.shifted) return;
   candidate.tile.loop_order = Tile::through_lines;
@@ -147,13 +147,13 @@ void add_register_tiles(Candidates& candidates, const TiledResults& results, con
       const int64_t tile_columns = vectors * width;
       if (vectors > 1 && tile_columns >= round_up(columns, width) + width) break;
       for (int64_t tile_rows = 1; tile_rows <= std::min(rows * results.lines, most_rows); ++tile_rows) {
-        // Accumulators, a row of the right operand, an element of the left one: one register more, and each step of the
-        // fold writes an accumulator to memory and reads it back.
+        // Accumulators, a row of the right operand and an element of the left one: with one register more, each step of
+        // the fold spills an accumulator.
         if (tile_rows > 1 && tile_rows * vectors + vectors + 1 > profile.vector_registers) break;
         Candidate candidate;
         candidate.tile = {tile_rows, tile_columns, width};
         candidate.tile.shifted = columns % width != 0 && tile_columns <= columns && may_reach_back(results, profile);
-        // Columns that stick out are read one by one where the operand is not packed: better they reach back.
+        // Unpacked tails are loaded one by one, so an overlapping tail is preferred.
         const bool reaches_out = !candidate.tile.shifted && columns % width != 0 && may_reach_back(results, profile);
         const bool in_groups = results.group == 0 || results.group % tile_columns == 0;
         const bool estimated = width == usual && tile_rows <= most_estimated_rows && !reaches_out && in_groups &&
@@ -172,30 +172,30 @@ void add_register_tiles(Candidates& candidates, const TiledResults& results, con
   }
 }
 
-// The largest divisor that is no larger than `most`.
+// The largest divisor of n that is at most `most`.
 int64_t divisor(int64_t n, int64_t most) {
   int64_t k = std::min(n, most);
   while (n % k != 0) --k;
   return k;
 }
 
-// Tiles of matrix instructions beside the others, where there are any.
+// Adds tiles of matrix instructions, if the device has them.
 void add_matrix_tiles(Candidates& candidates, const TiledResults& results, const Profile& profile) {
   const int64_t most = profile.matrix_tile, width = profile.vector_width;
   if (most == 0 || most != width || results.inner == 0 || results.inner % results.word != 0) return;
   const int64_t words = divisor(results.inner / results.word, most), all_words = results.terms / results.word,
                 steps = all_words / words;
   if (words == 1) return;
-  // From half cycles of a step to cycles of all.
+  // Converts half cycles per step to cycles in total.
   const int64_t vector_steps = results.in_words ? all_words : results.terms;
   for (Candidate& candidate : candidates) candidate.cost *= static_cast<double>(vector_steps) / 2;
-  // Of eight tiles in registers some hold operands: all of the left, and one of the right.
+  // Eight tile registers hold the sums and operands: all tiles of the left operand, and one of the right.
   for (const auto& [down, across] : {std::pair<int64_t, int64_t>{2, 2}, {1, 3}, {3, 1}, {1, 2}, {2, 1}, {1, 1}}) {
     if (results.rows % down != 0 || (across > 1 && (across - 1) * width >= results.columns)) continue;
     const int64_t matrix_rows = divisor(results.rows / down, most);
     if (matrix_rows == 1) continue;
-    // In cycles: an instruction takes one a row, a load of a tile eight; sums are stored and read again once; a
-    // work-group has its part of describing the tiles to the processor, once for each call of the kernel.
+    // In cycles: an instruction takes one per row, the load of a tile eight; sums are stored and loaded again once. A
+    // work-group pays a share of configuring the tile registers, which happens once per kernel call.
     const auto products = static_cast<double>(down * across);
     const double step = std::max(products * static_cast<double>(matrix_rows), 8.0 * static_cast<double>(down + across));
     const double ends = 4 * products * static_cast<double>(matrix_rows) + 200;
@@ -210,14 +210,14 @@ void add_matrix_tiles(Candidates& candidates, const TiledResults& results, const
   }
 }
 
-// Steps that wait for their operands together at most: more take more registers.
+// The limit of steps whose loads are in flight together; more steps need more registers.
 constexpr int64_t most_together = 8;
 
-// Multiplications that a work-item of a GPU has written out at most.
+// The limit of unrolled multiplications per work-item of a GPU.
 constexpr int64_t most_unrolled = 1024;
 
-// Steps of a fold whose operands a work-group keeps at a time: the largest divisor that is worth a barrier and leaves
-// no more than some thousand multiplications to be written out; 0 if there is none.
+// The number of steps of a fold whose operands a work-group keeps in local memory: the largest divisor that is worth a
+// barrier and unrolls to at most most_unrolled multiplications; 0 if there is none.
 int64_t block_depth(int64_t steps, int64_t accumulators) {
   for (int64_t depth = 16; depth >= 4; --depth) {
     if (steps % depth == 0 && depth * accumulators <= most_unrolled) return depth;
@@ -225,27 +225,27 @@ int64_t block_depth(int64_t steps, int64_t accumulators) {
   return 0;
 }
 
-// Work-items of a group that compute parts of the same sums.
+// The number of work-items of a group that share each sum.
 int64_t sharers(const Tile& tile) { return std::max<int64_t>(1, tile.parts); }
 
 int64_t items_of(const Tile& tile) { return tile.rows / tile.item_rows * tile.items_across * sharers(tile); }
 
-// Whether a work-group has 32 work-items at least, and so few that each may have as many registers as there are for
-// one: drivers refuse kernels otherwise.
+// True if a work-group has at least 32 work-items, and few enough to give each the maximum number of registers; drivers
+// reject larger ones.
 bool fills_group(const Tile& tile, const Profile& profile) {
   return items_of(tile) >= 32 && items_of(tile) <= std::min<int64_t>(256, profile.maximum_group);
 }
 
-// Operands of some steps for each part, and the parts.
+// Bytes of the operands of `depth` steps for each part, and of the partial sums.
 int64_t local_bytes(const Tile& tile) {
   const int64_t operands = (tile.rows + tile.columns) * tile.depth;
   return 4 * (operands * sharers(tile) + tile.rows * tile.columns * tile.parts);
 }
 
-// Cycles of a GPU's compute unit for the groups that come to it: what its subgroups issue and what they read, one after
-// the other, and of the groups that share the unit the time that they wait for memory. What the device is stands in the
-// profile; what the kernels that hoist makes take (two instructions a step for addresses, 40 registers beside the
-// accumulators, what waits for memory together) is fitted to 2,680 tiles of 19 layers on an H100.
+// Cycles of a GPU's compute unit for its work-groups: the issue and load cycles of its subgroups in sequence, plus the
+// memory latency, which the resident groups share. The device's properties come from the target description. The
+// constants of generated kernels (two address instructions per step, 40 registers besides the accumulators, loads in
+// flight) are fitted to 2,680 tiles of 19 layers on an H100.
 double group_cost(const TiledResults& results, const Tile& tile, const Profile& profile) {
   const WorkGroupCosts& costs = profile.costs;
   const int64_t groups = results.count * pieces(results.rows, tile.rows) * pieces(results.columns, tile.columns);
@@ -256,7 +256,7 @@ double group_cost(const TiledResults& results, const Tile& tile, const Profile& 
   const double steps = ratio(results.steps * results.folds, parts);
 
   const double issued = subgroups * ratio((accumulators + operands + 2) * costs.subgroup, costs.multiply_adds);
-  // Parts in one subgroup read rows of their own.
+  // Parts within one subgroup load separate rows.
   const int64_t apart = std::min(parts, std::max<int64_t>(1, costs.subgroup * parts / items));
   const double row = ratio(std::min(tile.items_across, costs.subgroup) * tile.width, costs.subgroup);
   const double reads = subgroups * static_cast<double>(vectors) * std::max(static_cast<double>(apart), row) *
@@ -271,14 +271,14 @@ double group_cost(const TiledResults& results, const Tile& tile, const Profile& 
                                         : memory * ratio(operands, 2 * steps_together(results.steps / parts));
   const double waits = steps * (waiting + 1.5 * static_cast<double>(accumulators));
   const double end = tile.parts > 0 ? static_cast<double>(4 * parts * accumulators) : 0;
-  // What the sum leaves out: barriers, above all where fewer than four groups are there to work meanwhile.
+  // Barriers are not in the sum; they cost most if fewer than four groups can run meanwhile.
   const double barriers = (tile.parts > 0 ? 1.15 : 1.0) * (tile.depth > 0 ? 1.05 : 1.0);
   const double crowded = tile.depth > 0 && costs.unit_registers / registers < 4 ? 1.25 : 1.0;
   return static_cast<double>(waves) * (steps * (issued + reads + fetched) + (waits + end) / resident) * barriers *
          crowded;
 }
 
-// Depths that a tile may have.
+// The depths that a tile may have, the default first.
 std::vector<int64_t> depths(int64_t steps, int64_t accumulators) {
   const int64_t usual = block_depth(steps, accumulators);
   std::vector<int64_t> out = {usual};
@@ -289,7 +289,7 @@ std::vector<int64_t> depths(int64_t steps, int64_t accumulators) {
   return out;
 }
 
-// Into how many parts a sum may go, each by a work-item of its own: none first.
+// The numbers of parts into which a sum may be divided, each for one work-item; 0, undivided, first.
 std::vector<int64_t> sum_parts(const TiledResults& results) {
   std::vector<int64_t> out = {0};
   for (const int64_t parts : {2, 4, 8, 16, 32}) {
@@ -304,7 +304,7 @@ void add_work_groups(Candidates& candidates, const TiledResults& results, const 
   for (int64_t item_rows : {1, 2, 4, 8, 16}) {
     for (int64_t vectors : {1, 2, 4, 8}) {
       const int64_t item_columns = vectors * width;
-      // Half of the registers are for operands and addresses: more accumulators are kept in memory.
+      // Half of the registers hold operands and addresses: further accumulators would spill.
       if (2 * item_rows * item_columns > profile.vector_registers + 1) continue;
       for (int64_t down : {1, 2, 4, 8, 16}) {
         for (int64_t across : {2, 4, 8, 16, 32, 64}) {

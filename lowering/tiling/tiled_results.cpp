@@ -12,7 +12,7 @@
 namespace hoist {
 namespace {
 
-// The stored extents with what is computed along; at least two dimensions.
+// The stored extents including computed padding; at least two dimensions.
 std::vector<int64_t> computed_shape(const Storage& s) {
   std::vector<int64_t> shape = s.stored_shape();
   if (!shape.empty()) shape.back() += s.vector_padding;
@@ -20,7 +20,7 @@ std::vector<int64_t> computed_shape(const Storage& s) {
   return shape;
 }
 
-// The step of windows of so many elements that the term folds; nothing where it has none, or some with gaps.
+// The step of the windows of `size` elements in the term; empty if it has none.
 std::optional<int64_t> step_of_windows(Expr e, int64_t size) {
   std::optional<int64_t> step;
   any_node(e, [&](Expr n) {
@@ -30,7 +30,7 @@ std::optional<int64_t> step_of_windows(Expr e, int64_t size) {
   return step;
 }
 
-// `transposed`: a picture that has to keep its channels second.
+// `transposed`: an image that must stay NCHW in memory.
 TiledResults tiled_on_cpu(const Program& program, const Definition& d, const std::map<std::string, Type>& types,
                           const Storage& s, bool transposed, const Profile& profile) {
   const std::vector<int64_t> shape = computed_shape(s);
@@ -44,7 +44,7 @@ TiledResults tiled_on_cpu(const Program& program, const Definition& d, const std
     out.lines = transposed ? shape[rank - 2] : shape[rank - 3];
     if (rank == 5) out.lines *= transposed ? shape[2] : shape[1];
   }
-  // One matrix on the right for all on the left: their rows are those of one product.
+  // One right matrix for all left matrices: their rows are the rows of one contraction.
   const bool one_matrix =
       !d.channels_first && !transposed && (rank == 3 || rank == 4) && is_product(d) &&
       std::all_of(d.weights.begin(), d.weights.end(), [](const Weights& w) { return w.extents.size() == 2; });
@@ -59,7 +59,7 @@ TiledResults tiled_on_cpu(const Program& program, const Definition& d, const std
     const int64_t window = d.weights[0].extents.back();
     const auto step = window > 1 ? step_of_windows(d.expression, window) : std::nullopt;
     if (step) {
-      // Up to half as much again as the cache holds, going along the lines takes less time all the same.
+      // Up to half as much again as the cache holds, computing along the lines is still faster.
       const int64_t f32 = 4, line = out.rows * *step * out.columns * f32;
       out.window = window;
       out.window_step = *step;
@@ -73,12 +73,12 @@ TiledResults tiled_on_cpu(const Program& program, const Definition& d, const std
     const int64_t small = profile.first_cache / 2;
     const int64_t right = element_count(d.weights[0].extents), columns = std::max<int64_t>(1, out.columns);
     out.small_right = d.weights[0].groups > 1 || (4 * right <= small && right / columns >= columns);
-    // A tile's columns of bytes are a part of a line, which each pass over the results would write again.
+    // A tile's columns of bytes are a part of a cache line, which each pass over the results would write again.
     const Type leaf = leaf_of(d.expression->type);
     const WordProducts products = products_in_word(d, types, d.weights[0], profile);
     if (leaf->is_scalar() && row(leaf->scalar).bits < 32 && products.of_vectors && products.together == 2)
       out.small_right |= right <= small;
-    // Vectors of a result that lies across the product's rows are of other elements than the weights' columns.
+    // Vectors of a transposed result cover other elements than the columns of the weights.
     const bool by_columns = d.channels_first || !rows_lie_across(d.expression);
     if (products.of_matrices && s.permutation.size() >= 2 && by_columns) {
       const std::vector<int64_t> extents = shape_of(types.at(d.weights[0].value));
@@ -91,18 +91,18 @@ TiledResults tiled_on_cpu(const Program& program, const Definition& d, const std
   return out;
 }
 
-// How many dimensions before the last two of a picture count as its rows: rules join up to three.
+// The number of dimensions before the last two of an image that count as its rows: rules collapse up to three.
 int64_t joined_rows(const std::vector<int64_t>& shape) { return std::clamp<int64_t>(std::ssize(shape) - 3, 0, 2); }
 
-// On a GPU all positions of a picture are one dimension, so that small pictures fill work-groups too. Nothing where the
-// definition is no product.
+// On a GPU all positions of an image are one dimension, so that small images fill work-groups too. Empty if the
+// definition is no contraction.
 std::optional<TiledResults> tiled_on_gpu(const Definition& d, const Storage& s, bool transposed) {
   const std::vector<int64_t> shape = computed_shape(s);
   if (!is_product(d)) return std::nullopt;
   TiledResults out;
   for (const Weights& w : d.weights) {
     if (w.extents.size() < 2) return std::nullopt;
-    // The innermost fold runs over input channels, or over what a matrix has beside its columns.
+    // The innermost fold runs over input channels, or over the rows of a matrix.
     out.steps = d.channels_first ? w.extents[1] : w.extents[w.output_dimension == 0 ? 1 : w.extents.size() - 2];
     if (d.channels_first) out.folds = element_count(w.extents) / w.extents[0] / w.extents[1];
   }
@@ -119,7 +119,7 @@ std::optional<TiledResults> tiled_on_gpu(const Definition& d, const Storage& s, 
   return out;
 }
 
-// What the definition's knobs say, and what an estimate says where they say nothing that there is.
+// The tile of the definition's knobs, or the estimated one if the knobs match no tile.
 Tile tile_of(const Definition& d, const TiledResults& results, const Profile& profile) {
   if (!d.knobs.empty()) {
     if (const auto tile = tile_with(results, d.knobs, profile)) return *tile;
@@ -138,7 +138,7 @@ void choose_tile(const Program& program, const Definition& d, const std::map<std
   if (!results) return;
   tile = tile_of(d, *results, profile);
   tile.channels_last = transposed;
-  // Of pictures, the positions of one; of matrices, the rows of all.
+  // For images the spatial dimensions are collapsed, for matrices the rows of all.
   const std::vector<int64_t> shape = computed_shape(s);
   if (d.channels_first && (profile.gpu || tile.loop_order == Tile::through_lines))
     tile.rows_joined = joined_rows(shape);

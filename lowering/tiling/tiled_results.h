@@ -1,5 +1,5 @@
-// The results of a definition as tiles see them: rows, columns and what their sums read, given its storage; and the
-// tile that its knobs or an estimate choose for them.
+// The results of a definition as tiles cover them (rows, columns and the operands of their sums, given its storage),
+// and the tile that the knobs or the estimate select.
 #pragma once
 
 #include <map>
@@ -12,12 +12,12 @@
 
 namespace hoist {
 
-/// Of a definition that folds, or that has to be turned.
+/// Selects the tile of a definition that folds or has to be transposed, and stores it in the plan.
 void choose_tile(const Program& program, const Definition& d, const std::map<std::string, Type>& types, bool transposed,
                  StoragePlan& plan, const Profile& profile);
 
-/// Of a statement, whose tiles the work-items of one group share out: all its rows are alike. Work-items of GPUs
-/// compute one element at a time.
+/// The tile of a statement, whose tiles are divided among the work-items of one group; all its rows are equivalent.
+/// Work-items of GPUs compute one element at a time.
 Tile tile_of_statement(const Definition& d, const Storage& s, const Profile& profile);
 
 }  // namespace hoist

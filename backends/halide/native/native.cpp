@@ -1,4 +1,4 @@
-// Native code: the same Funcs compiled by Halide's LLVM for named targets, and object files as a static library.
+// Native code: the same Funcs compiled by Halide's LLVM for named targets, and static libraries of object files.
 #include "backends/halide/native/native.h"
 
 #include <fmt/format.h>
@@ -47,7 +47,7 @@ namespace {
 Result<NativeCode> compiled(H::Func& result, const Emitter& emitter, const std::string& function,
                             const NativeTarget& target) {
   NativeCode out;
-  HOIST_TRY(const TemporaryFolder scratch, TemporaryFolder::make());  // Halide writes files alone
+  HOIST_TRY(const TemporaryFolder scratch, TemporaryFolder::make());  // Halide only writes files
   auto passes = make_passes({.result = result.name(),
                              .loops = emitter.group_loops(),
                              .inputs = emitter.input_arrays(),

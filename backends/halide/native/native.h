@@ -10,12 +10,12 @@ namespace hoist::emission {
 
 struct NativeCode {
   std::string object;                ///< an object file for the target
-  uint64_t groups = 1;               ///< that the kernel can be called with
-  std::set<std::string> prefetched;  ///< arrays that it asks for ahead of their use, by Halide's names
+  uint64_t groups = 1;               ///< number of groups of the kernel
+  std::set<std::string> prefetched;  ///< arrays that it prefetches, by Halide's names
 };
 
-/// `result` is what `emitter` built, and is not used for anything else. Errors: the target has no such name, or a file
-/// cannot be written. Throws what Halide throws.
+/// Compiles `result`, which `emitter` built; the Func cannot be used afterwards. Errors: an unknown target, or a file
+/// that cannot be written. Throws Halide's exceptions.
 Result<NativeCode> native_code(H::Func& result, const Emitter& emitter, const std::string& kernel_name,
                                const std::string& target);
 

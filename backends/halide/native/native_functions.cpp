@@ -1,9 +1,10 @@
-// The functions of the OpenCL preamble in Halide's terms, for native code: the same meaning to the bit where that is
-// exact (preamble.cpp and ir/evaluate/scalar_math.h say what it is). Arguments and results are scalars or vectors.
-// Target::StrictFloat is on, so comparisons see NaN and nothing is reassociated or contracted.
+// The functions of the OpenCL preamble as Halide terms for native code, with the same bits as the preamble's exact
+// functions (defined in preamble.cpp and ir/evaluate/scalar_math.h). Arguments and results are scalars or vectors.
 //
-// Functions of LLVM are called scalar by scalar; its optimiser puts the calls of a vector together again, which Halide
-// itself offers no way to ask for.
+// Target::StrictFloat is set, so comparisons respect NaN and nothing is reassociated or contracted.
+//
+// LLVM's functions are called scalar by scalar; its optimiser recombines the calls of a vector. Halide has no interface
+// for vector calls.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -27,7 +28,7 @@ HExpr to(const Type& element, const HExpr& e) { return Halide::Internal::Cast::m
 HExpr bits(const Type& element, const HExpr& e) { return Halide::Internal::Reinterpret::make(lanes_of(element, e), e); }
 HExpr constant(const HExpr& like, double value) { return Halide::Internal::make_const(like.type(), value); }
 HExpr integer(const HExpr& like, int64_t value) { return Halide::Internal::make_const(like.type(), value); }
-/// By how many bits something is shifted.
+/// A shift count.
 HExpr count(const HExpr& like, int64_t value) {
   return Halide::Internal::make_const(Halide::UInt(like.type().bits(), like.type().lanes()), value);
 }
@@ -44,7 +45,7 @@ HExpr of_library(const std::string& name, const Arguments& x) {
   return call(x[0].type(), x[0].type().bits() == 32 ? name + "f" : name, x);
 }
 
-/// The value under a name, so that it is computed once.
+/// Binds the value to a name, so that it is computed once.
 HExpr let(const HExpr& value, const std::function<HExpr(const HExpr&)>& body) {
   if (Halide::Internal::is_const(value) || value.as<Halide::Internal::Variable>() != nullptr) return body(value);
   const std::string name = Halide::Internal::unique_name("v");
@@ -75,14 +76,14 @@ HExpr strict(Call::IntrinsicOp operation, const HExpr& a, const HExpr& b) {
   return Call::make(a.type(), operation, {a, b}, Call::PureIntrinsic);
 }
 
-// Where b is a number: one instruction of x86, which gives a where that is NaN or both are zeros.
+// The extremum for a `b` that is not NaN: one instruction of x86, which returns `a` if `a` is NaN or both are zeros.
 HExpr known_extremum(const HExpr& a, const HExpr& b, bool greater) { return select(greater ? a < b : b < a, b, a); }
 
-// NaN passes on; -0 comes before +0. `greater` chooses a maximum.
+// NaN propagates; -0 is less than +0. `greater` selects the maximum.
 HExpr extremum(const HExpr& a, const HExpr& b, bool greater) {
   const Type words = as_int(a);
-  // Asked both ways the instruction gives the same number; or both zeros, whose signs are put together; or, where one
-  // is NaN, each of the two.
+  // In both operand orders the instruction returns the same number; or both zeros, whose sign bits are combined; or, if
+  // one is NaN, each of the operands.
   const auto one_way = [&](const HExpr& p, const HExpr& q) {
     return bits(words, select(greater ? p > q : p < q, p, q));
   };
@@ -102,9 +103,9 @@ HExpr in_all_lanes(const HExpr& condition) {
   return Halide::Internal::VectorReduce::make(Halide::Internal::VectorReduce::And, condition, 1);
 }
 
-// fmod. The quotient, cut to a whole number, is that of the real one or one more; what is left by it is exact, since it
-// is a multiple of the last place of b and less than b. Larger quotients and what is no number are left to the C
-// library, which a vector asks only where one of its lanes has to.
+// fmod. The truncated quotient is the exact one or one more; the remainder by it is exact, since it is a multiple of
+// the ulp of b and less than b. Larger quotients, infinities and NaN are left to the C library, which a vector calls
+// only if one of its lanes requires it.
 HExpr float_remainder(const HExpr& a, const HExpr& b) {
   return let(magnitude(a), [&](const HExpr& dividend) {
     return let(magnitude(b), [&](const HExpr& divisor) {
@@ -131,15 +132,16 @@ HExpr float_modulo(const HExpr& a, const HExpr& b) {
 
 // ---- formulas of vectors ----
 //
-// LLVM's fma is called lane by lane, and its optimiser puts the lanes of a single fma together again, but not those of
-// a chain of them. So formulas are of products and sums that LLVM may fuse (what Halide calls strict is not), where one
-// rounding more or less does not matter; it may also regroup those. So sums whose order matters are strict. What may be
-// fused must not see NaN, which passes around.
+// LLVM's fma is called lane by lane, and its optimiser recombines the lanes of a single fma, but not of a chain. So
+// formulas whose rounding is uncritical consist of products and sums that LLVM may fuse (Halide's strict operations are
+// not fused); LLVM may also regroup these, so sums whose order matters are strict. Operands that may be fused must not
+// be NaN, so NaN bypasses them.
 
 HExpr strict_sum(const HExpr& a, const HExpr& b) { return strict(Call::strict_add, a, b); }
 HExpr strict_product(const HExpr& a, const HExpr& b) { return strict(Call::strict_mul, a, b); }
 
-/// As polynomial, by pairs of terms, pairs of those and so on: a chain of fma is what a vector of results waits for.
+/// Evaluates a polynomial by pairs of terms, then pairs of pairs and so on: a chain of fma would determine the latency
+/// of a vector.
 HExpr sum_of_pairs(const HExpr& x, const std::vector<HExpr>& terms) {
   if (terms.size() == 1) return terms[0];
   std::vector<HExpr> pairs;
@@ -159,9 +161,9 @@ HExpr between(const HExpr& x, double least, double most) {
              [&](const HExpr& v) { return select(v < constant(v, least), constant(v, least), v); });
 }
 
-// 2^n and e^r - 1 with x = n ln 2 + r and |r| at most half of ln 2, for x that is no larger than some hundreds. Next to
-// 3 * 2^22 a float's last bits count in ones, so that adding that rounds. `rest` gets n as an integer above that of
-// 3 * 2^22, and e^r - 1.
+// 2^n and e^r - 1 with x = n ln 2 + r and |r| at most half of ln 2, for x of at most some hundreds. Adding 3 * 2^22,
+// where the ulp of a float is 1, rounds to an integer. `body` receives n plus the bits of 3 * 2^22 as an integer, and
+// e^r - 1.
 HExpr with_powers_of_two(const HExpr& x, const std::function<HExpr(const HExpr& steps, const HExpr& rest)>& body) {
   const HExpr ones = constant(x, 12582912);
   return let(fma(x, constant(x, 1.44269504f), ones), [&](const HExpr& steps) {
@@ -180,12 +182,12 @@ HExpr with_powers_of_two(const HExpr& x, const std::function<HExpr(const HExpr& 
 constexpr int64_t bits_of_ones = 0x4b400000;  // of 3 * 2^22
 constexpr int exponent_of_one = 127;
 
-// e^x within two units in the last place. Outside of the bounds it is 0 or infinite; NaN passes all of it.
+// e^x within two ulp. Beyond the bounds it is 0 or infinite; NaN propagates.
 HExpr exponential(const HExpr& x) {
   const auto scale = [](const HExpr& e) { return bits(Halide::Float(32), e << count(e, 23)); };
   return let(between(x, -105, 89), [&](const HExpr& v) {
     return with_powers_of_two(v, [&](const HExpr& steps, const HExpr& rest) {
-      // In two halves, since the power of two alone may be no normal number.
+      // Scaled by two halves, since the whole power of two may be subnormal or infinite.
       return let(steps - integer(steps, bits_of_ones - 2 * exponent_of_one), [&](const HExpr& both) {
         return let(both >> count(both, 1), [&](const HExpr& half) {
           const HExpr power = strict_sum(rest, constant(rest, 1));
@@ -196,7 +198,7 @@ HExpr exponential(const HExpr& x) {
   });
 }
 
-// ln x within two units in the last place: n ln 2 + ln m with m between the roots of 1/2 and 2.
+// ln x within two ulp: n ln 2 + ln m with m between the roots of 1/2 and 2.
 HExpr logarithm(const HExpr& x) {
   const Type words = Halide::Int(32);
   const HExpr tiny = x < constant(x, 1.17549435e-38f);
@@ -226,12 +228,13 @@ HExpr logarithm(const HExpr& x) {
   });
 }
 
-// Where that is a normal number; of an exponent its last nine bits count, so that of steps above needs no difference.
+// 2^exponent, which must be a normal number. Only the low nine bits of the exponent matter, so `steps` above needs no
+// subtraction.
 HExpr power_of_two(const HExpr& exponent) {
   return bits(Halide::Float(32), (exponent + integer(exponent, exponent_of_one)) << count(exponent, 23));
 }
 
-// With e^2x - 1, which keeps the digits of small x. NaN passes.
+// By e^2x - 1, which keeps the digits of small x. NaN propagates.
 HExpr hyperbolic_tangent(const HExpr& x) {
   return let(between(strict_sum(x, x), -20, 20), [&](const HExpr& v) {
     return with_powers_of_two(v, [&](const HExpr& steps, const HExpr& rest) {
@@ -250,7 +253,7 @@ HExpr error_function(const HExpr& x) {
       const HExpr small = strict_product(
           x, paired_polynomial(square, {1.12837917f, -0.376126385f, 0.112837825f, -0.0268654307f, 0.00522103181f,
                                         -0.00084840804f, 0.00011265959f, -9.66704447e-06f}));
-      // ln(1 - erf a), as far as it is not 0 beside 1, and so above -19.
+      // ln(1 - erf a) while 1 - erf a is not negligible against 1, so the value is above -19.
       return let(select(a < constant(a, 4), a, constant(a, 4)), [&](const HExpr& within) {
         const HExpr exponent = paired_polynomial(
             within, {0.000416329219f, -1.13067514f, -0.63095303f, -0.111055017f, 0.0270995233f, -0.00506494692f,
@@ -259,7 +262,7 @@ HExpr error_function(const HExpr& x) {
           return with_powers_of_two(v, [&](const HExpr& steps, const HExpr& rest) {
             return let(power_of_two(steps), [&](const HExpr& scale) {
               const HExpr large = strict_sum(constant(x, 1), -fma(scale, rest, scale));
-              return select(constant(a, 1) < a, with_sign_of(large, x), small);  // which NaN passes
+              return select(constant(a, 1) < a, with_sign_of(large, x), small);  // NaN propagates
             });
           });
         });
@@ -273,7 +276,7 @@ HExpr small_arcsine(const HExpr& v, const HExpr& z) {
   return fma(v * z, polynomial(z, {0.166666731f, 0.0749876201f, 0.0450202115f, 0.0264333952f, 0.0383282416f}), v);
 }
 
-// Both within three units in the last place; beyond 1/2 by the arcsine of sqrt((1 - |x|) / 2).
+// Both within three ulp; beyond 1/2 by the arcsine of sqrt((1 - |x|) / 2).
 HExpr arcsine_form(const HExpr& x, HExpr (*whole)(const HExpr& x, const HExpr& is_outer, const HExpr& part)) {
   return let(magnitude(x), [&](const HExpr& a) {
     const HExpr is_outer = a > constant(a, 0.5);
@@ -297,7 +300,7 @@ HExpr arccosine(const HExpr& x) {
   });
 }
 
-// Within three units in the last place: of the tangent of the angle to 0, pi/4 or pi/2, whichever is near.
+// Within three ulp: by the tangent of the angle relative to the nearest of 0, pi/4 and pi/2.
 HExpr arctangent(const HExpr& x) {
   return let(magnitude(x), [&](const HExpr& a) {
     const HExpr one = constant(a, 1), is_far = a > constant(a, 2.41421356f), is_near = a <= constant(a, 0.414213562f);
@@ -323,7 +326,8 @@ HExpr saturated(const HExpr& a, const Type& type) {
   return select(is_number(a), inside, integer(most, 0));
 }
 
-// Small ones by way of int. What is no number is not above the lower bound, which is what it becomes where that is 0.
+// Small types are converted through int. NaN becomes the lower bound in the first selection, which is correct if the
+// bound is 0.
 HExpr saturated_small(const HExpr& a, double low, double high, const Type& type) {
   const HExpr above = select(a > constant(a, low), a, constant(a, low));
   return let(above, [&](const HExpr& b) {
@@ -333,9 +337,9 @@ HExpr saturated_small(const HExpr& a, double low, double high, const Type& type)
   });
 }
 
-constexpr double round_by_adding = 12582912;  // 1.5 * 2^23, whose lowest bits are those of whole numbers around it
+constexpr double round_by_adding = 12582912;  // 1.5 * 2^23, around which one ulp is 1
 
-// What lies between the bounds less w is rounded by adding so much that no bit behind the point is left.
+// Clamps to the bounds less w and rounds by an addition that leaves no fractional bit.
 HExpr rounded_steps(const HExpr& number, const HExpr& w, double low, double high) {
   const HExpr least = constant(number, low) - w, most = constant(number, high) - w;
   return let(select(number > least, number, least), [&](const HExpr& b) {
@@ -343,15 +347,15 @@ HExpr rounded_steps(const HExpr& number, const HExpr& w, double low, double high
   });
 }
 
-// A number that is yet to be rounded, plus a whole one of at most 16 bits, between bounds, as an int
-// (quantised_sums.cpp). What is no number becomes 0, by the lower bound where that is 0.
+// A number before rounding, plus an integer of at most 16 bits, clamped to the bounds, as an int (quantised_sums.cpp).
+// NaN becomes 0, by the lower bound if that is 0.
 HExpr quantised(const HExpr& number, const HExpr& whole, double low, double high) {
   const HExpr steps = rounded_steps(number, to(Halide::Float(32), whole), low, high);
   const HExpr sum = bits(Halide::Int(32), steps) - bits(Halide::Int(32), constant(number, round_by_adding)) + whole;
   return low == 0 ? sum : select(is_number(number), sum, Halide::Internal::make_zero(sum.type()));
 }
 
-// The same less the whole number, as a float.
+// The same result less the integer, as a float.
 HExpr rounded(const HExpr& number, const HExpr& whole, double low, double high) {
   const HExpr w = to(Halide::Float(32), whole);
   const HExpr out = strict(Call::strict_sub, rounded_steps(number, w, low, high), constant(number, round_by_adding));
@@ -414,11 +418,11 @@ HExpr power_of(const HExpr& base, const HExpr& n, int steps) {
 }
 
 HExpr integer_power(const HExpr& a, const HExpr& b) {
-  // Negative exponents are none of multiplications.
+  // Negative exponents are handled after the multiplications.
   const HExpr exponent = a.type().is_uint() ? b : select(b < integer(b, 0), integer(b, 0), b);
   return let(bits(as_uint(b), exponent), [&](const HExpr& n) {
     const HExpr base = bits(as_uint(a), a);
-    // Each bit of the exponent is a step; hardly ever are there more than eight.
+    // Each bit of the exponent is a step; exponents of more than eight bits are rare.
     constexpr int usual = 8;
     const int all = a.type().bits();
     HExpr power = power_of(base, n, all);
@@ -435,7 +439,7 @@ HExpr integer_power(const HExpr& a, const HExpr& b) {
   });
 }
 
-// ---- dot products of bytes, and of numbers of 16 bits ----
+// ---- dot products of bytes and of 16-bit integers ----
 
 HExpr word(const Arguments& numbers) {
   HExpr out;
@@ -448,8 +452,8 @@ HExpr word(const Arguments& numbers) {
   return bits(Halide::Int(out.type().bits()), out);
 }
 
-// s + the products of the unsigned bytes of x and the signed bytes of y, as processors with an instruction for that
-// have it.
+// s + the products of the unsigned bytes of x and the signed bytes of y, in the form that Halide maps to a dot
+// instruction.
 HExpr dot_in_instruction(const HExpr& s, const HExpr& x, const HExpr& y) {
   using Halide::Internal::Reinterpret;
   using Halide::Internal::VectorReduce;
@@ -459,7 +463,7 @@ HExpr dot_in_instruction(const HExpr& s, const HExpr& x, const HExpr& y) {
   return s + VectorReduce::make(VectorReduce::Add, to(Halide::Int(32), products), s.type().lanes());
 }
 
-// Sums of two products each, of the numbers of 16 bits that stand side by side.
+// Sums of two products each, of adjacent 16-bit integers.
 HExpr sums_of_pairs(const HExpr& left, const HExpr& right) {
   using Halide::Internal::Reinterpret;
   using Halide::Internal::VectorReduce;
@@ -471,7 +475,7 @@ HExpr sums_of_pairs(const HExpr& left, const HExpr& right) {
   return bits(Halide::UInt(32), VectorReduce::make(VectorReduce::Add, products, numbers / 2));
 }
 
-// y may be two bytes with a sign.
+// y may be two signed bytes.
 HExpr dot_of_pairs(const HExpr& s, const HExpr& x, const HExpr& y) {
   using Halide::Internal::Reinterpret;
   const int numbers = 2 * s.type().lanes();
@@ -482,7 +486,7 @@ HExpr dot_of_pairs(const HExpr& s, const HExpr& x, const HExpr& y) {
   return bits(Halide::Int(32), bits(Halide::UInt(32), s) + sums_of_pairs(x, wide));
 }
 
-// The products of bytes in pairs of 16 bits, which hold them all.
+// Products of bytes in pairs of 16 bits, which are exact.
 HExpr dot_in_pairs(const HExpr& s, const HExpr& x, const HExpr& y) {
   const int lanes = s.type().lanes();
   const HExpr a = Halide::Internal::Reinterpret::make(Halide::UInt(16, 2 * lanes), x);
@@ -496,9 +500,9 @@ HExpr dot_in_pairs(const HExpr& s, const HExpr& x, const HExpr& y) {
 
 struct ShortFloat {
   const char* name;
-  int sign;  // its bit
+  int sign;  // position of its bit
   int mantissa, bias, largest;
-  int none;  // what NaN becomes
+  int none;  // the code of NaN
   bool unsigned_zero;
 };
 constexpr ShortFloat short_floats[] = {{"f8e4m3fn", 7, 3, 7, 0x7e, 0x7f, false},
@@ -534,10 +538,10 @@ HExpr encode(const ShortFloat& f, const HExpr& a) {
   const double largest = std::ldexp(fraction_of_largest, exponent_of_largest - f.mantissa);
   return let(bits(Halide::Int(32), a), [&](const HExpr& w) {
     const HExpr size = magnitude(a), biased = (w & integer(w, 0x7fffffff)) >> count(w, 23);
-    // Of what is past the largest nothing is used.
+    // The exponent is clamped; results beyond the largest number are replaced below.
     const HExpr exponent = Halide::clamp(biased - integer(w, 127), integer(w, 1 - f.bias), integer(w, 32));
     return let(exponent, [&](const HExpr& e) {
-      // A step is the distance of neighbours at this exponent.
+      // One step is one ulp at this exponent.
       const HExpr steps = to(Halide::Int(32), of_llvm("nearbyint", {size * power_of_two(integer(e, f.mantissa) - e)}));
       const HExpr inside = steps + ((e + integer(e, f.bias - 1)) << count(e, f.mantissa));
       return let(select(size > constant(a, largest), integer(w, f.largest), inside), [&](const HExpr& code) {
@@ -582,14 +586,15 @@ HExpr to_bf16(const HExpr& a) {
     return select(is_number(a), rounded, integer(rounded, 0x7fc0));
   });
 }
-// Of words of two bf16, the first number or the second one.
+// The first or second element of words of two bf16.
 HExpr first_bf16(const HExpr& word) { return bits(Halide::Float(32), word << count(word, 16)); }
 HExpr second_bf16(const HExpr& word) { return bits(Halide::Float(32), word & integer(word, -0x10000)); }
 HExpr quiet(const HExpr& a, int64_t infinite, int64_t none) {
   return select((a & integer(a, 0x7fff)) > integer(a, infinite), integer(a, none), a);
 }
 
-// f64 cut to f32 with the last bit set where that is inexact: rounding it once more is rounding the f64 once.
+// f64 truncated to f32 with the last bit set if that is inexact (round to odd): rounding the result again equals
+// rounding the f64 once.
 HExpr to_odd(const HExpr& a) {
   return let(to(Halide::Float(32), a), [&](const HExpr& nearest) {
     return let(bits(Halide::Int(32), nearest), [&](const HExpr& w) {
@@ -600,7 +605,7 @@ HExpr to_odd(const HExpr& a) {
   });
 }
 
-// a * b + c of short floats with the last bit set where it is inexact.
+// a * b + c of short floats, rounded to odd.
 HExpr fma_to_odd(const HExpr& a, const HExpr& b, const HExpr& c) {
   return let(a * b, [&](const HExpr& p) {
     return let(p + c, [&](const HExpr& sum) {
@@ -610,7 +615,7 @@ HExpr fma_to_odd(const HExpr& a, const HExpr& b, const HExpr& c) {
             const HExpr zero = constant(sum, 0), even = (w & integer(w, 1)) == integer(w, 0);
             const HExpr outward = (error > zero) == (sum > zero);
             const HExpr finite = magnitude(sum) < constant(sum, INFINITY);
-            // An error that is NaN counts as one.
+            // An error of NaN counts as inexact.
             const HExpr odd =
                 select(!(error == zero) && even && finite, w + select(outward, integer(w, 1), integer(w, -1)), w);
             return bits(Halide::Float(32), odd);
@@ -656,7 +661,7 @@ const std::unordered_map<std::string, Meaning>& meanings() {
       return one_or_zero(magnitude(x[0]) == constant(x[0], INFINITY));
     };
     t["hoist_less"] = [](const Arguments& x) { return one_or_zero(x[0] < x[1]); };
-    // Halide compiles a <= b as not b < a, which NaN makes true.
+    // Halide compiles a <= b as !(b < a), which is true for NaN.
     t["hoist_less_equal"] = [](const Arguments& x) { return one_or_zero(x[0] < x[1] || x[0] == x[1]); };
     t["hoist_equal"] = [](const Arguments& x) { return one_or_zero(x[0] == x[1]); };
     t["hoist_not_equal"] = [](const Arguments& x) { return one_or_zero(!(x[0] == x[1])); };
@@ -762,7 +767,7 @@ class Replace : public Halide::Internal::IRMutator {
       }
       arguments.push_back(value);
     }
-    // Four lanes are the fewest that the instruction has.
+    // The instruction has at least four lanes.
     const bool in_instruction = op->name == "hoist_dot" && dot_in_instruction_ && op->type.lanes() >= 4;
     HExpr out =
         in_instruction ? dot_in_instruction(arguments[0], arguments[1], arguments[2]) : found->second(arguments);

@@ -1,6 +1,6 @@
-// Named targets of native code: what a processor has to have, and the shape that loops get for it. A name says all of
-// it, so that the same name gives the same bytes on every machine. The C runtime knows the same names
-// (backends/runtime/native/native_device.c) and asks the processor for what they need.
+// Named targets of native code: the processor features that they require, and the shape of loops for them. A name
+// determines everything, so the same name gives the same bytes on every machine. The C runtime has the same names
+// (backends/runtime/native/native_device.c) and tests the processor for their features.
 #pragma once
 
 #include <cstdint>
@@ -13,27 +13,27 @@
 namespace hoist {
 
 struct NativeTarget {
-  const char* name;          ///< "x86-64-v3", as on the command line behind "native:"
-  const char* architecture;  ///< "x86_64", as uname has it
-  const char* features;      ///< Halide's words for it
+  const char* name;          ///< "x86-64-v3", as on the command line after "native:"
+  const char* architecture;  ///< "x86_64", as printed by uname
+  const char* features;      ///< Halide's target string
   int64_t vector_width;      ///< float lanes
   int64_t vector_registers;
-  bool dot_instructions;    ///< sums of products of bytes take fewer instructions than of their widened values
+  bool dot_instructions;    ///< dot products of bytes take fewer instructions than of widened values
   bool dot_in_instruction;  ///< one instruction adds four products of an unsigned and a signed byte to a sum
-  int64_t matrix_tile;      ///< rows and columns of sums that an instruction for products of matrices has; 0: none
+  int64_t matrix_tile;      ///< rows and columns of sums of a matrix instruction; 0: none
   int64_t pair_products;    ///< as Profile::pair_products
-  /// Where only the name of a processor with SSE4A and AVX512-BF16 gets the dot instruction out of Halide: that, for
-  /// kernels that have dots, and whose code then turns out to use neither. Else null.
+  /// Features for kernels with dot products, if Halide enables the dot instruction only for a processor that also has
+  /// SSE4A and AVX512-BF16. They are used if the resulting code contains neither extension. Null for other targets.
   const char* features_for_dots = nullptr;
 };
 
-/// All of them; of one architecture, what needs more comes later.
+/// All targets; within an architecture in order of increasing requirements.
 const std::vector<NativeTarget>& native_targets();
 
-/// Errors name the targets that there are.
+/// Errors list the known targets.
 Result<const NativeTarget*> native_target(const std::string& name);
 
-/// What strategies need to know of it. Nothing in it is this machine's.
+/// The target description for strategies. It does not depend on this machine.
 Profile profile_of(const NativeTarget& target);
 
 }  // namespace hoist

@@ -9,7 +9,7 @@ namespace hoist::emission {
 namespace {
 
 // AMD64 Architecture Programmer's Manual, volume 4: EXTRQ is 66 0F 78 and 66 0F 79, INSERTQ F2 0F 78 and F2 0F 79,
-// MOVNTSS F3 0F 2B and MOVNTSD F2 0F 2B, with a REX byte (40 to 4F) before the 0F where registers 8 to 15 are meant.
+// MOVNTSS F3 0F 2B and MOVNTSD F2 0F 2B, with a REX byte (40 to 4F) before the 0F for registers 8 to 15.
 bool is_sse4a(const uint8_t* code, size_t bytes) {
   const uint8_t prefix = code[0];
   if (prefix != 0x66 && prefix != 0xf2 && prefix != 0xf3) return false;

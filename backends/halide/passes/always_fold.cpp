@@ -1,5 +1,5 @@
-// A fold that a selection of data may not need is computed all the same. Where it is left out, the selection is between
-// a value and memory that nobody wrote, and PoCL 3.1 (LLVM 14) takes the memory then.
+// Computes a fold even if a data-dependent selection may not need its result. Otherwise the selection is between a
+// value and memory that was never written, and PoCL 3.1 (LLVM 14) then selects the memory.
 #include "backends/halide/passes/mutators.h"
 #include "backends/halide/passes/passes.h"
 

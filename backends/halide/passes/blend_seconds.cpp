@@ -1,7 +1,7 @@
-// Sums of every second element need not stand in their order before they are done: what LoadSeconds takes out of two
-// vectors is a blend of them, where lanes keep their places, and a shuffle. If all that is stored in an array of a
-// work-item is computed lane by lane from such elements, from itself, and from numbers that all lanes share, the blends
-// alone are, and whoever reads the array puts its lanes in order: one shuffle a result instead of one a step.
+// Delays the reordering of strided elements until a sum is complete. LoadSeconds extracts every second element of two
+// vectors by a blend, which keeps lanes in place, and a shuffle. If everything stored in an array of a work-item is
+// computed lane by lane from such elements, from the array itself and from scalars shared by all lanes, the blend alone
+// suffices, and uses of the array reorder its lanes: one shuffle per result instead of one per step.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -20,7 +20,7 @@ class BlendSeconds : public IRMutator {
     for (int i = 0; i < lanes; ++i) out.push_back(of(i, lanes));
     return out;
   }
-  // Of two vectors: first the even lanes of the one, then the odd ones of the other.
+  // From two vectors: the even lanes of the first, then the odd lanes of the second.
   static std::vector<int> in_order(int lanes) {
     return places(lanes, [](int i, int n) { return i < n / 2 ? 2 * i : 2 * i + 1; });
   }
@@ -36,7 +36,7 @@ class BlendSeconds : public IRMutator {
            op->vectors[0].type() == op->type && op->indices == in_order(lanes);
   }
 
-  // Whether an array is read and written in whole vectors of one length, and what is written computed lane by lane.
+  // Checks that an array is accessed in whole vectors of one length and that stored values are computed lane by lane.
   class Lanewise : public IRVisitor {
    public:
     explicit Lanewise(const std::string& array) : array_(array) {}
@@ -86,7 +86,7 @@ class BlendSeconds : public IRMutator {
     void visit(const Variable* op) override { holds_ = holds_ && op->name != array_; }
   };
 
-  // What is stored in the array is left blended; what is read for anything else is put in order.
+  // Leaves values stored in the array blended and reorders loads for all other uses.
   class Blend : public IRMutator {
    public:
     explicit Blend(const std::string& array) : array_(array) {}

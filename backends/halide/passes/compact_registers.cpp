@@ -1,5 +1,6 @@
-// An array in registers at a group's loop is allocated for all work-items of the group; each needs its own part only.
-// Indices are the same function of the work-item everywhere, which is checked, so the part is found by setting it to 0.
+// Shrinks an array in registers, which is allocated for all work-items at a group's loop, to the part of one work-item.
+// Every index must be the same function of the work-item, which is checked; setting the work-item to 0 gives the index
+// in the part.
 #include <algorithm>
 #include <map>
 #include <optional>

@@ -1,5 +1,6 @@
-// The same of a selection by indices, at a border say: there the fold may be left out, since its own indices are inside
-// the array only where it is needed; its array is filled with zeros instead. For arrays of one work-item alone.
+// Fills the array of a fold with zeros if a selection by indices, at a border for instance, skips the fold. It cannot
+// be computed anyway, as always_fold.cpp does, since its own indices are inside the array only if it is needed. For
+// arrays of one work-item only.
 #include <map>
 #include <set>
 #include <string>
@@ -28,7 +29,8 @@ class FillSkipped : public IRMutator {
                      Halide::DeviceAPI::None, store);
   }
 
-  // Before anything is stored: a condition around the fold's start, and not one inside its loops.
+  // Adds the zeros as the alternative of a condition around the whole fold, before its first store; conditions inside
+  // its loops are left alone.
   Stmt filled_at_start(const Stmt& s, const std::string& name) const {
     if (const LetStmt* let = s.as<LetStmt>())
       return LetStmt::make(let->name, let->value, filled_at_start(let->body, name));

@@ -1,5 +1,5 @@
-// The loops over groups become one over a range of their numbers, which whoever calls the kernel chooses. A loop of one
-// step may be gone already.
+// Merges the loops over groups into one loop over a range of group numbers, which the caller of the kernel chooses.
+// Loops of one step may have been removed before.
 #include <set>
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
-// A tuple in local memory that some work-items compute: Halide reads the old components in all of them and guards
-// each store by itself, so that the idle ones read while the others write. One guard goes around all. The barriers
-// between the stores go too, which nothing needs: what is stored was read before.
+// Puts one guard around the computation of a tuple in local memory by some of the work-items. Halide loads the old
+// components in all work-items and guards each store alone, so idle work-items load while others store. The barriers
+// between the stores are removed, since all stored values were loaded before.
 #include <vector>
 
 #include "backends/halide/passes/mutators.h"

@@ -1,6 +1,6 @@
-// Halide decides in front of the kernel whether a fold is used at all, where a selection says so, and computes there
-// what is the same for all work-items. The host can neither read what kernels read nor call what they call, and has no
-// numbers to give them: kernels take arrays alone. So all but the arrays themselves is done where it is needed.
+// Moves computations back into the kernel. Halide evaluates before the kernel if a selection uses a fold, and computes
+// values there that are equal for all work-items. The host code can neither load the kernel's arrays nor call its
+// functions nor pass scalars: kernels have array arguments only. So everything but the arrays is computed at its use.
 #include "backends/halide/passes/mutators.h"
 #include "backends/halide/passes/passes.h"
 

@@ -1,6 +1,6 @@
-// Near a border the indices of a vector are clamped, and each lane is a load of its own. Where no lane is clamped,
-// which is asked first, the vector is one load of neighbours. Where it is selected from such vectors and borders, and
-// all lanes are of the vector, which is asked as well, nothing is selected.
+// Near a border the indices of a vector are clamped, and each lane is a separate load. This pass tests that no lane is
+// clamped and then loads one contiguous vector. If the vector is one side of a selection at a border, a second test
+// skips the selection if all lanes come from the vector.
 #include <algorithm>
 #include <optional>
 
@@ -13,7 +13,7 @@ namespace {
 class LoadInside : public WithUsedLets {
   using WithUsedLets::visit;
 
-  // An index without its clamps, and whether none of them changes it.
+  // Removes the clamps of an index and collects the condition under which none of them has an effect.
   struct Unclamped : IRMutator {
     HExpr inside = const_true();
     bool any = false;
@@ -39,8 +39,8 @@ class LoadInside : public WithUsedLets {
     HExpr visit(const Min* op) override { return without(op, false); }
   };
 
-  // A condition of a vector's lanes with its lets in their places, and whether it holds in all of them; nothing where
-  // that is more than a comparison or two.
+  // A vector condition with its lets expanded, and the scalar condition that it holds in all lanes; empty if it is more
+  // than a comparison or two.
   struct Lanes {
     HExpr condition, all;
   };
@@ -60,7 +60,7 @@ class LoadInside : public WithUsedLets {
     if (const LT* lt = e.as<LT>()) return compared(lt);
     return std::nullopt;
   }
-  // The first and the last of numbers side by side, which may have been made narrower.
+  // The first and the last of consecutive integers, possibly after a narrowing cast.
   struct Ends {
     HExpr first, last;
   };
@@ -79,7 +79,8 @@ class LoadInside : public WithUsedLets {
     if (ramp == nullptr || !is_const_one(ramp->stride) || ramp->base.type().is_vector()) return std::nullopt;
     return Ends{ramp->base, simplify(ramp->base + make_const(ramp->base.type(), ramp->lanes - 1))};
   }
-  // What x saturates, which is on the same side of a number inside x's type as x is.
+  // The operand of a saturating cast x, which compares with a number inside x's type as x does; undefined if x is no
+  // such cast.
   static HExpr unsaturated(const HExpr& x, const HExpr& number) {
     const Call* call = x.as<Call>();
     const auto value = as_const_int(number);

@@ -1,5 +1,5 @@
-// Near a border, where it is known which lanes of a vector are selected from an array and which from the border: those
-// of the array are taken out of vectors of neighbours, none of which reaches beyond them.
+// Loads a vector across a border at a known position: the lanes selected from the array are extracted from contiguous
+// vectors, none of which extends beyond these lanes.
 #include <algorithm>
 #include <optional>
 #include <vector>
@@ -13,12 +13,12 @@ namespace {
 class LoadKnownLanes : public WithUsedLets {
   using WithUsedLets::visit;
 
-  // The lanes that may be selected of a value, from the first to the last.
+  // The range of lanes of a value that may be selected.
   struct Selected {
     int lanes, first, last;
   };
 
-  // Those where the condition may be as wanted; nothing where all are.
+  // The lanes in which the condition may equal `wanted`; empty if all may.
   static std::optional<Selected> selected_lanes(const HExpr& condition, bool wanted) {
     const int lanes = condition.type().lanes();
     Selected out{lanes, lanes, -1};
@@ -47,7 +47,7 @@ class LoadKnownLanes : public WithUsedLets {
       return taken_from(
           op, op->type.lanes(), [](int lane) { return lane; }, op);
     }
-    // Where clamping repeats an element at an end, Halide's simplifier has made a shorter load and a shuffle of it.
+    // For clamped indices that repeat an end element Halide's simplifier has made a shorter load and a shuffle of it.
     HExpr visit(const Shuffle* op) override {
       const Load* load = op->vectors.size() == 1 ? op->vectors[0].as<Load>() : nullptr;
       if (load == nullptr) return IRMutator::visit(op);
@@ -55,8 +55,8 @@ class LoadKnownLanes : public WithUsedLets {
       return taken_from(load, op->type.lanes(), lane_of, op);
     }
 
-    // As many lanes, each the one of the load that `lane_of` says, out of vectors of neighbours; `as_it_is` where those
-    // are unknown or too many.
+    // A vector whose lane i is lane `lane_of(i)` of the load, extracted from contiguous vectors; `as_it_is` if
+    // distances are unknown or too large.
     HExpr taken_from(const Load* load, int lanes, const std::function<int(int)>& lane_of, const HExpr& as_it_is) const {
       if (lanes != selected_.lanes || !is_const_one(load->predicate)) return as_it_is;
       const HExpr index = around_.expanded(load->index);
@@ -64,7 +64,7 @@ class LoadKnownLanes : public WithUsedLets {
         return index.type().is_vector() ? extract_lane(index, lane_of(lane)) : index;
       };
       const HExpr base = simplify(index_of(selected_.first));
-      std::vector<int> distances;  // of each lane that is selected from the first one
+      std::vector<int> distances;  // of each selected lane from the first one
       for (int lane = selected_.first; lane <= selected_.last; ++lane) {
         const auto distance = as_const_int(simplify(index_of(lane) - base));
         if (!distance || *distance < 0 || *distance >= most_vectors * lanes) return as_it_is;

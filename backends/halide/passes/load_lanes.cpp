@@ -1,6 +1,6 @@
-// Halide loads what a vector of indices can reach as one vector of just so many lanes and shuffles it: 32 for every
-// second of them, three for a few. OpenCL has vectors of some widths only (those of three take the room of four), so
-// the others are loaded in parts.
+// Loads vectors in widths that OpenCL has. Halide loads the range of a vector of indices as one vector of exactly that
+// length and shuffles it: 32 lanes for every second element of them, three for a few. OpenCL has few widths (a vector
+// of three occupies the space of four), so the others are loaded in parts.
 #include <algorithm>
 #include <vector>
 
@@ -15,7 +15,7 @@ class LoadLanes : public WithUsedLets {
 
   static bool has_width(int lanes) { return lanes <= 2 || lanes == 4 || lanes == 8 || lanes == 16; }
 
-  // The vector in parts that OpenCL has, first lanes first; nothing where it is no load of neighbours.
+  // The vector in parts that OpenCL has, first lanes first; empty if it is no contiguous load.
   std::vector<HExpr> parts_of(const HExpr& vector) const {
     const HExpr whole = expanded(vector);
     const Load* load = whole.as<Load>();

@@ -1,8 +1,7 @@
-// Every second of a row's elements, as windows with a stride of two have them. Halide takes them out of all that the
-// vectors side by side span; out of two vectors of neighbours, the last of which ends with the last element that is
-// wanted, they are two shuffles. A fused product takes elements one by one until LLVM's optimiser puts them together,
-// and makes loads of single elements of a whole vector on the way; where only the elements that are wanted are loaded,
-// it leaves that alone.
+// Loads every second element of a row, as windows with a stride of two require. Halide extracts them from all elements
+// that the adjacent vectors span. Here they are a blend and a shuffle of two contiguous vectors, the last of which ends
+// with the last needed element. LLVM splits a fused multiply-add into lanes until its optimiser recombines them, and on
+// the way turns a whole vector into loads of single elements; loads masked to the needed elements are left alone.
 #include <optional>
 #include <vector>
 
@@ -15,7 +14,7 @@ namespace {
 class LoadSeconds : public WithUsedLets {
   using WithUsedLets::visit;
 
-  // Where the indices begin, if they are so many, two apart.
+  // The first index if the indices are a whole vector of every second element.
   static std::optional<int> seconds(const std::vector<int>& indices) {
     for (size_t i = 1; i < indices.size(); ++i) {
       if (indices[i] != indices[i - 1] + 2) return std::nullopt;
@@ -41,7 +40,7 @@ class LoadSeconds : public WithUsedLets {
     const Load* load = whole.as<Load>();
     const Ramp* ramp = load != nullptr ? load->index.as<Ramp>() : nullptr;
     if (ramp == nullptr || !is_const_one(load->predicate) || !is_const_one(ramp->stride)) return shuffle;
-    if (load->type.bits() < 32) return shuffle;  // AVX2 has no masked load of them
+    if (load->type.bits() < 32) return shuffle;  // AVX2 has no masked load of narrower elements
     const auto lanes = static_cast<int>(op->indices.size());
     const Halide::Type numbers = Halide::Int(32);
     const auto neighbours = [&](int from, int wanted) {
@@ -56,7 +55,7 @@ class LoadSeconds : public WithUsedLets {
     return Shuffle::make({neighbours(*first, 0), neighbours(*first + lanes - 1, 1)}, chosen);
   }
 
-  bool fused_ = false;  // below a fused product
+  bool fused_ = false;  // inside a fused multiply-add
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// hoist_word(a[i], a[i + 1], a[i + 2], a[i + 3]) with i a multiple of 4 is a load of a word, as is hoist_word(a[i],
-// a[i + 1]) with i even; anything else stays the call of a function that puts numbers together.
+// hoist_word(a[i], a[i + 1], a[i + 2], a[i + 3]) with i a multiple of 4 becomes the load of a word, as does
+// hoist_word(a[i], a[i + 1]) with i even. Any other hoist_word stays a function call that combines the elements.
 #include <vector>
 
 #include "backends/halide/passes/mutators.h"
@@ -8,8 +8,8 @@
 namespace hoist::emission {
 namespace {
 
-// (x * a + c) % (a * b) is (x % b) * a + c where c is less than a, which Halide does not see: indices of neighbours
-// differ by a number then.
+// Rewrites (x * a + c) % (a * b) as (x % b) * a + c for c less than a, which Halide does not simplify; adjacent indices
+// then differ by a constant.
 class PlainRemainders : public IRMutator {
   using IRMutator::visit;
 
@@ -28,7 +28,7 @@ class PlainRemainders : public IRMutator {
 class LoadWords : public WithUsedLets {
   using WithUsedLets::visit;
 
-  // Where bytes come from: of which array, at which indices.
+  // The origin of bytes: a load and its indices.
   struct Bytes {
     HExpr load;
     HExpr index;
@@ -36,7 +36,7 @@ class LoadWords : public WithUsedLets {
     const Load* operator->() const { return load.as<Load>(); }
   };
 
-  // Of parts side by side, where each goes on where the one before it ends.
+  // The origin of a concatenation whose parts continue each other.
   Bytes joined(const Shuffle* parts) const {
     Bytes out;
     for (const HExpr& part : parts->vectors) {
@@ -56,7 +56,7 @@ class LoadWords : public WithUsedLets {
     return out;
   }
 
-  // Halide stages strided loads as wider dense ones whose lanes it picks.
+  // Halide replaces strided loads by wider dense loads and a selection of lanes.
   Bytes source(const HExpr& byte) const {
     HExpr e = expanded(byte);
     if (const Load* load = e.as<Load>()) {

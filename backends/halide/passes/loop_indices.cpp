@@ -1,7 +1,7 @@
-// Indices in loops as LLVM compiles them best. Its SLP pass adds up the indices of several loads as one vector in each
-// step of a loop, to take it apart again lane by lane; a third of a kernel's time may go there. Native code has sums of
-// products, whose terms are constant in the loop or steps of it, and no more is needed for Halide's LLVM. That of PoCL
-// 3.1 (LLVM 15) needs numbers that it cannot see through as well.
+// Writes the indices in loops in the form that LLVM compiles best. Its SLP vectoriser adds the indices of several loads
+// as one vector in each step of a loop and extracts the lanes again, which may take a third of a kernel's time. In
+// native code indices are expanded into sums, whose terms are constant or linear in the loop; this suffices for
+// Halide's LLVM. PoCL 3.1 (LLVM 15) also needs base indices that its optimiser cannot analyse.
 #include <map>
 #include <set>
 #include <string>
@@ -14,7 +14,7 @@
 namespace hoist::emission {
 namespace {
 
-// (a + b) * c as a * c + b * c. Halide takes out factors that all terms have.
+// Rewrites (a + b) * c as a * c + b * c. Halide factors out common factors.
 class Distribute : public IRMutator {
   using IRMutator::visit;
 
@@ -47,7 +47,7 @@ class SumsOfProducts : public IRMutator {
   }
 };
 
-// Where the load begins: of a number, of one that all lanes share, or of neighbours. Nothing else has such a place.
+// The first index of a scalar load, a broadcast load or a contiguous load; undefined for any other load.
 HExpr first_index(const HExpr& index) {
   if (index.type().lanes() == 1) return index;
   if (const Broadcast* shared = index.as<Broadcast>(); shared != nullptr && shared->value.type().lanes() == 1)
@@ -76,7 +76,8 @@ HExpr sum_of(const std::vector<HExpr>& terms) {
   return out.defined() ? out : HExpr(0);
 }
 
-// An index in two parts: what is the same in all steps of a loop, without constants, which cost an address nothing.
+// An index in two parts: the loop-invariant terms, and the varying terms with the constants, which cost nothing in an
+// address.
 struct Split {
   HExpr base, steps;
 };
@@ -92,7 +93,7 @@ Split split(const HExpr& first, const std::set<std::string>& varying) {
   return {sum_of(base), sum_of(steps)};
 }
 
-// What a loop binds, the vectors that it stores, and where its loads begin.
+// The names that a loop binds, its vector stores, and the first indices of its loads.
 class Body : public IRVisitor {
  public:
   explicit Body(const For* loop) {
@@ -127,11 +128,11 @@ class Body : public IRVisitor {
   }
 };
 
-// Where the loads of an array in a loop have several bases, each is computed before the loop.
+// Computes the bases of an array's loads before the loop if they are many.
 class IndexBases : public IRMutator {
   using IRMutator::visit;
 
-  // Fewer are no vector.
+  // Fewer bases do not make a vector.
   static constexpr size_t fewest_bases = 4;
   using Bases = std::map<HExpr, std::string, IRDeepCompare>;
 
@@ -170,7 +171,7 @@ class IndexBases : public IRMutator {
     return Load::make(op->type, op->name, index, op->image, op->param, op->predicate, op->alignment);
   }
 
-  std::map<std::string, Bases> arrays_;  // of the loop around
+  std::map<std::string, Bases> arrays_;  // of the enclosing loop
   std::set<std::string> varying_;
 };
 

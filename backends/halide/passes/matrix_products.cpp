@@ -1,11 +1,11 @@
-// Products of small matrices in one instruction, for processors that have one (AMX): sixteen rows by sixteen columns
-// of sums at most, to which the products of up to sixteen words of four bytes, or of two bf16, are added.
+// Products of small matrices in one instruction (AMX): up to sixteen rows by sixteen columns of sums, to which the
+// products of up to sixteen words of four bytes, or of two bf16, are added.
 //
-// Loops in mode `matrix` are loops of the lowered program like any other, rows around words around a vector of columns
-// and its dot product; of bf16, whose products in the words of an instruction are summed before they are added, rows
-// around a vector of columns and the sums of all words. Where all updates of a fold are such loops, the sums stand in
-// tiles from the first update to the last, and are stored as the array that everything else reads. What does not fit
-// that shape stays loops, which compute the same.
+// Loops in mode `matrix` are ordinary loops of the lowered program. For bytes they are rows around words around a
+// vector of columns with its dot product. For bf16, where an instruction sums the products of a word before it adds
+// them, they are rows around a vector of columns with the sums of all words. If all updates of a fold have this form,
+// the sums stay in tile registers from the first update to the last and are then stored as the array that all other
+// code uses. Any other loop stays a loop with the same result.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -16,11 +16,11 @@
 namespace hoist::emission {
 namespace {
 
-// What the instruction set has: a tile is so many rows of so many bytes. A tile of sums has a column for each lane.
+// Limits of the instruction set: rows and bytes per row of a tile. A tile of sums has one column per lane.
 constexpr int tile_rows = 16, tile_row_bytes = 64, word_bytes = 4, tile_lanes = tile_row_bytes / word_bytes;
 constexpr size_t tiles_of_processor = 8;
 
-// An index that is the sum of a start, which depends on neither loop, and a constant step for each.
+// An index that is the sum of a start, which depends on neither loop, and a constant step for each loop.
 struct Steps {
   HExpr start;
   int64_t row = 0, word = 0;
@@ -50,13 +50,13 @@ struct Product {
   Steps from_left, from_right;
 };
 
-// The index of a vector of neighbours; nothing where it is none.
+// Base index of a contiguous vector load, or undefined if the index is not a dense ramp.
 HExpr first_of_neighbours(const HExpr& index) {
   const Ramp* ramp = index.as<Ramp>();
   return ramp != nullptr && is_const_one(ramp->stride) && ramp->lanes == tile_lanes ? ramp->base : HExpr();
 }
 
-// The scalar load of a word that all lanes share.
+// The scalar load of a word that is broadcast to all lanes; `index` receives its index.
 const Load* shared_word(const HExpr& e, HExpr& index) {
   if (const Broadcast* broadcast = e.as<Broadcast>()) {
     const Load* load = broadcast->value.as<Load>();
@@ -71,16 +71,16 @@ const Load* shared_word(const HExpr& e, HExpr& index) {
   return load;
 }
 
-// What stands behind lets, with their values in it.
+// The statement inside lets, with their values substituted.
 Stmt behind_lets(Stmt s) {
   while (const LetStmt* let = s.as<LetStmt>()) s = substitute(let->name, let->value, let->body);
   return s;
 }
 
-// Words of both operands whose products an update adds, in their order.
+// The words of both operands whose products an update adds, in order.
 using Words = std::vector<std::pair<HExpr, HExpr>>;
 
-// Those of products of bf16: the first numbers and the second ones are summed apart, from zero on.
+// The words of bf16 products: the sums of the first and of the second elements are separate and start at zero.
 Words words_of_pairs(const Call* sums) {
   Words chains[2];
   const char* const names[] = {add_first_product, add_second_product};
@@ -98,7 +98,7 @@ Words words_of_pairs(const Call* sums) {
   return chains[0];
 }
 
-// Where the words of an operand lie, which an update names one by one unless a loop runs over them.
+// The location of an operand's words, which an update names one by one unless a loop runs over them.
 std::optional<Steps> steps_of(const std::vector<HExpr>& indices, const std::string& row, const std::string& word) {
   auto out = steps_of(indices[0], row, word);
   for (size_t i = 1; out && i < indices.size(); ++i) {
@@ -120,7 +120,7 @@ std::optional<Product> product_of(const Stmt& stmt) {
   const Stmt update = substitute_in_all_lets(behind_lets(loop != nullptr ? loop->body : row));
   const Store* store = update.as<Store>();
   const Call* sum = store != nullptr ? store->value.as<Call>() : nullptr;
-  if (sum != nullptr && sum->name == "hoist_first") sum = sum->args[0].as<Call>();  // of a fold of one step
+  if (sum != nullptr && sum->name == "hoist_first") sum = sum->args[0].as<Call>();  // in a fold of one step
   if (sum == nullptr || sum->name != (loop != nullptr ? "hoist_dot" : add_two_sums)) return std::nullopt;
   if (sum->type.lanes() != tile_lanes || !is_const_one(store->predicate)) return std::nullopt;
   const Words words = loop != nullptr ? Words{{sum->args[1], sum->args[2]}} : words_of_pairs(sum);
@@ -176,7 +176,7 @@ void flatten(const Stmt& s, std::vector<Stmt>& out) {
 HExpr short_number(int64_t n) { return make_const(Halide::Int(16), n); }
 HExpr in_bytes(const HExpr& words) { return cast(Halide::Int(64), words * word_bytes); }
 
-// The updates of one array of sums.
+// Moves the updates of one array of sums into tiles.
 class IntoTiles : public IRMutator {
  public:
   explicit IntoTiles(std::string sums) : sums_(std::move(sums)) {}
@@ -194,7 +194,7 @@ class IntoTiles : public IRMutator {
     return together(products);
   }
 
-  // Nothing else touches the sums, and the processor has as many tiles.
+  // True if no other code uses the sums and the processor has enough tiles.
   bool complete() const { return !others_ && !tiles_.empty() && tiles_.size() + 2 <= tiles_of_processor; }
 
   // The updates between clearing the tiles and storing them.
@@ -255,8 +255,8 @@ class IntoTiles : public IRMutator {
     return tiles_.size() - 1;
   }
 
-  // Products side by side share their operands: those of the left are loaded first, each of the right where it is
-  // needed, so that few tiles are in use at a time.
+  // Adjacent products share their operands. The left operands are loaded first and each right operand at its first use,
+  // so that few tiles are live at a time.
   Stmt together(const std::vector<Product>& products) {
     std::vector<std::pair<std::string, HExpr>> loads;
     const auto load = [&](const HExpr& value) {
@@ -275,7 +275,7 @@ class IntoTiles : public IRMutator {
                          in_bytes(HExpr(static_cast<int32_t>(step)))},
                         Call::Intrinsic);
     };
-    std::vector<size_t> left, right;  // by their places among the loads
+    std::vector<size_t> left, right;  // as indices into `loads`
     for (const Product& p : products) {
       left.push_back(load(operand(p.of_bf16 ? Halide::BFloat(16) : Halide::UInt(8), p.rows, p.words * word_bytes,
                                   p.left, p.from_left.start, p.from_left.row)));
@@ -315,7 +315,7 @@ class IntoTiles : public IRMutator {
   }
 };
 
-// Is all that a stage does to store zeros in the array?
+// True if a stage only stores zeros in the array.
 bool clears(const Stmt& s, const std::string& array) {
   struct Finder : IRVisitor {
     const std::string& array;
@@ -337,7 +337,7 @@ class MatrixProducts : public IRMutator {
 
   Stmt visit(const ProducerConsumer* op) override {
     if (!op->is_producer) return IRMutator::visit(op);
-    // Stages whose loops are unrolled are several statements.
+    // A stage with unrolled loops consists of several statements.
     std::vector<Stmt> parts;
     flatten(op->body, parts);
     const auto updates_begin =

@@ -1,5 +1,5 @@
-// Mutators that more than one pass over Halide's lowered program is made of. For the files of this folder only, which
-// speak of Halide's internal terms throughout.
+// Base classes of several passes over Halide's lowered program. For the files of this folder only, which use Halide's
+// internal terms throughout.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ using HExpr = Halide::Expr;
 /// True if the statement loads from any array.
 bool loads(const Stmt& s);
 
-/// Knows the values of the enclosing lets, so that a pass sees an index as a whole.
+/// Tracks the values of the enclosing lets, so that a pass can expand an index.
 class WithLets : public IRMutator {
  protected:
   using IRMutator::visit;

@@ -1,6 +1,6 @@
-// Halide's printer of OpenCL keeps the values of a block by their text, and that of a number in a vector is the
-// number's, however many lanes the vector has. It makes such vectors of its own, too, of 0 and 1 where truth values
-// become numbers. In kernels with vectors of several lengths all of them get texts that say the length.
+// Prints vector constants of different widths differently. Halide's OpenCL printer caches the values of a block by
+// their text and prints a broadcast as its scalar, whatever its number of lanes. It also creates vectors of 0 and 1 in
+// casts of booleans. In kernels with several vector widths every such vector gets a text with its width.
 #include <fmt/format.h>
 
 #include <algorithm>

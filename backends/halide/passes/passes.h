@@ -1,6 +1,7 @@
 // The passes over Halide's lowered program, before Halide splits it into host code and kernel (OpenCL) or compiles it
-// (native code). One table, one file a pass, named like it. Every pass keeps the program's meaning; each assumes the
-// passes before it. Only files of this folder include Halide's internal headers beyond Halide.h.
+// (native code). The table has one row per pass, and each pass has a file of its name. Every pass keeps the program's
+// meaning; each assumes the passes before it. Only files of this folder include Halide's internal headers beyond
+// Halide.h.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@
 
 namespace hoist::emission {
 
-/// The kernel that the passes run on, and their further results.
+/// The kernel that the passes transform, and their further results.
 struct PassInput {
   std::string result;                           ///< the name of the result's Func
   std::vector<std::string> loops;               ///< the loops over groups, outermost first
@@ -34,17 +35,17 @@ struct LoweringPass {
 };
 std::span<const LoweringPass> lowering_passes();
 
-/// The passes that the kernel wants, in order. The caller keeps them alive until Halide has compiled the module.
+/// The passes for this kernel, in order. The caller keeps them alive until Halide has compiled the module.
 std::vector<std::unique_ptr<H::Internal::IRMutator>> make_passes(const PassInput& input);
 
-/// The arguments of a native kernel that say which groups it computes, from the first one on.
+/// The arguments of a native kernel that select its groups: the first group and their number.
 inline constexpr const char* first_group = "hoist_first_group";
 inline constexpr const char* group_count = "hoist_group_count";
 
-/// By how much the index grows from one step of the loop to the next; nothing where that differs.
+/// The difference of the index between consecutive steps of the loop; empty if it varies.
 std::optional<int64_t> distance_along(const H::Expr& index, const std::string& loop);
 
-// The rows of the table, a file each.
+// The rows of the table, one file each.
 using MadePass = std::unique_ptr<H::Internal::IRMutator>;
 MadePass keep_inside(const PassInput& input);
 MadePass always_fold(const PassInput& input);

@@ -1,5 +1,5 @@
-// Halide compares the numbers of a vector's lanes in few bits, with a difference that saturates; where it fits, it is
-// one operation instead of eight.
+// Replaces saturating subtractions by plain ones. Halide compares lane numbers in few bits by a difference that
+// saturates; if the difference fits the type, a plain subtraction is one operation instead of eight.
 #include "backends/halide/passes/mutators.h"
 #include "backends/halide/passes/passes.h"
 

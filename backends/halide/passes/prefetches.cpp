@@ -1,15 +1,15 @@
-// Arrays that loops read in order are asked for ahead of their use. What a processor fetches by itself ends with the
-// page of memory and keeps too little under way: of a product with few rows, which reads its weights a few times, a
-// third to a half of the time is waiting for them.
+// Prefetches arrays that loops read in order. A processor's own prefetching ends with the memory page and keeps too few
+// loads in flight: a contraction with few rows, which reads its weights a few times, waits for them for a third to a
+// half of its run time.
 //
-// Of cold arrays, weights above all, kernels read vectors. Tiles of rows read the same panel of weights one after the
-// other. While they do, each asks for its part of the next one, so that memory is busy all the time. A panel that is
-// read once, or that is too large for two of them to stay in the second cache, is asked for by its first reader, as far
-// ahead as memory takes to answer.
+// Cold arrays, weights above all, are read as vectors. Tiles of rows read the same panel of weights in succession, and
+// meanwhile each tile prefetches its part of the next panel, so that memory is always busy. A panel that is read once,
+// or that is too large for two of them to stay in the L2 cache, is prefetched by its first reader, at a distance of the
+// memory latency.
 //
-// The left operand of a product is read a number at a time, of several short rows side by side, in which a processor
-// sees no order. A half of it is often what another core has just computed, and it comes from there as slowly as from
-// memory. Each tile asks for the rows of the next one. Values stay what they are.
+// The left operand of a contraction is read as scalars from several adjacent short rows, an order that processors do
+// not recognise. Often another core has just computed half of it, and loads from that core are as slow as loads from
+// memory. Each tile prefetches the rows of the next tile. Values do not change.
 #include <algorithm>
 #include <optional>
 
@@ -20,21 +20,21 @@ namespace hoist::emission {
 namespace {
 
 constexpr int line_bytes = 64;
-// Two pages. From one to sixteen there is no difference; half a page is too late.
+// Two pages. One to sixteen pages are equally fast; half a page is too late.
 constexpr int bytes_ahead = 8192;
-// Rows as long as that are fetched without being asked for, and asking makes it worse: products of 7 and 14 rows of 4
-// and 8 kB take 1.05 to 1.08 of the time.
+// Processors prefetch rows of at least a page themselves, and further prefetches make contractions of 7 and 14 rows of
+// 4 and 8 kB 5 to 8 % slower.
 constexpr int page_bytes = 4096;
-// Of fewer rows, or shorter ones, the next tile begins before much of the page is read.
+// With fewer or shorter rows the next tile begins before much of the page is read.
 constexpr int least_tile_bytes = 2048;
-// What is read in order has to go on for a while, or most of what is asked for is not used.
+// A shorter sequential read would not use most of the prefetched lines.
 constexpr int64_t least_bytes = 4 * bytes_ahead;
-// Two panels have to stay in a second cache of a megabyte, beside what is multiplied with them.
+// Two panels have to stay in an L2 cache of one megabyte, together with the other operand.
 constexpr int64_t most_panel_bytes = 1 << 18;
-// So many tiles ask for the next panel, a part of it each. Where there are more, the others ask for the same part of
-// the one behind it, over and over, which costs no more than the instructions.
+// The number of tiles that prefetch a part of the next panel each. All further tiles prefetch the same part of the
+// panel after it, which costs only the instructions.
 constexpr int64_t most_asking_tiles = 16;
-// A number that a product reads of a row, or a word of bytes.
+// A scalar of a row, or a word of bytes.
 constexpr int number_bytes = 4;
 
 using Lets = std::map<std::string, HExpr>;
@@ -44,10 +44,10 @@ struct LoopAround {
   int64_t extent;
 };
 
-// What a step of a loop reads of an array: vectors, rows of tiles, or numbers for all lanes.
+// The reads of an array in one step of a loop: vectors, rows of tiles, or broadcast scalars.
 struct Read {
   int bytes = 0;                              // of an element
-  std::vector<std::pair<HExpr, int>> places;  // where each begins, and its elements
+  std::vector<std::pair<HExpr, int>> places;  // first index and number of elements of each
 };
 
 class HasLoops : public IRVisitor {
@@ -87,7 +87,7 @@ class ReadsOfStep : public IRGraphVisitor {
     if (begin.type().is_vector()) return;
     add((is_number ? numbers : vectors)[op->name], op->type.bytes(), begin, op->type.lanes());
   }
-  // The rows of an operand of an instruction for products of matrices (matrix_products.cpp).
+  // The rows of an operand of a matrix instruction (matrix_products.cpp).
   void visit(const Call* op) override {
     IRGraphVisitor::visit(op);
     if (!op->is_intrinsic() || op->name != "tile_load") return;
@@ -109,14 +109,14 @@ class ReadsOfStep : public IRGraphVisitor {
 
 HExpr variable(const LoopAround& loop) { return Variable::make(Halide::Int(32), loop.name); }
 
-// Elements side by side.
+// Contiguous elements.
 struct Span {
   HExpr begin;
   int64_t count = 0;
 };
 
-// Where the elements of the places begin, counted from the first one of the list, in order. Nothing where that differs
-// from step to step.
+// The first indices of the places relative to the first place, sorted, with their elements. Empty if a distance varies
+// between steps.
 std::optional<std::vector<std::pair<int64_t, int>>> distances(const Read& read) {
   const HExpr& base = read.places.front().first;
   std::vector<std::pair<int64_t, int>> out;
@@ -130,7 +130,7 @@ std::optional<std::vector<std::pair<int64_t, int>>> distances(const Read& read) 
   return out;
 }
 
-// What the places cover; nothing where there is a gap.
+// The elements that the places cover; empty if there is a gap.
 std::optional<Span> covered(const Read& read) {
   const auto places = distances(read);
   if (!places) return std::nullopt;
@@ -145,7 +145,7 @@ std::optional<Span> covered(const Read& read) {
   return out;
 }
 
-// Loops that count as one, the innermost of them first.
+// Loops that count as one, collected from the innermost outwards.
 struct JoinedLoops {
   HExpr number = 0;  // of the step
   int64_t steps = 1;
@@ -156,15 +156,15 @@ struct JoinedLoops {
   }
 };
 
-// The innermost of the loops, for as long as each reads on behind what those inside it read.
+// The innermost loops that together read contiguous elements.
 struct ReadingLoops {
-  HExpr begin;  // of what they read
+  HExpr begin;  // of the elements
   JoinedLoops steps;
-  int64_t elements = 0;  // that they read
-  size_t around = 0;     // loops that are left
+  int64_t elements = 0;  // total of these loops
+  size_t around = 0;     // number of remaining loops
 };
 
-// Steps begin at `index` and read so many elements, the first of them at `first`.
+// Each step reads `elements` elements; the index of a step is `index`, and its first element is at `first`.
 ReadingLoops reading_on(const HExpr& index, const HExpr& first, int64_t elements,
                         const std::vector<LoopAround>& loops) {
   ReadingLoops out{first, {}, elements, loops.size()};
@@ -178,17 +178,17 @@ ReadingLoops reading_on(const HExpr& index, const HExpr& first, int64_t elements
   return out;
 }
 
-// How the loops around read an array in order.
+// The sequential order in which the enclosing loops read an array.
 struct Stream {
-  Span step;          // what one step of the innermost loop reads
-  JoinedLoops panel;  // of so many such steps
+  Span step;          // the elements of one step of the innermost loop
+  JoinedLoops panel;  // the consecutive steps of a panel
   HExpr panel_begin;
-  JoinedLoops tiles;     // that read the same panel
-  bool goes_on = false;  // the loop around those takes the next panel, right behind this one
-  int64_t elements = 0;  // one behind the other, as far as that goes
+  JoinedLoops tiles;     // tiles that read the same panel
+  bool goes_on = false;  // the next enclosing loop reads the adjacent panel
+  int64_t elements = 0;  // contiguous in total
 };
 
-// Nothing where the innermost of the loops does not read on.
+// Empty if the innermost loop does not read contiguous elements.
 std::optional<Stream> stream_of(const Read& read, const std::vector<LoopAround>& loops) {
   const auto step = covered(read);
   if (!step) return std::nullopt;
@@ -206,15 +206,15 @@ std::optional<Stream> stream_of(const Read& read, const std::vector<LoopAround>&
   return out;
 }
 
-// Rows that the steps of a loop read side by side, one behind the other as those of the next tile are behind them.
+// Adjacent rows that the steps of a loop read together, followed in memory by the rows of the next tile.
 struct Rows {
-  HExpr next;         // where those begin
-  JoinedLoops steps;  // that read the rows of a tile
+  HExpr next;         // start of the next tile's rows
+  JoinedLoops steps;  // steps that read the rows of a tile
   int64_t step_elements = 0;
-  int64_t elements = 0;  // one behind the other, as far as that goes
+  int64_t elements = 0;  // contiguous in total
 };
 
-// Nothing where the processor sees the order by itself.
+// Empty if the processor recognises the order itself.
 std::optional<Rows> rows_of(const Read& read, const std::vector<LoopAround>& loops) {
   const auto places = distances(read);
   if (!places || places->size() == 1) return std::nullopt;
@@ -251,11 +251,11 @@ class Prefetches : public IRMutator {
   const std::set<std::string> groups_;
   const bool is_native_;
   std::set<std::string>& asked_;
-  std::vector<LoopAround> loops_;  // around, outermost first
+  std::vector<LoopAround> loops_;  // enclosing, outermost first
   Lets lets_;
 
-  // Whether a work-group is the first that reads what it reads of the array: in the loops over groups around, those
-  // along which others read the same have just begun, or the call of native code has.
+  // True in the first work-group that reads this part of the array: all enclosing loops over groups that share the part
+  // are at their start, or the call of native code is.
   HExpr is_first(const Stream& stream) const {
     HExpr begins = const_true(), number = 0;
     bool is_shared = false;
@@ -274,18 +274,18 @@ class Prefetches : public IRMutator {
     return cast(Halide::Int(64), simplify(index)) * make_const(Halide::Int(64), bytes);
   }
 
-  // So many bytes from there on, all of whose lines are asked for.
+  // A range of bytes whose lines are prefetched.
   struct Bytes {
-    HExpr first;  // behind the beginning of the array
+    HExpr first;  // offset in the array
     int64_t count = 0;
   };
 
-  // What a step asks for. Some may lie outside the array, which a prefetch may.
+  // The range that a step prefetches. It may extend beyond the array, which a prefetch allows.
   Bytes ahead(const Stream& stream, int bytes) const {
     const int64_t panel_bytes = stream.panel.steps * stream.step.count * bytes;
     const int step_bytes = static_cast<int>(stream.step.count) * bytes;
     if (stream.goes_on && stream.tiles.steps > 1 && panel_bytes <= most_panel_bytes) {
-      // Steps ask for less than a line each where many tiles share a panel: in units of 2^-shift bytes.
+      // If many tiles share a panel, each step prefetches less than a line: in units of 2^-shift bytes.
       constexpr int shift = 10;
       const int64_t asking = std::min(stream.tiles.steps, most_asking_tiles);
       const int64_t a_step = ((int64_t{step_bytes} << shift) + asking - 1) / asking;
@@ -295,7 +295,7 @@ class Prefetches : public IRMutator {
       const HExpr next = in_bytes(stream.panel_begin + static_cast<int>(stream.panel.steps * stream.step.count), bytes);
       return {next + behind, (a_step + (1 << shift) - 1) >> shift};
     }
-    // Others than the first ask for what they have just read, which costs no more than the instruction.
+    // Later readers prefetch the elements just read, which costs only the instruction.
     const HExpr distance =
         select(is_first(stream), make_const(Halide::Int(64), bytes_ahead), make_const(Halide::Int(64), -step_bytes));
     return {in_bytes(stream.step.begin, bytes) + distance, step_bytes};
@@ -306,12 +306,12 @@ class Prefetches : public IRMutator {
     return {in_bytes(begin, bytes), rows.step_elements * bytes};
   }
 
-  // So many bytes behind the array's beginning.
+  // Prefetches the line at `place` bytes from the start of the array.
   Stmt prefetch(const std::string& array, const HExpr& place) const {
     if (!is_native_)
       return Evaluate::make(
           Call::make(Halide::Int(32), prefetch_marker, {StringImm::make(c_print_name(array)), place}, Call::Extern));
-    constexpr int to_read = 0, to_second_cache = 2, data = 1;  // what is under way is too much for the first cache
+    constexpr int to_read = 0, to_second_cache = 2, data = 1;  // the loads in flight exceed the L1 cache
     const HExpr start = Reinterpret::make(Halide::Int(64), Variable::make(Halide::Handle(), array));
     return Evaluate::make(
         Call::make(Halide::Int(32), "llvm.prefetch.p0",

@@ -1,9 +1,9 @@
-// What layers quantise, in one function: a rounded f32, plus a whole number of at most 16 bits perhaps (the zero
-// point), saturated to a type of 8 or 16 bits. The bounds are whole numbers, so they may come before the rounding, and
-// what lies between them is rounded by an addition; a rounding, a sum, a comparison with itself and a conversion go.
-// The function gives an int in the type's range, which is then converted at once to what its value becomes: what is
-// widened is never narrow. Where there is no whole number, or it is taken from the sum again as between two layers of a
-// quantised model, and that becomes an f32, there is no int at all: a function of its own gives the rounded number.
+// Replaces the quantisation at the end of a layer by one function call: a rounded f32, plus possibly an integer of at
+// most 16 bits (the zero point), saturated to a type of 8 or 16 bits. The bounds are integers, so clamping may precede
+// rounding, and a clamped number is rounded by an addition. That saves a rounding, a sum, a comparison with itself and
+// a conversion. The function returns an int in the type's range, which is converted directly to the type of its use, so
+// that widened values are never narrowed first. If there is no integer, or the sum loses it again as between two layers
+// of a quantised model, and the result becomes an f32, no int is needed: another function returns the rounded number.
 #include <fmt/format.h>
 
 #include <optional>
@@ -15,9 +15,9 @@ namespace hoist::emission {
 namespace {
 
 struct QuantisedSum {
-  HExpr number;        // that is yet to be rounded
-  HExpr whole;         // of at most 16 bits; undefined where none is added
-  std::string ending;  // of the names of functions: what the sum is saturated to
+  HExpr number;        // before rounding
+  HExpr whole;         // at most 16 bits; undefined if none is added
+  std::string ending;  // suffix of function names: the type of saturation
 };
 
 HExpr once(const HExpr& e) {
@@ -46,8 +46,7 @@ std::optional<QuantisedSum> sum_of(const HExpr& e) {
   return out;
 }
 
-// Without conversions to integers of 32 bits, which a difference of shorter ones survives, by way of those without a
-// sign, too.
+// Removes conversions to 32-bit integers, signed or unsigned, which do not change a difference of shorter ones.
 HExpr unconverted(HExpr e) {
   for (const Cast* cast = e.as<Cast>();
        cast != nullptr && cast->type.bits() == 32 && cast->value.type().is_int_or_uint(); cast = e.as<Cast>())
@@ -73,7 +72,7 @@ class QuantisedSums : public IRMutator {
     return sum ? quantised(*sum, op->type) : IRMutator::visit(op);
   }
 
-  // A sum without a whole number, or that it is taken from again: the rounded number between bounds, which f32 holds.
+  // A sum without an integer, or with the integer subtracted again: the clamped rounded number, which is exact in f32.
   static std::optional<QuantisedSum> without_whole(const HExpr& e) {
     auto sum = sum_of(e);
     if (sum && !sum->whole.defined()) return sum;
@@ -94,7 +93,7 @@ class QuantisedSums : public IRMutator {
     return std::nullopt;
   }
 
-  // In the wanted type, which holds the values of the type that the sum is saturated to.
+  // In the wanted type, which can represent all values of the saturated type.
   HExpr quantised(const QuantisedSum& sum, const Halide::Type& wanted) {
     const Halide::Type words = Halide::Int(32, wanted.lanes());
     const HExpr out = call("hoist_quantised_", sum, words);

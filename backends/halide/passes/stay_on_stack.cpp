@@ -1,5 +1,5 @@
-// Halide allocates stack arrays of more than 16 KiB with halide_malloc, which native kernels do not have. An array in
-// MemoryType::Register stays on the stack whatever its size.
+// Keeps private arrays on the stack. Halide allocates stack arrays of more than 16 KiB with halide_malloc, which native
+// kernels do not have. An array in MemoryType::Register stays on the stack whatever its size.
 #include "backends/halide/passes/mutators.h"
 #include "backends/halide/passes/passes.h"
 

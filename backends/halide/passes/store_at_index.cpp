@@ -1,5 +1,6 @@
-// result[...] = hoist_store(index, condition, value) becomes if (condition) result[index] = value. So do marked stores
-// to other arrays, those of the parts of a scatter, of which nothing else is left.
+// result[...] = hoist_store(index, condition, value) becomes if (condition) result[index] = value. Marked stores to
+// other arrays, the parts of a scatter, become stores to the result too, and the other statements of these arrays are
+// dropped.
 #include <map>
 #include <set>
 #include <string>
@@ -29,7 +30,7 @@ class StoreAtIndex : public WithLets {
   using WithLets::visit;
   std::string result_;
   bool seen_ = false;
-  std::set<std::string> writers_;  // arrays with marked stores, beside the result
+  std::set<std::string> writers_;  // arrays with marked stores, besides the result
   Halide::Parameter parameter_;    // of the result
 
   void find_writers(const Stmt& s) {
@@ -82,8 +83,8 @@ class StoreAtIndex : public WithLets {
     return store(marked(value, 0), marked(value, 1), mutate(marked(value, 2)), writes ? parameter_ : op->param, inner);
   }
 
-  // What was marked: index, condition or value. Halide may take vectors apart around the call, to deal with even and
-  // odd elements of 4 bits say, and put them together again.
+  // The marked index, condition or value. Halide may split vectors around the marker call, for instance to treat even
+  // and odd 4-bit elements separately, and recombine them.
   static HExpr marked(const HExpr& value, size_t argument) {
     if (const Shuffle* shuffle = value.as<Shuffle>()) {
       std::vector<HExpr> parts;
@@ -126,7 +127,7 @@ class StoreAtIndex : public WithLets {
                                                const_true(value.type().lanes()), alignment(whole))),
                   inner);
     }
-    // A condition that differs between the elements of a vector: one by one.
+    // A condition that differs between the lanes of a vector: one store per lane.
     std::vector<Stmt> lanes;
     std::string name = unique_name("lanes");
     HExpr vector = Variable::make(value.type(), name);
@@ -138,7 +139,7 @@ class StoreAtIndex : public WithLets {
     return wrap(LetStmt::make(name, value, Block::make(lanes)), inner);
   }
 
-  // A vector's index is written out, so that it is seen to be dense; a scalar's keeps its shared parts.
+  // A vector's index is expanded so that Halide recognises a dense ramp; a scalar's index keeps its shared parts.
   static HExpr kept(const HExpr& whole, const HExpr& index) { return whole.type().lanes() > 1 ? whole : index; }
 
   static ModulusRemainder alignment(const HExpr& index) {

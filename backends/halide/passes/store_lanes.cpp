@@ -1,5 +1,5 @@
-// A vector with a stride is stored lane by lane, at distances from the first that are parts of addresses.
-// Halide prints a vector of indices, which PoCL computes as one and takes apart.
+// Stores a strided vector lane by lane, at constant distances from the first lane, which addresses can include. Halide
+// prints a vector of indices, which PoCL computes as a vector and splits again.
 #include <string>
 #include <vector>
 

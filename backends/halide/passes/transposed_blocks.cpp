@@ -1,7 +1,7 @@
-// Rows that are read across the order of memory. Each vector of such a row takes its lanes from as many lines, a load
-// and an insertion a lane. Where a loop goes on to the neighbours in those lines, a block of its steps loads each line
-// once, as a vector, and transposes the vectors in registers: four shuffles a vector of 16 lanes in place of sixteen
-// insertions.
+// Transposes blocks in registers if vectors are read across the order of memory. Each such vector takes its lanes from
+// as many lines, with a load and an insertion per lane. If a loop proceeds along those lines, a block of its steps
+// loads each line once, as a vector, and transposes the vectors in registers: four shuffles per vector of 16 lanes
+// instead of sixteen insertions.
 #include <optional>
 
 #include "backends/halide/passes/mutators.h"
@@ -10,17 +10,17 @@
 namespace hoist::emission {
 namespace {
 
-// Fewer are not worth the shuffles.
+// With fewer steps the shuffles cost more than they save.
 constexpr int fewest_steps = 4;
-// Lanes of which unpacking instructions see no more: 128 bits.
+// Unpacking instructions work within 128 bits.
 constexpr int lanes_of_group = 4;
 
-// The step of a loop: a vector of neighbours that is stored, and where its lanes come from.
+// The step of a loop: a contiguous vector that is stored, and the origin of its lanes.
 struct Step {
   const Store* store;
   const Load* load;
-  HExpr to, from;  // the first lane's indices
-  HExpr distance;  // from a lane to the next in what is loaded
+  HExpr to, from;  // indices of the first lane
+  HExpr distance;  // between the lanes in the loaded array
   int lanes;
 };
 
@@ -32,12 +32,12 @@ HExpr shuffled(const HExpr& a, const HExpr& b, int (*lane)(int i, int lanes)) {
   return Shuffle::make({a, b}, chosen);
 }
 
-// In each group of lanes, those at the beginning (or at the end) of both, by turns, one or two at a time.
+// In each group of lanes the first (or last) lanes of both vectors, interleaved, one or two at a time.
 int first_ones(int i, int lanes) { return i / 4 * 4 + i % 4 / 2 + i % 2 * lanes; }
 int last_ones(int i, int lanes) { return first_ones(i, lanes) + 2; }
 int first_pairs(int i, int lanes) { return i / 4 * 4 + i % 2 + i % 4 / 2 * lanes; }
 int last_pairs(int i, int lanes) { return first_pairs(i, lanes) + 2; }
-// Groups as wholes: the even ones of both, or the odd ones.
+// Whole groups: the even ones of both vectors, or the odd ones.
 int even_groups(int i, int) { return i / 4 * 8 + i % 4; }
 int odd_groups(int i, int lanes) { return even_groups(i, lanes) + 4; }
 
@@ -57,7 +57,7 @@ class Named {
   std::vector<std::pair<std::string, HExpr>> lets_;
 };
 
-// The columns of a square of as many rows as lanes, 4, 8 or 16.
+// The columns of a square with as many rows as lanes: 4, 8 or 16.
 std::vector<HExpr> transposed(std::vector<HExpr> rows, Named& named) {
   const auto paired = [&](size_t apart, auto first, auto second) {
     std::vector<HExpr> out(rows.size());
@@ -71,7 +71,7 @@ std::vector<HExpr> transposed(std::vector<HExpr> rows, Named& named) {
   // Row 4q + 2h + l holds, in group g, rows 4q .. 4q+3 of column 4g + 2l + h after these two.
   paired(1, first_ones, last_ones);
   paired(2, first_pairs, last_pairs);
-  // A square of groups: even and odd ones apart is a rotation of the bits of their positions.
+  // A square of groups: separating even and odd ones rotates the bits of their positions.
   const size_t half = rows.size() / 2;
   for (size_t groups = rows.size() / lanes_of_group; groups > 1; groups /= 2) {
     std::vector<HExpr> out(rows.size());
@@ -103,7 +103,7 @@ class TransposedBlocks : public IRMutator {
     out.load = out.store->value.as<Load>();
     if (out.load == nullptr || out.load->name == out.store->name || !is_const_one(out.load->predicate))
       return std::nullopt;
-    if (out.load->type.bits() != 32) return std::nullopt;  // masked loads are of those
+    if (out.load->type.bits() != 32) return std::nullopt;  // masked loads have 32-bit elements
     const auto ramp_of = [&](const HExpr& index) { return simplify(substitute(lets, index)); };
     const HExpr to = ramp_of(out.store->index), from = ramp_of(out.load->index);
     const Ramp *stored = to.as<Ramp>(), *loaded = from.as<Ramp>();
@@ -118,7 +118,7 @@ class TransposedBlocks : public IRMutator {
     return is_square && !nested ? std::optional(out) : std::nullopt;
   }
 
-  // So many steps from the first one on.
+  // A block of `steps` steps from the first one on.
   static Stmt block(const Step& step, const std::string& loop, const HExpr& first, int steps) {
     Named named;
     const HExpr from = substitute(loop, first, step.from);
@@ -141,7 +141,7 @@ class TransposedBlocks : public IRMutator {
     return named.around(Block::make(stores));
   }
 
-  // As few blocks as there can be, of at most as many steps as there are lanes, all about alike.
+  // As few blocks as possible, of at most as many steps as lanes, all about equally long.
   static int steps_of_block(int64_t steps, int lanes) {
     const int64_t blocks = (steps + lanes - 1) / lanes;
     return static_cast<int>((steps + blocks - 1) / blocks);

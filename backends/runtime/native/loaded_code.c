@@ -14,12 +14,12 @@ static int count_libraries(struct dl_phdr_info* library, size_t size, void* coun
   return 1;
 }
 
-/* The libraries come in the order in which they were loaded. */
+/* The libraries are listed in the order in which they were loaded. */
 typedef struct hoist_library_walk {
   uint64_t known, position;
 } hoist_library_walk;
 
-/* Pages begin anywhere, between variables too, where the address sanitizer expects no reads. */
+/* Pages may begin between variables, where the address sanitizer reports reads. */
 #if defined(__GNUC__)
 #define HOIST_READS_ANYWHERE __attribute__((no_sanitize_address))
 #else

@@ -1,10 +1,10 @@
 /* Native code: choosing a target, loading its functions, and the threads that run them.
  *
- * A step is handed out in shares, one a thread, each by one word, its ticket: which step it is (upper half) and the
- * next piece of the share (lower half). A thread takes a piece by raising the ticket; that succeeds only for the step
- * whose description the thread has read, because the caller shuts all tickets before it describes the next one. Threads
- * take pieces of their own share first. So nobody waits for threads that did not notice a step, and a step costs no
- * system call where threads are awake. */
+ * A step is divided into shares, one per thread. Each share has one word, its ticket: the number of the step (upper
+ * half) and the next piece of the share (lower half). A thread claims a piece by incrementing the ticket. This
+ * succeeds only for the step whose description the thread has read, because the caller shuts all tickets before it
+ * describes the next step. Threads claim pieces of their own share first. So a step never waits for threads that have
+ * not noticed it, and costs no system call while threads are awake. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX, sched_getaffinity and memfd_create on Linux */
 #endif
@@ -31,9 +31,8 @@
 
 /* ---- targets ---- */
 
-/* Of one architecture, what needs more comes later. The names are those of hoist's
- * backends/halide/native/native_target.cpp.
- */
+/* Within an architecture in order of increasing requirements. The names are those in hoist's
+ * backends/halide/native/native_target.cpp. */
 typedef struct native_row {
   const char *name, *architecture;
 } native_row;
@@ -50,8 +49,8 @@ static const native_row* native_row_of(const char* target) {
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
-/* Compilers know the names of these extensions from different versions on, so they are bits here: of cpuid's leaf 7 the
- * registers b, c and d, and of its second part the register a. */
+/* Compilers know the names of these extensions only from certain versions on, so they are bits here: registers b, c
+ * and d of cpuid leaf 7, and register a of its subleaf 1. */
 static int has_extensions(unsigned wanted_b, unsigned wanted_c, unsigned wanted_d, unsigned wanted_a1) {
   unsigned a = 0, b = 0, c = 0, d = 0, a1 = 0, b1 = 0, c1 = 0, d1 = 0;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !__get_cpuid_count(7, 1, &a1, &b1, &c1, &d1)) return 0;
@@ -59,8 +58,8 @@ static int has_extensions(unsigned wanted_b, unsigned wanted_c, unsigned wanted_
          (a1 & wanted_a1) == wanted_a1;
 }
 
-/* What the vector units of two vendors' processors have in common behind x86-64-v4: IFMA, VBMI, VBMI2, GFNI, VAES,
- * VPCLMULQDQ, VNNI, BITALG and VPOPCNTDQ, and later ones BF16. */
+/* The vector extensions beyond x86-64-v4 that two vendors share: IFMA, VBMI, VBMI2, GFNI, VAES, VPCLMULQDQ, VNNI,
+ * BITALG and VPOPCNTDQ, and in later processors BF16. */
 #define COMMON_IN_B (1u << 21)
 #define COMMON_IN_C (1u << 1 | 1u << 6 | 1u << 8 | 1u << 9 | 1u << 10 | 1u << 11 | 1u << 12 | 1u << 14)
 #define BF16_IN_A1 (1u << 5)
@@ -68,8 +67,8 @@ static int has_extensions(unsigned wanted_b, unsigned wanted_c, unsigned wanted_
 #define MATRICES_IN_D (1u << 22 | 1u << 24 | 1u << 25) /* AMX-BF16, AMX-TILE, AMX-INT8 */
 #define AVX_VNNI_IN_A1 (1u << 4)
 
-/* Linux gives a process the registers of matrices (state 18 of XSAVE) when it asks for them, since they make the frames
- * of signals larger; threads that it has and that it will have get them. Asking again changes nothing. */
+/* Linux gives a process the tile registers (state 18 of XSAVE) on request only, since they enlarge signal frames;
+ * existing and future threads get them. A repeated request has no effect. */
 #define ASK_FOR_STATE 0x1023 /* ARCH_REQ_XCOMP_PERM, which headers before Linux 5.16 lack */
 #define MATRIX_STATE 18
 static int may_use_matrices(void) {
@@ -88,7 +87,7 @@ static int has_sse4a(void) {
 
 int hoist_runs_target(const char* target) {
 #if defined(__x86_64__) && defined(__GNUC__)
-  /* Processors with AVX2 and BMI2 have the rest of the level too; its other names are unknown to older compilers. */
+  /* Processors with AVX2 and BMI2 have the rest of the level too; older compilers do not know its other names. */
   const int v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
                  __builtin_cpu_supports("bmi2");
   if (strcmp(target, "x86-64-v3") == 0) return v3;
@@ -134,9 +133,9 @@ HOIST_INTERNAL hoist_status hoist_native_choose(const hoist_plan* plan, const ch
 /* ---- functions ---- */
 
 #if defined(__linux__) && defined(MFD_CLOEXEC)
-/* The path of an open file, unlike that of every other file that is open or mapped: dlopen takes a path that it knows
- * for the library that it has, and numbers of files are used again. So the path has the file's inode in it, a bit a
- * slash: "/." is 1 and "/" is 0, which all lead to the same place. */
+/* The path of an open file, different from the path of any other file that is open or mapped: dlopen returns the
+ * existing library for a known path, and file numbers are reused. So the path encodes the file's inode, one bit per
+ * slash: "/." is 1 and "/" is 0, which all resolve to the same file. */
 static void path_of_file(int file, char* path, size_t capacity) {
   struct stat status;
   size_t used = (size_t)snprintf(path, capacity, "/proc/self/fd");
@@ -146,7 +145,7 @@ static void path_of_file(int file, char* path, size_t capacity) {
 }
 #endif
 
-/* The library from the very bytes that were checked, where the system has files without a name; else by its path. */
+/* Loads the library from the bytes that were checked, if the system has anonymous files; else by its path. */
 static void* open_library(const hoist_plan* plan, const char* path, const unsigned char* data, size_t bytes,
                           char* problem, size_t capacity) {
   void* library = NULL;
@@ -170,7 +169,7 @@ static void* open_library(const hoist_plan* plan, const char* path, const unsign
   (void)data;
   (void)bytes;
 #endif
-  /* Without a '/' the name would be looked for elsewhere. */
+  /* Without a '/' dlopen would search other folders. */
   if (snprintf(name, sizeof name, "%s%s/%s", *plan->folder == '/' ? "" : "./", plan->folder, path) < (int)sizeof name) {
     library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   }
@@ -195,7 +194,7 @@ static hoist_status functions_from_library(const hoist_plan* plan, const native_
   size_t bytes = 0;
   size_t first = 0;
   while (first < plan->kernel_count && plan->kernels[first].host) ++first;
-  if (first == plan->kernel_count) return HOIST_OK; /* nothing is computed, or all on the host: there is no library */
+  if (first == plan->kernel_count) return HOIST_OK; /* there are no kernels, or only host ops: no library exists */
   snprintf(path, sizeof path, "native/kernels-%s.so", row->architecture);
   if (!lists_file(plan, path)) {
     return hoist_fail(error, HOIST_NO_DEVICE,
@@ -217,7 +216,7 @@ static hoist_status functions_from_library(const hoist_plan* plan, const native_
     for (char* p = symbol; *p; ++p) *p = *p == '-' ? '_' : *p;
     void* found = length > 0 && length < (int)sizeof symbol ? dlsym(*library, symbol) : NULL;
     if (!found) return hoist_fail(error, HOIST_BAD_BUNDLE, "%s: has no function %s", path, symbol);
-    memcpy(&functions[i], &found, sizeof found); /* a conversion that C99 has no words for and POSIX demands */
+    memcpy(&functions[i], &found, sizeof found); /* a conversion that C99 cannot express and POSIX requires */
   }
   return HOIST_OK;
 }
@@ -248,32 +247,35 @@ HOIST_INTERNAL void hoist_native_unload(void* library) {
 
 #define TICKET_SHUT UINT32_MAX
 #define WORKER_STACK ((size_t)16 << 20)
-/* How long a thread looks for the next step before it sleeps, and how often it looks before it lets others run. */
+/* The time in which a thread polls for the next step before it sleeps, and the polls before it checks the clock or
+ * yields. */
 #define WORKER_NANOSECONDS 200000
 #define LOOKS_A_TURN 64
-/* Of a share, so that others help a thread that is late or slow: half of it, then half of what is left, and so on. */
+/* Pieces per share, so that other threads help a late or slow one: half of the share, then half of the rest, and so
+ * on. */
 #define MOST_PIECES 4
-/* Groups in one call that are worth it, where a piece takes many calls. */
+/* The least number of groups per call, if a piece takes many calls. */
 #define WORTH_A_CALL 8
 
-/* What a thread has of a step before others help it: neighbouring groups of the loop that threads divide, so that a
- * thread reads what it has written itself, or reads what others need not. Each has a cache line of its own, on which
- * its thread waits for the next step. */
+/* A thread's share of a step before others help: adjacent groups of the loop that threads divide, so that a thread
+ * reads elements that it wrote itself, or that no other thread needs. Each share has a cache line of its own, which
+ * its thread polls for the next step. */
 typedef struct worker_share {
-  uint64_t ticket; /* atomic: the step, and the piece that is next */
+  uint64_t ticket; /* atomic: the step, and the next piece */
   unsigned char apart[56];
 } worker_share;
 
 struct hoist_workers {
-  worker_share* shares; /* one a thread */
-  /* The step, by atomics: a thread that is late reads them while they change, and finds that out by the ticket. */
+  worker_share* shares; /* one per thread */
+  /* The step, accessed by atomics: a late thread may read the fields while they change, and detects that by the
+   * ticket. */
   uintptr_t function, arguments;
   size_t argument_count;
   uint32_t groups, outside, pieces;
   uint32_t finished; /* groups */
   uint32_t sleeping, stop;
   size_t most_arguments;
-  unsigned count; /* with the caller */
+  unsigned count; /* including the caller */
   pthread_t* threads;
   void** own_arguments;
   pthread_mutex_t mutex;
@@ -307,8 +309,8 @@ static void call_groups(hoist_native_function function, hoist_native_buffer* con
   function(own);
 }
 
-/* Groups by the numbers that they have where the divided loop is the outermost: number n is group n / outside of that
- * loop, in the n % outside-th of its repetitions. The kernel runs them the other way round. */
+/* Runs groups numbered with the divided loop outermost: number n is group n / outside of that loop, in its repetition
+ * n % outside. The kernel numbers them the other way round. */
 static void call_divided(hoist_native_function function, hoist_native_buffer* const* arguments, size_t count,
                          uint64_t groups, uint64_t outside, uint64_t begin, uint64_t end, void** own) {
   for (uint64_t i = 0; i < outside; ++i) {
@@ -318,8 +320,8 @@ static void call_divided(hoist_native_function function, hoist_native_buffer* co
   }
 }
 
-/* Pieces of one thread's share of the step that is handed out, for as long as there are some. Returns the groups that
- * were computed. */
+/* Claims and runs pieces of one thread's share of the current step while there are any. Returns the number of computed
+ * groups. */
 static uint32_t take_share(hoist_workers* w, unsigned share, void** own) {
   uint64_t* const tickets = &w->shares[share].ticket;
   for (uint32_t done = 0;;) {
@@ -332,7 +334,7 @@ static uint32_t take_share(hoist_workers* w, unsigned share, void** own) {
     const uintptr_t arguments = __atomic_load_n(&w->arguments, __ATOMIC_RELAXED);
     const size_t count = __atomic_load_n(&w->argument_count, __ATOMIC_RELAXED);
     const uint64_t begin = groups * share / w->count, end = groups * (share + 1) / w->count, all = end - begin;
-    if (piece >= pieces || all >> piece == 0) return done; /* also where the ticket is shut */
+    if (piece >= pieces || all >> piece == 0) return done; /* also if the ticket is shut */
     const uint64_t first = end - (all >> piece), last = piece + 1 == pieces ? end : end - (all >> (piece + 1));
     if (!__atomic_compare_exchange_n(tickets, &ticket, ticket + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
     call_divided((hoist_native_function)function, (hoist_native_buffer* const*)arguments, count, groups, outside, first,
@@ -341,7 +343,7 @@ static uint32_t take_share(hoist_workers* w, unsigned share, void** own) {
   }
 }
 
-/* The thread's own share, then what others have left. */
+/* The thread's own share, then the rest of the others' shares. */
 static void take_pieces(hoist_workers* w, unsigned thread) {
   void** const own = w->own_arguments + thread * (w->most_arguments + 2);
   uint32_t done = 0;
@@ -385,7 +387,7 @@ static void* work(void* user) {
              hoist_nanoseconds() - since < WORKER_NANOSECONDS);
     if (found) {
       seen = step_of(w, start.thread);
-      take_pieces(w, start.thread); /* none where the ticket is shut: the next one is about to come */
+      take_pieces(w, start.thread); /* none if the ticket is shut: the next step is about to come */
       continue;
     }
     pthread_mutex_lock(&w->mutex);
@@ -450,7 +452,7 @@ HOIST_INTERNAL void hoist_workers_free(hoist_workers* w) {
 
 HOIST_INTERNAL unsigned hoist_workers_count(const hoist_workers* w) { return w->count; }
 
-/* A ticket that is shut has a number of its own, at which sleepers get up. Returns that of the step to come. */
+/* A shut ticket has a step number of its own, which wakes sleeping threads. Returns the number of the next step. */
 static uint32_t shut(hoist_workers* w) {
   const uint32_t step = step_of(w, 0) + 1;
   write_tickets(w, (uint64_t)step << 32 | TICKET_SHUT);
@@ -469,7 +471,7 @@ HOIST_INTERNAL void hoist_workers_wake(hoist_workers* w) {
   wake_sleepers(w);
 }
 
-/* Where the divided loop runs often, each piece of it is so many calls: then few pieces, or one. */
+/* If the divided loop runs often, each piece takes as many calls: then a share has few pieces, or one. */
 static uint32_t share_pieces(const uint64_t grid[2], unsigned threads) {
   uint32_t pieces = MOST_PIECES;
   while (grid[1] > 1 && pieces > 1 && grid[0] / threads >> (pieces - 2) < WORTH_A_CALL) --pieces;
@@ -492,13 +494,13 @@ HOIST_INTERNAL void hoist_workers_run(hoist_workers* w, hoist_native_function fu
   __atomic_store_n(&w->outside, (uint32_t)grid[1], __ATOMIC_RELAXED);
   __atomic_store_n(&w->pieces, share_pieces(grid, w->count), __ATOMIC_RELAXED);
   __atomic_store_n(&w->finished, 0, __ATOMIC_RELAXED);
-  write_tickets(w, (uint64_t)step << 32); /* before the question who sleeps */
-  /* Steps that one thread did alone may have been long enough for the others to fall asleep. */
+  write_tickets(w, (uint64_t)step << 32); /* before `sleeping` is read */
+  /* Threads may have fallen asleep during steps that one thread ran alone. */
   if (operations >= HOIST_WAKING_OPERATIONS) wake_sleepers(w);
   take_pieces(w, 0);
   for (unsigned looks = 0; __atomic_load_n(&w->finished, __ATOMIC_ACQUIRE) != groups; ++looks) {
     if (looks % LOOKS_A_TURN == LOOKS_A_TURN - 1)
-      sched_yield(); /* a thread that has a piece may wait for this very core */
+      sched_yield(); /* a thread with a piece may be waiting for this core */
     else
       rest();
   }

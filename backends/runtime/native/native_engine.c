@@ -1,4 +1,4 @@
-/* Native code on the processor that the program runs on: arrays are memory, and a step is a function. */
+/* Native code on the processor of the program: arrays are memory, and a step is a function call. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX */
 #endif
@@ -10,21 +10,21 @@
 #include "backends/runtime/bundle_handle.h"
 #include "backends/runtime/native/sharing.h"
 
-#define MOST_OPERATIONS ((int64_t)1 << 60) /* of a step: a plan may claim anything */
-/* A run that takes longer lasts until a thread that slept has got up (20 to 50 microseconds) and taken a part. */
+#define MOST_OPERATIONS ((int64_t)1 << 60) /* limit per step: an untrusted plan may claim any number */
+/* A longer run outlasts the wake-up of a sleeping thread (20 to 50 microseconds), so the thread can take a part. */
 #define WAKING_NANOSECONDS 40000
 
 struct hoist_native {
   void* library;
-  hoist_native_function* functions; /* one a kernel */
+  hoist_native_function* functions; /* one per kernel */
   hoist_workers* workers;
   unsigned char* arena;
-  void* arena_memory;     /* what to free() of it */
-  unsigned char** memory; /* one an array */
-  unsigned char** owned;  /* one an array; NULL where the memory is a part of other memory */
+  void* arena_memory;     /* the pointer for free() */
+  unsigned char** memory; /* one per array */
+  unsigned char** owned;  /* one per array; NULL if the memory belongs to other memory */
   hoist_native_buffer* buffers;
-  hoist_native_buffer** arguments; /* of all steps, one after the other */
-  size_t* starts;                  /* of each step in them */
+  hoist_native_buffer** arguments; /* of all steps in order */
+  size_t* starts;                  /* of each step in `arguments` */
   int64_t* operations;             /* of each step */
   hoist_sharing sharing;
 };
@@ -95,7 +95,8 @@ static hoist_status native_steps(hoist_bundle* b) {
   return HOIST_OK;
 }
 
-/* In operations: what only moves elements has none and takes its time all the same. The last argument is the result. */
+/* In operations, plus an estimate for moved elements, which have none and still take time. The last argument is the
+ * result. */
 static int64_t work_of(const hoist_plan* plan, size_t i) {
   const hoist_plan_step* step = &plan->steps[i];
   const hoist_plan_kernel* kernel = &plan->kernels[step->kernel];
@@ -213,7 +214,7 @@ static hoist_status native_step(hoist_bundle* b, size_t i) {
   return HOIST_OK;
 }
 
-/* What a run needs before its first step. */
+/* Prepares a run before its first step. */
 static hoist_status native_inputs(hoist_bundle* b, size_t first, size_t count) {
   if (hoist_check_inputs(b)) return b->error.status;
   for (size_t i = 0; i < b->plan.input_count; ++i) {
@@ -227,7 +228,7 @@ static hoist_status native_inputs(hoist_bundle* b, size_t first, size_t count) {
   int64_t shared = 0;
   for (size_t i = first; i < first + count && shared < HOIST_WAKING_OPERATIONS; ++i)
     shared += n->operations[i] < least ? 0 : n->operations[i];
-  /* What reads elements that lie far apart takes longer than its operations say. */
+  /* A kernel with scattered accesses takes longer than its operations suggest. */
   const int long_run = shared > 0 && n->sharing.last_time >= WAKING_NANOSECONDS;
   if (shared >= HOIST_WAKING_OPERATIONS || long_run) hoist_workers_wake(n->workers);
   return HOIST_OK;
@@ -235,7 +236,7 @@ static hoist_status native_inputs(hoist_bundle* b, size_t first, size_t count) {
 
 static hoist_status native_run(hoist_bundle* b, size_t first, size_t count, int with_outputs) {
   const size_t end = first + count;
-  /* Only whole runs are compared with one another, and only where there is something to choose. */
+  /* Only whole runs are compared with each other, and only if there are several levels. */
   const int timed = first == 0 && count == b->plan.step_count && b->native->sharing.count > 1;
   const uint64_t start = timed ? hoist_nanoseconds() : 0;
   if (!timed) hoist_sharing_settle(&b->native->sharing);

@@ -2,20 +2,20 @@
 
 #include <string.h>
 
-/* Steps of fewer operations are done before another thread has noticed them, on any processor. */
+/* Steps of fewer operations are done before another thread notices them, on any processor. */
 #define LEAST_SHARED 100000
 #define LEVEL_FACTOR 4
-/* Of a block of runs with one level, which has one more: its first run finds arrays in the caches where another level
- * has left them. */
+/* Compared runs of a block with one level. A block has one more run, its first, which finds arrays in the caches as
+ * another level has left them. */
 #define COMPARED_RUNS 3
-/* Blocks of a trial, which the level that is tried and the best one take by turns: only one that wins each time is
- * better, since the speed of a virtual machine changes within a trial. The first block decides most of them. */
+/* Blocks of an attempt, in which the candidate and the best level are interleaved. The candidate has to win every
+ * time, since the speed of a virtual machine changes during an attempt. The first block decides most attempts. */
 #define BLOCKS 3
 #define FIRST_PAUSE 32
 #define LONGEST_PAUSE 4096
-/* Better is what takes a 32nd less: the times of neighbouring runs differ by less. */
+/* Better means a 32nd less: times of adjacent runs differ by less. */
 #define CLEARLY_LESS(a, b) ((a) < (b) - (b) / 32)
-/* One such run ends the trial. */
+/* One such run ends the attempt. */
 #define HOPELESS(a, b) ((a) > (b) + (b) / 4)
 
 static size_t shared_from(const int64_t* operations, size_t steps, int64_t least) {
@@ -24,8 +24,8 @@ static size_t shared_from(const int64_t* operations, size_t steps, int64_t least
   return count;
 }
 
-/* Is the run that comes the candidate's? Blocks of a trial are its and the best level's by turns, and outside of trials
- * all runs are those of the best level. */
+/* True if the next run belongs to the candidate. The blocks of an attempt alternate between the candidate and the best
+ * level; all other runs use the best level. */
 static int is_of_candidate(const hoist_sharing* s) { return s->blocks < BLOCKS && s->blocks % 2 == 0; }
 
 static void begin_block(hoist_sharing* s) {
@@ -33,7 +33,7 @@ static void begin_block(hoist_sharing* s) {
   s->block_time = UINT64_MAX;
 }
 
-/* The last runs before the next trial are its first block. */
+/* The last runs before the next attempt are its first block. */
 static void begin_pause(hoist_sharing* s) {
   s->blocks = BLOCKS;
   begin_block(s);
@@ -71,10 +71,10 @@ static void end_trial(hoist_sharing* s, int is_better) {
   if (is_better) {
     const unsigned before = s->best;
     s->best = s->candidate;
-    s->candidate = (before + s->count - 1) % s->count; /* the next trial asks whether that was a mistake */
+    s->candidate = (before + s->count - 1) % s->count; /* the next attempt tests the previous best level again */
     s->failed = 0;
     s->pause = FIRST_PAUSE;
-  } else if (++s->failed >= s->count - 1) { /* all others */
+  } else if (++s->failed >= s->count - 1) { /* all other levels */
     s->failed = 0;
     s->pause = s->pause < LONGEST_PAUSE ? 2 * s->pause : LONGEST_PAUSE;
   }

@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HOST_ALIGNMENT 64u /* of arrays that the host uses where they are */
+#define HOST_ALIGNMENT 64u /* of arrays that the host accesses in place */
 
 HOIST_INTERNAL cl_mem hoist_opencl_buffer(const hoist_bundle* b, size_t array) { return b->opencl->buffers[array]; }
 
 HOIST_INTERNAL hoist_status hoist_opencl_fill(hoist_bundle* b, cl_mem buffer, size_t bytes, unsigned char value) {
-  if (b->checking) { /* to Oclgrind 21.10, what clEnqueueFillBuffer writes is still uninitialised */
+  if (b->checking) { /* Oclgrind 21.10 treats memory written by clEnqueueFillBuffer as uninitialised */
     unsigned char* data = malloc(bytes);
     if (!data) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu bytes", bytes);
     memset(data, value, bytes);
@@ -22,7 +22,7 @@ HOIST_INTERNAL hoist_status hoist_opencl_fill(hoist_bundle* b, cl_mem buffer, si
     free(data);
     return hoist_cl_check(&b->error, code, "clEnqueueWriteBuffer");
   }
-  /* The widest pattern that divides the size: drivers fill byte by byte slowly. */
+  /* The widest pattern that divides the size: drivers are slow with single bytes. */
   unsigned char pattern[16];
   memset(pattern, value, sizeof pattern);
   const size_t width = bytes % 16 == 0 ? 16 : bytes % 4 == 0 ? 4 : 1;
@@ -50,8 +50,8 @@ static hoist_status make_weights(hoist_bundle* b, const hoist_plan_array* array,
     if (code) *buffer = NULL;
     return hoist_cl_check(&b->error, code, array->name);
   }
-  /* Where the device computes in the program's own memory the file is used in place, else it is copied. */
-  /* A checking device knows of its own memory only. */
+  /* If the device computes in the program's own memory the file is used in place, else it is copied. */
+  /* A checking device only accepts its own memory. */
   const cl_mem_flags flags = b->target.is_cpu && !b->checking ? CL_MEM_USE_HOST_PTR : CL_MEM_COPY_HOST_PTR;
   return make_buffer(b, array->name, array->bytes, CL_MEM_READ_ONLY | flags, data, buffer);
 }
@@ -65,7 +65,7 @@ static int has_arena(const hoist_bundle* b) {
   return !b->checking && b->plan.arena_bytes <= b->target.largest_allocation;
 }
 
-/* Whether the array's buffer may be a part of the arena's. */
+/* True if the array's buffer may be a part of the arena's. */
 static int lies_in_arena(const hoist_bundle* b, size_t i) {
   const hoist_plan_array* array = &b->plan.arrays[i];
   return array->place == HOIST_PLACE_ARENA && has_arena(b) && !b->io.in_place[i] && array->bytes &&
@@ -83,10 +83,10 @@ static int by_place(const void* left, const void* right) {
   return a->bytes != b->bytes ? (a->bytes > b->bytes ? -1 : 1) : 0;
 }
 
-/* On a device with memory of its own, arrays with one place in the arena have a buffer together, as large as the
- * largest, and no others share it: with each launch NVIDIA's driver 580 goes through what overlaps the arguments that
- * are parts of a buffer, which takes up to 0.1 ms. Arrays at one place are never in use at the same time. Where this
- * would take more than a quarter of the memory, all are parts of the arena. */
+/* On a device with memory of its own, arrays at the same place in the arena share a buffer, as large as the largest of
+ * them, and no others do: at each launch NVIDIA's driver 580 searches for overlaps with arguments that are
+ * sub-buffers, which takes up to 0.1 ms. Arrays at one place are never in use at the same time. If these buffers would
+ * take more than a quarter of the memory, all arrays are sub-buffers of the arena. */
 static hoist_status make_shared_buffers(hoist_bundle* b) {
   const hoist_plan* plan = &b->plan;
   if (b->target.is_cpu) return HOIST_OK;
@@ -118,8 +118,9 @@ static hoist_status make_shared_buffers(hoist_bundle* b) {
   return status;
 }
 
-/* Where the device computes in the program's own memory, the arena and arrays that begin as zeros are pages of zeros,
- * which cost nothing before they are used: drivers take memory as it comes, and write every byte to clear it. */
+/* If the device computes in the program's own memory, the arena and zero-initialised arrays are zero pages from the
+ * system, which cost nothing until they are used: drivers allocate arbitrary memory and write every byte to clear
+ * it. */
 static int begins_as_zeros(const hoist_plan_array* array) {
   return array->place == HOIST_PLACE_CLEARED && array->fill == 0;
 }
@@ -128,7 +129,7 @@ static int is_pages_of_zeros(const hoist_bundle* b, size_t i) {
   return b->opencl->zeros && begins_as_zeros(&b->plan.arrays[i]);
 }
 
-/* Memory of the system's is zeros where nothing has run, and so is what the host stages. */
+/* Before the first run system memory and staged memory are zeros already. */
 HOIST_INTERNAL hoist_status hoist_opencl_clear_buffers(hoist_bundle* b, int has_run) {
   hoist_status status = HOIST_OK;
   for (size_t i = 0; i < b->plan.array_count && !status; ++i) {
@@ -149,8 +150,8 @@ static void moves_go_to_device(hoist_bundle* b, const hoist_plan_move* moves, si
   for (size_t i = 0; i < count; ++i) goes_to_device(b, moves[i].from), goes_to_device(b, moves[i].to);
 }
 
-/* What one step on the host gives the next need not travel: such arrays are in memory of the handle, each where the
- * arena has its place. */
+/* Arrays exchanged between host ops only are not transferred: they are in memory of the handle, at their offsets in
+ * the arena. */
 HOIST_INTERNAL hoist_status hoist_opencl_keep_on_host(hoist_bundle* b) {
   const hoist_plan* plan = &b->plan;
   uint64_t bytes = 0;
@@ -195,10 +196,10 @@ static uint64_t whole_pages(uint64_t bytes) { return hoist_add(bytes, HOIST_PAGE
 
 static uint64_t pages_of_arena(const hoist_bundle* b) { return has_arena(b) ? whole_pages(b->plan.arena_bytes) : 0; }
 
-/* The arena comes first, then each array that begins as zeros. */
+/* The arena comes first, then each zero-initialised array. */
 static hoist_status make_zeros(hoist_bundle* b) {
   const hoist_plan* plan = &b->plan;
-  uint64_t bytes = hoist_add(1, pages_of_arena(b)); /* an array of none has a place, too */
+  uint64_t bytes = hoist_add(1, pages_of_arena(b)); /* an array of no bytes has a place, too */
   if (!b->target.is_cpu || b->checking) return HOIST_OK;
   for (size_t i = 0; i < plan->array_count; ++i) {
     if (begins_as_zeros(&plan->arrays[i])) bytes = hoist_add(bytes, whole_pages(plan->arrays[i].bytes));
@@ -221,7 +222,7 @@ HOIST_INTERNAL hoist_status hoist_opencl_make_buffers(hoist_bundle* b) {
     return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu arrays", plan->array_count);
   hoist_status status = make_shared_buffers(b);
   if (!status) status = make_zeros(b);
-  uint64_t zeros = pages_of_arena(b); /* where the next of them begin */
+  uint64_t zeros = pages_of_arena(b); /* start of the next array */
   for (size_t i = 0; i < plan->array_count && !status; ++i) {
     const hoist_plan_array* array = &plan->arrays[i];
     if (b->opencl->stays_on_host[i] || b->opencl->buffers[i]) {

@@ -1,4 +1,4 @@
-/* Finding devices, and what is done once for the process before the first OpenCL call. */
+/* Finding devices, and the set-up of the process before the first OpenCL call. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
 #endif
@@ -78,8 +78,8 @@ HOIST_INTERNAL int hoist_is_pocl_on_cpu(const hoist_target* target) {
   return target->is_cpu && strcmp(target->platform_name, pocl) == 0;
 }
 
-/* Whether this is PoCL's device without threads. What does not answer is an error: taken for another, it would decide
- * for which device a model is compiled. */
+/* Sets *serial to true for PoCL's device without threads. A failed query is an error: a wrong answer would change the
+ * device that a model is compiled for. */
 static hoist_status ask_serial(cl_device_id device, int* serial, hoist_error* error) {
   char name[256], platform_name[128] = "";
   cl_platform_id platform = NULL;
@@ -109,10 +109,10 @@ static hoist_status put_serial_last(cl_device_id* devices, size_t count, hoist_e
 }
 
 /* PoCL reads its variables when the loader opens it. POCL_AFFINITY pins worker k to core k whatever the process's own
- * mask says, so it is right only where the process may use every core. */
+ * mask, so it is right only if the process may use every core. */
 static void prepare_environment(int serial) {
   static int prepared = 0;
-  /* Every release of PoCL takes its own names of these and passes over the others. */
+  /* Each release of PoCL has its own names for these devices and ignores the others. */
   if (serial) setenv("POCL_DEVICES", "pthread basic cpu cpu-minimal", 0);
   if (prepared) return;
   prepared = 1;
@@ -141,7 +141,7 @@ static hoist_status list_devices(int serial, cl_device_id** devices, size_t* cou
   hoist_status status = hoist_cl_check(error, clGetPlatformIDs(platform_count, platforms, NULL), "clGetPlatformIDs");
   for (cl_uint i = 0; i < platform_count && !status; ++i) {
     cl_uint number = 0;
-    /* A platform without devices says so by an error; the others still count. */
+    /* A platform without devices returns an error; the others still count. */
     if (clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, 0, NULL, &number) != CL_SUCCESS || number == 0) continue;
     cl_device_id* more = realloc(*devices, (*count + number) * sizeof **devices);
     if (!more) {
@@ -166,8 +166,7 @@ static hoist_status list_devices(int serial, cl_device_id** devices, size_t* cou
   return status;
 }
 
-/* One thread after the other: PoCL tells a thread that comes while another one starts the driver that there is no
- * device. */
+/* One thread at a time: PoCL reports no device to a thread that calls while another one starts the driver. */
 static pthread_mutex_t listing = PTHREAD_MUTEX_INITIALIZER;
 
 HOIST_INTERNAL hoist_status hoist_all_devices(int serial, cl_device_id** devices, size_t* count, hoist_error* error) {
@@ -212,7 +211,7 @@ static hoist_status describe(cl_device_id device, hoist_target* target, hoist_er
     code = clGetDeviceInfo(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof target->largest_allocation,
                            &target->largest_allocation, NULL);
   }
-  /* The names too: compiled kernels are kept under them. */
+  /* The names are required too: they are part of the cache's keys. */
   if (!code) code = device_text(device, CL_DEVICE_NAME, target->name, sizeof target->name);
   if (!code) code = device_text(device, CL_DRIVER_VERSION, target->driver, sizeof target->driver);
   if (code) return hoist_cl_check(error, code, "clGetDeviceInfo");
@@ -228,7 +227,7 @@ static hoist_status describe(cl_device_id device, hoist_target* target, hoist_er
   return HOIST_OK;
 }
 
-/* What a program is told of a device; its name alone where it is none that can be used. */
+/* Describes a device for hoist_devices; only by name if it cannot be used. */
 static int summarise(cl_device_id device, hoist_device* out) {
   hoist_target target;
   hoist_error error;
@@ -276,7 +275,7 @@ HOIST_INTERNAL size_t hoist_default_device(const hoist_device* devices, size_t c
   return 0;
 }
 
-/* Among those that can be used. */
+/* Considers only devices that can be used. */
 static hoist_status choose_default(const hoist_made_for* made_for, const cl_device_id* devices, size_t count,
                                    size_t* chosen, hoist_error* error) {
   hoist_device* usable = malloc(count * sizeof *usable);
@@ -372,8 +371,9 @@ HOIST_INTERNAL void hoist_target_close(hoist_target* target) {
   memset(target, 0, sizeof *target);
 }
 
-/* PoCL 3.1 frees a part of a device with the program's own reference, while a worker may still be letting go of the
- * last command that it ran there; that command holds its queue, so the queue's count says when the worker is done. */
+/* PoCL 3.1 frees a part of a device with the program's own reference, while a worker may still be releasing the last
+ * command that it ran there. That command holds its queue, so the queue's reference count shows when the worker is
+ * done. */
 HOIST_INTERNAL void hoist_queue_release(const hoist_target* target, cl_command_queue queue) {
   if (!queue) return;
   for (int i = 0; target->is_part && i < 1000; ++i) {

@@ -1,7 +1,6 @@
-/* Kernels in OpenCL C on a device: buffers, launches, transfers.
- *
- * Small transfers go through staging memory inside the queue, and no buffer in use is mapped: as fast as writing to
- * mapped memory on PoCL (12 us against 10 us for six kernels), and allowed by the OpenCL standard on every driver. */
+/* Kernels in OpenCL C on a device: buffers, launches, transfers. Small transfers go through staging memory inside the
+ * queue, and no buffer in use is mapped. On PoCL that is nearly as fast as writing to mapped memory (12 us against 10
+ * us for six kernels), and the OpenCL standard allows it on every driver. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
 #endif
@@ -14,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Arrays in place go to the device before the first command that uses them, and back at the end of a run: between runs
- * the host holds them. */
+/* Arrays in place pass to the device before the first command that uses them, and back at the end of a run: between
+ * runs the host holds them. */
 static hoist_status pass_to_device(hoist_bundle* b, cl_command_queue queue, size_t array) {
   hoist_transfer* t = b->io.in_place[array];
   if (!t || !t->host_holds) return HOIST_OK;
@@ -37,7 +36,7 @@ static hoist_status pass_to_host(hoist_bundle* b, cl_command_queue queue) {
   return HOIST_OK;
 }
 
-/* The weights are the file's own bytes on CPU devices. */
+/* On CPU devices the weights are the file's own bytes. */
 static unsigned char* memory_of(hoist_bundle* b, size_t array) {
   const hoist_plan_array* a = &b->plan.arrays[array];
   const hoist_transfer* t = b->io.in_place[array];
@@ -46,7 +45,7 @@ static unsigned char* memory_of(hoist_bundle* b, size_t array) {
   return t && t->host_holds ? t->staged : NULL;
 }
 
-/* What a run needs before its first launch, and the outputs after its last; neither waits. */
+/* Queues the transfers of inputs before the first launch, and of outputs after the last; neither waits. */
 static hoist_status upload(hoist_bundle* b, cl_command_queue queue) {
   if (hoist_check_inputs(b)) return b->error.status;
   for (size_t i = 0; i < b->plan.input_count; ++i) {
@@ -54,7 +53,7 @@ static hoist_status upload(hoist_bundle* b, cl_command_queue queue) {
     const uint32_t number = b->plan.inputs[i].array;
     const hoist_plan_array* array = &b->plan.arrays[number];
     if (!input->pending && (!input->shared || input->in_place)) continue;
-    cl_int code = CL_SUCCESS; /* drivers refuse transfers of nothing */
+    cl_int code = CL_SUCCESS; /* drivers refuse transfers of no bytes */
     if (array->bytes)
       code = clEnqueueWriteBuffer(queue, b->opencl->buffers[number], CL_FALSE, 0, array->bytes, input->staged, 0, NULL,
                                   NULL);
@@ -70,7 +69,7 @@ static hoist_status download(hoist_bundle* b, cl_command_queue queue) {
     hoist_transfer* output = &b->io.outputs[i];
     if (!output->staged || output->in_place) continue;
     const hoist_plan_array* array = &b->plan.arrays[output->array];
-    if (array->place == HOIST_PLACE_WEIGHTS && output->fresh) continue; /* what is constant comes once */
+    if (array->place == HOIST_PLACE_WEIGHTS && output->fresh) continue; /* a constant is transferred once */
     const unsigned char* held = memory_of(b, output->array);
     cl_int code = CL_SUCCESS;
     if (held) {
@@ -96,7 +95,7 @@ HOIST_INTERNAL hoist_status hoist_opencl_launch(hoist_bundle* b, cl_command_queu
   return code ? hoist_cl_check(&b->error, code, plan->name) : HOIST_OK;
 }
 
-/* The kernel as a launch of its own, or as one step of `joined`. */
+/* Launches the kernel alone, or as one step of the fused launch `joined`. */
 static hoist_status launch_part(hoist_bundle* b, cl_command_queue queue, cl_kernel kernel,
                                 const hoist_plan_kernel* plan, const hoist_plan_launch* joined, cl_event* event) {
   if (!joined) return hoist_opencl_launch(b, queue, kernel, plan, event);
@@ -114,7 +113,7 @@ HOIST_INTERNAL hoist_status hoist_opencl_launch_step(hoist_bundle* b, cl_command
                 : launch_part(b, queue, b->opencl->kernels[i], &b->plan.kernels[step->kernel], step->launch, event);
 }
 
-/* Whatever failed, nothing stays behind in the queue that would still read the handle's memory. */
+/* Waits for the queue after any failure too, since its commands use the handle's memory. */
 static hoist_status finish(hoist_bundle* b, cl_command_queue queue, hoist_status status) {
   const hoist_status passed = pass_to_host(b, queue);
   if (!status) status = passed;
@@ -124,7 +123,7 @@ static hoist_status finish(hoist_bundle* b, cl_command_queue queue, hoist_status
   return hoist_cl_check(&b->error, code, "clFinish");
 }
 
-/* The launch of several steps that begins with this one and ends before `end`; NULL: the step is launched alone. */
+/* The fused launch that begins with this step and ends before `end`; NULL: the step is launched alone. */
 HOIST_INTERNAL const hoist_plan_launch* hoist_opencl_launch_from(const hoist_bundle* b, size_t step, size_t end) {
   const hoist_plan_launch* joined = b->plan.steps[step].launch;
   const int begins =
@@ -132,7 +131,7 @@ HOIST_INTERNAL const hoist_plan_launch* hoist_opencl_launch_from(const hoist_bun
   return begins ? joined : NULL;
 }
 
-/* The steps of a launch, the first of which is the next one; `step` becomes the last. */
+/* Runs a fused launch, whose first step is the next one; `step` becomes its last step. */
 static hoist_status launch_joined(hoist_bundle* b, const hoist_plan_launch* joined, size_t* step) {
   hoist_status status = HOIST_OK;
   for (size_t k = 0; k < joined->kernel.parameter_count && !status; ++k)
@@ -161,7 +160,7 @@ static hoist_status run_steps(hoist_bundle* b, size_t first, size_t count, int w
   return status;
 }
 
-/* Device and context of another handle, which may be in use by another thread: they never change. */
+/* Device and context of another handle never change, so another thread may be using it. */
 static hoist_status share_context(hoist_bundle* b, const hoist_bundle* other) {
   if (!other->opencl || !other->opencl->context)
     return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "the handle to share a context with is not open");
@@ -184,11 +183,11 @@ static hoist_status make_context(hoist_bundle* b, const hoist_options* options) 
   return hoist_cl_check(&b->error, code, "clCreateContext");
 }
 
-/* Weights are read while the first question to OpenCL loads every driver of the system with its compilers, which takes
- * half of the time until a small bundle is open. */
+/* Weights are read while the first query to OpenCL loads every driver of the system with its compilers, which takes
+ * half of the time to open a small bundle. */
 typedef struct weights_reader {
   hoist_bundle* bundle;
-  hoist_error error; /* the handle's own is written by who opens the device */
+  hoist_error error; /* separate, since the opening thread writes the handle's own error */
   pthread_t thread;
   int is_thread;
 } weights_reader;
@@ -243,8 +242,8 @@ static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options
   return status;
 }
 
-/* Whole pages: PoCL takes memory of others only at its own alignment. Other devices copy five times as fast from and to
- * memory that the driver has pinned, as far as there is some. */
+/* Whole pages: PoCL uses foreign memory in place only at its own alignment. Other devices copy five times as fast from
+ * and to memory that the driver has pinned, if it can pin any. */
 static int make_staging(hoist_bundle* b, hoist_transfer* t, uint64_t bytes) {
   cl_int code = CL_SUCCESS;
   cl_mem pinned = NULL;
@@ -290,8 +289,8 @@ static void close_device(hoist_bundle* b) {
   for (size_t i = 0; b->opencl->launches && i < b->plan.launch_count; ++i) {
     if (b->opencl->launches[i]) clReleaseKernel(b->opencl->launches[i]);
   }
-  /* In the reverse order of creation: NVIDIA's driver 580 faults when an older one of two overlapping sub-buffers goes
-   * first. */
+  /* In the reverse order of creation: NVIDIA's driver 580 faults if the older one of two overlapping sub-buffers is
+   * released first. */
   for (size_t i = b->opencl->buffers ? b->plan.array_count : 0; i-- > 0;) {
     if (b->opencl->buffers[i]) clReleaseMemObject(b->opencl->buffers[i]);
   }
@@ -304,7 +303,7 @@ static void close_device(hoist_bundle* b) {
   hoist_target_close(&b->target);
   free(b->opencl->stays_on_host);
   free(b->opencl->host_arena);
-  free(b->opencl->zeros_memory); /* behind its buffers */
+  free(b->opencl->zeros_memory); /* after its buffers */
   free(b->opencl->kernels);
   free(b->opencl->launches);
   free(b->opencl->buffers);
@@ -312,7 +311,7 @@ static void close_device(hoist_bundle* b) {
   b->opencl = NULL;
 }
 
-/* Nobody writes weights. */
+/* Weights are never written. */
 static hoist_status write_now_or_later(hoist_bundle* b, size_t array, const void* data, size_t bytes, cl_bool waits) {
   unsigned char* held = memory_of(b, array);
   if (held) {
@@ -357,7 +356,7 @@ static hoist_status read_all(hoist_bundle* b, size_t count, const uint32_t* arra
                                             data[i], 0, NULL, NULL);
     status = hoist_cl_check(&b->error, code, b->plan.arrays[arrays[i]].name);
   }
-  /* Whatever failed: the caller owns the memory that is read into. */
+  /* After any failure too: the caller owns the destination memory. */
   const cl_int code = clFinish(b->opencl->queue);
   return status ? status : hoist_cl_check(&b->error, code, "clFinish");
 }
@@ -371,7 +370,7 @@ static hoist_status copy_array(hoist_bundle* b, size_t from, size_t to, size_t o
   return hoist_cl_check(&b->error, code, b->plan.arrays[to].name);
 }
 
-/* A pattern is taken over at once, so nobody waits. A checking device still takes what it fills for uninitialised. */
+/* A pattern is copied at the call, so no wait is needed. A checking device treats filled memory as uninitialised. */
 static hoist_status set_number(hoist_bundle* b, size_t array, int64_t number) {
   if (b->checking || memory_of(b, array)) return write_array(b, array, &number, sizeof number);
   const cl_int code = clEnqueueFillBuffer(b->opencl->queue, b->opencl->buffers[array], &number, sizeof number, 0,
@@ -385,18 +384,18 @@ static hoist_status run(hoist_bundle* b, size_t first, size_t count, int with_ou
   return finish(b, b->opencl->queue, status);
 }
 
-/* Its arrays go through the other queue, once the steps before are done. */
+/* The operands are transferred by the other queue, after all earlier steps. */
 static hoist_status profile_on_host(hoist_bundle* b, size_t i, double* seconds) {
   const hoist_status status = hoist_cl_check(&b->error, clFinish(b->opencl->profiling_queue), "clFinish");
   if (status) return status;
   const uint64_t start = hoist_nanoseconds();
   const hoist_status done = hoist_host_step(b, i);
-  const cl_int code = clFinish(b->opencl->queue); /* whatever failed: the other queue reads the result */
+  const cl_int code = clFinish(b->opencl->queue); /* after any failure too: the other queue reads the result */
   *seconds += 1e-9 * (double)(hoist_nanoseconds() - start);
   return done ? done : hoist_cl_check(&b->error, code, "clFinish");
 }
 
-/* What controls copy and write stands in the other queue. */
+/* Copies and writes of controls are in the other queue. */
 static hoist_status next_profiled(hoist_bundle* b, size_t* step) {
   const hoist_status status = hoist_next_step(b, b->plan.step_count, step);
   if (status || !b->plan.control_count) return status;
@@ -427,7 +426,7 @@ static hoist_status profile(hoist_bundle* b, double* step_seconds) {
   const size_t count = b->plan.step_count;
   cl_event* events = calloc(count + 1, sizeof *events);
   if (!events) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu events", count);
-  if (count) memset(step_seconds, 0, count * sizeof *step_seconds); /* callers have no array for no steps */
+  if (count) memset(step_seconds, 0, count * sizeof *step_seconds); /* may be NULL without steps */
   hoist_status status = upload(b, b->opencl->profiling_queue);
   hoist_begin_items(b, 0);
   for (size_t i; !status && !(status = next_profiled(b, &i)) && i < count;) {
@@ -436,7 +435,7 @@ static hoist_status profile(hoist_bundle* b, double* step_seconds) {
       status = profile_on_host(b, i, &step_seconds[i]);
     else
       status = hoist_opencl_launch_step(b, b->opencl->profiling_queue, i, &events[i]);
-    /* A step of a loop runs again, and what decides that is read by the other queue. */
+    /* A step of a loop runs again, and its condition is read through the other queue. */
     if (!status && b->plan.control_count) {
       status = hoist_cl_check(&b->error, clFinish(b->opencl->profiling_queue), "clFinish");
       add_seconds(b, &events[i], &step_seconds[i], &status);
@@ -480,7 +479,7 @@ static void drop_argument(hoist_argument* argument) {
   if (argument->whole) clReleaseMemObject(argument->whole);
 }
 
-/* As a launch of its own, or as a part of one with these arguments. */
+/* Launches the kernel alone, or as a part of a fused launch with these arguments. */
 static hoist_status run_kernel(hoist_bundle* b, const hoist_plan_kernel* kernel, const hoist_argument* arguments) {
   const hoist_plan_step* step = &b->plan.steps[kernel->step];
   const hoist_plan_launch* joined = kernel->is_alone ? NULL : step->launch;

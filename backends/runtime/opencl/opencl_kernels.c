@@ -12,7 +12,7 @@
 
 #define KERNELS "kernels.cl"
 
-/* `more` arguments behind the parameters and the local memory. */
+/* Creates and checks a kernel with `more` arguments after the parameters and the local memory. */
 HOIST_INTERNAL hoist_status hoist_opencl_make_kernel(hoist_bundle* b, const hoist_plan_kernel* plan, size_t more,
                                                      cl_kernel* kernel) {
   cl_int code;
@@ -40,7 +40,7 @@ HOIST_INTERNAL hoist_status hoist_opencl_make_kernel(hoist_bundle* b, const hois
                       plan->name, arguments, expected);
   }
   for (int i = 0; i < 3; ++i) {
-    if (!compiled[0] || compiled[i] == plan->local[i]) continue; /* zeros: its source leaves the size open */
+    if (!compiled[0] || compiled[i] == plan->local[i]) continue; /* zeros: the source does not fix the size */
     return hoist_fail(&b->error, HOIST_BAD_BUNDLE,
                       "kernel %s: groups of %zu x %zu x %zu work-items in kernels.cl, "
                       "%llu x %llu x %llu in plan.bin",
@@ -80,7 +80,8 @@ static hoist_status make_bound(hoist_bundle* b, const hoist_plan_kernel* plan, s
   return status ? status : hoist_opencl_bind_local_memory(b, *kernel, plan);
 }
 
-/* Some of the steps of a launch; by work-items of their own for each group of a single one where they share none. */
+/* A part of a fused launch. If work-items do not share groups, a single step has one work-item for each of its
+ * groups. */
 HOIST_INTERNAL hoist_status hoist_opencl_make_part(hoist_bundle* b, const hoist_plan_launch* launch, size_t first,
                                                    size_t count, cl_kernel* kernel) {
   const cl_int items = b->opencl->shares_groups ? (cl_int)launch->kernel.global[0] : 0;
@@ -113,10 +114,10 @@ HOIST_INTERNAL uint64_t hoist_opencl_groups_of(const hoist_plan_kernel* kernel) 
   return groups;
 }
 
-/* Work-items share the groups of a launch's steps; more than there are groups would find nothing to do. The words by
- * which they do it are zeros before a launch, and behind it. Where a driver's work-items are no threads of the
- * processor, or its atomic operations are not known to be right (Mesa's llvmpipe 22.3 performs them for work-items that
- * do not exist), each step is launched alone. */
+/* Allocates the words by which work-items share the groups of fused launches; more work-items than groups would be
+ * idle. The words are zero before and after each launch. If a driver's work-items are not threads of the processor, or
+ * its atomic operations are not known to be correct (Mesa's llvmpipe 22.3 executes them for work-items that do not
+ * exist), each step is launched alone. */
 static hoist_status share_groups(hoist_bundle* b) {
   hoist_plan* plan = &b->plan;
   size_t words = 0;
@@ -157,12 +158,12 @@ HOIST_INTERNAL hoist_status hoist_opencl_make_steps(hoist_bundle* b) {
   return status;
 }
 
-/* ${XDG_CACHE_HOME:-~/.cache}/hoist, or NULL where neither is known. */
+/* ${XDG_CACHE_HOME:-~/.cache}/hoist, or NULL if neither is set. */
 static const char* default_cache(char* path, size_t capacity) {
   const char* cache = getenv("XDG_CACHE_HOME");
   const char* home = getenv("HOME");
   int length;
-  /* The convention says that a relative path counts as unset. */
+  /* By convention a relative path counts as unset. */
   if (cache && *cache == '/')
     length = snprintf(path, capacity, "%s/hoist", cache);
   else if (home && *home)
@@ -172,8 +173,8 @@ static const char* default_cache(char* path, size_t capacity) {
   return length > 0 && (size_t)length < capacity ? path : NULL;
 }
 
-/* Drivers compile the last part at the first launch, so every kernel runs once before its program is kept. The inputs
- * are zeros here. */
+/* Runs every kernel once before its program is stored, since drivers finish compilation at the first launch. The
+ * inputs are zeros here. */
 HOIST_INTERNAL hoist_status hoist_opencl_keep_program(hoist_bundle* b, const hoist_options* options) {
   hoist_status status = HOIST_OK;
   size_t seen = 0;
@@ -198,7 +199,7 @@ HOIST_INTERNAL hoist_status hoist_opencl_keep_program(hoist_bundle* b, const hoi
   return status ? status : hoist_opencl_clear_buffers(b, 1);
 }
 
-/* kernels.cl is read where no program of it is kept. */
+/* Reads kernels.cl only if no compiled program is found. */
 HOIST_INTERNAL hoist_status hoist_opencl_make_program(hoist_bundle* b, const hoist_options* options) {
   char path[4096];
   const char* own = options->no_cache ? NULL : b->root;

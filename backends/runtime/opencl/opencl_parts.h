@@ -1,4 +1,4 @@
-/* What a device holds of a bundle, and how its buffers and kernels are made. For the OpenCL engine only. */
+/* The device state of a bundle, and the creation of its buffers and kernels. For the OpenCL engine only. */
 #ifndef HOIST_OPENCL_PARTS_H
 #define HOIST_OPENCL_PARTS_H
 
@@ -6,54 +6,57 @@
 
 #ifndef HOIST_WITHOUT_OPENCL
 
-/* What a device holds of the bundle. */
+/* The device state of the bundle. */
 struct hoist_opencl {
   cl_context context;
-  cl_command_queue queue, profiling_queue; /* the second is made when it is first needed */
-  uint64_t loaded_libraries;               /* how many were loaded when their pages were last touched */
+  cl_command_queue queue, profiling_queue; /* the second is created at its first use */
+  uint64_t loaded_libraries;               /* number of loaded libraries when their pages were last touched */
   cl_program program;
-  cl_kernel* kernels;  /* one a step, its arguments bound once; of joined steps when it is first launched alone */
-  cl_kernel* launches; /* and one a launch of several steps */
-  cl_mem* buffers;     /* one an array */
+  cl_kernel* kernels;  /* one per step, with its arguments bound; for a step of a fused launch created when it is first
+                        * launched alone */
+  cl_kernel* launches; /* one per fused launch */
+  cl_mem* buffers;     /* one per array */
   cl_mem arena;
-  cl_mem taken;                 /* the words by which work-items share the groups of a launch of several steps */
-  int shares_groups;            /* whether they do */
-  unsigned char* stays_on_host; /* one an array: whether nothing but steps on the host uses it */
-  unsigned char* host_arena;    /* which has those */
-  unsigned char* zeros;         /* the arena and arrays that begin as zeros; NULL where the driver has its own */
-  void* zeros_memory;           /* what to free() of it */
+  cl_mem taken;                 /* the words by which work-items share the groups of a fused launch */
+  int shares_groups;            /* true if they do */
+  unsigned char* stays_on_host; /* one per array: true if only host ops use it */
+  unsigned char* host_arena;    /* memory of these arrays */
+  unsigned char* zeros;         /* the arena and zero-initialised arrays; NULL if the driver allocates them */
+  void* zeros_memory;           /* the pointer for free() */
 };
 
 /* opencl_buffers.c and opencl_kernels.c */
 HOIST_INTERNAL hoist_status hoist_opencl_fill(hoist_bundle* b, cl_mem buffer, size_t bytes, unsigned char value);
 HOIST_INTERNAL hoist_status hoist_opencl_make_writable(hoist_bundle* b, const char* name, size_t bytes, cl_mem* buffer);
-/* Memory of the system's is zeros where nothing has run, and so is what the host stages. */
+/* Fills all arrays but weights with their initial bytes. `has_run` is 0 before the first run, when system memory and
+ * staged memory are zeros already. */
 HOIST_INTERNAL hoist_status hoist_opencl_clear_buffers(hoist_bundle* b, int has_run);
-/* What one step on the host gives the next need not travel: such arrays are in memory of the handle, each where the
- * arena has its place. */
+/* Places arrays that only host ops use in memory of the handle, at their offsets in the arena, so that they are not
+ * transferred. */
 HOIST_INTERNAL hoist_status hoist_opencl_keep_on_host(hoist_bundle* b);
 HOIST_INTERNAL hoist_status hoist_opencl_make_buffers(hoist_bundle* b);
-/* `more` arguments behind the parameters and the local memory. */
+/* Creates and checks a kernel with `more` arguments after the parameters and the local memory. */
 HOIST_INTERNAL hoist_status hoist_opencl_make_kernel(hoist_bundle* b, const hoist_plan_kernel* plan, size_t more,
                                                      cl_kernel* kernel);
 HOIST_INTERNAL hoist_status hoist_opencl_bind_local_memory(hoist_bundle* b, cl_kernel kernel,
                                                            const hoist_plan_kernel* plan);
-/* Some of the steps of a launch; by work-items of their own for each group of a single one where they share none. */
+/* A part of a fused launch. If work-items do not share groups, a single step has one work-item for each of its
+ * groups. */
 HOIST_INTERNAL hoist_status hoist_opencl_make_part(hoist_bundle* b, const hoist_plan_launch* launch, size_t first,
                                                    size_t count, cl_kernel* kernel);
 HOIST_INTERNAL hoist_status hoist_opencl_make_step(hoist_bundle* b, size_t i);
 HOIST_INTERNAL uint64_t hoist_opencl_groups_of(const hoist_plan_kernel* kernel);
 HOIST_INTERNAL hoist_status hoist_opencl_make_steps(hoist_bundle* b);
-/* Drivers compile the last part at the first launch, so every kernel runs once before its program is kept. The inputs
- * are zeros here. */
+/* Runs every kernel once and stores the program, since drivers finish compilation at the first launch. The inputs are
+ * zeros here. */
 HOIST_INTERNAL hoist_status hoist_opencl_keep_program(hoist_bundle* b, const hoist_options* options);
-/* kernels.cl is read where no program of it is kept. */
+/* Reads kernels.cl only if no compiled program is found. */
 HOIST_INTERNAL hoist_status hoist_opencl_make_program(hoist_bundle* b, const hoist_options* options);
 HOIST_INTERNAL hoist_status hoist_opencl_launch(hoist_bundle* b, cl_command_queue queue, cl_kernel kernel,
                                                 const hoist_plan_kernel* plan, cl_event* event);
 HOIST_INTERNAL hoist_status hoist_opencl_launch_step(hoist_bundle* b, cl_command_queue queue, size_t i,
                                                      cl_event* event);
-/* The launch of several steps that begins with this one and ends before `end`; NULL: the step is launched alone. */
+/* The fused launch that begins with this step and ends before `end`; NULL: the step is launched alone. */
 HOIST_INTERNAL const hoist_plan_launch* hoist_opencl_launch_from(const hoist_bundle* b, size_t step, size_t end);
 
 #endif

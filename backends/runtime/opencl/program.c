@@ -1,7 +1,5 @@
-/* Compiling kernels, and the cache of compiled ones.
- *
- * How long an entry of the cache was unused is its modification time, which a hit renews: access times are often
- * switched off. */
+/* Compiling kernels, and the cache of compiled programs. The modification time of a cache entry is the time of its
+ * last use, which a hit renews: access times are often switched off. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
 #endif
@@ -21,13 +19,14 @@
 
 #ifndef HOIST_WITHOUT_OPENCL
 
-/* Of a bundle, where its maker kept entries like those of the cache. */
+/* Folder of a bundle with entries like those in the cache, if it was compiled with them. */
 #define HOIST_PROGRAMS "programs"
 
-/* A cache entry: magic, the key in words (so that two keys with one hash are told apart), the binary, a hash of all. */
+/* A cache entry: magic, the key as text (so that keys with equal hashes are distinguished), the binary, a hash of
+ * everything. */
 #define CACHE_MAGIC "HOISTBIN1\n"
 
-/* What the cache may hold after an entry was written; the entries that were not used for longest go first. */
+/* Limits of the cache after an entry was written; the least recently used entries are removed first. */
 #define CACHE_MOST_ENTRIES 1000
 #define CACHE_MOST_BYTES ((uint64_t)256 << 20)
 
@@ -44,7 +43,7 @@ HOIST_INTERNAL const char* hoist_dot_option(const hoist_target* target) {
 #endif
 }
 
-/* mkdir -p, private as the cache folder's convention asks. */
+/* mkdir -p with private permissions, as the convention for cache folders requires. */
 static int make_folders(const char* path) {
   char partial[4096];
   if (snprintf(partial, sizeof partial, "%s", path) >= (int)sizeof partial) return -1;
@@ -69,7 +68,7 @@ static unsigned char* read_entry(const char* path, size_t* bytes) {
   return data;
 }
 
-/* Where the binary starts inside an intact entry for this key, else NULL with the reason. */
+/* The start of the binary in an intact entry for this key, else NULL with the reason. */
 static const unsigned char* entry_binary(const unsigned char* data, size_t bytes, const char* key, size_t* binary_bytes,
                                          const char** reason) {
   const size_t head = strlen(CACHE_MAGIC) + strlen(key) + 1;
@@ -91,7 +90,7 @@ static const unsigned char* entry_binary(const unsigned char* data, size_t bytes
   return data + head;
 }
 
-/* 0 or an errno. The entry appears whole or not at all. */
+/* Returns 0 or errno. The entry appears complete or not at all. */
 static int write_entry(const char* folder, const char* path, const char* key, const unsigned char* binary,
                        size_t bytes) {
   const size_t head = strlen(CACHE_MAGIC) + strlen(key) + 1, total = head + bytes + 8;
@@ -133,7 +132,8 @@ static int by_last_use(const void* a, const void* b) {
   return x->tv_nsec < y->tv_nsec ? -1 : x->tv_nsec > y->tv_nsec;
 }
 
-/* Entries, and what a process that ended while it wrote one left; everything else in the folder is the user's. */
+/* True for entries, and for remains of a process that ended during a write; all other files of the folder belong to
+ * the user. */
 static int is_entry_name(const char* name) {
   for (int i = 0; i < 16; ++i) {
     if (!isxdigit((unsigned char)name[i])) return 0;
@@ -142,7 +142,7 @@ static int is_entry_name(const char* name) {
   return strncmp(name + 16, ".bin", 4) == 0 && (length == 20 || (length == 27 && name[20] == '.'));
 }
 
-/* All entries of the folder in an array to free(), NULL where there are none or memory ran out. */
+/* All entries of the folder in an array to free(); NULL if there are none or memory ran out. */
 static cache_file* list_entries(DIR* folder, size_t* count) {
   cache_file* files = NULL;
   size_t capacity = 0;
@@ -168,8 +168,8 @@ static cache_file* list_entries(DIR* folder, size_t* count) {
   return files;
 }
 
-/* Brings the cache back inside its bounds; the newest entry stays even where it alone exceeds them. A failure leaves
- * more than there should be, and the next entry tries again. */
+/* Prunes the cache to its limits; the newest entry stays even if it exceeds them alone. After a failure the next entry
+ * tries again. */
 static void prune_entries(const char* path) {
   DIR* folder = opendir(path);
   if (!folder) return;
@@ -201,7 +201,7 @@ static int has_extension(const hoist_target* target, const char* name) {
   return found;
 }
 
-/* What to say of the source where the device does not compile it. */
+/* A hint for a source that the device does not compile, or "". */
 static const char* missing_feature(const hoist_target* target, const char* source, size_t bytes) {
   static const char half[] = "#pragma OPENCL EXTENSION cl_khr_fp16 : enable";
   const size_t length = sizeof half - 1;
@@ -213,7 +213,7 @@ static const char* missing_feature(const hoist_target* target, const char* sourc
   return "";
 }
 
-/* `source` is what the program was made of, where it was made of source. */
+/* `source` is NULL for a program created from a binary. */
 static hoist_status build(const hoist_target* target, cl_program program, const char* options, const char* source,
                           size_t source_bytes, hoist_error* error) {
   const cl_int code = clBuildProgram(program, 1, &target->device, options, NULL, NULL);
@@ -247,8 +247,7 @@ static unsigned char* program_binary(cl_program program, size_t* bytes) {
   return binary;
 }
 
-/* The program that `entry->folder` holds intact for `entry->key`, else NULL with the reason; `entry->path` says where.
- */
+/* The intact program in `entry->folder` for `entry->key`, else NULL with the reason; sets `entry->path`. */
 static cl_program find_program(const hoist_target* target, cl_context context, const char* options,
                                hoist_cache_entry* entry, const char** reason) {
   snprintf(entry->path, sizeof entry->path, "%s/%016llx.bin", entry->folder,
@@ -274,8 +273,8 @@ static cl_program find_program(const hoist_target* target, cl_context context, c
 
 #define OPTIONS_BYTES 1024
 
-/* The plan's options come first, what the device allows comes after them: correctly rounded division, and the option
- * for products of bytes. */
+/* The plan's options, then the options that depend on the device: correctly rounded division, and the instruction for
+ * products of bytes. */
 static hoist_status complete_options(const hoist_target* target, const char* options, char all[OPTIONS_BYTES],
                                      hoist_error* error) {
   const int length =
@@ -303,12 +302,12 @@ HOIST_INTERNAL hoist_status hoist_program_find(const hoist_target* target, cl_co
       (*program = find_program(target, context, all, entry, &reason))) {
     snprintf(entry->outcome, sizeof entry->outcome, "hit: " HOIST_PROGRAMS "/ of the bundle");
   }
-  entry->path[0] = 0; /* a bundle's own programs are never written to */
+  entry->path[0] = 0; /* the programs in a bundle are never overwritten */
   if (*program) return HOIST_OK;
   if (cache_folder && snprintf(entry->folder, sizeof entry->folder, "%s", cache_folder) >= folder_bytes) {
     reason = "the path of the cache is too long";
   } else if (cache_folder && (*program = find_program(target, context, all, entry, &reason))) {
-    utimensat(AT_FDCWD, entry->path, NULL, 0); /* used now; access times may be switched off */
+    utimensat(AT_FDCWD, entry->path, NULL, 0); /* marks the entry as used; access times may be switched off */
     entry->path[0] = 0;
     snprintf(entry->outcome, sizeof entry->outcome, "hit");
     return HOIST_OK;
@@ -337,11 +336,11 @@ HOIST_INTERNAL hoist_status hoist_program_compile(const hoist_target* target, cl
 
 /* ---- builds for any size of groups ----
  *
- * PoCL's cache has a folder a program, in it one a kernel, and there a library for each size of groups that was
- * launched, KERNEL/8-1-1-goffs0/KERNEL.so. Whoever asks for a program's binary has every kernel built once more, for
- * any size, as KERNEL/0-0-0/KERNEL.so: as long as all of the building before. PoCL takes it where it cannot build the
- * one for a size, and launches of a plan have the size that it says; so the library that was launched serves as well. A
- * driver that has its files elsewhere builds what it wants. */
+ * PoCL's cache has a folder per program with a folder per kernel, and there a library for each launched group size,
+ * KERNEL/8-1-1-goffs0/KERNEL.so. A request for a program's binary builds every kernel once more, for any size, as
+ * KERNEL/0-0-0/KERNEL.so, which takes as long as all previous builds. PoCL uses that library only if it cannot build
+ * one for a size, and a plan's launches have fixed sizes; so the launched library serves as well. A driver with other
+ * files builds what it needs. */
 
 typedef struct pocl_folder {
   const hoist_plan* plan;
@@ -350,7 +349,7 @@ typedef struct pocl_folder {
 
 static int fits(int length, size_t capacity) { return length > 0 && (size_t)length < capacity; }
 
-/* The folder of the build that was launched, relative to the kernel's own; NULL where there is none. */
+/* The folder of the launched build, relative to the kernel's own; NULL if there is none. */
 static const char* launched_build(const char* program_folder, const hoist_plan_kernel* kernel, char* build,
                                   size_t capacity) {
   for (int small = 1; small >= 0; --small) {
@@ -365,7 +364,7 @@ static const char* launched_build(const char* program_folder, const hoist_plan_k
   return NULL;
 }
 
-/* The kernels that a run launches, then NULL. */
+/* The next kernel that a run launches; NULL after the last. */
 static const hoist_plan_kernel* next_launched(const hoist_plan* plan, size_t* next) {
   while (*next < plan->kernel_count) {
     const hoist_plan_kernel* kernel = &plan->kernels[(*next)++];
@@ -385,7 +384,7 @@ static int has_every_kernel(const char* program_folder, const hoist_plan* plan) 
   return 1;
 }
 
-/* Of FOLDER/KERNEL/BUILD/KERNEL.so the folder; the last library decides, since its program was launched last. */
+/* Finds the folder of FOLDER/KERNEL/BUILD/KERNEL.so; the last library counts, since its program was launched last. */
 static void find_pocl_folder(const char* path, void* user) {
   pocl_folder* found = user;
   char folder[sizeof found->path];
@@ -415,8 +414,8 @@ static void spare_builds_for_any_size(const hoist_plan* plan) {
               sizeof launched))
       continue;
     if (mkdir(folder, 0700) != 0 && errno != EEXIST) continue;
-    /* No symbolic link: where PoCL's cache is switched off it removes its files one by one, and ends the process over a
-     * link whose library went first. */
+    /* A hard link: if PoCL's cache is switched off, PoCL removes its files one by one, and aborts at a symbolic link
+     * whose target is gone. */
     if (link(launched, library) != 0) continue; /* the driver has built its own */
   }
 }

@@ -1,4 +1,4 @@
-/* Memory that a plan owns, and the files of a bundle: read whole, with their hashes checked. */
+/* Memory that a plan owns, and the files of a bundle, which are read whole and checked against their hashes. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX, and madvise on Linux */
 #endif
@@ -17,7 +17,7 @@
 
 HOIST_INTERNAL void* hoist_pool_alloc(hoist_pool** pool, uint64_t count, size_t size) {
   if (count > (SIZE_MAX - 16) / size) return NULL;
-  /* The payload starts 16 bytes in, where any type is aligned. */
+  /* The payload starts at byte 16, where any type is aligned. */
   hoist_pool* block = calloc(1, 16 + (size_t)count * size);
   if (!block) return NULL;
   block->next = *pool;
@@ -27,7 +27,7 @@ HOIST_INTERNAL void* hoist_pool_alloc(hoist_pool** pool, uint64_t count, size_t 
 
 #define LARGE_PAGE ((size_t)2 << 20)
 
-/* The size of pages for so much memory: large ones where it fills one. */
+/* The page size for memory of `bytes` bytes: large pages if it fills at least one. */
 static size_t page_for(uint64_t bytes) { return bytes >= LARGE_PAGE ? LARGE_PAGE : HOIST_PAGE; }
 static size_t in_whole_pages(uint64_t bytes) {
   const size_t page = page_for(bytes);
@@ -36,7 +36,7 @@ static size_t in_whole_pages(uint64_t bytes) {
 
 static void ask_for_large_pages(void* memory, size_t bytes) {
 #ifdef MADV_HUGEPAGE
-  if (bytes >= LARGE_PAGE) (void)madvise(memory, bytes, MADV_HUGEPAGE); /* some systems have none */
+  if (bytes >= LARGE_PAGE) (void)madvise(memory, bytes, MADV_HUGEPAGE); /* not supported on all systems */
 #else
   (void)memory, (void)bytes;
 #endif
@@ -72,7 +72,7 @@ HOIST_INTERNAL hoist_status hoist_no_memory(hoist_error* error, uint64_t bytes) 
   return hoist_fail(error, HOIST_OUT_OF_MEMORY, "no memory for %llu bytes", (unsigned long long)bytes);
 }
 
-/* A regular file, whole, with a zero behind it. O_NONBLOCK: a named pipe in its place must not hang the program. */
+/* A whole regular file with a zero appended. O_NONBLOCK: a named pipe in its place must not block the program. */
 HOIST_INTERNAL hoist_status hoist_read_whole(const char* folder, const char* name, unsigned char** data, size_t* bytes,
                                              hoist_error* error) {
   char path[4096];

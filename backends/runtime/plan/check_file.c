@@ -1,4 +1,4 @@
-/* Reads check.bin: the values that the self-check expects. */
+/* Reads check.bin: the expected values of the self-check. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
 #endif
@@ -9,7 +9,7 @@
 
 static uint64_t value_bytes(int scalar) { return ((uint64_t)hoist_scalar_row(scalar)->bits + 7) / 8; }
 
-/* Positions count through `parts` arrays one after the other. */
+/* Positions count through `parts` arrays in order. */
 static void take_samples(hoist_cursor* c, hoist_samples* samples, size_t parts, const int* scalars,
                          const uint64_t* elements) {
   samples->count = hoist_take(c, 8);
@@ -24,7 +24,8 @@ static void take_samples(hoist_cursor* c, hoist_samples* samples, size_t parts, 
     hoist_no_memory(c->error, samples->count * 16);
     return;
   }
-  hoist_count_comparisons(c, samples->count * parts); /* at most a ninth of the file times what a kernel writes */
+  hoist_count_comparisons(c, samples->count * parts); /* at most a ninth of the file size times the written arrays of a
+                                                       * kernel */
   uint64_t bytes = 0;
   for (uint64_t i = 0; i < samples->count; ++i) {
     const uint64_t position = samples->positions[i] = hoist_take(c, 8);

@@ -7,7 +7,8 @@
 
 #include "backends/runtime/plan/plan_cursor.h"
 
-/* One value of that type; `may_lack` allows none, `written` says that the control writes it. */
+/* Reads the index of an array with one value of that type. `may_lack` allows none; `written` is set if the control
+ * writes it. */
 static uint32_t take_number_array(hoist_cursor* c, const hoist_plan* plan, const char* scalar, int may_lack,
                                   int written) {
   const uint32_t index = (uint32_t)hoist_take(c, 4);
@@ -77,8 +78,8 @@ static void take_control_record(hoist_cursor* c, const hoist_plan* plan, hoist_p
   }
 }
 
-/* Every step and every control begins once, in order, and what begins inside a control ends there. `open` has room for
- * all controls. */
+/* Every step and every control begins once, in order, and controls are nested. `open` has the capacity of all
+ * controls. */
 static void take_items(hoist_cursor* c, hoist_plan* plan, uint32_t* open) {
   size_t depth = 0, steps = 0, controls = 0;
   for (size_t i = 0; i < plan->item_count && !hoist_has_failed(c); ++i) {
@@ -162,9 +163,9 @@ static void list_arguments(hoist_cursor* c, const hoist_plan* plan, hoist_plan_l
   }
 }
 
-/* What decides whether a step runs is between launches. */
+/* Conditions are evaluated between launches, never within one. */
 static void refuse_control_within(hoist_cursor* c, const hoist_plan* plan) {
-  const hoist_plan_launch* last = NULL; /* of the item before, where that is a step */
+  const hoist_plan_launch* last = NULL; /* of the previous item, if that is a step */
   for (size_t i = 0; i < plan->item_count; ++i) {
     const hoist_plan_step* step = plan->items[i].kind == HOIST_ITEM_STEP ? &plan->steps[plan->items[i].index] : NULL;
     const hoist_plan_launch* launch = step ? step->launch : NULL;

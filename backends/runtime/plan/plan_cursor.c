@@ -7,14 +7,15 @@
 
 HOIST_INTERNAL int hoist_has_failed(const hoist_cursor* c) { return c->error->status != HOIST_OK; }
 
-/* The first failure stays; afterwards every read gives zeros. */
+/* Keeps the first failure; afterwards every read returns zeros. */
 HOIST_INTERNAL void hoist_bad_bytes(hoist_cursor* c, const char* what) {
   if (hoist_has_failed(c)) return;
   hoist_fail(c->error, HOIST_BAD_BUNDLE, "%s: %s at byte %llu (compile the model again)", c->file, what,
              (unsigned long long)c->at);
 }
 
-/* What is compared with everything else of its kind grows with the square of the file; no model comes near this. */
+/* Comparisons of all records of a kind with each other grow with the square of the file; no model comes near this
+ * limit. */
 HOIST_INTERNAL void hoist_count_comparisons(hoist_cursor* c, uint64_t count) {
   const uint64_t most = (uint64_t)1 << 30;
   if (count > most - c->comparisons) {
@@ -59,7 +60,7 @@ HOIST_INTERNAL const char* hoist_take_text(hoist_cursor* c) {
   return text;
 }
 
-/* A count of records that take at least `least` bytes each, and room for them. */
+/* Reads a count of records of at least `least` bytes each, and allocates them. */
 HOIST_INTERNAL void* hoist_take_array(hoist_cursor* c, size_t* count, uint64_t least, size_t size) {
   const uint64_t number = hoist_take(c, 4);
   *count = 0;
@@ -92,8 +93,8 @@ HOIST_INTERNAL int hoist_take_scalar(hoist_cursor* c) {
   return (int)scalar;
 }
 
-/* The number of elements and bytes of what has been read. Both, and the extents other than 0 multiplied, stay within
- * HOIST_MOST_BYTES, so that sums of a few of them fit 64 bits, and one of them a size_t. */
+/* Reads a shape and computes the number of elements and bytes. Both, and the product of the extents other than 0, stay
+ * within HOIST_MOST_BYTES, so that sums of a few of them fit into 64 bits, and each into a size_t. */
 HOIST_INTERNAL int64_t* hoist_take_shape(hoist_cursor* c, int scalar, size_t* rank, uint64_t* elements,
                                          uint64_t* bytes) {
   int64_t* shape = hoist_take_array(c, rank, 8, sizeof *shape);
@@ -144,7 +145,7 @@ HOIST_INTERNAL hoist_tolerance hoist_take_tolerance(hoist_cursor* c) {
   return tolerance;
 }
 
-/* Magic, version, own size and own hash; leaves the cursor behind the header and before the hash. */
+/* Checks magic, version, own size and own hash; leaves the cursor after the header and the end before the hash. */
 HOIST_INTERNAL hoist_status hoist_check_frame(hoist_cursor* c, const char* magic) {
   if (c->size < 32 || memcmp(c->data, magic, 8) != 0) {
     return hoist_fail(c->error, HOIST_BAD_BUNDLE, "%s: not the plan of a hoist bundle", c->file);

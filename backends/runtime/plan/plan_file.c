@@ -1,9 +1,7 @@
-/* Reads plan.bin and check.bin. Everything in them is hostile until checked here: counts are bounded by the bytes that
- * are left, so no count can make this allocate more than a small multiple of the file.
- *
- * An array has at most 2^48 bytes, a kernel no more groups than elements to write, and every kernel a step: what is in
- * a plan can then be multiplied and added up without another check, and a kernel of no step would have no arrays that
- * bound it. */
+/* Reads plan.bin and check.bin. Everything in them is untrusted until it is checked here: counts are bounded by the
+ * remaining bytes, so no count can cause allocations of more than a small multiple of the file. An array has at most
+ * 2^48 bytes, a kernel no more groups than elements to write, and every kernel a step. So numbers of a plan can be
+ * multiplied and added without another check; a kernel without a step would have no arrays that bound it. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
 #endif
@@ -13,12 +11,12 @@
 
 #include "backends/runtime/plan/plan_cursor.h"
 
-/* Of native code: small letters, digits, '-' and '_', not many. */
+/* A native target: lower-case letters, digits, '-' and '_', at most 64. */
 static int is_target_name(const char* text) {
   return *text && strlen(text) <= 64 && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-_") == strlen(text);
 }
 
-/* Relative, without "..", in letters that mean the same everywhere. */
+/* Relative, without "..", in characters that mean the same on every system. */
 static int is_inner_path(const char* path) {
   if (!*path || *path == '/' || strstr(path, "..")) return 0;
   for (const char* p = path; *p; ++p) {
@@ -53,7 +51,7 @@ static void take_extents(hoist_cursor* c, hoist_plan* plan) {
   }
 }
 
-/* Any bytes, zeros too, in the place where they stand. */
+/* Any bytes, including zeros, used in place. */
 static void take_strings(hoist_cursor* c, hoist_plan* plan) {
   plan->strings = hoist_take_array(c, &plan->string_count, 4, sizeof *plan->strings);
   for (size_t i = 0; i < plan->string_count && !hoist_has_failed(c); ++i) {
@@ -161,7 +159,7 @@ static void take_plan(hoist_cursor* c, hoist_plan* plan) {
   plan->steps = hoist_take_array(c, &plan->step_count, 12, sizeof *plan->steps);
   for (size_t i = 0; i < plan->step_count && !hoist_has_failed(c); ++i)
     hoist_take_step_record(c, plan, &plan->steps[i]);
-  /* The arrays of a step bound what its kernel takes; nothing would bound a kernel of no step. */
+  /* A kernel's launch is bounded by the arrays of its step; a kernel without a step would be unbounded. */
   for (size_t i = 0; i < plan->kernel_count && !hoist_has_failed(c); ++i) {
     if (!plan->kernels[i].is_launched) hoist_bad_bytes(c, "a kernel belongs to no step");
   }
@@ -183,7 +181,7 @@ static void take_plan(hoist_cursor* c, hoist_plan* plan) {
       hoist_bad_bytes(c, "an output names an array that is not there");
       return;
     }
-    /* Anything else may be overwritten by a later step. */
+    /* An array in the arena may be overwritten by a later step. */
     if (plan->arrays[plan->outputs[i]].place == HOIST_PLACE_ARENA) {
       hoist_bad_bytes(c, "an output lies in the arena");
       return;
@@ -195,7 +193,7 @@ static void take_plan(hoist_cursor* c, hoist_plan* plan) {
   if (!hoist_has_failed(c) && c->at != c->size) hoist_bad_bytes(c, "holds more than it should");
 }
 
-/* Keeps `folder`, and a copy of the bytes, which the texts point into. */
+/* Keeps `folder` and a copy of the bytes, to which the texts point. */
 static hoist_status plan_from(const unsigned char* data, size_t bytes, const char* folder, const char* inner,
                               hoist_plan* plan, hoist_error* error) {
   const size_t length = strlen(folder) + strlen(inner) + 2;
@@ -276,7 +274,7 @@ static int same_array(const hoist_plan_array* a, const hoist_plan_array* b) {
   return strcmp(a->name, b->name) == 0 && a->scalar == b->scalar && a->rank == b->rank;
 }
 
-/* What a program that chooses among specialisations may rely on; NULL where all of it holds. */
+/* Checks the properties on which a choice among specialisations relies; NULL if all of them hold. */
 static const char* difference(const hoist_plan* root, const hoist_plan* plan, int64_t* const* shapes) {
   if (plan->specialisation_count) return "has specialisations of its own";
   if (plan->weights_bytes != root->weights_bytes) return "is made for other weights";

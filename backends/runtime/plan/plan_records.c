@@ -35,7 +35,7 @@ HOIST_INTERNAL void hoist_take_array_record(hoist_cursor* c, hoist_plan* plan, h
 }
 
 static void take_regions(hoist_cursor* c, hoist_plan_parameter* parameter) {
-  /* At least one byte each, so that arrays of rank 0 cannot make the count meaningless. */
+  /* At least one byte each, so that the count is bounded for arrays of rank 0 too. */
   const uint64_t count = hoist_take(c, 4), numbers = 2 * (uint64_t)parameter->rank;
   if (hoist_has_failed(c)) return;
   if (count > (c->size - c->at) / (numbers ? 8 * numbers : 1) || (parameter->written && count > 1)) {
@@ -61,7 +61,7 @@ static void take_regions(hoist_cursor* c, hoist_plan_parameter* parameter) {
   }
 }
 
-/* Whole arrays that are read, and behind them one that is written, of the types that the function takes. */
+/* Operands that are read whole, followed by one result, of the types that the function accepts. */
 static void check_host_call(hoist_cursor* c, const hoist_plan_kernel* kernel) {
   const size_t count = kernel->parameter_count;
   hoist_host_array* arrays = hoist_pool_alloc(c->pool, count, sizeof *arrays);
@@ -105,14 +105,14 @@ HOIST_INTERNAL void hoist_take_kernel_record(hoist_cursor* c, const hoist_plan* 
       groups *= kernel->global[i] / kernel->local[i];
     }
   }
-  /* Native code is called with a range of groups, which are its work-items: those of the loop that threads divide and
-   * of the loops inside, and how often they come. */
+  /* Native code is called with a range of groups, and its work-items are groups: the iterations of the loop that
+   * threads divide and of the loops inside, and their repetitions. */
   if (plan->target_count &&
       (work_items != groups || kernel->local_bytes || kernel->global[2] != 1 || groups > INT32_MAX)) {
     hoist_bad_bytes(c, "a native kernel has work-groups");
   }
   kernel->parameters = hoist_take_array(c, &kernel->parameter_count, 31, sizeof *kernel->parameters);
-  /* More pointers than drivers take; so few that the elements of all of them can be added up. */
+  /* More pointers than drivers support; few enough that their elements can be summed. */
   if (kernel->parameter_count > 4096) hoist_bad_bytes(c, "a kernel has more than 4096 parameters");
   int written = 0;
   for (size_t i = 0; i < kernel->parameter_count && !hoist_has_failed(c); ++i) {
@@ -129,7 +129,7 @@ HOIST_INTERNAL void hoist_take_kernel_record(hoist_cursor* c, const hoist_plan* 
   }
   if (!written) hoist_bad_bytes(c, "a kernel writes nothing");
   if (!hoist_has_failed(c) && kernel->host) check_host_call(c, kernel);
-  /* Every group has something to write; more of them than elements would write outside. */
+  /* Every group has an element to write; more groups than elements would write outside. */
   if (groups > (most_elements ? most_elements : 1))
     hoist_bad_bytes(c, "a kernel has more groups than elements to write");
   kernel->tolerance = hoist_take_tolerance(c);
@@ -148,7 +148,7 @@ static int boxes_overlap(size_t rank, const int64_t* a, const int64_t* b) {
   return 1;
 }
 
-/* Of two parameters that one array is bound to. Parts of a concatenation share an array, each in its own region. */
+/* For two parameters bound to one array. Parts of a concatenation share an array, each in its own region. */
 static int regions_overlap(hoist_cursor* c, const hoist_plan_parameter* a, const hoist_plan_parameter* b) {
   if (!a->elements || !b->elements) return 0;
   if (!a->region_count || !b->region_count || a->rank != b->rank) return 1;
@@ -188,7 +188,7 @@ HOIST_INTERNAL void hoist_take_step_record(hoist_cursor* c, hoist_plan* plan, ho
   for (size_t i = 0; i < step->argument_count; ++i) {
     const hoist_plan_array* array = &plan->arrays[step->arguments[i]];
     const hoist_plan_parameter* parameter = &kernel->parameters[i];
-    /* Of what is packed, bytes are written. */
+    /* Packed arrays are written as bytes. */
     const int in_bytes = parameter->written && hoist_scalar_row(array->scalar)->bits < 8 &&
                          parameter->scalar == hoist_scalar_named("u8");
     if ((array->scalar != parameter->scalar && !in_bytes) || array->bytes != parameter->bytes) {

@@ -138,8 +138,8 @@ HOIST_INTERNAL double hoist_bits_to_double(int scalar, uint64_t bits) {
   return sign ? -value : value;
 }
 
-/* Of a finite number; rounds half to even. Values beyond the type's range become its infinity, or its largest value
- * where it has none. */
+/* For a finite number; rounds half to even. Values beyond the type's range become its infinity, or its largest value
+ * if it has none. */
 static uint64_t bits_from_double(const hoist_scalar* row, double value) {
   const uint64_t word = word_from_double(value);
   if (row->bits == 64) return word;
@@ -149,7 +149,7 @@ static uint64_t bits_from_double(const hoist_scalar* row, double value) {
     memcpy(&bits, &narrow, sizeof bits);
     return bits;
   }
-  if (row->finite == 4) { /* at or above the magnitude */
+  if (row->finite == 4) { /* the power of two at or above the magnitude */
     const int power = (int)(word >> 52 & 0x7FF) + (word << 12 ? 1 : 0) - 1023 + 127;
     return (uint64_t)(power < 0 ? 0 : power > 254 ? 254 : power);
   }
