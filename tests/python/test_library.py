@@ -117,7 +117,7 @@ def test_the_statuses_and_the_version_are_the_header_s() -> None:
 
 def test_small_types_are_packed_as_the_runtime_has_them() -> None:
     from hoist_runtime import _scalars
-    rows = (SOURCE / "backends" / "runtime" / "values.c").read_text().split("scalar_rows[HOIST_SCALAR_COUNT] = {")[1]
+    rows = (SOURCE / "backends" / "runtime" / "plan" / "values.c").read_text().split("scalar_rows[HOIST_SCALAR_COUNT] = {")[1]
     names = re.findall(r'{"(\w+)"', rows.split("\n};")[0])
     assert set(names) == {"string", *_scalars._SMALL, *_scalars._NUMPY}
     for scalar in list(_scalars._SMALL) + list(_scalars._NUMPY):
