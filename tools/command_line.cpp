@@ -16,6 +16,7 @@
 #include "ir/text/near_miss.h"
 #include "tools/child_program.h"
 #include "tools/command.h"
+#include "tools/file_lock.h"
 #include "tools/interruption.h"
 #include "tools/log.h"
 #include "tools/terminal.h"
@@ -173,6 +174,7 @@ void end_on_signals() {
       if (::sigwait(&signals, &number) != 0) return;
     } while (taken_as_interruption(number));
     end_programs();
+    remove_locks_on_signal();
     remove_on_signal();
     end_is_expected();
     std::signal(number, SIG_DFL);
