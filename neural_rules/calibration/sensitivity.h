@@ -13,6 +13,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,7 @@ namespace hoist {
 
 /// The parts of a search for a choice, in order, each with the share of the whole at which it usually ends: for showing
 /// how far it is.
-enum class StudyPart : uint8_t { calibrating, uniform_models, local_errors, sensitivities, rules_alone, proposals };
+enum class StudyPart : uint8_t { calibrating, uniform_models, sensitivities, local_errors, rules_alone, proposals };
 double share_of_study(StudyPart part, size_t done, size_t all);
 
 struct SensitivityOptions {
@@ -38,6 +39,8 @@ struct SensitivityOptions {
   /// Large models get fewer samples, so that measuring takes about so long on this device. Where not even the least
   /// number of samples fits, rules are not measured alone: sensitivities and statistics predict.
   double noise_seconds = 60, alone_seconds = 240;
+  /// Of running the model on calibration data: only as many samples are used as fit.
+  double calibration_seconds = std::numeric_limits<double>::infinity();
   double rounding_seconds = 60;  ///< of rounding weights with data (rounding_plan.h); layers that do not fit have none
   uint64_t seed = 1;
   Preferences preferences;
@@ -71,7 +74,8 @@ Result<Sensitivity> find_sensitivity(const Program& program, const Samples& samp
                                      const SensitivityOptions& options);
 
 /// Its two halves. The first calibrates and finds the rules; every error is still NaN but those that statistics
-/// predict. The second measures in place what is not known yet, so that it goes on where it was stopped.
+/// predict. The second measures in place what is not known yet, so that it goes on where it was stopped; a Deadline
+/// (ir/cancellation.h) ends it as out_of_time does, in the middle of a measurement.
 Result<Sensitivity> find_rules(const Program& program, const Samples& samples, const PrepareModel& prepare,
                                const SensitivityOptions& options);
 Result<Nothing> measure_errors(Sensitivity& found, const Samples& samples, const PrepareModel& prepare,

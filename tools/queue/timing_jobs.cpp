@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "ir/temporary_folder.h"
+#include "tools/child_program.h"
 #include "tools/files.h"
 #include "tools/queue/gather.h"
 #include "tools/queue/job_process.h"
