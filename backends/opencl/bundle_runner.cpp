@@ -249,6 +249,7 @@ Result<Tensor> BundleRunner::read_array(size_t index) {
 }
 
 Result<std::vector<double>> BundleRunner::profile() {
+  cancellation_point();
   std::vector<double> out(steps_.size());
   if (hoist_profile(bundle_.get(), out.data()) != HOIST_OK) return failure();
   return out;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "ir/base/cancellation.h"
 #include "ir/base/stopwatch.h"
 #include "neural_rules/calibration/site_statistics.h"
 #include "neural_rules/choice/candidates.h"
@@ -42,16 +43,28 @@ class RuleFinder {
 
  private:
   Result<Nothing> gather_statistics(const CandidateRules& candidates) {
-    options_.progress("calibrating", share_of_study(StudyPart::calibrating, 0, 1));
+    options_.progress("preparing calibration", share_of_study(StudyPart::calibrating, 0, 1));
+    CalibrationWatch watch;
+    watch.seconds = options_.calibration_seconds;
+    watch.progress = [&](size_t done, size_t all) {
+      options_.progress(fmt::format("calibrating: run {} of {}, over {} samples", done, all, samples_.count),
+                        share_of_study(StudyPart::calibrating, done, all));
+    };
     const RoundingPlan plan =
         plan_rounding(program_, out_.sites, candidates, samples_.runs.size(), options_.rounding_seconds);
     out_.notes.insert(out_.notes.end(), plan.notes.begin(), plan.notes.end());
     HOIST_TRY(CalibratedProgram calibrated,
-              calibrate(program_, out_.sites, samples_, prepare_, plan, options_.scaling,
-                        [&](const std::vector<Tensor>& outputs) { out_.reference.push_back(outputs); }));
+              calibrate(
+                  program_, out_.sites, samples_, prepare_, plan, options_.scaling,
+                  [&](const std::vector<Tensor>& outputs) { out_.reference.push_back(outputs); }, watch));
     program_ = std::move(calibrated.program);
     out_.factors = std::move(calibrated.factors);
     out_.statistics = std::move(calibrated.statistics);
+    if (calibrated.runs < samples_.runs.size()) {
+      out_.samples = static_cast<int64_t>(calibrated.runs) * samples_.samples_a_run;
+      out_.notes.push_back(fmt::format("calibrated on the first {} of {} samples: the time is not enough for more",
+                                       out_.samples, samples_.count));
+    }
     if (!out_.factors.empty())
       out_.notes.push_back(
           fmt::format("channels of {} values are scaled so that 8 bits hold them better", out_.factors.size()));
@@ -74,13 +87,18 @@ class RuleFinder {
         studied.statistics = known->second;
       studied.bytes = bytes_of(studied.site);
       studied.sensitivity = studied.time = studied.accumulated_error = std::nan("");
-      for (const WeighedRule& rule : weighed[i]) HOIST_TRY_VOID(add_candidate(i, rule, studied));
+      for (const WeighedRule& rule : weighed[i]) {
+        cancellation_point();
+        HOIST_TRY_VOID(add_candidate(i, rule, studied));
+      }
       out_.studied.push_back(std::move(studied));
     }
     const std::vector<std::vector<size_t>> readers = reader_sites(program_, out_.sites);
     for (size_t i = 0; i < readers.size(); ++i) {
       for (size_t reader : readers[i]) out_.studied[i].successors.push_back(out_.sites[reader].key());
     }
+    if (late_ > 0)
+      out_.notes.push_back(fmt::format("{} rules are left out: the time was not enough to prepare them", late_));
     return Nothing{};
   }
 
@@ -94,7 +112,10 @@ class RuleFinder {
     described.cost_class = weighed.cost_class;
     described.stands = weighed.kept;
     describe_clip(described, studied);
-    if (weighed.kept) {
+    if (weighed.kept && options_.out_of_time() && out_.may_stay[site]) {
+      described.stands = false;
+      ++late_;
+    } else if (weighed.kept) {
       auto rule =
           rewrite_alone(program_, out_.sites, site, weighed.candidate.rule, weighed.candidate.needs, out_.statistics);
       if (!rule) {
@@ -133,6 +154,7 @@ class RuleFinder {
   const SensitivityOptions& options_;
   const OutputKinds kinds_;
   Sensitivity out_;
+  int late_ = 0;  ///< rules that the time was not enough for
 };
 
 // The second half: measures all errors that are not known yet.
@@ -149,15 +171,38 @@ class ErrorStudy {
   Result<Nothing> run() {
     out_.complete = true;
     out_.left_out.clear();
-    HOIST_TRY_VOID(measure_sensitivities());
-    HOIST_TRY_VOID(measure_local_errors());
+    if (knows_all()) return Nothing{};
+    HOIST_TRY_VOID(in_time([this] { return measure_sensitivities(); }, [this] { without_sensitivities(); }));
+    HOIST_TRY_VOID(in_time([this] { return measure_local_errors(); }, [this] { out_.complete = false; }));
     for (StudySite& site : out_.studied) {
       for (Candidate& found : site.candidates) found.predicted_error = site.sensitivity * found.local_error;
     }
-    return measure_alone();
+    return in_time([this] { return measure_alone(); }, [this] { without_rules_alone(ended_first); });
   }
 
  private:
+  static constexpr const char* ended_first = "the run ended first";
+
+  template <class Work, class Otherwise>
+  static Result<Nothing> in_time(const Work& work, const Otherwise& otherwise) {
+    try {
+      return work();
+    } catch (const TimeIsOver&) {
+      otherwise();
+      return Nothing{};
+    }
+  }
+
+  // Nothing is left to measure of a study that was ended later on.
+  bool knows_all() {
+    const bool all_sites = std::all_of(out_.studied.begin(), out_.studied.end(),
+                                       [](const StudySite& site) { return std::isfinite(site.sensitivity); });
+    return all_sites && std::all_of(out_.rules.begin(), out_.rules.end(), [&](const SiteRule& rule) {
+             const Candidate& known = candidate(rule);
+             return std::isfinite(known.error_alone) && std::isfinite(known.local_error);
+           });
+  }
+
   size_t runs_for(int64_t samples) const {
     const int64_t runs = (samples + samples_.samples_a_run - 1) / samples_.samples_a_run;
     return std::min(samples_.runs.size(), static_cast<size_t>(std::max<int64_t>(1, runs)));
@@ -208,7 +253,10 @@ class ErrorStudy {
       const double rms = std::sqrt(studied.statistics.mean_square);
       scales.push_back(rms > 0 ? noise_share * rms : noise_share);
     }
-    if (options_.out_of_time()) return without_sensitivities();
+    if (options_.out_of_time()) {
+      without_sensitivities();
+      return Nothing{};
+    }
     HOIST_TRY(const MultiVariantProgram variants, make_noise_variants(program_, out_.sites, out_.rules, scales));
     HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(variants.model));
     std::vector<std::vector<Tensor>>
@@ -219,7 +267,10 @@ class ErrorStudy {
     const size_t runs = std::min(all_off_.size(), static_cast<size_t>(std::max(1.0, fitting)));
     for (size_t i = 0; i < out_.sites.size(); ++i) {
       if (std::isfinite(out_.studied[i].sensitivity)) continue;
-      if (options_.out_of_time()) return without_sensitivities();
+      if (options_.out_of_time()) {
+        without_sensitivities();
+        return Nothing{};
+      }
       options_.progress(fmt::format("sensitivity of site {} of {}", i + 1, out_.sites.size()),
                         share_of_study(StudyPart::sensitivities, i, out_.sites.size()));
       const auto noisy = [&](size_t run) { return variants.inputs(out_.sites, {}, i, noises[run % noise_draws]); };
@@ -230,13 +281,25 @@ class ErrorStudy {
     return Nothing{};
   }
 
-  Result<Nothing> without_sensitivities() {
+  void without_sensitivities() {
     out_.complete = false;
     const auto known = std::count_if(out_.studied.begin(), out_.studied.end(),
                                      [](const StudySite& site) { return std::isfinite(site.sensitivity); });
-    out_.left_out.push_back(fmt::format(
-        "{} of {} sites have a sensitivity: the time was over; the others stay as they are", known, out_.sites.size()));
-    return Nothing{};
+    out_.left_out.push_back(
+        known == 0
+            ? "the run ended before the sensitivity of any site was measured: only uniform models are chosen from"
+            : fmt::format("the run ended when the sensitivity of {} of {} sites was measured: proposals leave the "
+                          "others as they are",
+                          known, out_.sites.size()));
+  }
+
+  void without_rules_alone(const std::string& why) {
+    const auto measured = std::count_if(out_.rules.begin(), out_.rules.end(), [&](const SiteRule& rule) {
+      return std::isfinite(candidate(rule).error_alone);
+    });
+    if (why == ended_first) out_.complete = false;
+    out_.left_out.push_back(fmt::format("{} of {} rules were measured alone: {}; the others are predicted", measured,
+                                        out_.rules.size(), why));
   }
 
   // Computes the outputs with all switches off: a device may round differently in other kernels, so disturbed outputs
@@ -307,10 +370,8 @@ class ErrorStudy {
     }
     if (measured == out_.rules.size()) return Nothing{};
     const double minutes = seconds_alone(out_.rules) * static_cast<double>(least) / 60;
-    const std::string why =
-        runs >= least ? "the time was over" : fmt::format("all would take about {:.0f} minutes", std::ceil(minutes));
-    out_.left_out.push_back(fmt::format("{} of {} rules were measured alone: {}; the others are predicted", measured,
-                                        out_.rules.size(), why));
+    without_rules_alone(runs >= least ? ended_first
+                                      : fmt::format("all would take about {:.0f} minutes", std::ceil(minutes)));
     return Nothing{};
   }
 
@@ -394,7 +455,7 @@ class ErrorStudy {
 
 double share_of_study(StudyPart part, size_t done, size_t all) {
   // Shares measured on a convolutional network with two cores through OpenCL.
-  constexpr double ends[] = {0.05, 0.45, 0.5, 0.65, 0.85, 1};
+  constexpr double ends[] = {0.05, 0.45, 0.6, 0.65, 0.85, 1};
   const auto index = static_cast<size_t>(part);
   const double begin = index == 0 ? 0 : ends[index - 1];
   return begin + (ends[index] - begin) * static_cast<double>(done) / static_cast<double>(std::max<size_t>(all, 1));

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,7 @@ namespace hoist {
 
 /// The parts of a search for a choice, in order, each with the usual share of the whole at its end: for progress
 /// displays.
-enum class StudyPart : uint8_t { calibrating, uniform_models, local_errors, sensitivities, rules_alone, proposals };
+enum class StudyPart : uint8_t { calibrating, uniform_models, sensitivities, local_errors, rules_alone, proposals };
 double share_of_study(StudyPart part, size_t done, size_t all);
 
 struct SensitivityOptions {
@@ -38,8 +39,10 @@ struct SensitivityOptions {
   /// Large models get fewer samples, so that measuring takes about this time on the device. If even the minimum number
   /// of samples does not fit, rules are not measured alone: sensitivities and statistics predict.
   double noise_seconds = 60, alone_seconds = 240;
-  double rounding_seconds =
-      60;  ///< for rounding weights with data (rounding_plan.h); layers that do not fit are not rounded with data
+  /// Time for running the model on calibration data: only as many samples are used as fit.
+  double calibration_seconds = std::numeric_limits<double>::infinity();
+  /// Time for rounding weights with data (rounding_plan.h); layers that do not fit are not rounded with data.
+  double rounding_seconds = 60;
   uint64_t seed = 1;
   Preferences preferences;
   DeviceArithmetic device = {};
@@ -74,7 +77,8 @@ Result<Sensitivity> find_sensitivity(const Program& program, const Samples& samp
                                      const SensitivityOptions& options);
 
 /// The two halves of find_sensitivity. find_rules calibrates and finds the rules; all errors except those predicted by
-/// statistics are NaN. measure_errors measures the unknown errors in place, so it can continue an interrupted study.
+/// statistics are NaN. measure_errors measures the unknown errors in place, so it can continue an interrupted study; a
+/// Deadline (ir/base/cancellation.h) ends it as out_of_time does, in the middle of a measurement.
 Result<Sensitivity> find_rules(const Program& program, const Samples& samples, const PrepareModel& prepare,
                                const SensitivityOptions& options);
 Result<Nothing> measure_errors(Sensitivity& found, const Samples& samples, const PrepareModel& prepare,

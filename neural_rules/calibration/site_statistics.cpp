@@ -1,7 +1,9 @@
 #include "neural_rules/calibration/site_statistics.h"
 
+#include <algorithm>
 #include <optional>
 
+#include "ir/base/stopwatch.h"
 #include "ir/text/parse/near_miss.h"
 #include "neural_rules/choice/candidates.h"
 #include "neural_rules/neural_rules.h"
@@ -74,9 +76,23 @@ class Uniform {
   Assignment out_;
 };
 
+// The passes of one calibration, as far as they got.
+struct Passes {
+  size_t runs = 0;  // of the samples that are used
+  size_t done = 0, all = 0;
+};
+
+// So many runs of the samples as fit into the time, at least one, from how long a run has taken.
+size_t runs_that_fit(const Samples& samples, double run_seconds, double seconds, size_t passes) {
+  const double fitting = seconds / (run_seconds * static_cast<double>(passes));
+  const size_t most = samples.runs.size();
+  return fitting >= static_cast<double>(most) ? most : std::max<size_t>(1, static_cast<size_t>(fitting));
+}
+
 Result<Statistics> statistics_of(const Program& program, const std::vector<Site>& sites, const Samples& samples,
                                  const PrepareModel& prepare, const RoundingPlan& plan,
-                                 const std::function<void(const std::vector<Tensor>&)>& seen) {
+                                 const std::function<void(const std::vector<Tensor>&)>& seen,
+                                 const CalibrationWatch& watch, Passes& passes) {
   std::vector<std::string> values;
   for (const Site& site : sites) {
     values.push_back(site.value);
@@ -90,13 +106,22 @@ Result<Statistics> statistics_of(const Program& program, const std::vector<Site>
   for (const PlannedRounding& planned : plan.layers)
     calibrator.collect_second_moments(program, planned.layer, planned.windows);
   for (const bool extremes : {true, false}) {
-    for (const std::vector<Tensor>& inputs : samples.runs) {
+    for (size_t run = 0; run < passes.runs; ++run) {
+      const Stopwatch stopwatch;
+      const std::vector<Tensor>& inputs = samples.runs[run];
       HOIST_TRY(const std::vector<Tensor> outputs, runnable->run(inputs));
       if (extremes) seen({outputs.begin(), outputs.begin() + static_cast<std::ptrdiff_t>(program.outputs.size())});
       for (size_t i = 0; i < inputs.size(); ++i)
         HOIST_TRY_VOID(observe(calibrator, program.inputs[i].first, inputs[i], extremes));
       for (size_t i = 0; i < outputs.size(); ++i)
         HOIST_TRY_VOID(observe(calibrator, seen_value(model.program, i, program.outputs.size()), outputs[i], extremes));
+      // In the first run a device may still get ready.
+      if (passes.done == std::min<size_t>(1, passes.runs - 1)) {
+        const size_t count = passes.all / passes.runs;
+        passes.runs = std::max(run + 1, runs_that_fit(samples, stopwatch.seconds(), watch.seconds, count));
+        passes.all = passes.runs * count;
+      }
+      watch.progress(++passes.done, passes.all);
     }
   }
   return calibrator.finish();
@@ -106,16 +131,21 @@ Result<Statistics> statistics_of(const Program& program, const std::vector<Site>
 
 Result<CalibratedProgram> calibrate(const Program& program, const std::vector<Site>& sites, const Samples& samples,
                                     const PrepareModel& prepare, const RoundingPlan& plan, ChannelScaling scaling,
-                                    const std::function<void(const std::vector<Tensor>&)>& seen) {
+                                    const std::function<void(const std::vector<Tensor>&)>& seen,
+                                    const CalibrationWatch& watch) {
   CalibratedProgram out;
   out.program = program;
-  HOIST_TRY(out.statistics, statistics_of(program, sites, samples, prepare, plan, seen));
+  Passes passes;
+  passes.runs = samples.runs.size();
+  passes.all = passes.runs * (scaling == ChannelScaling::off ? 2 : 4);
+  HOIST_TRY(out.statistics, statistics_of(program, sites, samples, prepare, plan, seen, watch, passes));
   out.factors = channel_factors(program, out.statistics, scaling);
   if (!out.factors.empty()) {
     HOIST_TRY_VOID(scale_channels(out.program, out.factors));
-    HOIST_TRY(out.statistics,
-              statistics_of(out.program, sites, samples, prepare, plan, [](const std::vector<Tensor>&) {}));
+    const auto unseen = [](const std::vector<Tensor>&) {};
+    HOIST_TRY(out.statistics, statistics_of(out.program, sites, samples, prepare, plan, unseen, watch, passes));
   }
+  out.runs = passes.runs;
   HOIST_TRY_VOID(round_weights(out.program, plan, out.statistics));
   return out;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "neural_rules/calibration/runner.h"
@@ -16,6 +17,13 @@ struct CalibratedProgram {
   Program program;         ///< with channels scaled
   ChannelFactors factors;  ///< the factors; empty if the program is unchanged
   Statistics statistics;   ///< of that program
+  size_t runs = 0;         ///< of the samples, the first of which it is calibrated on
+};
+
+/// How long calibration may take, and who watches it.
+struct CalibrationWatch {
+  double seconds = std::numeric_limits<double>::infinity();  ///< about; only as many samples are used as fit
+  std::function<void(size_t done, size_t all)> progress = [](size_t, size_t) {};  ///< runs of the model, all passes
 };
 
 /// Makes two passes over all samples, and two more if channels are scaled. Includes second moments and rounded weights
@@ -24,7 +32,8 @@ struct CalibratedProgram {
 Result<CalibratedProgram> calibrate(
     const Program& program, const std::vector<Site>& sites, const Samples& samples, const PrepareModel& prepare,
     const RoundingPlan& plan, ChannelScaling scaling,
-    const std::function<void(const std::vector<Tensor>&)>& seen = [](const std::vector<Tensor>&) {});
+    const std::function<void(const std::vector<Tensor>&)>& seen = [](const std::vector<Tensor>&) {},
+    const CalibrationWatch& watch = {});
 
 /// Assigns the named rules to every site where they apply; of two rules for one site, the earlier name wins. A rule for
 /// contractions with a quantised activation applies if a rule in the list gives its input this format. Errors: an

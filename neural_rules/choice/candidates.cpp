@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "ir/base/cancellation.h"
 #include "neural_rules/formats/formats.h"
 #include "neural_rules/formats/product_weights.h"
 #include "neural_rules/model/flow.h"
@@ -233,6 +234,7 @@ std::vector<std::vector<WeighedRule>> weigh_rules(const Program& program, const 
   std::vector<std::vector<WeighedRule>> out(sites.size());
   for (size_t i = 0; i < sites.size(); ++i) {
     for (const CandidateRule& candidate : candidates.rules[i]) {
+      cancellation_point();  // weights are packed for it
       WeighedRule weighed{candidate, std::nan(""), 0, "", true};
       if (sites[i].kind != SiteKind::function) {
         const auto noise = predicted_noise(program, sites[i], *find_neural_rule(candidate.rule), statistics);

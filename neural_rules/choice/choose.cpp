@@ -6,6 +6,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "ir/base/cancellation.h"
+#include "ir/base/stopwatch.h"
 #include "neural_rules/choice/candidates.h"
 #include "neural_rules/choice/cost.h"
 #include "neural_rules/choice/verification.h"
@@ -22,6 +24,12 @@ constexpr double reference_sqnr = 20, reference_flips = 0.03;
 
 // Of the time: when uniform models, measured errors and proposals have to be done; the rest is for run times.
 constexpr double uniform_share = 0.5, error_share = 0.75, proposal_share = 0.9;
+// Runs are timed until both halves of the rounds choose the same, for so many times the least seconds at most.
+constexpr double most_turns = 8;
+// Large models have rules to prepare for longer; those of the sites that are not reached by then are left out.
+constexpr double rules_share = 0.35;
+// A uniform model that takes longer than expected is dropped then.
+constexpr double latest_uniform_share = 0.7, latest_proposal_share = 0.95;
 
 class Chooser {
  public:
@@ -41,6 +49,7 @@ class Chooser {
     verifier_->points = std::move(measured_.points);
     verifier_->digests = std::move(measured_.digests);
     if (!options_.decided) HOIST_TRY_VOID(measure());
+    if (measured_.uniform.empty()) return too_late("the model as it is was timed");
     costs_ = cost_model(sensitivity_, measured_.uniform, options_.objective);
     for (StudyPoint& point : verifier_->points) predict(point);
     // Pins can forbid the model as it is, and everything is compared with it all the same.
@@ -49,8 +58,10 @@ class Chooser {
     if (options_.objective == Objective::time)
       verifier_->points[0].predicted_time = std::accumulate(seconds.begin(), seconds.end(), 0.0);
     if (!options_.decided) {
-      if (can_verify()) HOIST_TRY_VOID(search());
-      if (verifier_->has_reference()) HOIST_TRY_VOID(verifier_->take_times());
+      if (can_verify()) {
+        HOIST_TRY_VOID(search());
+        HOIST_TRY_VOID(take_times());
+      }
     }
     add_overhead();
     return finish();
@@ -77,30 +88,91 @@ class Chooser {
 
   bool can_verify() const { return !verification_.runs.empty(); }
 
+  static Diagnostic too_late(const std::string& before_what) {
+    return {"the time for the search", "is over before " + before_what, "give more --time, or fewer samples"};
+  }
+
+  // False where the time is over first; what was begun is dropped then.
+  template <class Work>
+  static Result<bool> within(double seconds, const Work& work) {
+    const Deadline deadline(seconds);
+    try {
+      HOIST_TRY_VOID(work());
+      return true;
+    } catch (const TimeIsOver&) {
+      return false;
+    }
+  }
+
+  double seconds_at_most() const { return options_.seconds_until(1) + options_.grace_seconds; }
+
   // What is not known yet: the reference first, so that a metric that fails is known before the work; uniform models
   // next, which are points that keep the budget or not, before it is known why.
   Result<Nothing> measure() {
     if (!can_verify()) return Nothing{};
     const bool finds_rules = measured_.empty();
-    if (finds_rules || !measured_.complete() || verifier_->points.empty()) HOIST_TRY_VOID(ensure_reference());
-    SensitivityOptions timed = options_.sensitivity;
+    if (finds_rules || !is_complete() || verifier_->points.empty()) {
+      HOIST_TRY(const bool has, within(seconds_at_most(), [this] { return ensure_reference(); }));
+      if (!has) return too_late("the model as it is ran on the verification data");
+    }
     if (finds_rules) {
-      HOIST_TRY(sensitivity_, find_rules(program_, calibration_, prepare_, timed));
+      HOIST_TRY(const bool has, within(seconds_at_most(), [this]() -> Result<Nothing> {
+                  SensitivityOptions timed = options_.sensitivity;
+                  timed.out_of_time = [this] { return options_.spent() > rules_share; };
+                  HOIST_TRY(sensitivity_, find_rules(program_, calibration_, prepare_, timed));
+                  return Nothing{};
+                }));
+      if (!has) return too_late("the model was calibrated");
       sensitivity_.complete = false;
       keep();
     }
-    timed.measured = [this] { keep(); };
-    if (!measured_.all_timed) {
-      // One is verified however late it is, or the model would stay as it is.
-      timed.out_of_time = [this] {
-        return options_.stopped() || (verifier_->points.size() > 1 && over(uniform_share));
-      };
-      const auto take = [this, begin = options_.spent()](UniformModel& model) mutable { return verify(model, begin); };
-      HOIST_TRY(measured_.all_timed, add_uniform_models(measured_.uniform, sensitivity_, prepare_, timed, take));
-    }
+    HOIST_TRY_VOID(time_uniform_models());
     if (!sensitivity_.complete && !calibration_.runs.empty()) {
+      SensitivityOptions timed = options_.sensitivity;
+      timed.measured = [this] { keep(); };
       timed.out_of_time = [this] { return over(error_share); };
-      HOIST_TRY_VOID(measure_errors(sensitivity_, calibration_, prepare_, timed));
+      HOIST_TRY(const bool is_done, within(options_.seconds_until(error_share), [&] {
+                  return measure_errors(sensitivity_, calibration_, prepare_, timed);
+                }));
+      sensitivity_.complete = sensitivity_.complete && is_done;
+    }
+    keep();
+    return Nothing{};
+  }
+
+  bool is_complete() {
+    measured_.points = verifier_->points;
+    return measured_.complete();
+  }
+
+  // One is verified however late it is, or the model would stay as it is.
+  Result<Nothing> time_uniform_models() {
+    SensitivityOptions timed = options_.sensitivity;
+    const auto has_one = [this] { return verifier_->points.size() > 1; };
+    timed.measured = [this] { keep(); };
+    timed.out_of_time = [&] { return options_.stopped() || (has_one() && over(uniform_share)); };
+    double begin = options_.spent();
+    // The models up to the first point may take longer than those after it.
+    for (const bool first : {true, false}) {
+      if (first && has_one()) continue;
+      const auto take = [&](UniformModel& model) { return verify(model, begin); };
+      const auto stop_after_first = [&] { return timed.out_of_time() || (first && has_one()); };
+      SensitivityOptions part = timed;
+      part.out_of_time = stop_after_first;
+      const auto work = [&]() -> Result<Nothing> {
+        if (!measured_.all_timed) {
+          HOIST_TRY(measured_.all_timed, add_uniform_models(measured_.uniform, sensitivity_, prepare_, part, take));
+        }
+        for (UniformModel& model : measured_.uniform) {
+          measured_.points = verifier_->points;
+          if (part.out_of_time() || !measured_.is_missing(model)) continue;
+          HOIST_TRY_VOID(verify(model, begin));
+          keep();
+        }
+        return Nothing{};
+      };
+      const double seconds = first ? seconds_at_most() : options_.seconds_until(latest_uniform_share);
+      HOIST_TRY([[maybe_unused]] const bool done, within(seconds, work));
     }
     keep();
     return Nothing{};
@@ -207,9 +279,16 @@ class Chooser {
         --i;
         continue;
       }
-      Result<Proposal> verified = verify(assignment_of(sensitivity_, costs_, choice->options), i);
-      if (!verified && options_.stopped()) return Nothing{};
-      HOIST_TRY(const Proposal proposal, std::move(verified));
+      Proposal proposal;
+      Result<bool> in_time =
+          within(i == 0 && !has_choice() ? seconds_at_most() : options_.seconds_until(latest_proposal_share),
+                 [&]() -> Result<Nothing> {
+                   HOIST_TRY(proposal, verify(assignment_of(sensitivity_, costs_, choice->options), i));
+                   return Nothing{};
+                 });
+      if (!in_time && options_.stopped()) return Nothing{};
+      HOIST_TRY(const bool is_verified, std::move(in_time));
+      if (!is_verified) return Nothing{};
       if (proposal.keeps)
         kept = std::max(kept, error);
       else
@@ -273,8 +352,12 @@ class Chooser {
       const std::string site = worst_site(assignment);
       if (site.empty()) return Nothing{};
       assignment.erase(site);
-      HOIST_TRY(Proposal proposal, verify(assignment, options_.verifications + step));
-      if (proposal.keeps) return Nothing{};
+      Proposal proposal;
+      HOIST_TRY(const bool is_verified, within(options_.seconds_until(latest_proposal_share), [&]() -> Result<Nothing> {
+                  HOIST_TRY(proposal, verify(assignment, options_.verifications + step));
+                  return Nothing{};
+                }));
+      if (!is_verified || proposal.keeps) return Nothing{};
     }
     return Nothing{};
   }
@@ -320,9 +403,79 @@ class Chooser {
     return has_options(point, options) && allowed(options);
   }
 
+  // Run times, since every point that is offered is timed (as soon as the model as it is has one), and times that were
+  // predicted are no match for those that were measured.
+  Result<Nothing> take_times() {
+    const auto is_open = [](const StudyPoint& point) { return !point.is_timed(); };
+    const std::vector<StudyPoint>& points = verifier_->points;
+    if (!verifier_->has_reference() && std::none_of(points.begin(), points.end(), is_open)) return Nothing{};
+    options_.sensitivity.progress("timing whole runs", proposal_share);
+    const std::vector<bool> timed = worth_timing();
+    const auto wanted = [&](size_t point) { return timed[point]; };
+    HOIST_TRY_VOID(within(seconds_at_most(), [&]() -> Result<Nothing> {
+      HOIST_TRY_VOID(ensure_reference());
+      return verifier_->prepare_untimed(wanted);
+    }));
+    double seconds = options_.least_timing_seconds, taken = 0;
+    for (;;) {
+      const Stopwatch stopwatch;
+      HOIST_TRY_VOID(within(seconds_at_most(), [&] { return verifier_->take_times(seconds, wanted); }));
+      verifier_->set_times(Verifier::Rounds::all);
+      taken += stopwatch.seconds();
+      if (options_.objective != Objective::time || !verifier_->can_halve()) return Nothing{};
+      const size_t one = chosen_by(Verifier::Rounds::first_half), other = chosen_by(Verifier::Rounds::second_half);
+      verifier_->set_times(Verifier::Rounds::all);
+      if (one == other) return Nothing{};
+      seconds *= 2;
+      const double most = std::min(most_turns * options_.least_timing_seconds, options_.timing_seconds);
+      if (!options_.stopped() && taken + seconds <= most && seconds < options_.seconds_until(1)) continue;
+      describe_unsteady(one, other);
+      return Nothing{};
+    }
+  }
+
+  size_t chosen_by(Verifier::Rounds rounds) {
+    verifier_->set_times(rounds);
+    return best(true);
+  }
+
+  // Halves of the rounds that choose points of other times: the machine was busy in one of them.
+  void describe_unsteady(size_t one, size_t other) {
+    const StudyPoint &a = verifier_->points[one], &b = verifier_->points[other];
+    constexpr double same = 0.05;  // of the time, nobody misses
+    if (std::abs(a.time.value - b.time.value) <= same * std::max(a.time.value, b.time.value)) return;
+    unsteady_ = fmt::format(
+        "this machine is too busy to time runs: one half of the rounds chooses {} ({} a run, {} to {}), the other {} "
+        "({}, {} to {}); another run may choose differently",
+        a.name, time_text(a.time.value), time_text(a.time.low), time_text(a.time.high), b.name, time_text(b.time.value),
+        time_text(b.time.low), time_text(b.time.high));
+  }
+
+  // All points, but where the time is not enough for that only those that may be chosen.
+  std::vector<bool> worth_timing() const {
+    constexpr double least_runs = 20;
+    double round = 0;
+    for (const StudyPoint& point : verifier_->points)
+      round += std::isfinite(point.predicted_time) ? point.predicted_time : 0;
+    std::vector<bool> out(verifier_->points.size(), true);
+    if (least_runs * round < options_.seconds_until(1)) return out;
+    const double reference = verifier_->points[0].predicted_time;
+    for (size_t i = 1; i < out.size(); ++i) {
+      const StudyPoint& point = verifier_->points[i];
+      out[i] = allowed(point) && verifier_->keeps_budget(i) && !(point.predicted_time > reference);
+    }
+    return out;
+  }
+
+  // Points without a time are no match for those that have one.
+  bool competes(size_t point) const {
+    return options_.objective == Objective::size || !verifier_->points[0].is_timed() ||
+           verifier_->points[point].is_timed();
+  }
+
   double cost_of(const StudyPoint& point) const {
     if (options_.objective == Objective::size) return point.size;
-    return point.time.value > 0 ? point.time.value : point.predicted_time;
+    return point.is_timed() ? point.time.value : point.predicted_time;
   }
 
   // The cheapest point that keeps the budget, or the one with the least error; 0 (the reference) where there is none.
@@ -331,7 +484,7 @@ class Chooser {
     bool found = allowed(verifier_->points[0]);
     for (size_t i = 1; i < verifier_->points.size(); ++i) {
       const StudyPoint& point = verifier_->points[i];
-      if (!allowed(point) || (keeping && !verifier_->keeps_budget(i))) continue;
+      if (!allowed(point) || (keeping && !(verifier_->keeps_budget(i) && competes(i)))) continue;
       const StudyPoint& known = verifier_->points[out];
       const bool better = keeping ? cost_of(point) < cost_of(known) : point.error < known.error;
       if (found && !better) continue;
@@ -347,8 +500,7 @@ class Chooser {
     const Interval time = verifier_->points[cheapest].time;
     for (size_t i = 0; i < verifier_->points.size(); ++i) {
       const StudyPoint& point = verifier_->points[i];
-      if (!(point.time.value > 0 && point.time.low <= time.high) || !(point.error < verifier_->points[out].error))
-        continue;
+      if (!(point.is_timed() && point.time.low <= time.high) || !(point.error < verifier_->points[out].error)) continue;
       if (allowed(point) && verifier_->keeps_budget(i)) out = i;
     }
     return out;
@@ -396,6 +548,11 @@ class Chooser {
     return out;
   }
 
+  static std::string words_of_time(const StudyPoint& point) {
+    if (point.is_timed()) return time_text(point.time.value);
+    return std::isfinite(point.predicted_time) ? time_text(point.predicted_time) + " (predicted)" : "an unknown time";
+  }
+
   void describe(Study& study, size_t chosen) {
     study.budget = options_.budget.text();
     study.objective = name_of(options_.objective);
@@ -425,6 +582,13 @@ class Chooser {
     study.notes.insert(study.notes.end(), sensitivity_.left_out.begin(), sensitivity_.left_out.end());
     if (const std::string note = resolution_note(options_.budget, study.verification_samples); !note.empty())
       study.notes.push_back(note);
+    if (!unsteady_.empty()) study.notes.push_back(unsteady_);
+    if (std::any_of(study.points.begin(), study.points.end(), [](const StudyPoint& each) { return !each.is_timed(); }))
+      study.notes.push_back(
+          "the time was over before all points were timed: those without a time are not chosen, or all by predicted "
+          "times");
+    if (study.points.size() == 1 && !study.sites.empty())
+      study.notes.push_back("no rule was verified before the run ended: the model stays as it is; give more --time");
     if (point.assignment.empty()) {
       const bool is_time = options_.objective == Objective::time;
       study.notes.push_back(fmt::format("nothing that keeps the budget is known to be {} than the model as it is{}",
@@ -434,8 +598,7 @@ class Chooser {
     study.summary = fmt::format(
         "{} of {} sites changed: {}; {} a run against {}, {:.1f} kB of weights in their formats against {:.1f} kB",
         point.assignment.size(), study.sites.size(), verdict(options_.budget, verifier_->evidence(chosen)),
-        time_text(point.time.value), time_text(study.points[0].time.value), point.size / 1e3,
-        study.points[0].size / 1e3);
+        words_of_time(point), words_of_time(study.points[0]), point.size / 1e3, study.points[0].size / 1e3);
   }
 
   // The rest of the front, as predicted.
@@ -472,7 +635,8 @@ class Chooser {
   const OutputKinds kinds_;
   Measured measured_;
   Sensitivity& sensitivity_ = measured_.sensitivity;
-  double longest_ = 0;  ///< share of the time that preparing, timing and verifying one model took
+  std::string unsteady_;  ///< a note, or ""
+  double longest_ = 0;    ///< share of the time that preparing, timing and verifying one model took
   CostModel costs_;
   std::optional<Verifier> verifier_;
 };

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +29,11 @@ struct ChooseOptions {
   /// The share of the time for the whole search that is over; 0 where there is no limit. Uniform models get the first
   /// half, sensitivities what is left up to three quarters. Takes the place of sensitivity.out_of_time.
   std::function<double()> spent = [] { return 0.0; };
+  /// Seconds from now until this share of the time is over; infinity where there is no limit.
+  std::function<double(double share)> seconds_until = [](double) { return std::numeric_limits<double>::infinity(); };
+  /// What is begun is dropped when its share of the time is over, but for what nothing can be chosen without: that may
+  /// take so many seconds more.
+  double grace_seconds = 0;
   /// Whether somebody waits for an end: no further measurement is begun then, not even the first proposal.
   std::function<bool()> stopped = [] { return false; };
   /// Gets all that is measured so far, after each part that took a while, and whether a point beside the model as it is
@@ -55,7 +61,7 @@ struct Choosing {
 /// and study.budget_met is false. `known` is what was measured before: nothing of it is measured again. Without
 /// verification data only its points are chosen from. Errors: those of sensitivity; data without labels for a budget in
 /// top1; no output of scores for budgets of scores; what the metric says; preferences that leave no point; an end
-/// before any was verified.
+/// before any was verified; a time limit that the model as it is does not keep.
 Result<Choosing> choose(const Program& program, const Samples& calibration, const Samples& verification,
                         const PrepareModel& prepare, const ChooseOptions& options, Measured known = {});
 

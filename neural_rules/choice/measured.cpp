@@ -182,10 +182,28 @@ void add_site(RecordedSite& to, const StudySite& from) {
 
 }  // namespace
 
+bool Measured::is_missing(const UniformModel& model) const {
+  if (model.name.empty()) return false;
+  const auto is_it = [&](const StudyPoint& point) { return point.assignment == model.assignment; };
+  if (std::any_of(points.begin(), points.end(), is_it)) return false;
+  return std::all_of(model.assignment.begin(), model.assignment.end(), [&](const auto& choice) {
+    return std::any_of(sensitivity.studied.begin(), sensitivity.studied.end(), [&](const StudySite& site) {
+      const auto is_chosen = [&](const Candidate& known) { return known.rule == choice.second; };
+      return site.site.key() == choice.first && std::any_of(site.candidates.begin(), site.candidates.end(), is_chosen);
+    });
+  });
+}
+
+bool Measured::complete() const {
+  return sensitivity.complete && all_timed &&
+         std::all_of(points.begin(), points.end(), [](const StudyPoint& point) { return point.is_timed(); }) &&
+         std::none_of(uniform.begin(), uniform.end(), [&](const UniformModel& model) { return is_missing(model); });
+}
+
 void add_to_record(Record& record, const Measured& measured) {
   const Sensitivity& found = measured.sensitivity;
   record.notes = found.notes;
-  record.complete = found.complete;
+  record.complete = measured.complete();
   record.all_timed = measured.all_timed;
   record.output_power = found.output_power;
   record.calibration_samples = found.samples;

@@ -21,8 +21,11 @@ struct Measured {
   std::string metric;                 ///< the command whose number the points have, "" for none
 
   bool empty() const { return sensitivity.sites.empty(); }
-  /// Whether no measurement is left to take but of further points.
-  bool complete() const { return sensitivity.complete && all_timed; }
+  /// True if no measurement is left to take but of further points: every point is timed, and every uniform model that
+  /// may be chosen is a point.
+  bool complete() const;
+  /// A uniform model whose rules are candidates, and that is no point yet: its verification was not reached.
+  bool is_missing(const UniformModel& model) const;
 };
 
 /// Puts it into the record, whose origin and choices stay. What the record has of rules and kinds of rules that are

@@ -155,6 +155,34 @@ Result<Nothing> check_origin(const Record& record, const RecordOrigin& wanted, c
   return Nothing{};
 }
 
+Result<RecordedChoice> find_choice(const Record& record, const std::string& budget, const std::string& objective,
+                                   const std::string& where) {
+  const auto text_of = [](const std::string& of_budget, const std::string& of_objective) {
+    return of_budget + (of_budget.empty() || of_objective.empty() ? "" : " ") +
+           (of_objective.empty() ? "" : "for " + of_objective);
+  };
+  const RecordedChoice* found = nullptr;
+  std::vector<std::string> all, fitting;
+  for (const RecordedChoice& choice : record.choices) {
+    const std::string text = text_of(choice.budget, choice.objective);
+    if (std::find(all.begin(), all.end(), text) == all.end()) all.push_back(text);
+    if ((!budget.empty() && choice.budget != budget) || (!objective.empty() && choice.objective != objective)) continue;
+    found = &choice;
+    if (std::find(fitting.begin(), fitting.end(), text) == fitting.end()) fitting.push_back(text);
+  }
+  if (record.choices.empty())
+    return Diagnostic{where, "holds measurements and no choice",
+                      "hoist compile --budget ... --record " + where + " makes one"};
+  if (found == nullptr)
+    return Diagnostic{where,
+                      fmt::format("holds no choice {}{}", budget.empty() ? "" : "for ", text_of(budget, objective)),
+                      fmt::format("it has {}", fmt::join(all, ", "))};
+  if (fitting.size() > 1)
+    return Diagnostic{where, fmt::format("holds {} choices that fit: {}", fitting.size(), fmt::join(fitting, ", ")),
+                      "name one with --budget and --objective"};
+  return *found;
+}
+
 Result<Nothing> check_record(const Record& record, const std::string& where) { return Check(record, where).run(); }
 
 }  // namespace hoist

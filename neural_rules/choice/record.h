@@ -62,7 +62,7 @@ struct RecordedChoice {
 struct Record {
   RecordOrigin origin;
   std::string hoist_version;  ///< that wrote it; another one may read it
-  bool complete = false;      ///< false: measuring was stopped, and goes on from here
+  bool complete = false;      ///< Measured::complete(); false: measuring was stopped, and goes on from here
   bool all_timed = false;     ///< whether each kind of rule has its times
   double output_power = 0;    ///< mean square of the reference output, for SQNR
   int64_t calibration_samples = 0;
@@ -79,6 +79,11 @@ struct Record {
 /// that differs, with both. Parts that are "" in `wanted` are not asked for: a second compilation has no calibration
 /// data.
 Result<Nothing> check_origin(const Record& record, const RecordOrigin& wanted, const std::string& where);
+
+/// The record's choice for a budget (Budget::text()) and an objective; "" asks for any. Of choices for one question
+/// that differ in preferences it is the latest. Errors: none; more than one question, with all that there are.
+Result<RecordedChoice> find_choice(const Record& record, const std::string& budget, const std::string& objective,
+                                   const std::string& where);
 
 /// Whether a record is one in itself, as it must be before it is used: sites and candidates named once, the choice
 /// among them, with the weights that it rounds with data; times for every site; histograms and channels that fit.

@@ -18,7 +18,7 @@ struct StudyPoint {
   double predicted_time = 0, predicted_error = 0;  ///< seconds; mean squared error of the output
   double size = 0;                                 ///< bytes of weights
   bool verified = false, chosen = false, on_front = false;
-  Interval time{};  ///< seconds of a run, measured
+  Interval time = {std::nan(""), std::nan(""), std::nan("")};  ///< seconds of a run, measured
   double error = 0, sqnr = 0;
   double psnr = std::nan("");  ///< dB, of outputs that are no scores
   Interval agreement{}, top1{};
@@ -27,6 +27,8 @@ struct StudyPoint {
   double worst_class_drop = 0;
   int64_t worst_class = -1;
   double user_metric = 0;
+
+  bool is_timed() const { return std::isfinite(time.value) && time.value > 0; }
 };
 
 /// A rule that could be or is chosen at a site.
@@ -61,9 +63,10 @@ struct Study {
   uint64_t seed = 0;
   int64_t calibration_samples = 0, verification_samples = 0, classes = 0;
   bool budget_met = true;
-  std::string summary;      ///< what changed, in one sentence
-  std::string confidence;   ///< what the verification samples show of the budget, and what they do not (budget.h)
-  double output_power = 0;  ///< mean square of the reference output (centred for classifiers), for SQNR
+  std::string summary;     ///< what changed, in one sentence
+  std::string confidence;  ///< what the verification samples show of the budget, and what they do not (budget.h)
+  double guessing = std::nan("");  ///< share of right answers on the verification data that guessing gives
+  double output_power = 0;         ///< mean square of the reference output (centred for classifiers), for SQNR
   std::vector<StudySite> sites;
   std::vector<StudyPoint> points;
   std::vector<std::string> notes;

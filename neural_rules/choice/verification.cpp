@@ -84,35 +84,95 @@ BudgetEvidence Verifier::evidence(size_t index) const {
   return out;
 }
 
-Result<Nothing> Verifier::take_times() {
-  constexpr int warm_up_rounds = 2, least_rounds = 5;  // fewer samples have no interval
-  constexpr int most_rounds = 2000;                    // more would say the same
-  if (std::all_of(models_.begin(), models_.end(), [](const auto& model) { return model == nullptr; })) return Nothing{};
-  std::vector<std::vector<double>> times(models_.size());
-  const Stopwatch stopwatch;
-  const auto over = [&](int round) {
-    const double seconds = stopwatch.seconds();
-    if (round >= options_.timing_rounds && (seconds >= options_.least_timing_seconds || round >= most_rounds))
-      return true;
-    return round >= least_rounds && (options_.stopped() || seconds >= options_.timing_seconds);
-  };
-  for (int round = -warm_up_rounds; !over(round); ++round) {
-    for (size_t i = 0; i < models_.size(); ++i) {
-      if (models_[i] == nullptr) continue;
-      HOIST_TRY(std::vector<double> seconds, models_[i]->run_times(3));
-      if (round >= 0) times[i].insert(times[i].end(), seconds.begin(), seconds.end());
-    }
-  }
-  const double before = points[0].time.value;
-  for (size_t i = 0; i < models_.size(); ++i) {
-    if (models_[i] != nullptr) points[i].time = summarise_times(times[i]).lower_quartile;
-  }
-  const double change = before > 0 ? points[0].time.value / before : 1;
-  for (size_t i = 0; i < models_.size(); ++i) {
-    Interval& time = points[i].time;
-    if (models_[i] == nullptr) time = {time.value * change, time.low * change, time.high * change};
+Result<Nothing> Verifier::prepare_untimed(const Wanted& wanted) {
+  models_.resize(points.size());
+  for (size_t i = 1; i < points.size(); ++i) {
+    if (points[i].is_timed() || models_[i] != nullptr || !wanted(i)) continue;
+    HOIST_TRY(const RewrittenModel model, rewrite(studied_.program, points[i].assignment, studied_.statistics));
+    HOIST_TRY(std::unique_ptr<RunnableModel> prepared, prepare_(model));
+    HOIST_TRY_VOID(run_all(*prepared, samples_, 1));  // what times are of
+    models_[i] = std::move(prepared);
   }
   return Nothing{};
+}
+
+Result<Nothing> Verifier::time_round(int runs, bool keeps, const Wanted& wanted) {
+  std::vector<std::vector<double>> taken(models_.size());
+  for (size_t i = 0; i < models_.size(); ++i) {
+    if (models_[i] == nullptr || !wanted(i)) continue;
+    HOIST_TRY(taken[i], models_[i]->run_times(runs));
+  }
+  for (size_t i = 0; keeps && i < taken.size(); ++i)
+    seconds_[i].insert(seconds_[i].end(), taken[i].begin(), taken[i].end());
+  return Nothing{};
+}
+
+Result<Nothing> Verifier::take_times(double least_seconds, const Wanted& wanted) {
+  constexpr int warm_up_rounds = 2, runs_a_round = 3;
+  constexpr int least_runs = 15;     // fewer have no interval
+  constexpr int most_rounds = 2000;  // more would say the same
+  if (std::all_of(models_.begin(), models_.end(), [](const auto& model) { return model == nullptr; })) return Nothing{};
+  const bool is_first = before_.empty();
+  if (is_first) {
+    for (const StudyPoint& point : points) before_.push_back(point.time);
+    seconds_.resize(models_.size());
+  }
+  const Stopwatch stopwatch;
+  const double left = options_.seconds_until(1);
+  double longest = 0;  // of the rounds
+  const auto is_late = [&] { return stopwatch.seconds() + longest > left; };
+  int runs = runs_a_round;
+  for (int round = is_first ? -warm_up_rounds : 0;; ++round) {
+    const double begin = stopwatch.seconds();
+    if (round >= most_rounds || (round != 0 && longest > 0 && is_late())) break;
+    if (round >= options_.timing_rounds && begin >= least_seconds) break;
+    if (round * runs >= least_runs && (options_.stopped() || begin >= options_.timing_seconds)) break;
+    if (round * runs >= least_runs && !is_first && begin >= least_seconds) break;
+    HOIST_TRY_VOID(time_round(round < 0 ? 1 : runs, round >= 0, wanted));
+    const double took = stopwatch.seconds() - begin;
+    // Models that take long have few runs, and these differ less.
+    if (round < 0 && took * warm_up_rounds * least_runs > std::min(left, options_.timing_seconds)) {
+      runs = 1;
+      round = -1;
+    }
+    longest = round < 0 ? took * runs : std::max(longest, took);
+  }
+  return Nothing{};
+}
+
+namespace {
+
+constexpr size_t runs_of_an_interval = 13;  // interval.h
+
+// Of few runs the least and the largest, since intervals of order statistics would have no end.
+Interval time_of_runs(const std::vector<double>& seconds) {
+  const Interval out = summarise_times(seconds).lower_quartile;
+  if (seconds.size() >= runs_of_an_interval) return out;
+  const auto [low, high] = std::minmax_element(seconds.begin(), seconds.end());
+  return {out.value, *low, *high};
+}
+
+}  // namespace
+
+void Verifier::set_times(Rounds rounds) {
+  for (size_t i = 0; i < seconds_.size(); ++i) {
+    const std::vector<double>& all = seconds_[i];
+    const auto half = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+    const std::vector<double> part(rounds == Rounds::second_half ? half : all.begin(),
+                                   rounds == Rounds::first_half ? half : all.end());
+    if (!part.empty()) points[i].time = time_of_runs(part);
+  }
+  const double before = before_.empty() ? 0 : before_[0].value;
+  const double change = before > 0 && points[0].is_timed() ? points[0].time.value / before : 1;
+  for (size_t i = 0; i < seconds_.size(); ++i) {
+    const Interval& known = before_[i];
+    if (seconds_[i].empty()) points[i].time = {known.value * change, known.low * change, known.high * change};
+  }
+}
+
+bool Verifier::can_halve() const {
+  return std::none_of(seconds_.begin(), seconds_.end(),
+                      [](const auto& runs) { return !runs.empty() && runs.size() < 2 * runs_of_an_interval; });
 }
 
 }  // namespace hoist

@@ -27,8 +27,19 @@ class Verifier {
   bool keeps_budget(size_t point) const { return met(options_.budget, evidence(point)); }
   BudgetEvidence evidence(size_t point) const;
   bool has_reference() const { return !reference_.empty(); }
-  /// Interleaved runs of all points that ran here. Times from before are scaled as that of the reference has changed.
-  Result<Nothing> take_times();
+  /// Points that are worth timing.
+  using Wanted = std::function<bool(size_t point)>;
+  /// Makes those without times ready for take_times() that did not run here. The reference has to have run.
+  Result<Nothing> prepare_untimed(const Wanted& wanted);
+  /// Interleaved runs of all wanted points that are ready, for at least so many seconds and as many rounds as
+  /// ChooseOptions asks for; fewer where the time of the search is over first. Further calls add rounds. Times from
+  /// before are scaled as that of the reference has changed. Points that are not reached stay without a time.
+  Result<Nothing> take_times(double least_seconds, const Wanted& wanted);
+  /// Sets the times of points from a part of the rounds.
+  enum class Rounds : uint8_t { all, first_half, second_half };
+  void set_times(Rounds rounds);
+  /// True if each half of the rounds has enough runs for an interval.
+  bool can_halve() const;
 
   std::vector<StudyPoint> points;
   std::vector<OutputDigest> digests;  ///< a point each
@@ -41,8 +52,12 @@ class Verifier {
   const Samples& samples_;
   const PrepareModel& prepare_;
   const ChooseOptions& options_;
+  Result<Nothing> time_round(int runs, bool keeps, const Wanted& wanted);
+
   RunOutputs reference_;
   std::vector<std::shared_ptr<RunnableModel>> models_;
+  std::vector<std::vector<double>> seconds_;  ///< of runs, by point
+  std::vector<Interval> before_;              ///< times that were known before the first round
 };
 
 }  // namespace hoist

@@ -260,6 +260,21 @@ Expr on_small(const Program& program, const Definition& call, const TermFacts& f
   return made.ok() ? *made : nullptr;
 }
 
+// The stored numbers that a result of the call is made of, where all of them are of this type: a Cast to f32 gives f32
+// whatever it reads, and the second result of MaxPool or TopK is positions.
+std::vector<Expr> stored_results(const Program& program, const std::string& call, Expr small,
+                                 const std::vector<std::string>& results, Scalar scalar) {
+  std::vector<Expr> out;
+  for (const std::string& result : results) {
+    const Expr before = find_definition(program, result)->expression;
+    const Expr stored = small->type->is_tuple() ? get(before->integers[0], parameter(call, small->type)) : small;
+    if (stored->type->is_tuple() || leaf_of(stored->type)->scalar != scalar) return {};
+    if (leaf_of(before->type)->scalar != Scalar::f32 || shape_of(before->type) != shape_of(stored->type)) return {};
+    out.push_back(stored);
+  }
+  return out;
+}
+
 }  // namespace
 
 const std::vector<const ProgramRule*>& format_rules(std::string_view rule) {
@@ -318,25 +333,31 @@ bool move_before_dequantise(Program& program, const std::string& value) {
   Widening grid;
   Expr small = on_small(program, *call, facts, grid);
   if (small == nullptr) return false;
+  const Scalar stored_as = leaf_of(grid.small->type)->scalar;
+  const std::vector<Expr> stored_numbers = stored_results(program, value, small, results, stored_as);
+  if (stored_numbers.empty()) return false;
+  std::vector<Expr> dequantised;
+  ValueNames names(program);
+  const std::string scalar(row(stored_as).name);
+  std::vector<std::string> moved_names;
+  for (size_t i = 0; i < results.size(); ++i) {
+    moved_names.push_back(names.make(results[i] + "/" + scalar));
+    auto wide = widened(program.version, parameter(moved_names.back(), stored_numbers[i]->type), grid.grid);
+    if (!wide.ok()) return false;
+    dequantised.push_back(*wide);
+  }
 
   ProgramStep step = replayed_step(std::string(move_step), *call);
   step.note = "the layer works on the stored numbers, and what reads it dequantises";
-  ValueNames names(program);
-  const std::string scalar(row(leaf_of(grid.small->type)->scalar).name);
   const std::vector<std::string> layers = call->layers;
-  const bool tuple = small->type->is_tuple();
-  if (tuple) call->expression = small;
-  for (const std::string& result : results) {
+  if (small->type->is_tuple()) call->expression = small;
+  for (size_t i = 0; i < results.size(); ++i) {
     const auto found = std::find_if(program.definitions.begin(), program.definitions.end(),
-                                    [&](const Definition& d) { return d.value == result; });
-    const Expr stored = tuple ? get(found->expression->integers[0], parameter(value, small->type)) : small;
-    Definition moved{names.make(result + "/" + scalar), layers, stored};
-    auto wide = widened(program.version, parameter(moved.value, stored->type), grid.grid);
-    HOIST_CHECK(wide.ok(), "what was dequantised before a layer is so behind it");
-    found->expression = *wide;
-    found->layers = {names.make(result + "/dequantise")};
-    program.definitions.insert(found, std::move(moved));
-    place_or_drop(program, result);
+                                    [&](const Definition& d) { return d.value == results[i]; });
+    found->expression = dequantised[i];
+    found->layers = {names.make(results[i] + "/dequantise")};
+    program.definitions.insert(found, Definition{moved_names[i], layers, stored_numbers[i]});
+    place_or_drop(program, results[i]);
   }
   for (const std::string& operand : facts.moved) place_or_drop(program, operand);
   program.steps.push_back(std::move(step));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <random>
 
 #include "ir/base/cancellation.h"
@@ -345,6 +346,22 @@ TEST(Evaluate, RandomTermsAsInterpreted) {
   }
   EXPECT_GT(computed, 1000);
   EXPECT_GT(compiled, computed * 9 / 10);
+}
+
+TEST(Cancellation, ADeadlineEndsWorkAndNests) {
+  cancellation_point();
+  {
+    const Deadline never(std::numeric_limits<double>::infinity());
+    cancellation_point();
+    {
+      const Deadline over(0);
+      EXPECT_THROW(cancellation_point(), TimeIsOver);
+      const Deadline later(1000);
+      EXPECT_THROW(cancellation_point(), TimeIsOver);
+    }
+    cancellation_point();
+  }
+  cancellation_point();
 }
 
 TEST(Cancellation, EndsWorkUntilItIsWithdrawn) {

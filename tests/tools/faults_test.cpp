@@ -269,6 +269,37 @@ TEST_F(Faults, AKilledBudgetLeavesAWholeRecord) {
   EXPECT_EQ(run_shell(choose).code, 0);  // from the record
 }
 
+// Killed at any moment of a whole study, which the next run with the same record ends with the choice that it would
+// have made. Sizes do not depend on how busy the machine is.
+TEST_F(Faults, AKilledStudyIsResumedToTheSameChoice) {
+  const fs::path record = place() / "temporary" / "record.json", bundle = place() / "b.hoist";
+  const std::string models = HOIST_SOURCE_DIR "/models/digits_fully_connected";
+  const std::string choose = fmt::format(
+      "{} exec '{}' compile '{}.onnx' -o '{}' --force --budget sqnr=25dB --objective size --no-check --calibrate "
+      "'{}_calibration.npz' --record '{}'",
+      environment(), HOIST_PROGRAM, models, bundle.string(), models, record.string());
+  const auto chosen = [&] {
+    const auto manifest = nlohmann::json::parse(content(bundle / "manifest.json"), nullptr, false);
+    return manifest.is_object() ? manifest["certificate"]["rules"].dump() : "";
+  };
+  std::string expected;
+  const auto prepare = [&](long) {
+    if (expected.empty() && fs::exists(bundle)) expected = chosen();
+    fs::remove(record);
+    fs::remove_all(bundle);
+    return choose;
+  };
+  kill_at_random_moments(std::max(1L, wanted("HOIST_KILLS", 6) / 3), prepare, [&](long) {
+    const Ran resumed = run_shell(choose);
+    EXPECT_EQ(resumed.code, 0) << resumed.err;
+    EXPECT_EQ(chosen(), expected);
+    const auto known = nlohmann::json::parse(content(record));
+    EXPECT_TRUE(known["complete"].get<bool>());
+    for (const auto& point : known["points"]) EXPECT_GT(point["time"][0].get<double>(), 0) << point["name"];
+  });
+  EXPECT_NE(expected, "");
+}
+
 // Killed while it tunes: what is in the database can be read, and the next search goes on from it.
 TEST_F(Faults, AKilledTuningLeavesAWholeDatabase) {
   const fs::path database = place() / "temporary" / "a.tuning", bundle = place() / "b.hoist";

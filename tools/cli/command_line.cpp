@@ -19,6 +19,7 @@
 #include "tools/cli/log.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/unexpected_end.h"
+#include "tools/data/file_lock.h"
 #include "tools/driver/child_program.h"
 
 namespace hoist {
@@ -173,6 +174,7 @@ void end_on_signals() {
       if (::sigwait(&signals, &number) != 0) return;
     } while (taken_as_interruption(number));
     end_programs();
+    remove_locks_on_signal();
     remove_on_signal();
     end_is_expected();
     std::signal(number, SIG_DFL);

@@ -14,19 +14,28 @@ namespace {
 std::atomic<bool> armed{false};
 std::atomic<bool> was_interrupted{false};
 std::atomic<const char*> what_comes_of_it{""};
+std::atomic<const char*> what_is_kept{""};
 
 }  // namespace
 
 Interruptible::Interruptible() { was_interrupted = false; }
-Interruptible::~Interruptible() { armed = false; }
+Interruptible::~Interruptible() {
+  armed = false;
+  what_is_kept = "";
+}
 void Interruptible::arm(const char* note) {
   what_comes_of_it = note;
   armed = true;
 }
+void Interruptible::explain_end(const char* note) { what_is_kept = note; }
 bool Interruptible::interrupted() const { return was_interrupted; }
 
 bool taken_as_interruption(int signal_number) {
-  if (signal_number == SIGHUP || !armed || was_interrupted.exchange(true)) return false;
+  if (!armed) {
+    if (const char* kept = what_is_kept; *kept != '\0') complain("note", fmt::format("ended: {}", kept));
+    return false;
+  }
+  if (signal_number == SIGHUP || was_interrupted.exchange(true)) return false;
   end_programs();
   complain("note", fmt::format("stopping: {} (once more to end at once)", what_comes_of_it.load()));
   return true;

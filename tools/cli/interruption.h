@@ -13,6 +13,9 @@ class Interruptible {
   Interruptible& operator=(const Interruptible&) = delete;
   /// There is something to show; `note` says to whoever interrupts what comes of it, and outlives the object.
   void arm(const char* note = "what is verified by now is chosen from");
+  /// Until then an interruption ends the program; `note` says to whoever interrupts what is kept, and outlives the
+  /// object.
+  void explain_end(const char* note);
   bool interrupted() const;
 };
 

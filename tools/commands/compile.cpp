@@ -13,6 +13,7 @@
 #include "tools/cli/json_answer.h"
 #include "tools/cli/show_passes.h"
 #include "tools/cli/terminal.h"
+#include "tools/data/file_lock.h"
 #include "tools/data/files.h"
 #include "tools/driver/model.h"
 #include "tools/driver/native_files.h"
@@ -24,6 +25,7 @@
 #include "tools/inspection/translation.h"
 #include "tools/report/report.h"
 #include "tools/study/budgeted_compile.h"
+#include "tools/study/certificate.h"
 #include "tools/tuning/tuned_model.h"
 
 namespace hoist {
@@ -62,6 +64,9 @@ Attempt<> check_output(const CompileCommand& command) {
 void describe(const ChosenModel& chosen) {
   for (const std::string& note : chosen.study.notes) complain("note", note);
   say(summary_text(chosen.study));
+  const ReferenceScore reference = reference_score(chosen.study);
+  if (reference.samples > 0) say_line("{}", reference.text());
+  if (const std::string warning = reference.warning(); !warning.empty()) complain("warning", warning);
 }
 
 // --validate: no bundle of a derivation with a step that changes a number which it must not.
@@ -283,10 +288,15 @@ CompileAnswer answer_of(const CompileCommand& command, const CompiledModel& comp
 }
 
 CompileAnswer answer_of(const ChosenModel& chosen) {
-  return {{"text", chosen.study.budget},
-          {"met", chosen.budget_met},
-          {"best", best_point(chosen)},
-          {"confidence", chosen.study.confidence}};
+  CompileAnswer out = {{"text", chosen.study.budget},
+                       {"met", chosen.budget_met},
+                       {"best", best_point(chosen)},
+                       {"confidence", chosen.study.confidence}};
+  if (const ReferenceScore reference = reference_score(chosen.study); reference.samples > 0)
+    out["reference"] = {{"right", reference.right},
+                        {"samples", reference.samples},
+                        {"no_better_than_chance", !reference.warning().empty()}};
+  return out;
 }
 
 // Behind the names of kernels for other sizes, so that those of all sizes differ: programs link them together.
@@ -379,6 +389,13 @@ Attempt<> compile_within(const CompileCommand& command, CompileAnswer& answer) {
     complain("note", "no bundle is written; --best-effort writes that of the best point");
     return ExitCode::no;
   }
+  if (reference_score(chosen.study).is_chance() && !command.best_effort) {
+    complain("error",
+             "the model itself is no better than guessing on these data, so that keeping its answers proves "
+             "nothing");
+    complain("note", "no bundle is written; --best-effort writes it all the same");
+    return ExitCode::no;
+  }
   HOIST_ATTEMPT([[maybe_unused]] ExitCode reported, write_report(chosen, command.report, ""));
   const Record record = chosen.record;
   HOIST_ATTEMPT(CompiledModel compiled, compile_chosen(command, std::move(chosen)));
@@ -395,6 +412,9 @@ Attempt<> compile_within(const CompileCommand& command, CompileAnswer& answer) {
   }
   return is_met ? ExitCode::done : ExitCode::no;
 }
+
+// A page shows the model as it is and as chosen, compiled and timed.
+constexpr double models_of_report = 2.5;
 
 // "top1=0.5%" in the name of a file: "top1-0.5".
 std::string name_of_budget(const std::string& text) {
@@ -426,6 +446,7 @@ Attempt<std::vector<CompileCommand>> commands_by_budget(const CompileCommand& co
   for (const std::string& budget : command.budgets) {
     CompileCommand one = command;
     one.budget.budget = budget;
+    if (!command.report.empty()) one.budget.closing_models += models_of_report;
     if (command.budgets.size() > 1) {
       one.output = named_for(command.output, budget);
       if (!command.report.empty()) one.report = named_for(command.report, budget);
@@ -462,9 +483,16 @@ Attempt<> compile(const CompileCommand& given) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode fits, check_pictures(command));
   if (command.budgets.empty()) {
     HOIST_ATTEMPT([[maybe_unused]] ExitCode free, check_output(command));
+    HOIST_STEP(const FileLock lock, ExitCode::bad_input, FileLock::take(command.output));
     return compile_alone(command);
   }
   HOIST_ATTEMPT(std::vector<CompileCommand> commands, commands_by_budget(command));
+  HOIST_STEP(const FileLock record_lock, ExitCode::bad_input, FileLock::take(command.budget.record));
+  std::vector<FileLock> output_locks;
+  for (const CompileCommand& one : commands) {
+    HOIST_STEP(FileLock lock, ExitCode::bad_input, FileLock::take(one.output));
+    output_locks.push_back(std::move(lock));
+  }
   HOIST_ATTEMPT(const std::vector<SizeChoice> choices, size_choices(command.options.dimensions));
   if (choices.size() > 1)
     return usage_failure("--dim", "lists several sizes, and a budget is measured for one",
@@ -483,7 +511,13 @@ Attempt<> compile(const CompileCommand& given) {
   HOIST_STEP(const TemporaryFolder folder, ExitCode::bad_input, TemporaryFolder::make());
   CompileAnswer answers = {{"budgets", CompileAnswer::array()}};
   ExitCode worst = ExitCode::done;
+  size_t left = commands.size();
   for (CompileCommand& one : commands) {
+    // What one budget leaves of its time the next ones have.
+    const double begin = command.budget.since.seconds();
+    if (one.budget.seconds > 0)
+      one.budget.seconds = begin + std::max(one.budget.seconds - begin, 0.1) / static_cast<double>(left);
+    --left;
     if (one.budget.record.empty()) one.budget.record = (folder.path() / "record.json").string();
     say_line("budget {}", one.budget.budget);
     HOIST_ATTEMPT(const ExitCode code, compile_within(one, answer));

@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct ExportCommand {
-  std::string model, output, source, calibration, record, budget, json, scaling = "auto";
+  std::string model, output, source, calibration, record, budget, objective, json, scaling = "auto";
   const CLI::Option* output_option = nullptr;
   std::vector<std::string> rules;
   PictureOptions pictures;
@@ -115,26 +115,29 @@ Attempt<RewrittenModel> under_rules(const ExportCommand& command, const Program&
   return model;
 }
 
-// The choice for the budget that is named, or the latest.
-Attempt<RecordedChoice> find_choice(const ExportCommand& command, const Record& record) {
-  if (record.choices.empty())
-    return input_failure(command.record, "holds measurements and no choice",
-                         "hoist compile --budget ... --record " + command.record + " makes one");
-  if (command.budget.empty()) return record.choices.back();
-  HOIST_STEP(const Budget budget, ExitCode::usage, parse_budget(command.budget));
-  std::string known;
-  for (auto choice = record.choices.rbegin(); choice != record.choices.rend(); ++choice) {
-    if (choice->budget == budget.text()) return *choice;
-    known += (known.empty() ? "" : ", ") + choice->budget;
+// The choice for the budget and objective that are named.
+Attempt<RecordedChoice> choice_of(const ExportCommand& command, const Record& record) {
+  std::string budget;
+  if (!command.budget.empty()) {
+    HOIST_STEP(const Budget parsed, ExitCode::usage, parse_budget(command.budget));
+    budget = parsed.text();
   }
-  return input_failure(command.record, "holds no choice for " + budget.text(), "it has " + known);
+  HOIST_STEP(RecordedChoice choice, ExitCode::bad_input,
+             find_choice(record, budget, command.objective, command.record));
+  const auto same = std::count_if(record.choices.begin(), record.choices.end(), [&](const RecordedChoice& other) {
+    return other.budget == choice.budget && other.objective == choice.objective;
+  });
+  if (same > 1)
+    complain("note", fmt::format("{} has {} choices for {} and {} under different preferences: the latest is taken",
+                                 command.record, same, choice.budget, choice.objective));
+  return choice;
 }
 
 Attempt<RewrittenModel> as_recorded(const ExportCommand& command, Program program) {
   HOIST_STEP(const Record record, ExitCode::bad_input, read_record(command.record));
   HOIST_STEP_VOID(ExitCode::bad_input,
                   check_origin(record, {.model_hash = fmt::format("{:016x}", program.hash)}, command.record));
-  HOIST_ATTEMPT(const RecordedChoice choice, find_choice(command, record));
+  HOIST_ATTEMPT(const RecordedChoice choice, choice_of(command, record));
   HOIST_STEP_VOID(ExitCode::bad_input, scale_channels(program, record.factors));
   HOIST_STEP(RewrittenModel model, ExitCode::bad_input, rewrite(program, choice.chosen, record.statistics));
   return model;
@@ -146,6 +149,7 @@ Attempt<RewrittenModel> of_bundle(const ExportCommand& command) {
                                       {"--calibrate", !command.calibration.empty()},
                                       {"--record", !command.record.empty()},
                                       {"--budget", !command.budget.empty()},
+                                      {"--objective", !command.objective.empty()},
                                       {"--dim", !command.options.dimensions.empty()}}) {
     if (given) return usage_failure(option, "is for models: what a bundle has is chosen", "leave it out");
   }
@@ -165,6 +169,8 @@ Attempt<> check_use(const ExportCommand& command) {
   if (!command.budget.empty() && command.record.empty())
     return usage_failure("--budget", "requires --record",
                          "hoist compile --budget " + command.budget + " --record FILE chooses, and writes it down");
+  if (!command.objective.empty() && command.record.empty())
+    return usage_failure("--objective", "requires --record", "it names a choice of a record");
   return ExitCode::done;
 }
 
@@ -279,10 +285,13 @@ void add_export(CLI::App& program, Action& action) {
   command.add_option("--calibrate", options->calibration, calibration_help)->type_name("DATA");
   add_picture_options(command, options->pictures);
   command
-      .add_option("--record", options->record, "what compile --budget chose: its latest choice, or that of --budget")
+      .add_option("--record", options->record,
+                  "what compile --budget chose: its only choice, or that of --budget and --objective")
       ->type_name("FILE");
   command.add_option("--budget", options->budget, "of the record's choices the one for this budget")
       ->type_name("BUDGET");
+  command.add_option("--objective", options->objective, "of the record's choices the one for this objective")
+      ->check(CLI::IsMember({"time", "size"}));
   add_reading_options(command, options->options.dimensions, options->options.values);
   add_json_option(command, options->json, "what was written");
 }

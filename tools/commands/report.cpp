@@ -1,12 +1,17 @@
 // hoist report: accuracy against time, one page that needs nothing beside itself.
 #include "tools/report/report.h"
 
+#include <array>
+#include <optional>
+
 #include "tools/cli/command.h"
 #include "tools/cli/json_answer.h"
 #include "tools/cli/terminal.h"
+#include "tools/data/file_lock.h"
 #include "tools/data/files.h"
 #include "tools/report/compare.h"
 #include "tools/study/budgeted_compile.h"
+#include "tools/study/certificate.h"
 #include "tools/study/record_json.h"
 
 namespace hoist {
@@ -15,13 +20,28 @@ namespace {
 struct ReportCommand {
   std::string model, output, json;
   std::vector<std::string> compared;
-  const CLI::Option* output_option = nullptr;
+  const CLI::Option *output_option = nullptr, *objective_option = nullptr;
   ModelOptions options;
   BudgetOptions budget;
 };
 
 // Without a budget the page shows what is nearly without loss.
 constexpr char default_budget[] = "sqnr=30dB";
+
+// The choice of a record that --budget and --objective name; nothing of a record that has none.
+Attempt<std::optional<RecordedChoice>> compared_choice(const ReportCommand& command, const Record& record,
+                                                       const std::string& where) {
+  const bool has_objective = command.objective_option->count() > 0;
+  if (record.choices.empty() && command.budget.budget.empty() && !has_objective) return std::optional<RecordedChoice>();
+  std::string budget;
+  if (!command.budget.budget.empty()) {
+    HOIST_STEP(const Budget parsed, ExitCode::usage, parse_budget(command.budget.budget));
+    budget = parsed.text();
+  }
+  HOIST_STEP(RecordedChoice choice, ExitCode::bad_input,
+             find_choice(record, budget, has_objective ? command.budget.objective : "", where));
+  return std::optional<RecordedChoice>(std::move(choice));
+}
 
 // Two records beside each other; nothing is measured.
 Attempt<> compare(const ReportCommand& command) {
@@ -30,9 +50,16 @@ Attempt<> compare(const ReportCommand& command) {
   const std::string output = command.output_option->count() == 0 ? "comparison.html" : command.output;
   HOIST_ATTEMPT([[maybe_unused]] ExitCode differ, refuse_two_outputs(command.json, "--output", output));
   for (const std::string& file : {output, command.json}) HOIST_STEP_VOID(ExitCode::bad_input, refuse_unwritable(file));
-  HOIST_STEP(const Record a, ExitCode::bad_input, read_record(command.compared[0]));
-  HOIST_STEP(const Record b, ExitCode::bad_input, read_record(command.compared[1]));
-  const NamedRecord first = {command.compared[0], &a}, second = {command.compared[1], &b};
+  std::array<Record, 2> records;
+  std::array<std::optional<RecordedChoice>, 2> choices;
+  for (size_t i = 0; i < records.size(); ++i) {
+    HOIST_STEP(records[i], ExitCode::bad_input, read_record(command.compared[i]));
+    HOIST_ATTEMPT(choices[i], compared_choice(command, records[i], command.compared[i]));
+  }
+  const auto named = [&](size_t i) {
+    return NamedRecord{command.compared[i], &records[i], choices[i] ? &*choices[i] : nullptr};
+  };
+  const NamedRecord first = named(0), second = named(1);
   HOIST_STEP_VOID(ExitCode::bad_input, write_file(output, comparison_page(first, second)));
   if (output != "-") say_line("{}: open it in a browser", output);
   if (command.json.empty()) return ExitCode::done;
@@ -50,14 +77,19 @@ Attempt<> report(const ReportCommand& given) {
   // The choice is made without them: what rules buy stands beside what tuning buys.
   ModelOptions tuning = command.options;
   HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(tuning));
+  HOIST_STEP(const FileLock lock, ExitCode::bad_input, FileLock::take(command.budget.record));
   BudgetOptions budget = command.budget;
+  budget.closing_models = 2.5;  // the model as it is and as chosen, with what is timed of them
   if (budget.budget.empty()) budget.budget = default_budget;
   HOIST_ATTEMPT(const ChosenModel chosen, choose_model(command.model, command.options, budget));
   for (const std::string& note : chosen.study.notes) complain("note", note);
+  const ReferenceScore reference = reference_score(chosen.study);
+  if (const std::string warning = reference.warning(); !warning.empty()) complain("warning", warning);
   HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_report(chosen, command.output, command.json, tuning.records));
   if (!budget.record.empty()) HOIST_STEP_VOID(ExitCode::bad_input, write_record(budget.record, chosen.record));
   if (command.output != "-") {
     say(summary_text(chosen.study));
+    if (reference.samples > 0) say_line("{}", reference.text());
     say_line("{}: open it in a browser", command.output);
   }
   return ExitCode::done;
@@ -90,9 +122,11 @@ void add_report(CLI::App& program, Action& action) {
                   std::string("how much accuracy the choice may give up (default: ") + default_budget + ")")
       ->type_name("BUDGET");
   add_budget_options(command, options->budget);
+  options->objective_option = command.get_option("--objective");
   command
       .add_option("--compare", options->compared,
-                  "two studies side by side instead: the records of compile --record or report --record")
+                  "two studies side by side instead: the records of compile --record or report --record; --budget and "
+                  "--objective say which choice of each where there are several")
       ->type_name("RECORD RECORD")
       ->expected(2);
   add_json_option(command, options->json, "the numbers of the page");

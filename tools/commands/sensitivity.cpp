@@ -85,7 +85,7 @@ Attempt<> sensitivity(const SensitivityCommand& command) {
   options.device = arithmetic_of(model.profile);
   options.measure_all = false;  // as a study does, so that both say the same
   // Without uniform models and proposals.
-  const double begin = share_of_study(StudyPart::local_errors, 0, 1),
+  const double begin = share_of_study(StudyPart::sensitivities, 0, 1),
                end = share_of_study(StudyPart::rules_alone, 1, 1);
   options.progress = [&](const std::string& text, double share) {
     progress.show(text, std::max(share - begin, 0.0) / (end - begin));

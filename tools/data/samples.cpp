@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <sstream>
+#include <unordered_set>
 
 #include "ir/text/parse/near_miss.h"
 #include "tools/data/data.h"
@@ -304,7 +305,29 @@ std::string hash_of(const Samples& samples) {
   return fmt::format("{:016x}", XXH3_64bits_digest(state.get()));
 }
 
+// Of the inputs of each sample that counts.
+std::vector<uint64_t> content_hashes(const Samples& samples) {
+  std::vector<uint64_t> out;
+  for (const std::vector<Tensor>& run : samples.runs) {
+    for (int64_t i = 0; i < samples.samples_a_run && static_cast<int64_t>(out.size()) < samples.count; ++i) {
+      uint64_t hash = 0;
+      for (const Tensor& tensor : run) {
+        const size_t bytes = tensor.bytes().size() / static_cast<size_t>(samples.samples_a_run);
+        hash = XXH3_64bits_withSeed(tensor.data() + static_cast<size_t>(i) * bytes, bytes, hash);
+      }
+      out.push_back(hash);
+    }
+  }
+  return out;
+}
+
 }  // namespace
+
+int64_t count_samples_among(const Samples& samples, const Samples& others) {
+  const std::vector<uint64_t> there = content_hashes(others), here = content_hashes(samples);
+  const std::unordered_set<uint64_t> known(there.begin(), there.end());
+  return std::count_if(here.begin(), here.end(), [&](uint64_t hash) { return known.contains(hash); });
+}
 
 Result<Samples> read_samples(const fs::path& data, std::span<const ValueInfo> inputs, const SampleNeeds& needs) {
   if (inputs.empty()) return Diagnostic{data.string(), "cannot be used: the model has no inputs", ""};

@@ -34,6 +34,9 @@ Result<Samples> read_samples(const std::filesystem::path& data, std::span<const 
 Result<Nothing> check_labels(const Samples& samples, int64_t classes, const std::string& output,
                              const std::string& data);
 
+/// How many of these samples are among `others`, by the content of their inputs.
+int64_t count_samples_among(const Samples& samples, const Samples& others);
+
 /// The runs from `first` to `end`, with their own hash.
 Samples part_of(const Samples& samples, size_t first, size_t end);
 /// The same samples as a file that read_samples reads for these inputs. Errors: a type that numpy does not have.

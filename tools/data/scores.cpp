@@ -138,20 +138,42 @@ Result<ScoreCard> ScoreCard::from_counts(const nlohmann::json& counts, int64_t c
   return out;
 }
 
-std::string ScoreCard::chance_warning() const {
-  if (samples_ == 0 || classes() < 2) return "";
+namespace {
+
+// A single label that all samples have says nothing of how common it is.
+double guessing_share(int64_t classes, int64_t samples, const std::vector<int64_t>& samples_by_label) {
   int64_t commonest = 0, present = 0;
-  for (const Label& label : labels_) {
-    commonest = std::max(commonest, label.samples);
-    present += label.samples > 0 ? 1 : 0;
+  for (const int64_t count : samples_by_label) {
+    commonest = std::max(commonest, count);
+    present += count > 0 ? 1 : 0;
   }
-  const double guessing = std::max(1.0 / static_cast<double>(classes()),
-                                   present > 1 ? static_cast<double>(commonest) / static_cast<double>(samples_) : 0);
-  if (wilson(right_, samples_).low > guessing) return "";
+  return std::max(1.0 / static_cast<double>(classes),
+                  present > 1 ? static_cast<double>(commonest) / static_cast<double>(samples) : 0);
+}
+
+}  // namespace
+
+double guessing_share(int64_t classes, const std::vector<int64_t>& labels) {
+  std::map<int64_t, int64_t> counts;
+  for (const int64_t label : labels) ++counts[label];
+  std::vector<int64_t> samples_by_label;
+  for (const auto& [label, count] : counts) samples_by_label.push_back(count);
+  return guessing_share(classes, static_cast<int64_t>(labels.size()), samples_by_label);
+}
+
+std::string chance_warning(int64_t right, int64_t samples, double guessing) {
+  if (samples == 0 || wilson(right, samples).low > guessing) return "";
   return fmt::format(
       "{} of {} right is no better than guessing, which gives {:.1f} %: do the labels count as the model "
       "does, and are the data scaled as in training?",
-      right_, samples_, 100 * guessing);
+      right, samples, 100 * guessing);
+}
+
+std::string ScoreCard::chance_warning() const {
+  if (samples_ == 0 || classes() < 2) return "";
+  std::vector<int64_t> samples_by_label;
+  for (const Label& label : labels_) samples_by_label.push_back(label.samples);
+  return hoist::chance_warning(right_, samples_, guessing_share(classes(), samples_, samples_by_label));
 }
 
 std::vector<std::vector<std::string>> ScoreCard::class_rows(const std::vector<std::string>& names) const {

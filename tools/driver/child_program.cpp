@@ -89,6 +89,14 @@ Result<int> run_program(const std::vector<std::string>& words, const ProgramOpti
   // A group of its own, so that its children can be ended with it.
   HOIST_TRY(const pid_t child, start_program(words, {out, err, install, environment, -1, true}));
   running = child;
+  // What `meanwhile` throws ends the program too.
+  const std::unique_ptr<const pid_t, void (*)(const pid_t*)> ends(&child, [](const pid_t* left) {
+    if (running != *left) return;
+    kill(-*left, SIGKILL);
+    while (waitpid(*left, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    running = 0;
+  });
   const Stopwatch stopwatch;
   bool ended = false;
   // Readable once the program has ended; kernels without it leave it to the pauses.

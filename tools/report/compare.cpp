@@ -42,20 +42,20 @@ auto points_beside(const Two& two) {
                                      [](const RecordedPoint& each) { return each.point.name; });
 }
 
-const Assignment* chosen_of(const Record& record) {
-  return record.choices.empty() ? nullptr : &record.choices.back().chosen;
+const Assignment* chosen_of(const NamedRecord& named) {
+  return named.choice == nullptr ? nullptr : &named.choice->chosen;
 }
 
-std::string rule_at(const Record& record, const std::string& key) {
-  const Assignment* chosen = chosen_of(record);
+std::string rule_at(const NamedRecord& named, const std::string& key) {
+  const Assignment* chosen = chosen_of(named);
   if (chosen == nullptr) return "";
   const auto found = chosen->find(key);
   return found == chosen->end() ? "" : found->second;
 }
 
-const RecordedPoint* chosen_point(const Record& record) {
-  const Assignment* chosen = chosen_of(record);
-  for (const RecordedPoint& each : record.points) {
+const RecordedPoint* chosen_point(const NamedRecord& named) {
+  const Assignment* chosen = chosen_of(named);
+  for (const RecordedPoint& each : named.record->points) {
     if (chosen != nullptr && each.point.assignment == *chosen) return &each;
   }
   return nullptr;
@@ -66,7 +66,7 @@ auto sites_beside(const Two& two) {
   auto out = side_by_side<RecordedSite>(two[0]->record->sites, two[1]->record->sites,
                                         [](const RecordedSite& each) { return each.key; });
   const auto rank = [&](const std::pair<std::string, Beside<RecordedSite>>& each) {
-    const bool differs = rule_at(*two[0]->record, each.first) != rule_at(*two[1]->record, each.first);
+    const bool differs = rule_at(*two[0], each.first) != rule_at(*two[1], each.first);
     const RecordedSite* known = each.second[0] != nullptr ? each.second[0] : each.second[1];
     return std::pair(!differs, std::isfinite(known->sensitivity) ? -known->sensitivity : HUGE_VAL);
   };
@@ -113,7 +113,7 @@ std::string time_ratio(const Beside<RecordedPoint>& both) {
 std::string chosen_chips(const Two& two, const Beside<RecordedPoint>& both) {
   std::string out;
   for (size_t side = 0; side < 2; ++side) {
-    if (both[side] != nullptr && both[side] == chosen_point(*two[side]->record))
+    if (both[side] != nullptr && both[side] == chosen_point(*two[side]))
       out += fmt::format(" <span class=\"chip\">chosen in {}</span>", side_letters[side]);
   }
   return out;
@@ -148,7 +148,7 @@ std::string compared_sites(const Two& two) {
       "scope=\"col\">Sensitivity B</th></tr></thead><tbody>\n";
   for (const auto& [key, both] : sites_beside(two)) {
     std::array<std::string, 2> rules;
-    for (size_t side = 0; side < 2; ++side) rules[side] = rule_at(*two[side]->record, key);
+    for (size_t side = 0; side < 2; ++side) rules[side] = rule_at(*two[side], key);
     out += fmt::format("<tr class=\"{}\"><th scope=\"row\">{}</th>", rules[0] != rules[1] ? "differs" : "same",
                        html_text(key));
     for (size_t side = 0; side < 2; ++side)
@@ -175,9 +175,9 @@ std::string record_card(const NamedRecord& named, char letter) {
     if (!value.empty()) out += fmt::format("<dt>{}</dt><dd>{}</dd>", name, html_text(value));
   };
   pair("Device", record.origin.device);
-  pair("Objective", record.origin.objective);
-  if (!record.choices.empty()) pair("Budget", record.choices.back().budget);
-  if (const RecordedPoint* chosen = chosen_point(record))
+  pair("Objective", named.choice != nullptr ? named.choice->objective : record.origin.objective);
+  if (named.choice != nullptr) pair("Budget", named.choice->budget);
+  if (const RecordedPoint* chosen = chosen_point(named))
     pair("Chosen", fmt::format("{}: {}, {}, {}", chosen->point.name, compared_time(chosen->point.time.value),
                                compared_sqnr(chosen->point.sqnr), compared_size(chosen->point.size)));
   pair("Model", record.origin.model_hash);
@@ -238,7 +238,7 @@ std::string compared_chart(const Two& two) {
       left - 8, (left + right) / 2, height - 8);
   std::string labels;  // above all points
   for (size_t side = 0; side < 2; ++side) {
-    const RecordedPoint* chosen = chosen_point(*two[side]->record);
+    const RecordedPoint* chosen = chosen_point(*two[side]);
     for (const RecordedPoint& each : two[side]->record->points) {
       const StudyPoint& point = each.point;
       if (!(point.time.value > 0) || !std::isfinite(point.time.value) || std::isnan(point.sqnr)) continue;
@@ -267,14 +267,15 @@ Json to_json(const NamedRecord& a, const NamedRecord& b) {
   Json out = {{"records", Json::array()}, {"points", Json::array()}, {"sites", Json::array()}};
   for (const NamedRecord* each : two) {
     const Record& record = *each->record;
-    const RecordedPoint* chosen = chosen_point(record);
-    out["records"].push_back({{"file", each->name},
-                              {"model_hash", record.origin.model_hash},
-                              {"device", record.origin.device},
-                              {"objective", record.origin.objective},
-                              {"budget", record.choices.empty() ? "" : record.choices.back().budget},
-                              {"chosen", chosen == nullptr ? "" : chosen->point.name},
-                              {"complete", record.complete}});
+    const RecordedPoint* chosen = chosen_point(*each);
+    out["records"].push_back(
+        {{"file", each->name},
+         {"model_hash", record.origin.model_hash},
+         {"device", record.origin.device},
+         {"objective", each->choice != nullptr ? each->choice->objective : record.origin.objective},
+         {"budget", each->choice == nullptr ? "" : each->choice->budget},
+         {"chosen", chosen == nullptr ? "" : chosen->point.name},
+         {"complete", record.complete}});
   }
   for (const auto& [name, both] : points_beside(two)) {
     Json entry = {{"name", name}};
@@ -291,7 +292,7 @@ Json to_json(const NamedRecord& a, const NamedRecord& b) {
     Json entry = {{"key", key}};
     for (size_t side = 0; side < 2; ++side) {
       const RecordedSite* site = both[side];
-      const std::string rule = rule_at(*two[side]->record, key);
+      const std::string rule = rule_at(*two[side], key);
       entry["rules"].push_back(site == nullptr ? Json() : Json(rule));
       entry["seconds"].push_back(site == nullptr ? Json() : finite_or_null(time_under(*site, rule)));
       entry["sensitivity"].push_back(site == nullptr ? Json() : finite_or_null(site->sensitivity));

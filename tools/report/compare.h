@@ -13,6 +13,7 @@ namespace hoist {
 struct NamedRecord {
   std::string name;  ///< of the file, for the reader
   const Record* record;
+  const RecordedChoice* choice = nullptr;  ///< of the record, or null where it has none
 };
 
 /// Verified points of the same name, and sites of the same key, beside each other; what only one has stands alone.

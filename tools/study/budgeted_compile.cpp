@@ -12,6 +12,7 @@
 #include "tools/data/files.h"
 #include "tools/data/npy.h"
 #include "tools/data/samples.h"
+#include "tools/data/scores.h"
 #include "tools/driver/opened_bundle.h"
 #include "tools/queue/queued_models.h"
 #include "tools/study/certificate.h"
@@ -62,9 +63,11 @@ Attempt<StudyData> read_data(const Program& program, const BudgetOptions& option
   } else {
     HOIST_STEP(out.verification, ExitCode::bad_input, read_samples(options.verification, input_infos(program), needs));
     out.calibration = std::move(samples);
-    if (out.verification.hash == out.calibration.hash)
-      complain("warning", "the verification data are the calibration data: what is measured is too good");
   }
+  if (const int64_t seen = count_samples_among(out.verification, out.calibration); seen > 0)
+    complain("warning", fmt::format("{} of {} verification samples are among the calibration samples: the errors that "
+                                    "are measured on them are too small",
+                                    seen, out.verification.count));
   if (const OutputKinds kinds = output_kinds(program); kinds.main_kind() != OutputKind::values) {
     const int64_t classes = class_count(program);
     const std::string& scores = program.outputs[kinds.main];
@@ -118,6 +121,18 @@ Attempt<Recalled> recall_record(const StudiedModel& model, RecordOrigin& wanted,
       return usage_failure(options.record, "has no verified points for this objective, data and metric",
                            "give --calibrate DATA: what it knows of layers is not measured again");
   }
+  const auto timed = std::count_if(out.record.points.begin(), out.record.points.end(),
+                                   [](const RecordedPoint& of) { return of.point.is_timed(); });
+  if (const auto all = std::ssize(out.record.points); timed < all) {
+    const std::string untimed = fmt::format(
+        "{} of {} points have no run time: the run that measured them was ended "
+        "before it had timed them",
+        all - timed, all);
+    if (options.calibration.empty())
+      return usage_failure(options.record, untimed,
+                           "give --calibrate DATA: they are timed, and nothing else is measured again");
+    complain("note", options.record + ": " + untimed + "; they are timed now");
+  }
   // Who gives data to a record that is not complete wants to know more.
   const bool final = options.calibration.empty() || (out.record.complete && out.record.all_timed);
   for (const RecordedChoice& known : out.record.choices) {
@@ -169,14 +184,80 @@ class RecordKeeper {
   bool complained_ = false;
 };
 
-void limit_time(ChooseOptions& choosing, double seconds) {
-  if (seconds <= 0) return;
-  choosing.spent = [stopwatch = Stopwatch(), seconds] { return stopwatch.seconds() / seconds; };
+// The time of the command, and what of it is kept for the end: the chosen model is compiled once more, checked and
+// written, which takes about as long as the models of the study.
+class TimeLimit {
+ public:
+  explicit TimeLimit(const BudgetOptions& options)
+      : seconds_(options.seconds), closing_models_(options.closing_models), since_(options.since) {}
+
+  // Models to run and to time are compiled as the chosen one is; others have more or less in them.
+  void prepared(const RewrittenModel& model, double seconds) {
+    if (!model.only_values) longest_ = std::max(longest_, seconds);
+  }
+
+  double spent() const { return since_.seconds() / for_search(); }
+  double seconds_until(double share) const { return share * for_search() - since_.seconds(); }
+  double grace() const {
+    constexpr double least = 5, share = 0.1, part = 0.6;  // the end may come late as well
+    return part * std::max(least, share * seconds_);
+  }
+
+ private:
+  double for_search() const {
+    constexpr double checking = 1.5, slower = 1.3;
+    return std::max(seconds_ - checking - slower * closing_models_ * longest_, 1e-3);
+  }
+
+  double seconds_, closing_models_;
+  Stopwatch since_;
+  double longest_ = 0;
+};
+
+PrepareModel timed_by(std::shared_ptr<TimeLimit> limit, PrepareModel prepare) {
+  return [limit = std::move(limit), prepare = std::move(prepare)](const RewrittenModel& model) {
+    const Stopwatch stopwatch;
+    auto out = prepare(model);
+    limit->prepared(model, stopwatch.seconds());
+    return out;
+  };
+}
+
+void limit_time(ChooseOptions& choosing, const BudgetOptions& options, PrepareModel& prepare) {
+  if (options.seconds <= 0) return;
+  const auto limit = std::make_shared<TimeLimit>(options);
+  prepare = timed_by(limit, std::move(prepare));
+  choosing.spent = [limit] { return limit->spent(); };
+  choosing.seconds_until = [limit](double share) { return limit->seconds_until(share); };
+  choosing.grace_seconds = limit->grace();
+  const double seconds = options.seconds - options.since.seconds();
   choosing.timing_seconds = std::min(choosing.timing_seconds, seconds / 10);
+  choosing.sensitivity.calibration_seconds = seconds / 5;
   SensitivityOptions& sensitivity = choosing.sensitivity;
   sensitivity.noise_seconds = std::min(sensitivity.noise_seconds, seconds / 8);
   sensitivity.alone_seconds = std::min(sensitivity.alone_seconds, seconds / 5);
   sensitivity.rounding_seconds = std::min(sensitivity.rounding_seconds, seconds / 10);
+}
+
+constexpr char kept_nowhere[] = "nothing is kept: --record FILE keeps what is measured";
+constexpr char kept_in_record[] = "what was measured is in the record, and the same command goes on from there";
+
+// In the place of an earlier one for the same question.
+void add_choice(Record& record, const RecordedChoice& choice) {
+  std::erase_if(record.choices, [&](const RecordedChoice& other) {
+    return other.budget == choice.budget && other.objective == choice.objective &&
+           other.preferences_hash == choice.preferences_hash;
+  });
+  record.choices.push_back(choice);
+}
+
+// By the labels where there are some, else by the certificate that was made of some.
+double guessing_of(const Study& study, const Recalled& known) {
+  if (study.classes < 2) return std::nan("");
+  const std::vector<int64_t>& labels = known.data.verification.labels;
+  if (!labels.empty()) return guessing_share(study.classes, labels);
+  const double certified = known.decided ? guessing_in(known.decided->certificate) : std::nan("");
+  return std::isnan(certified) ? guessing_share(study.classes) : certified;
 }
 
 void describe_study(Study& study, const StudiedModel& model, const RecordOrigin& origin) {
@@ -207,8 +288,8 @@ void add_budget_options(CLI::App& command, BudgetOptions& options) {
   command
       .add_option(
           "--time", options.seconds,
-          "be done with choosing in about so many seconds and use what is verified by then, as Ctrl-C does at once; no "
-          "run of metric=CMD takes longer (without --time: 600)")
+          "seconds that the whole command may take: choosing ends early enough for what follows and uses what is "
+          "verified by then, as Ctrl-C does at once (without --time no run of metric=CMD takes longer than 600)")
       ->check(CLI::Range(1.0, 1e6))
       ->type_name("SECONDS");
   command
@@ -264,7 +345,6 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
   HOIST_STEP(Objective objective, ExitCode::usage, parse_objective(options.objective));
   HOIST_ATTEMPT(std::string preferences, preferences_text(options));
   ChooseOptions choosing;
-  limit_time(choosing, options.seconds);
   HOIST_STEP(choosing.sensitivity.scaling, ExitCode::usage, parse_channel_scaling(options.scaling));
   HOIST_STEP(choosing.sensitivity.preferences, ExitCode::bad_input,
              parse_preferences(preferences, options.preferences));
@@ -276,6 +356,8 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
   }
   HOIST_ATTEMPT(MakeRunnable make_runnable, queue::models_on_queue(options.queue));
   HOIST_ATTEMPT(StudiedModel model, open_for_study(path, studied, std::move(make_runnable)));
+  PrepareModel prepare = model.prepare;
+  limit_time(choosing, options, prepare);
   RecordOrigin origin = origin_of(model, model_options, objective, options.scaling);
   if (budget.measure == BudgetMeasure::metric) {
     origin.metric = budget.command;
@@ -298,35 +380,36 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
   if (known.decided) choosing.decided = known.decided->chosen;
   RecordKeeper keeper(std::move(known.record), options.record);
   Progress progress;
+  double done = 0;  // what is shown never falls
   Interruptible interruptible;
   choosing.sensitivity.device = arithmetic_of(model.profile);
   choosing.budget = budget;
   choosing.objective = objective;
   choosing.sensitivity.measure_all = false;
   choosing.sensitivity.progress = [&](const std::string& text, double share) {
-    progress.show(text, std::max(share, std::min(choosing.spent(), 1.0)));
+    done = std::max({done, share, std::min(choosing.spent(), 1.0)});
+    progress.show(text, done);
   };
   choosing.stopped = [&] { return interruptible.interrupted(); };
+  interruptible.explain_end("calibration was not over, and nothing of it is kept");
   choosing.keep = [&](const Measured& measured, bool has_choice) {
     if (has_choice) interruptible.arm();
+    interruptible.explain_end(options.record.empty() ? kept_nowhere : kept_in_record);
     keeper.keep(measured);
   };
   HOIST_STEP(Choosing found, ExitCode::bad_input,
-             choose(model.program, known.data.calibration, known.data.verification, model.prepare, choosing,
+             choose(model.program, known.data.calibration, known.data.verification, prepare, choosing,
                     std::move(known.measured)));
   Study& study = found.study;
   describe_study(study, model, origin);
+  study.guessing = guessing_of(study, known);
   HOIST_STEP_VOID(ExitCode::bad_input, scale_channels(model.program, found.factors));
   HOIST_STEP(RewrittenModel rewritten, ExitCode::bad_input, rewrite(model.program, found.chosen, found.statistics));
   choice.chosen = found.chosen;
   choice.certificate = known.decided ? known.decided->certificate : certificate_text(found);
   HOIST_STEP(const bool kept, ExitCode::bad_input, certificate_says_met(choice.certificate, options.record));
   Record record = std::move(keeper).whole(found.measured);
-  std::erase_if(record.choices, [&](const RecordedChoice& other) {
-    return other.budget == choice.budget && other.objective == choice.objective &&
-           other.preferences_hash == choice.preferences_hash;
-  });
-  record.choices.push_back(choice);
+  add_choice(record, choice);
   return ChosenModel{std::move(model),
                      compile_options(studied),
                      std::move(rewritten),

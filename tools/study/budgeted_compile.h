@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "ir/base/stopwatch.h"
 #include "neural_rules/choice/choose.h"
 #include "tools/cli/attempt.h"
 #include "tools/data/media.h"
@@ -19,8 +20,11 @@ namespace hoist {
 struct BudgetOptions {
   std::string budget, objective = "time", calibration, verification, preferences, record;
   std::string scaling = "auto";
-  PictureOptions pictures;    ///< of data that are pictures
-  double seconds = 0;         ///< to stop measuring after; 0 is no limit
+  PictureOptions pictures;  ///< of data that are pictures
+  double seconds = 0;       ///< for the whole command, since the options were made; 0 is no limit
+  Stopwatch since;          ///< the command's begin
+  /// What follows the choice, in compilations of one model: for the time that is kept for it.
+  double closing_models = 1;
   queue::QueueOptions queue;  ///< whose workers help
 };
 void add_budget_options(CLI::App& command, BudgetOptions& options);
@@ -46,8 +50,9 @@ std::string best_point(const ChosenModel& chosen);
 
 /// The choice for the budget, which is never empty. Where the record exists nothing that it has is measured again: what
 /// was chosen before for the same question is chosen again; else its points and, where there are data, new ones that
-/// its measurements propose are chosen from. The record is written as it grows. Ctrl-C and SIGTERM end the measuring,
-/// and what is verified by then is chosen from.
+/// its measurements propose are chosen from. The record is written as it grows; the caller holds its FileLock. Ctrl-C
+/// and SIGTERM end the measuring, and what is verified by then is chosen from. So does the end of the time, which keeps
+/// enough for the compilations that follow.
 Attempt<ChosenModel> choose_model(const std::filesystem::path& path, const ModelOptions& model,
                                   const BudgetOptions& options);
 

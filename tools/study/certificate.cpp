@@ -7,9 +7,11 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "ir/base/cancellation.h"
 #include "ir/base/temporary_folder.h"
 #include "tools/data/files.h"
 #include "tools/data/samples.h"
+#include "tools/data/scores.h"
 #include "tools/driver/child_program.h"
 #include "tools/driver/opened_bundle.h"
 
@@ -118,6 +120,8 @@ std::string certificate_text(const Choosing& found) {
               {"seed", study.seed},
               {"calibration", {{"hash", study.calibration_hash}, {"samples", study.calibration_samples}}},
               {"verification", {{"hash", study.verification_hash}, {"samples", study.verification_samples}}}};
+  if (const ReferenceScore score = reference_score(study); score.samples > 0)
+    out["reference"] = {{"right", score.right}, {"samples", score.samples}, {"guessing", number(score.guessing)}};
   out["rules"] = Json::object();
   for (const auto& [site, rule] : found.chosen) out["rules"][site] = rule;
   out["points"] = Json::array();
@@ -130,6 +134,40 @@ std::string certificate_text(const Choosing& found) {
                     {"reference_classes", classes_text(found.reference_outputs.classes)}};
   // Names come from models and need not be UTF-8.
   return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+ReferenceScore reference_score(const Study& study) {
+  ReferenceScore out;
+  if (study.points.empty()) return out;
+  const StudyPoint& reference = study.points.front();
+  out.right = reference.both_right;
+  out.samples = reference.both_right + reference.both_wrong;
+  out.guessing = study.guessing;
+  return out;
+}
+
+std::string ReferenceScore::text() const {
+  const Interval share = wilson(right, samples);
+  return fmt::format("the model as it is: {} of {} right, {:.2f} % (95 % interval {:.2f} to {:.2f} %)", right, samples,
+                     100 * share.value, 100 * share.low, 100 * share.high);
+}
+
+std::string ReferenceScore::warning() const {
+  return samples > 0 && std::isfinite(guessing) ? chance_warning(right, samples, guessing) : "";
+}
+
+bool ReferenceScore::is_chance() const {
+  // Few samples reach down to guessing however right they are.
+  constexpr double near = 0.25;  // of the way from guessing to always right
+  return !warning().empty() && wilson(right, samples).value <= guessing + near * (1 - guessing);
+}
+
+double guessing_in(const std::string& certificate) {
+  const Json parsed = Json::parse(certificate, nullptr, false);
+  if (!parsed.is_object() || !parsed.contains("reference") || !parsed["reference"].is_object()) return std::nan("");
+  const Json& reference = parsed["reference"];
+  const bool is_known = reference.contains("guessing") && reference["guessing"].is_number();
+  return is_known ? reference["guessing"].get<double>() : std::nan("");
 }
 
 Result<bool> certificate_says_met(const std::string& text, const std::string& where) {
@@ -171,7 +209,8 @@ Result<double> number_of_command(const std::string& command, const std::filesyst
   HOIST_TRY(const TemporaryFolder place, TemporaryFolder::make());
   const std::filesystem::path out = place.path() / "number";
   // The folder is the shell's first argument, so that no name of a folder can be taken for anything else.
-  auto ran = run_program({"/bin/sh", "-c", command + " \"$1\"", "metric", folder.string()}, out, {}, seconds);
+  auto ran = run_program({"/bin/sh", "-c", command + " \"$1\"", "metric", folder.string()},
+                         {.out = out, .err = {}, .seconds = seconds, .meanwhile = cancellation_point});
   if (!ran) return Diagnostic{"metric " + command, ran.errors().front().what, "--time gives each run more"};
   const int status = *ran;
   HOIST_TRY(const std::string text, read_beginning(out, size_t{1} << 16));

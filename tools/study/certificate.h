@@ -3,6 +3,7 @@
 // quote. Not for choosing: budget.h.
 #pragma once
 
+#include <cmath>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -13,7 +14,22 @@
 
 namespace hoist {
 
+/// How right the model as it is was on the labels of the verification data.
+struct ReferenceScore {
+  int64_t right = 0, samples = 0;  ///< no samples: no labels, or no output of scores
+  double guessing = std::nan("");  ///< the share that guessing gives; NaN where nobody knows
+
+  std::string text() const;     ///< "the model as it is: 46 of 500 right, 9.20 % (95 % interval ...)"
+  std::string warning() const;  ///< chance_warning() of scores.h
+  /// True if the model is hardly better than guessing, so that what rules lose of it means nothing; false where there
+  /// are too few samples to tell.
+  bool is_chance() const;
+};
+ReferenceScore reference_score(const Study& study);
+
 std::string certificate_text(const Choosing& found);
+/// The share that guessing gives, as the certificate has it; NaN where it has none.
+double guessing_in(const std::string& certificate);
 /// Errors: `text` is no certificate; `where` names its file.
 Result<bool> certificate_says_met(const std::string& text, const std::string& where);
 

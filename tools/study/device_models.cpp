@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <numeric>
 
 #include "backends/bundle/bundle.h"
 #include "backends/opencl/device.h"
@@ -16,6 +17,10 @@ namespace {
 
 constexpr int warm_up_profiles = 3, least_profiles = 15, most_profiles = 200;
 constexpr double profile_seconds = 0.25;
+// A model that takes long has fewer profiles, and on a busy machine there are more, until the times of all steps
+// together are known well enough.
+constexpr int least_slow_profiles = 3;
+constexpr double most_profile_seconds = 1, steady = 0.05;
 
 class DeviceModel : public RunnableModel {
  public:
@@ -25,12 +30,15 @@ class DeviceModel : public RunnableModel {
 
   Result<std::vector<StepTime>> step_times() override {
     std::vector<std::vector<double>> samples(runner_.steps().size());
+    std::vector<double> wholes;
     const Stopwatch stopwatch;
-    for (int i = -warm_up_profiles; i < least_profiles || (i < most_profiles && stopwatch.seconds() < profile_seconds);
-         ++i) {
+    for (int i = -warm_up_profiles; goes_on(i, stopwatch.seconds(), wholes); ++i) {
+      const double begin = stopwatch.seconds();
       HOIST_TRY(std::vector<double> seconds, runner_.profile());
+      if (i < 0 && stopwatch.seconds() - begin > most_profile_seconds / least_profiles) i = -1;  // warm by now
       if (i < 0) continue;
       for (size_t k = 0; k < seconds.size(); ++k) samples[k].push_back(seconds[k]);
+      wholes.push_back(std::accumulate(seconds.begin(), seconds.end(), 0.0));
     }
     std::vector<StepTime> out;
     for (size_t k = 0; k < samples.size(); ++k)
@@ -49,6 +57,14 @@ class DeviceModel : public RunnableModel {
   }
 
  private:
+  static bool goes_on(int profiles, double seconds, const std::vector<double>& wholes) {
+    if (profiles < least_slow_profiles) return true;
+    if (seconds > most_profile_seconds || profiles >= most_profiles) return false;
+    if (profiles < least_profiles || seconds < profile_seconds) return true;
+    const Interval time = summarise_times(wholes).lower_quartile;
+    return !(time.high - time.low <= steady * time.value);
+  }
+
   TemporaryFolder folder_;
   BundleRunner runner_;
 };

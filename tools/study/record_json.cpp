@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -404,6 +405,27 @@ RecordOrigin origin_of(const Json& json) {
   return out;
 }
 
+// Versions before this one wrote 0 for a time that nobody has taken, and chose by it.
+bool has_no_times(const RecordedChoice& choice) {
+  const Json certificate = Json::parse(choice.certificate, nullptr, false);
+  if (!certificate.is_object() || !certificate.contains("points") || !certificate["points"].is_array()) return false;
+  return std::any_of(certificate["points"].begin(), certificate["points"].end(), [](const Json& point) {
+    return point.is_object() && point.contains("milliseconds") && point["milliseconds"].is_number() &&
+           !(point["milliseconds"].get<double>() > 0);
+  });
+}
+
+// Times of 0 become unknown ones, and choices that were made of them are forgotten.
+void forget_times_of_nothing(Record& record) {
+  constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+  for (RecordedPoint& of : record.points) {
+    if (of.point.is_timed()) continue;
+    of.point.time = {unknown, unknown, unknown};
+    record.complete = false;
+  }
+  std::erase_if(record.choices, has_no_times);
+}
+
 Record record_of(const Json& json) {
   Fields fields(json, "the record");
   if (fields.text("kind") != kind) throw Fault{"is JSON, but no record of hoist"};
@@ -480,6 +502,7 @@ Result<Record> parse_record(const std::string& text, const std::string& where) {
   try {
     Record out = record_of(Json::parse(text));
     HOIST_TRY_VOID(check_record(out, where));
+    forget_times_of_nothing(out);
     return out;
   } catch (const Fault& fault) {
     return Diagnostic{where, fault.what, hint};

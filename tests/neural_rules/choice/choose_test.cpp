@@ -5,8 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdlib>
 #include <random>
+#include <thread>
 
+#include "ir/base/cancellation.h"
+#include "ir/base/stopwatch.h"
 #include "neural_rules/choice/candidates.h"
 #include "neural_rules/choice/cost.h"
 #include "tests/neural_rules/calibrated_model.h"
@@ -374,6 +379,96 @@ TEST(Choose, BudgetsThatTheModelCannotAnswerAreRefused) {
   pictures.outputs[0] = pictures.definitions[0].value;
   EXPECT_THAT(refusal(pictures), HasSubstr("asks for classes"));
   EXPECT_THAT(refusal(matrix_model(9)), HasSubstr("needs labels"));
+}
+
+// The more rules, the faster; the same time each time.
+class SteadyModel : public RunnableModel {
+ public:
+  SteadyModel(std::unique_ptr<RunnableModel> model, double seconds) : model_(std::move(model)), seconds_(seconds) {}
+
+  Result<std::vector<Tensor>> run(const std::vector<Tensor>& inputs) override { return model_->run(inputs); }
+  Result<std::vector<StepTime>> step_times() override { return model_->step_times(); }
+  Result<std::vector<double>> run_times(int count) override {
+    return std::vector<double>(static_cast<size_t>(count), seconds_);
+  }
+
+ private:
+  std::unique_ptr<RunnableModel> model_;
+  double seconds_;
+};
+
+PrepareModel steady_models() {
+  return [](const RewrittenModel& model) -> Result<std::unique_ptr<RunnableModel>> {
+    HOIST_TRY(auto runnable, evaluated_models()(model));
+    const double seconds = 1e-3 / static_cast<double>(1 + model.uses.size());
+    return std::unique_ptr<RunnableModel>(std::make_unique<SteadyModel>(std::move(runnable), seconds));
+  };
+}
+
+// The record of every moment at which one may be written is what a process that is killed can leave. HOIST_KILLS tries
+// all of them.
+TEST(Choose, AStudyThatEndsAnywhereIsResumedToTheSameChoice) {
+  const Program program = matrix_model(9);
+  const Samples calibration = normal_samples(program, samples_of_test, 1);
+  const Samples verification = normal_samples(program, samples_of_test, 100);
+  for (const Objective objective : {Objective::time, Objective::size}) {
+    ChooseOptions options = options_for("sqnr=25dB");
+    options.objective = objective;
+    options.least_timing_seconds = 0;
+    const ChooseOptions plain = options;
+    std::vector<Record> moments;
+    options.keep = [&](const Measured& measured, bool) { add_to_record(moments.emplace_back(), measured); };
+    const auto whole = choose(program, calibration, verification, steady_models(), options);
+    ASSERT_TRUE(whole.ok()) << whole.errors()[0].text();
+    EXPECT_FALSE(whole->chosen.empty());
+    EXPECT_TRUE(whole->measured.complete());
+    ASSERT_GT(moments.size(), 10u);
+    const size_t step = std::getenv("HOIST_KILLS") != nullptr ? 1 : std::max<size_t>(1, moments.size() / 6);
+    size_t untimed = 0;
+    for (size_t i = 0; i < moments.size(); i += i + 4 < moments.size() ? std::min(step, moments.size() - 4 - i) : 1) {
+      SCOPED_TRACE(i);
+      if (moments[i].sites.empty()) continue;
+      auto known = recall(program, moments[i], {}, {}, "record");
+      ASSERT_TRUE(known.ok()) << known.errors()[0].text();
+      const bool is_untimed = std::any_of(known->points.begin(), known->points.end(),
+                                          [](const StudyPoint& point) { return !point.is_timed(); });
+      untimed += is_untimed ? 1 : 0;
+      EXPECT_TRUE(!is_untimed || !moments[i].complete);
+      const auto resumed = choose(program, calibration, verification, steady_models(), plain, std::move(*known));
+      ASSERT_TRUE(resumed.ok()) << resumed.errors()[0].text();
+      EXPECT_EQ(resumed->chosen, whole->chosen);
+      EXPECT_TRUE(resumed->measured.complete());
+      for (const StudyPoint& point : resumed->measured.points) EXPECT_TRUE(point.is_timed()) << point.name;
+    }
+    EXPECT_GT(untimed, 3u);
+  }
+}
+
+// What is begun ends with its share of the time, also where a single candidate would take minutes.
+TEST(Choose, TheEndOfTheTimeIsKeptByLongCandidates) {
+  const Program program = residual_model(9);
+  constexpr double limit = 4;
+  const Stopwatch stopwatch;
+  const PrepareModel slow = [&](const RewrittenModel& model) -> Result<std::unique_ptr<RunnableModel>> {
+    const double seconds = model.only_values && !model.functions.empty() ? 60 : model.uses.size() > 2 ? 60 : 0.1;
+    for (const Stopwatch taken; taken.seconds() < seconds;) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      cancellation_point();
+    }
+    return evaluated_models()(model);
+  };
+  ChooseOptions options = options_for("sqnr=5dB");
+  options.objective = Objective::size;
+  options.spent = [&] { return stopwatch.seconds() / limit; };
+  options.seconds_until = [&](double share) { return share * limit - stopwatch.seconds(); };
+  options.grace_seconds = 1;
+  options.sensitivity.calibration_seconds = 1;
+  const auto found = choose(program, normal_samples(program, samples_of_test, 1),
+                            normal_samples(program, samples_of_test, 100), slow, options);
+  EXPECT_LT(stopwatch.seconds(), limit + 2);
+  ASSERT_TRUE(found.ok()) << found.errors()[0].text();
+  EXPECT_TRUE(found->study.budget_met);
+  EXPECT_FALSE(found->measured.complete());
 }
 
 }  // namespace

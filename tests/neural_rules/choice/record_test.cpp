@@ -139,5 +139,24 @@ TEST(Record, ServesWhatItIsOf) {
   EXPECT_THAT(other.errors()[1].text(), HasSubstr("is of no verification data; this is v"));
 }
 
+TEST(RecordedChoices, AreFoundByBudgetAndObjective) {
+  Record record;
+  const auto error = [&](const std::string& budget, const std::string& objective) {
+    const auto found = find_choice(record, budget, objective, "file");
+    return found.ok() ? "" : found.errors()[0].text();
+  };
+  EXPECT_THAT(error("", ""), testing::HasSubstr("holds measurements and no choice"));
+  record.choices = {{"sqnr=30dB", "time", "", {}, "first"}};
+  EXPECT_EQ(find_choice(record, "", "", "file")->certificate, "first");
+  record.choices.push_back({"sqnr=30dB", "size", "", {}, "second"});
+  EXPECT_THAT(error("", ""), testing::HasSubstr("2 choices that fit: sqnr=30dB for time, sqnr=30dB for size"));
+  EXPECT_THAT(error("sqnr=30dB", ""), testing::HasSubstr("--objective"));
+  EXPECT_EQ(find_choice(record, "", "time", "file")->certificate, "first");
+  EXPECT_EQ(find_choice(record, "sqnr=30dB", "size", "file")->certificate, "second");
+  EXPECT_THAT(error("sqnr=20dB", "time"), testing::HasSubstr("no choice for sqnr=20dB for time"));
+  record.choices.push_back({"sqnr=30dB", "size", "other preferences", {}, "third"});
+  EXPECT_EQ(find_choice(record, "", "size", "file")->certificate, "third");
+}
+
 }  // namespace
 }  // namespace hoist

@@ -229,10 +229,14 @@ std::pair<Record, Record> two_records() {
   return {*record, other};
 }
 
+NamedRecord with_last_choice(const std::string& name, const Record& record) {
+  return {name, &record, record.choices.empty() ? nullptr : &record.choices.back()};
+}
+
 TEST(Compare, PointsAndSitesStandBesideEachOther) {
   const auto [a, b] = two_records();
   ASSERT_FALSE(a.points.empty());
-  const nlohmann::ordered_json json = to_json(NamedRecord{"a.json", &a}, NamedRecord{"b.json", &b});
+  const nlohmann::ordered_json json = to_json(with_last_choice("a.json", a), with_last_choice("b.json", b));
   ASSERT_EQ(json["points"].size(), a.points.size());
   for (size_t i = 0; i < a.points.size(); ++i) {
     EXPECT_EQ(json["points"][i]["name"], a.points[i].point.name);
@@ -254,7 +258,7 @@ TEST(Compare, PointsAndSitesStandBesideEachOther) {
 
 TEST(Compare, ThePageTrustsNoText) {
   const auto [a, b] = two_records();
-  const std::string page = comparison_page({attack, &a}, {"b.json", &b});
+  const std::string page = comparison_page(with_last_choice(attack, a), with_last_choice("b.json", b));
   EXPECT_EQ(occurrences(page, "<script"), 0U);
   EXPECT_EQ(occurrences(page, "<img"), 0U);
   EXPECT_THAT(page, HasSubstr("default-src 'none'"));
@@ -262,7 +266,8 @@ TEST(Compare, ThePageTrustsNoText) {
   EXPECT_THAT(page, HasSubstr("chosen in A"));
   EXPECT_THAT(page, HasSubstr("</html>"));
   const Record nothing;
-  EXPECT_THAT(comparison_page({"a", &nothing}, {"b", &nothing}), HasSubstr("No point was timed."));
+  EXPECT_THAT(comparison_page(with_last_choice("a", nothing), with_last_choice("b", nothing)),
+              HasSubstr("No point was timed."));
 }
 
 TEST(Compare, TheCommandTakesTwoRecords) {

@@ -1,12 +1,16 @@
 // From data to a bundle under a budget, as users call it: the choice, its record, its certificate, and the page.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/tools/program.h"
+#include "tools/data/file_lock.h"
 #include "tools/data/files.h"
+#include "tools/data/npy.h"
 
 namespace hoist {
 namespace {
@@ -165,7 +169,16 @@ TEST_F(BudgetCommand, AnotherBudgetIsChosenFromTheSameRecord) {
   EXPECT_EQ(run_hoist({"check", in("chosen.onnx")}).code, 0);
   const Ran unknown = run_hoist({"export", model, "--record", record, "--budget", "sqnr=13dB"});
   EXPECT_EQ(unknown.code, 3);
-  EXPECT_THAT(unknown.err, HasSubstr("it has sqnr=35dB"));
+  EXPECT_THAT(unknown.err, HasSubstr("it has sqnr=30dB for size"));
+  const Ran several = run_hoist({"export", model, "--record", record, "-o", in("several.onnx")});
+  EXPECT_EQ(several.code, 3);
+  EXPECT_THAT(several.err, HasSubstr("name one with --budget and --objective"));
+  EXPECT_EQ(run_hoist({"export", model, "--record", record, "--budget", "sqnr=35dB", "--objective", "time"}).code, 3);
+  EXPECT_EQ(run_hoist({"report", "--compare", record, record, "-o", in("two.html")}).code, 3);
+  const Ran two = run_hoist(
+      {"report", "--compare", record, record, "--budget", "sqnr=30dB", "-o", in("two.html"), "--json", in("two.json")});
+  EXPECT_EQ(two.code, 0) << two.err;
+  EXPECT_EQ(parsed(in("two.json"))["records"][0]["budget"], "sqnr=30dB");
 }
 
 TEST_F(BudgetCommand, TheEndOfTheTimeGivesWhatIsVerified) {
@@ -203,6 +216,20 @@ TEST_F(BudgetCommand, ASignalGivesWhatIsVerifiedAndTheNextRunGoesOn) {
   EXPECT_EQ(whole["statistics"], partial["statistics"]);
 }
 
+TEST_F(BudgetCommand, ASignalDuringCalibrationSaysThatNothingIsKept) {
+  std::string command = "TMPDIR=" + in("temporary") + " '" HOIST_PROGRAM "'";
+  for (const std::string& word :
+       {std::string("compile"), model, std::string("-o"), in("bundle.hoist"), std::string("--budget"),
+        std::string("sqnr=10dB"), std::string("--calibrate"), calibration})
+    command += " '" + word + "'";
+  fs::create_directory(in("temporary"));
+  // Its first folder is that of the model as it is, before anything is calibrated.
+  const Ran stopped = run_shell(command + " & for i in $(seq 3000); do ls '" + in("temporary") +
+                                "' | grep -qs . && break; sleep 0.01; done; kill -TERM $!; wait $!");
+  EXPECT_NE(stopped.code, 0);
+  EXPECT_THAT(stopped.err, HasSubstr("ended: calibration was not over, and nothing of it is kept"));
+}
+
 TEST_F(BudgetCommand, PinsThatContradictEachOtherAreNamed) {
   std::ofstream(in("pins")) << "pin image u8\npin dense1 w8a8-signed\n";
   const Ran ran = run_hoist({"compile", model, "-o", in("bundle.hoist"), "--budget", "sqnr=10dB", "--calibrate",
@@ -235,6 +262,100 @@ TEST_F(BudgetCommand, TheReportIsOnePageAndItsNumbers) {
   const auto study = nlohmann::json::parse(content(in("report.json")));
   EXPECT_GE(study["points"].size(), 2u);
   EXPECT_GE(study["sites"].size(), 3u);
+}
+
+// As a version that was killed between verifying and timing left it.
+TEST_F(BudgetCommand, TimesOfZeroInARecordAreMeasuredAgain) {
+  const std::string record = in("record.json");
+  const std::vector<std::string> words = {"compile",     model,      "--force",   "--no-check", "-o",
+                                          in("a.hoist"), "--budget", "sqnr=20dB", "--record",   record};
+  const std::vector<std::string> data = {"--calibrate", calibration};
+  const Ran first = run_hoist(with(words, data));
+  ASSERT_EQ(first.code, 0) << first.err;
+  auto poisoned = nlohmann::ordered_json::parse(content(record));
+  ASSERT_TRUE(poisoned["complete"].get<bool>());
+  for (auto& point : poisoned["points"]) point["time"] = {0.0, 0.0, 0.0};
+  auto certificate = nlohmann::ordered_json::parse(poisoned["choices"][0]["certificate"].get<std::string>());
+  for (auto& point : certificate["points"]) point["milliseconds"] = 0.0;
+  poisoned["choices"][0]["certificate"] = certificate.dump();
+  std::ofstream(record) << poisoned.dump();
+  const Ran without = run_hoist(words);
+  EXPECT_EQ(without.code, 2) << without.out;
+  EXPECT_THAT(without.err, HasSubstr("have no run time"));
+  const Ran again = run_hoist(with(words, data));
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(again.err, HasSubstr("they are timed now"));
+  EXPECT_THAT(again.out, testing::Not(HasSubstr(" 0 us")));
+  const auto repaired = parsed(record);
+  EXPECT_TRUE(repaired["complete"].get<bool>());
+  EXPECT_EQ(repaired["sites"].size(), poisoned["sites"].size());
+  for (const auto& point : repaired["points"]) EXPECT_GT(point["time"][0].get<double>(), 0) << point["name"];
+}
+
+TEST_F(BudgetCommand, ARecordAndABundleHaveOneWriterAtATime) {
+  const std::string record = in("record.json");
+  const std::vector<std::string> words = {"compile",     model,       "-o",        in("a.hoist"), "--budget",
+                                          "sqnr=20dB",   "--record",  record,      "--time",      "1",
+                                          "--calibrate", calibration, "--no-check"};
+  {
+    const auto lock = FileLock::take(record);
+    ASSERT_TRUE(lock.ok());
+    const Ran refused = run_hoist(words);
+    EXPECT_EQ(refused.code, 3) << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr(fmt::format("record.json: is being written by process {} on host", ::getpid())));
+    const Ran report = run_hoist({"report", model, "--record", record, "--calibrate", calibration});
+    EXPECT_EQ(report.code, 3) << report.err;
+  }
+  {
+    const auto lock = FileLock::take(in("a.hoist/"));
+    ASSERT_TRUE(lock.ok());
+    EXPECT_EQ(run_hoist(words).code, 3);
+    EXPECT_EQ(run_hoist({"compile", model, "-o", in("a.hoist"), "--no-check"}).code, 3);
+  }
+  EXPECT_TRUE(files_below(in("")).empty());
+  // One that was killed leaves its file, and no lock.
+  std::ofstream(in(".record.json.lock")) << "process 1 on host elsewhere";
+  EXPECT_TRUE(FileLock::take(record).ok());
+  EXPECT_FALSE(fs::exists(in(".record.json.lock")));
+}
+
+std::string with_other_labels(const std::string& data, const std::string& to) {
+  auto file = NpzFile::open(data);
+  HOIST_CHECK(file.ok(), "cannot read " + data);
+  std::map<std::string, Tensor> arrays;
+  for (const auto& [name, header] : file->arrays()) arrays.emplace(name, *file->read(name));
+  std::vector<int64_t> labels = arrays.at("labels").as_integers();
+  for (int64_t& label : labels) label = (label * 7 + 3) % 10;
+  arrays.insert_or_assign("labels", Tensor::of(Scalar::i64, {static_cast<int64_t>(labels.size())}, labels));
+  HOIST_CHECK(write_npz(to, arrays).ok(), "cannot write " + to);
+  return to;
+}
+
+TEST_F(BudgetCommand, AModelAtChanceLevelIsNotCertified) {
+  const std::string wrong = with_other_labels(test_data, in("wrong.npz"));
+  const std::vector<std::string> words = {
+      "compile",        model,         "-o",   in("a.hoist"), "--budget",  "top1=0.5%",     "--time", "15",
+      "--no-check",     "--objective", "size", "--calibrate", calibration, "--verify-data", wrong,    "--json",
+      in("answer.json")};
+  const Ran refused = run_hoist(words);
+  EXPECT_EQ(refused.code, 1) << refused.err;
+  EXPECT_THAT(refused.out, HasSubstr("the model as it is: "));
+  EXPECT_THAT(refused.err, HasSubstr("right is no better than guessing, which gives"));
+  EXPECT_THAT(refused.err, HasSubstr("the model itself is no better than guessing on these data"));
+  EXPECT_FALSE(fs::exists(in("a.hoist")));
+  EXPECT_TRUE(parsed(in("answer.json"))["budget"]["reference"]["no_better_than_chance"].get<bool>());
+  const Ran written = run_hoist(with(words, {"--best-effort"}));
+  EXPECT_EQ(written.code, 0) << written.err;
+  EXPECT_TRUE(fs::exists(in("a.hoist/plan.bin")));
+}
+
+TEST_F(BudgetCommand, SamplesThatWereCalibratedOnAreTold) {
+  const Ran ran =
+      run_hoist({"compile", model, "-o", in("a.hoist"), "--budget", "sqnr=10dB", "--time", "6", "--no-check",
+                 "--objective", "size", "--calibrate", calibration, "--verify-data", calibration});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.err, testing::ContainsRegex("([0-9]+) of [0-9]+ verification samples are among the calibration"));
+  EXPECT_THAT(ran.out, HasSubstr("the model as it is: "));
 }
 
 }  // namespace

@@ -52,8 +52,9 @@ RecordedPoint random_point(Random& random, const Assignment& assignment) {
   point.on_front = random.below(2) == 0;
   for (double* number :
        {&point.size, &point.error, &point.sqnr, &point.psnr, &point.worst_class_drop, &point.user_metric,
-        &point.time.value, &point.time.low, &point.time.high, &point.agreement.value, &point.top1.low})
+        &point.time.low, &point.time.high, &point.agreement.value, &point.top1.low})
     *number = random.number();
+  point.time.value = std::abs(random.finite()) + 1e-9;
   point.samples = 1000;
   for (int64_t* count : {&point.both_right, &point.lost, &point.gained, &point.both_wrong, &point.flips})
     *count = static_cast<int64_t>(random.below(1000));
@@ -296,6 +297,30 @@ TEST(RecordText, ChangedTextIsRefused) {
   EXPECT_THAT(error(replaced(text, "\"channel_axis\":1", "\"channel_axis\":1.5")), HasSubstr("not a whole number"));
   EXPECT_THAT(error("[]"), HasSubstr("the record is no object"));
   EXPECT_THAT(error(std::string(100000, '[')), HasSubstr("is not JSON"));
+}
+
+// As versions left it that were killed before they had timed what they had verified.
+TEST(RecordText, TimesOfZeroWereNeverMeasured) {
+  Record record = small();
+  record.complete = true;
+  record.points.resize(2);
+  record.points[0].point.name = "reference";
+  record.points[1].point.assignment = {{"value x", "f16"}};
+  for (RecordedPoint& of : record.points) {
+    of.point.time = {0, 0, 0};
+    of.digest.mean_squares = {1};
+  }
+  record.choices[0].certificate = R"({"met": true, "points": [{"name": "reference", "milliseconds": 0.0}]})";
+  record.choices.push_back(record.choices[0]);
+  record.choices[1].budget = "sqnr=20dB";
+  record.choices[1].certificate = R"({"met": true, "points": [{"name": "reference", "milliseconds": 0.5}]})";
+  const auto read = parse_record(record_text(record), "file");
+  ASSERT_TRUE(read.ok()) << read.errors()[0].text();
+  EXPECT_FALSE(read->complete);
+  EXPECT_FALSE(read->points[0].point.is_timed());
+  EXPECT_TRUE(std::isnan(read->points[1].point.time.value));
+  ASSERT_EQ(read->choices.size(), 1u);
+  EXPECT_EQ(read->choices[0].budget, "sqnr=20dB");
 }
 
 TEST(RecordText, ChangedWeightsAreRefused) {

@@ -1,0 +1,32 @@
+// A file or folder that one process at a time writes over minutes: the record of a study, the bundle of a compilation.
+// Whoever comes second hears who is at work. The lock is on a hidden file beside it, and goes with the process however
+// that ends. Not for single writes: those replace a file in one step (files.h).
+#pragma once
+
+#include <filesystem>
+
+#include "ir/base/result.h"
+
+namespace hoist {
+
+class FileLock {
+ public:
+  FileLock() = default;
+  FileLock(FileLock&& other) noexcept;
+  FileLock& operator=(FileLock&& other) noexcept;
+  ~FileLock();
+
+  /// Takes PARENT/.NAME.lock for PARENT/NAME, which need not exist. "", "-" and what is neither a regular file nor a
+  /// folder need none; where no such file can be made, nothing is locked. Error: another process has it; the message
+  /// has its id, host and command.
+  static Result<FileLock> take(const std::filesystem::path& path);
+
+ private:
+  std::filesystem::path file_;
+  int descriptor_ = -1;
+};
+
+/// Removes the files of all locks that are held, before a signal ends the process.
+void remove_locks_on_signal();
+
+}  // namespace hoist
