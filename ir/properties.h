@@ -16,6 +16,10 @@ namespace hoist {
 
 /// Does any node of the term pass the test?
 bool any_node(Expr e, const std::function<bool(Expr)>& test);
+/// The same of what is computed as a rule: not of the first branch of rarely().
+bool any_usual_node(Expr e, const std::function<bool(Expr)>& test);
+/// The children of a node without that branch.
+std::vector<Expr> usual_children(Expr e);
 
 /// Is it a reduce, fold, scan, iterate or scatter?
 bool is_fold(Expr e);
