@@ -1158,6 +1158,7 @@ std::vector<std::unique_ptr<IRMutator>> native_passes(const std::string& result_
   std::vector<std::unique_ptr<IRMutator>> passes;
   passes.push_back(std::make_unique<AlwaysFold>());
   passes.push_back(std::make_unique<FillSkipped>());
+  passes.push_back(rare_branches());
   passes.push_back(std::make_unique<StoreAtIndex>(result_name));
   passes.push_back(std::make_unique<LoadWords>());
   passes.push_back(std::make_unique<PlainDifferences>());
@@ -1185,6 +1186,7 @@ std::vector<std::unique_ptr<IRMutator>> lowering_passes(const std::string& resul
   passes.push_back(std::make_unique<KeepInside>());
   passes.push_back(std::make_unique<AlwaysFold>());
   passes.push_back(std::make_unique<FillSkipped>());
+  passes.push_back(rare_branches());
   passes.push_back(std::make_unique<StoreAtIndex>(result_name));
   passes.push_back(std::make_unique<CompactRegisters>());
   passes.push_back(std::make_unique<LoadWords>());
