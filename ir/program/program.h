@@ -177,8 +177,9 @@ struct Program {
   /// Layers that are other calls here, over all that their operands have room for (ir/operators/data_extents.h): those
   /// calls mean nothing where arrays are as long as data decide.
   std::vector<std::string> bounded;
-  std::vector<ModelLayer> layers;  ///< in the model's order
-  uint64_t hash = 0;               ///< of its bytes, external data included
+  std::vector<ModelLayer> layers;       ///< in the model's order
+  uint64_t hash = 0;                    ///< of its bytes, external data included
+  std::vector<RoundingBound> rounding;  ///< what passes know of the rules that they have applied
 };
 
 /// The same sizes, inputs, outputs, constants and definitions: names, types, layers and terms.
