@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ir/region.h"
+#include "ir/rules/rule_class.h"
 #include "ir/seeded.h"
 #include "ir/tensor.h"
 
@@ -196,7 +197,8 @@ struct Plan {
   std::vector<PlanExtent> extents = {};
   std::vector<PlanPreprocessing> preprocessing = {};  ///< in the order of the inputs; of those that have one
   std::vector<std::string> strings = {};              ///< those that constants and kernels hold the words of
-  std::vector<PlanLayer> layers;  ///< of the model, in its order; steps may name more, which lowering adds
+  std::vector<PlanLayer> layers;             ///< of the model, in its order; steps may name more, which lowering adds
+  std::vector<RoundingBound> rounding = {};  ///< for the manifest
   std::string derivation;   ///< from the imported program to the kernels, as ir/program/program_derivation.h prints it
   std::string certificate;  ///< JSON for the manifest: what a budget allowed and what was measured; "" without one
   /// A whole-model self-check where the model is small enough to evaluate without a device: seed for the inputs,
