@@ -30,8 +30,8 @@ struct WinogradChoice {
 
 /// A tile of floats is transformed where the largest sum of magnitudes over the channels at one of its positions is
 /// below 2^winograd_magnitude and at most 2^winograd_ratio times the largest one of each of its windows; elsewhere its
-/// results are sums of the window's own products. In six trained networks that were
-/// looked at, one tile in 200 of one layer is unfit and none of the others.
+/// results are sums of the window's own products. In six trained networks one tile in 200 of one layer is unfit, and
+/// none of the other layers.
 inline constexpr int64_t winograd_magnitude = 60, winograd_ratio = 3;
 
 /// The stencil stays unless a form costs at most so much of it.

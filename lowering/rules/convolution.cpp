@@ -13,8 +13,9 @@
 // over the root mean square of the results is 1.3e-6 for F(2x2, 3x3), 7.0e-6 for F(4x4, 3x3) and 4.6e-6 for
 // F(2x2, 5x5), where the sums one by one, in f32, have 2.6e-6, 3.5e-6 and 3.9e-6. All are far below
 // the relative 1e-3 with which ONNX's own cases compare results in f32. With the points of 1, numbers of small size
-// whose sums are exact give the same results as the convolution. An infinite number makes all results of its tile NaN,
-// where in the convolution it concerns those whose windows hold it.
+// whose sums are exact give the same results as the convolution. A transform carries a
+// number to all results of its tile, an infinite one as NaN, a large one as far as its last digits. So a tile is only
+// transformed where its numbers are alike (unfit_results), and the results of others are sums of the window's products.
 //
 // Whole numbers: with whole points p_i everything but the distances between them is whole. So the filters are left with
 // their values at the points, G' = D G with D = diag(d_i), d_i the product of (p_i - p_k) over the others, which the
