@@ -363,6 +363,9 @@ std::string manifest_text(const Plan& plan, const SectionedText& kernels, const 
     if (!layer.absence.empty()) entry["absence"] = layer.absence;
     out["layers"].push_back(entry);
   }
+  for (const RoundingBound& one : plan.rounding)
+    out["rounding"].push_back(
+        {{"layer", one.layer}, {"rule", one.rule}, {"bound", one.bound}, {"relative_to", one.relative_to}});
   if (!plan.certificate.empty()) out["certificate"] = OrderedJson::parse(plan.certificate);
   out["model_check"] = {{"outputs", plan.model_check.size()}, {"tolerance", tolerance_json(plan.model_tolerance)}};
   for (size_t i = 0; i < listed.size(); ++i) {

@@ -187,6 +187,10 @@ void add_manifest(const Json& manifest, const std::string& kernels, const std::s
   for (const Json& layer : manifest.at("layers")) {
     plan.layers.push_back({layer.at("name"), layer.at("operator"), layer.value("absence", "")});
   }
+  for (const Json& one : manifest.value("rounding", Json::array())) {
+    plan.rounding.push_back({one.at("layer").get<std::string>(), one.at("rule").get<std::string>(),
+                             one.at("bound").get<double>(), one.at("relative_to").get<std::string>()});
+  }
   if (manifest.contains("certificate")) plan.certificate = manifest.at("certificate").dump();
 }
 

@@ -67,7 +67,7 @@ const Value& lookup(const Environment& environment, int64_t position);
 
 /// An array of `rank` dimensions from its elements.
 Value indexed(size_t rank, const std::function<Value(const std::vector<H::Expr>&)>& element);
-Value select_value(const H::Expr& condition, const Value& a, const Value& b);
+Value select_value(const H::Expr& condition, const Value& a, const Value& b, bool rarely = false);
 
 // ---- Scalars (scalars.cpp) -----------------------------------------------------------------------------------------
 
@@ -107,6 +107,8 @@ HOIST_HALF_ARITHMETIC
 inline constexpr const char* store_marker = "hoist_store";
 /// What the result holds at an index.
 inline constexpr const char* old_marker = "hoist_old";
+/// A choice for whose first value kernels branch (passes/rare_branches.cpp): condition, value, usual value.
+inline constexpr const char* rare_marker = "hoist_rarely";
 /// Asks for an array, whose printed name it is given, at a place in bytes; a macro of the preamble.
 inline constexpr const char* prefetch_marker = "hoist_prefetch";
 /// Neighbouring bytes or numbers of 16 bits as a word.
@@ -316,7 +318,7 @@ class Emitter {
   std::vector<Stored> stored_;
   std::map<std::string, size_t> tile_depth_;  ///< by a fold's Func: its reductions outside of the work-items
   std::map<std::string, H::ImageParam> inputs_;
-  std::map<std::string, int64_t> input_bytes_;  ///< by Halide's name
+  std::map<std::string, int64_t> input_bytes_;  ///< by Halide's name, of those that are usually read
   std::vector<H::Argument> arguments_;
   std::map<std::string, std::string> argument_names_;  ///< Halide's name -> parameter name
   std::vector<std::string> lines_;
@@ -324,6 +326,7 @@ class Emitter {
   uint64_t outside_divided_ = 1;
   size_t divided_dimension_ = 0;
   int fresh_ = 0;
+  int rare_ = 0;          ///< rare branches around what is being read
   uint64_t context_ = 0;  ///< the number of the loops around what is being read
   uint64_t contexts_ = 0;
   int worst_ulp_ = 0;     ///< of all functions but division and square root

@@ -49,15 +49,19 @@ Value indexed(size_t rank, const std::function<Value(const std::vector<H::Expr>&
   return indexed_from(rank, element, {});
 }
 
-Value select_value(const H::Expr& condition, const Value& a, const Value& b) {
+Value select_value(const H::Expr& condition, const Value& a, const Value& b, bool rarely) {
   if (a.at) {
-    return array([=](const H::Expr& i) { return select_value(condition, a.at(i), b.at(i)); });
+    return array([=](const H::Expr& i) { return select_value(condition, a.at(i), b.at(i), rarely); });
   }
   if (!a.parts.empty()) {
     Value out;
-    for (size_t i = 0; i < a.parts.size(); ++i) out.parts.push_back(select_value(condition, a.parts[i], b.parts[i]));
+    for (size_t i = 0; i < a.parts.size(); ++i)
+      out.parts.push_back(select_value(condition, a.parts[i], b.parts[i], rarely));
     return out;
   }
+  if (rarely)
+    return scalar(H::Internal::Call::make(a.scalar.type(), rare_marker, {condition, a.scalar, b.scalar},
+                                          H::Internal::Call::PureExtern));
   return scalar(selected(condition, a.scalar, b.scalar));
 }
 
@@ -149,9 +153,10 @@ Value Emitter::read_parameter(Expr e) {
     found = inputs_.emplace(e->name, input).first;
     arguments_.push_back(input);
     argument_names_[name] = e->name;
-    input_bytes_[name] = (elements + each_byte - 1) / each_byte * stored_type(kind).bytes();
   }
   H::ImageParam input = found->second;
+  if (rare_ == 0)
+    input_bytes_[input.name()] = (element_count(shape) + each_byte - 1) / each_byte * stored_type(kind).bytes();
   if (shape.empty() && !packed) return scalar(scalars_.from_stored(kind, input(0)));
   if (packed) {
     return indexed(shape.size(), [=, this](const std::vector<H::Expr>& index) {
@@ -490,7 +495,10 @@ Value Emitter::read_now(Expr e, const Environment& env) {
     }
     case Pattern::select: {
       H::Expr condition = read(e->children[0], env).scalar;
-      return select_value(condition, read(e->children[1], env), read(e->children[2], env));
+      rare_ += is_rare(e) ? 1 : 0;
+      const Value chosen = read(e->children[1], env);
+      rare_ -= is_rare(e) ? 1 : 0;
+      return select_value(condition, chosen, read(e->children[2], env), is_rare(e));
     }
     case Pattern::cast:
       return scalar(

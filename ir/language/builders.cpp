@@ -84,6 +84,14 @@ Expr call(Function function, std::vector<Expr> arguments) {
 }
 
 Expr select(Expr condition, Expr a, Expr b) { return with(Pattern::select, {condition, a, b}); }
+Expr rarely(Expr condition, Expr a, Expr b) {
+  Spec s;
+  s.pattern = Pattern::select;
+  s.children = {condition, a, b};
+  s.integers = {1};
+  return build(std::move(s));
+}
+bool is_rare(Expr e) { return e->pattern == Pattern::select && !e->integers.empty(); }
 
 Expr cast(Scalar scalar, Expr x) {
   Spec spec;

@@ -42,7 +42,8 @@ struct Spec {
   Pattern pattern = Pattern::literal;
   std::vector<Expr> children;
   std::vector<Nat> sizes;
-  std::vector<int64_t> integers;  ///< transpose: permutation; get: component; slice: step; bound: position
+  std::vector<int64_t> integers;  ///< transpose: permutation; get: component; slice: step; bound: position;
+                                  ///< select: 1 where it is rarely()
   std::vector<Type> parameters;   ///< of a function
   Function function = Function::add;
   Mode mode = Mode::view;  ///< of map, fold
@@ -90,6 +91,11 @@ Expr function(Type type, const std::function<Expr(Expr)>& body);
 Expr function(Type a, Type b, const std::function<Expr(Expr, Expr)>& body);
 Expr call(Function function, std::vector<Expr> arguments);
 Expr select(Expr condition, Expr a, Expr b);
+/// The same value where the condition seldom holds: kernels branch, so that `a` takes time only where it is chosen, and
+/// properties and costs are those of `b` (properties.h).
+Expr rarely(Expr condition, Expr a, Expr b);
+/// Is it a selection made by rarely()?
+bool is_rare(Expr e);
 Expr cast(Scalar scalar, Expr x);
 Expr reinterpret(Scalar scalar, Expr x);  ///< of the same width, 8 bits or more
 Expr let(Expr value, const std::function<Expr(Expr)>& body);

@@ -19,7 +19,7 @@ constexpr auto patterns = std::to_array<PatternRow>({
   {P::meta, "meta", "T", "a metavariable of a rule, ?x, or its application, ?f x; never in a compiled expression", false},
   {P::function, "function", "A -> B", "a function, only as an argument of a pattern: \\x. e", false},
   {P::call, "call", "S, ... -> S", "a scalar function applied: a + b, max(a, b), exp(x)", false},
-  {P::select, "select", "bool, T, T -> T", "select(c, a, b) is a where c holds, else b", false},
+  {P::select, "select", "bool, T, T -> T", "select(c, a, b) is a where c holds, else b; rarely(c, a, b) as well, where kernels branch for a", false},
   {P::cast, "cast", "S -> S'", "number to number: to floats rounds half to even, to integers truncates and saturates, NaN to 0", false},
   {P::reinterpret, "reinterpret", "S -> S'", "the same bits as another type of the same width, 8 bits or more; those of NaN are its type's one quiet NaN", false},
   {P::let, "let", "A, (A -> B) -> B", "let x = a in b: a place for a; computed here when materialised or folded", false},

@@ -339,6 +339,8 @@ Result<Type> infer_type(const Spec& s) {
     case Pattern::call:
       return type_of_call(s);
     case Pattern::select:
+      if (!s.integers.empty() && s.integers != std::vector<int64_t>{1})
+        return fault(s, "a select has no attribute but 1, for rarely");
       if (type_at(0) != scalar_type(Scalar::boolean)) return expected(s, "a bool condition", type_at(0));
       if (type_at(1) != type_at(2))
         return fault(s, fmt::format("branches differ: {} and {}", text(type_at(1)), text(type_at(2))));

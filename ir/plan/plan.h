@@ -17,6 +17,7 @@
 #include "ir/base/seeded.h"
 #include "ir/language/tensor.h"
 #include "ir/plan/region.h"
+#include "ir/rules/rule_class.h"
 
 namespace hoist {
 
@@ -198,6 +199,7 @@ struct Plan {
   std::vector<PlanPreprocessing> preprocessing = {};  ///< for the inputs that have one, in the order of the inputs
   std::vector<std::string> strings = {};              ///< the strings whose handles constants and kernels contain
   std::vector<PlanLayer> layers;  ///< of the model, in its order; steps may also name layers that lowering adds
+  std::vector<RoundingBound> rounding = {};  ///< for the manifest
   std::string derivation;   ///< from the imported program to the kernels, as ir/program/program_derivation.h prints it
   std::string certificate;  ///< JSON for the manifest: the budget and the measurements; "" without a budget
   /// A self-check of the whole model, if it is small enough to evaluate without a device: seed for the inputs, sampled

@@ -184,8 +184,9 @@ struct Program {
   /// the actual extents are undefined.
   std::vector<std::string> bounded;
   // The origin of the program; neither printed nor compared.
-  std::vector<ModelLayer> layers;  ///< in the model's order
-  uint64_t hash = 0;               ///< of its bytes, external data included
+  std::vector<ModelLayer> layers;       ///< in the model's order
+  uint64_t hash = 0;                    ///< of its bytes, external data included
+  std::vector<RoundingBound> rounding;  ///< the error bounds of rounding rules that passes have applied
 };
 
 /// True if both programs have the same text (program_text.h).

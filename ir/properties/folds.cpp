@@ -92,7 +92,7 @@ bool changes_in_place(Expr e) {
 bool binds_for_many(Expr e) { return e->pattern == Pattern::let && e->children[1]->children[0]->type->is_array(); }
 
 bool shares_folds(Expr e) {
-  return any_node(e, [](Expr n) { return binds_for_many(n) && folds(n->children[0]); });
+  return any_usual_node(e, [](Expr n) { return binds_for_many(n) && folds(n->children[0]); });
 }
 
 }  // namespace hoist

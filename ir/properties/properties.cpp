@@ -16,6 +16,23 @@ bool any_node(Expr e, const std::function<bool(Expr)>& test) {
   return walk(walk, e);
 }
 
+std::vector<Expr> usual_children(Expr e) {
+  std::vector<Expr> out = e->children;
+  if (is_rare(e)) out.erase(out.begin() + 1);
+  return out;
+}
+
+bool any_usual_node(Expr e, const std::function<bool(Expr)>& test) {
+  SeenTerms seen;
+  const auto walk = [&](const auto& self, Expr n) -> bool {
+    if (!seen.insert(n)) return false;
+    if (test(n)) return true;
+    const std::vector<Expr> children = usual_children(n);
+    return std::any_of(children.begin(), children.end(), [&](Expr c) { return self(self, c); });
+  };
+  return walk(walk, e);
+}
+
 bool is_fold(Expr e) {
   switch (e->pattern) {
     case Pattern::reduce:
@@ -30,14 +47,14 @@ bool is_fold(Expr e) {
   }
 }
 
-bool folds(Expr e) { return any_node(e, is_fold); }
+bool folds(Expr e) { return any_usual_node(e, is_fold); }
 
 bool concatenates(Expr e) {
   return any_node(e, [](Expr n) { return n->pattern == Pattern::concat; });
 }
 
 bool has_windows(Expr e) {
-  return any_node(e, [](Expr n) { return n->pattern == Pattern::slide && n->sizes[0] != Nat(1); });
+  return any_usual_node(e, [](Expr n) { return n->pattern == Pattern::slide && n->sizes[0] != Nat(1); });
 }
 
 bool moves_only(Expr e) {

@@ -15,6 +15,10 @@
 namespace hoist {
 
 bool any_node(Expr e, const std::function<bool(Expr)>& test);
+/// The same of what is computed as a rule: not of the first branch of rarely().
+bool any_usual_node(Expr e, const std::function<bool(Expr)>& test);
+/// The children of a node without that branch.
+std::vector<Expr> usual_children(Expr e);
 
 /// True for reduce, fold, scan, iterate, scatter and host ops.
 bool is_fold(Expr e);

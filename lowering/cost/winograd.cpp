@@ -1,6 +1,7 @@
 #include "lowering/cost/winograd.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "lowering/fusion/launches.h"
@@ -15,14 +16,17 @@ namespace {
 struct WinogradForm {
   int64_t results, window;
   const char *rule, *rule_with_bias;
-  bool of_bytes = false;  ///< whole numbers: exact
+  double amplification = 0;  ///< see error_of
+  bool of_bytes = false;     ///< whole numbers: exact
+
+  double launches_more() const { return of_bytes ? 2 : 5; }
 };
 constexpr WinogradForm winograd_forms[] = {
-    {4, 3, "winograd-f4x4-3x3", "winograd-f4x4-3x3-bias"},
-    {2, 3, "winograd-f2x2-3x3", "winograd-f2x2-3x3-bias"},
-    {2, 5, "winograd-f2x2-5x5", "winograd-f2x2-5x5-bias"},
-    {4, 3, "winograd-bytes-f4x4-3x3", "winograd-bytes-f4x4-3x3-bias", true},
-    {2, 3, "winograd-bytes-f2x2-3x3", "winograd-bytes-f2x2-3x3-bias", true},
+    {4, 3, "winograd-f4x4-3x3", "winograd-f4x4-3x3-bias", 14.3125},
+    {2, 3, "winograd-f2x2-3x3", "winograd-f2x2-3x3-bias", 4},
+    {2, 5, "winograd-f2x2-5x5", "winograd-f2x2-5x5-bias", 14.3125},
+    {4, 3, "winograd-bytes-f4x4-3x3", "winograd-bytes-f4x4-3x3-bias", 0, true},
+    {2, 3, "winograd-bytes-f2x2-3x3", "winograd-bytes-f2x2-3x3-bias", 0, true},
 };
 
 // Multiply-adds that take as long as transforming an element of the tiles or of the products, writing it and reading it
@@ -31,7 +35,8 @@ constexpr WinogradForm winograd_forms[] = {
 // of a small stencil, but not the three short ones in its place, and in PoCL's code; of bytes it is 14 to 17. The
 // others were measured on two Zen 4 cores: 50, 3 and 7; on two of a Xeon (Emerald Rapids), which do more multiply-adds
 // a cycle and read less, the last is about 25, and what stands here lies between. There are two kernels more than the
-// stencil's.
+// stencil's, of floats three more again that look for tiles unfit to be transformed; these read the image once, a
+// vector in about the time of a multiply-add of vectors.
 constexpr double element_cost[] = {7, 50}, byte_element_cost[] = {15, 50}, weight_cost[] = {3, 12};
 constexpr double cached_elements = 1 << 20, cached_weights = 1 << 18;
 
@@ -57,7 +62,7 @@ void estimate_on_gpu(WinogradChoice& choice, Expr convolution, const WinogradFor
   products.folds = 1;
   const auto elements = static_cast<double>(products.count * products.rows * (channels + result[1]));
   choice.direct = estimated_cycles(direct, profile);
-  choice.cost = estimated_cycles(products, profile) + 2 * launch_cycles +
+  choice.cost = estimated_cycles(products, profile) + form.launches_more() * launch_cycles +
                 elements / (elements_each_cycle * static_cast<double>(profile.compute_units));
 }
 
@@ -83,7 +88,8 @@ void estimate(WinogradChoice& choice, Expr convolution, const WinogradForm& form
       each(form.of_bytes ? byte_element_cost : element_cost, elements, cached_elements, tile_size);
   choice.cost = side * side * all_tiles * products / rate + elements * each_element +
                 weights * each(weight_cost, weights, cached_weights, filter_size) +
-                2 * launch_cost(profile, options.joins_steps);
+                (form.of_bytes ? 0 : number(element_count(shape_of(convolution->children[1]->type)))) +
+                form.launches_more() * launch_cost(profile, options.joins_steps);
   const double window = number(form.window * form.window), results = number(result[0] * result[2] * result[3]);
   choice.direct = window * (results / rate + each(weight_cost, weights, cached_weights, weight_size)) * products;
   if (form.of_bytes && profile.pair_products == 0) choice.direct = 0;
@@ -94,6 +100,34 @@ int64_t filter_transform(Expr convolution, const WinogradForm& form) {
   const int64_t side = form.results + form.window - 1, window = form.window * form.window;
   const int64_t filters = shape_of(convolution->children[1]->type)[1] * shape_of(convolution->type)[1];
   return side * side * filters * (3 * window + 2 * form.window);
+}
+
+// With a_k, b_k and g_k the magnitudes of the entries of the output's, the input's and the filter's matrix for a point
+// k, a result of one dimension is off by at most u times the largest sum over k of a_k (sum of b_k) g_k, the
+// amplification, where u is what the roundings of each product add up to: one a channel, and at most 24 in the
+// transforms. A tile's largest magnitude is at most 2^winograd_ratio times the window's.
+double error_of(const WinogradForm& form, int64_t channels) {
+  constexpr double unit = 0x1p-24, of_transforms = 24;
+  const double ratio = static_cast<double>(int64_t{1} << winograd_ratio);
+  return form.amplification * form.amplification * ratio * (static_cast<double>(channels) + of_transforms) * unit;
+}
+
+// Are the numbers of each filter [o] finite, and none more than 2^10 times the root mean square of the others?
+bool have_even_magnitudes(const Tensor& filters) {
+  constexpr double most = 0x1p32, most_over_others = 1024;
+  const int64_t count = filters.shape()[0], size = count == 0 ? 0 : filters.size() / count;
+  for (int64_t filter = 0; filter < count; ++filter) {
+    double largest = 0, squares = 0;
+    for (int64_t i = filter * size; i < (filter + 1) * size; ++i) {
+      const double magnitude = std::abs(filters.float_at(i));
+      if (!(magnitude < most)) return false;
+      largest = std::max(largest, magnitude);
+      squares += magnitude * magnitude;
+    }
+    const double others = std::sqrt(std::max(0.0, squares - largest * largest) / static_cast<double>(size - 1));
+    if (largest > most_over_others * others) return false;
+  }
+  return true;
 }
 
 std::optional<WinogradChoice> in_form(Expr term, const WinogradForm& form, const PassOptions& options) {
@@ -107,6 +141,7 @@ std::optional<WinogradChoice> in_form(Expr term, const WinogradForm& form, const
       WinogradChoice choice{form.results, rule, {{"i", lacks(shape[2])}, {"j", lacks(shape[3])}}, place};
       if (!rewriter.apply(rule, place, choice.arguments)) continue;
       choice.transform = filter_transform(convolution, form);
+      choice.error = error_of(form, shape_of(convolution->children[1]->type)[1]);
       // Nothing is known of bytes on GPUs, where no pairs of products are either.
       (options.profile.gpu && !form.of_bytes ? estimate_on_gpu : estimate)(choice, convolution, form, options);
       return choice;
@@ -121,6 +156,14 @@ bool has_known_weights(const Program& program, const Definition& definition) {
   return !definition.weights.empty() &&
          std::all_of(definition.weights.begin(), definition.weights.end(),
                      [&](const Weights& w) { return program.constants.count(w.value) != 0; });
+}
+
+bool has_unfit_filters(const Program& program, const Definition& definition) {
+  return std::any_of(definition.weights.begin(), definition.weights.end(), [&](const Weights& w) {
+    const auto known = program.constants.find(w.value);
+    return known != program.constants.end() && known->second.scalar() == Scalar::f32 &&
+           known->second.shape().size() == 4 && !have_even_magnitudes(known->second);
+  });
 }
 
 std::vector<WinogradChoice> winograd_choices(Expr term, const PassOptions& options) {

@@ -35,7 +35,8 @@ double bytes_of(Type array) { return static_cast<double>(byte_size(leaf_of(array
 
 double nanoseconds_of(const LoweredKernel& kernel, const Profile& profile) {
   double bytes = bytes_of(kernel.expression->type);
-  for (Expr p : kernel.parameters) bytes += bytes_of(p->type);
+  const auto is_usual = [&](Expr p) { return any_usual_node(kernel.expression, [&](Expr e) { return e == p; }); };
+  for (Expr p : kernel.parameters) bytes += is_usual(p) ? bytes_of(p->type) : 0;
   const bool reads_bytes = std::any_of(kernel.parameters.begin(), kernel.parameters.end(),
                                        [](Expr p) { return row(leaf_of(p->type)->scalar).bits == 8; });
   const double operations =

@@ -50,7 +50,7 @@ bool reads_channels_last(const Definition& d, const StoragePlan& plan) {
   const std::vector<Expr> reads = parameters_of(d.expression);
   return std::any_of(reads.begin(), reads.end(), [&](Expr p) {
     auto found = plan.values.find(p->name);
-    if (found == plan.values.end()) return false;
+    if (found == plan.values.end() || !any_usual_node(d.expression, [&](Expr e) { return e == p; })) return false;
     const std::vector<int64_t>& order = found->second.permutation;
     return order.size() > 2 && order == channels_last(order.size());
   });

@@ -20,7 +20,8 @@
 #include "lowering/graph/copies.h"
 #include "lowering/layout/arrangement.h"
 #include "lowering/layout/planes.h"
-#include "lowering/layout/storage.h"
+#include "lowering/layout/storage_plan.h"
+#include "lowering/layout/stored_terms.h"
 #include "lowering/loops/unroll.h"
 #include "lowering/pipeline/steps.h"
 #include "lowering/rules/program_rules.h"
@@ -339,7 +340,7 @@ Result<Nothing> winograd(Program& program, const PassOptions& options) {
   const bool wanted = options.convolution == ConvolutionForm::winograd;
   int64_t left = options.folding.operations / 2;  // what folding spends on large results
   for (Definition& definition : program.definitions) {
-    if (!wanted && !has_known_weights(program, definition)) continue;
+    if ((!wanted && !has_known_weights(program, definition)) || has_unfit_filters(program, definition)) continue;
     constexpr int64_t unknown = -1;
     const int64_t results =
         wanted ? unknown : recorded(options, definition.expression, winograd_knob).value_or(unknown);
@@ -357,6 +358,10 @@ Result<Nothing> winograd(Program& program, const PassOptions& options) {
       if (!wanted && results == unknown && !is_clearly_less(*form)) break;
       left -= form->transform;
       rewriter.apply(form->rule, form->place, form->arguments);
+      if (form->error > 0)
+        program.rounding.push_back({layer_name(definition), form->rule, form->error,
+                                    "the largest sum of magnitudes over the channels at a position of a result's own "
+                                    "window, times the sum over the positions of the largest magnitude of its filter"});
     }
     take_steps(program, definition, rewriter);
   }

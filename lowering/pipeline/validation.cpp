@@ -24,12 +24,20 @@ namespace {
 // Below this a whole value is computed; else some elements, which together take about so many steps of the interpreter.
 constexpr int64_t most_operations = int64_t{1} << 20, most_steps_of_sample = int64_t{1} << 19;
 
-enum class Inputs : uint8_t { random, zeros, integers, extremes, mixed };
-constexpr std::array<std::string_view, 5> inputs_names = {"random numbers", "zeros", "small integers",
+enum class Inputs : uint8_t { random, zeros, integers, extremes, mixed, one_nan, one_infinity, one_huge };
+constexpr std::array<std::string_view, 8> inputs_names = {"random numbers",
+                                                          "zeros",
+                                                          "small integers",
                                                           "largest and smallest numbers",
-                                                          "infinities, NaNs and denormals among random numbers"};
+                                                          "infinities, NaNs and denormals among random numbers",
+                                                          "a NaN among random numbers",
+                                                          "an infinity among random numbers",
+                                                          "1e30 among random numbers"};
 constexpr size_t kinds = inputs_names.size();
-bool stays_finite(size_t kind) { return kind <= static_cast<size_t>(Inputs::integers); }
+// Random numbers but one: which results depend on that one the term before a step says.
+bool has_one_extreme(size_t kind) { return kind >= static_cast<size_t>(Inputs::one_nan); }
+// Rounding steps may overflow where the term before does not, and give other sums of extremes of both signs.
+bool suits_rounding(size_t kind) { return kind <= static_cast<size_t>(Inputs::integers) || has_one_extreme(kind); }
 
 double largest_of(Scalar scalar) {
   // Bits of positive numbers are in the numbers' order, and what is not finite comes last.
@@ -71,9 +79,23 @@ void set_element(Tensor& tensor, int64_t i, size_t kind, uint64_t random, const 
         tensor.set_float(i, special[pick / 8 % 6]);
       }
       return;
+    case Inputs::one_nan:
+    case Inputs::one_infinity:
+    case Inputs::one_huge:
     case Inputs::random:
       return;
   }
+}
+
+// A NaN, an infinity or the largest number up to 1e30 in the place of one number.
+void set_one_extreme(Tensor& tensor, size_t kind, uint64_t random) {
+  if (!is_float(tensor.scalar()) || tensor.size() == 0) return;
+  const double sign = (random & 1) != 0 ? 1 : -1;
+  const double value = kind == static_cast<size_t>(Inputs::one_nan) ? nan_value
+                       : kind == static_cast<size_t>(Inputs::one_infinity)
+                           ? sign * infinity
+                           : sign * std::min(1e30, largest_of(tensor.scalar()));
+  tensor.set_float(static_cast<int64_t>((random >> 1U) % static_cast<uint64_t>(tensor.size())), value);
 }
 
 // Some of few strings, so that equal ones are among them.
@@ -94,13 +116,23 @@ Tensor drawn(const std::string& name, Type type, size_t kind, const Domain& doma
   if (scalar == Scalar::string) return drawn_strings(shape_of(type), start);
   Domain from = domain;
   if (!is_float(scalar)) from = domain_of_type(scalar, {-100, 255});
-  const bool by_default = kind == static_cast<size_t>(Inputs::random) || kind == static_cast<size_t>(Inputs::mixed);
+  const bool by_default = kind == static_cast<size_t>(Inputs::random) || kind == static_cast<size_t>(Inputs::mixed) ||
+                          has_one_extreme(kind);
   Tensor out = by_default ? seeded_tensor(scalar, shape_of(type), start, 0, from.low, from.high)
                           : Tensor(scalar, shape_of(type));
   if (kind == static_cast<size_t>(Inputs::random)) return out;
+  if (has_one_extreme(kind)) {
+    set_one_extreme(out, kind, XXH64(&start, sizeof start, 1));
+    return out;
+  }
   for (int64_t i = 0; i < out.size(); ++i)
     set_element(out, i, kind, seeded_bits(Scalar::u64, start, 1, 0, 0x1p53, i) << 11U, domain);
   return out;
+}
+
+double relative_bound(Scalar scalar) {
+  const int bits = row(scalar).bits;
+  return bits >= 32 ? 1e-3 : bits == 16 ? 2e-2 : 0.3;
 }
 
 // Where two lists of elements differ, by the class of the step between them; -1 where nowhere.
@@ -120,12 +152,32 @@ int64_t first_difference(const Tensor& before, const Tensor& after, RuleClass ru
   for (int64_t i = 0; i < before.size() && !exact; ++i) {
     if (std::isfinite(before.float_at(i))) scale = std::max(scale, std::abs(before.float_at(i)));
   }
-  const double bits = row(before.scalar()).bits;
-  const double relative = bits >= 32 ? 1e-3 : bits == 16 ? 2e-2 : 0.3;
+  const double relative = relative_bound(before.scalar());
   for (int64_t i = 0; i < before.size(); ++i) {
     const double a = before.float_at(i), b = after.float_at(i);
     if (a == b || (std::isnan(a) && std::isnan(b))) continue;
     if (exact || !(std::abs(a - b) <= relative * scale)) return i;
+  }
+  return -1;
+}
+
+// The same behind a rounding step, of inputs with one extreme number; `usual` are the elements without it. Those that
+// it does not change have to be close on their own scale. Where a NaN or an infinity comes out, one does on both sides.
+int64_t first_difference_beside(const Tensor& before, const Tensor& after, const Tensor& usual, bool is_finite) {
+  if (!is_float(before.scalar())) return -1;
+  double scale = 0, scale_of_all = 0;
+  const auto is_independent = [&](int64_t i) { return before.float_at(i) == usual.float_at(i); };
+  for (int64_t i = 0; i < before.size(); ++i) {
+    const double magnitude = std::abs(before.float_at(i));
+    if (std::isfinite(magnitude)) scale_of_all = std::max(scale_of_all, magnitude);
+    if (is_independent(i) && std::isfinite(magnitude)) scale = std::max(scale, magnitude);
+  }
+  const double relative = relative_bound(before.scalar());
+  for (int64_t i = 0; i < before.size(); ++i) {
+    const double a = before.float_at(i), b = after.float_at(i);
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    if (is_finite && !is_independent(i) && !(std::isfinite(a) && std::isfinite(b))) continue;  // an overflow
+    if (!(std::abs(a - b) <= relative * (is_independent(i) ? scale : scale_of_all))) return i;
   }
   return -1;
 }
@@ -376,15 +428,21 @@ class Validator {
   Result<bool> compare_at(const ReplayedStep& seen, const std::string& value, Expr before, Expr after,
                           const Arrays* arrays_before, const Arrays* arrays_after,
                           const std::vector<int64_t>& positions, bool all) {
+    const bool rounds = seen.step.rule_class == RuleClass::rounding;
+    std::optional<Tensor> usual;
     for (size_t kind = 0; kind < kinds; ++kind) {
-      if (seen.step.rule_class == RuleClass::rounding && !stays_finite(kind)) continue;
+      if (rounds && !suits_rounding(kind)) continue;
       HOIST_TRY(const std::optional<Tensor> was, known_elements(seen, before, kind, arrays_before, positions, all));
       if (!was) return false;
       HOIST_TRY(const std::optional<Tensor> is, known_elements(seen, after, kind, arrays_after, positions, all));
       if (!is) return false;
       if (kind == 0) ++out_.compared;
+      if (kind == 0) usual = *was;
       out_.elements += positions.size();
-      const int64_t first = first_difference(*was, *is, seen.step.rule_class);
+      const int64_t first =
+          rounds && has_one_extreme(kind)
+              ? first_difference_beside(*was, *is, *usual, kind == static_cast<size_t>(Inputs::one_huge))
+              : first_difference(*was, *is, seen.step.rule_class);
       if (first < 0) continue;
       out_.differences.push_back(
           {step_, seen.step.rule, seen.layer, seen.step.rule_class, value, std::string(inputs_names[kind]),

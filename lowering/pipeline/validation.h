@@ -1,9 +1,10 @@
 // Translation validation: the derivation of a model replayed, and what every step changed computed on both sides with
 // the interpreter. Each changed definition is looked at by itself, on inputs of its own: random numbers, zeros, small
-// integers, the largest and smallest numbers of the type, and infinities, NaNs and denormals among others; so extreme
-// values reach the last layer as they reach the first. Exact steps have to give equal bits (NaNs are equal), rounding
-// steps close numbers on inputs that stay finite; neural steps are not compared. Not the check of a kernel on a device:
-// what code generators and drivers do to a term is self_check's in tools.
+// integers, the largest and smallest numbers of the type, infinities, NaNs and denormals among others, and one NaN,
+// infinity or 1e30 among random numbers; so extreme values reach the last layer as they reach the first. Exact steps
+// have to give equal bits (NaNs are equal), rounding steps close numbers on inputs that stay finite, and beside one
+// extreme number on the scale of the results that do not depend on it; neural steps are not compared. Not the check of
+// a kernel on a device: what code generators and drivers do to a term is self_check's in tools.
 #pragma once
 
 #include <cstdint>

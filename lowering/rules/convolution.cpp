@@ -13,8 +13,9 @@
 // over the root mean square of the results is 1.3e-6 for F(2x2, 3x3), 7.0e-6 for F(4x4, 3x3) and 4.6e-6 for
 // F(2x2, 5x5), where the sums one by one, in f32, have 2.6e-6, 3.5e-6 and 3.9e-6. All are far below
 // the relative 1e-3 with which ONNX's own cases compare results in f32. With the points of 1, numbers of small size
-// whose sums are exact give the same results as the convolution. An infinite number makes all results of its tile NaN,
-// where in the convolution it concerns those whose windows hold it.
+// whose sums are exact give the same results as the convolution. A transform carries a
+// number to all results of its tile, an infinite one as NaN, a large one as far as its last digits. So a tile is only
+// transformed where its numbers are alike (unfit_results), and the results of others are sums of the window's products.
 //
 // Whole numbers: with whole points p_i everything but the distances between them is whole. So the filters are left with
 // their values at the points, G' = D G with D = diag(d_i), d_i the product of (p_i - p_k) over the others, which the
@@ -33,6 +34,7 @@
 #include <numeric>
 #include <optional>
 
+#include "lowering/cost/winograd.h"
 #include "lowering/rules/tables.h"
 
 namespace hoist {
@@ -271,6 +273,45 @@ std::string both_ways(const std::string& transform) {
          " |> map unroll (\\s. s)) |> materialise private |> transpose |> map " + function + ")";
 }
 
+// The squares [rows][columns][side][side] of a plane, `step` apart.
+std::string squares(const std::string& side, const std::string& step) {
+  return "map (slide " + side + " " + step + ") |> slide " + side + " " + step + " |> map transpose";
+}
+
+// The positions of a plane [rows][columns] of which i and j lack to whole tiles, with those.
+std::string completed(const Transforms& transforms, const std::string& zero) {
+  const std::string m = std::to_string(transforms.results()), overlap = std::to_string(transforms.window() - 1);
+  return "pad 0 i (repeat (" + m + "*u + " + overlap + " - j) " + zero + ") |> map (pad 0 j " + zero + ")";
+}
+
+// For each result of the images x, 1 where its tile may not be computed from transformed numbers, else 0. Sums of the
+// magnitudes over the channels are compared as bits, which are in the order of the sums and end with infinity and NaN.
+// Results that complete the last tiles are repeated ones, which change nothing.
+std::string unfit_results(const Transforms& transforms) {
+  const std::string r = std::to_string(transforms.window()), m = std::to_string(transforms.results());
+  constexpr int64_t mantissa = 1 << 23, bias = 127;
+  const std::string largest = " |> reduce (\\a b. max(a, b)) 0i32";
+  const std::string magnitudes =
+      "transpose (0 2 3 1) x |> map (map (map (\\channels. reinterpret i32 (channels |> map (\\v. abs(v))"
+      " |> reduce (\\a b. a + b) 0f32)))) |> materialise global";
+  const std::string of_windows = "map (\\plane. plane |> " + squares(r, "1") + " |> map (map (\\window. join window" +
+                                 largest + "))) |> materialise global";
+  const std::string unfit = fmt::format(
+      "\\square. let ends = join square |> fold (\\s w. (max(s.0, w), min(s.1, w))) (0i32, 2147483647i32) in "
+      "cast i32 ((ends.0 >= {}i32) | (ends.0 - ends.1 > {}i32))",
+      (winograd_magnitude + bias) * mantissa, winograd_ratio * mantissa);
+  const auto for_each = [&](const std::string& lacking, const std::string& count) {
+    return "map (repeat " + m + ") |> join |> slice 0 (" + m + "*" + count + " - " + lacking + ")";
+  };
+  return magnitudes + " |> " + of_windows +
+         " |> map (\\plane. plane |> pad 0 i clamp |> map (pad 0 j clamp)"
+         " |> map (split " +
+         m + ") |> split " + m + " |> map transpose |> map (map (" + unfit +
+         "))) |> materialise global"
+         " |> map (\\tiles. tiles |> map (\\row. row |> " +
+         for_each("j", "u") + ") |> " + for_each("i", "t") + ")";
+}
+
 // A convolution whose windows have the size and the steps that `transforms` is for; with `bias`, one that adds a number
 // for each filter to its sums.
 RuleRow winograd(const Transforms& transforms, bool bias) {
@@ -295,12 +336,8 @@ RuleRow winograd(const Transforms& transforms, bool bias) {
                               products_of + "))))) |> join |> materialise global";
   const std::string of_planes =
       "\\plane. plane |> " + (image == transformed ? "" : "map (map (cast " + transformed + ")) |> ");
-  const std::string tiles = "x |> map (map (pad 0 i (repeat (" + m + "*u + " + overlap + " - j) " + zero +
-                            "))) |> map (map (map (pad 0 j " + zero +
-                            ")))"
-                            " |> map (map (" +
-                            of_planes + "map (slide " + n + " " + m + ") |> slide " + n + " " + m +
-                            " |> map transpose |> map (map " + both_ways(transforms.input()) +
+  const std::string tiles = "x |> map (map (\\plane. plane |> " + completed(transforms, zero) + ")) |> map (map (" +
+                            of_planes + squares(n, m) + " |> map (map " + both_ways(transforms.input()) +
                             "))) |> transpose (4 5 0 2 3 1) |> join |> map (join >> join) |> materialise global";
   const std::string products =
       "zip(" + filters + ", " + tiles +
@@ -313,16 +350,26 @@ RuleRow winograd(const Transforms& transforms, bool bias) {
   row.parameters = "i, j";
   row.given = "x: [n][c][" + m + "*t + " + overlap + " - i][" + m + "*u + " + overlap + " - j]" + image +
               ", g: [o][c][" + r + "][" + r + "]" + filter + ", " + (bias ? "b: [o]" + sum + ", " : "") + "z: " + sum;
-  row.left = "x |> map (\\image. " + std::string(bias ? "zip(g, b)" : "g") + " |> map (\\f. image |> map (slide " + r +
-             " 1) |> map (map (map (slide " + r +
-             " 1))) |> transpose (1 3 0 2 4)"
-             " |> map (map (\\w. zip(join (join w), join (join " +
-             (bias ? "f.0" : "f") + ")) |> " + sums_of_products(image, filter) + "z" + (bias ? " |> (+ f.1)" : "") +
-             "))))";
-  row.right = products + " |> split " + n + " |> map (map (split u >> split t)) |> transpose (2 5 3 4 0 1)" +
-              " |> map (map (\\plane. plane |> map (map " + both_ways(transforms.output()) +
-              ") |> map transpose |> join |> map join |> slice 0 (" + m + "*t - i) |> map (slice 0 (" + m + "*u - j))" +
-              results + "))" +
+  const auto windows = [&](const std::string& picture) {
+    return picture + " |> map (slide " + r + " 1) |> map (map (map (slide " + r + " 1))) |> transpose (1 3 0 2 4)";
+  };
+  const auto sum_over = [&](const std::string& window, const std::string& filter_of) {
+    return "zip(join (join " + window + "), join (join " + filter_of + ")) |> " + sums_of_products(image, filter);
+  };
+  row.left = "x |> map (\\image. " + std::string(bias ? "zip(g, b)" : "g") + " |> map (\\f. " + windows("image") +
+             " |> map (map (\\w. " + sum_over("w", bias ? "f.0" : "f") + "z" + (bias ? " |> (+ f.1)" : "") + "))))";
+  const std::string transformed_results = products + " |> split " + n +
+                                          " |> map (map (split u >> split t)) |> transpose (2 5 3 4 0 1)" +
+                                          " |> map (map (\\plane. plane |> map (map " + both_ways(transforms.output()) +
+                                          ") |> map transpose |> join |> map join |> slice 0 (" + m +
+                                          "*t - i) |> map (slice 0 (" + m + "*u - j))" + results + "))";
+  // Filters that the sums of a few results read are stored in the order in which vectors of those do.
+  const std::string guarded =
+      "zip(x, " + unfit_results(transforms) + ", " + transformed_results +
+      ") |> map (\\y. zip(transpose (1 2 3 0) g |> materialise global |> transpose (3 0 1 2), y.2) |> map (\\f. zip(" +
+      windows("y.0") + ", y.1, f.1) |> map (\\row. zip(row.0, row.1, row.2) |> map (\\p. rarely(p.1 != 0i32, " +
+      sum_over("p.0", "f.0") + "0" + sum + ", p.2)))))";
+  row.right = (numbers.whole ? transformed_results : guarded) +
               (bias ? " |> map (\\planes. zip(planes, b) |> map (\\y. y.0 |> map (map (\\v. v + y.1))))" : "");
   row.where = "z is 0";
   row.rule_class = RuleClass::rounding;

@@ -43,7 +43,7 @@ int64_t multiplications_of_node(Expr e) {
 int64_t sum_over_nodes(Expr e, int64_t (*of_node)(Expr), std::unordered_map<Expr, int64_t>& known) {
   if (auto found = known.find(e); found != known.end()) return found->second;
   int64_t sum = of_node(e);
-  for (Expr c : e->children) {
+  for (Expr c : usual_children(e)) {
     const bool repeats = c->pattern == Pattern::function && e->pattern != Pattern::let;
     const int64_t times = repeats ? applications(e) : 1;
     int64_t product = 0;

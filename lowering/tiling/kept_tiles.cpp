@@ -113,7 +113,7 @@ class KeptArrays {
         return read_all(e, {}, {}, env, around);
       case Pattern::select:
         read(e->children[0], {}, {}, env, around);
-        read(e->children[1], index, components, env, around);
+        if (!is_rare(e)) read(e->children[1], index, components, env, around);
         return read(e->children[2], index, components, env, around);
       case Pattern::zip:
       case Pattern::tuple: {

@@ -544,6 +544,36 @@ TEST(Emit, Speed) {
   time("conv 13x13x256", convolution(13, 13, 256, 256, 7, 64), 2.0 * 13 * 13 * 256 * 256 * 9);
 }
 
+// Rows of sixteen whose flag is set are sums over a matrix, which the others spend nothing on.
+TEST(Emit, RareValuesAreComputedInABranch) {
+  const auto row = [](Expr p) {
+    const Expr sums = fold(
+        [](Expr acc, Expr line) {
+          return map([](Expr q) { return operator_add(get(0, q), get(1, q)); }, zip({acc, line}), Mode::vec);
+        },
+        repeat(16, zero()), parameter("m", array({9, 16})));
+    const Expr doubled =
+        materialise(Memory::private_, map([](Expr v) { return operator_add(v, v); }, get(1, p), Mode::vec));
+    return map(
+        [&](Expr q) {
+          const Expr is_set = call(Function::greater, {get(0, p), zero()});
+          return call(Function::maximum, {rarely(is_set, get(0, q), get(1, q)), literal(Scalar::f32, -1)});
+        },
+        zip({sums, doubled}), Mode::vec);
+  };
+  const Expr e = map(row, zip({parameter("flags", array({12})), parameter("x", array({12, 16}))}), Mode::group);
+  EXPECT_EQ(check(e), "");
+  const auto kernel = emit(e);
+  ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();
+  EXPECT_THAT(kernel->source, ::testing::Not(::testing::HasSubstr("hoist_rarely")));
+  // The sums stand in the first branch alone, before the other one begins.
+  const size_t branch = kernel->source.find("if ("), otherwise = kernel->source.find("else");
+  ASSERT_NE(branch, std::string::npos) << kernel->source;
+  ASSERT_NE(otherwise, std::string::npos) << kernel->source;
+  EXPECT_GT(kernel->source.find("for ("), branch) << kernel->source;
+  EXPECT_EQ(kernel->source.find("for (", otherwise), std::string::npos) << kernel->source;
+}
+
 // PoCL copies what asks for a work-item's number into each of the three forms that it generates of a kernel.
 TEST(Emit, FunctionsOfGroupsAskForNoNumberOfAWorkItem) {
   EmitOptions options;

@@ -37,6 +37,7 @@ TEST(Parse, sugar_is_what_it_says) {
       {"x: f32", "x - -1", "x - (-1f32)"},
       {"x: f32, y: f32", "max x y", "max(x, y)"},
       {"x: f32, y: f32, c: bool", "select(c & x < y, 0, x)", "select((c & (x < y)), 0f32, x)"},
+      {"x: f32, y: f32, c: bool", "rarely(c, 0, x) * y", "rarely(c, 0f32, x) * y"},
       {"x: [8]f32", "x |> pad 1 1 0", "pad 1 1 (0f32) x"},
       {"x: [8]f32", "x |> pad 1 1 -1", "pad 1 1 (-1f32) x"},
       {"x: [8]f32", "slide 3 1 x", "slide 3 1 dilation 1 x"},

@@ -9,9 +9,13 @@
 #include <set>
 #include <string_view>
 
+#include "ir/base/seeded.h"
 #include "ir/base/seen_terms.h"
+#include "ir/evaluate/evaluate.h"
+#include "ir/evaluate/interpreter/interpret_cost.h"
 #include "ir/operators/operators.h"
 #include "ir/program/program_builder.h"
+#include "ir/text/text.h"
 
 namespace hoist {
 namespace {
@@ -176,6 +180,27 @@ TEST(Properties, NobodyComparesNamesOfOperators) {
     }
   }
   EXPECT_GT(files, 300);
+}
+
+// What is seldom computed has no part in what a term is and costs; its value is that of the selection.
+TEST(Properties, RareBranchesDoNotCount) {
+  const auto term = [](const char* choice) {
+    auto e = parse(std::string("%x : [4][6]f32 |> map (\\row. ") + choice +
+                   "(index 0i64 row > 1, row |> slide 3 1 |> map (reduce (+) 0) |> reduce (+) 0, index 1i64 row))");
+    HOIST_CHECK(e.ok(), e.errors()[0].text());
+    return *e;
+  };
+  const Expr rare = term("rarely"), usual = term("select");
+  EXPECT_NE(rare, usual);
+  EXPECT_EQ(*parse(print(rare)), rare);
+  EXPECT_TRUE(folds(usual));
+  EXPECT_FALSE(folds(rare));
+  EXPECT_TRUE(has_windows(usual));
+  EXPECT_FALSE(has_windows(rare));
+  EXPECT_LT(interpretation_steps(rare), interpretation_steps(usual));
+  const Bindings inputs = {{"x", seeded_tensor(Scalar::f32, {4, 6}, 1, 0, 0, 2)}};
+  const Tensor a = *interpret(rare, inputs), b = *interpret(usual, inputs);
+  for (int64_t i = 0; i < a.size(); ++i) EXPECT_EQ(a.float_at(i), b.float_at(i));
 }
 
 TEST(SeenTerms, EachIsNewOnce) {

@@ -297,6 +297,7 @@ Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, cons
     step.arguments = arguments;
   }
   plan.layers = lowered.layers;
+  plan.rounding = lowered.program.rounding;
   plan.derivation = print_derivation(lowered.derivation);
   plan.input_domains = input_domains(lowered.program);
   if (options.check_positions > 0 && options.check_model) HOIST_TRY_VOID(add_model_check(plan));

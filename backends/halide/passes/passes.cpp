@@ -17,6 +17,7 @@ constexpr LoweringPass table[] = {
     {"keep-inside", "moves computations that Halide hoists to the host back into the kernel", in_opencl, keep_inside},
     {"always-fold", "computes a fold even if a data-dependent selection may skip it", always, always_fold},
     {"fill-skipped", "fills the array of a fold that a selection by indices skips with zeros", always, fill_skipped},
+    {"rare-branches", "branches around the loops of a choice that is marked as rare", always, rare_branches},
     {"store-at-index", "turns marked stores into stores at their own index under their own condition", always, store_at_index},
     {"compact-registers", "shrinks a private array to the part of one work-item", in_opencl, compact_registers},
     {"load-words", "loads adjacent bytes or 16-bit elements as one word", always, load_words},

@@ -50,6 +50,7 @@ using MadePass = std::unique_ptr<H::Internal::IRMutator>;
 MadePass keep_inside(const PassInput& input);
 MadePass always_fold(const PassInput& input);
 MadePass fill_skipped(const PassInput& input);
+MadePass rare_branches(const PassInput& input);
 MadePass store_at_index(const PassInput& input);
 MadePass compact_registers(const PassInput& input);
 MadePass load_words(const PassInput& input);

@@ -4,6 +4,8 @@
 #include <limits>
 #include <unordered_map>
 
+#include "ir/properties/properties.h"
+
 namespace hoist {
 namespace {
 
@@ -27,7 +29,7 @@ class Steps {
       // One part of a concatenation; all parts of a tuple, since its consumer may use all.
       for (Expr c : e->children) out = e->pattern == Pattern::concat ? std::max(out, of(c)) : sum(out, of(c));
     } else {
-      for (Expr c : e->children) out = sum(out, c->pattern == Pattern::function ? of(c->children[0]) : of(c));
+      for (Expr c : usual_children(e)) out = sum(out, c->pattern == Pattern::function ? of(c->children[0]) : of(c));
     }
     switch (e->pattern) {
       case Pattern::reduce:

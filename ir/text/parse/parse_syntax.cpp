@@ -59,6 +59,7 @@ const Infix* infix_of(const Token& token) {
 }  // namespace
 
 std::optional<Pattern> pattern_named(std::string_view name) {
+  if (name == "rarely") return Pattern::select;
   for (const PatternRow& r : pattern_table()) {
     switch (r.pattern) {
       case Pattern::parameter:
@@ -527,6 +528,9 @@ Result<Nothing> SyntaxParser::attributes(Syntax& s) {
       s.sizes.emplace_back(1);
       return Nothing{};
     }
+    case Pattern::select:
+      if (s.text == "rarely") s.integers = {1};
+      return Nothing{};
     case Pattern::slice: {
       HOIST_TRY_VOID(take_sizes(2));
       s.integers = {1};

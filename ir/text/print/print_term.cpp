@@ -210,7 +210,7 @@ Document Printer::unshared(Expr e, int least, bool bare) {
     case Pattern::select: {
       Document condition = term(e->children[0], loose);
       auto branches = same_type({e->children[1], e->children[2]}, {loose, loose});
-      return list("select", {condition, branches[0], branches[1]}, least);
+      return list(is_rare(e) ? "rarely" : "select", {condition, branches[0], branches[1]}, least);
     }
     case Pattern::repeat:
       if (is_plain(e)) {

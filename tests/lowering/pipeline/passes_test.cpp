@@ -139,6 +139,7 @@ Program through_text(const Program& program) {
   parsed->layers = program.layers;
   parsed->evaluated = program.evaluated;
   parsed->notes = program.notes;
+  parsed->rounding = program.rounding;
   return *parsed;
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <random>
 
+#include "ir/base/seeded.h"
 #include "lowering/pipeline/lower.h"
 #include "tests/lowering/products/quantised_parts.h"
 #include "tests/lowering/random_graphs.h"
@@ -85,6 +86,65 @@ TEST(Validation, FindsTheStepThatChangesANumber) {
     EXPECT_EQ(difference.layer, "relu");
     EXPECT_THAT(difference.what, HasSubstr("before the step"));
     EXPECT_EQ(difference.inputs == "random numbers", !only_on_infinities);
+  }
+}
+
+// A rounding step that lets a number reach results that do not depend on it, as far as its own rounding.
+TEST(Validation, FindsNumbersThatReachOtherResults) {
+  NamedModel graph;
+  graph.opset = 21;
+  graph.inputs = {{"x", Scalar::f32, {4, 9}}};
+  graph.outputs = {{"y", Scalar::f32, {}}};
+  graph.constants["axes"] = Tensor::of(Scalar::i64, {1}, std::vector<int64_t>{1});
+  graph.layers = {{"sum", "ReduceSum", "", {}, {"x", "axes"}, {"y"}}};
+  auto model = lower_model(graph, {}, {});
+  ASSERT_TRUE(model.ok());
+  ProgramDerivation derivation = model->derivation;
+  const auto store = std::find_if(derivation.steps.begin(), derivation.steps.end(),
+                                  [](const ProgramStep& step) { return step.rule == "choose-storage"; });
+  ASSERT_NE(store, derivation.steps.end());
+  ProgramStep wrong;
+  wrong.rule = "wrong";
+  wrong.rule_class = RuleClass::rounding;
+  wrong.replays = true;
+  wrong.value = "y";
+  derivation.steps.erase(store, derivation.steps.end());
+  derivation.steps.push_back(wrong);
+  ReplayOptions replaying;
+  replaying.other = [&](const ProgramStep& step, Program& program) -> Result<bool> {
+    if (step.rule != "wrong") return false;
+    Definition& definition = *find_definition(program, step.value);
+    const Expr all = reduce(Function::add, literal(Scalar::f32, 0), join(parameter("x", program.inputs[0].second)));
+    definition.expression = map_at(
+        2,
+        [&](Expr v) {
+          return call(Function::subtract, {call(Function::add, {v, all}), all});
+        },
+        definition.expression);
+    return true;
+  };
+  auto found = validate(derivation, replaying, {.only_first = true});
+  ASSERT_TRUE(found.ok()) << found.errors()[0].text();
+  ASSERT_EQ(found->differences.size(), 1U);
+  EXPECT_EQ(found->differences[0].inputs, "a NaN among random numbers");
+}
+
+// With every form of convolutions, whose transforms mix numbers of several windows.
+TEST(Validation, ConvolutionsKeepExtremeNumbersInTheirWindows) {
+  for (const int64_t window : {3, 5}) {
+    NamedModel graph;
+    graph.opset = 21;
+    graph.inputs = {{"x", Scalar::f32, {2, 3, 11, 9}}};
+    graph.outputs = {{"y", Scalar::f32, {}}};
+    graph.constants["w"] = seeded_tensor(Scalar::f32, {4, 3, window, window}, 1, 0, -1, 1);
+    graph.layers = {{"conv", "Conv", "", {{"auto_pad", std::string("SAME_UPPER")}}, {"x", "w"}, {"y"}}};
+    for (const ConvolutionForm form : {ConvolutionForm::im2col, ConvolutionForm::winograd}) {
+      LowerOptions options;
+      options.convolution = form;
+      size_t compared = 0;
+      expect_valid(graph, options, {}, compared);
+      EXPECT_GT(compared, 0);
+    }
   }
 }
 

@@ -143,7 +143,7 @@ class Walk {
     if (const auto found = known_.find(e); found != known_.end()) return found->second;
     Totals totals;
     add_node(e, totals);
-    for (const Expr child : e->children) {
+    for (const Expr child : usual_children(e)) {
       const Totals& inner = of(child);
       const bool repeats = child->pattern == Pattern::function && e->pattern != Pattern::let;
       const double times = repeats ? static_cast<double>(applications(e)) : 1;
