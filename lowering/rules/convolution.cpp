@@ -94,6 +94,7 @@ RuleRow im2col(const char* name, size_t rank, size_t operands) {
   const std::string windows = each(rank, "", "[{0}]"), over_windows = mapped(rank, "\\w. e w f");
   RuleRow row;
   row.name = name;
+  row.pass = "im2col";
   row.where = "1 < " + each(rank, "*", "{0}");
   row.meaning = "the windows of all images are an array, whose rows are multiplied with the filters";
   const std::string spatial = each(rank, "", "[{3}]");
@@ -310,6 +311,7 @@ RuleRow winograd(const Transforms& transforms, bool bias) {
       numbers.whole ? " |> map (map (\\v. " + divided(transforms.excess()) + "))" : std::string();
   RuleRow row;
   row.name = fmt::format("winograd-{3}f{0}x{0}-{1}x{1}{2}", m, r, bias ? "-bias" : "", numbers.whole ? "bytes-" : "");
+  row.pass = "winograd";
   row.parameters = "i, j";
   row.given = "x: [n][c][" + m + "*t + " + overlap + " - i][" + m + "*u + " + overlap + " - j]" + image +
               ", g: [o][c][" + r + "][" + r + "]" + filter + ", " + (bias ? "b: [o]" + sum + ", " : "") + "z: " + sum;
@@ -367,20 +369,6 @@ std::vector<RuleRow> convolution_rules() {
       winograd(bytes_f2x2_3x3, true),
       winograd(bytes_f4x4_3x3, false),
       winograd(bytes_f4x4_3x3, true),
-      {"split-products", "k", "a: [m][l*k]A, b: [n][l*k]B, f: (A, B) -> T, op: T, T -> T, z: T",
-       "a |> map (\\row. b |> map (\\column. zip(row, column) |> map f |> reduce op z))",
-       "zip(a |> map (split k) |> transpose, b |> map (split k) |> transpose)"
-       " |> map (\\part. part.0 |> map (\\row. part.1 |> map (\\column. zip(row, column) |> map f |> reduce op z)))"
-       " |> materialise global |> transpose (1 2 0) |> map (map (reduce op z))",
-       "associative op, neutral op z", RuleClass::rounding,
-       "the sums of a long product in parts of k, which one kernel forms and another adds up", library::partial_sums},
-      {"planes-by-phases", "k, e", "x: [a][b][h][k*w - l - r - e]T, z: T",
-       "x |> map (map (pad t d (repeat (k*w - l - r - e) z))) |> map (map (map (pad l r z)))",
-       "x |> map (map (\\plane. plane |> map (pad l (r + e) z >> split k >> transpose)"
-       " |> pad t d (repeat k (repeat w z)) |> materialise private |> map (transpose >> join >> slice 0 (k*w - e))))",
-       "", RuleClass::exact,
-       "padded rows of a plane are put together from their k phases, every k-th element from one on, each of which is a"
-       " row in private memory, with e elements behind the padding"},
   };
 }
 
