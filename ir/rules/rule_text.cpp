@@ -94,7 +94,16 @@ class Lets {
     std::string body;
   };
 
-  void add(const std::string& name, Case added) { cases_[name].push_back(std::move(added)); }
+  /// False where one of the same name is for the same arguments, or for another number of them.
+  bool add(const std::string& name, Case added) {
+    std::vector<Case>& cases = cases_[name];
+    const auto same = [&](const Case& other) {
+      return other.parameters.size() != added.parameters.size() || forms_of(other) == forms_of(added);
+    };
+    if (std::any_of(cases.begin(), cases.end(), same)) return false;
+    cases.push_back(std::move(added));
+    return true;
+  }
 
   // The reference that begins at `at` with a $: what it stands for, and where it ends.
   Result<std::string> value(std::string_view text, size_t at, const LetValues& names, int depth, size_t& end) {
@@ -144,15 +153,27 @@ class Lets {
   }
 
  private:
+  static bool is_word(const std::string& parameter) {
+    return parameter.size() > 1 && parameter.front() == '"' && parameter.back() == '"';
+  }
+
+  // Numbers and words as they are, and a place for each name.
+  static std::vector<std::string> forms_of(const Case& each) {
+    std::vector<std::string> out = each.parameters;
+    for (std::string& parameter : out) {
+      if (!is_word(parameter) && !is_number(parameter)) parameter.clear();
+    }
+    return out;
+  }
+
   static std::optional<LetValues> bound_names(const Case& each, const std::vector<std::string>& arguments) {
     if (each.parameters.size() != arguments.size()) return std::nullopt;
     LetValues out;
     for (size_t i = 0; i < arguments.size(); ++i) {
       const std::string& parameter = each.parameters[i];
-      const bool is_word = parameter.size() > 1 && parameter.front() == '"' && parameter.back() == '"';
-      if (!is_word && !is_number(parameter))
+      if (!is_word(parameter) && !is_number(parameter))
         out[parameter] = arguments[i];
-      else if ((is_word ? parameter.substr(1, parameter.size() - 2) : parameter) != arguments[i])
+      else if ((is_word(parameter) ? parameter.substr(1, parameter.size() - 2) : parameter) != arguments[i])
         return std::nullopt;
     }
     return out;
@@ -187,7 +208,7 @@ struct Entry {
 class RulesReader {
  public:
   RulesReader(bool of_user, const std::map<std::string, std::string>& lets) : of_user_(of_user) {
-    for (const auto& [name, body] : lets) lets_.add(name, {{}, body});
+    for (const auto& [name, body] : lets) shared_.add(name, {{}, body});
   }
 
   void read(const RuleFile& file) {
@@ -196,7 +217,9 @@ class RulesReader {
     family_ = file.name.substr(slash == std::string::npos ? 0 : slash + 1);
     family_ = family_.substr(0, family_.rfind('.'));
     section_.clear();
+    lets_ = shared_;
     line_ = 0;
+    const size_t rules_before = names_.size();
     for (size_t start = 0; start < file.text.size();) {
       const size_t end = std::min(file.text.find('\n', start), file.text.size());
       ++line_;
@@ -204,6 +227,7 @@ class RulesReader {
       start = end + 1;
     }
     finish();
+    if (names_.size() == rules_before) shared_ = std::move(lets_);
   }
 
   Result<RuleRows> rows() {
@@ -319,7 +343,7 @@ class RulesReader {
     if (equals == std::string::npos || !std::all_of(head.begin(), head.end(), is_letter) || head.empty())
       return fault(place.line, place.column, "expected let NAME = TEXT", "names are of a-z and _");
     added.body = trimmed(text.substr(equals + 1));
-    lets_.add(head, std::move(added));
+    if (!lets_.add(head, std::move(added))) fault(place.line, place.column, "the let " + head + " stands here twice");
   }
 
   // A rule for each value of the `for` keys from `first` on.
@@ -540,7 +564,7 @@ class RulesReader {
   std::vector<Entry> entries_;  // of what is open, its first line first
   std::vector<Entry> section_;
   std::set<std::string> names_;
-  Lets lets_;
+  Lets shared_, lets_;  // of files without rules, and those of the file that is read
   RuleRows rows_;
   Diagnostics faults_;
 };

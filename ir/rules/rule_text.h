@@ -15,7 +15,7 @@
 // Rules of hoist's own say who applies them, `pass NAME` (`pass strategies` for the strategies, which name the rule),
 // or why they are there although nobody does, `library REASON`.
 //
-// Shared parts of texts are lets of the file, or of a file that is read before it:
+// Shared parts of texts are lets of the file; those of a file without rules hold for the files that are read after it:
 //
 //   let missing(n, k) = $k*(($n+$k-1)//$k) - $n    $missing(h*w, R) stands for this text with h*w and R
 //   let suffix(2) =                                of several the first whose numbers, and words in quotes, are those

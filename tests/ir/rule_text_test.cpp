@@ -86,6 +86,16 @@ TEST(RuleText, LetsAndFamilies) {
   EXPECT_EQ(read_rows[4].right, "x |> join |> join");
 }
 
+TEST(RuleText, LetsOfFilesWithoutRulesAreShared) {
+  const RuleFile files[] = {{"shared.rules", "let a = 1\n"},
+                            {"first.rules", "let b = 2\nrule one exact: $a$b\n  x => y\n  pass strategies\n"},
+                            {"second.rules", "let b = 3\nrule two exact: $a$b\n  x => y\n  pass strategies\n"}};
+  const auto read_rows = parse_rules(files, false);
+  ASSERT_TRUE(read_rows.ok()) << read_rows.errors()[0].text();
+  EXPECT_EQ(read_rows->within_terms[0].meaning, "12");
+  EXPECT_EQ(read_rows->within_terms[1].meaning, "13");
+}
+
 TEST(RuleText, TwinsByAssociativity) {
   const auto read_rows = rows(
       "rule halves exact or rounding by op: two sums\n"
@@ -117,6 +127,8 @@ TEST(RuleText, FaultsHavePlaces) {
   EXPECT_THAT(faults("rule a exact: $b\n" + end), HasSubstr("folder/mine.rules:1:15: there is no let $b"));
   EXPECT_THAT(faults("let b(1) = c\nrule a exact: x $b(2)\n" + end), HasSubstr("2:17: no let $b is for (2)"));
   EXPECT_THAT(faults("let b(n) = $b($n)\nrule a exact: $b(2)\n" + end), HasSubstr("2:15: lets are nested deeper"));
+  EXPECT_THAT(faults("let b(1, n) = c\nlet b(1, m) = d\nrule a exact: b\n" + end),
+              HasSubstr("2:5: the let b stands here"));
   EXPECT_THAT(faults("let B = c\n"), HasSubstr("1:5: expected let NAME = TEXT"));
   EXPECT_THAT(faults("rule a exact: b\n  for n of 1\n" + end), HasSubstr("2:7: expected for NAME in A, B, C"));
   EXPECT_THAT(faults("rule a exact: b\n  given x: T\n  x => x\n"), HasSubstr("1:6: a: says neither or both"));
