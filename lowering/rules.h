@@ -12,7 +12,7 @@ namespace hoist {
 
 /// The rows in the order of their families, for listings.
 std::span<const RuleRow> lowering_rule_rows();
-/// The same, each parsed and typed where somebody asks for it; a fault in a row is a fault of hoist: aborts.
+/// The same rows, each parsed and typed at its first use; a fault in a row is a fault of hoist: aborts.
 const RuleTable& lowering_rules();
 /// Reads and types all of hoist's rules, those between operator calls too. Errors: everything that is wrong in their
 /// files. For developers, at build and where HOIST_RULES_FOLDER names files that may have changed.

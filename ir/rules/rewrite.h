@@ -1,7 +1,7 @@
 // Rules, their application and the record of it. A rule is a row of text (RuleRow): both sides are terms of the
-// language with metavariables; load_rules parses and types every row once, at start-up, and refuses the table when a
-// row is wrong. Application is at one place of a term and is pure; a Derivation records every application, prints like
-// a proof and can be replayed from its text. A rule that does not apply is an empty optional, not an error.
+// language with metavariables; RuleTable parses and types a row once, and refuses one that is wrong. rule_text.h reads
+// rows from files. Application is at one place of a term and is pure; a Derivation records every application, prints
+// like a proof and can be replayed from its text. A rule that does not apply is an empty optional, not an error.
 #pragma once
 
 #include <functional>
@@ -66,7 +66,7 @@ class RuleTable {
   /// All rows, parsed and typed; every fault of every row in one go: a side that does not parse or type, sides whose
   /// types differ, a name on the right that the left does not bind, an unknown condition.
   static Result<RuleTable> load(std::span<const RuleRow> rows, const RuleFunctions& functions = {});
-  /// Rows that are known to be right, parsed and typed where somebody asks for them; a fault aborts. Rows and functions
+  /// Rows that are known to be right, each parsed and typed at its first use; a fault aborts. Rows and functions
   /// live as long as the program.
   static RuleTable of_known(std::span<const RuleRow> rows, const RuleFunctions& functions);
   /// The rules of both; `others` has none of a name that is here.

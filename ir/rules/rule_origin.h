@@ -1,5 +1,5 @@
-// Where the texts of a rule stand in the file that it was read from, so that messages about them name file, line and
-// column. Rows that C++ makes have none.
+// Places of a rule's texts in the file that it was read from: messages about the texts name file, line and column.
+// Rows that C++ makes have no places.
 #pragma once
 
 #include <cstddef>

@@ -21,7 +21,7 @@ const std::vector<std::string> keys = {"parameters", "given",   "left", "right",
                                        "meaning",    "example", "pass", "library", "for"};
 constexpr char known_keys[] = "parameters, given, left, right, where, meaning, example, pass, library or for";
 constexpr char begin_a_rule[] = "begin with: rule NAME exact";
-// A stranger's lets may multiply texts; hoist's own stay far below.
+// Lets of untrusted files may multiply texts; hoist's own stay far below.
 constexpr size_t most_examples = 16, most_values = 64, most_rules = 4096, longest_text = size_t{1} << 16,
                  most_expanded = size_t{1} << 24;
 constexpr int deepest_reference = 16;
@@ -237,7 +237,7 @@ class RulesReader {
   }
 
  private:
-  // What the lines of one rule say.
+  // One rule as its lines have it.
   struct ReadRule {
     std::string name, twins_by;  // twins_by: the operator that decides the class
     RuleClass rule_class = RuleClass::exact;

@@ -12,8 +12,8 @@
 // `right` may be one line, LEFT => RIGHT. A line that begins with -- is a comment; a line that is indented deeper than
 // the key before goes on with its text, after one blank.
 //
-// Rules of hoist's own say who applies them, `pass NAME` (`pass strategies` for the strategies, which name the rule),
-// or why they are there although nobody does, `library REASON`.
+// Rules of hoist's own name the pass that applies them, `pass NAME` (`pass strategies` for the strategies, which refer
+// to rules by name), or the reason to have them without one, `library REASON`.
 //
 // Shared parts of texts are lets of the file; those of a file without rules hold for the files that are read after it:
 //
@@ -44,7 +44,7 @@ struct RuleFile {
   std::string_view text;
 };
 
-/// What files say, neither typed nor tested.
+/// The rows of files, neither typed nor tested.
 struct RuleRows {
   std::vector<RuleRow> within_terms;
   std::vector<ProgramRuleRow> between_calls;

@@ -13,7 +13,7 @@
 namespace hoist {
 
 std::span<const ProgramRuleRow> operator_rule_rows();
-/// Null where there is none. Rules are read where somebody asks for them; a fault in a row aborts.
+/// Null if there is none. A rule is read at its first use; a fault in a row aborts.
 const ProgramRule* operator_rule(const std::string& name);
 std::vector<const ProgramRule*> operator_rules();
 /// The rules whose key names this pass, or a part of one, in the order of the rows; at least one.
