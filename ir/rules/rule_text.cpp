@@ -442,6 +442,7 @@ class RulesReader {
 
   static void add_sides(const PlacedText& text, ReadRule& rule) {
     const size_t arrow = text.text.find("=>");
+    if (arrow == std::string::npos) return;  // behind a reference that stands for nothing, which is a fault already
     rule.fields["left"] = part(text, 0, arrow);
     rule.fields["right"] = part(text, arrow + 2, text.text.size());
   }

@@ -125,6 +125,7 @@ TEST(RuleText, FaultsHavePlaces) {
   EXPECT_THAT(faults("rule A exact: b\n" + end), HasSubstr("folder/mine.rules:1:6: \"A\" is no name of a rule"));
   EXPECT_THAT(faults("rule a exactly: b\n" + end), HasSubstr("folder/mine.rules:1:8: \"exactly\" is no class"));
   EXPECT_THAT(faults("rule a exact: $b\n" + end), HasSubstr("folder/mine.rules:1:15: there is no let $b"));
+  EXPECT_THAT(faults("rule a exact: b\n  given x: T\n  $b => x\n"), HasSubstr("3:3: there is no let $b"));
   EXPECT_THAT(faults("let b(1) = c\nrule a exact: x $b(2)\n" + end), HasSubstr("2:17: no let $b is for (2)"));
   EXPECT_THAT(faults("let b(n) = $b($n)\nrule a exact: $b(2)\n" + end), HasSubstr("2:15: lets are nested deeper"));
   EXPECT_THAT(faults("let b(1, n) = c\nlet b(1, m) = d\nrule a exact: b\n" + end),
