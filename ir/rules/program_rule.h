@@ -14,8 +14,9 @@
 // attributes. Names of a where on the right become names of constants and definitions. An operand `_` has to be left
 // out; one that is given as `b: B = _` may be, and is left out on the right then too. Side conditions: `known x` (a
 // constant), `zero x` (known, all zeros), `alone` (nobody but the match reads what the inner calls give, and no output;
-// without it they are computed again or stay), `any Layer` (Layer stands for every operator of one result), or the name
-// of a C++ condition.
+// without it they are computed again or stay), `any Layer` (Layer stands for every operator of one result), `a is 1`
+// (an attribute that given names), or a C++ condition (ProgramConditions); `not` and one of the last two. They are
+// asked in the order of the row.
 //
 // Operands that are given and that the left side does not name are arguments: constants that whoever applies the rule
 // hands in, such as the scale of a format. A left side that is a name alone is about the reads of a value: what the
@@ -33,6 +34,7 @@
 
 #include "ir/program/program.h"
 #include "ir/rules/match.h"
+#include "ir/rules/rule_origin.h"
 
 namespace hoist {
 
@@ -48,6 +50,8 @@ struct ProgramRuleRow {
   /// What the right side names are layers of their own, called LAYER/NAME (VALUE/NAME in rules for reads), and the
   /// layer that is replaced stays what it is. Only what holds no call is evaluated then.
   bool adds_layers = false;
+  std::string pass = {};          ///< that applies it
+  RuleOriginPointer origin = {};  ///< places of its texts, where it is from a file
 };
 
 /// A constant that a rule is given: one of the program, or a new one.
@@ -73,8 +77,10 @@ struct ProgramMatch {
 
   const Tensor* known(const std::string& name) const;  ///< null where the operand is left out or computed
 };
-/// A condition may add attributes that the right side names.
-using ProgramConditions = std::map<std::string, std::function<bool(ProgramMatch&)>>;
+/// A condition may add attributes that the right side names. Rows write it as its name has it, with a number for each
+/// #.
+using ProgramCondition = std::function<bool(ProgramMatch& match, std::span<const int64_t> numbers)>;
+using ProgramConditions = std::map<std::string, ProgramCondition>;
 
 class ProgramRule;  // parsed; made by load_program_rules only
 const ProgramRuleRow& row(const ProgramRule& rule);

@@ -207,26 +207,87 @@ std::string_view name_of(RuleClass rule_class) {
 
 const RuleRow& row(const Rule& rule) { return rule.row; }
 
+struct RuleTable::Slot {
+  const RuleRow* row = nullptr;
+  const RuleFunctions* functions = nullptr;
+  std::once_flag once;
+  const Rule* rule = nullptr;
+
+  const Rule* read() {
+    std::call_once(once, [&] {
+      if (rule != nullptr) return;
+      auto made = read_rule(*row, *functions);
+      HOIST_CHECK(made.ok(), "a rule is wrong: " + (made.ok() ? "" : made.errors()[0].text()));
+      rule = keep(std::move(*made));
+    });
+    return rule;
+  }
+
+  // A new one, never destroyed.
+  static Slot& make() {
+    static std::mutex mutex;
+    static auto* slots = new std::deque<Slot>;
+    const std::lock_guard lock(mutex);
+    return slots->emplace_back();
+  }
+};
+
+void RuleTable::add(Slot& slot) {
+  slots_.push_back(&slot);
+  by_name_.emplace(slot.row->name, &slot);
+}
+
 const Rule* RuleTable::find(const std::string& name) const {
   const auto found = by_name_.find(name);
-  return found == by_name_.end() ? nullptr : found->second;
+  return found == by_name_.end() ? nullptr : found->second->read();
+}
+
+std::vector<const Rule*> RuleTable::rules() const {
+  std::vector<const Rule*> out;
+  for (Slot* slot : slots_) out.push_back(slot->read());
+  return out;
+}
+
+std::vector<std::string> RuleTable::names() const {
+  std::vector<std::string> out;
+  for (const Slot* slot : slots_) out.push_back(slot->row->name);
+  return out;
 }
 
 Result<RuleTable> RuleTable::load(std::span<const RuleRow> rows, const RuleFunctions& functions) {
   RuleTable table;
   Diagnostics faults;
   for (const RuleRow& row : rows) {
-    if (table.find(row.name) != nullptr) faults.push_back({row.name, "a rule of this name is there already", ""});
+    if (table.has(row.name)) faults.push_back({row.name, "a rule of this name is there already", ""});
     auto rule = read_rule(row, functions);
     if (!rule.ok()) {
       faults.insert(faults.end(), rule.errors().begin(), rule.errors().end());
       continue;
     }
-    table.rules_.push_back(keep(std::move(*rule)));
-    table.by_name_.emplace(table.rules_.back()->row.name, table.rules_.back());
+    Slot& slot = Slot::make();
+    slot.rule = keep(std::move(*rule));
+    slot.row = &slot.rule->row;
+    table.add(slot);
   }
   if (!faults.empty()) return faults;
   return table;
+}
+
+RuleTable RuleTable::of_known(std::span<const RuleRow> rows, const RuleFunctions& functions) {
+  RuleTable table;
+  for (const RuleRow& row : rows) {
+    Slot& slot = Slot::make();
+    slot.row = &row;
+    slot.functions = &functions;
+    table.add(slot);
+  }
+  return table;
+}
+
+RuleTable RuleTable::with(const RuleTable& others) const {
+  RuleTable out = *this;
+  for (Slot* slot : others.slots_) out.add(*slot);
+  return out;
 }
 
 std::optional<Expr> apply_rule(const Rule& rule, Expr term, const RuleArguments& arguments) {
@@ -276,9 +337,7 @@ Result<std::vector<Expr>> replay(const RuleTable& table, const Derivation& deriv
     std::string where = fmt::format("step {}, {}", terms.size(), text(step));
     const Rule* rule = table.find(step.rule);
     if (rule == nullptr) {
-      std::vector<std::string> names;
-      for (const Rule* r : table.rules()) names.push_back(r->row.name);
-      return Diagnostic{where, "there is no rule " + step.rule, did_you_mean(step.rule, names)};
+      return Diagnostic{where, "there is no rule " + step.rule, did_you_mean(step.rule, table.names())};
     }
     if (rule->row.rule_class != step.rule_class) {
       return Diagnostic{

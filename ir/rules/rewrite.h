@@ -1,7 +1,7 @@
 // Rules, their application and the record of it. A rule is a row of text (RuleRow): both sides are terms of the
-// language with metavariables; load_rules parses and types every row once, at start-up, and refuses the table when a
-// row is wrong. Application is at one place of a term and is pure; a Derivation records every application, prints like
-// a proof and can be replayed from its text. A rule that does not apply is an empty optional, not an error.
+// language with metavariables; RuleTable parses and types a row once, and refuses one that is wrong. rule_text.h reads
+// rows from files. Application is at one place of a term and is pure; a Derivation records every application, prints
+// like a proof and can be replayed from its text. A rule that does not apply is an empty optional, not an error.
 #pragma once
 
 #include <functional>
@@ -15,6 +15,7 @@
 
 #include "ir/language/expression.h"
 #include "ir/rules/rule_class.h"
+#include "ir/rules/rule_origin.h"
 
 namespace hoist {
 
@@ -46,6 +47,9 @@ struct RuleRow {
   /// Why the row is there although no strategy or pass applies it: the algebra that users and --rules, --steps draw on.
   /// "" for rows that compilations use.
   std::string library = {};
+  std::string pass = {};          ///< the pass that applies it, or `strategies`; "" in the library
+  std::string family = {};        ///< the file that it is from, without folder and ending
+  RuleOriginPointer origin = {};  ///< places of its texts, where it is from a file
 };
 
 /// What rows name where text cannot say it; keep these rare.
@@ -56,18 +60,29 @@ struct RuleFunctions {
       rewrites;
 };
 
-class Rule;  // rule.h: parsed and typed; made by RuleTable::load only
+class Rule;  // rule.h: parsed and typed; made by RuleTable only
 class RuleTable {
  public:
   /// All rows, parsed and typed; every fault of every row in one go: a side that does not parse or type, sides whose
   /// types differ, a name on the right that the left does not bind, an unknown condition.
   static Result<RuleTable> load(std::span<const RuleRow> rows, const RuleFunctions& functions = {});
+  /// Rows that are known to be right, each parsed and typed at its first use; a fault aborts. Rows and functions
+  /// live as long as the program.
+  static RuleTable of_known(std::span<const RuleRow> rows, const RuleFunctions& functions);
+  /// The rules of both; `others` has none of a name that is here.
+  RuleTable with(const RuleTable& others) const;
+
   const Rule* find(const std::string& name) const;  ///< null when there is none
-  const std::vector<const Rule*>& rules() const { return rules_; }
+  bool has(const std::string& name) const { return by_name_.count(name) != 0; }
+  std::vector<const Rule*> rules() const;
+  std::vector<std::string> names() const;
 
  private:
-  std::vector<const Rule*> rules_;  // live as long as the program
-  std::unordered_map<std::string_view, const Rule*> by_name_;
+  struct Slot;
+  void add(Slot& slot);
+
+  std::vector<Slot*> slots_;  // live as long as the program, as rules do
+  std::unordered_map<std::string_view, Slot*> by_name_;
 };
 const RuleRow& row(const Rule& rule);
 

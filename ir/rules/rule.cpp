@@ -90,7 +90,7 @@ class Reader {
 
   Result<Rule> run() {
     auto declarations = parse_declarations(rule_.row.given);
-    if (!declarations.ok()) return located(declarations.errors(), "given");
+    if (!declarations.ok()) return located(declarations.errors(), "given", "given");
     rule_.declarations = *declarations;
     rule_.parameters = words_of(rule_.row.parameters, ',');
     bool any_dimension = std::find(rule_.parameters.begin(), rule_.parameters.end(), "d") != rule_.parameters.end();
@@ -106,27 +106,35 @@ class Reader {
   }
 
  private:
-  Diagnostics located(const Diagnostics& errors, const std::string& part) const {
+  Diagnostics located(const Diagnostics& errors, const std::string& key, const std::string& part) const {
     Diagnostics out;
     for (Diagnostic d : errors) {
-      d.where = rule_.row.name + ", " + part + (d.where.empty() ? "" : ", " + d.where);
+      const size_t offset = offset_in_line(d.where);
+      d.where = place_of(key, offset) + ", " + part + (d.where.empty() || rule_.row.origin ? "" : ", " + d.where);
       out.push_back(d);
     }
     return out;
   }
 
-  void fault(const std::string& what, const std::string& hint = {}) { faults_.push_back({rule_.row.name, what, hint}); }
+  std::string place_of(const std::string& key, size_t offset = 0) const {
+    return place_of_rule(rule_.row.origin, rule_.row.name, key, offset);
+  }
 
-  Expr side(const std::string& text, const std::string& part) {
+  void fault(const std::string& what, const std::string& hint = {}) {
+    faults_.push_back({place_of(key_, offset_), what, hint});
+  }
+
+  Expr side(const std::string& text, const std::string& key) {
     auto term = parse_term(text, rule_.declarations);
     if (term.ok()) return *term;
-    Diagnostics errors = located(term.errors(), part);
+    Diagnostics errors = located(term.errors(), key, key + " side");
     faults_.insert(faults_.end(), errors.begin(), errors.end());
     return nullptr;
   }
 
   void read_sides(Rule::Variant& variant, int64_t dimension) {
-    variant.left = side(with_dimension(rule_.row.left, dimension), "left side");
+    key_ = "right";
+    variant.left = side(with_dimension(rule_.row.left, dimension), "left");
     const std::string native = "native ";
     if (rule_.row.right.rfind(native, 0) == 0) {
       auto found = functions_.rewrites.find(rule_.row.right.substr(native.size()));
@@ -135,13 +143,13 @@ class Reader {
       rule_.rewrite = found->second;
       return;
     }
-    variant.right = side(with_dimension(rule_.row.right, dimension), "right side");
+    variant.right = side(with_dimension(rule_.row.right, dimension), "right");
     if (variant.left == nullptr || variant.right == nullptr) return;
     if (variant.left->type != variant.right->type) {
       fault(fmt::format("the left side has type {}, the right side {}", text(variant.left->type),
                         text(variant.right->type)));
     }
-    check_left(variant.left, rule_.row.name + ", left side", faults_);
+    check_left(variant.left, place_of("left") + ", left side", faults_);
     Names left, right;
     left.add(variant.left);
     right.add(variant.right);
@@ -157,6 +165,8 @@ class Reader {
   }
 
   void read_condition(const std::string& text) {
+    key_ = "where";
+    offset_ = std::min(rule_.row.where.find(text), rule_.row.where.size());
     Condition c;
     c.text = text;
     std::vector<std::string> words = words_of(text, ' ');
@@ -225,6 +235,8 @@ class Reader {
   const RuleFunctions& functions_;
   Rule rule_;
   Diagnostics faults_;
+  std::string key_;    // that is read
+  size_t offset_ = 0;  // of the condition that is read
 };
 
 bool is_literal_of(Expr e, double value) {

@@ -32,16 +32,6 @@
 namespace hoist {
 namespace {
 
-template <std::string_view const&... names>
-Result<Nothing> apply_rules(Program& program, const PassOptions&) {
-  static const std::vector<const ProgramRule*> rules = [] {
-    const std::string_view all[] = {names...};
-    return operator_rules(all);
-  }();
-  HOIST_TRY_VOID(apply_program_rules(rules, program));
-  return Nothing{};
-}
-
 bool has_user_rules(const PassOptions& options) {
   return options.rules != nullptr && !options.rules->between_calls.empty();
 }
@@ -161,39 +151,6 @@ Result<Nothing> unroll(Program& program, const PassOptions& options) {
   return any ? fold_added(program, before, options) : Result<Nothing>(Nothing{});
 }
 
-constexpr std::string_view wide_convolution = "widened-convolution", wide_convolution_bias = "widened-convolution-bias",
-                           wide_matrix_product = "widened-matrix-product", bf16_convolution = "bf16-convolution",
-                           bf16_matrix_product = "bf16-matrix-product", bf16_gemm = "bf16-gemm",
-                           bf16_transposed = "bf16-gemm-transposed", one_channel = "integer-convolution-in-floats";
-constexpr std::string_view batch_norm = "batch-norm-folding", batch_norm_factors = "batch-norm-to-factors",
-                           to_unsigned = "signed-to-unsigned", unsigned_weights = "weights-to-signed",
-                           convolution = "dequantise-convolution", with_bias = "dequantise-convolution-bias",
-                           matrix_product = "dequantise-matrix-product", gemm = "dequantise-gemm",
-                           gemm_bias = "dequantise-gemm-bias", transposed = "dequantise-gemm-transposed",
-                           transposed_bias = "dequantise-gemm-transposed-bias", reciprocal = "quantise-by-reciprocal",
-                           relu_in_quantising = "relu-in-quantising", pool_of_bytes = "pool-of-bytes",
-                           quantised_again = "quantised-again", short_phases = "short-phases-of-transposed-convolution",
-                           short_phases_bias = "short-phases-of-transposed-convolution-bias",
-                           phases = "phases-of-transposed-convolution",
-                           phases_bias = "phases-of-transposed-convolution-bias", channels = "channels-to-four",
-                           columns = "columns-to-four", channels_in_pairs = "channels-to-two",
-                           columns_in_pairs = "columns-to-two";
-constexpr std::string_view inputs_of_convolution = "unsigned-inputs-of-integer-convolution",
-                           inputs_of_product = "unsigned-inputs-of-integer-matrix-product",
-                           inputs_of_linear_convolution = "unsigned-inputs-of-linear-convolution",
-                           inputs_of_linear_product = "unsigned-inputs-of-linear-matrix-product",
-                           weights_of_convolution = "signed-weights-of-integer-convolution",
-                           weights_of_product = "signed-weights-of-integer-matrix-product",
-                           weights_of_linear_convolution = "signed-weights-of-linear-convolution",
-                           weights_of_linear_product = "signed-weights-of-linear-matrix-product",
-                           requantised_convolution = "requantised-convolution",
-                           requantised_convolution_bias = "requantised-convolution-bias",
-                           requantised_product = "requantised-matrix-product",
-                           around_zero = "integer-convolution-around-zero",
-                           product_around_zero = "integer-matrix-product-around-zero",
-                           filters_zero = "zero-points-of-filters", columns_zero = "zero-points-of-columns",
-                           rows_zero = "zero-point-of-rows", pictures_zero = "zero-point-of-pictures";
-
 Result<Nothing> tables(Program& program, const PassOptions& options) {
   use_integer_tables(program, options.tables);
   return Nothing{};
@@ -205,15 +162,15 @@ Result<Nothing> copies(Program& program, const PassOptions& options) {
 }
 
 Result<Nothing> pool_bytes(Program& program, const PassOptions& options) {
-  if (auto done = apply_rules<pool_of_bytes, quantised_again>(program, options); !done.ok()) return done;
+  HOIST_TRY_VOID(apply_program_rules(operator_rules_of("pool-bytes"), program));
   return copies(program, options);  // what is quantised again is a copy now
 }
 
 // Those of inputs second, as products without zero points of weights are added first; several read one bordered
 // picture.
 Result<Nothing> zero_points(Program& program, const PassOptions& options) {
-  HOIST_TRY_VOID((apply_rules<around_zero, product_around_zero, filters_zero, columns_zero>(program, options)));
-  HOIST_TRY_VOID((apply_rules<rows_zero, pictures_zero>(program, options)));
+  HOIST_TRY_VOID(apply_program_rules(operator_rules_of("zero-points/weights"), program));
+  HOIST_TRY_VOID(apply_program_rules(operator_rules_of("zero-points/inputs"), program));
   return copies(program, options);
 }
 
@@ -290,11 +247,7 @@ bool has_pair_products(const PassOptions& options) { return !options.profile.gpu
 // Before calls are unfolded, so that a rule says it for all forms of products. Bytes stay where Winograd's form will be
 // taken, whose transform reads each of them once.
 Result<Nothing> widen_bytes(Program& program, const PassOptions& options) {
-  static const std::vector<const ProgramRule*> rules = [] {
-    const std::string_view names[] = {"widened-integer-convolution", "centred-integer-convolution",
-                                      "widened-integer-matrix-product"};
-    return operator_rules(names);
-  }();
+  static const std::vector<const ProgramRule*> rules = operator_rules_of("widen-bytes");
   const auto takes_winograd = [&](const Program& changed, Expr call) -> Result<bool> {
     if (!wants_winograd(options) || call->children.empty() ||
         leaf_of(call->children[0]->type) != scalar_type(Scalar::u8))
@@ -697,6 +650,7 @@ Result<Nothing> knobs(Program& program, const PassOptions& options) {
   return Nothing{};
 }
 
+// Without a function: rows say which rules a pass applies.
 constexpr Pass all_passes[] = {
     // The user's come first: they see the model as it was imported.
     {"user-rules", "rules of --rules between operator calls, wherever they apply", Pass::calls, false, user_rules,
@@ -706,47 +660,42 @@ constexpr Pass all_passes[] = {
     {"drop-copies", "who reads a value that only repeats another one, a copy or a layer that stands twice, reads that",
      Pass::calls, false, copies},
     {"fold-batch-norm", "batch norms become part of the convolutions before them, or a factor and a term", Pass::calls,
-     true, apply_rules<batch_norm, batch_norm_factors>},
+     true, nullptr},
     {"store-unsigned", "8-bit values are stored without a sign, as dot instructions take them", Pass::calls, true,
-     apply_rules<to_unsigned>},
+     nullptr},
     {"pool-bytes",
      "maxima of dequantised bytes are maxima of bytes, and what is quantised again as before stays as it is",
      Pass::calls, false, pool_bytes},
     // Before the rounding passes for quantised layers, so that a table holds what the model says.
     {"integer-tables", "what stands between two 8-bit values becomes a look-up", Pass::calls, false, tables},
     {"integer-products", "products of dequantised numbers become integer products, scaled once", Pass::calls, true,
-     apply_rules<unsigned_weights, convolution, with_bias, matrix_product, gemm, gemm_bias, transposed,
-                 transposed_bias>},
+     nullptr},
     {"signs-of-products", "integer products are of inputs without a sign and weights with one, as dot instructions are",
-     Pass::calls, false,
-     apply_rules<inputs_of_convolution, inputs_of_product, inputs_of_linear_convolution, inputs_of_linear_product,
-                 weights_of_convolution, weights_of_product, weights_of_linear_convolution, weights_of_linear_product>},
-    {"requantise", "products of bytes that give bytes are integer products, quantised", Pass::calls, false,
-     apply_rules<requantised_convolution, requantised_convolution_bias, requantised_product>},
+     Pass::calls, false, nullptr},
+    {"requantise", "products of bytes that give bytes are integer products, quantised", Pass::calls, false, nullptr},
     {"zero-points",
      "zero points of weights, and those of inputs that are computed, are subtracted from sums of products", Pass::calls,
      false, zero_points},
     {"drop-relu", "what quantising to bytes from zero on makes of negative numbers needs no Relu", Pass::calls, false,
-     apply_rules<relu_in_quantising>},
-    {"reciprocals", "quantising multiplies instead of dividing", Pass::calls, true, apply_rules<reciprocal>},
+     nullptr},
+    {"reciprocals", "quantising multiplies instead of dividing", Pass::calls, true, nullptr},
     {"single-channels", "integer products of filters of one channel are of floats, where a CPU multiplies pairs",
-     Pass::calls, false, apply_rules<one_channel>, has_pair_products},
+     Pass::calls, false, nullptr, has_pair_products},
     {"pad-to-two", "integer products sum over pairs, where a CPU multiplies those in 16 bits", Pass::calls, true,
-     apply_rules<channels_in_pairs, columns_in_pairs>, has_pair_products},
+     nullptr, has_pair_products},
     {"widen-bytes", "inputs of integer products are of 16 bits, where a CPU multiplies pairs of those", Pass::calls,
      false, widen_bytes, has_pair_products},
     {"pad-to-four", "integer products sum over groups of four bytes, as dot instructions do", Pass::calls, true,
-     apply_rules<channels, columns>},
-    {"widen-halves", "products of halves read f32, where a CPU computes in that", Pass::calls, false,
-     apply_rules<wide_convolution, wide_convolution_bias, wide_matrix_product>, computes_in_f32},
+     nullptr},
+    {"widen-halves", "products of halves read f32, where a CPU computes in that", Pass::calls, false, nullptr,
+     computes_in_f32},
     {"keep-bf16", "products read operands in bf16 as they are stored, where a processor multiplies matrices of those",
-     Pass::calls, false, apply_rules<bf16_convolution, bf16_matrix_product, bf16_gemm, bf16_transposed>,
-     multiplies_matrices},
+     Pass::calls, false, nullptr, multiplies_matrices},
     {"split-short-phases",
      "transposed convolutions by odd filters with strides of two become a convolution for each of four phases, on CPUs",
-     Pass::calls, true, apply_rules<short_phases, short_phases_bias>, host_is_the_device},
+     Pass::calls, true, nullptr, host_is_the_device},
     {"split-phases", "transposed convolutions with strides become convolutions of their phases", Pass::calls, true,
-     apply_rules<phases, phases_bias>},
+     nullptr},
     {"decompose-calls", "calls become several that are less work together, sums of products over many arrays say",
      Pass::calls, true, decompose},
     {"fold-constants", "what reads nothing but constants becomes a constant", Pass::calls, false, fold},
@@ -797,18 +746,9 @@ constexpr Pass all_passes[] = {
 }  // namespace
 
 bool keep_windows(Rewriter& rewriter) {
-  static constexpr const char* rules[] = {"im2col-1d",
-                                          "im2col-2d",
-                                          "im2col-3d",
-                                          "im2col-groups-1d",
-                                          "im2col-groups-2d",
-                                          "im2col-groups-3d",
-                                          "im2col-groups-bias-1d",
-                                          "im2col-groups-bias-2d",
-                                          "im2col-groups-bias-3d"};
   bool any = false;
-  for (const char* rule : rules) {
-    while (rewriter.apply_first(rule)) any = true;
+  for (const std::string_view rule : rules_within_terms("im2col")) {
+    while (rewriter.apply_first(std::string(rule))) any = true;
   }
   return any;
 }
@@ -850,6 +790,12 @@ bool decompose_call(Program& program, const std::string& value) {
   name_calls(program, value);
   program.steps.push_back(std::move(step));
   return true;
+}
+
+Result<Nothing> Pass::run(Program& program, const PassOptions& options) const {
+  if (function != nullptr) return function(program, options);
+  HOIST_TRY_VOID(apply_program_rules(operator_rules_of(name), program));
+  return Nothing{};
 }
 
 std::span<const Pass> passes() { return all_passes; }

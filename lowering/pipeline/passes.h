@@ -63,9 +63,12 @@ struct Pass {
   std::string_view meaning;  ///< one line
   enum Part : uint8_t { calls, terms } part = calls;
   bool only_with_rounding = false;  ///< not under strict
-  Result<Nothing> (*run)(Program& program, const PassOptions& options);
+  /// Null where the pass applies the rules between operator calls whose rows name it, and does nothing else.
+  Result<Nothing> (*function)(Program& program, const PassOptions& options);
   /// Whether a compilation with these options runs the pass; null where all do. Who calls `run` has chosen.
   bool (*wanted)(const PassOptions& options) = nullptr;
+
+  Result<Nothing> run(Program& program, const PassOptions& options) const;
 };
 std::span<const Pass> passes();
 

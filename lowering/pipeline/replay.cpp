@@ -64,11 +64,9 @@ const Adder* adder(const std::string& rule) {
   return found == std::end(adders) ? nullptr : found;
 }
 
-const ProgramRule* operator_rule(const std::string& name, const UserRules* user_rules) {
-  for (const ProgramRule* rule : operator_rules()) {
-    if (row(*rule).name == name) return rule;
-  }
-  return user_rules == nullptr ? nullptr : user_rules->find_between_calls(name);
+const ProgramRule* rule_between_calls(const std::string& name, const UserRules* user_rules) {
+  const ProgramRule* own = operator_rule(name);
+  return own != nullptr || user_rules == nullptr ? own : user_rules->find_between_calls(name);
 }
 
 class Replay {
@@ -202,7 +200,7 @@ class Replay {
       if (done) return Nothing{};
     }
     if (definition == nullptr) return whole_program(step);
-    if (const ProgramRule* rule = operator_rule(step.rule, options_.user_rules)) {
+    if (const ProgramRule* rule = rule_between_calls(step.rule, options_.user_rules)) {
       if (row(*rule).rule_class != step.rule_class) return other_class(row(*rule).rule_class, step);
       HOIST_TRY(const bool applied, apply_program_rule(*rule, program_, step.value));
       if (!applied) return Diagnostic{"", "the rule does not apply to the definition", ""};
@@ -369,7 +367,7 @@ std::string meaning_of(const std::string& rule, const UserRules* user_rules) {
   for (const auto& [name, meaning] : further_steps) {
     if (name == rule) return std::string(meaning);
   }
-  if (const ProgramRule* found = operator_rule(rule, user_rules)) return row(*found).meaning;
+  if (const ProgramRule* found = rule_between_calls(rule, user_rules)) return row(*found).meaning;
   if (const Rule* found = lowering_rules().find(rule)) return row(*found).meaning;
   if (const Rule* found = user_rules == nullptr ? nullptr : user_rules->table.find(rule)) return row(*found).meaning;
   if (const Pass* pass = find_pass(rule)) return std::string(pass->meaning);

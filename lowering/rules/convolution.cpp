@@ -40,84 +40,6 @@
 namespace hoist {
 namespace {
 
-// "(0 1 2 ...)"
-std::string order(const std::vector<size_t>& dimensions) { return fmt::format("({})", fmt::join(dimensions, " ")); }
-
-// What the rows call the sizes of windows, their steps, their dilations and the extents of the image, a line for each
-// spatial dimension.
-constexpr const char* letters[][4] = {{"k", "s", "p", "h"}, {"l", "t", "q", "v"}, {"r", "u", "w", "y"}};
-
-// `text` for each of the dimensions, where {0} is the letter of a size, {1} of a step, {2} of a dilation and {3} of an
-// extent.
-std::string each(size_t rank, const std::string& separator, const std::string& text) {
-  std::string out;
-  for (size_t i = 0; i < rank; ++i) {
-    const auto& [size, step, dilation, extent] = letters[i];
-    out += (i == 0 ? "" : separator) + fmt::format(fmt::runtime(text), size, step, dilation, extent);
-  }
-  return out;
-}
-
-std::string mapped(size_t depth, std::string function) {
-  for (size_t i = 0; i < depth; ++i) function = "map (" + function + ")";
-  return function;
-}
-
-// The windows [out...][C][k...] of an image [C][spatial...].
-std::string windows_of(const std::string& image, size_t rank) {
-  std::string out = image;
-  std::vector<size_t> dimensions;
-  for (size_t i = 0; i < rank; ++i) {
-    const auto& [size, step, dilation, extent] = letters[i];
-    out += " |> " + mapped(2 * i + 1, fmt::format("slide {} {} dilation {}", size, step, dilation));
-    dimensions.push_back(2 * i + 1);
-  }
-  for (size_t i = 0; i <= rank; ++i) dimensions.push_back(2 * i);
-  return out + " |> transpose " + order(dimensions);
-}
-
-// The windows of all images, [N][out...][C][k...] or [N][G][out...][C][k...], as rows [N][out...] of columns
-// [k...][C], or with groups [G][k...][C], in memory.
-std::string kept_rows(size_t rank, size_t groups) {
-  const size_t channels = 1 + groups + rank;
-  std::vector<size_t> rows = {0}, back;
-  for (size_t i = 0; i < rank; ++i) rows.push_back(1 + groups + i);
-  if (groups != 0) rows.push_back(1);
-  for (size_t i = 0; i < rank; ++i) rows.push_back(channels + 1 + i);
-  rows.push_back(channels);
-  for (size_t i = 0; i < rows.size(); ++i)
-    back.push_back(static_cast<size_t>(std::find(rows.begin(), rows.end(), i) - rows.begin()));
-  return " |> transpose " + order(rows) + " |> materialise global |> transpose " + order(back);
-}
-
-// One filter against the windows is any function of both, so these rows hold for all types of sums. `operands` is how
-// many arrays groups split beside the image: the filters, and a bias.
-RuleRow im2col(const char* name, size_t rank, size_t operands) {
-  const std::string windows = each(rank, "", "[{0}]"), over_windows = mapped(rank, "\\w. e w f");
-  RuleRow row;
-  row.name = name;
-  row.where = "1 < " + each(rank, "*", "{0}");
-  row.meaning = "the windows of all images are an array, whose rows are multiplied with the filters";
-  const std::string spatial = each(rank, "", "[{3}]");
-  if (operands == 0) {
-    row.given = "x: [n][c]" + spatial + "T, g: [o]B, e: [c]" + windows + "T, B -> U";
-    row.left = "x |> map (\\image. g |> map (\\f. " + windows_of("image", rank) + " |> " + over_windows + "))";
-    row.right = "x |> map (\\image. " + windows_of("image", rank) + ")" + kept_rows(rank, 0) +
-                " |> map (\\v. g |> map (\\f. v |> " + over_windows + "))";
-    return row;
-  }
-  const bool bias = operands == 2;
-  const std::string filters = bias ? "zip(z.1, z.2)" : "z.1", zipped = bias ? "g, b" : "g";
-  const std::string parts = "image |> split c |> map (\\part. " + windows_of("part", rank) + ")";
-  const std::string products = " |> map (\\z. " + filters + " |> map (\\f. z.0 |> " + over_windows + ")) |> join)";
-  row.given = "x: [n][m*c]" + spatial + "T, g: [m][o]B, " + (bias ? "b: [m][o]D, " : "") + "e: [c]" + windows + "T, " +
-              (bias ? "(B, D)" : "B") + " -> U";
-  row.left = "x |> map (\\image. zip(" + parts + ", " + zipped + ")" + products;
-  row.right =
-      "x |> map (\\image. " + parts + ")" + kept_rows(rank, 1) + " |> map (\\v. zip(v, " + zipped + ")" + products;
-  return row;
-}
-
 // Of which types a convolution's numbers are, and those of its transformed tiles and filters. The filters' transform is
 // computed in `exact`.
 struct Numbers {
@@ -347,6 +269,7 @@ RuleRow winograd(const Transforms& transforms, bool bias) {
       numbers.whole ? " |> map (map (\\v. " + divided(transforms.excess()) + "))" : std::string();
   RuleRow row;
   row.name = fmt::format("winograd-{3}f{0}x{0}-{1}x{1}{2}", m, r, bias ? "-bias" : "", numbers.whole ? "bytes-" : "");
+  row.pass = "winograd";
   row.parameters = "i, j";
   row.given = "x: [n][c][" + m + "*t + " + overlap + " - i][" + m + "*u + " + overlap + " - j]" + image +
               ", g: [o][c][" + r + "][" + r + "]" + filter + ", " + (bias ? "b: [o]" + sum + ", " : "") + "z: " + sum;
@@ -395,39 +318,10 @@ std::vector<RuleRow> convolution_rules() {
   const Transforms f2x2_3x3(3, {1}, floats), f4x4_3x3(3, {0.75, 1.5}, floats), f2x2_5x5(5, {0.75, 1.5}, floats);
   const Transforms bytes_f2x2_3x3(3, {1}, bytes), bytes_f4x4_3x3(3, {1, 2}, bytes);
   return {
-      im2col("im2col-1d", 1, 0),
-      im2col("im2col-2d", 2, 0),
-      im2col("im2col-3d", 3, 0),
-      im2col("im2col-groups-1d", 1, 1),
-      im2col("im2col-groups-2d", 2, 1),
-      im2col("im2col-groups-3d", 3, 1),
-      im2col("im2col-groups-bias-1d", 1, 2),
-      im2col("im2col-groups-bias-2d", 2, 2),
-      im2col("im2col-groups-bias-3d", 3, 2),
-      winograd(f2x2_3x3, false),
-      winograd(f2x2_3x3, true),
-      winograd(f4x4_3x3, false),
-      winograd(f4x4_3x3, true),
-      winograd(f2x2_5x5, false),
-      winograd(f2x2_5x5, true),
-      winograd(bytes_f2x2_3x3, false),
-      winograd(bytes_f2x2_3x3, true),
-      winograd(bytes_f4x4_3x3, false),
+      winograd(f2x2_3x3, false),       winograd(f2x2_3x3, true),       winograd(f4x4_3x3, false),
+      winograd(f4x4_3x3, true),        winograd(f2x2_5x5, false),      winograd(f2x2_5x5, true),
+      winograd(bytes_f2x2_3x3, false), winograd(bytes_f2x2_3x3, true), winograd(bytes_f4x4_3x3, false),
       winograd(bytes_f4x4_3x3, true),
-      {"split-products", "k", "a: [m][l*k]A, b: [n][l*k]B, f: (A, B) -> T, op: T, T -> T, z: T",
-       "a |> map (\\row. b |> map (\\column. zip(row, column) |> map f |> reduce op z))",
-       "zip(a |> map (split k) |> transpose, b |> map (split k) |> transpose)"
-       " |> map (\\part. part.0 |> map (\\row. part.1 |> map (\\column. zip(row, column) |> map f |> reduce op z)))"
-       " |> materialise global |> transpose (1 2 0) |> map (map (reduce op z))",
-       "associative op, neutral op z", RuleClass::rounding,
-       "the sums of a long product in parts of k, which one kernel forms and another adds up", library::partial_sums},
-      {"planes-by-phases", "k, e", "x: [a][b][h][k*w - l - r - e]T, z: T",
-       "x |> map (map (pad t d (repeat (k*w - l - r - e) z))) |> map (map (map (pad l r z)))",
-       "x |> map (map (\\plane. plane |> map (pad l (r + e) z >> split k >> transpose)"
-       " |> pad t d (repeat k (repeat w z)) |> materialise private |> map (transpose >> join >> slice 0 (k*w - e))))",
-       "", RuleClass::exact,
-       "padded rows of a plane are put together from their k phases, every k-th element from one on, each of which is a"
-       " row in private memory, with e elements behind the padding"},
   };
 }
 

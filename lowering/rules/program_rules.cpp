@@ -4,9 +4,12 @@
 #include <cmath>
 #include <functional>
 #include <initializer_list>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "lowering/graph/program.h"
+#include "lowering/rules/tables.h"
 
 namespace hoist {
 namespace {
@@ -255,28 +258,30 @@ bool is_product_of_halves(ProgramMatch& match) {
   return true;
 }
 
-// Whether bands of at least four rows, and of no more than a matrix instruction has, make up so many; one row has none,
-// and is read in fewer bytes.
-bool make_up_matrices(int64_t rows) {
-  if (rows == 1) return true;
+int64_t extent_at(const std::vector<int64_t>& shape, int64_t i) {
+  const int64_t place = i < 0 ? static_cast<int64_t>(shape.size()) + i : i;
+  return place < 0 || place >= static_cast<int64_t>(shape.size()) ? 0 : shape[static_cast<size_t>(place)];
+}
+
+// A product of bf16 with known bf16, whose summed dimension of the weights makes up words of a matrix instruction, two
+// at least.
+bool is_product_of_bf16(const ProgramMatch& match, int64_t summed) {
+  const Tensor* w = match.known("w");
+  if (w == nullptr || w->scalar() != Scalar::bf16 || match.known("x") != nullptr || groups_of(match) != 1) return false;
+  if (leaf_of(match.values.at("x")->type) != scalar_type(Scalar::bf16) || w->shape().size() < 2) return false;
+  return extent_at(w->shape(), summed) % 4 == 0;
+}
+
+// Does this dimension of the result make up bands of at least four rows, and of no more than a matrix instruction has?
+// One row has none, and is read in fewer bytes.
+bool has_bands(const ProgramMatch& match, int64_t dimension) {
+  const std::vector<int64_t> result = shape_of(find_definition(*match.program, match.value)->expression->type);
+  const int64_t rows = extent_at(result, dimension);
+  if (result.size() < 2 || rows == 1) return result.size() >= 2;
   for (int64_t band = 4; band <= 16; ++band) {
     if (rows % band == 0) return true;
   }
   return false;
-}
-
-// A product of bf16 with known bf16, whose summed dimension of the weights makes up words of a matrix instruction, two
-// at least. Rows of pictures are those of their last dimension.
-bool is_product_of_bf16(const ProgramMatch& match, int64_t summed, bool of_pictures) {
-  const Tensor* w = match.known("w");
-  if (w == nullptr || w->scalar() != Scalar::bf16 || match.known("x") != nullptr || groups_of(match) != 1) return false;
-  if (leaf_of(match.values.at("x")->type) != scalar_type(Scalar::bf16)) return false;
-  const std::vector<int64_t> result = shape_of(find_definition(*match.program, match.value)->expression->type);
-  if (w->shape().size() < 2 || result.size() < 2) return false;
-  const auto extent_at = [](const std::vector<int64_t>& shape, int64_t i) {
-    return shape[static_cast<size_t>(i < 0 ? static_cast<int64_t>(shape.size()) + i : i)];
-  };
-  return extent_at(w->shape(), summed) % 4 == 0 && make_up_matrices(extent_at(result, of_pictures ? -1 : -2));
 }
 
 // A product of bytes, one group of channels, whose inputs may be stored in 16 bits.
@@ -455,516 +460,81 @@ bool are_factors_of_channels(ProgramMatch& match) {
   return true;
 }
 
-const ProgramConditions& conditions() {
+}  // namespace
+
+const ProgramConditions& program_conditions() {
+  using Numbers = std::span<const int64_t>;
+  const auto plain = [](auto holds) { return [holds](ProgramMatch& m, Numbers) { return holds(m); }; };
+  const auto along = [](auto holds) {
+    return [holds](ProgramMatch& m, Numbers n) { return holds(m, static_cast<size_t>(n[0])); };
+  };
   static const ProgramConditions all = {
-      {"integer product over outputs first", [](ProgramMatch& m) { return is_integer_product(m, 0); }},
-      {"integer product over columns", [](ProgramMatch& m) { return is_matrix(m) && is_integer_product(m, 1); }},
-      {"integer product over rows", [](ProgramMatch& m) { return is_matrix(m) && is_integer_product(m, 0); }},
-      {"requantised product over outputs first", [](ProgramMatch& m) { return is_requantised_product(m, 0); }},
-      {"requantised product over columns",
-       [](ProgramMatch& m) { return is_matrix(m) && is_requantised_product(m, 1); }},
-      {"unsigned weights", has_unsigned_weights},
-      {"signed inputs", has_signed_inputs},
-      {"pictures around a computed number", are_pictures_around_computed_number},
-      {"rows around a computed number", [](ProgramMatch& m) { return is_matrix(m) && has_computed_zero_point(m, 1); }},
-      {"convolution with zero points of weights", is_convolution_with_zero_points},
-      {"matrix product with zero points of weights",
-       [](ProgramMatch& m) { return is_matrix(m) && has_zero_points_of_weights(m, 1); }},
-      {"plain factor", [](ProgramMatch& m) { return integer(m, "t") == 0; }},
-      {"transposed factor", [](ProgramMatch& m) { return integer(m, "t") != 0; }},
-      {"left factor as it is", [](ProgramMatch& m) { return integer(m, "l") == 0; }},
-      {"whole bias",
-       [](ProgramMatch& m) {
-         const auto* beta = std::get_if<double>(&m.attributes["g"]);
-         return beta != nullptr && *beta == 1;
-       }},
-      {"another scale than 1", has_other_scale},
-      {"a positive scale", [](ProgramMatch& m) { return is_of_positive_scale(m); }},
-      {"no empty window", [](ProgramMatch& m) { return has_no_empty_window(m); }},
-      {"the same scale", [](ProgramMatch& m) { return is_of_same_scale(m); }},
-      {"quantised from zero", [](ProgramMatch& m) { return is_quantised_from_zero(m); }},
-      {"phases of strides", has_phases},
-      {"short phases of strides", has_short_phases},
-      {"no multiple of four: channels", [](ProgramMatch& m) { return is_no_multiple(m, 4, 1, 1); }},
-      {"no multiple of four: columns", [](ProgramMatch& m) { return is_no_multiple(m, 4, -1, -2); }},
-      {"no multiple of two: channels", [](ProgramMatch& m) { return is_no_multiple(m, 2, 1, 1); }},
-      {"no multiple of two: columns", [](ProgramMatch& m) { return is_no_multiple(m, 2, -1, -2); }},
+      {"matrix of weights", plain(is_matrix)},
+      {"integer product along #", along(is_integer_product)},
+      {"requantised product along #", along(is_requantised_product)},
+      {"unsigned weights", plain(has_unsigned_weights)},
+      {"signed inputs", plain(has_signed_inputs)},
+      {"pictures around a computed number", plain(are_pictures_around_computed_number)},
+      {"computed zero point along #", along(has_computed_zero_point)},
+      {"convolution with zero points of weights", plain(is_convolution_with_zero_points)},
+      {"nonzero points of weights along #", along(has_zero_points_of_weights)},
+      {"a scale other than one", plain(has_other_scale)},
+      {"a positive scale", plain(is_of_positive_scale)},
+      {"no empty window", plain(has_no_empty_window)},
+      {"the same scale", plain(is_of_same_scale)},
+      {"quantised from zero", plain(is_quantised_from_zero)},
+      {"phases of strides", plain(has_phases)},
+      {"short phases of strides", plain(has_short_phases)},
+      {"no multiple of # along # of inputs and # of weights",
+       [](ProgramMatch& m, Numbers n) { return is_no_multiple(m, n[0], n[1], n[2]); }},
       // Momentum says how those would change.
-      {"running statistics", [](ProgramMatch& m) { return integer(m.rests["B"], "training_mode", 0) == 0; }},
-      {"factors of channels", are_factors_of_channels},
-      {"only dequantised", is_only_dequantised},
-      {"product of halves", is_product_of_halves},
-      {"convolution of bf16", [](ProgramMatch& m) { return is_product_of_bf16(m, 1, true); }},
-      {"product of bf16 over columns", [](ProgramMatch& m) { return is_product_of_bf16(m, -2, false); }},
-      {"product of bf16 over rows", [](ProgramMatch& m) { return is_product_of_bf16(m, -1, false); }},
-      {"product of bytes that floats hold", [](ProgramMatch& m) { return is_exact_in_floats(m); }},
-      {"product of bytes", [](ProgramMatch& m) { return is_product_of_bytes(m); }},
-      {"products of bytes in windows around zero",
-       [](ProgramMatch& m) { return is_product_of_bytes(m) && !needs_border_of_zeros(m); }},
-      {"products of bytes in windows around another number",
-       [](ProgramMatch& m) { return is_product_of_bytes(m) && needs_border_of_zeros(m); }},
+      {"running statistics", [](ProgramMatch& m, Numbers) { return integer(m.rests["B"], "training_mode", 0) == 0; }},
+      {"factors of channels", plain(are_factors_of_channels)},
+      {"only dequantised", plain(is_only_dequantised)},
+      {"product of halves", plain(is_product_of_halves)},
+      {"product of bf16 summed along #", [](ProgramMatch& m, Numbers n) { return is_product_of_bf16(m, n[0]); }},
+      {"bands of rows along #", [](ProgramMatch& m, Numbers n) { return has_bands(m, n[0]); }},
+      {"product of bytes that floats hold", plain(is_exact_in_floats)},
+      {"product of bytes", plain(is_product_of_bytes)},
+      {"border of another number", plain(needs_border_of_zeros)},
   };
   return all;
 }
 
-// A convolution and a batch norm over its channels, for pictures of 1 and 2 dimensions.
-std::vector<std::string> batch_norm_examples() {
-  const std::string statistics =
-      "%known_s : [n]f32, %known_o : [n]f32, %known_m : [n]f32, %known_positive_positive_v : [n]f32";
-  return {
-      "BatchNormalization(Conv(%x : [b][c][h][w]f32, %known_w : [n][c][k][l]f32, %known_b : [n]f32; "
-      "strides = [i, j]), " +
-          statistics + "; epsilon = 0.001)",
-      "BatchNormalization(Conv(%x : [b][c][h]f32, %known_w : [n][c][k]f32), " + statistics +
-          "; momentum = 0.9, training_mode = 0)"};
+std::span<const ProgramRuleRow> operator_rule_rows() { return own_rule_rows().between_calls; }
+
+const ProgramRule* operator_rule(const std::string& name) {
+  static std::mutex mutex;
+  static auto* known = new std::map<std::string_view, const ProgramRule*>;  // null: not read yet
+  const std::lock_guard lock(mutex);
+  if (known->empty()) {
+    for (const ProgramRuleRow& row : operator_rule_rows()) known->emplace(row.name, nullptr);
+  }
+  const auto found = known->find(name);
+  if (found == known->end()) return nullptr;
+  if (found->second == nullptr) {
+    const auto rows = operator_rule_rows();
+    const auto row = std::find_if(rows.begin(), rows.end(), [&](const ProgramRuleRow& r) { return r.name == name; });
+    const auto read = load_program_rules(std::span(&*row, 1), program_conditions());
+    HOIST_CHECK(read.ok(), "a rule between operator calls is wrong: " + (read.ok() ? "" : read.errors()[0].text()));
+    found->second = read->front();
+  }
+  return found->second;
 }
 
-// Integer products of 8-bit operands whose signs are not those that dot instructions take: inputs without one, weights
-// with one. Moved by 128 with their zero points, they are the same differences.
-std::vector<ProgramRuleRow> sign_rows() {
-  struct Product {
-    const char* name;
-    std::string operation, operands;  // operands: {x}, {z}, {w} and {y} are what moves, and the zero points
-    std::string given, example;       // {type of x}, {type of w}
-  };
-  const std::string integer = "({x}, {w}, {z}, {y}";
-  const std::string linear = "({x}, p, {z}, {w}, q, {y}, s, t";
-  const std::string numbers = ", p: P, q: Q, s: S, t: T";
-  const std::string results = "%known_positive_s : f32, %known_t : u8";
-  const auto one_number = [](const std::string& name, const std::string& type) {
-    return "%known_positive_" + name + " : f32, %known_" + (name == "p" ? "z" : "y") + " : " + type;
-  };
-  const std::string picture = "%x : [b][c][h][v]{xs}", filters = "%known_w : [n][c][i][j]{ws}";
-  const std::string rows = "%x : [m][k]{xs}", columns = "%known_w : [k][n]{ws}";
-  const std::string zeros = ", %known_z : {xs}, %known_y : {ws}";
-  const std::string linear_filters =
-      ", " + one_number("p", "{xs}") + ", " + filters + ", " + one_number("q", "{ws}") + ", " + results;
-  const Product products[] = {
-      {"integer-convolution", "ConvInteger", integer + "; *A)", "", "(" + picture + ", " + filters + zeros + ")"},
-      {"integer-matrix-product", "MatMulInteger", integer + ")", "", "(" + rows + ", " + columns + zeros + ")"},
-      {"linear-convolution", "QLinearConv", linear + ", b; *A)", numbers + ", b: B = _",
-       "(" + picture + linear_filters + ", %known_b : [n]i32)"},
-      {"linear-matrix-product", "QLinearMatMul", linear + ")", numbers,
-       "(" + rows + ", " + one_number("p", "{xs}") + ", " + columns + ", " + one_number("q", "{ws}") + ", " + results +
-           ")"},
-  };
-  const auto filled = [](std::string text, const std::map<std::string, std::string>& names) {
-    for (const auto& [name, value] : names)
-      for (size_t at; (at = text.find(name)) != std::string::npos;) text.replace(at, name.size(), value);
-    return text;
-  };
-  const std::map<std::string, std::string> as_they_are = {{"{x}", "x"}, {"{z}", "z"}, {"{w}", "w"}, {"{y}", "y"}};
-  std::vector<ProgramRuleRow> out;
-  for (const Product& product : products) {
-    for (const bool inputs : {true, false}) {
-      std::map<std::string, std::string> moved = as_they_are;
-      moved[inputs ? "{x}" : "{w}"] = "moved";
-      moved[inputs ? "{z}" : "{y}"] = "zero";
-      const std::string by = inputs ? "Add" : "Sub", to = inputs ? "2" : "3", none = inputs ? "0i8" : "0u8";
-      const auto shifted = [&](const std::string& value) {
-        return "Cast(" + by + "(Cast(" + value + "; to = 6), 128i32); to = " + to + ")";
-      };
-      ProgramRuleRow row;
-      row.name = std::string(inputs ? "unsigned-inputs-of-" : "signed-weights-of-") + product.name;
-      row.given = "x: X, z: Z = " + (inputs ? none : "_") + ", w: W, y: Y = " + (inputs ? "_" : none) + product.given;
-      row.left = product.operation + filled(product.operands, as_they_are);
-      row.right = product.operation + filled(product.operands, moved) +
-                  " where moved = " + shifted(inputs ? "x" : "w") + "; zero = " + shifted(inputs ? "z" : "y");
-      row.where = inputs ? "signed inputs" : "unsigned weights";
-      row.rule_class = RuleClass::exact;
-      row.meaning = inputs ? "inputs of 8 bits with a sign lose it, 128 larger, as dot instructions take inputs"
-                           : "weights of 8 bits without a sign get one, 128 smaller, as dot instructions take weights";
-      row.examples = {product.operation +
-                      filled(product.example, {{"{xs}", inputs ? "i8" : "u8"}, {"{ws}", inputs ? "i8" : "u8"}})};
-      out.push_back(std::move(row));
-    }
-  }
+std::vector<const ProgramRule*> operator_rules() {
+  std::vector<const ProgramRule*> out;
+  for (const ProgramRuleRow& row : operator_rule_rows()) out.push_back(operator_rule(row.name));
   return out;
 }
 
-// The operands of a product of dequantised numbers.
-constexpr char quantised_given[] =
-    "x: X, p: P, z: Z, w: [n]W, q: Q, y: Y = _, c = 1, d = 1, k = 0, t = 0, l = 0, f = 1.0, g = 1.0";
-
-// Those of a product of bytes that gives bytes.
-constexpr char requantised_given[] = "x: X, p: P, z: Z, w: [n]W, q: Q, y: Y, s: S, t: T";
-
-// clang-format off
-std::vector<ProgramRuleRow> rows() {
-  const char* in_sixteen_bits = "inputs are stored in the 16 bits of which an instruction multiplies pairs";
-  const char* sums_in_f32 = "sums of halves are of f32 and rounded once, so operands may be widened before";
-  const char* operands_in_bf16 =
-      "products of operands in bf16 and their sums are of f32 either way; what is stored in bf16 is what instructions for "
-      "products of matrices take";
-  const std::string activation = "DequantizeLinear(%x : [b][c][h][v]u8, %known_positive_p : f32, %known_z : u8)";
-  const std::string filters = "DequantizeLinear(%known_w : [n][c][i][j]i8, %known_positive_q : [n]f32; axis = 0)";
-  const std::string depthwise =
-      "(DequantizeLinear(%x : [b][3][h][v]u8, %known_positive_p : f32, %known_z : u8), "
-      "DequantizeLinear(%known_w : [3][1][i][j]i8, %known_positive_q : f32, %known_y : i8)";
-  const std::string one_scale = "DequantizeLinear(%known_w : [n][c][i][j]i8, %known_positive_q : f32, %zero_y : i8)";
-  const std::string rows_of_bytes =
-      "DequantizeLinear(%x : [m][k]u8, %known_positive_p : f32, %known_z : u8; axis = 0)";
-  const std::string columns = "DequantizeLinear(%known_w : [k][n]i8, %known_positive_q : [n]f32; axis = 1)";
-  const std::string transposed = "DequantizeLinear(%known_w : [n][k]i8, %known_positive_q : [n]f32; axis = 0)";
-  const char* sums_quantised =
-      "bytes whose product is quantised are multiplied as integers, so that what is known of those counts";
-  const std::string requantised =
-      "QuantizeLinear(Mul(Cast(sums; to = 1), factor), one, t) where one = Cast(Equal(s, s); to = 1); "
-      "factor = Reshape(Div(Mul(p, q), s); shape = factors)";
-  const std::string linear_bytes = "%x : [b][c][h][v]u8, %known_positive_p : f32, %known_z : u8, ";
-  const std::string linear_filters = "%known_w : [n][c][i][j]i8, %known_positive_q : [n]f32, %zero_y : [n]i8";
-  const std::string linear_result = ", %known_positive_s : f32, %known_t : u8";
-  const std::string product = "(DequantizeLinear(x, p, z; axis = c), DequantizeLinear(w, q, y; axis = d, block_size = k)";
-  const std::string factor =
-      "factor = Reshape(Cast(Mul(Cast(p; to = 11), Cast(q; to = 11)); to = 1); shape = factors)";
-  const std::string gemm_factor =
-      "factor = Reshape(Cast(Mul(Mul(Cast(p; to = 11), Cast(q; to = 11)), f); to = 1); shape = factors)";
-  const std::string with_zero_point = "DequantizeLinear(%known_w : [n][c][i][j]i8, %known_positive_q : f32, %known_y : i8)";
-  const char* weights_once =
-      "a zero point of the inputs that is computed is subtracted from exact sums, times the sums of the weights, which are known";
-  const char* none_of_weights = "weights whose zero point is 0 are multiplied as they are";
-  const std::string inputs_once =
-      "the zero point of the weights takes a multiple of the sum of the inputs, which is one for all outputs, from exact sums";
-  const std::string exact_sums = "sums of integer products are exact and scaled once, instead of sums of dequantised numbers";
-  const std::string by_phases =
-      "the outputs of each phase of the strides are a convolution by some of the taps, without products with the zeros between inputs";
-  const std::string by_short_phases =
-      "each phase of strides of two is a convolution of its own by its taps, of which the second phases have one less";
-  const auto four_phases = [](const std::string& bias) {
-    std::string out = "Concat(";
-    for (const char* phase : {"0", "1", "2", "3"}) {
-      const std::string name = phase;
-      out += (name == "0" ? "" : ", ") + ("Conv(x, Slice(filters; starts = begin" + name) + ", ends = end" + name +
-             ", axes = outputs_and_taps)" + bias + "; pads = borders" + name + ")";
-    }
-    return out + "; axis = 1)";
-  };
-  const std::string in_phases =
-      "Slice(Reshape(Transpose(Reshape(convolved; shape = phases_outputs_rows); perm = rows_by_phase); shape = together); "
-      "starts = begin, ends = end, axes = spatial) where "
-      "parts = Reshape(Pad(w; pads = more_taps); shape = groups_inputs_outputs_taps_phases); "
-      "backwards = Slice(parts; starts = last, ends = before_first, axes = taps, steps = last); "
-      "filters = Reshape(Transpose(backwards; perm = outputs_by_phase); shape = filters); ";
-  return {
-    {"batch-norm-folding",
-     "x: X, w: [n]W, b: [n]F = fill 0 [n], s: [n]F, o: [n]F, m: [n]G, v: [n]G, e = 1e-5f64",
-     "BatchNormalization(Conv(x, w, b; *A), s, o, m, v; epsilon = e, *B)",
-     "Conv(x, weights, bias; *A) where "
-     "factors = zip(s, v) |> map (\\(s, v). cast f64 s / sqrt (cast f64 v + e)); "
-     "weights = zip(w, factors) |> map (\\(filter, a). CastLike(Mul(Cast(filter; to = 11), a), filter)); "
-     "bias = zip(zip(b, o), zip(m, factors)) |> map (\\((b, o), (m, a)). CastLike(cast f64 b * a + (cast f64 o - cast f64 m * a), o))",
-     "known w, known b, known s, known o, known m, known v, running statistics, alone", RuleClass::rounding,
-     "the normalisation scales each channel by a known number, which the weights and the bias take in", batch_norm_examples()},
-
-    {"batch-norm-to-factors",
-     "x: X, s: [n]F, o: [n]F, m: [n]G, v: [n]G, e = 1e-5f64",
-     "BatchNormalization(x, s, o, m, v; epsilon = e, *B)",
-     "Add(Mul(x, factors), terms) where "
-     "scale = zip(s, v) |> map (\\(s, v). cast f64 s / sqrt (cast f64 v + e)); "
-     "shift = zip(o, zip(m, scale)) |> map (\\(o, (m, a)). cast f64 o - cast f64 m * a); "
-     "factors = Reshape(CastLike(scale, s); shape = by_channel); terms = Reshape(CastLike(shift, s); shape = by_channel)",
-     "known s, known o, known m, known v, running statistics, factors of channels", RuleClass::rounding,
-     "a normalisation by known statistics multiplies each channel by a number and adds another one",
-     {"BatchNormalization(%x : [b][n][h][w]f32, %known_s : [n]f32, %known_o : [n]f32, %known_m : [n]f32, "
-      "%known_positive_positive_v : [n]f32; epsilon = 0.001, momentum = 0.9)"}},
-
-    {"signed-to-unsigned",
-     "x: X, s: S, z: Z, p: P, y: Y, t = 0",
-     "DequantizeLinear(QuantizeLinear(x, s, z; output_dtype = t, *A), p, y; *B)",
-     "DequantizeLinear(unsigned, p, zero; *B) where "
-     "moved = Cast(Add(Cast(z; to = 6), 128i32); to = 2); zero = Cast(Add(Cast(y; to = 6), 128i32); to = 2); "
-     "unsigned = QuantizeLinear(x, s, moved; *A)",
-     "only dequantised", RuleClass::rounding,
-     "8-bit values that only dequantising layers see are stored as unsigned numbers, 128 larger (a NaN, for which "
-     "quantising has no number, may become another one)",
-     {"DequantizeLinear(QuantizeLinear(%x : [a][b]f32, %known_positive_s : f32, %known_z : i8), %known_positive_p : f32, %known_y : i8)"}},
-
-    {"weights-to-signed", "w: W, q: Q, y: Y",
-     "DequantizeLinear(w, q, y; *A)",
-     "DequantizeLinear(moved, q, zero; *A) where "
-     "moved = Cast(Sub(Cast(w; to = 6), 128i32); to = 3); zero = Cast(Sub(Cast(y; to = 6), 128i32); to = 3)",
-     "unsigned weights", RuleClass::exact,
-     "constants of 8 bits without a sign are stored with one, 128 smaller, as dot instructions take weights",
-     {"DequantizeLinear(%known_w : [n][c]u8, %known_positive_q : f32, %known_y : u8)"}},
-    {"dequantise-convolution", quantised_given,
-     "Conv" + product + "; *A)",
-     "Mul(Cast(sums; to = 1), factor) where sums = ConvInteger(x, w, z, y; *A); " + factor,
-     "integer product over outputs first", RuleClass::rounding, exact_sums,
-     {"Conv(" + activation + ", " + filters + ")", "Conv(" + activation + ", " + one_scale + "; strides = [s, t])",
-      "Conv(" + activation + ", " + with_zero_point + "; strides = [s, t])", "Conv" + depthwise + "; group = 3)"}},
-    {"dequantise-convolution-bias", std::string(quantised_given) + ", b: B",
-     "Conv" + product + ", b; *A)",
-     "Add(scaled, Reshape(b; shape = by_channel)) where sums = ConvInteger(x, w, z, y; *A); " + factor +
-     "; scaled = Mul(Cast(sums; to = 1), factor)",
-     "integer product over outputs first", RuleClass::rounding, exact_sums,
-     {"Conv(" + activation + ", " + filters + ", %known_b : [n]f32)", "Conv(" + activation + ", " + one_scale + ", %b : [n]f32)",
-      "Conv(" + activation + ", " + with_zero_point + ", %b : [n]f32)", "Conv" + depthwise + ", %b : [3]f32; group = 3)"}},
-    {"dequantise-matrix-product", quantised_given,
-     "MatMul" + product + ")",
-     "Mul(Cast(sums; to = 1), factor) where sums = MatMulInteger(x, w, z, y); " + factor,
-     "integer product over columns", RuleClass::rounding, exact_sums,
-     {"MatMul(" + rows_of_bytes + ", " + columns + ")"}},
-    {"dequantise-gemm", quantised_given,
-     "Gemm" + product + "; alpha = f, beta = g, transA = l, transB = t)",
-     "Mul(Cast(sums; to = 1), factor) where sums = MatMulInteger(x, w, z, y); " + gemm_factor,
-     "plain factor, left factor as it is, integer product over columns", RuleClass::rounding, exact_sums,
-     {"Gemm(" + rows_of_bytes + ", " + columns + "; alpha = 0.5)"}},
-    {"dequantise-gemm-bias", std::string(quantised_given) + ", b: B",
-     "Gemm" + product + ", b; alpha = f, beta = g, transA = l, transB = t)",
-     "Add(scaled, b) where sums = MatMulInteger(x, w, z, y); " + gemm_factor + "; scaled = Mul(Cast(sums; to = 1), factor)",
-     "plain factor, left factor as it is, whole bias, integer product over columns", RuleClass::rounding, exact_sums,
-     {"Gemm(" + rows_of_bytes + ", " + columns + ", %b : [n]f32)"}},
-    {"dequantise-gemm-transposed", quantised_given,
-     "Gemm" + product + "; alpha = f, beta = g, transA = l, transB = t)",
-     "Mul(Cast(sums; to = 1), factor) where columns = Transpose(w); sums = MatMulInteger(x, columns, z, y); " + gemm_factor,
-     "transposed factor, left factor as it is, integer product over rows", RuleClass::rounding, exact_sums,
-     {"Gemm(" + rows_of_bytes + ", " + transposed + "; transB = 1)"}},
-    {"dequantise-gemm-transposed-bias", std::string(quantised_given) + ", b: B",
-     "Gemm" + product + ", b; alpha = f, beta = g, transA = l, transB = t)",
-     "Add(scaled, b) where columns = Transpose(w); sums = MatMulInteger(x, columns, z, y); " + gemm_factor +
-     "; scaled = Mul(Cast(sums; to = 1), factor)",
-     "transposed factor, left factor as it is, whole bias, integer product over rows", RuleClass::rounding, exact_sums,
-     {"Gemm(" + rows_of_bytes + ", " + transposed + ", %b : [n]f32; transB = 1, alpha = 2.0)"}},
-
-    {"integer-convolution-around-zero", "x: X, w: W, z: Z, y: Y",
-     "ConvInteger(x, w, z, y; *A)",
-     "ConvInteger(x, w, z; *A)",
-     "zero y", RuleClass::exact, none_of_weights,
-     {"ConvInteger(%x : [b][c][h][v]u8, %known_w : [n][c][i][j]i8, %known_z : u8, %zero_y : i8; strides = [s, t])"}},
-    {"integer-matrix-product-around-zero", "x: X, w: W, z: Z, y: Y",
-     "MatMulInteger(x, w, z, y)",
-     "MatMulInteger(x, w, z)",
-     "zero y", RuleClass::exact, none_of_weights,
-     {"MatMulInteger(%x : [m][k]u8, %known_w : [k][n]i8, %z : u8, %zero_y : [n]i8)"}},
-    {"zero-points-of-filters", "x: X, w: [n]W, z: Z, y: Y",
-     "ConvInteger(x, w, z, y; *A)",
-     "Sub(products, less) where first = slice 0 1 w; ones = Cast(Equal(first, first); to = 3); "
-     "inputs = ConvInteger(x, ones, z; *A); less = Mul(inputs, Reshape(Cast(y; to = 6); shape = zeros)); products = ConvInteger(x, w, z; *A)",
-     "convolution with zero points of weights", RuleClass::exact, inputs_once,
-     {"ConvInteger(%x : [b][c][h][v]u8, %known_w : [n][c][i][j]i8, %known_z : u8, %known_y : i8; pads = [1, 0, 0, 1])",
-      "ConvInteger(%x : [b][c][h]u8, %known_w : [n][c][i]i8, %z : u8, %known_y : [n]i8)"}},
-    {"zero-points-of-columns", "x: X, w: W, z: Z, y: Y",
-     "MatMulInteger(x, w, z, y)",
-     "Sub(products, less) where centred = Sub(Cast(x; to = 6), Cast(z; to = 6)); "
-     "inputs = ReduceSum(centred; axes = [-1], keepdims = 1); less = Mul(inputs, Cast(y; to = 6)); "
-     "products = MatMulInteger(x, w, z)",
-     "matrix product with zero points of weights", RuleClass::exact, inputs_once,
-     {"MatMulInteger(%x : [m][k]u8, %known_w : [k][n]i8, %z : u8, %known_y : i8)",
-      "MatMulInteger(%x : [b][m][k]u8, %known_w : [k][n]i8, %z : u8, %known_y : [n]i8)"}},
-
-    {"zero-point-of-rows", "x: X, w: W, z: Z",
-     "MatMulInteger(x, w, z)",
-     "Sub(products, less) where none = Cast(0i32; to = 2); products = MatMulInteger(x, w, none); "
-     "less = Mul(ReduceSum(Cast(w; to = 6); axes = [0], keepdims = 0), Cast(z; to = 6))",
-     "rows around a computed number", RuleClass::exact, weights_once,
-     {"MatMulInteger(%x : [b][m][k]u8, %known_w : [k][n]i8, %z : u8)"}},
-    {"zero-point-of-pictures", "x: X, w: W, z: Z",
-     "ConvInteger(x, w, z; *A)",
-     "Sub(products, less) where zero = Reshape(z; shape = integers []); "
-     "bordered = Pad(x, _, zero; pads = border, axes = spatial); none = Cast(0i32; to = 2); "
-     "products = ConvInteger(bordered, w, none; *A); offsets = ReduceSum(Cast(w; to = 6); axes = summed, keepdims = 0); "
-     "less = Mul(Reshape(offsets; shape = by_channel), Cast(z; to = 6))",
-     "pictures around a computed number", RuleClass::exact, weights_once,
-     {"ConvInteger(%x : [b][c][h][v]u8, %known_w : [n][c][i][j]i8, %z : u8; pads = [1, 0, 0, 1], strides = [s, t])",
-      "ConvInteger(%x : [b][c][h]u8, %known_w : [n][c][i]i8, %z : u8; dilations = [d])"}},
-
-    {"requantised-convolution", requantised_given,
-     "QLinearConv(x, p, z, w, q, y, s, t; *A)",
-     requantised + "; sums = ConvInteger(x, w, z, y; *A)",
-     "requantised product over outputs first", RuleClass::exact, sums_quantised,
-     {"QLinearConv(" + linear_bytes + linear_filters + linear_result + "; strides = [u, v])"}},
-    {"requantised-convolution-bias", std::string(requantised_given) + ", b: B",
-     "QLinearConv(x, p, z, w, q, y, s, t, b; *A)",
-     requantised + "; products = ConvInteger(x, w, z, y; *A); sums = Add(products, Reshape(b; shape = by_channel))",
-     "requantised product over outputs first", RuleClass::exact, sums_quantised,
-     {"QLinearConv(" + linear_bytes + linear_filters + linear_result + ", %known_b : [n]i32; pads = [1, 0, 0, 1])"}},
-    {"requantised-matrix-product", std::string(requantised_given) + ", d = 1",
-     "QLinearMatMul(x, p, z, w, q, y, s, t)",
-     requantised + "; sums = MatMulInteger(x, w, z, y)",
-     "requantised product over columns", RuleClass::exact, sums_quantised,
-     {"QLinearMatMul(%x : [m][k]u8, %known_positive_p : f32, %known_z : u8, %known_w : [k][n]i8, %known_positive_q : [n]f32, "
-      "%zero_y : [n]i8" + linear_result + ")"}},
-
-    {"pool-of-bytes", "x: X, s: S, z: Z = _",
-     "MaxPool(DequantizeLinear(x, s, z; *B); *A)",
-     "DequantizeLinear(greatest, s, z; *B) where greatest = MaxPool(x; *A)",
-     "a positive scale, no empty window", RuleClass::exact, "the greatest byte stands for the greatest number, as the scale is above zero",
-     {"MaxPool(DequantizeLinear(%x : [b][c][h][v]u8, %known_positive_s : f32, %known_z : u8); kernel_shape = [3, 2], strides = [2, 1], pads = [1, 1, 1, 0])",
-      "MaxPool(DequantizeLinear(%x : [b][c][h]i8, %known_positive_s : f32, %known_z : i8); kernel_shape = [2])",
-      "MaxPool(DequantizeLinear(%x : [b][c][h]i8, %known_positive_s : f32); kernel_shape = [2])"}},
-    {"quantised-again", "x: X, s: S, z: Z, p: P, y: Y",
-     "QuantizeLinear(DequantizeLinear(x, s, z; *B), p, y; *A)",
-     "Identity(x)",
-     "the same scale", RuleClass::exact, "bytes that are quantised again with the same scale and zero point stay what they are",
-     {"QuantizeLinear(DequantizeLinear(%x : [a][b]u8, %known_positive_s : f32, %known_z : u8), %known_positive_s : f32, %known_z : u8)",
-      "QuantizeLinear(DequantizeLinear(%x : [a][b]i8, %known_positive_s : f32, %known_z : i8), %known_positive_s : f32, %known_z : i8)"}},
-    {"relu-in-quantising", "x: X, s: S, z: Z",
-     "QuantizeLinear(Relu(x), s, z; *A)",
-     "QuantizeLinear(x, s, z; *A)",
-     "quantised from zero", RuleClass::exact, "what is below zero becomes the least byte, which stands for zero",
-     {"QuantizeLinear(Relu(%x : [a][b]f32), %known_positive_s : f32, %zero_z : u8)",
-      "QuantizeLinear(Relu(%x : [a][b]f32), %known_positive_s : [b]f32, %zero_z : [b]u8; axis = 1)"}},
-    {"quantise-by-reciprocal", "x: X, s: S, z: Z = _",
-     "QuantizeLinear(x, s, z; *A)",
-     "QuantizeLinear(steps, one, z; *A) where reciprocal = Reshape(Cast(Reciprocal(Cast(s; to = 11)); to = 1); shape = integers []); "
-     "one = Cast(Equal(s, s); to = 1); steps = Mul(x, reciprocal)",
-     "another scale than 1", RuleClass::rounding, "multiplies by 1 / scale instead of dividing",
-     {"QuantizeLinear(%x : [a][b]f32, %known_positive_s : f32)",
-      "QuantizeLinear(%x : [a][b]f32, %known_positive_s : f32, %known_z : i8)"}},
-
-    {"short-phases-of-transposed-convolution", "x: X, w: W",
-     "ConvTranspose(x, w; *A)",
-     in_phases + "convolved = " + four_phases(", _"),
-     "short phases of strides", RuleClass::rounding, by_short_phases,
-     {"ConvTranspose(%x : [b][c][h][v]f32, %known_w : [c][16][3][5]f32; strides = [2, 2], pads = [1, 2, 1, 2])"}},
-    {"short-phases-of-transposed-convolution-bias", "x: X, w: W, b: B",
-     "ConvTranspose(x, w, b; *A)",
-     in_phases + "convolved = " + four_phases(", b"),
-     "short phases of strides", RuleClass::rounding, by_short_phases,
-     {"ConvTranspose(%x : [b][c][h][v]f32, %known_w : [c][16][3][3]f32, %b : [16]f32; strides = [2, 2], output_padding = [1, 1], pads = [0, 1, 0, 1])"}},
-    {"phases-of-transposed-convolution", "x: X, w: W",
-     "ConvTranspose(x, w; *A)",
-     in_phases + "convolved = Conv(x, filters, _; group = groups, pads = borders)",
-     "phases of strides", RuleClass::rounding, by_phases,
-     {"ConvTranspose(%x : [b][c][h][v]f32, %known_w : [c][n][i][j]f32; strides = [s, t])",
-      "ConvTranspose(%x : [b][c][h]f32, %known_w : [c][n][i]f32; strides = [3], pads = [1, 0])"}},
-    {"phases-of-transposed-convolution-bias", "x: X, w: W, b: B",
-     "ConvTranspose(x, w, b; *A)",
-     in_phases + "each = Expand(Reshape(b; shape = groups_one_outputs); shape = groups_phases_outputs); "
-     "bias = Reshape(each; shape = channels); convolved = Conv(x, filters, bias; group = groups, pads = borders)",
-     "phases of strides", RuleClass::rounding, by_phases,
-     {"ConvTranspose(%x : [b][2][h][v]f32, %known_w : [2][n][i][j]f32, %b : [2*n]f32; strides = [2, 1], group = 2)",
-      "ConvTranspose(%x : [b][c][h][v]f32, %known_w : [c][n][2][3]f32, %b : [n]f32; strides = [2, 2], output_padding = [1, 1], pads = [0, 1, 0, 1])",
-      "ConvTranspose(%x : [b][c][h]f32, %known_w : [c][n][3]f32, %b : [n]f32; strides = [2], dilations = [1])"}},
-
-    {"widened-convolution", "x: X, w: W",
-     "Conv(x, w, _; *A)",
-     "Cast(Conv(Cast(x; to = 1), Cast(w; to = 1), _; *A); to = 10)",
-     "product of halves", RuleClass::exact, sums_in_f32,
-     {"Conv(%x : [b][c][h][v]f16, %known_w : [n][c][i][j]f16; strides = [s, t])"}},
-    {"widened-convolution-bias", "x: X, w: W, b: B",
-     "Conv(x, w, b; *A)",
-     "Add(Cast(sums; to = 10), Reshape(b; shape = by_channel)) where "
-     "sums = Conv(Cast(x; to = 1), Cast(w; to = 1), _; *A)",
-     "product of halves", RuleClass::exact, sums_in_f32,
-     {"Conv(%x : [b][c][h][v]f16, %known_w : [n][c][i][j]f16, %b : [n]f16)",
-      "Conv(%x : [b][c][h]f16, %known_w : [n][c][i]f16, %b : [n]f16; strides = [s])"}},
-    {"widened-matrix-product", "x: X, w: W",
-     "MatMul(x, w)",
-     "Cast(MatMul(Cast(x; to = 1), Cast(w; to = 1)); to = 10)",
-     "product of halves", RuleClass::exact, sums_in_f32,
-     {"MatMul(%x : [m][k]f16, %known_w : [k][n]f16)"}},
-    {"bf16-convolution", "x: X, w: W, b: B = _",
-     "Conv(Cast(x; to = 1), Cast(w; to = 1), b; *A)",
-     "Conv(x, w, b; output_dtype = 1, *A)",
-     "convolution of bf16", RuleClass::exact, operands_in_bf16,
-     {"Conv(Cast(%x : [b][8][h][9]bf16; to = 1), Cast(%known_w : [n][8][i][2]bf16; to = 1); strides = [s, 1])",
-      "Conv(Cast(%x : [b][4][7]bf16; to = 1), Cast(%known_w : [n][4][3]bf16; to = 1), %b : [n]f32; pads = [1, 0])"}},
-    {"bf16-matrix-product", "x: X, w: W",
-     "MatMul(Cast(x; to = 1), Cast(w; to = 1))",
-     "MatMul(x, w; output_dtype = 1)",
-     "product of bf16 over columns", RuleClass::exact, operands_in_bf16,
-     {"MatMul(Cast(%x : [b][4][8]bf16; to = 1), Cast(%known_w : [8][n]bf16; to = 1))"}},
-    {"bf16-gemm", "x: X, w: W, b: B = _, f = 1.0, g = 1.0, l = 0, t = 0",
-     "Gemm(Cast(x; to = 1), Cast(w; to = 1), b; alpha = f, beta = g, transA = l, transB = t)",
-     "Gemm(x, w, b; alpha = f, beta = g, output_dtype = 1)",
-     "plain factor, left factor as it is, product of bf16 over columns", RuleClass::exact, operands_in_bf16,
-     {"Gemm(Cast(%x : [1][8]bf16; to = 1), Cast(%known_w : [8][n]bf16; to = 1), %b : [n]f32; alpha = 0.5, transA = 0)"}},
-    {"bf16-gemm-transposed", "x: X, w: W, b: B = _, f = 1.0, g = 1.0, l = 0, t = 0",
-     "Gemm(Cast(x; to = 1), Cast(w; to = 1), b; alpha = f, beta = g, transA = l, transB = t)",
-     "Gemm(x, Transpose(w), b; alpha = f, beta = g, output_dtype = 1)",
-     "transposed factor, left factor as it is, product of bf16 over rows", RuleClass::exact, operands_in_bf16,
-     {"Gemm(Cast(%x : [7][8]bf16; to = 1), Cast(%known_w : [n][8]bf16; to = 1), %b : [n]f32; transB = 1)"}},
-    {"integer-convolution-in-floats", "x: X, w: W, z: Z",
-     "Cast(ConvInteger(x, w, z; *A); to = 1)",
-     "Conv(centred, Cast(w; to = 1), _; *A) where centred = Sub(Cast(x; to = 1), Cast(z; to = 1))",
-     "product of bytes that floats hold", RuleClass::exact,
-     "where each filter has one channel, no instruction adds up several products; f32 holds the sums of so few exactly, and "
-     "multiplies and adds at once",
-     {"Cast(ConvInteger(%x : [b][3][h][v]u8, %known_w : [3][1][i][j]i8, %known_z : u8; group = 3, pads = [1, 0, 0, 1]); to = 1)",
-      "Cast(ConvInteger(%x : [b][1][h][v]u8, %known_w : [n][1][i][j]i8, %known_z : u8; strides = [s, t]); to = 1)"}},
-    {"widened-integer-convolution", "x: X, w: W, z: Z",
-     "ConvInteger(x, w, z; *A)",
-     "ConvInteger(wide, w, zero; *A) where wide = Cast(x; to = 5); zero = Cast(z; to = 5)",
-     "products of bytes in windows around zero", RuleClass::exact, in_sixteen_bits,
-     {"ConvInteger(%x : [b][c][h][v]u8, %known_w : [n][c][i][j]i8, %zero_z : u8; strides = [s, t])",
-      "ConvInteger(%x : [b][c][h][v]u8, %known_w : [n][c][1][1]i8, %known_z : u8)"}},
-    {"centred-integer-convolution", "x: X, w: W, z: Z",
-     "ConvInteger(x, w, z; *A)",
-     "ConvInteger(wide, w, zero; *A) where moved = Cast(z; to = 5); wide = Sub(Cast(x; to = 5), moved); zero = Sub(moved, moved)",
-     "products of bytes in windows around another number", RuleClass::exact,
-     "inputs are stored in the 16 bits of which an instruction multiplies pairs, less their zero point, so that borders are zeros",
-     {"ConvInteger(%x : [b][c][h][v]u8, %known_w : [n][c][2][j]i8, %known_z : u8; strides = [s, t], pads = [1, 0, 0, 1])"}},
-    {"widened-integer-matrix-product", "x: X, w: W, z: Z",
-     "MatMulInteger(x, w, z)",
-     "MatMulInteger(wide, w, zero) where wide = Cast(x; to = 5); zero = Cast(z; to = 5)",
-     "product of bytes", RuleClass::exact, in_sixteen_bits,
-     {"MatMulInteger(%x : [m][k]u8, %known_w : [k][n]i8, %known_z : u8)"}},
-    {"channels-to-four", "x: X, w: W, z: Z",
-     "ConvInteger(x, w, z; *A)",
-     "ConvInteger(padded, weights, z; *A) where zero = Reshape(z; shape = integers []); "
-     "padded = Pad(x, _, zero; pads = amounts, axes = along); weights = Pad(w; pads = amounts, axes = weights_along)",
-     "no multiple of four: channels", RuleClass::exact,
-     "input channels of zeros complete groups of four, which dot instructions take",
-     {"ConvInteger(%x : [b][c][h][v]u8, %known_w : [n][c][i][j]i8, %known_z : u8)"}},
-    {"columns-to-four", "x: X, w: W, z: Z",
-     "MatMulInteger(x, w, z)",
-     "MatMulInteger(padded, weights, z) where zero = Reshape(z; shape = integers []); "
-     "padded = Pad(x, _, zero; pads = amounts, axes = along); weights = Pad(w; pads = amounts, axes = weights_along)",
-     "no multiple of four: columns", RuleClass::exact,
-     "columns of zeros complete groups of four, which dot instructions take",
-     {"MatMulInteger(%x : [m][k]u8, %known_w : [k][n]i8, %known_z : u8)"}},
-    {"channels-to-two", "x: X, w: W, z: Z",
-     "ConvInteger(x, w, z; *A)",
-     "ConvInteger(padded, weights, z; *A) where zero = Reshape(z; shape = integers []); "
-     "padded = Pad(x, _, zero; pads = amounts, axes = along); weights = Pad(w; pads = amounts, axes = weights_along)",
-     "product of bytes, no multiple of two: channels", RuleClass::exact,
-     "input channels of zeros complete pairs, which an instruction for 16 bits takes",
-     {"ConvInteger(%x : [b][c][h][v]u8, %known_w : [n][c][i][j]i8, %zero_z : u8)"}},
-    {"columns-to-two", "x: X, w: W, z: Z",
-     "MatMulInteger(x, w, z)",
-     "MatMulInteger(padded, weights, z) where zero = Reshape(z; shape = integers []); "
-     "padded = Pad(x, _, zero; pads = amounts, axes = along); weights = Pad(w; pads = amounts, axes = weights_along)",
-     "product of bytes, no multiple of two: columns", RuleClass::exact,
-     "columns of zeros complete pairs, which an instruction for 16 bits takes",
-     {"MatMulInteger(%x : [m][k]u8, %known_w : [k][n]i8, %zero_z : u8)"}},
-  };
-}
-// clang-format on
-
-}  // namespace
-
-std::span<const ProgramRuleRow> operator_rule_rows() {
-  static const std::vector<ProgramRuleRow> all = [] {
-    std::vector<ProgramRuleRow> out = rows();
-    for (ProgramRuleRow& row : sign_rows()) out.push_back(std::move(row));
-    return out;
-  }();
-  return all;
-}
-
-const std::vector<const ProgramRule*>& operator_rules() {
-  static const std::vector<const ProgramRule*> rules = [] {
-    auto loaded = load_program_rules(operator_rule_rows(), conditions());
-    std::string messages;
-    if (!loaded.ok()) {
-      for (const Diagnostic& d : loaded.errors()) messages += "\n  " + d.text();
-    }
-    HOIST_CHECK(loaded.ok(), "the table of rules between operators is wrong:" + messages);
-    return *loaded;
-  }();
-  return rules;
-}
-
-std::vector<const ProgramRule*> operator_rules(std::span<const std::string_view> names) {
-  std::vector<const ProgramRule*> chosen;
-  for (std::string_view name : names) {
-    auto found = std::find_if(operator_rules().begin(), operator_rules().end(),
-                              [&](const ProgramRule* rule) { return row(*rule).name == name; });
-    HOIST_CHECK(found != operator_rules().end(), "there is no rule " + std::string(name));
-    chosen.push_back(*found);
+std::vector<const ProgramRule*> operator_rules_of(std::string_view pass) {
+  std::vector<const ProgramRule*> out;
+  for (const ProgramRuleRow& row : operator_rule_rows()) {
+    if (row.pass == pass) out.push_back(operator_rule(row.name));
   }
-  return chosen;
+  HOIST_CHECK(!out.empty(), "no rule is of the pass " + std::string(pass));
+  return out;
 }
 
 }  // namespace hoist

@@ -1,15 +1,10 @@
-// Rules between operator calls: what whole layers become before they are unfolded. Every row is tested by itself
+// Rules between operator calls: what whole layers become before they are unfolded. between_calls.rules has the rows,
+// program_rules.cpp the conditions that text cannot say. Every row is tested by itself
 // (tests/lowering/rules/program_rules_test.cpp).
-//
-// Right sides compute constants in f64 and round once. Models in quantise-dequantise form become integer products in
-// ONNX's own operators: a dequantise layer is a factor, so a product of two is a factor behind exact integer sums, and
-// what follows (bias, residual sum, quantise) stays as it is, for grouping to fuse. Sums of (x - zero point) * w are
-// sums of x * w less the zero point times the sum of w, which is a constant; padding is the zero point as a byte, which
-// the stored border provides (`Storage::border`). Quantising multiplies by the reciprocal: a division is a third of
-// such a kernel.
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,8 +13,10 @@
 namespace hoist {
 
 std::span<const ProgramRuleRow> operator_rule_rows();
-/// The rules of these names, in this order.
-std::vector<const ProgramRule*> operator_rules(std::span<const std::string_view> names);
-const std::vector<const ProgramRule*>& operator_rules();
+/// Null if there is none. A rule is read at its first use; a fault in a row aborts.
+const ProgramRule* operator_rule(const std::string& name);
+std::vector<const ProgramRule*> operator_rules();
+/// The rules whose key names this pass, or a part of one, in the order of the rows; at least one.
+std::vector<const ProgramRule*> operator_rules_of(std::string_view pass);
 
 }  // namespace hoist

@@ -6,17 +6,26 @@
 
 namespace hoist {
 
-std::span<const RuleRow> lowering_rule_rows() {
-  static const std::vector<RuleRow> rows = [] {
-    std::vector<RuleRow> all;
-    for (auto family : {fusion_rules, split_rules, layout_rules, interchange_rules, stencil_rules, reduction_rules,
-                        mapping_rules, arithmetic_rules, formula_rules, nest_rules, convolution_rules}) {
-      std::vector<RuleRow> part = family();
-      std::move(part.begin(), part.end(), std::back_inserter(all));
-    }
+const RuleRows& own_rule_rows() {
+  static const RuleRows rows = [] {
+    auto read = read_own_rules(lowering_rule_files);
+    HOIST_CHECK(read.ok(), "hoist's rules are wrong: " + (read.ok() ? "" : read.errors()[0].text()));
+    RuleRows all = std::move(*read);
+    std::vector<RuleRow> part = convolution_rules();
+    std::move(part.begin(), part.end(), std::back_inserter(all.within_terms));
     return all;
   }();
   return rows;
+}
+
+std::span<const RuleRow> lowering_rule_rows() { return own_rule_rows().within_terms; }
+
+std::vector<std::string_view> rules_within_terms(std::string_view pass) {
+  std::vector<std::string_view> out;
+  for (const RuleRow& row : lowering_rule_rows()) {
+    if (row.pass == pass) out.push_back(row.name);
+  }
+  return out;
 }
 
 const RuleFunctions& lowering_rule_functions() {
@@ -24,16 +33,18 @@ const RuleFunctions& lowering_rule_functions() {
   return functions;
 }
 
+Result<Nothing> check_own_rules() {
+  HOIST_TRY(const RuleRows rows, read_own_rules(lowering_rule_files));
+  Diagnostics faults;
+  if (const auto table = RuleTable::load(rows.within_terms, lowering_rule_functions()); !table) faults = table.errors();
+  if (const auto between = load_program_rules(rows.between_calls, program_conditions()); !between)
+    faults.insert(faults.end(), between.errors().begin(), between.errors().end());
+  if (!faults.empty()) return faults;
+  return Nothing{};
+}
+
 const RuleTable& lowering_rules() {
-  static const RuleTable table = [] {
-    auto loaded = RuleTable::load(lowering_rule_rows(), lowering_rule_functions());
-    std::string messages;
-    if (!loaded.ok()) {
-      for (const Diagnostic& d : loaded.errors()) messages += "\n  " + d.text();
-    }
-    HOIST_CHECK(loaded.ok(), "the table of rules is wrong:" + messages);
-    return *loaded;
-  }();
+  static const RuleTable table = RuleTable::of_known(lowering_rule_rows(), lowering_rule_functions());
   return table;
 }
 

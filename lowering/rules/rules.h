@@ -3,6 +3,8 @@
 #pragma once
 
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "ir/rules/rewrite.h"
 
@@ -10,8 +12,13 @@ namespace hoist {
 
 /// The rows in the order of their families, for listings.
 std::span<const RuleRow> lowering_rule_rows();
-/// The same, loaded once; a fault in a row is a fault of hoist: aborts with all messages.
+/// The same rows, each parsed and typed at its first use; a fault in a row is a fault of hoist: aborts.
 const RuleTable& lowering_rules();
+/// Reads and types all of hoist's rules, those between operator calls too. Errors: everything that is wrong in their
+/// files. For developers, at build and where HOIST_RULES_FOLDER names files that may have changed.
+Result<Nothing> check_own_rules();
+/// The names of those that a pass applies, in this order.
+std::vector<std::string_view> rules_within_terms(std::string_view pass);
 /// The C++ functions that some rows name.
 const RuleFunctions& lowering_rule_functions();
 

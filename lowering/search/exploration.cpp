@@ -3,12 +3,12 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <iterator>
 #include <random>
 #include <set>
 
 #include "ir/text/text.h"
 #include "lowering/rules/rules.h"
-#include "lowering/rules/tables.h"
 #include "lowering/strategies/terms.h"
 
 namespace hoist {
@@ -97,21 +97,19 @@ int64_t check_of(Expr term) {
 }  // namespace
 
 std::vector<const Rule*> exploration_rules(bool strict) {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> out;
-    for (auto family : {fusion_rules, split_rules, layout_rules, interchange_rules, stencil_rules, reduction_rules}) {
-      for (const RuleRow& each : family()) {
-        // A later outline could materialise undefined elements, and no self-check can compare them.
-        if (each.right.find("undefined") == std::string::npos) out.push_back(each.name);
-      }
+  static const std::vector<const RuleRow*> rows = [] {
+    static constexpr std::string_view families[] = {"fusion", "split", "layout", "interchange", "stencil", "reduction"};
+    std::vector<const RuleRow*> out;
+    for (const RuleRow& each : lowering_rule_rows()) {
+      const bool walked = std::find(std::begin(families), std::end(families), each.family) != std::end(families);
+      // A later outline could materialise undefined elements, and no self-check can compare them.
+      if (walked && each.right.find("undefined") == std::string::npos) out.push_back(&each);
     }
     return out;
   }();
   std::vector<const Rule*> out;
-  for (const std::string& name : names) {
-    const Rule* rule = lowering_rules().find(name);
-    const bool allowed = rule != nullptr && (!strict || row(*rule).rule_class == RuleClass::exact);
-    if (allowed) out.push_back(rule);
+  for (const RuleRow* each : rows) {
+    if (!strict || each->rule_class == RuleClass::exact) out.push_back(lowering_rules().find(each->name));
   }
   return out;
 }

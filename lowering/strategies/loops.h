@@ -1,5 +1,5 @@
-// What strategies open loops with: each function applies rules of rules/nest.cpp at a place of the rewriter's term and
-// gives the place of the loop's body. They abort where a rule does not apply, since a strategy asks first. Only
+// Loops that strategies open: each function applies rules of rules/nest.rules at a place of the rewriter's term and
+// gives the place of the loop's body. They abort if a rule does not apply, since a strategy checks first. Only
 // strategies include this.
 #pragma once
 

@@ -152,15 +152,14 @@ bool has_blocks(ProgramMatch& match, bool padded) {
   return true;
 }
 
-ProgramConditions conditions_for(const NeuralRule& rule) {
-  ProgramConditions all = {
-      {"whole blocks of channels", [](ProgramMatch& m) { return has_blocks(m, false); }},
-      {"a part of a block of channels", [](ProgramMatch& m) { return has_blocks(m, true); }},
+const ProgramConditions& conditions() {
+  using Numbers = std::span<const int64_t>;
+  static const ProgramConditions all = {
+      {"whole blocks of channels", [](ProgramMatch& m, Numbers) { return has_blocks(m, false); }},
+      {"a part of a block of channels", [](ProgramMatch& m, Numbers) { return has_blocks(m, true); }},
+      {"scales of # weights", [](ProgramMatch& m, Numbers n) { return has_scales(m, n[0], false); }},
+      {"scales of # weights in a matrix", [](ProgramMatch& m, Numbers n) { return has_scales(m, n[0], true); }},
   };
-  for (const bool reshaped : {false, true}) {
-    const int64_t block = rule.product ? rule.product->weights.block : 0;
-    all[condition_of(block, reshaped)] = [block, reshaped](ProgramMatch& m) { return has_scales(m, block, reshaped); };
-  }
   return all;
 }
 
@@ -288,7 +287,7 @@ const std::vector<const ProgramRule*>& format_rules(std::string_view rule) {
   const std::lock_guard lock(mutex);
   const auto [place, fresh] = known->try_emplace(key);
   if (!fresh || rows.empty()) return place->second;
-  auto loaded = load_program_rules(rows, conditions_for(*found));
+  auto loaded = load_program_rules(rows, conditions());
   std::string messages;
   if (!loaded.ok()) {
     for (const Diagnostic& d : loaded.errors()) messages += "\n  " + d.text();

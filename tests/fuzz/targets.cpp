@@ -112,7 +112,10 @@ bool parse_a_profile(std::string_view bytes) {
 }
 
 bool parse_a_preference(std::string_view bytes) { return parse_preferences(std::string(bytes), "preferences").ok(); }
-bool parse_rules(std::string_view bytes) { return parse_rule_rows(std::string(bytes), "rules").ok(); }
+bool parse_user_rules(std::string_view bytes) {
+  const RuleFile file{"rules", bytes};
+  return hoist::parse_rules(std::span(&file, 1), true).ok();
+}
 bool parse_steps(std::string_view bytes) { return parse_steering(std::string(bytes), "layer", "steps").ok(); }
 bool parse_choice(std::string_view bytes) { return parse_record(std::string(bytes), "record").ok(); }
 bool parse_array(std::string_view bytes) { return parse_npy(bytes, "array").ok(); }
@@ -218,7 +221,7 @@ constexpr auto targets = std::to_array<FuzzTarget>({
     {"replay", "derivation.lift of a bundle, replayed", replay_a_derivation, true},
     {"profile", "a profile", parse_a_profile, true},
     {"preferences", "a user's preferences", parse_a_preference, true},
-    {"rules", "a user's rules, before they are typed", parse_rules, true},
+    {"rules", "a user's rules, before they are typed", parse_user_rules, true},
     {"steps", "a user's steps for a kernel", parse_steps, true},
     {"record", "the record of a choice, JSON", parse_choice, true},
     {"job", "a job of a queue", parse_a_job, true},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "backends/runtime/hoist_runtime.h"
 #include "ir/base/temporary_folder.h"
 #include "ir/text/parse/near_miss.h"
+#include "lowering/rules/rules.h"
 #include "tools/cli/command.h"
 #include "tools/cli/interruption.h"
 #include "tools/cli/log.h"
@@ -109,6 +111,7 @@ std::string help_text(const std::string& help) {
 }  // namespace
 
 Attempt<> do_command(const std::vector<std::string>& words) {
+  if (std::getenv("HOIST_RULES_FOLDER") != nullptr) HOIST_STEP_VOID(ExitCode::bad_input, check_own_rules());
   CLI::App program(about, "hoist");
   program.set_version_flag("-V,--version", "hoist " HOIST_VERSION);
   program.set_help_flag("-h,--help", "what there is, and an example");

@@ -19,7 +19,7 @@ Program parsed(const std::string& text) {
   return *program;
 }
 
-const ProgramRule& rule(std::string_view name) { return *operator_rules(std::span(&name, 1))[0]; }
+const ProgramRule& rule(const std::string& name) { return *operator_rule(name); }
 
 TEST(ProgramRules, EveryRowKeepsWhatItsClassPromises) {
   for (const ProgramRule* each : operator_rules()) {

@@ -75,7 +75,7 @@ TEST(RulesBetweenCalls, WrongOnesAreRefusedWithTheInstance) {
   };
   // Right for positive numbers only; right but for NaN; right but for rounding.
   EXPECT_THAT(fault("  left Relu(x)\n  right Identity(x)\n  example Relu(%x : [n]f32)\n"),
-              HasSubstr("my.rules: mine: is wrong as a rule of class exact: element"));
+              HasSubstr("my.rules:1:6: mine: is wrong as a rule of class exact: element"));
   EXPECT_THAT(
       fault("  left Sub(x, x)\n  right Mul(x, zero) where zero = fill 0f32 [1]\n  example Sub(%x : [n]f32, %x)\n"),
       HasSubstr("mine: is wrong"));

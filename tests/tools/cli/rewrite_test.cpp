@@ -116,7 +116,7 @@ TEST_F(RewriteCommand, TakesAUsersRulesBetweenCalls) {
                            "rule lost-sign exact\n  meaning m\n  left Abs(x)\n  right Identity(x)\n"
                            "  example Abs(%x : [n]f32)\n")});
   EXPECT_EQ(ran.code, 3);
-  EXPECT_THAT(ran.err, HasSubstr("wrong.rules: lost-sign: is wrong as a rule of class exact"));
+  EXPECT_THAT(ran.err, HasSubstr("wrong.rules:1:6: lost-sign: is wrong as a rule of class exact"));
 }
 
 TEST_F(RewriteCommand, WrongUseIsSaid) {
