@@ -2,8 +2,8 @@
 # string literals for the bundle writer:
 #   cmake -DFOLDER=backends/runtime -DSOURCE=hoist_runtime.c -DLITERALS=runtime_sources.cpp -P amalgamate.cmake
 set(host ../../ir/host)
-set(parts ${host}/host_strings.h ${host}/host_operators.h ${host}/host_boxes.h ${host}/host_pictures.h plan_file.h opencl_device.h
-  native_device.h sharing.h loaded_code.h bundle_handle.h ${host}/host_strings.c ${host}/host_boxes.c ${host}/host_pictures.c ${host}/host_operators.c
+set(parts ${host}/host_strings.h ${host}/host_operators.h ${host}/host_boxes.h ${host}/host_order.h ${host}/host_pictures.h plan_file.h opencl_device.h
+  native_device.h sharing.h loaded_code.h bundle_handle.h ${host}/host_strings.c ${host}/host_boxes.c ${host}/host_order.c ${host}/host_pictures.c ${host}/host_operators.c
   values.c bundle_files.c plan_file.c opencl_device.c program.c loaded_code.c opencl_engine.c native_device.c
   sharing.c native_engine.c bundle_handle.c specialisations.c transfers.c
   host_steps.c control.c pixels.c verify.c)

@@ -17,7 +17,7 @@ namespace operators {
 
 struct HostFormRow {
   std::string_view operation;  ///< of ai.onnx
-  Result<std::vector<Expr>> (*define)(const OperatorContext&);
+  Result<std::vector<Expr>> (*define)(const OperatorContext&);  ///< empty where kernels are as fast
 };
 std::span<const HostFormRow> selection_on_host();
 
