@@ -58,6 +58,7 @@ class Trained:
     model: onnx.ModelProto
     expected: list[np.ndarray | None]  # of each output; None: the library has nothing of the kind
     asked: np.ndarray
+    regression: bool
 
 
 @dataclass
@@ -358,7 +359,7 @@ def trained(draw: Draw, kind: Kind) -> Trained | str:
             return "no row is clear"
         expected = predicted(kind, estimator, asked)
         model = exported(kind, estimator, double, data.features, FOLDER / "exported.onnx")
-        return Trained(of_rows(model, len(asked)), expected, asked)
+        return Trained(of_rows(model, len(asked)), expected, asked, kind.task == "regression")
     except Exception as error:  # each library has its own classes
         return f"{type(error).__name__}: {str(error).strip().splitlines()[0][:120] if str(error).strip() else ''}"
 
@@ -400,6 +401,7 @@ def witness(case: Trained) -> list[np.ndarray] | str:
 def wanted(case: Trained, theirs: list[np.ndarray] | str) -> list[np.ndarray] | None:
     """What the library predicts in the shapes and types of the model's outputs; what it has no word for, as onnxruntime."""
     out = []
+    columns = case.regression and isinstance(theirs, str)  # converters write [rows][1]
     for place, value in enumerate(case.model.graph.output):
         expected = case.expected[place] if place < len(case.expected) else None
         like = theirs[place] if not isinstance(theirs, str) else None
@@ -411,7 +413,8 @@ def wanted(case: Trained, theirs: list[np.ndarray] | str) -> list[np.ndarray] | 
             out.append(expected.reshape(like.shape).astype(like.dtype))
         else:
             kind = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
-            out.append(expected if expected.dtype.kind in "OUS" else expected.astype(kind))
+            numbers = expected.reshape(-1, 1) if columns else expected
+            out.append(numbers if numbers.dtype.kind in "OUS" else numbers.astype(kind))
     return out
 
 
