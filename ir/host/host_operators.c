@@ -13,6 +13,7 @@
 #include <wctype.h>
 
 #include "ir/host/host_boxes.h"
+#include "ir/host/host_order.h"
 #include "ir/host/host_pictures.h"
 
 #ifdef HOIST_WITH_PCRE2
@@ -700,6 +701,8 @@ static const hoist_host_operator host_operators[] = {
      hoist_seed_picture},
     {"boxes_apart", "of each image and class the boxes with the highest scores that do not overlap, and how many", 6,
      hoist_takes_boxes, hoist_choose_boxes, "", "", 0, NULL},
+    {"largest_places", "the places of the largest keys of each row, in order", 1, hoist_takes_keys,
+     hoist_choose_largest, "", "", 0, NULL},
     {"first_numbers", "the whole numbers at the start of an array, as many as there is room for", 1, takes_part,
      first_numbers, "", "", 0, NULL},
     {"last_numbers", "the whole numbers at the end of an array, as many as there is room for", 1, takes_part,

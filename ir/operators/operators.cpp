@@ -98,6 +98,7 @@ Result<Expr> defined_by(Definer definer, const Spec& call, const std::vector<Exp
     if (auto value = known.find(x->name); value != known.end()) context.constants[place] = &value->second;
   }
   HOIST_TRY(std::vector<Expr> results, definer(context));
+  if (results.empty()) return Expr(nullptr);
   results.resize(std::min(results.size(), static_cast<size_t>(operation.results)));
   if (results.size() == 1) return results[0];
   for (size_t i = 0; i < results.size(); ++i) {

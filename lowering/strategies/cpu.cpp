@@ -117,6 +117,15 @@ Path open_row_groups(Rewriter& r, const Path& place) {
   return open(r, "open-seq", open_whole_rows(r, place, together));
 }
 
+// Whether the lanes of a vector are elements of different rows, as many as a work-group computes.
+bool rows_are_lanes(Expr term, const Path& place, const Profile& profile) {
+  const int rank = rank_at(term, place);
+  if (rank == 1) return false;
+  const int64_t columns = extent(term, place, rank - 1);
+  return !fills_a_vector(columns, profile.vector_width) &&
+         rows_together(extent(term, place, rank - 2), columns) >= profile.vector_width;
+}
+
 // One work-group a row, so that what the row's elements share is computed once. Each part of a short row waits for the
 // one before it, so a work-group computes two of them side by side.
 void map_rows(Rewriter& r, const StrategyInput& input, const Profile& profile) {
@@ -127,7 +136,7 @@ void map_rows(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   if (rank == 1) {
     place = open(r, "open-column-tiles", place, {{"C", columns}, {"c", 0}});
   } else if (const int64_t rows = rows_together(extent(r.term(), place, rank - 2), columns);
-             !fills_a_vector(columns, profile.vector_width) && rows >= profile.vector_width) {
+             rows_are_lanes(r.term(), place, profile)) {
     place = open(r, "open-columns", open_whole_rows(r, open_leading(r, place, 2, 1), rows));
   } else if (columns <= short_row && columns % profile.vector_width == 0 &&
              extent(r.term(), place, rank - 2) % 2 == 0) {
@@ -175,10 +184,43 @@ void keep_exponentials(Rewriter& r, const Profile& profile) {
   }
 }
 
+// The values that are computed once for a row of the result: those that lets name, and with `elements` the results of
+// maps, too, which are single numbers. Vectors of anything else would be nested in the vectors of the row.
+void values_of_rows(Expr e, bool elements, Path& place, std::vector<Path>& out) {
+  const auto visit = [&](std::initializer_list<int> steps, Expr part, bool further) {
+    place.insert(place.end(), steps);
+    values_of_rows(part, further, place, out);
+    place.resize(place.size() - steps.size());
+  };
+  if (!e->type->is_array()) {
+    if (elements) out.push_back(place);
+    return;
+  }
+  if (e->pattern == Pattern::let) {
+    out.push_back(place);
+    out.back().push_back(0);
+    return visit({1, 0}, e->children[1]->children[0], elements);
+  }
+  const bool is_map = e->pattern == Pattern::map, opened = is_map && e->mode != Mode::view;
+  for (size_t i = 0; i < e->children.size(); ++i) {
+    const Expr part = e->children[i];
+    if (part->pattern == Pattern::function) {
+      if (is_map && !opened) visit({static_cast<int>(i), 0}, part->children[0], elements);
+    } else if (part->type->is_array()) {
+      visit({static_cast<int>(i)}, part, elements && !(is_map && !opened));
+    }
+  }
+}
+
 void vectorise_shared_folds(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   if (input.strict || !vectors_share_folds(at(r.term(), input.inside))) return;
   keep_exponentials(r, profile);
-  vectorise_folds(r, profile.vector_width);
+  if (rows_are_lanes(r.term(), input.inside, profile)) return;
+  const int64_t columns = extent(r.term(), input.inside, rank_at(r.term(), input.inside) - 1);
+  Path place = input.inside;
+  std::vector<Path> values;
+  values_of_rows(at(r.term(), place), lanes_of_columns(columns, profile.vector_width) == 1, place, values);
+  for (const Path& value : values) vectorise_folds(r, profile.vector_width, value);
 }
 
 // Whether neighbours of an array are neighbours in memory, too: its elements are stored, are the numbers 0, 1, ..., or

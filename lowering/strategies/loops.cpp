@@ -197,10 +197,10 @@ bool folds_numbers(Expr fold) {
          fold->children[2]->type->size.is_constant();
 }
 
-void vectorise_folds(Rewriter& r, int64_t width) {
+void vectorise_folds(Rewriter& r, int64_t width, const Path& within) {
   std::vector<Path> folds;
-  Path path;
-  collect_folds(r.term(), path, folds);
+  Path path = within;
+  collect_folds(at(r.term(), within), path, folds);
   for (const Path& place : folds) {
     const int64_t n = extent(r.term(), below(place, {2}), 0);
     int64_t lanes = width;

@@ -43,9 +43,10 @@ Path open_leading(Rewriter& r, Path place, int keep, int dimension);
 
 /// Whether the result of a fold is one number, and the number of its steps is known.
 bool folds_numbers(Expr fold);
-/// Folds of numbers over whole rows form partial results side by side, in vectors of `width` lanes, and combine them at
-/// the end, where that takes fewer steps one after the other. The order changes: not for strict kernels. For kernels
-/// whose loops over the result leave such a fold scalar; a fold under a vec map is one of vectors already.
-void vectorise_folds(Rewriter& r, int64_t width);
+/// Folds of numbers over whole rows, of the value at the path, form partial results side by side, in vectors of `width`
+/// lanes, and combine them at the end, where that takes fewer steps one after the other. The order changes: not for
+/// strict kernels. For kernels whose loops over the result leave such a fold scalar; a fold under a vec map is one of
+/// vectors already.
+void vectorise_folds(Rewriter& r, int64_t width, const Path& within = {});
 
 }  // namespace hoist::loops

@@ -16,8 +16,8 @@ Result<Expr> host_form(const Spec& call, const KnownValues& known = {});
 namespace operators {
 
 struct HostFormRow {
-  std::string_view operation;  ///< of ai.onnx
-  Result<std::vector<Expr>> (*define)(const OperatorContext&);
+  std::string_view operation;                                   ///< of ai.onnx
+  Result<std::vector<Expr>> (*define)(const OperatorContext&);  ///< empty where kernels are as fast
 };
 std::span<const HostFormRow> selection_on_host();
 

@@ -106,7 +106,8 @@ Result<Expr> linear_scores(const OperatorContext& c, int64_t targets) {
     return fault(fmt::format("{} intercepts for {} targets", intercepts.size(), targets));
   const Scalar scalar = computed_in(x);
   if (intercepts.empty()) intercepts.resize(static_cast<size_t>(targets), 0);
-  return weighted_sums(x, reshape(table(scalar, coefficients), {targets, n}), table(scalar, intercepts));
+  // Labels and scores both read them.
+  return in_memory(weighted_sums(x, reshape(table(scalar, coefficients), {targets, n}), table(scalar, intercepts)));
 }
 
 Lowered lower_linear_regressor(const OperatorContext& c) {
@@ -124,30 +125,24 @@ Lowered lower_linear_classifier(const OperatorContext& c) {
   const int64_t n = extents(x)[1], rows = n == 0 ? 0 : std::ssize(coefficients) / n, classes = labels.size();
   if (rows != classes && !(rows == 1 && classes <= 2))
     return fault(fmt::format("{} coefficients for {} classes of {} features", coefficients.size(), classes, n));
-  HOIST_TRY(Expr scores, linear_scores(c, rows));
-  const Scalar scalar = element_of(scores);
-  const bool two_of_one = rows == 1 && classes == 2;
-  // Of two classes that share one score, the first has what the second lacks.
-  if (two_of_one)
-    scores = map(
-        [&](Expr row) {
-          Expr v = at_position(0, row);
-          return concat({repeat(1, (-Number(v)).e), repeat(1, v)});
-        },
-        scores);
-  Expr result = map([&](Expr row) { return transformed(transform, row); }, scores);
-  Expr chosen = map(
+  HOIST_TRY(const Expr scores, linear_scores(c, rows));
+  const Expr chosen = map(
       [&](Expr row) {
-        if (extents(row)[0] > 1) return label_at(place_of_largest(row), labels);
-        return choose(Number(at_position(0, row)) >= (transform == "NONE" ? 0.0 : 0.5),
-                      at_position(0, constant(labels)), zero(labels.scalar()))
-            .e;
+        if (rows > 1) return label_at(place_of_largest(row), labels);
+        const Number second = Number(at_position(0, row)) > 0.0;
+        if (classes == 2) return label_at(cast(Scalar::i64, second.e), labels);
+        return choose(second, at_position(0, constant(labels)), zero(labels.scalar())).e;
       },
-      result);
-  Expr as_floats = scalar == Scalar::f32 ? result
-                                         : map_at(
-                                               2, [&](Expr v) { return convert(Scalar::f32, v); }, result);
-  return std::vector<Expr>{chosen, as_floats};
+      scores);
+  const Expr result = map(
+      [&](Expr row) {
+        if (rows == classes) return transformed(transform, row);
+        const Number score = at_position(0, row);
+        return scores_of_two(transform, 1.0 - score, score);
+      },
+      scores);
+  const auto as_float = [](Expr v) { return convert(Scalar::f32, v); };
+  return std::vector<Expr>{chosen, map_at(2, as_float, result)};
 }
 
 // ---- Trees ---------------------------------------------------------------------------------------------------------
@@ -379,35 +374,63 @@ Lowered lower_tree_regressor(const OperatorContext& c) {
   return one(finished(transform, scores));
 }
 
+// How two classes share the score of the leaves, as onnxruntime has it where the standard says nothing. Leaves that
+// name the first class alone give the score of the second, which is a share of 1 if no weight is negative. One base
+// value is the first class's.
+struct TwoClasses {
+  bool one_score = false;  ///< leaves name the first class alone
+  bool of_second = false;  ///< leaves name the second class alone, and there are no base values
+  bool shares = true;      ///< no weight is negative
+
+  // The score above which the second class is chosen: a probability of 1/2.
+  double threshold(const std::string& transform) const { return shares && transform != "LOGISTIC" ? 0.5 : 0; }
+};
+
+TwoClasses two_classes(Forest& forest) {
+  std::set<int64_t> named;
+  TwoClasses out;
+  for (const auto& [place, weight] : forest.weights) {
+    named.insert(place.second);
+    out.shares = out.shares && weight >= 0;
+  }
+  out.one_score = named == std::set<int64_t>{0};
+  if (out.one_score) {
+    forest.targets = 1;
+    if (forest.base.size() == 2) forest.base.pop_back();
+  } else if (forest.base.size() == 1) {
+    forest.base = named.count(0) != 0 ? Floats{forest.base[0], 0} : Floats{};
+  }
+  out.of_second = named == std::set<int64_t>{1} && forest.base.empty();
+  return out;
+}
+
 Lowered lower_tree_classifier(const OperatorContext& c) {
   HOIST_TRY(Expr x, feature_rows(c.inputs[0]));
   HOIST_TRY(Forest forest, forest_of(c, "class"));
   HOIST_TRY(const Tensor labels, labels_of(c, "classlabels_int64s"));
   HOIST_TRY(std::string transform, transform_attribute(c));
-  if (labels.size() < 2) return fault(fmt::format("{} class, expected at least 2", labels.size()));
-  std::set<int64_t> ids;
-  for (const auto& [place, weight] : forest.weights) ids.insert(place.second);
   forest.targets = labels.size();
   HOIST_TRY_VOID(check_targets(forest));
-  const bool one_score = ids.size() == 1 && labels.size() == 2;
+  const TwoClasses two = labels.size() == 2 ? two_classes(forest) : TwoClasses{};
   HOIST_TRY(Expr scores, forest.scores(x));
-  // Two classes with weights for one: the other has what that lacks.
-  if (one_score) {
-    const int64_t scored = forest.base.size() == 2 ? 1 : *ids.begin();
-    scores = map(
-        [&](Expr row) {
-          const Number v = at_position(scored, row);
-          const Number other = transform == "NONE" || transform == "PROBIT" ? 1.0 - v : -v;
-          return concat({repeat(1, other.e), repeat(1, v.e)});
-        },
-        scores);
-  }
   // What becomes of a row reads each score several times, and no tree is walked again for that.
   scores = in_memory(scores);
-  Expr result = map([&](Expr row) { return transformed(transform, row); }, scores);
-  Expr chosen = map([&](Expr row) { return label_at(place_of_largest(row), labels); }, result);
-  return std::vector<Expr>{chosen, map_at(
-                                       2, [&](Expr v) { return convert(Scalar::f32, v); }, result)};
+  const Expr chosen = map(
+      [&](Expr row) {
+        if (!two.one_score && !two.of_second) return label_at(place_of_largest(row), labels);
+        const Number second = Number(at_position(two.one_score ? 0 : 1, row)) > two.threshold(transform);
+        return label_at(cast(Scalar::i64, second.e), labels);
+      },
+      scores);
+  const Expr result = map(
+      [&](Expr row) {
+        if (!two.one_score) return transformed(transform, row);
+        const Number score = at_position(0, row);
+        return scores_of_two(transform, two.shares ? 1.0 - score : -score, score);
+      },
+      scores);
+  const auto as_float = [](Expr v) { return convert(Scalar::f32, v); };
+  return std::vector<Expr>{chosen, map_at(2, as_float, result)};
 }
 
 // Version 5: nodes and leaves in lists of their own, and sets of values, of which each becomes a comparison.

@@ -88,6 +88,13 @@ Expr transformed(const std::string& transform, Expr row) {
   });
 }
 
+Expr scores_of_two(const std::string& transform, const Number& first, const Number& score) {
+  const auto two = [](const Number& a, Expr b) { return concat({repeat(1, a.e), repeat(1, b)}); };
+  if (transform == "LOGISTIC") return transformed(transform, two(-score, score.e));
+  if (transform != "PROBIT") return two(first, score.e);
+  return two(at_position(0, transformed(transform, repeat(1, score.e))), zero(score.e->type->scalar));
+}
+
 Expr finished(const std::string& transform, Expr scores, Scalar scalar) {
   return map([&](Expr row) { return map([&](Expr v) { return convert(scalar, v); }, transformed(transform, row)); },
              scores);

@@ -27,6 +27,9 @@ Expr weighted_sums(Expr x, Expr weights, Expr added);
 Result<std::string> transform_attribute(const OperatorContext& context);
 /// What becomes of a row of scores.
 Expr transformed(const std::string& transform, Expr row);
+/// The scores of two classes that share one, as onnxruntime has them: `first` and `score`, [2]. LOGISTIC makes both
+/// probabilities, PROBIT leaves the second at 0, and SOFTMAX and SOFTMAX_ZERO change nothing.
+Expr scores_of_two(const std::string& transform, const Number& first, const Number& score);
 /// What becomes of all rows, in the type of the result.
 Expr finished(const std::string& transform, Expr scores, Scalar scalar = Scalar::f32);
 

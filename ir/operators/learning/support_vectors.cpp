@@ -384,13 +384,8 @@ Lowered lower_svm_classifier(const OperatorContext& c) {
   }
   const auto shown = [&](Expr row) {
     if (classes > 2) return transformed(transform, row);
-    // One score for two classes, as onnxruntime has them: it leaves the second of PROBIT at 0.
-    const Expr score = at_position(0, row);
-    const auto two = [](const Number& a, Expr b) { return concat({repeat(1, a.e), repeat(1, b)}); };
-    if (transform == "NONE") return two(-Number(score), score);
-    if (transform == "PROBIT") return two(at_position(0, transformed(transform, row)), zero(element_of(scores)));
-    if (transform == "LOGISTIC") return transformed(transform, two(-Number(score), score));
-    return two(1.0 - Number(score), score);
+    const Number score = at_position(0, row);
+    return scores_of_two(transform, transform == "NONE" ? -score : 1.0 - score, score);
   };
   return labels_and_scores(chosen, labels, map(shown, scores));
 }

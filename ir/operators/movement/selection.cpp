@@ -341,6 +341,18 @@ bool are_few(int64_t k, int64_t n) {
   return n > few_elements && k <= log * (log + 1) / 2;
 }
 
+// The same by a function of the host.
+Result<Expr> places_on_host(Expr rows, int64_t k, bool largest) {
+  const Expr keys = in_memory(map_at(
+      2,
+      [&](Expr a) {
+        const Number bits = as_ordered_bits(a);
+        return (largest ? bits : !bits).e;
+      },
+      rows));
+  return host("largest_places", {keys}, array_type({extents(rows)[0], k}, scalar_type(Scalar::i32)));
+}
+
 // ---- Those that a condition keeps ----------------------------------------------------------------------------------
 
 }  // namespace
@@ -494,7 +506,7 @@ constexpr ExtentRow largest_extents = {2, largest_dimensions};
 
 // NaN is larger than all numbers, as numpy sorts, and of equal elements the first one stands first. A k that is
 // computed is the count, whatever it is: whoever cuts the results to it says where it is too large.
-Lowered lower_top_k(const OperatorContext& c) {
+Lowered top_k(const OperatorContext& c, bool on_host) {
   const Expr x = c.inputs[0];
   HOIST_TRY(int64_t named, integer_attribute(c, "axis", -1));
   HOIST_TRY(int64_t largest, integer_attribute(c, "largest", 1));
@@ -515,6 +527,7 @@ Lowered lower_top_k(const OperatorContext& c) {
     if (room < 0 || room > n) return fault(fmt::format("k is {}, axis {} has {} elements", room, axis, n));
   }
   HOIST_TRY_VOID(check_sorted(n, fmt::format("axis {}", axis)));
+  if (on_host && (n <= few_elements || room <= most_in_one_kernel)) return std::vector<Expr>();
   if (room == 0 || product(extents(x)) == 0) {
     const auto none = [&](Scalar of) { return map_rows(x, axis, [&](Expr) { return repeat(room, zero(of)); }); };
     return std::vector<Expr>{none(scalar), none(Scalar::i64), count};
@@ -527,9 +540,13 @@ Lowered lower_top_k(const OperatorContext& c) {
     const Expr of_a = index(a, row[0]), of_b = index(b, row[0]);
     return (largest != 0 ? in_order(of_b, of_a) : in_order(of_a, of_b)).e;
   };
-  const Expr places = are_few(room, n)
-                          ? places_of_few(rows, room, largest != 0)
-                          : map([&](Expr row) { return slice(0, room, row); }, sorted_places({rows}, n, before));
+  Expr places = nullptr;
+  if (on_host) {
+    HOIST_TRY(places, places_on_host(rows, room, largest != 0));
+  } else {
+    places = are_few(room, n) ? places_of_few(rows, room, largest != 0)
+                              : map([&](Expr row) { return slice(0, room, row); }, sorted_places({rows}, n, before));
+  }
   shape.back() = room;
   const auto back = [&](Expr result) { return permute(inverse(permutation), reshape(result, shape)); };
   const Expr values = map_zip({rows, places}, [&](const std::vector<Expr>& p) {
@@ -541,6 +558,9 @@ Lowered lower_top_k(const OperatorContext& c) {
                            count};
 }
 
+Lowered lower_top_k(const OperatorContext& c) { return top_k(c, false); }
+Lowered top_k_on_host(const OperatorContext& c) { return top_k(c, true); }
+
 // ---- Those that differ ---------------------------------------------------------------------------------------------
 
 Result<Dimensions> unique_dimensions(const OperatorContext& c) {
@@ -549,13 +569,14 @@ Result<Dimensions> unique_dimensions(const OperatorContext& c) {
 }
 
 // Equal elements stand side by side once they are sorted, the first of them first. NaNs are equal, as numpy has it.
-Lowered lower_unique(const OperatorContext& c) {
+Lowered unique(const OperatorContext& c, bool on_host) {
   Expr x = c.inputs[0];
   HOIST_TRY(const int64_t axis, compressed_axis(c));
   HOIST_TRY(const int64_t sorted, integer_attribute(c, "sorted", 1));
   if (!has_attribute(c, "axis")) x = rank_of(x) == 0 ? repeat(1, x) : flatten(x);
   const int64_t n = extents(x)[static_cast<size_t>(axis)];
   HOIST_TRY_VOID(check_sorted(n, fmt::format("axis {}", axis)));
+  if (on_host && n <= few_elements) return std::vector<Expr>();
   if (n == 0) {
     const Expr none = repeat(0, whole_number(0));
     return std::vector<Expr>{x, none, none, none, whole_number(0)};
@@ -565,6 +586,7 @@ Lowered lower_unique(const OperatorContext& c) {
     if (i != axis) first_axis.push_back(i);
   }
   const int64_t width = product(extents(x)) / n;
+  if (on_host && (width > 1 || element_of(x) == Scalar::string)) return std::vector<Expr>();
   const Expr slices = reshape(permute(first_axis, x), {n, width});
   // The elements of two slices decide one after the other: -1 where the first stands before the second, else 1.
   const Scalar sign = Scalar::i32;
@@ -579,7 +601,13 @@ Lowered lower_unique(const OperatorContext& c) {
                 literal_integer(sign, 0), zip({index(a, all), index(b, all)}));
   };
   const Before before = [&](const std::vector<Expr>& row, Expr a, Expr b) { return (compared(row[0], a, b) < 0.0).e; };
-  const Expr order = in_memory(at_position(0, sorted_places({repeat(1, slices)}, n, before)));
+  Expr order = nullptr;
+  if (on_host) {
+    HOIST_TRY(const Expr places, places_on_host(repeat(1, flatten(slices)), n, false));
+    order = in_memory(at_position(0, places));
+  } else {
+    order = in_memory(at_position(0, sorted_places({repeat(1, slices)}, n, before)));
+  }
   const auto in_place = [&](Number p) { return index(place_inside(p, n), order); };  // of the order
   const Expr opens = map(
       [&](Expr p) {
@@ -598,7 +626,13 @@ Lowered lower_unique(const OperatorContext& c) {
   const Before by_order = [&](const std::vector<Expr>& row, Expr a, Expr b) {
     return (Number(index(a, row[0])) < index(b, row[0])).e;
   };
-  const Expr place_of = at_position(0, sorted_places({repeat(1, order)}, n, by_order));
+  Expr place_of = nullptr;
+  if (on_host) {
+    HOIST_TRY(const Expr places, places_on_host(repeat(1, order), n, false));
+    place_of = at_position(0, places);
+  } else {
+    place_of = at_position(0, sorted_places({repeat(1, order)}, n, by_order));
+  }
   const Expr group_of =
       in_memory(map([&](Expr place) { return (Number(index(place_inside(place, n), groups)) - 1.0).e; }, place_of));
   const auto first_of_group = [&](Expr group) {
@@ -629,6 +663,9 @@ Lowered lower_unique(const OperatorContext& c) {
   }));
   return std::vector<Expr>{elements_along(x, axis, behind), firsts, inverse_places, of_groups(size_of_group), count};
 }
+
+Lowered lower_unique(const OperatorContext& c) { return unique(c, false); }
+Lowered unique_on_host(const OperatorContext& c) { return unique(c, true); }
 
 // ---- Boxes ---------------------------------------------------------------------------------------------------------
 
@@ -881,7 +918,8 @@ constexpr auto selection_rows = std::to_array<OperatorRow>({
 std::span<const OperatorRow> selection_operators() { return selection_rows; }
 
 std::span<const HostFormRow> selection_on_host() {
-  static constexpr HostFormRow rows[] = {{"NonMaxSuppression", suppress_on_host}};
+  static constexpr HostFormRow rows[] = {
+      {"NonMaxSuppression", suppress_on_host}, {"TopK", top_k_on_host}, {"Unique", unique_on_host}};
   return rows;
 }
 

@@ -259,6 +259,49 @@ TEST(Selection, TheFewLargestOfNarrowNumbersAreThoseOfAStableSort) {
   }
 }
 
+// Larger numbers of elements go by the host where that is the device; of any type, along any axis.
+TEST(Selection, ManyLargestAreThoseOfAStableSort) {
+  for (const int64_t k : {17, 100, 300}) {
+    for (const Scalar scalar : {Scalar::f32, Scalar::f64, Scalar::f16, Scalar::i64, Scalar::u8}) {
+      for (const int64_t axis : {0, 1}) {
+        for (const bool largest : {false, true}) {
+          const int64_t n = 300, rows = 3;
+          const Tensor drawn = drawn_numbers({n * rows}, static_cast<uint64_t>(k), 50);
+          Tensor x(scalar, axis == 0 ? std::vector<int64_t>{n, rows} : std::vector<int64_t>{rows, n});
+          for (int64_t i = 0; i < x.size(); ++i) {
+            if (is_float(scalar))
+              x.set_float(i, drawn.float_at(i));
+            else
+              x.set_integer(i, static_cast<int64_t>(drawn.float_at(i)) + 2);
+          }
+          const auto element = [&](int64_t line, int64_t i) { return axis == 0 ? i * rows + line : line * n + i; };
+          const auto number = [&](int64_t i) {
+            return is_float(scalar) ? x.float_at(i) : static_cast<double>(x.integer_at(i));
+          };
+          const Attributes attributes = {
+              {"k", std::vector<int64_t>{k}}, {"axis", axis}, {"largest", static_cast<int64_t>(largest)}};
+          const std::vector<Tensor> found = outputs_of_calls(
+              {x}, {call_named("TopK", {"x0"}, {"values", "places"}, attributes)}, {"values", "places"});
+          for (int64_t line = 0; line < rows; ++line) {
+            std::vector<int64_t> order(static_cast<size_t>(n));
+            for (int64_t i = 0; i < n; ++i) order[static_cast<size_t>(i)] = i;
+            std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+              const double p = number(element(line, a)), q = number(element(line, b));
+              return largest ? p > q : p < q;
+            });
+            for (int64_t i = 0; i < k; ++i) {
+              const int64_t at = axis == 0 ? i * rows + line : line * k + i, place = order[static_cast<size_t>(i)];
+              ASSERT_EQ(found[1].integer_at(at), place) << k << " " << row(scalar).name << " " << axis << " " << i;
+              ASSERT_EQ(is_float(scalar) ? found[0].float_at(at) : static_cast<double>(found[0].integer_at(at)),
+                        number(element(line, place)));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 struct Distinct {
   std::vector<double> values;
   std::vector<int64_t> firsts, inverse, counts;

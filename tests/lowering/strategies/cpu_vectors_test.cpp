@@ -129,6 +129,22 @@ TEST(CpuVectors, RowsOfEightLanesAreReadInPhases) {
   EXPECT_FALSE(in_phases(14, 16));
 }
 
+// Each drawn number sums over its row for itself, in its lane; the largest of the row is found in vectors, but where
+// the lanes are rows.
+TEST(CpuVectors, FoldsOfElementsAreNoVectorsInsideOfVectors) {
+  const auto partial_results = [](const std::string& from, const std::string& to) {
+    const std::string call = "Multinomial(%x; dtype = 7, sample_size = ", samples = to.substr(to.size() - 5, 1);
+    const LoweredModel model = lowered_layer(from, to, call + samples + ", seed = 3.0)", 8);
+    const std::string low = low_of(model), kept = "materialise private";
+    EXPECT_THAT(low, HasSubstr("map vec"));
+    int found = 0;
+    for (size_t at = low.find(kept); at != std::string::npos; at = low.find(kept, at + 1)) ++found;
+    return found;
+  };
+  EXPECT_EQ(partial_results("[1][10]f32", "[1][5]i64"), 1);
+  EXPECT_EQ(partial_results("[16][10]f32", "[16][3]i64"), 0);
+}
+
 TEST(CpuVectors, NarrowIntegersFillARegister) {
   struct Case {
     std::string from, to, call;
