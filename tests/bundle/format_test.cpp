@@ -171,7 +171,7 @@ TEST_F(FormatTest, HostilePlansWithRightHashesAreSafe) {
   EXPECT_GT(refused_of(plan, {0x00, 0x01, 0x7f, 0xff}), plan.size());
   reseal("plan.bin", plan);
   EXPECT_EQ(complaint(), "");
-  // The same for check.bin, which the plan lists with its hash.
+  // The same for check.bin; its hash in the plan is corrected too.
   for (size_t i = 24; i + 8 < check.size(); ++i) {
     std::string changed = check;
     changed[i] = static_cast<char>(changed[i] ^ 0xff);

@@ -345,7 +345,7 @@ Tensor numbers(float add) {
   return Tensor::of(Scalar::f32, {64}, values);
 }
 
-// A run uses the fused launch; run_steps for fewer steps runs only those parts of it.
+// A run uses the fused launch; run_steps for fewer steps runs only parts of it.
 TEST_F(RunTest, OneLaunchPerformsSeveralSteps) {
   Plan plan = joined_plan();
   // The kernel adds ten, while the function that fused launches call adds one.

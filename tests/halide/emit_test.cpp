@@ -67,7 +67,7 @@ TEST(Emit, Elementwise) {
   EXPECT_EQ(check(e), "");
 }
 
-// Without a vector type, a driver may make one load per lane for lanes at arbitrary addresses.
+// A driver may split vector loads at unaligned addresses into one load per lane.
 TEST(Emit, SmallNumbersAreLoadedTogether) {
   for (const Scalar scalar : {Scalar::u8, Scalar::i8, Scalar::i16, Scalar::u16}) {
     for (const int64_t lanes : {4, 8, 16}) {

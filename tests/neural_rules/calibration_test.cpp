@@ -115,7 +115,7 @@ TEST(Calibration, SecondMomentsAreThoseOfTheWindows) {
   const SecondMoments& moments = *statistics->at("x").second_moments.at("y");
   ASSERT_EQ(moments.terms, 54);
   ASSERT_EQ(moments.count, 49);
-  // The centre of the window over channel 1, and its left neighbour over channel 4: column 0 has none on the left.
+  // The centre of the window over channel 1, and the element on its left over channel 4: column 0 has none on the left.
   double expected = 0;
   for (int64_t row = 0; row < 7; ++row) {
     for (int64_t column = 1; column < 7; ++column)

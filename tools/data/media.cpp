@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t most_media_bytes = size_t{1} << 30;  // per file
 
-// ---- Words of the options ------------------------------------------------------------------------------------------
+// ---- Values of the options -----------------------------------------------------------------------------------------
 
 struct Extents {
   int64_t width = 0, height = 0;  // height 0: `width` is the length of the shorter side

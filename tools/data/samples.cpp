@@ -152,7 +152,7 @@ Result<Samples> from_folders(const fs::path& folder, std::span<const ValueInfo> 
   return out;
 }
 
-// ---- Folders of pictures and sounds ---------------------------------------------------------------------------------
+// ---- Folders of images and sounds -----------------------------------------------------------------------------------
 
 struct LabelledFile {
   fs::path file;

@@ -31,7 +31,7 @@ struct ModelSummary {
   /// Dynamic control flow, by layer: the maximum iterations of a loop, 0 for a branch.
   std::map<std::string, int64_t> controls;
   int64_t operations = 0;       ///< arithmetic operations of a run in which each step runs once
-  int64_t multiplications = 0;  ///< those among the operations that kernels execute, padding included
+  int64_t multiplications = 0;  ///< among them, as executed by the kernels, padding included
   ArrayBytes bytes;
 };
 

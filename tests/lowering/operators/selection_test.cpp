@@ -429,7 +429,7 @@ TEST(Selection, BoxesAreTakenOnTheHostWhereThatIsTheDevice) {
   EXPECT_GT(unrolled->program.definitions.size(), 30u);
 }
 
-// ---- What may follow -----------------------------------------------------------------------------------------------
+// ---- Layers after dynamic shapes -----------------------------------------------------------------------------------
 
 TEST(Extents, GoAlongWithLayersThatKeepElementsApart) {
   const Tensor x = whole({2, 3}, {1, 0, -2, 0, 0, 5});

@@ -1,4 +1,4 @@
-// Tests rules between operator calls: each row is compared by the evaluator, conditions exclude invalid cases, and
+// Tests rules between operator calls: each row is checked with the evaluator, conditions exclude invalid cases, and
 // faulty rows are reported.
 #include "lowering/rules/program_rules.h"
 

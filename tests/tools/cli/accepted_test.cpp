@@ -149,7 +149,7 @@ std::vector<Case> cases() {
   return out;
 }
 
-// Compiles everything that a bundle needs except for the device's part, with both mappings.
+// Compiles everything that a bundle needs, without a device, with both mappings.
 std::string compile_fault(const NamedModel& model) {
   for (const Profile& profile : {Profile(), gpu_profile(2)}) {
     auto lowered = lower_model(model, {}, profile);

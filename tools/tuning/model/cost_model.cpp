@@ -139,7 +139,7 @@ std::optional<Number> parse_number(const std::string& text) {
 // Least Squares Problem, CAIP 2005). x is 0 for a zero column.
 std::vector<double> non_negative_least_squares(const std::vector<std::vector<double>>& rows) {
   constexpr int most_rounds = 10'000;
-  constexpr double enough = 1e-9;  // relative to a column's norm
+  constexpr double enough = 1e-9;  // change of a column's mean share that ends the iteration
   const size_t columns = kernel_amount_names().size();
   std::vector<double> products(columns * columns), sums(columns), x(columns);
   for (const std::vector<double>& row : rows)
