@@ -220,8 +220,8 @@ TEST_F(Faults, AnInterruptedCompilationOfNativeCodeLeavesNothing) {
   EXPECT_GT(interrupted, 0);
 }
 
-// Killed while it replaces a bundle: the old or the new bundle is there in full, and the next compilation succeeds and
-// removes the leftovers.
+// After a kill during the replacement of a bundle, the old or the new bundle is complete, and the next compilation
+// succeeds and removes the leftovers.
 TEST_F(Faults, AKilledCompilationLeavesAWholeBundle) {
   ASSERT_EQ(compile(HOIST_PROGRAM, "", "--strict").code, 0);
   const auto strict = contents(place() / "a.hoist");
@@ -242,8 +242,8 @@ TEST_F(Faults, AKilledCompilationLeavesAWholeBundle) {
   EXPECT_EQ(run_shell(environment() + " '" HOIST_PROGRAM "' verify '" + (place() / "a.hoist").string() + "'").code, 0);
 }
 
-// Killed while it measures for a budget: record and bundle are each whole or missing, and the next compilation with the
-// same record succeeds.
+// After a kill during the measurements for a budget, record and bundle are each complete or missing, and the next
+// compilation with the same record succeeds.
 TEST_F(Faults, AKilledBudgetLeavesAWholeRecord) {
   const fs::path record = place() / "temporary" / "record.json", bundle = place() / "b.hoist";
   const std::string models = HOIST_SOURCE_DIR "/models/digits_fully_connected";
@@ -269,7 +269,7 @@ TEST_F(Faults, AKilledBudgetLeavesAWholeRecord) {
   EXPECT_EQ(run_shell(choose).code, 0);  // from the record
 }
 
-// Killed while it tunes: the database is readable, and the next search continues from it.
+// After a kill during tuning, the database is readable, and the next search continues from it.
 TEST_F(Faults, AKilledTuningLeavesAWholeDatabase) {
   const fs::path database = place() / "temporary" / "a.tuning", bundle = place() / "b.hoist";
   const std::string tune = fmt::format("{} exec '{}' tune '{}' -o '{}' --target native --measurements 4", environment(),

@@ -32,7 +32,7 @@ std::vector<const ReplayedStep*> steps_towards(const std::vector<ReplayedStep>& 
     const bool concerns =
         cut_from || values.count(seen.step.value) != 0 || (between_calls && share(seen.layers, layers));
     if (!concerns) continue;
-    // The kernel was split from another one. A definition that a neural rule adds only reads the value.
+    // The kernel was split from another one. A neural rule adds definitions that only read the value.
     if (cut_from && seen.after != seen.before) values.insert(seen.step.value);
     if (auto producer = seen.step.parameters.find("producer"); producer != seen.step.parameters.end())
       values.insert(producer->second);

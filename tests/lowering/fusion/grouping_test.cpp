@@ -97,7 +97,7 @@ TEST(Grouping, CpusTurnProductsInKernelsOfTheirOwn) {
   }
 }
 
-// The paths through sixty sums of a value with itself are a billion billion.
+// There are a billion billion paths through sixty sums of a value with itself.
 TEST(Grouping, SumsOfAValueWithItself) {
   double seconds = 0;
   const LoweredModel model = lowered(chain(60, "Add", 2), seconds);
