@@ -1,5 +1,5 @@
-// What a user does with a bundle: builds example.c with the C compiler and OpenCL alone, and runs it. Under Oclgrind
-// too, where it is installed.
+// Builds example.c of a bundle with only the C compiler and OpenCL, as a user does, and runs it; also under Oclgrind if
+// it is installed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -40,7 +40,7 @@ Outcome shell(const std::string& command) {
 class ExampleTest : public testing::Test {
  protected:
   void SetUp() override {
-    // The child must not inherit what a sanitizer build preloads or the user's cache.
+    // The child must not inherit the preloaded libraries of a sanitizer build, or the user's cache.
     ::setenv("XDG_CACHE_HOME", (folder_ / "cache").c_str(), 1);
     ASSERT_TRUE(write_bundle(small_plan(), bundle_).ok());
   }
@@ -87,7 +87,7 @@ TEST_F(ExampleTest, BuildsRunsAndVerifies) {
   EXPECT_THAT(damaged.text, HasSubstr("weights.bin: hash"));
 }
 
-// PoCL builds a kernel once more for any size of groups when it is asked for the program, unless there is such a build.
+// When asked for the binary, PoCL builds each kernel again for all group sizes, unless such a build exists.
 TEST_F(ExampleTest, TheDriverBuildsEachKernelOnce) {
   ASSERT_EQ(build().code, 0);
   const std::filesystem::path driver = folder_ / "driver";
@@ -107,11 +107,11 @@ TEST_F(ExampleTest, TheDriverBuildsEachKernelOnce) {
   EXPECT_THAT(first.text, HasSubstr("cache miss"));
   if (builds() == 0) GTEST_SKIP() << "the driver is not PoCL";
   EXPECT_EQ(builds(), small_plan().kernels.size());
-  // Without a cache the driver removes its files at the end, and ends the process over what it does not expect there.
+  // Without a cache the driver removes its files at the end, and aborts if it finds unexpected files.
   std::filesystem::remove_all(folder_ / "cache");
   const Outcome alone = shell("POCL_KERNEL_CACHE=0 " + example);
   EXPECT_EQ(alone.code, 0) << alone.text;
-  // What was kept holds all that the driver needs where its own files are gone.
+  // The cached binary is complete: the driver's own files are not needed.
   std::filesystem::remove_all(driver);
   std::filesystem::create_directories(driver);
   const Outcome second = shell(example);
@@ -142,8 +142,8 @@ TEST_F(ExampleTest, TakesAndPrintsStrings) {
   EXPECT_THAT(verified.text, HasSubstr("kernel join: performed on the host"));
 }
 
-// A runtime that was built without what a step needs says so when it opens the bundle; the Makefile builds it with
-// that.
+// A runtime that was built without a library that a step needs reports it when it opens the bundle; the Makefile builds
+// the runtime with that library.
 TEST_F(ExampleTest, RegularExpressionsNeedTheirLibrary) {
   Plan plan = text_plan();
   plan.kernels[0].host = "regex_full_match";
@@ -184,7 +184,7 @@ TEST_F(ExampleTest, OclgrindHasNothingToReport) {
   EXPECT_THAT(ran.text, Not(HasSubstr("race")));
 }
 
-// An overrun into the next array of the arena is invisible until each array has its own buffer.
+// An overrun into the next array of the arena is undetected unless each array has its own buffer.
 TEST_F(ExampleTest, OclgrindSeesAnOverrunWithSeparateBuffers) {
   if (shell("command -v oclgrind").code != 0) GTEST_SKIP() << "oclgrind is not installed";
   Plan plan = chain_plan(3);

@@ -1,5 +1,5 @@
-// The files of a bundle: the same bytes every time, read back as written, and no change of a hashed byte goes
-// unnoticed.
+// Tests the files of a bundle: they are deterministic, are read back as written, and every changed byte of a hashed
+// file is detected.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -37,7 +37,7 @@ class FormatTest : public testing::Test {
     const auto result = write_bundle(small_plan(), bundle_);
     ASSERT_TRUE(result.ok()) << result.errors().front().text();
   }
-  /// The message that the runtime gives, or "" when it accepts the files.
+  /// The runtime's error message, or "" if it accepts the files.
   std::string complaint() {
     char message[1024] = "";
     const hoist_status status = hoist_verify_files(bundle_.c_str(), nullptr, nullptr, message, sizeof message);
@@ -45,14 +45,14 @@ class FormatTest : public testing::Test {
     EXPECT_TRUE(status == HOIST_OK || status == HOIST_BAD_BUNDLE) << hoist_status_name(status);
     return message;
   }
-  // The same of the plan once it is changed.
+  // The message for the changed plan.
   std::string complaint_of(Plan plan, const std::function<void(Plan&)>& change) {
     change(plan);
     write_text(bundle_ / "plan.bin", encode_plan(plan, {}));
     return complaint();
   }
   void reseal(const std::string& name, const std::string& content) { write_sealed(bundle_ / name, content); }
-  /// How many plans the runtime refuses of those that differ from `plan` in one byte, which is one of `values`.
+  /// The number of plans that the runtime refuses, among those with one byte of `plan` replaced by one of `values`.
   size_t refused_of(const std::string& plan, std::initializer_list<int> values) {
     size_t refused = 0;
     for (size_t i = 24; i + 8 < plan.size(); ++i) {
@@ -79,7 +79,7 @@ TEST_F(FormatTest, SamePlanSameBytes) {
     EXPECT_EQ(read_text(entry.path()), read_text(folder_ / "b.hoist" / path)) << path;
     ++files;
   }
-  EXPECT_EQ(files, hashed_files.size() + 4);  // and plan.bin, example.c, Makefile, CMakeLists.txt
+  EXPECT_EQ(files, hashed_files.size() + 4);  // plus plan.bin, example.c, Makefile, CMakeLists.txt
 }
 
 TEST_F(FormatTest, ReadsBackWhatWasWritten) {
@@ -164,14 +164,14 @@ TEST_F(FormatTest, EveryByteOfThePlanCounts) {
   EXPECT_NE(complaint(), "");
 }
 
-// With the hash made right again the contents still have to fit: whatever is changed, the answer is a message or a plan
-// that holds together, and never a crash (the sanitizer build runs this as well).
+// With a corrected hash, the contents must still be consistent: any change gives a message or a valid plan, and never a
+// crash (sanitizer builds run this test too).
 TEST_F(FormatTest, HostilePlansWithRightHashesAreSafe) {
   const std::string plan = read_text(bundle_ / "plan.bin"), check = read_text(bundle_ / "check.bin");
   EXPECT_GT(refused_of(plan, {0x00, 0x01, 0x7f, 0xff}), plan.size());
   reseal("plan.bin", plan);
   EXPECT_EQ(complaint(), "");
-  // The same for check.bin, read past its own hash in the plan.
+  // The same for check.bin; its hash in the plan is corrected too.
   for (size_t i = 24; i + 8 < check.size(); ++i) {
     std::string changed = check;
     changed[i] = static_cast<char>(changed[i] ^ 0xff);
@@ -214,8 +214,8 @@ TEST_F(FormatTest, StepsOnTheHostAndStringsAreReadBack) {
   EXPECT_NE(complaint(), "");
 }
 
-// Extents come last in the plan but for the strings and the specialisations, of which there are none (three counts):
-// how many outputs are the model's, how many extents, and three numbers for each.
+// Extents are the last section of the plan before the strings and the specialisations, which are absent here (three
+// counts): the number of the model's outputs, the number of extents, and three integers per extent.
 TEST_F(FormatTest, ExtentsAreOfDimensionsThatThereAre) {
   ASSERT_TRUE(write_bundle(counted_plan(), bundle_, {true}).ok());
   auto info = read_bundle(bundle_);
@@ -286,7 +286,7 @@ TEST_F(FormatTest, SaysWhatItIsMadeFor) {
     EXPECT_EQ(plan.made_for.is_cpu, gpu ? 0 : 1);
     hoist_plan_free(&plan);
   }
-  // Behind the header, the model's name with its length and zero, its hash, and the profile's name.
+  // After the header: the model's name with its length and a zero, its hash, and the name of the target description.
   std::string bytes = read_text(bundle_ / "plan.bin");
   const size_t kind = 24 + 4 + std::string("small").size() + 1 + 8 + 4 + std::string("a GPU").size() + 1;
   ASSERT_EQ(bytes.at(kind), 0);
@@ -312,7 +312,7 @@ TEST_F(FormatTest, AnotherVersionIsRefusedByName) {
   EXPECT_THAT(complaint(), HasSubstr("is older than"));
 }
 
-// The second step reads the first half of an array and writes the second one.
+// The second step reads the first half of an array and writes the second half.
 Plan halves_plan() {
   Plan plan = chain_plan(1);
   plan.kernels[0].parameters[0].regions = {{{64}, {0}, {32}}};
@@ -345,7 +345,7 @@ TEST_F(FormatTest, ArraysOfAStepDoNotShareMemory) {
   EXPECT_THAT(complaint(), HasSubstr("shares memory"));
 }
 
-// A plan whose arrays have this shape and type, and none of the values that would have to be there.
+// A plan with arrays of this shape and type, but without their values.
 std::string plan_of_shape(Scalar scalar, const std::vector<int64_t>& shape) {
   Plan plan = chain_plan(1);
   for (size_t i = 0; i < 2; ++i) {
@@ -364,7 +364,7 @@ TEST_F(FormatTest, NoProductOfExtentsWrapsAround) {
   const char* const message = "an array is too large";
   EXPECT_EQ(refusal(Scalar::f32, {64}), "");
   EXPECT_EQ(refusal(Scalar::f32, {8, 8}), "");
-  // So many bits that their number is 0 modulo 2^64, or small.
+  // Sizes in bits that are 0 or small modulo 2^64.
   EXPECT_THAT(refusal(Scalar::f64, {power(58)}), HasSubstr(message));
   EXPECT_THAT(refusal(Scalar::f64, {power(29), power(29)}), HasSubstr(message));
   EXPECT_THAT(refusal(Scalar::i16, {power(60)}), HasSubstr(message));
@@ -372,9 +372,9 @@ TEST_F(FormatTest, NoProductOfExtentsWrapsAround) {
   EXPECT_THAT(refusal(Scalar::f64, {power(45) + 1}), HasSubstr(message));
   EXPECT_THAT(refusal(Scalar::f32, {-1}), HasSubstr(message));
   EXPECT_THAT(refusal(Scalar::f32, {64, power(32), power(32)}), HasSubstr(message));
-  // No elements, but extents that strides would be computed from.
+  // No elements, but extents for which strides would overflow.
   EXPECT_THAT(refusal(Scalar::f32, {0, power(32), power(32)}), HasSubstr(message));
-  // The largest that is let through is more than any device has.
+  // The largest accepted size exceeds the memory of every device.
   write_text(bundle_ / "plan.bin", plan_of_shape(Scalar::f64, {power(45)}));
   EXPECT_EQ(complaint(), "");
 }
@@ -421,7 +421,7 @@ TEST_F(FormatTest, LaunchesAreReadBackAndNamedByTheManifest) {
   EXPECT_THAT(read_text(folder_ / "c.hoist/kernels.cl"), HasSubstr("hoist_groups_three[3] = {4, "));
 }
 
-// Work-items have neighbouring groups each, so what they divide is the dimension that changes last.
+// Work-items have contiguous groups each, so the divided dimension varies slowest.
 TEST(LaunchText, GroupsAreNumberedByTheDividedDimension) {
   Plan plan = joined_plan();
   const auto call_of_first_step = [&](size_t divided) {
@@ -525,7 +525,7 @@ TEST_F(FormatTest, LaunchSizesFitWhatIsWritten) {
               HasSubstr("a kernel belongs to no step"));
 }
 
-// What would otherwise be asked of the host first, which may grant it and end the program at the first touch.
+// Otherwise the host might grant the allocation first and end the program at the first access.
 TEST_F(FormatTest, ABundleThatNoDeviceHoldsIsRefusedBeforeItIsTried) {
   for (const std::vector<int64_t>& shape : {std::vector<int64_t>{int64_t{1} << 45}, {0}, {64}}) {
     Plan plan = chain_plan(1);

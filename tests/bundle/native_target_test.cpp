@@ -1,4 +1,4 @@
-// Which targets of native code a process may run.
+// Tests which native targets a process may run.
 #include <gtest/gtest.h>
 
 #include "backends/runtime/hoist_runtime.h"
@@ -16,7 +16,7 @@
 namespace hoist {
 namespace {
 
-// From now on the system refuses this process registers that it has to ask for, as the filters of some containers do.
+// Makes the system refuse this process the registers that must be requested, as the filters of some containers do.
 bool refuse_registers() {
   constexpr unsigned ask_for_state = 0x1023;
   std::array<sock_filter, 6> program = {{

@@ -1,5 +1,5 @@
-// Pixels as inputs: the arithmetic against one that is written down plainly, what a bundle says of its inputs, and what
-// a hostile one may say.
+// Tests pixels as inputs: the arithmetic against a plain reference, the description of inputs in a bundle, and
+// untrusted descriptions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -53,7 +53,8 @@ std::vector<T> prepared(const hoist_preprocessing& how, const char* scalar, cons
   return out;
 }
 
-// One element after the resize, before it is rounded: every pixel that a triangle reaches, by its distance.
+// The reference for one element of a resize, before rounding: all pixels under the triangle filter, weighted by
+// distance.
 double resized_at(const Photo& photo, size_t to_rows, size_t to_columns, size_t y, size_t x, size_t c) {
   const auto weights = [](size_t from, size_t to, size_t i) {
     const double step = double(from) / double(to), reach = std::max(step, 1.0), middle = (double(i) + 0.5) * step;
@@ -124,13 +125,13 @@ TEST(Pixels, AreScaledIntoTheTypeAndTheLayout) {
           ASSERT_EQ(values[first ? c * 20 + i : 3 * i + c], static_cast<float>((scaled - means[c]) / deviations[c]));
         }
       }
-      // The same picture with its colours the other way round, and rows further apart.
+      // The same image with reversed channel order and padded rows.
       std::vector<unsigned char> apart(5 * 17, 99);
       for (size_t i = 0; i < 60; ++i) apart[i / 12 * 17 + i % 12] = photo.bytes[i / 3 * 3 + 2 - i % 3];
       EXPECT_EQ(prepared<float>(how, "f32", {apart.data(), 5, 4, 3, 17, 1}), values);
     }
   }
-  // Integers: halves to even, and the ends of the type.
+  // Integers: round to nearest even, and saturate.
   how = plain(1, 5, 1);
   const Photo steps{1, 5, 1, {0, 1, 3, 5, 255}};
   how.scale = 0.5;
@@ -143,7 +144,7 @@ TEST(Pixels, AreScaledIntoTheTypeAndTheLayout) {
   EXPECT_EQ(prepared<int64_t>(how, "i64", steps.pixels()).back(), std::numeric_limits<int64_t>::max());
   EXPECT_EQ(prepared<int64_t>(how, "i64", steps.pixels()).front(), std::numeric_limits<int64_t>::min());
   EXPECT_EQ(prepared<uint64_t>(how, "u64", steps.pixels()).back(), std::numeric_limits<uint64_t>::max());
-  // Halves by their bits.
+  // Halves, compared by their bits.
   how = plain(1, 5, 1);
   EXPECT_EQ(prepared<uint16_t>(how, "f16", steps.pixels()), (std::vector<uint16_t>{0, 0x3c00, 0x4200, 0x4500, 0x5bf8}));
 }
@@ -192,7 +193,7 @@ TEST(Pixels, WhatDoesNotFitIsSaid) {
   for (const char* scalar : {"bool", "string", "f31"}) EXPECT_THAT(problem_of(how, good, scalar), HasSubstr("type"));
 }
 
-// 3 * x for each element of one picture of 2 x 2 pixels and 3 channels.
+// 3 * x for each element of one image of 2 x 2 pixels with 3 channels.
 Plan picture_plan() {
   Plan plan = sized_plan(1, 12);
   plan.arrays[0].shape = {1, 3, 2, 2};
@@ -227,7 +228,7 @@ TEST_F(PixelsOfABundle, BecomeTheInput) {
   const auto expected = prepared<float>(how, "f32", photo.pixels());
   const hoist::View<const float> found = opened.output<float>("y");
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(found[i], 3 * expected[i]);
-  // What is refused leaves the input as it was.
+  // A refused call leaves the input unchanged.
   hoist_pixels grey = photo.pixels();
   grey.channels = 1;
   EXPECT_THROW(opened.set_pixels("x", grey), hoist::Error);
@@ -289,7 +290,7 @@ TEST_F(PixelsOfABundle, ComeSeveralAtOnceAndInOtherSizes) {
   }
 }
 
-// plan.bin with the size and the hash of other content of preprocessing.bin, all of it with right hashes.
+// Writes plan.bin with the size and hash of other content of preprocessing.bin; all hashes are valid.
 void write_hostile(const std::filesystem::path& bundle, const std::string& content) {
   write_sealed(bundle / "preprocessing.bin", content);
   const std::string sealed = read_text(bundle / "preprocessing.bin");
@@ -328,7 +329,7 @@ TEST_F(PixelsOfABundle, OfHostileBundlesAreSafe) {
   for (size_t length = 24; length + 8 < good.size(); length += 9) attempt(good.substr(0, length) + std::string(8, 'h'));
   EXPECT_GT(refused, 30u);
   EXPECT_GT(taken, 30u);
-  // Without a right hash every byte counts.
+  // Without a valid hash, every changed byte is detected.
   write_text(folder_ / "a.hoist/preprocessing.bin", good + "x");
   char message[512] = "";
   EXPECT_EQ(hoist_verify_files(bundle().c_str(), nullptr, nullptr, message, sizeof message), HOIST_BAD_BUNDLE);

@@ -1,4 +1,4 @@
-// A bundle from write to run, on whatever OpenCL device is first.
+// Tests a bundle from writing to running, on the first OpenCL device.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -51,19 +51,19 @@ TEST_F(RunTest, ComputesWhatThePlanSays) {
     ASSERT_OK(outputs);
     ASSERT_EQ(outputs->size(), 3u);
     EXPECT_EQ((*outputs)[0], small_plan_result(input(seed)));
-    EXPECT_EQ((*outputs)[1], input(seed));                      // an output that repeats an input
+    EXPECT_EQ((*outputs)[1], input(seed));                      // an output that is an input
     EXPECT_EQ((*outputs)[2], small_plan().arrays[2].constant);  // and one that is a constant
   }
 }
 
-// Of an output that is as long as data decide the array has room for the most.
+// The array of an output with a dynamic shape has the capacity of the bound.
 TEST_F(RunTest, OutputsAreAsLongAsTheRunMadeThem) {
   for (const bool separate : {false, true}) {
     RunOptions how = options();
     how.separate_buffers = separate;
     auto runner = BundleRunner::open(written(counted_plan(), separate ? "apart.hoist" : "a.hoist"), how);
     ASSERT_OK(runner);
-    ASSERT_EQ(runner->outputs().size(), 2u);  // the count is none of the model's
+    ASSERT_EQ(runner->outputs().size(), 2u);  // the actual length is no output of the model
     EXPECT_EQ(runner->outputs()[0].shape, (std::vector<int64_t>{2, 4}));
     for (const int64_t count : {3, 0, 4, 1}) {
       const Tensor x = Tensor::of(Scalar::f32, {2, 4}, std::vector<double>{double(count), 1, 2, 3, 4, 5, 6, 7});
@@ -107,20 +107,20 @@ TEST_F(RunTest, TheHostPerformsStepsBetweenKernels) {
     const auto seconds = runner->profile();
     ASSERT_OK(seconds);
     ASSERT_OK(runner->run_steps(0, 1));
-    ASSERT_OK(runner->run_steps(1, 1));  // what the steps before have made is still there
+    ASSERT_OK(runner->run_steps(1, 1));  // the results of earlier steps are still there
     const auto findings = runner->verify();
     ASSERT_OK(findings);
     for (const Finding& finding : *findings) EXPECT_TRUE(finding.passed) << finding.subject << ": " << finding.message;
   }
 }
 
-// What only they use stays with the host, and what a caller may read of it is there all the same.
+// Arrays that only host ops use stay on the host, and a caller can read them as usual.
 TEST_F(RunTest, StepsOnTheHostHandEachOtherTheirResults) {
   Plan plan = text_plan();
   plan.arena_bytes = 2 * 4096;
   plan.arrays.push_back({"joined twice", Scalar::string, {3}, Place::arena, 4096, {}});
   plan.arrays.push_back({"ends", Scalar::string, {3}, Place::output, 0, {}});
-  // x, joined, joined twice, ends; then the kernel, and a step on the host that reads what the kernel has given.
+  // x, joined, joined twice, ends; then the kernel, and a host op that reads the kernel's result.
   plan.arrays.push_back({"last", Scalar::string, {3}, Place::output, 0, {}});
   plan.steps = {{0, {"join"}, {0, 1, 2}},
                 {0, {"join"}, {2, 1, 4}},
@@ -173,8 +173,8 @@ TEST_F(RunTest, StringsGoTheirOwnWays) {
   EXPECT_EQ(hoist_set_input_strings(bundle, 0, three, 2), HOIST_BAD_ARGUMENT);
   EXPECT_THAT(hoist_error_message(bundle), HasSubstr("2 strings given, the array has 3"));
   EXPECT_EQ(hoist_set_input_strings(bundle, 1, three, 3), HOIST_BAD_ARGUMENT);
-  EXPECT_EQ(hoist_get_output_strings(bundle, 0, made, 3), HOIST_BAD_ARGUMENT);  // nothing has run
-  EXPECT_EQ(hoist_run(bundle), HOIST_BAD_ARGUMENT);                             // and nothing is set
+  EXPECT_EQ(hoist_get_output_strings(bundle, 0, made, 3), HOIST_BAD_ARGUMENT);  // before any run
+  EXPECT_EQ(hoist_run(bundle), HOIST_BAD_ARGUMENT);                             // before any input is set
   ASSERT_EQ(hoist_set_input_strings(bundle, 0, three, 3), HOIST_OK);
   ASSERT_EQ(hoist_run(bundle), HOIST_OK) << hoist_error_message(bundle);
   EXPECT_EQ(hoist_get_output(bundle, 0, words, sizeof words), HOIST_BAD_ARGUMENT);
@@ -182,7 +182,7 @@ TEST_F(RunTest, StringsGoTheirOwnWays) {
   EXPECT_STREQ(made[0].data, "c?");
   EXPECT_EQ(made[1].length, 1u);
   EXPECT_STREQ(made[2].data, "a!");
-  // Seeds draw from the strings of the plan and the empty one: x in "x!".
+  // Seeded strings are drawn from the plan's strings and the empty one: x in "x!".
   std::set<std::string> drawn;
   for (uint64_t seed = 0; seed < 20; ++seed) {
     ASSERT_EQ(hoist_seed_inputs(bundle, seed), HOIST_OK);
@@ -194,7 +194,7 @@ TEST_F(RunTest, StringsGoTheirOwnWays) {
   hoist_close(bundle);
 }
 
-// A kernel may write any number where a string is expected.
+// A kernel may write an invalid string handle.
 TEST_F(RunTest, AWordOfNoStringIsAnError) {
   Plan plan = text_plan();
   const std::string whole = "p0[2 - get_group_id(0)]";
@@ -220,7 +220,7 @@ TEST_F(RunTest, MoreElementsThanThereIsRoomForAreAnError) {
   EXPECT_EQ(hoist_output(bundle, 2, &array), HOIST_BAD_ARGUMENT);
   int64_t shape[2] = {-1, -1}, number = 0;
   EXPECT_EQ(hoist_get_output(bundle, 2, &number, sizeof number), HOIST_BAD_ARGUMENT);
-  EXPECT_EQ(hoist_output_shape(bundle, 0, shape, 2), HOIST_BAD_ARGUMENT);  // nothing has run
+  EXPECT_EQ(hoist_output_shape(bundle, 0, shape, 2), HOIST_BAD_ARGUMENT);  // before any run
   EXPECT_THAT(hoist_error_message(bundle), HasSubstr("has not run yet"));
   const auto run = [&](float first) {
     const float x[8] = {first};
@@ -241,7 +241,7 @@ TEST_F(RunTest, MoreElementsThanThereIsRoomForAreAnError) {
   hoist_close(bundle);
 }
 
-// Made for another kind of device than there is: it opens and says so. Another name of the same kind is no difference.
+// A bundle for another kind of device opens and reports the difference. Another name of the same kind is no difference.
 TEST_F(RunTest, SaysWhetherTheDeviceIsOfTheKindThatItIsMadeFor) {
   const auto device = find_device("");
   ASSERT_OK(device);
@@ -249,7 +249,7 @@ TEST_F(RunTest, SaysWhetherTheDeviceIsOfTheKindThatItIsMadeFor) {
     Profile profile = profile_of(*device);
     profile.name = "of another machine";
     if (!fits) profile.gpu = !profile.gpu;
-    // With one kind of device here, that is the default for the other kind's bundles too.
+    // If only one kind of device is available, it is the default for the other kind's bundles too.
     const auto devices = list_devices();
     ASSERT_OK(devices);
     const bool is_here = std::any_of(devices->begin(), devices->end(),
@@ -287,7 +287,7 @@ TEST_F(RunTest, OneThreadGivesTheSame) {
 }
 
 TEST_F(RunTest, MemoryOfTheHandleIsReadAndWritten) {
-  for (const int separate : {0, 255}) {  // in place where the device can, transferred where it must not
+  for (const int separate : {0, 255}) {  // in place if the device supports it, transferred if forced
     const std::string folder = written(small_plan(), fmt::format("{}.hoist", separate)), cache = options().cache_folder;
     hoist_options how = {};
     how.separate_buffers = separate;
@@ -345,10 +345,10 @@ Tensor numbers(float add) {
   return Tensor::of(Scalar::f32, {64}, values);
 }
 
-// A run takes the launch, and whoever asks for less than all of its steps gets those parts of it.
+// A run uses the fused launch; run_steps for fewer steps runs only parts of it.
 TEST_F(RunTest, OneLaunchPerformsSeveralSteps) {
   Plan plan = joined_plan();
-  // The kernel adds ten, the function that launches of several call adds one.
+  // The kernel adds ten, while the function that fused launches call adds one.
   std::string& source = plan.kernels[0].source;
   const size_t call = source.find("hoist_group_increment(get_group_id(0)");
   source.replace(call, source.find(';', call) - call,
@@ -400,7 +400,7 @@ TEST_F(RunTest, VerifyComparesLaunchesWithTheirSteps) {
 Tensor whole(int64_t value) { return Tensor::of(Scalar::i64, {}, std::vector<int64_t>{value}); }
 Tensor truth(bool value) { return Tensor::of(Scalar::boolean, {}, std::vector<int>{value ? 1 : 0}); }
 
-// With a launch of its own for each step, and with one in the loop and one in the branch.
+// With one launch per step, and with a fused launch in the loop and one in the branch.
 TEST_F(RunTest, DataDecideWhichStepsRunAndHowOften) {
   const Tensor x = seeded_tensor(Scalar::f32, {64}, 1, 0, -1, 1);
   for (const bool separate : {false, true}) {
@@ -430,7 +430,7 @@ TEST_F(RunTest, DataDecideWhichStepsRunAndHowOften) {
     auto endless = runner->run({x, whole(5), truth(true)});
     ASSERT_FALSE(endless.ok());
     EXPECT_THAT(endless.errors().front().text(), HasSubstr("loop loop: does not end within 4 iterations"));
-    ASSERT_OK(runner->run({x, whole(2), truth(true)}));  // and the next run begins from the start
+    ASSERT_OK(runner->run({x, whole(2), truth(true)}));  // the next run starts afresh
   }
 }
 
@@ -527,7 +527,7 @@ TEST_F(RunTest, VerifyFindsAKernelThatIsWrong) {
   EXPECT_THAT(failed, testing::ElementsAre("kernel blur", "output y"));
 }
 
-// Every value is right, and an element too many is written, on either side.
+// Every value is right, but one element too many is written, on either side.
 TEST_F(RunTest, VerifyFindsAKernelThatWritesOutsideItsArrays) {
   const std::string last = "plus(2.0f * p0[row * 14 + j], p1[j]);\n";
   for (const std::string place : {"-1", "196", "-1024", "1219"}) {
@@ -547,7 +547,7 @@ TEST_F(RunTest, VerifyFindsAKernelThatWritesOutsideItsArrays) {
   }
 }
 
-// What it reads there is no number.
+// The out-of-bounds element that it reads is NaN.
 TEST_F(RunTest, VerifyFindsAKernelThatReadsOutsideItsArrays) {
   Plan plan = small_plan();
   std::string& source = plan.kernels[0].source;
@@ -653,13 +653,13 @@ TEST_F(RunTest, ProgramsOfTheBundleGoBeforeTheCache) {
   RunOptions off = options();
   off.use_cache = false;
   EXPECT_EQ(outcome(off), "miss: the cache is switched off");
-  // Damaged ones are left alone, and compiled anew into the cache.
+  // Damaged entries stay as they are, and the kernels are compiled into the cache.
   damage_entries(bundle / "programs");
   EXPECT_THAT(outcome(options()), StartsWith("miss"));
   EXPECT_EQ(outcome(options()), "hit");
 }
 
-// Entry i of a crowd is used i seconds after the first, long ago.
+// Makes cache entry i, last used i seconds after the first, long ago.
 std::filesystem::path old_entry(const std::filesystem::path& cache, int i, uintmax_t bytes) {
   std::filesystem::path path = cache / fmt::format("{:016x}.bin", i);
   write_text(path, "");
@@ -674,7 +674,7 @@ TEST_F(RunTest, TheCacheHasAtMostSoManyEntries) {
   std::filesystem::create_directories(cache);
   std::vector<std::filesystem::path> crowd;
   for (int i = 0; i < 1010; ++i) crowd.push_back(old_entry(cache, i, 10));
-  // The user's files are not counted, and stay.
+  // The user's files are neither counted nor removed.
   write_text(cache / "notes.txt", "mine");
   write_text(cache / "0123456789abcdef.binary", "mine");
   ASSERT_OK(BundleRunner::open(written(small_plan()), options()));
@@ -691,7 +691,7 @@ TEST_F(RunTest, TheCacheHasAtMostSoManyEntries) {
 TEST_F(RunTest, TheCacheHasAtMostSoManyBytes) {
   const auto cache = folder_ / "cache";
   ASSERT_OK(BundleRunner::open(written(small_plan()), options()));
-  // What compiled first is older than all others, until it is used again.
+  // The first compiled entry is older than all others until it is used again.
   for (const auto& entry : std::filesystem::directory_iterator(cache)) {
     std::filesystem::last_write_time(entry.path(),
                                      std::filesystem::file_time_type::clock::now() - std::chrono::hours(48));
@@ -706,7 +706,7 @@ TEST_F(RunTest, TheCacheHasAtMostSoManyBytes) {
   EXPECT_EQ(BundleRunner::open(written(small_plan(), "d.hoist"), options())->cache_outcome(), "hit");
 }
 
-// A whole run of six kernels with its transfers; the bound leaves room for a busy machine.
+// A whole run of six kernels with transfers; the limit allows for a busy machine.
 TEST_F(RunTest, LaunchesAreCheap) {
   auto runner = BundleRunner::open(written(chain_plan(6)), options());
   ASSERT_OK(runner);

@@ -1,4 +1,4 @@
-// From which size on threads share steps of native code: on times that are computed, not measured.
+// Tests the size from which threads share steps of native code, with simulated times.
 #include "backends/runtime/native/sharing.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ hoist_sharing sharing_of(const std::vector<int64_t>& operations) {
   return sharing;
 }
 
-// So many runs; how many of them shared steps from each size on.
+// Runs this often; returns the number of runs that shared steps from each size on.
 std::map<int64_t, int> run(hoist_sharing& sharing, int runs, const std::function<double(int64_t)>& nanoseconds) {
   std::map<int64_t, int> counts;
   for (int i = 0; i < runs; ++i) {
@@ -30,7 +30,7 @@ std::map<int64_t, int> run(hoist_sharing& sharing, int runs, const std::function
 
 const std::vector<int64_t> steps = {1'000, 150'000, 500'000, 2'000'000, 9'000'000};
 
-// Shared steps take half of their operations, and what it costs that two cores see each other's writes.
+// Sharing a step halves its operations and adds the cost of cache coherence between two cores.
 std::function<double(int64_t)> with_cost(double cost) {
   return [cost](int64_t least) {
     double time = 0;
@@ -100,7 +100,7 @@ TEST(Sharing, RunsThatAreNotTimedTryNothing) {
   EXPECT_GT(trials, 0U);
 }
 
-// Others use the processor for a while; what that hides is found out later.
+// Other programs use the processor for a while; their effect on the choice is corrected later.
 TEST(Sharing, RunsThatAreDisturbedMisleadForAMomentOnly) {
   std::mt19937 random(7);
   hoist_sharing sharing = sharing_of(steps);
@@ -114,7 +114,7 @@ TEST(Sharing, RunsThatAreDisturbedMisleadForAMomentOnly) {
   EXPECT_LE(undisturbed, 1.01 * runs * with_cost(100)(100'000));
 }
 
-// A virtual machine is slow for some runs, then fast for some, and changes within trials.
+// A virtual machine is slow for some runs, then fast, and changes during measurements.
 TEST(Sharing, SpellsOfAnotherSpeedMislead) {
   for (const unsigned mean : {5U, 20U, 100U}) {
     SCOPED_TRACE(mean);

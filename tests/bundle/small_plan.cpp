@@ -47,7 +47,7 @@ Tensor tensor(std::vector<int64_t> shape, const std::vector<float>& values) {
   return Tensor::of(Scalar::f32, std::move(shape), values);
 }
 
-// `scaled` is a statement of its own, so that the compiler does not fuse product and sum.
+// `scaled` is a statement of its own, so that the compiler does not contract it to an fma.
 std::vector<float> shifted(const std::vector<float>& x, const std::vector<float>& w) {
   std::vector<float> out(x.size());
   for (size_t i = 0; i < x.size(); ++i) {
@@ -381,7 +381,7 @@ std::string read_text(const std::filesystem::path& file) {
 }
 
 void write_text(const std::filesystem::path& file, const std::string& content) {
-  // A file system may flush a file that is cut and written again; a new one costs nothing.
+  // Truncating and rewriting a file may cause a flush; a new file does not.
   std::filesystem::remove(file);
   std::ofstream(file, std::ios::binary) << content;
 }

@@ -1,5 +1,5 @@
 // A plan small enough to check by hand: two inputs, two hand-written kernels, weights, an array in the arena, one with
-// a border of zeros. What each kernel should give is computed here, so that nothing else of hoist is needed.
+// a zero border. The expected result of each kernel is computed here, independently of the rest of hoist.
 #pragma once
 
 #include <filesystem>
@@ -14,31 +14,30 @@ namespace hoist {
 /// Steps: shift (into the arena), border (into a cleared 16x16), blur (into the output). A second output is the input.
 Plan small_plan();
 
-/// y = 2 * x over [2][4] numbers, of which the first one of x, cut to a whole number, says how many of each row count.
+/// y = 2 * x for [2][4] elements; the first element of x, truncated to an integer, is the actual length of each row.
 Plan counted_plan();
 
-/// y = each of three strings x with "!", "" and "?" behind it, joined on the host, and then in reverse order by a
-/// kernel.
+/// y = each of three strings x followed by "!", "" and "?", joined by a host op, then in reverse order by a kernel.
 Plan text_plan();
 
-/// y[i][k] = 3 * x[i][k] + 10 * i over [batch][length] numbers; the 3 is a weight that all of them have, 10 * i one
-/// that those of one batch have.
+/// y[i][k] = 3 * x[i][k] + 10 * i for [batch][length] elements; the 3 is a weight that all sizes share, 10 * i a weight
+/// that sizes with the same batch share.
 Plan sized_plan(int64_t batch, int64_t length);
 
-/// A loop and a branch: y = x + 1, n times, at most 4; rows are what each of them gives, as many as count; z = y + 1 if
-/// c holds, else x. Inputs are x [64], n and c; outputs y, rows and z. A fifth iteration fails.
+/// A loop and a branch: y = x + 1, n times, at most 4; rows are the results of the iterations, with a dynamic length; z
+/// = y + 1 if c holds, else x. Inputs are x [64], n and c; outputs y, rows and z. A fifth iteration fails.
 Plan controlled_plan();
 
 /// `depth` elementwise steps over one vector of 64 floats, for timing.
 Plan chain_plan(int depth);
 
-/// chain_plan(4), whose first three steps are one launch.
+/// chain_plan(4) with its first three steps in one launch.
 Plan joined_plan();
 
-/// What small_plan gives for x.
+/// The expected result of small_plan for x.
 Tensor small_plan_result(const Tensor& x);
 
-/// A folder of its own for one test, removed at the end.
+/// A temporary folder for one test.
 class TestFolder {
  public:
   TestFolder();
@@ -54,7 +53,7 @@ class TestFolder {
 
 std::string read_text(const std::filesystem::path& file);
 void write_text(const std::filesystem::path& file, const std::string& content);
-/// The same with the right size and hash in the frame of the content, as a stranger writes it who can compute hashes.
+/// Writes content with a valid size and hash in its frame, as an attacker can.
 void write_sealed(const std::filesystem::path& file, std::string content);
 
 }  // namespace hoist

@@ -1,4 +1,4 @@
-// Bundles for several sizes: what is written, what a program chooses, and what strangers may have written.
+// Tests bundles for several sizes: their files, the choice of a specialisation, and untrusted files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ class SpecialisationsTest : public testing::Test {
 };
 
 TEST_F(SpecialisationsTest, WeightsOfTheSameBytesAreThereOnce) {
-  // 3 and the ten of one sample, which is 0, then those of three samples.
+  // The 3, the 10 * i of one sample (0), then of three samples.
   EXPECT_EQ(std::filesystem::file_size(bundle_ / "weights.bin"), 192u);
   for (size_t i = 0; i < plans_.size(); ++i) {
     auto info = read_bundle(bundle_, true, i);
@@ -88,7 +88,7 @@ TEST_F(SpecialisationsTest, SizesAndShapesChoose) {
     EXPECT_EQ(hoist_output(bundle, 0, &array), HOIST_OK);
     return std::vector<int64_t>(array.shape, array.shape + array.rank);
   };
-  // What runs gives what the sizes say, however they were chosen and in which order.
+  // A run gives the result of the chosen sizes, whatever the order of choices.
   const auto check = [&](int64_t batch, int64_t length) {
     ASSERT_EQ(shape(), (std::vector<int64_t>{batch, length}));
     std::vector<float> x(static_cast<size_t>(batch * length)), y(x.size());
@@ -112,11 +112,11 @@ TEST_F(SpecialisationsTest, SizesAndShapesChoose) {
   EXPECT_EQ(hoist_specialisation_in_use(bundle), 1u);
   EXPECT_EQ(hoist_choose(bundle, 0), HOIST_OK);
   check(1, 4);
-  // Inputs are those of the specialisation, and keep their values.
+  // Inputs belong to the specialisation and keep their values.
   EXPECT_EQ(hoist_choose(bundle, 2), HOIST_OK);
   EXPECT_EQ(hoist_run(bundle), HOIST_OK);
 
-  // What there is not is named, and changes nothing.
+  // An unknown size is named in the error and changes nothing.
   EXPECT_EQ(hoist_choose_size(bundle, "batch", 2), HOIST_BAD_SIZE);
   EXPECT_STREQ(hoist_status_name(HOIST_BAD_SIZE), "bad size");
   EXPECT_THAT(hoist_error_message(bundle), HasSubstr("batch=2: the bundle is not compiled for it (there are: 1, 3)"));
@@ -138,7 +138,7 @@ TEST_F(SpecialisationsTest, SizesAndShapesChoose) {
   };
   EXPECT_EQ(hoist_verify(bundle, count, &plans), HOIST_OK) << hoist_error_message(bundle);
   EXPECT_EQ(plans, 4u);
-  check(3, 4);  // the one that was in use
+  check(3, 4);  // the previous one
   hoist_close(bundle);
 }
 
@@ -202,7 +202,8 @@ TEST_F(SpecialisationsTest, HostilePlansWithRightHashesAreSafe) {
   EXPECT_THAT(said("specialisation-1", std::string("specialisation-") + '\0'), HasSubstr("text"));
 }
 
-// The plan of another specialisation is read behind its hash, so these are what a writer of both can do.
+// The plan of another specialisation is read only with a valid hash, so these are cases that a malicious writer of both
+// files can produce.
 TEST_F(SpecialisationsTest, APlanForOtherSizesHasTheListedInputs) {
   const auto said = [&](const Plan& other, const ListedSpecialisations& inner) {
     const std::string bytes = encode_plan(other, {}, 192, inner);

@@ -1,4 +1,4 @@
-// Threads of native code: every group of a step is computed once, however many there are and whichever loop is divided.
+// Tests threads of native code: every group of a step is computed once, for any number of threads and any divided loop.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,4 +1,4 @@
-// Writing is all or nothing.
+// Tests that writing is atomic.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -23,7 +23,7 @@ std::vector<std::string> names_in(const std::filesystem::path& folder) {
 
 std::string message(const Result<Nothing>& result) { return result.ok() ? "" : result.errors().front().text(); }
 
-/// Writes beyond `bytes` of a file fail, in this process, until the end of the scope.
+/// Limits file sizes of this process to `bytes` for the scope: writes beyond it fail.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -40,7 +40,7 @@ class FileSizeLimit {
 };
 
 TEST(WriteTest, AFailureHalfWayLeavesNothing) {
-  // weights.bin is 208 bytes, plan.bin under 2000, the runtime over 60000: each limit stops at another file.
+  // weights.bin has 208 bytes, plan.bin fewer than 2000, the runtime more than 60000: each limit stops at another file.
   for (const rlim_t limit : {0, 100, 300, 1500, 5000, 30000}) {
     TestFolder folder;
     std::string failure;
@@ -54,7 +54,7 @@ TEST(WriteTest, AFailureHalfWayLeavesNothing) {
   }
 }
 
-// A signal's thread removes temporary folders while the others write on.
+// A signal's thread removes temporary folders while other threads write.
 TEST(WriteTest, FoldersThatAreGoneAreNotMadeAgain) {
   const TestFolder folder;
   const std::filesystem::path parent = folder / "temporary";

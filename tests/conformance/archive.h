@@ -1,4 +1,4 @@
-// Test fixtures over the archives of HOIST_SHARED: skipped where they are not there.
+// Test fixtures for the archives of HOIST_SHARED; tests are skipped if an archive is missing.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace hoist::conformance {
 
 namespace fs = std::filesystem;
 
-// An archive of HOIST_SHARED, unpacked into a folder that lasts as long as the test.
+// An archive of HOIST_SHARED, unpacked into a folder for the duration of the test.
 class Archive : public testing::Test {
  protected:
   explicit Archive(const char* path) : path_(path) {}
@@ -33,7 +33,7 @@ class Archive : public testing::Test {
     if (!folder_.empty()) fs::remove_all(folder_);
   }
 
-  // What a message says apart from where the case lies.
+  // A message without the path of the case.
   std::string plain(std::string text) const {
     for (size_t at; (at = text.find(folder_.string() + "/")) != std::string::npos;)
       text.erase(at, folder_.string().size() + 1);

@@ -1,5 +1,5 @@
-// The ONNX project's own backend cases against gaps.txt, which lists exactly those that do not pass, each with a
-// reason. HOIST_UPDATE_GOLDEN=1 writes the file anew; HOIST_CASES=PART runs only the cases whose names hold PART and
+// Compares the ONNX project's own backend cases with gaps.txt, which lists exactly the failing ones, each with a
+// reason. HOIST_UPDATE_GOLDEN=1 writes the file anew; HOIST_CASES=PART runs only the cases whose names contain PART and
 // prints why each fails.
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ constexpr char heading[] =
     "# Exact in both directions: a case that passes must not stand here, one that does not must.\n"
     "# Written by conformance_test with HOIST_UPDATE_GOLDEN=1.\n";
 
-// As rows of C++, for hoist operators.
+// The counts as rows of C++, for hoist operators.
 std::string counts_text(const std::map<std::pair<std::string, std::string>, std::pair<int, int>>& counts) {
   std::string out =
       "// Operator, cases with a layer of it, and how many pass; written by conformance_test with "
@@ -35,7 +35,7 @@ class RecordedModels : public Archive {
   RecordedModels() : Archive("models/golden.tar.gz") {}
 };
 
-// Whole models without any kernel: what fails here is not the fault of what comes after the expressions.
+// Evaluates whole models without kernels: failures here come from the frontend or the passes.
 TEST_F(RecordedModels, AgreeWithTheirRecordedOutputs) {
   for (const char* name :
        {"mnist-8", "mlperftiny_ic_resnet8_fp32", "mlperftiny_ic_large_fp32", "mlperftiny_kws_dscnn_fp32",
@@ -55,7 +55,7 @@ TEST_F(OnnxCases, PassExceptTheGaps) {
   const fs::path counts_file = fs::path(HOIST_SOURCE_DIR) / "tools/driver/operator_cases.inc";
   auto on_device = read_gaps(fs::path(HOIST_SOURCE_DIR) / "tests/conformance/gaps_on_device.txt");
   ASSERT_TRUE(on_device.ok()) << on_device.errors()[0].text();
-  std::map<std::pair<std::string, std::string>, std::pair<int, int>> counts;  // cases and those that pass, by operator
+  std::map<std::pair<std::string, std::string>, std::pair<int, int>> counts;  // all and passing cases by operator
   int passed = 0, without_kernel = 0;
   for (const char* group : {"node", "simple", "pytorch-converted", "pytorch-operator"}) {
     for (const fs::path& path : cases_in(folder_ / "data" / group)) {
@@ -74,7 +74,7 @@ TEST_F(OnnxCases, PassExceptTheGaps) {
       }
       EXPECT_TRUE(failures.emplace(name, plain(result.errors()[0].text())).second)
           << name << " is the name of two cases";
-      // What lacks a kernel alone is interpreted right.
+      // A case that only lacks a kernel must pass in the interpreter.
       if (failures[name].find("no kernel exists for") != std::string::npos) {
         auto interpreted = run_case(path, agreement_of(name), false);
         EXPECT_TRUE(interpreted.ok()) << name << ": " << plain(interpreted.errors()[0].text());

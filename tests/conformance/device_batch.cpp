@@ -23,14 +23,14 @@ namespace fs = std::filesystem;
 
 constexpr size_t cases_in_a_batch = 32;
 
-// A case with one of its data sets, compiled.
+// A compiled case with one of its data sets.
 struct Compiled {
   std::string name;
   Plan plan;
   std::vector<Tensor> inputs, wanted;
 };
 
-// A kernel's name holds `number`, so that plans can share a program.
+// The names of kernels contain `number`, so that plans can share a program.
 Result<Compiled> compile_case(const fs::path& folder, const fs::path& data, size_t number, const Profile& profile) {
   Compiled out;
   out.name = folder.filename().string();
@@ -57,7 +57,7 @@ Result<Compiled> compile_case(const fs::path& folder, const fs::path& data, size
   out.plan = std::move(*plan);
   for (size_t i = 0; i < fitted.inputs.size(); ++i) {
     const Tensor& input = recorded[fitted.inputs[i]];
-    // Recorded data have arrays of one where models have numbers, and engines take them.
+    // Recorded data have arrays of one element in place of scalars, as other engines accept.
     const PlanArray& array = out.plan.arrays[static_cast<size_t>(out.plan.inputs[i])];
     out.inputs.push_back(array.shape.empty() && input.size() == 1 ? input.reshaped({}) : input);
   }
@@ -70,7 +70,7 @@ Result<Compiled> compile_case(const fs::path& folder, const fs::path& data, size
 
 int64_t rounded_up(int64_t bytes, int64_t multiple) { return (bytes + multiple - 1) / multiple * multiple; }
 
-// The counts of outputs that are as long as data decide stand behind the outputs of all parts.
+// Adds the actual lengths of dynamic outputs, after the outputs of all parts.
 void add_counts(const std::vector<Compiled>& parts, Plan& out) {
   int arrays = 0, outputs = 0;
   for (const Compiled& part : parts) {
@@ -87,7 +87,7 @@ void add_counts(const std::vector<Compiled>& parts, Plan& out) {
   }
 }
 
-// One plan that does what all of them do, one after the other.
+// One plan that runs all parts in turn.
 Plan joined(const std::vector<Compiled>& parts) {
   Plan out;
   out.model_name = "cases";
@@ -143,7 +143,7 @@ Plan joined(const std::vector<Compiled>& parts) {
   return out;
 }
 
-// What a child has found out, line by line, so that it stands there whatever becomes of the child.
+// The results of a child process, written line by line so that they survive its crash.
 class Protocol {
  public:
   explicit Protocol(const fs::path& path) : path_(path), file_(path) {}
@@ -155,8 +155,8 @@ class Protocol {
   }
 
   struct Findings {
-    std::map<std::string, std::string> ended;  // the message of the first data set that fails, else ""
-    std::string begun;                         // and not ended
+    std::map<std::string, std::string> ended;  // the message of the first failing data set, else ""
+    std::string begun;                         // and did not end
   };
   static Findings read(const fs::path& path) {
     Findings out;
@@ -181,8 +181,8 @@ class Protocol {
 
 std::string first_message(const Diagnostics& problems) { return problems[0].text(); }
 
-// Runs the parts as one bundle and notes what becomes of each. An error that cannot be laid at the door of one of them:
-// of a driver that refuses the program or the run, or of a bundle that cannot be opened.
+// Runs the parts as one bundle and notes the result of each. An error belongs to no single part: the driver
+// refuses the program or the run, or the bundle cannot be opened.
 Result<Nothing> run_bundle(const std::vector<Compiled>& parts, const fs::path& scratch, Protocol& protocol) {
   HOIST_TRY_VOID(write_bundle(joined(parts), scratch / "cases.hoist", {true, {}}));
   RunOptions options;
@@ -213,7 +213,7 @@ Result<Nothing> run_bundle(const std::vector<Compiled>& parts, const fs::path& s
   return Nothing{};
 }
 
-// Halves until the culprit is alone.
+// Bisects the parts until the failing one is alone.
 void run_parts(const std::vector<Compiled>& parts, const fs::path& scratch, Protocol& protocol) {
   if (parts.empty()) return;
   auto run = run_bundle(parts, scratch, protocol);
@@ -224,7 +224,7 @@ void run_parts(const std::vector<Compiled>& parts, const fs::path& scratch, Prot
   run_parts({middle, parts.end()}, scratch, protocol);
 }
 
-// The work of a child.
+// The work of a child process.
 void run_batch(const std::vector<fs::path>& cases, const fs::path& scratch, Protocol& protocol) {
   const auto device = find_device("");
   std::vector<Compiled> parts;
@@ -289,7 +289,7 @@ std::map<std::string, std::string> run_on_device(const std::vector<fs::path>& ca
       else
         out[one->first] = one->second;
     }
-    // Where nobody is known to have ended the child, one of those that are left has.
+    // If no case is known to have crashed the child, one of the remaining cases did.
     if (left.size() == 1 && found.begun.empty()) {
       out[left[0].filename().string()] = "the device's driver ends with " + end;
     } else if (!left.empty() && found.begun.empty()) {

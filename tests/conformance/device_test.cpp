@@ -1,7 +1,8 @@
-// The ONNX project's own backend cases as bundles on the first device, against gaps_on_device.txt, which lists exactly
-// those that do not pass, each with a reason. They fall into ten parts. HOIST_DEVICE_CASES=all runs every part; any
-// other text chooses one, always the same for the same text. HOIST_UPDATE_GOLDEN=1 writes the lines of the parts that
-// run anew; HOIST_CASES=PART runs only the cases whose names hold PART, of all parts, and prints why each fails.
+// Runs the ONNX project's own backend cases as bundles on the first device and compares with gaps_on_device.txt, which
+// lists exactly the failing ones, each with a reason. The cases form ten parts. HOIST_DEVICE_CASES=all runs every part;
+// any other text selects one part, always the same for the same text. HOIST_UPDATE_GOLDEN=1 writes the lines of the
+// selected parts anew; HOIST_CASES=PART runs only the cases whose names contain PART, from all parts, and prints why
+// each fails.
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -23,7 +24,7 @@ constexpr char device_heading[] =
 
 constexpr size_t part_count = 10;
 
-// FNV-1a: the same on every machine.
+// FNV-1a, which is the same on every machine.
 size_t part_of(const std::string& text) {
   uint64_t hash = 0xcbf29ce484222325;
   for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3;
@@ -41,7 +42,7 @@ class OnnxCasesOnDevice : public OnnxCases, public testing::WithParamInterface<s
   }
 };
 
-// Other parts may be written at the same time.
+// Other parts may be written in parallel.
 void update_gaps(const fs::path& file, const std::map<std::string, std::string>& results) {
   const int lock = open(file.c_str(), O_RDWR | O_CREAT, 0644);
   flock(lock, LOCK_EX);

@@ -1,5 +1,5 @@
-// Layers that were right before something in them was changed: each has to be lowered or refused, never to bring hoist
-// down, and what is lowered reads no element outside its arrays. HOIST_MUTATIONS=N makes N of each layer.
+// Changes valid layers at random: each must be lowered or refused without a crash, and lowered layers must read no
+// element outside their arrays. HOIST_MUTATIONS=N makes N variants of each layer.
 #include <random>
 
 #include "ir/evaluate/evaluate.h"
@@ -60,7 +60,7 @@ class Mutations {
       int64_t i = below(static_cast<size_t>(t.size()));
       if (is_float(t.scalar()))
         t.set_float(i, static_cast<double>(near(static_cast<int64_t>(std::clamp(t.float_at(i), -1e9, 1e9)))));
-      else  // any other word of a string array may stand for nothing
+      else  // any other element of a string array may be empty
         t.set_integer(i, t.scalar() == Scalar::string ? 0 : near(t.integer_at(i)));
       return;
     }
@@ -90,7 +90,7 @@ class Mutations {
   std::mt19937_64 random_;
 };
 
-// Empty when the layer is refused, or lowered and evaluated; else what is wrong with it.
+// Empty if the layer is refused, or lowered and evaluated; else the fault.
 std::string fault_of(const NamedCall& layer, int64_t opset, const std::vector<Tensor>& inputs,
                      const std::vector<bool>& known) {
   const OperatorCall call = call_of(layer, opset);

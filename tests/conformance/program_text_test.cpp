@@ -1,4 +1,5 @@
-// Models as programs of operator calls: the text of each reads back as the same program, with its constants beside it.
+// Tests models as programs of operator calls: the text of each, with its constants in a folder, reads back as the same
+// program.
 #include "ir/text/program_text.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@
 namespace hoist::conformance {
 namespace {
 
-// Empty where the program's text reads back as the same program; else what differs.
+// Empty if the program's text reads back as the same program; else the difference.
 std::string fault_of(const Program& program) {
   const std::string text = print_program(program);
   std::map<std::string, const Tensor*> by_hash;
@@ -35,7 +36,7 @@ TEST(ProgramText, OfModelsReadsBack) {
   for (const auto& entry : fs::directory_iterator(fs::path(shared) / "models")) {
     if (entry.path().extension() != ".onnx") continue;
     auto program = read_model(entry.path(), options);
-    if (!program.ok()) continue;  // an operator that hoist lacks
+    if (!program.ok()) continue;  // an operator that hoist does not cover
     EXPECT_EQ(fault_of(*program), "") << entry.path();
     ++models;
   }

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 std::string shape_text(const std::vector<int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, "][")); }
 
-// The distance between 1 and the next number of a float type: results may always differ by one rounding.
+// The ulp of 1 in a float type: results may always differ by one rounding.
 double epsilon(Scalar scalar) {
   switch (scalar) {
     case Scalar::f16:
@@ -34,7 +34,7 @@ double epsilon(Scalar scalar) {
   }
 }
 
-// Every definition is evaluated, in order.
+// Evaluates every definition in order.
 Result<std::vector<Tensor>> run_program(Program program, const std::vector<Tensor>& inputs, bool passes) {
   PassOptions exact;
   exact.strict = true;
@@ -43,7 +43,7 @@ Result<std::vector<Tensor>> run_program(Program program, const std::vector<Tenso
     exact.perform = true;
     Program rewritten = program;
     HOIST_TRY_VOID(run_passes(rewritten, Pass::calls, exact));
-    // Controls are performed by the runtime; the evaluator has the calls that they come from.
+    // The runtime executes control flow; the evaluator uses the original calls instead.
     if (rewritten.controls.empty()) program = std::move(rewritten);
   }
   return program_outputs(program, inputs);

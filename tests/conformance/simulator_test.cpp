@@ -1,8 +1,8 @@
-// The kernels of the ONNX project's own cases, as CPUs and as GPUs run them, on Oclgrind: no access outside an array,
-// no race between work-items, no wrong call, and the same outputs whatever arrays hold at first. Inputs are seeded
-// numbers: kernels have to stay inside their arrays whatever they are given. The cases fall into a hundred parts;
-// HOIST_SIMULATOR_CASES=all runs every part, any other text chooses one, always the same for the same text;
-// HOIST_CASES=PART runs the cases whose names hold PART, of all parts.
+// Runs the kernels of the ONNX project's own cases on Oclgrind, with the mappings for CPUs and for GPUs: no access
+// outside an array, no race between work-items, no wrong call, and the same outputs for any initial content of arrays.
+// Inputs are seeded: kernels must stay inside their arrays for any input. The cases form a hundred parts;
+// HOIST_SIMULATOR_CASES=all runs every part, any other text selects one, always the same for the same text;
+// HOIST_CASES=PART runs the cases whose names contain PART, from all parts.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -33,7 +33,7 @@ std::string content_of(const fs::path& path) {
   return out.str();
 }
 
-// FNV-1a: the same on every machine.
+// FNV-1a, which is the same on every machine.
 size_t simulated_part(const std::string& text) {
   uint64_t hash = 0xcbf29ce484222325;
   for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3;
@@ -44,7 +44,7 @@ class OnnxCasesSimulated : public OnnxCases, public testing::WithParamInterface<
  protected:
   bool gpu() const { return std::get<0>(GetParam()); }
 
-  // The cases of this test: a tenth of them, or of the one part that is chosen those in it.
+  // The cases of this test: a tenth of all, restricted to the selected part.
   static std::string chosen() {
     const char* text = std::getenv("HOIST_SIMULATOR_CASES");
     return text == nullptr ? "" : text;
@@ -63,7 +63,7 @@ class OnnxCasesSimulated : public OnnxCases, public testing::WithParamInterface<
     OnnxCases::SetUp();
   }
 
-  // What Oclgrind and the program say of a bundle, "" where there is nothing to say.
+  // The output of Oclgrind and the program for a bundle, "" if there is none.
   std::string run_simulator(const fs::path& bundle, const std::string& options) {
     const fs::path log = folder_ / "log", said = folder_ / "said";
     fs::remove(log);
@@ -75,9 +75,9 @@ class OnnxCasesSimulated : public OnnxCases, public testing::WithParamInterface<
     return fmt::format("exit code {}\n{}\n{}", code, content_of(said), found.substr(0, 2000));
   }
 
-  // What there is to say of the cases. Oclgrind 21.10 takes the opposite of a true in a vector for 254, to which the
-  // compiler turns the smaller of a number and 1; what it finds counts where it finds it in unoptimised kernels, which
-  // take four times as long.
+  // The findings for the cases. Oclgrind 21.10 computes the negation of a vector's true as 254, and compilers transform
+  // min(x, 1) into such negations; so a finding counts only if unoptimised kernels, which take four times as long, have
+  // it too.
   std::string simulate(const std::vector<fs::path>& cases, std::vector<std::string>& names) {
     Profile profile;
     profile.gpu = gpu();
@@ -90,7 +90,7 @@ class OnnxCasesSimulated : public OnnxCases, public testing::WithParamInterface<
     return run_simulator(bundle, "").empty() ? "" : run_simulator(bundle, "--build-options -cl-opt-disable");
   }
 
-  // Halves what has something to report, down to single cases.
+  // Bisects the cases with findings, down to single cases.
   void check(const std::vector<fs::path>& cases, size_t& run) {
     std::vector<std::string> names;
     const std::string found = simulate(cases, names);

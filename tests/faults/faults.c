@@ -5,7 +5,7 @@
 
 static const char* const names[FAULT_KINDS] = {"none", "memory", "file", "disk", "short", "interrupt", "opencl"};
 
-/* Other threads of the program may call while one arms. */
+/* Other threads of the program may call while one thread arms a fault. */
 static int armed_kind, armed_lasting;
 static long armed_call;
 static long calls[FAULT_KINDS];

@@ -1,7 +1,7 @@
-/* Calls that fail when a test says so. A program that is linked with -Wl,--wrap for the functions in wrapped_calls.c
- * (and wrapped_new.cpp) calls these instead of the library's wherever its own objects and static libraries do; what
- * shared libraries, an OpenCL driver above all, call among themselves is neither counted nor disturbed. That holds
- * under sanitizers and valgrind too, which a preloaded library would get in the way of. */
+/* Calls that fail on request of a test. A program that is linked with -Wl,--wrap for the functions in
+ * wrapped_calls.c (and wrapped_new.cpp) calls these in its own objects and static libraries; calls inside shared
+ * libraries, in particular an OpenCL driver, are neither counted nor changed. This also works under sanitizers and
+ * valgrind, which conflict with preloaded libraries. */
 #ifndef HOIST_TESTS_FAULTS_H
 #define HOIST_TESTS_FAULTS_H
 
@@ -13,30 +13,30 @@ typedef enum fault_kind {
   FAULT_NONE,
   FAULT_MEMORY,    /* no memory */
   FAULT_FILE,      /* any call on files and folders */
-  FAULT_DISK,      /* no room: what makes or fills a file */
-  FAULT_SHORT,     /* a read or write of a part only, which is no failure */
-  FAULT_INTERRUPT, /* a read or write that a signal interrupted, which is none either */
-  FAULT_OPENCL,    /* an OpenCL call, but for those that release something */
+  FAULT_DISK,      /* no disk space: calls that make or fill a file */
+  FAULT_SHORT,     /* a partial read or write, which is no error */
+  FAULT_INTERRUPT, /* a read or write interrupted by a signal, which is no error */
+  FAULT_OPENCL,    /* an OpenCL call, except releases */
   FAULT_KINDS
 } fault_kind;
 
-/* From now on the n-th call of this kind fails, n from 1 on, and where `lasting` is not 0 every later one too. */
+/* Makes the n-th following call of this kind fail, counting from 1, and with `lasting` every later one too. */
 void fault_arm(fault_kind kind, long n, int lasting);
-/* Counting goes on and nothing fails. */
+/* Keeps counting without faults. */
 void fault_disarm(void);
-/* How many calls of this kind there were since it was armed. */
+/* The number of calls of this kind since it was armed. */
 long fault_calls(fault_kind kind);
-/* The function that failed first since then; NULL where none did. */
+/* The first function that failed since then; NULL if none did. */
 const char* fault_struck(void);
-/* What was asked for and not given back, by calls that are wrapped. */
+/* The resources that wrapped calls have acquired and not released. */
 long fault_live_blocks(void);
 long fault_live_files(void);
 long fault_live_objects(void);
 
 const char* fault_kind_name(fault_kind kind);
-fault_kind fault_kind_named(const char* name); /* FAULT_NONE where there is none */
+fault_kind fault_kind_named(const char* name); /* FAULT_NONE if the name is unknown */
 
-/* For wrapped calls: counts one, and whether it is to fail. */
+/* For wrapped calls: counts the call and returns true if it must fail. */
 int fault_now(fault_kind kind, const char* function);
 
 #ifdef __cplusplus

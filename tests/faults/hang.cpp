@@ -1,6 +1,6 @@
-// A program that hangs says where. With HOIST_FAULT_SECONDS=N a program that still runs after N seconds writes the call
-// stack of each of its threads to standard error and ends with exit code 124, as timeout(1) does. Frames of the program
-// itself are offsets, for addr2line; those of libraries have names.
+// Reports where a program hangs. With HOIST_FAULT_SECONDS=N, a program that still runs after N seconds writes the call
+// stack of each of its threads to standard error and ends with exit code 124, like timeout(1). Frames of the program
+// itself are offsets, for addr2line; frames of libraries have names.
 #include <dirent.h>
 #include <execinfo.h>
 #include <sys/syscall.h>
@@ -14,7 +14,7 @@
 
 namespace {
 
-// LLVM, which drivers bring, takes SIGUSR1 and SIGUSR2.
+// LLVM, which drivers load, uses SIGUSR1 and SIGUSR2.
 int stack_signal() { return SIGRTMIN; }
 constexpr useconds_t for_one_stack = 50'000;
 
@@ -36,7 +36,7 @@ void write_stacks_and_end(int) {
       const long id = std::atol(thread->d_name);
       if (id == 0) continue;
       ::syscall(SYS_tgkill, ::getpid(), id, stack_signal());
-      ::usleep(for_one_stack);  // so that stacks are written one after the other
+      ::usleep(for_one_stack);  // keeps the stacks from being interleaved
     }
   }
   ::_exit(124);
@@ -47,7 +47,7 @@ struct Watch {
     const char* seconds = std::getenv("HOIST_FAULT_SECONDS");
     if (seconds == nullptr) return;
     void* frame[1];
-    ::backtrace(frame, 1);  // the first call loads a library, which a handler may not
+    ::backtrace(frame, 1);  // the first call loads a library, which is not allowed in a handler
     std::signal(stack_signal(), write_stack);
     std::signal(SIGALRM, write_stacks_and_end);
     ::alarm(static_cast<unsigned>(std::atol(seconds)));

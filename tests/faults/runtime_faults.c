@@ -1,8 +1,8 @@
-/* runtime_faults FOLDER CACHE [all]: opens the bundle in FOLDER, runs and verifies it, again and again, each time with
- * another of the calls that this takes failing. Whatever fails: the status says so with a message, or every number is
- * right as ever; nothing stays allocated, open or alive on the device; the cache of compiled kernels in CACHE holds
- * whole entries and nothing else; and without a fault everything works again afterwards. Prints how many calls failed
- * and what was wrong; the exit code is 1 where something was. */
+/* runtime_faults FOLDER CACHE [all]: opens the bundle in FOLDER, runs and verifies it repeatedly, each time with
+ * another failing call. After every fault, either the status reports it with a message or every result is right;
+ * nothing stays allocated, open or alive on the device; the cache of compiled kernels in CACHE holds only whole
+ * entries; and without a fault everything works again. Prints the number of failed calls and the problems; the exit
+ * code is 1 if there were any. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,13 +14,13 @@
 
 enum { most_bytes = 1 << 20, most_complaints = 20, usual_stride = 16 };
 
-/* What a scenario gave. */
+/* The result of a scenario. */
 typedef struct outcome {
   hoist_status status;
   const char* stage;
   char message[1200];
   int failed_findings;
-  size_t bytes; /* of all outputs, one after the other */
+  size_t bytes; /* of all outputs, concatenated */
   unsigned char* outputs;
 } outcome;
 
@@ -32,7 +32,7 @@ static void note_finding(void* user, const hoist_finding* finding) {
   if (!finding->passed) ++*(int*)user;
 }
 
-/* Inputs of strings are those of the one plan that has some. */
+/* String inputs: only one plan has some. */
 static hoist_status set_inputs(hoist_bundle* b, int in_place) {
   static const hoist_string words[] = {{"monday", 6}, {"", 0}, {"a\0b", 3}};
   hoist_status status = hoist_seed_inputs(b, 3);
@@ -74,15 +74,15 @@ static hoist_status read_outputs(hoist_bundle* b, outcome* out) {
   return status;
 }
 
-/* Everything that a program does with a bundle: compiles it and keeps that, runs it, measures it, verifies it; then, in
- * a second handle that shares the first one's context, runs what was kept. */
+/* All uses of a bundle: compiles it and caches the result, runs, measures and verifies it; then, with a second
+ * handle in the first one's context, runs the cached kernels. */
 static void use_bundle(const char* folder, const hoist_options* options, outcome* out) {
   hoist_bundle *b = NULL, *first = NULL;
   hoist_options sharing = *options;
   hoist_device devices[4];
   out->stage = "hoist_devices";
   if (hoist_devices(devices, 4) == 0) {
-    out->status = HOIST_NO_DEVICE; /* it has no handle to keep a message in */
+    out->status = HOIST_NO_DEVICE; /* without a handle, there is no place for a message */
     strcpy(out->message, "no device");
     return;
   }
@@ -168,7 +168,7 @@ static int is_right(const outcome* out, const outcome* expected) {
          out->failed_findings == 0;
 }
 
-/* One fault, and where `again` is asked for a run without. Whether the fault came to pass. */
+/* Runs with one fault and, if `again`, once more without. Returns true if the fault occurred. */
 static int try_fault(const char* folder, const hoist_options* options, const fault* f, const outcome* expected,
                      int again) {
   outcome out = {.outputs = found_bytes, .stage = ""};
@@ -210,8 +210,7 @@ int main(int count, char** words) {
   } ways[] = {{FAULT_MEMORY, 0}, {FAULT_MEMORY, 1}, {FAULT_FILE, 0},      {FAULT_FILE, 1},   {FAULT_DISK, 0},
               {FAULT_DISK, 1},   {FAULT_SHORT, 0},  {FAULT_INTERRUPT, 0}, {FAULT_OPENCL, 0}, {FAULT_OPENCL, 1}};
   if (count != 3 && !(count == 4 && strcmp(words[3], "all") == 0)) return 2;
-  /* Every part of the runtime: arrays in place and in an arena, and each in a buffer of its own on a part of the
-   * device. */
+  /* All parts of the runtime: arrays in place and in an arena, and with a buffer for each array on a sub-device. */
   const hoist_options all_options[] = {{.cache_folder = words[2]},
                                        {.threads = 1, .separate_buffers = 255, .cache_folder = words[2]}};
   for (size_t o = 0; o < sizeof all_options / sizeof *all_options; ++o) {

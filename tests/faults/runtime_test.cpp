@@ -1,5 +1,5 @@
-// The C runtime with calls that fail, as a program of its own: the linker puts wrapped_calls.c between the runtime and
-// everything that it calls.
+// Tests the C runtime with failing calls, in a program of its own: the linker inserts wrapped_calls.c between the
+// runtime and its callees.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -17,7 +17,7 @@ namespace hoist {
 namespace {
 
 struct Ended {
-  int code = 0;  ///< -1 where a signal ended it
+  int code = 0;  ///< -1 if a signal ended it
   std::string said;
 };
 
@@ -34,7 +34,7 @@ std::string written(const Plan& plan, const TestFolder& folder) {
   return "'" + bundle.string() + "'";
 }
 
-// Every call of the loading, a run and a check of the plan's bundle fails once.
+// Makes every call in loading, running and checking the plan's bundle fail once.
 void expect_clean_ends(const Plan& plan) {
   TestFolder folder;
   const bool all = std::getenv("HOIST_FAULTS") != nullptr;
@@ -48,7 +48,7 @@ void expect_clean_ends(const Plan& plan) {
 
 TEST(RuntimeFaults, EveryCallThatFailsHasACleanEnd) { expect_clean_ends(small_plan()); }
 
-// Arrays have buffers of their own there, and what travels is staged in memory of the driver's.
+// There, arrays have buffers of their own, and transfers are staged in the driver's memory.
 TEST(RuntimeFaults, EveryCallThatFailsOnADeviceWithMemoryOfItsOwnHasACleanEnd) {
   TestFolder folder;
   std::vector<Plan> plans = {small_plan()};
@@ -80,7 +80,7 @@ TEST(RuntimeThreads, ComputeWhatOneComputes) {
   }
 }
 
-// A million with HOIST_RUNS=1000000.
+// HOIST_RUNS=1000000 runs a million.
 TEST(RuntimeRuns, LeaveMemoryAsItIs) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "the sanitizer keeps what is freed";
@@ -94,14 +94,14 @@ TEST(RuntimeRuns, LeaveMemoryAsItIs) {
   if (wanted != nullptr) std::cout << ended.said;
 }
 
-// So that a call which the runtime takes up later is not forgotten among those that are made to fail.
+// Ensures that calls which the runtime adds later are wrapped too.
 TEST(RuntimeFaults, EveryCallOfTheRuntimeThatCanFailIsWrapped) {
   const std::set<std::string> cannot_fail = {
       "clock_gettime",
       "dirfd",
       "dlclose",
       "dlerror",
-      "dlsym",  // of a library whose bytes are those that were checked
+      "dlsym",  // of a library whose bytes were checked
       "fileno",
       "getenv",
       "memchr",
@@ -133,17 +133,17 @@ TEST(RuntimeFaults, EveryCallOfTheRuntimeThatCanFailIsWrapped) {
       "pthread_cond_destroy",
       "pthread_cond_init",
       "pthread_cond_wait",
-      "dl_iterate_phdr",  // of a library that is open
-      "dlinfo",           // the same; without an answer constants are read later
+      "dl_iterate_phdr",  // of an open library
+      "dlinfo",           // the same; if it fails, constants are read later
       "pthread_join",
       "pthread_mutex_destroy",
       "pthread_mutex_init",
       "pthread_mutex_lock",
       "pthread_mutex_unlock",
-      "syscall",                // asks for registers; a processor without them has fewer targets
-      "madvise",                // asks for large pages; without them memory stays as it is
-      "sched_getaffinity",      // where it fails, the process is taken to be bound to some cores
-      "clGetCommandQueueInfo",  // says when a worker is done; without an answer nobody waits for it
+      "syscall",                // requests registers; a processor without them has fewer targets
+      "madvise",                // requests large pages; if it fails, the memory is unchanged
+      "sched_getaffinity",      // if it fails, the process counts as bound to some cores
+      "clGetCommandQueueInfo",  // reports the end of a worker; if it fails, nothing waits for the worker
   };
   std::set<std::string> known = cannot_fail;
   std::ifstream wrapped(HOIST_SOURCE_DIR "/tests/faults/wrapped_calls.c");

@@ -1,4 +1,5 @@
-/* What many threads and many runs do to the C runtime. Every output is compared bit for bit with that of one thread.
+/* Stress tests of the C runtime: many threads and many runs. Every output is compared bit for bit with the output of
+ * one thread.
  *   stress threads FOLDER N   eight threads, N runs each: with a handle each, then with handles that share a context;
  *                             each thread opens and closes its own
  *   stress runs FOLDER N      N runs of one handle, and 400 times between them another is opened and closed; memory
@@ -85,7 +86,7 @@ static int run_threads(const hoist_bundle* context_of, const answer* expected) {
   return failed || started < thread_count;
 }
 
-/* Threads with a context each come first, so that they are also first to prepare the process for OpenCL. */
+/* Threads with a context each come first, since the first context also prepares the process for OpenCL. */
 static int stress_threads(void) {
   static answer expected[thread_count], unknown[thread_count];
   hoist_bundle* b = NULL;

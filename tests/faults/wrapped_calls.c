@@ -1,6 +1,6 @@
-/* Every call that can fail of what a test program is made of, with a way to fail. CMakeLists.txt reads the names of the
- * linker's --wrap from the lines that begin with WRAP_; runtime_test.cpp sees to it that the C runtime calls nothing
- * else that can fail. */
+/* Wrappers for every call of a test program that can fail. CMakeLists.txt reads the names for the linker's --wrap
+ * from the lines that begin with WRAP_; runtime_test.cpp checks that the C runtime calls no other function that can
+ * fail. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -22,7 +22,7 @@
 
 #include "tests/faults/faults.h"
 
-/* Followed by a body: what is called in the place of `name`, which is __real_name there. */
+/* Followed by the body of the replacement for `name`, which is __real_name there. */
 #define WRAP_AS(name, type, parameters) \
   type __real_##name parameters;        \
   type __wrap_##name parameters;        \
@@ -49,7 +49,7 @@ static int fails(fault_kind kind, const char* function, int code) {
   return 1;
 }
 
-/* Calls that take room are calls on files as well. */
+/* Calls that allocate disk space also count as calls on files. */
 static int file_fails(const char* function, int code) {
   const int full = fails(FAULT_DISK, function, ENOSPC);
   return fails(FAULT_FILE, function, code) || full;
@@ -183,7 +183,7 @@ WRAP_AS(rename, int, (const char* from, const char* to)) {
   return file_fails("rename", EACCES) ? -1 : __real_rename(from, to);
 }
 
-/* What only the program uses. */
+/* Calls that only the program makes. */
 
 WRAP_AS(mkdtemp, char*, (char* path)) { return file_fails("mkdtemp", EACCES) ? NULL : __real_mkdtemp(path); }
 
@@ -245,7 +245,7 @@ WRAP_CALL(clGetPlatformInfo, (cl_platform_id platform, cl_platform_info what, si
 WRAP_CALL(clGetDeviceIDs,
           (cl_platform_id platform, cl_device_type type, cl_uint n, cl_device_id* devices, cl_uint* count),
           (platform, type, n, devices, count), CL_OUT_OF_RESOURCES)
-/* With HOIST_MEMORY_OF_ITS_OWN a device says that it does not compute in the program's memory, as GPUs do. */
+/* With HOIST_MEMORY_OF_ITS_OWN a device reports memory separate from the program's, as GPUs do. */
 WRAP_AS(clGetDeviceInfo, cl_int, (cl_device_id device, cl_device_info what, size_t room, void* value, size_t* bytes)) {
   if (fault_now(FAULT_OPENCL, "clGetDeviceInfo")) return CL_OUT_OF_RESOURCES;
   const cl_int code = __real_clGetDeviceInfo(device, what, room, value, bytes);
@@ -293,7 +293,7 @@ WRAP_CALL(clEnqueueUnmapMemObject,
           (cl_command_queue queue, cl_mem buffer, void* mapped, cl_uint n, const cl_event* waits, cl_event* event),
           (queue, buffer, mapped, n, waits, event), CL_OUT_OF_RESOURCES)
 
-/* A device that fails at the end of its work has still stopped working. */
+/* A device that fails at the end of its work has still ended it. */
 WRAP_AS(clFinish, cl_int, (cl_command_queue queue)) {
   const cl_int code = __real_clFinish(queue);
   return device_fails("clFinish") ? CL_OUT_OF_RESOURCES : code;

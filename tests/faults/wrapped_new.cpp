@@ -1,7 +1,7 @@
-// The rest for C++ programs: operator new, threads, the folders of std::filesystem; and faults that are asked for by
-// the environment, so that a whole program can be run with them.
-//   HOIST_FAULT="KIND N [lasting]"   what fails (faults.h)
-//   HOIST_FAULT_COUNTS=FILE          where to say at the end how many calls of each kind there were
+// Wrappers for C++ programs: operator new, threads, the folders of std::filesystem; and faults that the environment
+// requests, so that a whole program can run with them.
+//   HOIST_FAULT="KIND N [lasting]"   the failing call (faults.h)
+//   HOIST_FAULT_COUNTS=FILE          receives the number of calls of each kind at the end
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

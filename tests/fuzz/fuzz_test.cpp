@@ -1,5 +1,5 @@
-// Every reader of strangers' files against mutations of its corpus, for a moment each: bytes flipped, numbers replaced
-// by odd ones, pieces dropped, doubled and put in from other files. HOIST_FUZZ_ROUNDS says how many instead.
+// Runs every reader of untrusted files on mutations of its corpus, for a moment each: flipped bytes, unusual numbers,
+// and pieces dropped, doubled or inserted from other files. HOIST_FUZZ_ROUNDS sets the number of rounds instead.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -26,7 +26,7 @@ class Mutator {
   size_t below(size_t n) { return n == 0 ? 0 : random_() % n; }
   const std::string& any() { return corpus_[below(corpus_.size())].bytes; }
 
-  // A piece of a file; of a text a line or a word.
+  // A piece of a file; for text, a line or a word.
   std::string piece() {
     const std::string& from = any();
     size_t start = below(from.size()), size = 1 + below(target_.is_text ? 40 : 24);

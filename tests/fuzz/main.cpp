@@ -1,4 +1,4 @@
-// libFuzzer over one of the targets: its name is the first word of the command line.
+// Runs libFuzzer on one of the targets, which is named by the first argument.
 //
 //   cmake --preset fuzz && ninja -C build/fuzz hoist_fuzz
 //   build/fuzz/tests/hoist_fuzz onnx_model -max_total_time=60 -rss_limit_mb=2048 NEW_INPUTS

@@ -35,12 +35,12 @@
 namespace hoist {
 namespace {
 
-// A file of these bytes for readers that take paths; one folder a process.
+// A file with these bytes, for readers that take paths; one folder per process.
 std::filesystem::path file_of(const std::string& name, std::string_view bytes) {
   static const TemporaryFolder* const folder = [] {
     auto made = TemporaryFolder::make();
     HOIST_CHECK(made.ok(), "no temporary folder");
-    return new TemporaryFolder(std::move(*made));  // goes with the process, or with the next that makes one
+    return new TemporaryFolder(std::move(*made));  // removed with the process, or by the next one that makes a folder
   }();
   std::filesystem::path path = folder->path() / name;
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
@@ -55,7 +55,7 @@ bool read_onnx_model(std::string_view bytes) {
   (void)list_operators(path, *options);
   auto program = read_model(path, *options);
   if (!program.ok()) return false;
-  // What is read can be written as text, and comes back.
+  // A program that was read must survive printing and parsing.
   const std::string text = print_program(*program);
   auto back = parse_program(text, [&](const std::string& name, const std::string&) {
     auto constant = program->constants.find(name);
@@ -94,7 +94,7 @@ bool parse_a_derivation(std::string_view bytes) {
   return derivation.ok();
 }
 
-// Whoever has a bundle from a stranger may ask for its derivation to be replayed.
+// A user of an untrusted bundle may replay its derivation.
 bool replay_a_derivation(std::string_view bytes) {
   auto derivation = parse_derivation(std::string(bytes));
   ReplayOptions options;
@@ -129,7 +129,7 @@ bool read_arrays(std::string_view bytes) {
   return true;
 }
 
-// An SQLite file, as `compile --tuning` takes it.
+// An SQLite file, as for `compile --tuning`.
 bool read_tuning_database(std::string_view bytes) {
   auto database = tuning::TuningDatabase::open_to_read(file_of("database.tuning", bytes));
   if (!database.ok()) return false;
@@ -146,7 +146,7 @@ bool read_tuning_database(std::string_view bytes) {
 
 bool read_tuning_text(std::string_view bytes) { return tuning::parse_records(bytes, "records").ok(); }
 
-// As the decoder of a model for pictures of 8 x 6.
+// The decoder of a model for images of 8 x 6.
 bool decode_encoded_picture(std::string_view bytes) {
   Tensor stream(Scalar::u8, {static_cast<int64_t>(bytes.size())});
   if (!bytes.empty()) std::memcpy(stream.data(), bytes.data(), bytes.size());
@@ -154,8 +154,8 @@ bool decode_encoded_picture(std::string_view bytes) {
       .ok();
 }
 
-// The plan and, behind it, the values of its self-check; the hashes are made right, since whoever writes a hostile
-// bundle makes them right too. The first four bytes say how long the plan is.
+// The plan, followed by the values of its self-check. The hashes are corrected, since a malicious writer corrects them
+// too. The first four bytes are the length of the plan.
 bool read_plan(std::string_view bytes) {
   if (bytes.size() < 20) return false;
   uint32_t split = 0;
@@ -172,7 +172,7 @@ bool read_plan(std::string_view bytes) {
     std::memcpy(file.data() + file.size() - 8, &hash, sizeof hash);
   };
   seal(check_bytes);
-  // The plan's list of files names check.bin by its size and hash.
+  // The plan's list of files has the size and hash of check.bin.
   if (const size_t at = plan_bytes.find("check.bin"); at != std::string::npos && at + 26 < plan_bytes.size()) {
     const uint64_t size = check_bytes.size(), hash = XXH64(check_bytes.data(), check_bytes.size(), 0);
     std::memcpy(plan_bytes.data() + at + 10, &size, sizeof size);

@@ -1,6 +1,6 @@
-// The readers of hoist that take files of strangers, one row each: what a fuzzer calls with bytes. What counts is that
-// an answer comes back at all, within the reader's limits. The same rows run under libFuzzer (main.cpp, preset fuzz)
-// and, with a plain random mutator, in every test run (fuzz_test.cpp).
+// The readers of hoist for untrusted files, one row each, called by a fuzzer with bytes. A target passes if it returns
+// within the reader's limits. The same rows run under libFuzzer (main.cpp, preset fuzz) and, with a plain random
+// mutator, in every test run (fuzz_test.cpp).
 #pragma once
 
 #include <filesystem>
@@ -12,10 +12,10 @@
 namespace hoist {
 
 struct FuzzTarget {
-  std::string_view name;  ///< and of the folder of its corpus
+  std::string_view name;  ///< also of the folder of its corpus
   std::string_view reads;
-  bool (*run)(std::string_view bytes);  ///< whether it was taken
-  bool is_text;                         ///< mutations insert words of the corpus rather than numbers
+  bool (*run)(std::string_view bytes);  ///< returns true if the input was accepted
+  bool is_text;                         ///< mutations insert words of the corpus in place of numbers
 };
 
 std::span<const FuzzTarget> fuzz_targets();
@@ -23,7 +23,7 @@ const FuzzTarget* find_fuzz_target(std::string_view name);
 
 struct CorpusFile {
   std::string name, bytes;
-  bool is_sound() const { return name.rfind("bad_", 0) != 0; }  ///< the target takes it as it is
+  bool is_sound() const { return name.rfind("bad_", 0) != 0; }  ///< the target accepts the unchanged file
 };
 /// The target's corpus, tests/fuzz/corpus/NAME, in the order of names.
 std::vector<CorpusFile> corpus_of(const FuzzTarget& target);

@@ -1,5 +1,5 @@
-// Which loop over groups threads divide among themselves: the one that leaves each thread most of what it reads, and of
-// what it wrote in other kernels.
+// Tests which loop over groups is divided among threads: the loop that leaves each thread most of its operands, and
+// most of the arrays that it wrote in earlier kernels.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace {
 using testing::parsed;
 using testing::products_of_panels;
 
-// Sums of so many neighbours in each row of a picture, in two halves one after the other.
+// Sums of adjacent elements in each row of an image, in two halves, one after the other.
 Expr halves_of_rows(int64_t rows, int64_t summed) {
   return parsed(
       fmt::format("%x : [{0}][2][7][{1}][16]f32 |> transpose (1 0 2 3 4)\n"
@@ -25,7 +25,7 @@ TEST(DividedLoop, IsTheOneWhosePartsHaveLeastInCommon) {
     const char* what;
     Expr term;
     std::vector<std::string> computed;
-    uint64_t divided, outside;  // steps of the loop with those inside it, and of the loops around it
+    uint64_t divided, outside;  // iterations of the divided loop with the loops inside it, and of the loops around it
   };
   for (const Case& c : {Case{"panels of large weights", products_of_panels(16, 2, 64), {"x"}, 32, 1},
                         Case{"tiles of a large picture", products_of_panels(2, 64, 64), {"x"}, 64, 2},

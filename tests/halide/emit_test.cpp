@@ -1,4 +1,4 @@
-// Kernels against the interpreter, bit for bit: the mappings that strategies write.
+// Compares emitted kernels with the interpreter, bit for bit, for the mappings that strategies generate.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,7 +67,7 @@ TEST(Emit, Elementwise) {
   EXPECT_EQ(check(e), "");
 }
 
-// A driver may make a load for each lane of those that stand anywhere.
+// A driver may split vector loads at unaligned addresses into one load per lane.
 TEST(Emit, SmallNumbersAreLoadedTogether) {
   for (const Scalar scalar : {Scalar::u8, Scalar::i8, Scalar::i16, Scalar::u16}) {
     for (const int64_t lanes : {4, 8, 16}) {
@@ -88,7 +88,7 @@ TEST(Emit, SmallNumbersAreLoadedTogether) {
   }
 }
 
-// A column is stored lane by lane, at distances that are part of the addresses: no vector of indices is computed.
+// A column is stored lane by lane at constant offsets: no vector of indices is computed.
 TEST(Emit, ColumnsAreStoredLaneByLane) {
   for (const Scalar scalar : {Scalar::u8, Scalar::f32}) {
     const Expr x = parameter("x", array({5, 16}, scalar));
@@ -102,7 +102,7 @@ TEST(Emit, ColumnsAreStoredLaneByLane) {
   }
 }
 
-TEST(Emit, FunctionsOfLiterals) {  // the same for all work-items, which is no reason to call them on the host
+TEST(Emit, FunctionsOfLiterals) {  // constant for all work-items, but not evaluated on the host
   for (Scalar kind : {Scalar::f32, Scalar::f16}) {
     Expr x = parameter("x", array({4, 16}, kind)), two = call(Function::sqrt, {literal(kind, 4)});
     auto sum = [&](Expr row) { return fold([](Expr a, Expr b) { return operator_add(a, b); }, two, row); };
@@ -125,7 +125,7 @@ TEST(Emit, FoldsWhoseStepsAreAllTheSame) {
                 "");
     }
   }
-  // Two accumulators, neither of which looks at the element.
+  // Two accumulators, both independent of the element.
   Expr x = parameter("x", array({4, 5}));
   auto doubled = [](Expr s, Expr) {
     return tuple({operator_add(get(0, s), get(1, s)), operator_add(get(1, s), literal(Scalar::f32, 1))});
@@ -145,14 +145,14 @@ TEST(Emit, ThreadsDivideTheLoopWhosePartsHaveLeastInCommon) {
     return kernel ? kernel->global : std::array<uint64_t, 3>{};
   };
   using Grid = std::array<uint64_t, 3>;
-  // Of rows by columns, rows outermost: two by two of a short left operand, 64 by 2 of a long one.
+  // Rows by columns, with rows outermost: 2 by 2 for a short left operand, 64 by 2 for a long one.
   EXPECT_EQ(grid(gemm(16, 128, 24, 8, 64)), (Grid{2, 2, 1}));
   EXPECT_EQ(grid(gemm(512, 128, 8, 8, 64)), (Grid{128, 1, 1}));
   EXPECT_EQ(grid(gemm(16, 64, 24, 8, 64)), (Grid{2, 1, 1}));
 }
 
 // x : [h+2][w+2][c], weights [o/to][3][3][c][to], bias [o/to][to] -> [h][w][o], `tile` pixels at a time; w need not be
-// a multiple of the tile where x has columns to spare.
+// a multiple of the tile if x has spare columns.
 Expr convolution(int64_t h, int64_t w, int64_t c, int64_t o, int64_t tile, int64_t to) {
   int64_t tiles = (w + tile - 1) / tile, columns = tiles * tile + 2;
   Expr x = parameter("x", array({h + 2, columns, c})), weights = parameter("weights", array({o / to, 3, 3, c, to})),
@@ -202,7 +202,7 @@ Expr convolution(int64_t h, int64_t w, int64_t c, int64_t o, int64_t tile, int64
 TEST(Emit, DirectConvolution) { EXPECT_EQ(check(convolution(4, 14, 8, 32, 7, 16)), ""); }
 TEST(Emit, DirectConvolutionWithTail) { EXPECT_EQ(check(convolution(3, 11, 8, 64, 4, 32)), ""); }
 
-// Halide numbers its names through the whole process; the text must not show it.
+// Halide numbers its names across the whole process; the text must not depend on them.
 TEST(Emit, SameTermSameText) {
   Expr e = convolution(4, 14, 8, 32, 7, 16);
   auto first = emit(e);
@@ -219,8 +219,8 @@ TEST(Emit, SameTermSameText) {
       << ::testing::PrintToString(first->arguments);
 }
 
-// Chains whose tree is 2^40 times their graph: of arrays, of scalars above a fold, and of arrays read through two
-// views.
+// Chains whose tree size is 2^40 times their graph size: of arrays, of scalars above a fold, and of arrays read through
+// two views.
 TEST(Emit, SharedTermsAreEvaluatedOnce) {
   constexpr int64_t levels = 40;
   auto twice = [](Expr p) { return operator_add(get(0, p), get(1, p)); };
@@ -249,7 +249,7 @@ TEST(Emit, SharedTermsAreEvaluatedOnce) {
   }
 }
 
-// s + the products of numbers, `together` at a time; a row for each of `columns` lanes.
+// Dot products added to a start value, `together` elements at a time, one row for each of `columns` lanes.
 Expr dot_products(Expr xs, Expr columns, int64_t together = 4) {
   auto step = [](Expr sum, Expr p) {
     return call(Function::add,
@@ -266,7 +266,7 @@ Expr dot_products(Expr xs, Expr columns, int64_t together = 4) {
       columns, columns->type->size == Nat(1) ? Mode::seq : Mode::vec);
 }
 
-// What `sum` makes of a row and a column, in tiles of `tile` rows and 16 columns.
+// Applies `sum` to every row and column, in tiles of `tile` rows and 16 columns.
 Expr in_matrix_tiles(Expr rows, Expr columns, int64_t tile, const std::function<Expr(Expr, Expr)>& sum) {
   const auto tiled = [&](Expr band) {
     return map(
@@ -280,8 +280,8 @@ Expr in_matrix_tiles(Expr rows, Expr columns, int64_t tile, const std::function<
   return join(map(tiled, split(tile, rows), Mode::unroll));
 }
 
-// Rows of bytes times columns of words, in tiles of `tile` rows and 16 columns, `words` words at a time; `first` is
-// what the sums start from.
+// Matmul of byte rows with columns of 4-byte words, in tiles of `tile` rows and 16 columns, `words` words at a time;
+// `first` is the start value of the sums.
 Expr matrix_products(Expr rows, Expr columns, int64_t tile, int64_t words, int64_t first) {
   const auto step = [](Expr sum, Expr p) {
     return call(Function::add,
@@ -297,7 +297,7 @@ Expr matrix_products(Expr rows, Expr columns, int64_t tile, int64_t words, int64
   return in_matrix_tiles(rows, columns, tile, sum);
 }
 
-// The same of bf16: the first numbers of the words of a step are summed apart from the second ones.
+// The same for bf16: even and odd elements of a step are summed separately.
 Expr bf16_matrix_products(Expr rows, Expr columns, int64_t tile, int64_t words, double first) {
   const auto step = [](Expr sum, Expr p) {
     return call(Function::fma, {cast(Scalar::f32, get(0, p)), cast(Scalar::f32, get(1, p)), sum});
@@ -317,7 +317,7 @@ Expr bf16_matrix_products(Expr rows, Expr columns, int64_t tile, int64_t words, 
   return in_matrix_tiles(rows, columns, tile, sum);
 }
 
-// How often the code multiplies tiles: of unsigned and signed bytes (tdpbusd), or of bf16 (tdpbf16ps).
+// The number of tile multiplications in the code: of unsigned and signed bytes (tdpbusd), or of bf16 (tdpbf16ps).
 int count_matrix_instructions(const std::string& object, bool of_bf16) {
   const int prefix = of_bf16 ? 0x02 : 0x01, operation = of_bf16 ? 0x5c : 0x5e;
   int found = 0;
@@ -329,7 +329,8 @@ int count_matrix_instructions(const std::string& object, bool of_bf16) {
   return found;
 }
 
-// So many of them for a processor that has some, and everywhere the interpreter's numbers, from inputs in that range.
+// Expects this number of instructions for a processor that has them, and the interpreter's results on every target, for
+// inputs in the range.
 void expect_matrix_instructions(Expr term, bool of_bf16, int instructions, double low, double high) {
   EmitOptions best;
   best.native = {"sapphirerapids"};
@@ -352,8 +353,8 @@ TEST(Emit, MatrixInstructions) {
     int64_t tile, tiles, words, steps, columns, offset, first;
     int instructions;
   };
-  // A picture's rows, fewer words than a tile has, one column of tiles; bytes that are no whole words and sums that
-  // start from a number are loops.
+  // Cases: the rows of an image, fewer words than a tile, one column of tiles. Bytes that fill no whole words, and sums
+  // with a start value, use loops.
   for (const Case& c : {Case{16, 2, 16, 3, 32, 0, 0, 4}, Case{7, 1, 5, 2, 48, 0, 0, 3}, Case{14, 2, 16, 1, 16, 4, 0, 2},
                         Case{16, 1, 16, 2, 32, 1, 0, 0}, Case{16, 1, 16, 2, 32, 0, 5, 0}}) {
     const int64_t terms = 4 * c.words * c.steps;
@@ -382,7 +383,7 @@ TEST(Emit, MatrixInstructionsOfBf16) {
   }
 }
 
-// vunpcklps of 16 lanes.
+// Counts vunpcklps on 16 lanes.
 int count_unpackings(const std::string& object) {
   int found = 0;
   for (size_t i = 0; i + 4 < object.size(); ++i) {
@@ -392,7 +393,7 @@ int count_unpackings(const std::string& object) {
   return found;
 }
 
-// Vectors across lines, from a loop along the lines: whole blocks of steps, fewer, and some that are left over.
+// Vectors across lines, loaded along the lines: whole blocks of steps, partial blocks, and tails.
 TEST(Emit, BlocksAreTransposedInRegisters) {
   for (const Scalar scalar : {Scalar::f32, Scalar::u8}) {
     for (const int64_t lanes : {4, 8, 16}) {
@@ -428,14 +429,14 @@ TEST(Emit, DotInstructions) {
     constexpr int64_t words = 6;
     Expr xs = parameter("x", array({4 * words + 1}, Scalar::u8));
     Expr ws = parameter("w", array({words, lanes, 4}, Scalar::i8));
-    // In whole words, and one byte off, where bytes are put together.
+    // Aligned words, and an offset of one byte, where words are assembled from bytes.
     Expr aligned = dot_products(slice(0, 4 * words, xs), transpose(ws));
     EXPECT_EQ(check(aligned, {}, 0, -128, 255), "");
     auto kernel = emit(aligned);
     ASSERT_TRUE(kernel.ok());
     EXPECT_EQ(kernel->source.find("hoist_word"), std::string::npos) << kernel->source;
     EXPECT_EQ(check(dot_products(slice(1, 4 * words, xs), transpose(ws)), {}, 0, -128, 255), "");
-    // Each target of native code has its own instructions for it.
+    // Each native target has its own instructions.
     for (const std::string& target : testing::native_targets_here()) {
       EmitOptions native;
       native.native = {target};
@@ -448,7 +449,7 @@ TEST(Emit, DotInstructions) {
   EXPECT_NE(kernel.errors()[0].text().find("no dot product"), std::string::npos);
 }
 
-// Of 16 bits, the right ones of 8 or 16; large ones as well, whose sums wrap.
+// 16-bit operands with 8-bit or 16-bit right operands; large values too, whose sums wrap.
 TEST(Emit, DotsOfPairs) {
   for (const Scalar right : {Scalar::i16, Scalar::i8}) {
     for (int64_t lanes : {1, 2, 4, 8, 16}) {
@@ -480,11 +481,11 @@ TEST(Emit, AFoldThatAParameterSwitchesOff) {
   EXPECT_EQ(check(e), "");
 }
 
-// Vectors of maxima in f16 behind a condition of the data that does not hold: what was not computed must not be taken.
+// A vector maximum in f16 under a condition that is false at run time: values that were not computed must not be used.
 TEST(Emit, AFoldOfVectorsThatDataSwitchOff) {
   Expr windows = parameter("windows", array({14, 4, 112})), other = parameter("other", array({14, 112}));
   Expr level = parameter("level", scalar_type(Scalar::f32));
-  for (double limit : {-3.0, 3.0}) {  // data lie between
+  for (double limit : {-3.0, 3.0}) {  // the data are between them
     Expr on = call(Function::less, {level, literal(Scalar::f32, limit)});
     Expr e = map(
         [&](Expr row) {

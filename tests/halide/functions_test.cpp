@@ -1,4 +1,4 @@
-// Formulas that stand in for functions, emitted and run: every row of the function rules, in vectors.
+// Emits and runs the formulas that approximate functions: every row of the function rules, in vectors.
 #include "neural_rules/functions/functions.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ TEST(Functions, RewrittenOnesRunAsTheInterpreterSays) {
     ASSERT_TRUE(term.ok()) << term.errors()[0].text();
     Rewriter rewriter(function_rule_table(), *term);
     ASSERT_EQ(rewriter.apply_everywhere({r.name}), 1) << r.name;
-    // A quotient differs as far as OpenCL lets divisions, on devices that do not round them correctly.
+    // On devices without correctly rounded division, a quotient may have the error that OpenCL allows.
     const bool divides = r.name.find("rational") != std::string::npos;
     EXPECT_EQ(testing::check(rewriter.term(), {}, divides ? row(Function::divide).ulp + 1 : 0, -12, 12), "") << r.name;
     auto kernel = emit(rewriter.term());

@@ -1,4 +1,5 @@
-// The GPU mapping: tiles in local memory, register tiles per work-item; small, since it also runs under Oclgrind.
+// Tests the GPU mapping: tiles in local memory and register tiles per work-item. Sizes are small, since the tests also
+// run under Oclgrind.
 #include <gtest/gtest.h>
 
 #include "ir/text/text.h"
@@ -12,7 +13,7 @@ using testing::check;
 Type array(const std::vector<Nat>& sizes) { return array_type(sizes, scalar_type(Scalar::f32)); }
 Expr zero() { return literal(Scalar::f32, 0); }
 
-// A chunk of rows in local memory, copied by all work-items, four elements at a time.
+// A chunk of rows in local memory, copied by all work-items, four elements each at a time.
 Expr stage(Expr chunk, int64_t columns, int64_t ty, int64_t tx) {
   Expr flat = split(ty, split(tx, split(4, join(chunk))));
   Expr nest = map(
@@ -110,16 +111,15 @@ TEST(Gpu, MatrixProductWithLocalPanels) {
   ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();
   EXPECT_EQ(kernel->local, (std::array<uint64_t, 3>{2, 4, 1}));
   EXPECT_EQ(kernel->local_bytes, 4u * (16 * 8 + 8 * 16));
-  // The accumulators are those of one work-item: 4 rows by 2 vectors of 4.
+  // The accumulators of one work-item: 4 rows by 2 vectors of 4.
   EXPECT_NE(kernel->source.find("[32]"), std::string::npos) << kernel->source;
-  // Every barrier orders local memory: oclgrind --data-races finds nothing.
+  // Every barrier orders local memory, so that oclgrind --data-races finds no race.
   EXPECT_NE(kernel->source.find("barrier(CLK_LOCAL_MEM_FENCE);"), std::string::npos);
   EXPECT_EQ(kernel->source.find("barrier(0"), std::string::npos);
   EXPECT_EQ(check(e, gpu), "");
 }
 
-// A product whose tiles are spread over work-items and registers, the folds inside filling tiles in local memory as
-// they go.
+// A matmul with tiles distributed over work-items and registers; the folds fill tiles in local memory.
 Expr product_with_local_tiles(int64_t m, int64_t n, int64_t k, int64_t ty, int64_t ry, int64_t tx, int64_t rx,
                               int64_t depth) {
   Expr a = parameter("a", array({m, k})), b = parameter("b", array({k, n}));
@@ -188,8 +188,8 @@ TEST(Gpu, PanelsInsideWorkItems) {
   EXPECT_EQ(check(e, gpu), "");
 }
 
-// A product of which each work-group has a tile of 4 by 8, and work-items of their own a part of its sums: `steps` is
-// one part's sum of the pairs p.0, p.1.
+// A matmul with a 4 by 8 tile per work-group, where further work-items compute parts of the sums: `steps` is one part's
+// sum of the pairs p.0, p.1.
 Expr product_in_parts(const std::string& steps) {
   const std::string text =
       "%a : [10][64]f32 |> map (\\row. %b : [64][24]f32 |> transpose |> map (\\column."
@@ -239,7 +239,7 @@ TEST(Gpu, PartsOfSumsAreNumbers) {
   EXPECT_NE(kernel.errors()[0].text().find("keep numbers"), std::string::npos) << kernel.errors()[0].text();
 }
 
-TEST(Gpu, RowsInGroups) {  // softmax over rows with a group a row: the sums are taken once and shared
+TEST(Gpu, RowsInGroups) {  // softmax with one group per row: the sums are computed once and shared
   EmitOptions gpu;
   gpu.gpu = true;
   Expr x = parameter("x", array({5, 24}));
@@ -266,7 +266,7 @@ TEST(Gpu, FoldsInsideWorkItems) {
   EXPECT_EQ(check(e, gpu), "");
 }
 
-TEST(Gpu, SharedTermsInsideFolds) {  // the body's tree is 2^40 times its graph
+TEST(Gpu, SharedTermsInsideFolds) {  // the body's tree size is 2^40 times its graph size
   EmitOptions gpu;
   gpu.gpu = true;
   Expr x = parameter("x", array({2, 8, 3}));

@@ -1,4 +1,4 @@
-// Kernels that compute natively in f16 against the interpreter, bit for bit, and what stands in their text.
+// Compares kernels with native f16 arithmetic with the interpreter, bit for bit, and checks their text.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ TEST(HalfText, HasNativeOperationsWithoutRounding) {
   EXPECT_THAT(source_of(e, {}), Not(HasSubstr("half")));
 }
 
-// Kernels in which halves are only stored or widened run on every device.
+// Kernels that only store or upcast halves run on every device.
 TEST(HalfText, NeedsHalvesOnlyWhereItComputesWithThem) {
   Expr x = parameter("x", array({64}));
   for (Function f : {Function::divide, Function::maximum}) {
@@ -107,7 +107,7 @@ class Half : public ::testing::Test {
   }
 };
 
-// Every half meets a thousandth of the others: subnormals, infinities and NaN among them.
+// Pairs every half with a thousandth of all others, including subnormals, infinities and NaN.
 TEST_F(Half, EveryValueGivesTheInterpretersBits) {
   constexpr int64_t n = 1 << 20;
   Tensor a(Scalar::f16, {n}), b(Scalar::f16, {n});
@@ -137,7 +137,7 @@ TEST_F(Half, EveryValueGivesTheInterpretersBits) {
           return call(f, {x, y});
         },
         16);
-  // Rounded twice, and once.
+  // With two roundings, and with one.
   for (int64_t width : {2, 4, 8, 16})
     add(
         "multiply_add", [](Expr x, Expr y) { return plus(times(x, y), y); }, width);
@@ -173,7 +173,7 @@ TEST_F(Half, Elementwise) {
                        native()),
         "");
   }
-  // Vectors whose parts come from loads of odd widths.
+  // Vectors built from loads of odd widths.
   Expr rows = parameter("rows", array({4, 3}));
   Expr e = on_vectors([](Expr v) { return plus(v, v); }, join(transpose(rows)), 4);
   EXPECT_EQ(testing::check(e, native()), "");

@@ -1,4 +1,5 @@
-// Equality of indices: what is equal everywhere is found, what differs anywhere never is.
+// Tests the equality of indices: indices that are equal everywhere are recognised, and indices that differ anywhere are
+// never called equal.
 #include "backends/halide/index_form.h"
 
 #include <gtest/gtest.h>
@@ -41,12 +42,12 @@ TEST_F(Indices, DifferentOnesNeverAre) {
   EXPECT_FALSE(equal(unknown_ / 32 * 32, unknown_));
   EXPECT_FALSE(equal(x_ % 31, x_));
   EXPECT_FALSE(equal(Halide::min(x_, 30), x_));
-  // Zero at all but one of a thousand places, where no sample would look.
+  // Zero at all but one of a thousand positions, which sampling would miss.
   EXPECT_FALSE(zero(Halide::select(z_ == 637, 1, 0)));
   EXPECT_FALSE(zero(z_ / 999 * (999 - z_ % 999)));
 }
 
-// A random index over the variables; divisions are those that layouts make.
+// A random index over the variables, with the divisions that occur in layouts.
 H random_index(std::mt19937& random, const std::vector<H>& variables, int depth) {
   if (depth == 0 || random() % 4 == 0) return variables[random() % variables.size()];
   const H a = random_index(random, variables, depth - 1);
@@ -72,7 +73,7 @@ int64_t value(const H& e, int64_t x, int64_t y) {
   return *Halide::Internal::as_const_int(Halide::Internal::simplify(Halide::Internal::substitute(at, e)));
 }
 
-// Every answer "zero" is compared with all values; sums taken apart and put together again are known to be equal.
+// Compares every answer "zero" with all values. Sums that are split and recombined must be recognised as equal.
 TEST_F(Indices, AnswersHoldEverywhere) {
   std::mt19937 random(7);
   const std::map<std::string, int64_t> extents = {{"x", 9}, {"y", 5}};

@@ -10,7 +10,7 @@
 namespace hoist::emission {
 namespace {
 
-// An object file with one section of these bytes, which is code or data.
+// An object file with one section of code or data that holds these bytes.
 std::string object_with(const std::vector<unsigned char>& bytes, bool code = true) {
   Elf64_Ehdr header = {};
   std::memcpy(header.e_ident, ELFMAG, SELFMAG);

@@ -1,5 +1,5 @@
-// What kernels ask for ahead of its use: cold arrays that are read in order for long enough, short rows beside those,
-// and nothing else.
+// Tests which arrays are prefetched: cold arrays that are read in order for long enough, short rows next to them, and
+// no others.
 #include <gmock/gmock.h>
 
 #include "tests/halide/runner.h"
@@ -19,7 +19,7 @@ EmitOptions native(const std::string& target, std::vector<std::string> cold) {
   return out;
 }
 
-// prefetcht1.
+// Counts prefetcht1.
 int count_prefetches(const std::string& object) {
   int found = 0;
   for (size_t i = 0; i + 2 < object.size(); ++i) {
@@ -40,7 +40,7 @@ TEST(Prefetches, OfColdArraysThatAreReadInOrder) {
     const char* what;
     int64_t panels, tiles, terms;
     std::vector<std::string> cold;
-    int prefetches;  // in the loop over terms, each of which reads two lines
+    int prefetches;  // in the loop over terms, each of which reads two cache lines
   };
   for (const Case& c :
        {Case{"two tiles ask for a half of the next panel each", 4, 2, 512, {"w"}, 1},
@@ -64,7 +64,7 @@ TEST(Prefetches, OfColdArraysThatAreReadInOrder) {
   }
 }
 
-// The left operand, of which a step reads a number of each of seven rows.
+// The left operand: each step reads one element of each of seven rows.
 TEST(Prefetches, OfShortRows) {
   struct Case {
     const char* what;

@@ -72,8 +72,8 @@ Result<cl_program> from_source(Device* d, const std::string& source, const std::
   return built(d, clCreateProgramWithSource(d->context, 1, &text, nullptr, nullptr), build_options(), name);
 }
 
-// PoCL's library has no fma of halves. In f64 the product is exact, and the sum has no bit that a half could miss. A
-// function of that name hides clang's own, so those of floats and doubles are declared as well.
+// PoCL's library has no fma for halves. In f64 the product is exact and the sum keeps every bit that matters for a
+// half. A function with this name hides clang's own, so the float and double versions are declared as well.
 constexpr const char* fma_of_halves = R"(
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #pragma OPENCL FP_CONTRACT OFF
@@ -118,7 +118,7 @@ std::string source_of(const std::vector<EmittedKernel>& kernels) {
   return source;
 }
 
-// What compiles halves for the device, found by trying; null where nothing does.
+// The compiler for halves on the device, found by trying; null if there is none.
 Compiler half_compiler(std::string* reason) {
   static std::string why;
   static const Compiler found = []() -> Compiler {
@@ -150,7 +150,7 @@ Compiler half_compiler(std::string* reason) {
   return found;
 }
 
-// Native code as a bundle's library has it, in two ranges of groups, the later one first.
+// Runs native code as in a bundle's library, in two ranges of groups, the later range first.
 Result<std::vector<Tensor>> run_native(const std::vector<EmittedKernel>& kernels, const std::vector<std::string>& names,
                                        const Bindings& inputs, Scalar scalar, const std::vector<int64_t>& shape,
                                        unsigned char before) {

@@ -1,4 +1,4 @@
-// Runs emitted kernels on the first OpenCL device, for tests of the Halide layer alone.
+// Runs emitted kernels on the first OpenCL device, for tests of the Halide backend.
 #pragma once
 
 #include <string>
@@ -9,36 +9,35 @@
 
 namespace hoist::testing {
 
-/// The result after one launch; the result array is filled with `before` bytes first (what the kernel leaves
-/// unwritten).
+/// The result of one launch; the result array is filled with `before` bytes first, which elements without a store keep.
 Result<Tensor> run(const EmittedKernel& kernel, const std::string& name, const Bindings& inputs, Scalar scalar,
                    const std::vector<int64_t>& shape, unsigned char before = 0, double* seconds = nullptr);
 
-/// Several kernels in one program, or native code, which is linked and loaded: building it once is most of the time.
-/// The first shape is that of all results.
+/// Runs several kernels from one program, or native code, which is linked and loaded; a single build saves most of the
+/// time. The first shape is the shape of all results.
 Result<std::vector<Tensor>> run_all(const std::vector<EmittedKernel>& kernels, const std::vector<std::string>& names,
                                     const Bindings& inputs, Scalar scalar, const std::vector<int64_t>& shape,
                                     unsigned char before = 0, double* seconds = nullptr);
 
-/// Why no kernel that was emitted with native halves can run here; empty when they can. PoCL 3.1 refuses halves in
-/// OpenCL C but computes with them, so on it they go by way of clang and SPIR.
+/// Why no kernel with native halves can run here; empty if it can. PoCL 3.1 refuses halves in OpenCL C but computes
+/// with them, so there the kernels are compiled by clang to SPIR.
 std::string no_half();
 
-/// Random values of the type in [low, high]; for integers inclusive.
+/// Random values of the type in [low, high], inclusive for integers.
 Tensor random_tensor(Type type, uint64_t seed, double low = -2, double high = 2);
 
-/// The targets of native code that this processor runs, the best one last.
+/// The native targets that this processor runs, in ascending order of preference.
 std::vector<std::string> native_targets_here();
 
-/// Emits, runs and compares with the interpreter, bit for bit when `ulp` is 0 (NaNs equal). Empty when all is well.
-/// What is not for GPUs alone is run as native code as well.
+/// Emits and runs a term and compares it with the interpreter, bit for bit if `ulp` is 0 (NaNs are equal); returns the
+/// difference, or "". Terms that are not GPU-only also run as native code.
 std::string check(Expr e, const EmitOptions& options = {}, double ulp = 0, double low = -2, double high = 2);
 
-/// The term that the text says; a text with errors ends the test program.
+/// Parses a term; aborts the test program on errors.
 Expr parsed(const std::string& text);
 
-/// Products of 7 * tiles rows of %x with panels of 32 columns of %w, sums of so many terms: the panels are outermost,
-/// also in the result, and inside one are the tiles of rows.
+/// A matmul of 7 * tiles rows of %x with panels of 32 columns of %w and sums of `terms` terms: panels are the outermost
+/// dimension, also of the result, and tiles of rows are inside a panel.
 Expr products_of_panels(int64_t panels, int64_t tiles, int64_t terms);
 
 }  // namespace hoist::testing

@@ -1,4 +1,4 @@
-// Every scalar function on the types that it takes, and every cast, alone and in vectors, against the interpreter.
+// Compares every scalar function on its types, and every cast, alone and in vectors, with the interpreter.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace {
 constexpr Scalar arithmetic[] = {Scalar::i8,  Scalar::u8,  Scalar::i16,  Scalar::u16, Scalar::i32, Scalar::u32,
                                  Scalar::i64, Scalar::u64, Scalar::bf16, Scalar::f16, Scalar::f32, Scalar::f64};
 
-// Values around which types and functions change their ways.
+// Values at which types and functions change their behaviour.
 Tensor sample(Scalar s, int64_t n, uint64_t seed) {
   Tensor t =
       testing::random_tensor(array_type(n, scalar_type(s)), seed, row(s).is_signed || is_float(s) ? -100 : 0, 100);
@@ -53,7 +53,7 @@ bool same(const Tensor& a, const Tensor& b, int64_t i, int ulp) {
   return std::fabs(x - y) <= ulp * relative * std::fabs(x) + (a.scalar() == Scalar::f64 ? 1e-300 : 1e-37);
 }
 
-// OpenCL C, the same with native arithmetic in f16, machine code.
+// OpenCL C, OpenCL C with native f16 arithmetic, machine code.
 enum class Form { plain, half, machine };
 
 void compare(const std::vector<Expr>& rows, const std::vector<std::string>& names, const std::vector<int>& ulps,
@@ -115,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(Scalars, OnType, ::testing::ValuesIn(kinds()), [](const
                                                                                         : "");
 });
 
-// Dividends at multiples of divisors and beside them, where a rounded quotient is one too large.
+// Dividends at and next to multiples of the divisor, where a rounded quotient is one too large.
 TEST_P(OnType, RemaindersBesideMultiples) {
   const auto [s, form] = GetParam();
   if (!is_float(s)) GTEST_SKIP() << "whole numbers are divided exactly";
@@ -124,7 +124,7 @@ TEST_P(OnType, RemaindersBesideMultiples) {
   Tensor a = testing::random_tensor(t, 1, 1, 100), b = testing::random_tensor(t, 2, -3, 3);
   for (int64_t i = 0; i < n; ++i) {
     if (b.float_at(i) == 0) b.set_float(i, 0.75);
-    // Quotients of all sizes; the largest ones, and divisors without end, in vectors of their own.
+    // Quotients of all magnitudes; the largest, and infinite divisors, have vectors of their own.
     const double times = std::floor(std::ldexp(std::fabs(a.float_at(i)), static_cast<int>(i / 64 % 32) - 8));
     a.set_float(i, times * b.float_at(i) * (i % 2 == 0 ? 1 : -1) * (i / 64 % 40 == 39 ? 1e30 : 1));
     const double beside = i % 3 == 0 ? INFINITY : -INFINITY, at = a.float_at(i);
@@ -161,7 +161,7 @@ TEST_P(OnType, Functions) {
     bool is_test = f.result == ResultKind::boolean;
     int ulp = is_float(s) ? f.ulp : 0;
     if (f.function == Function::divide || f.function == Function::sqrt) ulp = s == Scalar::f32 ? 3 : 0;
-    if (ulp > 0 && row(s).bits < 32) ulp = 1;  // rounded to the type at last, sometimes the other way
+    if (ulp > 0 && row(s).bits < 32) ulp = 1;  // the final rounding to the type may go the other way
     (is_test ? tests : rows).push_back(e);
     (is_test ? test_names : row_names).push_back(std::string(f.name));
     (is_test ? zeros : ulps).push_back(is_test ? 0 : ulp);
@@ -170,7 +170,7 @@ TEST_P(OnType, Functions) {
   if (!HasFatalFailure()) compare(tests, test_names, zeros, inputs, n, form);
 }
 
-// Bounds that are known take other code than those that are read.
+// Constant bounds use other code than bounds from memory.
 TEST_P(OnType, ExtremaOfAConstant) {
   const auto [s, form] = GetParam();
   if (!is_float(s)) GTEST_SKIP() << "whole numbers have no NaN and one zero";
@@ -243,7 +243,7 @@ TEST(Scalars, StorageOnlyTypes) {
   }
 }
 
-// Conversions to float8 saturate; an infinity that is in the type already is no conversion.
+// Conversions to float8 saturate; an infinity of the same type is not converted.
 TEST(Scalars, InfinitiesOfFloat8Stay) {
   Tensor t(Scalar::f8e5m2, {256});
   for (size_t i = 0; i < t.bytes().size(); ++i) t.data()[i] = static_cast<std::byte>(i);
@@ -257,7 +257,7 @@ TEST(Scalars, InfinitiesOfFloat8Stay) {
   }
 }
 
-// Halide computes with literals that stand beside indices, where two far ones may leave the type between them.
+// Halide folds literals next to indices; the difference of two extreme ones may overflow the type.
 TEST(Scalars, LiteralsFarFromZeroBesideIndices) {
   const char* const bodies[] = {
       "select(v == 3, p + 1, -2147483648)",
@@ -284,8 +284,8 @@ TEST(Scalars, LiteralsFarFromZeroBesideIndices) {
   }
 }
 
-// As layers quantise: a rounded number plus a zero point, saturated, and then perhaps widened, or less the zero point
-// again. Machine code has forms of their own for that.
+// Quantisation as in layers: a rounded value plus a zero point, saturated, then perhaps upcast, or minus the zero
+// point. Machine code has special forms for it.
 TEST(Scalars, QuantisedNumbers) {
   constexpr int64_t n = 256;
   Tensor a = sample(Scalar::f32, n, 1);

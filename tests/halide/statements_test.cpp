@@ -1,4 +1,5 @@
-// Kernels of several statements: arrays in local memory that the work-items of one group compute one after the other.
+// Tests kernels of several statements: arrays in local memory that the work-items of a group compute one after the
+// other.
 #include <gtest/gtest.h>
 
 #include "tests/halide/runner.h"
@@ -15,7 +16,7 @@ size_t count(const std::string& text, const std::string& what) {
   return n;
 }
 
-// Two products, each with a work-item an element of its result.
+// Two matmuls with one work-item per element of the result.
 constexpr char two_products[] = R"(
 let h = %w : [24][16]f32 |> map local(0) (\row. zip(row, %x : [16]f32) |> fold (\s p. fma(p.0, p.1, s)) 0f32 |> (max 0f32))
         |> materialise local
@@ -36,7 +37,7 @@ TEST(Statements, TwoProductsOfAGroup) {
   }
 }
 
-// Vectors and a register tile under the work-items, with rows that stick out; a value that two statements read.
+// Vectors and a register tile in each work-item, with a tail of rows; two statements read one value.
 constexpr char tiles[] = R"(
 let h = %w : [22][16]f32 |> pad 0 2 undefined |> split 2 |> split 4 |> map seq (\items. items |> map local(0) (\rows. rows |> map unroll (\row.
            zip(row, %x : [16]f32) |> fold (\s p. fma(p.0, p.1, s)) 0f32))) |> join |> join |> slice 0 22 |> materialise local
@@ -52,7 +53,7 @@ TEST(Statements, TilesAndValuesReadTwice) {
   EXPECT_EQ(check(parsed(tiles)), "") << kernel->source;
 }
 
-// What nobody reads any more makes room: three arrays of which two live at a time.
+// Arrays that are not live share memory: of three arrays, two are live at a time.
 constexpr char chain[] = R"(
 let a = %x : [64]f32 |> map local(0) (\v. v * 2) |> materialise local
 in let b = a |> map local(0) (\v. v + 1) |> materialise local
@@ -67,7 +68,7 @@ TEST(Statements, LocalMemoryIsUsedAgain) {
   EXPECT_EQ(check(parsed(chain)), "");
 }
 
-// A vector is stored behind an array of one number.
+// A vector is stored after an array of one element.
 TEST(Statements, VectorsBeginAtMultiplesOfTheirLength) {
   EXPECT_EQ(check(parsed(R"(
 let a = %x : [3]f32 |> split 3 |> map (fold (\s v. s + v) 0f32) |> map local(0) (\v. v) |> materialise local
@@ -77,7 +78,8 @@ in zip(b |> slice 0 3, %x) |> map local(0) (\p. p.0 + p.1 * index 0i64 a)
             "");
 }
 
-// A fold that such an array is made of goes where the array goes, out of a loop of one too, which no index mentions.
+// A fold inside a materialised array is computed with the array, also outside of a loop of one iteration, which no
+// index uses.
 TEST(Statements, WhatAKeptArrayIsMadeOfIsComputedWhereItIs) {
   EXPECT_EQ(check(parsed(R"(%x : [1][1][4][4][3]f32
 |> map2d flatten
@@ -98,7 +100,7 @@ TEST(Statements, WhatAKeptArrayIsMadeOfIsComputedWhereItIs) {
             "");
 }
 
-// What is kept in private memory is computed once for the loops that it does not depend on, wherever it stands.
+// An array in private memory is computed once for the loops that it does not depend on, wherever it is used.
 TEST(Statements, KeptArraysAreSharedByTheLoopsThatReadThem) {
   constexpr char tiles[] = R"(
 %x : [10]f32 |> slide 4 2
@@ -112,7 +114,7 @@ TEST(Statements, KeptArraysAreSharedByTheLoopsThatReadThem) {
   EXPECT_EQ(check(parsed(tiles)), "") << kernel->source;
 }
 
-// So it is where a sum of vectors reads it: neither the sum's steps nor the vector's lanes have one of their own.
+// The same for an array that a vector sum reads: neither the steps of the sum nor the lanes of the vector get a copy.
 TEST(Statements, SumsOfVectorsShareAKeptArray) {
   constexpr char sums[] = R"(
 %x : [3][9][30]f32 |> map (\plane. plane |> map (pad 1 1 0 >> split 2 >> transpose) |> pad 1 1 (fill 0 [2][16])
@@ -134,8 +136,8 @@ TEST(Statements, SumsOfVectorsShareAKeptArray) {
   }
 }
 
-// Halide's printer knows values by their text, which a number in vectors of two lengths shares: rows of 16 that are
-// read four by four, and counted.
+// Halide's printer identifies values by their text, which a constant in vectors of two lengths shares: rows of 16 that
+// are read in fours, and counted.
 TEST(Statements, OneNumberStandsInVectorsOfSeveralLengths) {
   constexpr char ranks[] = R"(
 %x : [1][2][2][4]f32 |> transpose (0 3 1 2) |> map2d (split 2) |> transpose (0 3 4 1 2)

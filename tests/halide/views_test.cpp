@@ -1,4 +1,4 @@
-// Every pattern and mode that a kernel can hold, against the interpreter.
+// Compares every pattern and mode that a kernel can hold with the interpreter.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ Expr y(const std::vector<Nat>& sizes, Scalar s = Scalar::f32) { return parameter
 Expr twice(Expr v) { return operator_add(v, v); }
 Expr plus(Expr a, Expr b) { return operator_add(a, b); }
 
-// A nest over an array of two dimensions that copies it: rows are groups, elements are taken one by one.
+// A loop nest that copies a rank-2 array: one group per row, one element at a time.
 Expr store2(Expr e, Mode inner = Mode::seq) {
   return map([&](Expr row) { return map([](Expr v) { return identity(v); }, row, inner); }, e, Mode::group, 0);
 }
@@ -96,14 +96,14 @@ TEST(Views, ReadBorders) {
   EXPECT_EQ(check(store2(pad(1, 2, repeat(6, real(0)), map([](Expr r) { return pad(2, 1, real(0), r); }, x({4, 3}))))),
             "");
 }
-TEST(Views, VectorsOfFewElements) {  // eight lanes read five elements, beside each other and seven apart
+TEST(Views, VectorsOfFewElements) {  // eight lanes read five elements, adjacent and seven apart
   auto widened = [](Expr rows) { return map([](Expr row) { return pad(1, 2, Border::clamp, row); }, rows); };
   EXPECT_EQ(check(store2(widened(x({3, 5})), Mode::vec)), "");
   EXPECT_EQ(check(store2(widened(transpose(x({5, 7}))), Mode::vec)), "");
 }
 
-// Vectors at a border select lane by lane, those inside are loads and nothing else; so wide a row has differences of
-// positions that 8 bits do not hold.
+// Vectors at a border select lane by lane; vectors inside are plain loads. In a row this wide, differences of positions
+// exceed 8 bits.
 TEST(Views, VectorsOfBytesInsideBorders) {
   for (const auto& [columns, left, right] :
        {std::array<int64_t, 3>{256, 2, 2}, {40, 0, 3}, {33, 17, 0}, {300, 200, 150}}) {
@@ -136,8 +136,8 @@ TEST(Views, VectorsOfBytesInsideBorders) {
   }
 }
 
-// Where a vector lies partly in a border, and it is known with which lanes, those inside come out of vectors of
-// neighbours: in steps of one, two and three, few of them and all but one.
+// If a vector is partly in a border at known lanes, its other lanes come from loads of contiguous vectors: with strides
+// of one, two and three, for few lanes and for all but one.
 TEST(Views, VectorsPartlyInsideBorders) {
   for (const auto& [columns, left, right, step] : {std::array<int64_t, 4>{56, 1, 7, 2},
                                                    {30, 1, 1, 2},
@@ -269,7 +269,8 @@ TEST(Folds, UnderVectors) {  // pooling and depthwise convolution: a fold of vec
       x({3, 5, 16}), Mode::group);
   EXPECT_EQ(check(e), "");
 }
-TEST(Folds, OfEverySecondElement) {  // windows in steps of two, whose sums native code forms in another order of lanes
+TEST(Folds, OfEverySecondElement) {  // windows with stride two, whose sums native code computes in another order of
+                                     // lanes
   const auto windows = [](int64_t lanes, const std::function<Expr(Expr)>& folded) {
     return map(
         [&](Expr row) {
@@ -285,7 +286,7 @@ TEST(Folds, OfEverySecondElement) {  // windows in steps of two, whose sums nati
     EXPECT_EQ(check(windows(lanes, weighted)), "") << lanes;
     const auto largest = [](Expr window) { return reduce(Function::maximum, real(-INFINITY), window); };
     EXPECT_EQ(check(windows(lanes, largest)), "") << lanes;
-    // The start of each lane is an element of its own.
+    // The start value of each lane differs.
     const auto numbered = [](Expr window) {
       return plus(fold(plus, index(literal_integer(Scalar::i32, 1), window), window), real(3));
     };
@@ -328,7 +329,7 @@ TEST(Folds, Arrays) {
       x({3, 5, 4}), Mode::group);
   EXPECT_EQ(check(sums), "");
 }
-TEST(Folds, Tuples) {  // the position of the first largest element
+TEST(Folds, Tuples) {  // the position of the first maximum
   Type pair = tuple_type({scalar_type(Scalar::f32), scalar_type(Scalar::i32)});
   (void)pair;
   Expr e = map(
@@ -342,7 +343,7 @@ TEST(Folds, Tuples) {  // the position of the first largest element
       x({4, 9}), Mode::group);
   EXPECT_EQ(check(e), "");
 }
-TEST(Folds, TuplesNested) {  // the same over rows of rows, as pooling does it
+TEST(Folds, TuplesNested) {  // the same over rows of rows, as in pooling
   Expr pairs = zip({x({4, 5}), split(5, iota(20, Scalar::i64))});
   auto larger = [](Expr best, Expr p) { return select(call(Function::greater, {get(0, p), get(0, best)}), p, best); };
   Expr start = tuple({real(-1e30), literal(Scalar::i64, -1)});
@@ -423,7 +424,7 @@ TEST(Folds, Scan) {
                 repeat(4, real(1)), x({5, 4}))),
             "");
 }
-TEST(Folds, OpenBordersAroundKeptArrays) {  // elements of the border are read, and thrown away
+TEST(Folds, OpenBordersAroundKeptArrays) {  // elements of the border are read and discarded
   Expr sums = map([](Expr row) { return scan(plus, real(0), row); }, x({4, 7}));
   Expr padded = map([](Expr row) { return split(4, pad(0, 1, Border::undefined, row)); }, sums);
   Expr vectors = map(
@@ -459,13 +460,13 @@ TEST(Folds, Scatter) {
   EXPECT_EQ(check(e, {}, 0, 0, 8), "");
 }
 
-// The kernel's result is written where positions say: after what it starts from, in order, and never outside.
+// The kernel writes its result at computed positions: after the initial value, in order, and never out of bounds.
 TEST(Scatters, WriteWherePositionsSay) {
   const auto p = [](Nat m, Scalar s = Scalar::i64) { return parameter("p", array({m}, s)); };
   EXPECT_EQ(check(scatter(p(40), y({40}), x({30})), {}, 0, -3, 35), "");
   EXPECT_EQ(check(scatter(p(1, Scalar::i32), y({1}), x({2})), {}, 0, -1, 2), "");
   EXPECT_EQ(check(scatter(p(7), map(twice, y({7})), map(twice, x({1}))), {}, 0, -1, 1), "");
-  // Positions that mean others, and lie inside, once they are cut to 32 bits.
+  // Positions that would become other, valid positions if they were truncated to 32 bits.
   const Expr far = constant(Tensor::of(
       Scalar::i64, {6}, std::vector<int64_t>{(int64_t{1} << 32) + 1, INT64_MIN, 2, INT64_MAX, -(int64_t{1} << 32), 2}));
   EXPECT_EQ(check(scatter(far, y({6}), x({5}))), "");
@@ -492,13 +493,13 @@ TEST(Scatters, OfWorkItems) {
   gpu.gpu = true;
   for (Mode mode : {Mode::view, Mode::group}) EXPECT_EQ(check(rows(mode, 5), {}, 0, -3, 14), "");
   EXPECT_EQ(check(rows(Mode::global, 70), gpu, 0, -3, 14), "");
-  // Columns side by side: the positions of a vector's lanes differ.
+  // Parallel columns: the positions of a vector's lanes differ.
   const Expr columns = map(
       [](Expr four) { return map([](Expr t) { return scatter(get(0, t), get(1, t), get(2, t)); }, four, Mode::vec); },
       split(4, zip({transpose(parameter("p", array({9, 8}, s))), transpose(y({9, 8})), transpose(x({12, 8}))})),
       Mode::group);
   EXPECT_EQ(check(transpose(join(columns)), {}, 0, -3, 14), "");
-  // Parts of one row, the last of them not whole.
+  // Parts of one row; the last part is a tail.
   const Expr starts = map([](Expr row) { return index(literal_integer(Scalar::i64, 0), row); }, split(4, iota(12, s)));
   for (Mode mode : {Mode::group, Mode::global}) {
     const Expr parts = map(
@@ -530,7 +531,7 @@ TEST(Scatters, CombineWithWhatIsThere) {
   EXPECT_EQ(check(transpose(join(columns)), {}, 0, -3, 9), "");
 }
 
-// The array that steps change is the result: a step sees what the one before has made of all of it.
+// The array that the steps change is the result: each step sees all changes of the step before.
 TEST(Steps, ChangeTheResult) {
   const auto in_vectors = [](Expr row) {
     return join(
@@ -553,7 +554,7 @@ TEST(Steps, ChangeTheResult) {
     EXPECT_EQ(check(map([&](Expr row) { return steps(row, scalar, in_vectors); }, x({3, 8}, scalar), Mode::group)), "");
     EXPECT_EQ(check(steps(x({5}, scalar), scalar, [](Expr e) { return e; })), "");
   }
-  // Those that change elements by others would read what the same step has written.
+  // A step that changes elements depending on other elements would read its own writes.
   const auto mirrored = [&](Expr state, Expr) {
     return let(reduce(Function::maximum, real(0), state), [&](Expr most) {
       return map([&](Expr v) { return call(Function::add, {v, most}); }, slice(7, 8, state, -1));
@@ -578,10 +579,10 @@ TEST(Scans, WrittenAsTheyAreFormed) {
   EXPECT_EQ(check(slice(1, 4, scan(plus, real(2), x({6})))), "");
 }
 
-// What a border of numbers takes the place of, at some of a kernel's groups, items or steps only. Where it were left
-// out there, the choice would be between a number and memory that nobody wrote, and a driver may take the memory.
+// A constant border replaces parts of the values in some of a kernel's groups, items or steps. If the computation were
+// skipped there, the select would be between a constant and uninitialised memory, and a driver may choose the memory.
 TEST(Folds, CoveredByABorder) {
-  const auto store3 = [](Expr e, Mode inner) {  // [n][rows][columns], a group for each of the outermost
+  const auto store3 = [](Expr e, Mode inner) {  // [n][rows][columns], one group per outermost index
     return map([&](Expr a) { return map([&](Expr b) { return store1(b, inner); }, a, Mode::unroll); }, e, Mode::group);
   };
   const auto columns = [](Expr e) { return transpose({1, 2, 0}, e); };  // [n][r][c] as [r][c][n]
@@ -597,7 +598,7 @@ TEST(Folds, CoveredByABorder) {
       Expr after = map_at(
           2, [&](Expr line) { return slice(1, n, pad(0, 1, real(7), line)); }, sums);
       EXPECT_EQ(check(store3(outside(after), inner)), "") << n << " " << c;
-      // The same of a fold in every element of the middle.
+      // The same for a fold in every element of the middle.
       Expr folded = map_at(
           3, [](Expr v) { return fold(plus, real(1), v); }, x({n, 3, c, 5}));
       EXPECT_EQ(check(store3(pad(1, 1, repeat({3, c}, real(-3)), folded), inner)), "") << n << " " << c;

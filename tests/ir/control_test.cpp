@@ -1,4 +1,5 @@
-// If, Loop and Scan: calls whose attributes are programs, as text, typed from their bodies, and interpreted.
+// Tests If, Loop and Scan: calls with programs as attributes, printed and parsed, typed from their bodies, and
+// interpreted.
 #include <gmock/gmock.h>
 
 #include "ir/evaluate/evaluate.h"
@@ -33,7 +34,7 @@ Tensor floats(const std::vector<double>& values) {
 Tensor truth(bool value) { return Tensor::of(Scalar::boolean, {}, std::vector<int>{value ? 1 : 0}); }
 Tensor whole(int64_t value) { return Tensor::of(Scalar::i64, {}, std::vector<int64_t>{value}); }
 
-// The value by the evaluator, and by the interpreter, which have to agree.
+// The value by the evaluator, which must agree with the interpreter.
 std::vector<double> value_of(const Program& program, const std::string& name, Bindings values) {
   for (const auto& [constant, tensor] : program.constants) values[constant] = tensor;
   std::map<std::string, Expr> terms;
@@ -130,7 +131,7 @@ TEST(Loop, CountsAndGathersRows) {
   EXPECT_THAT(value_of(program, "numbers", values), ElementsAre(0, 1, 2, 3));
 }
 
-// Doubles until the value is 100 or more, five times at most, or as often as %m says.
+// Doubles until the value is 100 or more, at most five times, or as often as %m.
 std::string doubling(const std::string& operands, const std::string& trips) {
   return "program version 28\n"
          "input %m : i64\n"
@@ -160,11 +161,11 @@ TEST(Loop, EndsWhereItsConditionSays) {
 }
 
 TEST(Loop, HasATypeWhereDataSayHowOften) {
-  // Typed, printed and parsed; nobody waits for 2^31 iterations.
+  // Typed, printed and parsed, but not run for 2^31 iterations.
   const Program program = parsed(doubling("%m, %go", ""));
   EXPECT_EQ(text(program.definitions[0].expression->type), "f32");
   parsed(doubling("_, %go", ""));
-  parsed(doubling("_, %go", " M = 9223372036854775807,"));  // as good as none
+  parsed(doubling("_, %go", " M = 9223372036854775807,"));  // in practice no limit
 }
 
 TEST(Loop, CountsTheRowsThatDataLeave) {
@@ -182,7 +183,7 @@ TEST(Loop, CountsTheRowsThatDataLeave) {
   EXPECT_THAT(value_of(program, "count", values), ElementsAre(3));
 }
 
-// What a pass makes of calls is text too, and damaged text is refused.
+// Calls that passes make can be printed and parsed, and damaged text is refused.
 TEST(Control, IsPrintedAndParsed) {
   const std::string loop =
       "program version 28\ninput %x : f32\ninput %i : i64\ninput %before : f32\ninput %after : f32\n"
@@ -209,7 +210,7 @@ TEST(Control, IsPrintedAndParsed) {
 }
 
 TEST(Loop, NestedOnesAreBounded) {
-  // Each level has scan outputs, so that the definition of a level holds the next one three times.
+  // Each level has scan outputs, so the definition of a level contains the next one three times.
   const auto nested = [](int levels) {
     std::string value = "Neg(%v)";
     for (int i = 0; i < levels; ++i) {
@@ -241,7 +242,7 @@ TEST(Loop, WhatDoesNotFitIsSaid) {
   EXPECT_THAT(error("_, _, %x", "M = 3, ", "output %go"), HasSubstr("body gives 1 values, and 2 are carried on"));
 }
 
-// Running sums from the end of the second axis, and their differences from what is captured.
+// Running sums from the end of the second axis, minus the captured value.
 constexpr char running_sums[] =
     "program version 28\n"
     "size n from 1 to 100\n"

@@ -37,7 +37,7 @@ Bindings bind_all(Expr e, std::mt19937_64& random) {
   return bindings;
 }
 
-// Same bits as the interpreter, and computed by compiled code rather than by the interpreter in its place.
+// Expects the interpreter's bits, computed by compiled code without a fallback to the interpreter.
 void expect_same(Expr e, const Bindings& bindings, bool must_compile = true) {
   auto slow = interpret(e, bindings);
   ASSERT_TRUE(slow.ok()) << slow.errors()[0].text();
@@ -91,7 +91,7 @@ Expr convolution(int64_t channels, int64_t filters, int64_t height, int64_t widt
   });
 }
 
-// The register-tiled product of DESIGN.md section 7.
+// The register-tiled matmul of DESIGN.md section 7.
 Expr tiled_product(int64_t m, int64_t n, int64_t k, int64_t rows, int64_t columns) {
   Expr a = input("a", {m, k}), b = input("b", {n / columns, k, columns});
   Expr tiles = map(
@@ -176,7 +176,7 @@ TEST(Evaluate, FoldsWithSeveralAccumulators) {
       },
       scores);
   expect_same(e);
-  // The position of the largest element.
+  // The position of the maximum.
   Expr best = map(
       [&](Expr row) {
         return get(1, fold(
@@ -191,7 +191,7 @@ TEST(Evaluate, FoldsWithSeveralAccumulators) {
   expect_same(map([&](Expr p) { return index(get(0, p), get(1, p)); }, zip({best, scores})));
 }
 
-// A recurrent layer: the state's elements mix at every step.
+// A recurrent layer: every step mixes the state's elements.
 TEST(Evaluate, RecurrentLayers) {
   Expr xs = input("x", {7, 5}), w = input("w", {5, 5}), initial = input("h", {5});
   auto step = [&](Expr h, Expr x) {
@@ -211,7 +211,7 @@ TEST(Evaluate, RecurrentLayers) {
   expect_same(get(1, both));
 }
 
-// Elements that mix inside a fold inside a fold are left to the interpreter, with the same answer.
+// The evaluator falls back to the interpreter for nested folds that mix elements, with the same result.
 TEST(Evaluate, WhatItCannotCompile) {
   Expr xs = input("x", {3, 4});
   Expr e = fold(
@@ -253,8 +253,8 @@ TEST(Evaluate, BlocksOfEverySize) {
   }
 }
 
-// Short rows, whose lanes run along a dimension outside them: several blocks, blocks of all sizes, threads that begin
-// anywhere, too much inside, and no dimension that is long.
+// Short rows, vectorised along an outer dimension: several blocks, blocks of all sizes, threads that start anywhere,
+// too large inner dimensions, and no long dimension.
 TEST(Evaluate, ShortRowsInsideLongDimensions) {
   const std::vector<std::vector<Nat>> shapes = {{3, 300, 3, 5},  {2, 32, 7},  {129, 6},        {5, 31, 4},
                                                 {700, 40, 3, 3}, {40, 9, 31}, {3, 65, 2, 4, 2}};
@@ -284,7 +284,7 @@ TEST(Evaluate, PositionsThatAreComputed) {
   bindings["i"] = Tensor::of<int>(Scalar::i64, {5}, {8, 0, 3, 3, 1});
   expect_same(map([&](Expr i) { return index(i, table); }, wanted), bindings);
   expect_same(scatter(wanted, slice(0, 5, table), table), bindings);
-  // Outside where nobody looks: right, by the interpreter.
+  // Out of bounds in an unused element: the interpreter's result is right.
   bindings["i"] = Tensor::of<int>(Scalar::i64, {5}, {8, -1, 3, 99, 1});
   Expr guarded = map(
       [&](Expr i) {
@@ -311,7 +311,7 @@ TEST(Evaluate, EmptyArrays) {
 TEST(Evaluate, TooMuchIsAnError) {
   Expr huge = repeat({int64_t{1} << 20, int64_t{1} << 20}, zero());
   EXPECT_FALSE(evaluate(huge, {}).ok());
-  // A huge value of which little is needed is fine.
+  // A huge value is allowed if few of its elements are used.
   expect_same(slice(0, 3, join(huge)), {});
 }
 

@@ -74,7 +74,7 @@ TEST(Expression, normal_form) {
   EXPECT_NE(slice(0, 2, b), slice(0, 1, b));
   EXPECT_EQ(concat({x}), x);
   EXPECT_EQ(map([](Expr v) { return v; }, x), x);
-  EXPECT_NE(map([](Expr v) { return v; }, x, Mode::seq), x);  // a loop stays
+  EXPECT_NE(map([](Expr v) { return v; }, x, Mode::seq), x);  // a loop is kept
   EXPECT_EQ(cast(Scalar::f32, p), p);
   EXPECT_EQ(select(parameter("c", scalar_type(Scalar::boolean)), p, p), p);
 }
@@ -99,7 +99,7 @@ TEST(Expression, bound_positions_count_outwards) {
 }
 
 TEST(Expression, apply_and_shift_keep_variables_right) {
-  Expr y = bound(0, f32);  // a variable of the surroundings
+  Expr y = bound(0, f32);  // a free variable
   Expr f = function(f32, f32, [&](Expr a, Expr b) { return operator_add(operator_multiply(a, b), a); });
   Expr p = parameter("p", f32);
   EXPECT_EQ(apply(f, {p, y}), operator_add(operator_multiply(p, y), p));

@@ -1,4 +1,4 @@
-// Which positions are shown to lie inside their arrays, and which are not.
+// Tests which positions are proved to be within bounds.
 #include "ir/properties/index_ranges.h"
 
 #include <gtest/gtest.h>
@@ -38,14 +38,14 @@ TEST(IndexRanges, TypesAndTablesBoundNumbers) {
   EXPECT_EQ(unproved("map (\\i. index (cast i32 (i + 100)) (%t : [200]f32)) (%x : [8]i8)", {{"x", {0, 90}}}), 1U);
   EXPECT_EQ(unproved("zip(iota 4 i32, %x : [4]f32) |> map (\\p. index p.0 (%t : [4]f32) + p.1)"), 0U);
   EXPECT_EQ(unproved("let i = min(3i32, max(0i32, %i : i32)) in index i (%t : [4]f32)"), 0U);
-  // What a fold carries may be anything.
+  // The accumulator of a fold may have any value.
   EXPECT_EQ(unproved("fold seq (\\s i. s + index s (%t : [4]i32)) 0i32 (%x : [3]i32)"), 1U);
   EXPECT_EQ(unproved("pad 1 1 9i32 (iota 3 i32) |> map (\\i. index i (%t : [10]f32))"), 0U);
   EXPECT_EQ(unproved("pad 1 1 undefined (iota 3 i32) |> map (\\i. index i (%t : [3]f32))"), 1U);
   EXPECT_EQ(unproved("select(%b : bool, 1i32, 7i32) |> (\\i. index i (%t : [7]f32))"), 1U);
 }
 
-// Of NaN any whole number may become.
+// NaN may convert to any integer.
 TEST(IndexRanges, FloatsProveNoPosition) {
   EXPECT_EQ(unproved("index (cast i64 (max(0f32, min(5f32, %f : f32)))) (%x : [10]f32)"), 1U);
 }
@@ -74,7 +74,7 @@ TEST(IndexRanges, ElementsLieInRanges) {
   EXPECT_EQ(range_in("%x : [4]f32 |> reduce (+) 0f32", {-3, 2}).high, std::numeric_limits<double>::infinity());
 }
 
-// Whatever is proved, the interpreter agrees: no position of random numbers lies outside.
+// For every proved term the interpreter agrees: no random position is out of bounds.
 TEST(IndexRanges, ProvedTermsHaveValues) {
   for (const char* text : {"map (\\i. index (cast i32 i + 128) (%t : [256]u8)) (%x : [64]i8)",
                            "map (\\i. index (max(0i32, min(255i32, cast i32 i * 3 - 7))) (%t : [256]u8)) (%x : [64]i8)",

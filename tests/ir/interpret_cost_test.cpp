@@ -1,4 +1,4 @@
-// How much of a kernel the interpreter can be asked for.
+// Tests the cost estimate of the interpreter for kernels.
 #include "ir/evaluate/interpreter/interpret_cost.h"
 
 #include <gtest/gtest.h>

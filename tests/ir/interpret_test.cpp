@@ -28,7 +28,7 @@ Expr add(Expr a, Expr b) { return call(Function::add, {a, b}); }
 Expr multiply(Expr a, Expr b) { return call(Function::multiply, {a, b}); }
 Expr grid(int64_t rows, int64_t columns) { return split(columns, count(rows * columns)); }
 
-// The value by hand, both ways of computing it, and single positions.
+// Compares the expected value with both interpreters and with single positions.
 void expect(Expr e, const std::vector<int64_t>& values, const Bindings& bindings = {}) {
   auto whole = interpret(e, bindings);
   ASSERT_TRUE(whole.ok()) << whole.errors()[0].text();
@@ -94,7 +94,7 @@ TEST(Interpret, MapsInEveryModeMeanTheSame) {
          {0, 1, 10, 11, 20, 21});
 }
 
-// The elements of parameters may be made as they are read; then only those that are read cost anything.
+// Elements of parameters may be made on demand, so that only elements that are read have a cost.
 TEST(Interpret, ElementsAreMadeWhereTheyAreRead) {
   for (Scalar scalar : {Scalar::f32, Scalar::bf16, Scalar::i8, Scalar::u64, Scalar::i4, Scalar::boolean}) {
     SCOPED_TRACE(row(scalar).name);
@@ -140,7 +140,7 @@ TEST(Interpret, ReductionsGoLeft) {
 }
 
 TEST(Interpret, AccumulatorsOfAnyType) {
-  // Sum and largest at once.
+  // Sum and maximum in one fold.
   Expr both = fold(
       [](Expr s, Expr x) {
         return tuple({add(get(0, s), x), call(Function::maximum, {get(1, s), x})});
@@ -148,14 +148,14 @@ TEST(Interpret, AccumulatorsOfAnyType) {
       tuple({integer(0), integer(-9)}), numbers({3, 5, 4}));
   expect(get(0, both), {12});
   expect(get(1, both), {5});
-  // A tile: every element for itself.
+  // A tile: each element is independent.
   expect(fold(
              [](Expr s, Expr row) {
                return map([](Expr p) { return add(get(0, p), get(1, p)); }, zip({s, row}));
              },
              repeat(3, integer(1)), grid(2, 3)),
          {4, 6, 8});
-  // Elements that move: the accumulator is turned around at every step.
+  // The accumulator is reversed at every step.
   auto turn = [](Expr s) { return slice(2, 3, s, -1); };
   expect(fold([&](Expr s, Expr x) { return map([&](Expr y) { return add(y, x); }, turn(s)); }, count(3),
               numbers({10, 20, 30})),
@@ -164,7 +164,7 @@ TEST(Interpret, AccumulatorsOfAnyType) {
               numbers({10, 20})),
          {12, 11, 10, 30, 31, 32});
   expect(iterate(3, turn, count(3)), {2, 1, 0});
-  // Fibonacci, by a tuple and in every row.
+  // Fibonacci numbers with a tuple, in every row.
   auto step = [](Expr s) { return tuple({get(1, s), add(get(0, s), get(1, s))}); };
   expect(map([&](Expr x) { return get(0, iterate(6, step, tuple({x, integer(1)}))); }, count(3)), {8, 13, 18});
 }
@@ -223,7 +223,7 @@ TEST(Interpret, MemoriesChangeNothing) {
 }
 
 TEST(Interpret, LetsSeeTheirSurroundings) {
-  // The same let, pulled at two elements in turn, inside a map and from a nested let.
+  // One let, evaluated for two elements in turn, inside a map and from a nested let.
   Expr e = map(
       [](Expr row) {
         return let(reduce(Function::add, integer(0), row), [&](Expr sum) {
@@ -240,7 +240,7 @@ TEST(Interpret, LetsSeeTheirSurroundings) {
 }
 
 TEST(Interpret, Convolution) {
-  // A 3x3 picture, one 2x2 filter, by windows.
+  // A 3x3 image with one 2x2 filter, by windows.
   Expr picture = grid(3, 3);
   Expr windows = map([](Expr rows) { return transpose(map([](Expr row) { return slide(2, 1, 1, row); }, rows)); },
                      slide(2, 1, 1, picture));
@@ -268,7 +268,7 @@ TEST(Interpret, FaultsAreNamed) {
   ASSERT_FALSE(outside.ok());
 }
 
-// An index that nobody asks for does no harm.
+// An invalid index in an unused element causes no error.
 TEST(Interpret, FaultsOnlyWhereElementsAreNeeded) {
   Expr array = numbers({5, 6});
   expect(map(
@@ -283,7 +283,7 @@ TEST(Interpret, DeepTermsNeitherOverflowNorExplode) {
   Expr x = integer(1);
   for (int i = 0; i < 60; ++i) x = let(x, [](Expr v) { return add(v, v); });
   expect(x, {int64_t{1} << 60});
-  // The same without lets: one node used twice by the next, also inside a function.
+  // The same without lets: each node is used twice by the next one, also inside a function.
   Expr y = integer(1);
   for (int i = 0; i < 60; ++i) y = add(y, y);
   expect(y, {int64_t{1} << 60});
@@ -316,8 +316,8 @@ TEST(SamplePositions, HoldTheEndsAndRepeat) {
   EXPECT_TRUE(sample_positions(0, 10, 0).empty());
 }
 
-// Each element of x + x asks twice for what x is made of; in a chain of fifty that is every path through it, unless
-// what was computed for one is kept for the other.
+// Each element of x + x needs the elements of x twice; in a chain of fifty this means every path, unless results are
+// memoised.
 TEST(Interpret, SharedElementsAreComputedOnce) {
   Expr x = parameter("x", array_type(2, array_type(3, i64))), y = x, z = x;
   for (int i = 0; i < 50; ++i) {

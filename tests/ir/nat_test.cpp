@@ -94,7 +94,7 @@ TEST(Nat, coefficient_bound_bounds_products) {
   EXPECT_LE(coefficient_bound(a * b), coefficient_bound(a) * coefficient_bound(b));
 }
 
-// Random expressions: what the normal form says at a point is what arithmetic says there.
+// Random expressions: the normal form has the value of plain arithmetic at every point.
 TEST(Nat, normal_form_keeps_the_value) {
   std::mt19937_64 random(1);
   auto pick = [&](int64_t count) { return static_cast<int64_t>(random() % static_cast<uint64_t>(count)); };

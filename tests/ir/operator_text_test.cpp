@@ -1,5 +1,5 @@
-// Definitions of operators as text: every text of the table can be read, an operator added by one row of text is an
-// operator like any other, and what a head refuses is refused with the numbers that disagree.
+// Tests definitions of operators as text: every text of the table is read, an operator that one row of text adds
+// behaves like any other, and a refused head reports the numbers that disagree.
 #include "ir/operators/definitions/operator_text.h"
 
 #include <gtest/gtest.h>
@@ -51,8 +51,8 @@ TEST(OperatorText, TheHeadSaysWhatACallMayHave) {
   EXPECT_EQ(by_text("", 1, "(x : floats; axis, reverse = 0) = x", -2, 2, "1 axis").least_inputs, 2);
 }
 
-// What passes go by is read off the definition, so the added operator fuses, is tabled between 8-bit values and has the
-// format of its input like any other.
+// Passes use properties that are derived from the definition, so the added operator is fused, tabulated between 8-bit
+// values, and has the format of its input.
 TEST(OperatorText, AnAddedOperatorHasItsProperties) {
   const ScopedOperators added({by_text("Ramp", 1, "(x : floats; slope = 0.5) = each x. select(x < 0, slope * x, x)"),
                                by_text("Mass", 1, "(x : floats; axis = 0) = over axis 0 sum x")});
@@ -68,7 +68,7 @@ TEST(OperatorText, AnAddedOperatorHasItsProperties) {
   EXPECT_TRUE(folds(total));
 }
 
-// What a text refuses goes by the names of the term's definitions, and a list of axes is gone through a row at a time.
+// Refusals name the term's definitions; a list of axes is processed one row at a time.
 TEST(OperatorText, AcrossAxesTheFunctionKnowsWhereItIs) {
   const ScopedOperators added(
       {by_text("Ends", 1,
@@ -95,8 +95,8 @@ TEST(OperatorText, ATypeOfZeroMayBeAsIfLeftOut) {
   EXPECT_EQ(refusal("Must(%x : [2]f32; to = 0)"), "element type 0 of ONNX is not supported");
 }
 
-// A row against columns, an element of a third array at the place of the result: whatever has no batch dimension, or is
-// 1 there, is closed over.
+// Rows against columns, with an element of a third array at the result's position: operands without a batch dimension,
+// or with batch size 1, are captured by the function.
 TEST(OperatorText, ProductsAreOfRowsAndColumns) {
   const ScopedOperators added({by_text("Farthest", 1,
                                        "(a : numbers, b, c) = products (\\row column v. zip(row, column) "
@@ -134,7 +134,7 @@ TEST(OperatorText, ProductsSayWhatDisagrees) {
   EXPECT_EQ(refusal("Pad(%x : [4]f32; pads = [-3, -2])"), "negative pads take 5 of 4 elements");
 }
 
-// Such results, and pads that take away more than there is, stopped hoist.
+// Transposed convolutions with an empty result, and pads that remove more than there is, are refused.
 TEST(OperatorText, ATransposedConvolutionWithoutAResultIsRefused) {
   EXPECT_EQ(refusal("ConvTranspose(%x : [1][1][1]f32, %w : [1][1][1]f32; pads = [1, 0])"),
             "a window of 1 elements does not fit into 0");
@@ -142,7 +142,7 @@ TEST(OperatorText, ATransposedConvolutionWithoutAResultIsRefused) {
             "negative pads take 10 of 1 elements");
 }
 
-// The only window of a pool may reach beyond the input where extents are rounded up.
+// The only window of a pool may extend beyond the input if extents are rounded up.
 TEST(OperatorText, TheOnlyWindowMayReachBeyondTheInput) {
   auto pool =
       parse("AveragePool(%x : [1][1][2]f32; kernel_shape = [2], dilations = [2], strides = [2], ceil_mode = 1)");
@@ -184,7 +184,7 @@ TEST(OperatorText, ShortFloatsAreRoundedOnce) {
   // The product of the first two is infinite in f16.
   EXPECT_EQ(value_at_zero("ReduceProd(%x : [3]f16)", {{"x", half({300, 300, 0})}}), 0);
   EXPECT_EQ(value_at_zero("ReduceL2(%x : [2]f16)", {{"x", half({300, 400})}}), 500);
-  // A single operation needs no wider type, and what only compares none at all.
+  // A single operation needs no wider type, and a comparison none at all.
   EXPECT_EQ(print(*unfold(**parse("Add(%x : [2]f16, %y : [2]f16)"))),
             print(*parse("zip(%x : [2]f16, %y : [2]f16) |> map (\\(a, b). a + b)")));
   EXPECT_EQ(print(*unfold(**parse("Relu(%x : [2]f16)"))), print(*parse("%x : [2]f16 |> map (\\a. max(a, 0))")));

@@ -192,7 +192,7 @@ std::string repeated(const std::string& text, int count) {
   return out;
 }
 
-// Each of these ends in an error or in a term, soon.
+// Each text ends quickly, in an error or in a term.
 TEST(Parse, hostile_text) {
   const int many = 100000;
   const std::vector<std::string> texts = {
@@ -299,7 +299,7 @@ TEST(Parse, hostile_text) {
     else
       EXPECT_EQ(parse(print(*e)).ok(), true) << text.substr(0, 100);
   }
-  // chains of definitions: doubling, and nested far
+  // chains of definitions: doubling, and deeply nested
   std::string doubling = "v0 where v0 = (v1, v1)", chain = "v0 where v0 = exp(v1)",
               functions = "map f0 (%x : [4]f32) where f0 = \\a. f1 (f1 a)";
   for (int i = 1; i < 5000; ++i) {
@@ -315,7 +315,7 @@ TEST(Parse, hostile_text) {
   EXPECT_EQ((*e)->pattern, Pattern::parameter);
 }
 
-// Any text that is cut, or has a byte replaced, is read without harm.
+// Truncated text, or text with a replaced byte, is read without a crash.
 TEST(Parse, damaged_text) {
   const std::string text = R"(let a = %x : [3][8][8]f32 |> map (pad2d 1 1 0 >> slide2d 3 1) |> transpose (1 2 0) in
 zip(%"w:0" : [16][3][3][3]f32, constant [16]f32 #"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")

@@ -1,4 +1,4 @@
-// The decoder of pictures on the host: every format, and streams that are cut off, damaged or lie about their size.
+// Tests the image decoder on the host: every format, and streams that are truncated, damaged or have false sizes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ std::string refusal(const std::string& bytes) {
   return made.ok() ? "" : made.errors().front().what;
 }
 
-// What the fuzzer begins with, too.
+// Also the fuzzer's initial corpus.
 std::map<std::string, std::string> pictures() {
   std::map<std::string, std::string> out;
   for (const auto& entry : std::filesystem::directory_iterator(HOIST_SOURCE_DIR "/tests/fuzz/corpus/picture")) {
@@ -48,7 +48,7 @@ std::map<std::string, std::string> pictures() {
   return out;
 }
 
-// All files show the same picture in some form.
+// All files show the same image in some form.
 int64_t colour_at(const std::string& name, int64_t y, int64_t x, int64_t c) {
   const int64_t colours[] = {x * 32, y * 40, (x + y) * 18};
   if (name.ends_with(".pbm")) return colours[0] > 100 ? 255 : 0;
@@ -57,9 +57,9 @@ int64_t colour_at(const std::string& name, int64_t y, int64_t x, int64_t c) {
   return colours[c];
 }
 
-// 0 where a format keeps every bit.
+// 0 if a format is lossless.
 int64_t allowed_error(const std::string& name) {
-  if (name == "masks.bmp") return 8;  // 5 bits a colour
+  if (name == "masks.bmp") return 8;  // 5 bits per channel
   if (name.starts_with("palette")) return 40;
   if (name.ends_with(".jpg") || name == "jpeg.tif" || name == "lossy.webp") return 60;
   return 0;
@@ -90,7 +90,7 @@ TEST(Pictures, CutOffAnywhereAreRefused) {
   for (const auto& [name, bytes] : pictures()) {
     for (size_t length = 0; length < bytes.size(); ++length) {
       const auto made = decoded(bytes.substr(0, length));
-      // Of numbers as text the last digits and the end of the line may be missing.
+      // In numbers as text, the last digits and the end of the line may be missing.
       if (made.ok())
         EXPECT_TRUE(name.starts_with("plain") && length + 4 > bytes.size()) << name << ", " << length << " bytes";
       else
@@ -99,7 +99,7 @@ TEST(Pictures, CutOffAnywhereAreRefused) {
   }
 }
 
-// With the right hashes of what claims the size, where a format has some.
+// The hashes of the false sizes are valid, in formats that have them.
 TEST(Pictures, ThatClaimAnotherSizeAreRefusedByTheirHeaders) {
   std::map<std::string, std::string> all = pictures(), claims;
   claims["pnm"] = "P6 60000 60000 255\n";
@@ -129,7 +129,7 @@ TEST(Pictures, OfMoreTilesOrComponentsThanThereCanBeAreRefused) {
   std::string components = bytes;
   components.replace(header + 40, 2, "\x40\x01");
   EXPECT_THAT(refusal(components), HasSubstr("of 16385 components"));
-  bytes.replace(header + 24, 8, std::string(8, '\0'));  // tiles of no size
+  bytes.replace(header + 24, 8, std::string(8, '\0'));  // tiles of zero size
   EXPECT_THAT(refusal(bytes), HasSubstr("is damaged"));
 }
 
@@ -157,7 +157,7 @@ TEST(Pictures, AreTypedByHeightWidthAndColours) {
   EXPECT_THAT(host_call_problem("picture_decode", {pixels_of(2, 3)}, pixels_of(2, 3)), HasSubstr("does not make"));
 }
 
-// What benchmarks and checks run on.
+// Data for benchmarks and checks.
 TEST(Pictures, OfSeededBytesFillTheRoomThatThereIs) {
   for (const int64_t bytes : {159, 155, 154, 59, 58, 13, 12}) {
     Tensor stream(Scalar::u8, {bytes});

@@ -72,7 +72,7 @@ where v = %x : [n]f32 |> map (\e. sqrt(e * e + 1) / (e + 2)) |> slide 3 2 dilati
              {}}),
     [](const auto& info) { return info.param.name; });
 
-// Names of variables do not depend on what else the program has made.
+// Names of variables do not depend on other terms in the process.
 TEST(Print, is_independent_of_history) {
   std::string text = print(*parse(convolution));
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(parse("exp(%q : f32) + " + std::to_string(i)).ok());

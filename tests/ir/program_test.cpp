@@ -1,4 +1,4 @@
-// Operator calls as terms, and programs as text.
+// Tests operator calls as terms, and programs as text.
 #include "ir/program/program.h"
 
 #include <gmock/gmock.h>
@@ -87,7 +87,7 @@ TEST(OperatorCall, PrintsParsesAndTypesLikeAnyTerm) {
   auto parsed = parse(printed);
   ASSERT_TRUE(parsed.ok()) << parsed.errors()[0].text();
   EXPECT_EQ(*parsed, convolution);
-  // Equal calls are one node, calls that differ in an attribute are two.
+  // Equal calls are one node; calls with different attributes are two.
   EXPECT_EQ(called("Conv", {x, w}, {{"strides", std::vector<int64_t>{1, 2}}}), convolution);
   EXPECT_NE(called("Conv", {x, w}, {{"strides", std::vector<int64_t>{2, 2}}}), convolution);
 }

@@ -1,4 +1,4 @@
-// What definitions say of themselves: the properties that passes and neural rules decide by.
+// Tests the properties of definitions that passes and neural rules use.
 #include "ir/properties/properties.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ using testing::ElementsAre;
 using testing::UnorderedElementsAre;
 using Shapes = std::vector<std::vector<int64_t>>;
 
-// The definition of a layer over inputs a, b, c, ... of type f32, or of lists that decide shapes.
+// The definition of a layer over f32 inputs a, b, c, ..., or over lists that determine shapes.
 Expr term_of(const std::string& operation, const Shapes& shapes, const Attributes& attributes = {},
              const std::map<std::string, std::vector<int64_t>>& lists = {}) {
   ProgramBuilder builder("test", newest_version);
@@ -134,7 +134,7 @@ TEST(Properties, PoolingsAndExponentials) {
   EXPECT_FALSE(normalises_exponentials(term_of("Sigmoid", {{3, 4}})));
 }
 
-// Is a name of an operator, in quotes, compared with something in this line?
+// True if this line compares a value with a quoted name of an operator.
 bool compares_a_name(const std::string& line, const std::set<std::string>& names) {
   const auto ends = [](std::string_view text, std::string_view end) {
     while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
@@ -156,7 +156,7 @@ bool compares_a_name(const std::string& line, const std::set<std::string>& names
   return false;
 }
 
-// Whoever compares an operator's name decides by a list that a new operator is not in.
+// Code that compares an operator's name implements a list that lacks new operators.
 TEST(Properties, NobodyComparesNamesOfOperators) {
   namespace fs = std::filesystem;
   std::set<std::string> names;

@@ -69,7 +69,7 @@ TEST(ApplyRule, SolvesSymbolicSizes) {
   EXPECT_EQ(applied(split_join(), "map exp (%x : [N*M]f32)", {{"k", Nat::name("M")}}),
             printed("join (map (map exp) (split M (%x : [N*M]f32)))"));
   EXPECT_THAT(applied(split_join(), "map exp (%x : [N]f32)", {{"k", 4}}), HasSubstr("no: "));
-  // A size of the term may have the name of one of the rule's.
+  // A size of the term may have the same name as a size of the rule.
   EXPECT_EQ(applied(split_join(), "map exp (%x : [m*3]f32)", {{"k", Nat::name("m")}}),
             printed("join (map (map exp) (split m (%x : [m*3]f32)))"));
 }
@@ -82,7 +82,7 @@ TEST(ApplyRule, AgreesOnSizesThatOccurTwice) {
 }
 
 TEST(ApplyRule, KeepsVariablesApart) {
-  // g may read the variable of an enclosing function, and does so at its own depth on the right.
+  // g may use a variable of an enclosing function, with its depth adjusted on the right side.
   RuleTable table = table_of({map_fusion()});
   Expr root = term("map (\\c. map (\\v. v * c) (map (\\v. v + c) (%x : [4]f32))) (%y : [3]f32)");
   auto inner = apply_rule(*table.rules()[0], at(root, {0, 0}));

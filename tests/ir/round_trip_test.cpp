@@ -66,7 +66,7 @@ TEST(RoundTrip, every_function) {
     if (r.arity == 1)
       expect_round_trip(call(r.function, {call(r.function, {cast(s, call(r.function, literals))})->children[0]}));
     if (r.arity != 2 || r.result == ResultKind::boolean) continue;
-    // nested to the left and to the right, with a neighbour that binds differently
+    // nested to the left and to the right, with an operator of another precedence
     for (Function other : {r.function, Function::add, Function::multiply, Function::logical_or, Function::subtract}) {
       bool fits = s == Scalar::f32 ? row(other).on_float : row(other).on_integer;
       if (!fits) continue;
@@ -84,7 +84,7 @@ TEST(RoundTrip, every_function) {
   }
 }
 
-// Hundreds of them, where parentheses may nest 500 deep.
+// Hundreds of prefixes; parentheses may nest 500 deep.
 TEST(RoundTrip, prefixes_of_prefixes) {
   for (const std::vector<Function>& prefixes : std::vector<std::vector<Function>>{
            {Function::logical_not}, {Function::negate}, {Function::negate, Function::logical_not}}) {
@@ -162,7 +162,7 @@ TEST(RoundTrip, constants) {
       expect_round_trip(constant(t));
     }
   }
-  Tensor padded(Scalar::i4, {1}, {std::byte{0xf3}});  // what lies beyond the last element belongs to the bytes
+  Tensor padded(Scalar::i4, {1}, {std::byte{0xf3}});  // the bits after the last element belong to the bytes
   expect_round_trip(constant(padded));
 }
 
@@ -178,7 +178,7 @@ TEST(RoundTrip, parameters_with_odd_names) {
                            parameter("x", scalar_type(Scalar::f32))}));
 }
 
-// A definition stands for its term, and the term prints as the definition.
+// A definition parses to its term, and the term prints as the definition.
 TEST(RoundTrip, every_named_composition) {
   const std::map<std::string, std::vector<std::string>> uses = {
       {"map2d", {"map2d exp (%x : [3][4]f32)"}},
@@ -206,7 +206,7 @@ TEST(RoundTrip, every_named_composition) {
     }
   }
   EXPECT_EQ(print(*parse("flatten (%x : [2][3]f32)")), "%x : [2][3]f32 |> join");  // one pattern keeps its own name
-  // near the definition is not the definition
+  // terms that only resemble the definition
   for (const std::string text :
        {"%x : [2][3][4][5]f32 |> join |> join", "max(%x : f32, 1)", "max(0, %x : f32)",
         "%x : [3][4]f32 |> map (pad 1 1 0) |> pad 1 1 (fill 1 [6])", "%x : [5]f32 |> slice 3 4 step -1",

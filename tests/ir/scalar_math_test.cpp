@@ -33,7 +33,7 @@ TEST(ScalarMath, Floats) {
       {add, largest, largest, 0, infinity},
       {add, infinity, -infinity, 0, not_a_number},
       {subtract, 1, 1, 0, 0.0f},
-      {multiply, smallest, 0.5f, 0, 0.0f},  // half of the smallest ties to even
+      {multiply, smallest, 0.5f, 0, 0.0f},  // half of the smallest subnormal ties to even
       {multiply, 3 * smallest, 0.5f, 0, 2 * smallest},
       {multiply, 0, infinity, 0, not_a_number},
       {multiply, -1, 0, 0, -0.0f},
@@ -59,9 +59,10 @@ TEST(ScalarMath, Floats) {
       {maximum, -2, 5, 0, 5},
       {power, 2, 10, 0, 1024},
       {power, 0, 0, 0, 1},
-      {fma, 0x1.000002p0f, 0x1.000002p0f, -0x1.000004p0f, 0x1p-46f},  // only a product that is not rounded leaves this
+      {fma, 0x1.000002p0f, 0x1.000002p0f, -0x1.000004p0f, 0x1p-46f},  // only the unrounded product leaves this
+                                                                      // difference
       {fma, largest, 2, -largest, largest},
-      {fma, 0x1.fffffep23f, 0x1.000002p0f, smallest, 0x1p24f},    // sums that a rounding through double gets wrong
+      {fma, 0x1.fffffep23f, 0x1.000002p0f, smallest, 0x1p24f},    // sums that rounding through double gets wrong
       {fma, 0x1.000002p0f, 0x1.8p0f, 0x1p-100f, 0x1.800004p0f},   // just above a tie
       {fma, 0x1.000002p0f, 0x1.8p0f, -0x1p-100f, 0x1.800002p0f},  // just below it
       {negate, 0, 0, 0, -0.0f},
@@ -98,7 +99,7 @@ TEST(ScalarMath, Floats) {
   }
 }
 
-// Every elementary function of the table, at a point where its value is known to many digits.
+// Every elementary function of the table, at a point with a known value of many digits.
 TEST(ScalarMath, ElementaryFunctions) {
   const std::tuple<Function, double, double> cases[] = {
       {exp, 1, 2.718281828459045},     {log, 10, 2.302585092994046},     {sin, 1, 0.8414709848078965},
@@ -132,7 +133,7 @@ TEST(ScalarMath, SmallFloatsRoundOnce) {
       }
     }
   }
-  // 1 + 2^-11 ties to 1 in f16; what lies just above the tie, by less than double can add to it, does not.
+  // 1 + 2^-11 ties to 1 in f16; a value above the tie, by less than double can represent in the sum, does not.
   const auto half = [](double x) { return bits_from_float(Scalar::f16, x); };
   EXPECT_EQ(compute(fma, Scalar::f16, half(0x1p-6), half(0x1p-5), half(1)), half(1));
   EXPECT_EQ(compute(fma, Scalar::bf16, bits_from_float(Scalar::bf16, 0x1p-60), bits_from_float(Scalar::bf16, 0x1p-60),
@@ -251,7 +252,7 @@ TEST(ScalarMath, TheTableSaysWhichTypesHaveAFunction) {
                        : s == Scalar::boolean ? f.on_boolean
                                               : f.on_integer;
       if (!has) continue;
-      // Defined (column_operation aborts otherwise), and the neutral element is neutral.
+      // The operation must be defined (column_operation aborts otherwise), and the neutral element must be neutral.
       ASSERT_NE(column_operation(f.function, s), nullptr);
       if (!f.neutral || f.arity != 2 || f.result != ResultKind::same) continue;
       uint64_t neutral = convert(Scalar::f64, s, bits(*f.neutral));
@@ -310,14 +311,14 @@ TEST(ScalarMath, CastsOfIntegers) {
   EXPECT_EQ(convert(Scalar::i32, Scalar::f32, 16777219), bits(16777220.0f));
   EXPECT_EQ(convert(Scalar::u64, Scalar::f32, ~uint64_t{0}), bits(0x1p64f));
   EXPECT_EQ(convert(Scalar::i64, Scalar::f64, (uint64_t{1} << 53) + 1), bits(0x1p53));
-  // Just above a tie of bf16, by less than double holds.
+  // Just above a tie of bf16, by less than double can represent.
   EXPECT_EQ(convert(Scalar::i64, Scalar::bf16, (uint64_t{1} << 62) + (uint64_t{1} << 54) + 1),
             bits_from_float(Scalar::bf16, 0x1.02p62));
   EXPECT_EQ(convert(Scalar::i64, Scalar::bf16, (uint64_t{1} << 62) + (uint64_t{1} << 54)),
             bits_from_float(Scalar::bf16, 0x1p62));
   EXPECT_EQ(convert(Scalar::i64, Scalar::bf16, ~((uint64_t{1} << 62) + (uint64_t{1} << 54) + 1) + 1),
             bits_from_float(Scalar::bf16, -0x1.02p62));
-  EXPECT_EQ(convert(Scalar::i32, Scalar::i4, 9), 0xf9u);  // kept as a sign-extended byte
+  EXPECT_EQ(convert(Scalar::i32, Scalar::i4, 9), 0xf9u);  // stored as a sign-extended byte
   EXPECT_EQ(convert(Scalar::i32, Scalar::u4, 0x1f), 0xfu);
   EXPECT_EQ(convert(Scalar::i4, Scalar::i32, 0xff), 0xffffffffu);
   EXPECT_EQ(convert(Scalar::i8, Scalar::u32, 0xff), 0xffffffffu);
@@ -357,7 +358,7 @@ TEST(ScalarMath, TensorsAsColumns) {
   EXPECT_EQ(back.as_integers(), (std::vector<int64_t>{0, 7, -1, 0, 3}));
   const Tensor truth(Scalar::boolean, {2}, {std::byte{0}, std::byte{7}});
   EXPECT_EQ(word_at(truth, 1), 1u);
-  // NaNs are written as one.
+  // All NaNs are written as one.
   const uint32_t nans[] = {0xffc12345u, 0x7f800001u, 0xff800000u};
   Tensor floats(Scalar::f32, {3});
   write_column(nans, Scalar::f32, floats.data(), 0, 3);

@@ -1,4 +1,4 @@
-// Programs with sizes that have no number yet: as text, typed, and with numbers in their place.
+// Tests programs with symbolic sizes: as text, typed, and with numbers substituted.
 #include "ir/program/sizes.h"
 
 #include <gmock/gmock.h>
@@ -63,7 +63,7 @@ TEST(Sizes, NumbersInTheirPlaceMakeAnOrdinaryProgram) {
   auto program = with_sizes(open, {{"batch", 4}, {"n", 5}, {"steps", 2}});
   ASSERT_TRUE(program.ok()) << program.errors()[0].text();
   EXPECT_TRUE(check_sizes_known(*program).ok());
-  // The text with the numbers written into it is the same program, so its values are the same too.
+  // The text with numbers in place of the sizes is the same program, so it has the same values.
   std::string written = classifier;
   for (const auto& [from, to] : {std::pair<std::string, std::string>{"2*batch", "8"},
                                  {"[batch]", "[4]"},
@@ -76,7 +76,7 @@ TEST(Sizes, NumbersInTheirPlaceMakeAnOrdinaryProgram) {
       written.replace(at, from.size(), to);
   }
   EXPECT_TRUE(same_program(*program, parsed(written))) << print_program(*program);
-  // Some of them.
+  // Only some sizes get numbers.
   auto some = with_sizes(open, {{"n", 5}});
   ASSERT_TRUE(some.ok()) << some.errors()[0].text();
   EXPECT_EQ(some->sizes.size(), 2U);
@@ -95,7 +95,7 @@ TEST(Sizes, WrongNumbersAreRefused) {
               HasSubstr("has more than 2^48 elements then"));
   EXPECT_THAT(error_of(with_sizes(parsed("program\nsize n\ninput %x : [n*n*n*n]f32\noutput %x\n"), {{"n", 1 << 30}})),
               HasSubstr("has no types for these sizes"));
-  // Types that hold for some numbers only.
+  // Types that are valid for some numbers only.
   EXPECT_THAT(
       error_of(with_sizes(parsed("program\nsize n\ninput %x : [n]f32\ndefine %y : [3]f32 = slice 0 3 %x\noutput %y\n"),
                           {{"n", 2}})),

@@ -1,4 +1,4 @@
-// The table of starter profiles: what is printed is read back, and names are the devices'.
+// Tests the table of starter target descriptions: printed ones are read back, and names match devices.
 #include "ir/target/starter_profiles.h"
 
 #include <gtest/gtest.h>

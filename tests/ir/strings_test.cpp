@@ -1,4 +1,4 @@
-// Strings as words, and the functions that the host performs on them.
+// Tests strings as handles, and the string functions of host ops.
 #include "ir/base/strings.h"
 
 #include <gmock/gmock.h>
@@ -60,7 +60,7 @@ struct Tokens {
   std::vector<int64_t> counts;
 };
 
-// Of expressions that fit what stands between tokens (`between`), or the tokens.
+// Tokens of expressions that match the separators (`between`), or the tokens themselves.
 Tokens tokens_of(const Texts& of, const Texts& expressions, bool between, int64_t least = 1, bool marks = false,
                  int64_t room = 4) {
   const auto n = static_cast<int64_t>(of.size());
@@ -125,35 +125,35 @@ TEST(Strings, ATableGrowsForgetsAndKeeps) {
   hoist_strings_free(&table);
 }
 
-// A string that takes the word of another one would be taken for that by every kernel.
+// If two strings had the same handle, kernels would confuse them.
 TEST(Strings, TwoStringsOfOneWordAreRefused) {
   hoist_string_table table = {};
   uint64_t word = 0;
   ASSERT_EQ(hoist_string_add(&table, "one", 3, &word), HOIST_STRING_KNOWN);
-  table.entries[0]->data = "two";  // as if it had the hash of "one"
+  table.entries[0]->data = "two";  // pretends to have the hash of "one"
   EXPECT_EQ(hoist_string_add(&table, "one", 3, &word), HOIST_STRING_MEETS_ANOTHER);
   hoist_strings_free(&table);
 }
 
-// As onnxruntime 1.31 answers.
+// The results of onnxruntime 1.31.
 TEST(HostOperators, TokensAreWhatExpressionsFit) {
   const Tokens words_of = tokens_of({"Hello, you_2!", "", "a-b"}, {"[a-zA-Z0-9_]+"}, false);
   EXPECT_EQ(words_of.counts, (std::vector<int64_t>{2, 0, 2}));
   EXPECT_EQ(words_of.texts, (Texts{"Hello", "you_2", "#", "#", "#", "#", "#", "#", "a", "b", "#", "#"}));
-  // Of all matches at a place the longest one.
+  // The longest of all matches at a position is taken.
   EXPECT_EQ(tokens_of({"aab"}, {"a|aa|aab"}, false).texts, (Texts{"aab", "#", "#", "#"}));
   EXPECT_EQ(tokens_of({"aab"}, {"a+?"}, false).texts, (Texts{"aa", "#", "#", "#"}));
-  // Characters are counted, not bytes; a match that is too short lets the next one begin inside of it.
+  // Lengths are in characters, not bytes; the next match may begin inside a match that is too short.
   EXPECT_EQ(tokens_of({"\xc3\xa9 \xc3\xa9t\xc3\xa9"}, {"[^ ]+"}, false, 2).texts,
             (Texts{"\xc3\xa9t\xc3\xa9", "#", "#", "#"}));
   EXPECT_EQ(tokens_of({"abc"}, {"ab|bcd?|c"}, false, 3).counts, (std::vector<int64_t>{0}));
   EXPECT_EQ(tokens_of({"abcd"}, {"ab|bcd"}, false, 3).texts, (Texts{"bcd", "#", "#", "#"}));
-  // What is at the beginning is at that of the string, and what stands before a match is seen.
+  // ^ matches only the beginning of the string, and lookbehind sees the text before a match.
   EXPECT_EQ(tokens_of({"aaa"}, {"^a"}, false).counts, (std::vector<int64_t>{1}));
   EXPECT_EQ(tokens_of({"ab b"}, {"\\bb"}, false).counts, (std::vector<int64_t>{1}));
-  // Where nothing is a match there is no token.
+  // Empty matches give no token.
   EXPECT_EQ(tokens_of({"xax"}, {"a*"}, false).texts, (Texts{"a", "#", "#", "#"}));
-  // More than there is room for are counted, and no part of them is given.
+  // Tokens beyond the capacity are counted, and none of them is returned.
   const Tensor letters = words({"a", "b c d e f"}), expressions = words({"[a-z]"});
   const Tensor settings = Tensor::of(Scalar::i64, {3}, std::vector<int64_t>{0, 1, 0});
   const auto counts = evaluate_host_call("string_token_count", {letters, expressions, settings},
@@ -168,10 +168,10 @@ TEST(HostOperators, TokensAreWhatStandsBetweenSeparators) {
   const Tokens found = tokens_of({" a,b  c", ", "}, {" ", ","}, true);
   EXPECT_EQ(found.counts, (std::vector<int64_t>{3, 0}));
   EXPECT_EQ(found.texts, (Texts{"a", "b", "c", "#", "#", "#", "#", "#"}));
-  // Each separator cuts what those before it have left: texts of their own, with a beginning.
+  // Each separator splits the pieces of the separators before it: each piece has its own beginning.
   EXPECT_EQ(tokens_of({"xa xa"}, {" ", "^x"}, true).texts, (Texts{"a", "a", "#", "#"}));
   EXPECT_EQ(tokens_of({"a bc"}, {" "}, true, 2).texts, (Texts{"bc", "#", "#", "#"}));
-  // A separator of nothing takes a character with it.
+  // An empty separator match consumes one character.
   EXPECT_EQ(tokens_of({"ab"}, {"x*"}, true).counts, (std::vector<int64_t>{0}));
 }
 
@@ -249,7 +249,7 @@ TEST(HostOperators, PatternsFitWholeStrings) {
             (std::vector<int64_t>{1, 1, 0, 0}));
   EXPECT_EQ(matches({"", "a"}, ""), (std::vector<int64_t>{1, 0}));
   EXPECT_EQ(matches({"\xc3\xa4", "ab", "\xff", "a\n"}, "."), (std::vector<int64_t>{1, 0, 0, 0}));
-  EXPECT_EQ(matches({std::string(2000, 'a') + "b"}, "(a|a)*(a|aa)*c"), (std::vector<int64_t>{0}));  // never goes back
+  EXPECT_EQ(matches({std::string(2000, 'a') + "b"}, "(a|a)*(a|aa)*c"), (std::vector<int64_t>{0}));  // no backtracking
   const Type one = array_type({Nat(1)}, scalar_type(Scalar::boolean));
   EXPECT_THAT(refused("regex_full_match", {words({"a"}), words({"(a"})}, one), HasSubstr("parenthesis"));
   EXPECT_THAT(refused("regex_full_match", {words({"aa"}), words({"(a)\\1"})}, one), HasSubstr("cannot be matched"));
@@ -271,7 +271,7 @@ TEST(HostOperators, NumbersAndTheirTexts) {
   EXPECT_EQ(texts(*written), (Texts{"0.1", "-3", "1e+20", "0.33333334"}));
 }
 
-// What a kernel has computed may be any number.
+// A kernel may compute any handle.
 TEST(HostOperators, WordsOfNoStringAreRefused) {
   Tensor wrong(Scalar::string, {2});
   store_element(wrong.data(), 64, 1, 0x1234567890abcdef);

@@ -1,4 +1,4 @@
-// Folders for the time of a command: what a process that is ended leaves, and who removes it.
+// Tests temporary folders of a command: the remains of a killed process, and their removal.
 #include "ir/base/temporary_folder.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return out;
 }
 
-// Starts a process that makes a folder with many files in `parent` and removes it as for a signal.
+// Starts a process that makes a folder with many files in `parent` and removes it as after a signal.
 pid_t start_removal(const fs::path& parent) {
   const pid_t child = ::fork();
   if (child != 0) return child;
@@ -45,7 +45,7 @@ bool is_made(const fs::path& parent) {
   return false;
 }
 
-// The folder that the processes work in: no TemporaryFolder, which they would remove as well.
+// The folder in which the processes work; it is no TemporaryFolder, which they would remove too.
 class Removal : public testing::Test {
  protected:
   ~Removal() override { fs::remove_all(parent.path()); }

@@ -108,7 +108,7 @@ TEST(SmallFloats, KnownCodes) {
   EXPECT_EQ(bits_from_float(Scalar::bf16, 1.0), 0x3f80u);
   EXPECT_EQ(bits_from_float(Scalar::bf16, 0x1p-133), 0x0001u);
   EXPECT_EQ(bits_from_float(Scalar::bf16, -infinity), 0xff80u);
-  // Largest finite values as the ONNX specification lists them.
+  // Largest finite values from the ONNX specification.
   EXPECT_EQ(float_from_bits(Scalar::f8e4m3fn, 0x7e), 448);
   EXPECT_EQ(float_from_bits(Scalar::f8e4m3fnuz, 0x7f), 240);
   EXPECT_EQ(float_from_bits(Scalar::f8e5m2, 0x7b), 57344);
@@ -138,7 +138,7 @@ TEST(SmallFloats, FourBitsSaturateAndHaveNoNaN) {
     EXPECT_EQ(bits_from_float(Scalar::f4e2m1, value), code) << value;
     EXPECT_EQ(bits_from_float(Scalar::f4e2m1, -value), code | 8) << value;
   }
-  EXPECT_EQ(bits_from_float(Scalar::f4e2m1, not_a_number), 8u);  // as the recorded cases of ONNX have it
+  EXPECT_EQ(bits_from_float(Scalar::f4e2m1, not_a_number), 8u);  // as in the recorded cases of ONNX
 }
 
 TEST(SmallFloats, PowersOfTwoAreTakenAtOrAbove) {
@@ -196,7 +196,7 @@ TEST(SmallFloats, EveryFiniteCodeSurvivesADoubleAndMidpointsGoToEven) {
 
 TEST(SmallFloats, HalfTensorsRoundOnce) {
   Tensor tensor(Scalar::f16, {1});
-  tensor.set_float(0, 1 + 0x1p-11 + 0x1p-40);  // through float this would tie and go down to 1
+  tensor.set_float(0, 1 + 0x1p-11 + 0x1p-40);  // through float this would tie and round down to 1
   EXPECT_EQ(tensor.float_at(0), 1 + 0x1p-10);
 }
 

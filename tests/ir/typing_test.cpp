@@ -1,4 +1,4 @@
-// The type checker: what each pattern gives, and what its errors say.
+// Tests the type checker: the type of each pattern, and its errors.
 #include <gtest/gtest.h>
 
 #include "ir/language/expression.h"
@@ -117,7 +117,7 @@ TEST(Typing, errors_name_what_disagrees) {
   }
 }
 
-// What text cannot say, make() refuses too.
+// make() refuses terms that have no text too.
 TEST(Typing, make_refuses_what_has_no_text) {
   Type f32 = scalar_type(Scalar::f32);
   Expr x = parameter("x", array_type(4, f32)), s = parameter("s", f32);

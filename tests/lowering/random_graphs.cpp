@@ -10,18 +10,18 @@ namespace {
 
 using Shape = std::vector<int64_t>;
 
-constexpr double unit = 1.0 / (1 << 24);       // half the distance of f32 numbers near one
-constexpr double whole_limit = 1 << 22;        // sums of whole numbers stay exact below
+constexpr double unit = 1.0 / (1 << 24);       // half an ulp of f32 at one
+constexpr double whole_limit = 1 << 22;        // sums of integers stay exact below this
 constexpr int64_t most_elements = 2000;        // of any value
-constexpr int64_t most_products = 300 * 1000;  // of any layer
+constexpr int64_t most_products = 300 * 1000;  // per layer
 
 struct Value {
   std::string name;
   Shape shape;
-  double magnitude = 0;  // no element, and no sum of terms on the way to it, is larger
+  double magnitude = 0;  // bound of all elements and of all partial sums
   double error = 0;
-  bool whole = true;  // all numbers on the way are whole and below whole_limit
-  double terms = 1;   // of the longest sum on the way
+  bool whole = true;  // all intermediate values are integers below whole_limit
+  double terms = 1;   // of the longest sum so far
 };
 
 class Generator {
@@ -59,7 +59,7 @@ class Generator {
     out_.graph.constants[name] = tensor;
     return name;
   }
-  // A constant that the model gives, or computes from one.
+  // A constant, given or computed from one.
   std::string weights(const Tensor& tensor) {
     std::string name = constant(tensor);
     return chance(20) && !tensor.shape().empty() ? layer("Neg", {name}, {}, {}, tensor.shape(), false) : name;
@@ -78,7 +78,7 @@ class Generator {
     values_.push_back(v);
   }
 
-  // Adds a layer; `known` is what is known of its result besides name and shape. The result's name.
+  // Adds a layer and returns its result's name; `known` is the information on the result besides name and shape.
   std::string layer(const std::string& operation, std::vector<std::string> inputs,
                     std::map<std::string, Attribute> attributes, Value known, const Shape& shape, bool use = true) {
     NamedCall l;
@@ -97,7 +97,7 @@ class Generator {
     return known.name;
   }
 
-  // A sum of `terms` products of an element of x and a number of at most `factor`, plus a number of at most 2.
+  // A sum of `terms` products of an element of x and a value of at most `factor`, plus a value of at most 2.
   Value summed(const Value& x, int64_t terms, double factor) {
     Value v = x;
     auto n = static_cast<double>(terms);
@@ -107,7 +107,7 @@ class Generator {
     v.error = v.whole ? 0 : x.error * n * factor + 2 * (n + 1) * unit * v.magnitude;
     return v;
   }
-  // Something that rounds a few times where the numbers are not whole.
+  // The result of a layer that rounds a few times if the values are not integers.
   static Value rounded(Value v, double gain = 1) {
     v.whole = v.whole && v.magnitude < whole_limit;
     v.error = v.whole ? 0 : v.error * gain + 8 * unit * v.magnitude;
@@ -220,12 +220,12 @@ class Generator {
     Shape channels = {x.shape[1]};
     Tensor scale = numbers(channels, 1, 2), variance = numbers(channels, 1, 1);
     bool exact = chance(60);
-    // The factor is scale / sqrt(variance): a whole number, or one that rounds.
+    // The factor is scale / sqrt(variance): an integer, or one that rounds.
     for (int64_t i = 0; i < channels[0]; ++i) variance.set_float(i, !exact ? 3 : chance(50) ? 0.25 : 1);
     Value known = x;
     known.magnitude = x.magnitude * 4 + 10;
     known.whole = x.whole && exact && known.magnitude < whole_limit;
-    // Folded into the weights before it, each product rounds once more, and the bias.
+    // If it is folded into the preceding weights, each product and the bias are rounded once more.
     known.error = known.whole ? 0 : x.error * 4 + 4 * (x.terms + 8) * unit * known.magnitude;
     layer("BatchNormalization",
           {x.name, constant(scale), constant(numbers(channels, -2, 2)), constant(numbers(channels, -2, 2)),
@@ -256,7 +256,7 @@ class Generator {
     layer("Gemm", inputs, {{"transB", turned}, {"alpha", scaled ? 2.0 : 1.0}}, known, out);
   }
 
-  // Both sides are computed: x times the transpose of another value of the same shape.
+  // Both operands are computed: x times the transpose of another value of the same shape.
   void general_product(const Value& x) {
     if (x.shape.size() != 2) return;
     const Value y = *std::find_if(values_.begin(), values_.end(), [&](const Value& v) { return v.shape == x.shape; });
@@ -292,7 +292,7 @@ class Generator {
   void binary(const Value& x) {
     const Value y = values_[static_cast<size_t>(pick(static_cast<int64_t>(values_.size())))];
     if (y.shape == x.shape && chance(80)) return sum(x, y);
-    // A constant that broadcasts: some dimensions are one, leading ones may be left out.
+    // A constant that broadcasts: some extents are one, leading dimensions may be missing.
     Shape shape = x.shape;
     for (int64_t& n : shape) n = chance(50) ? 1 : n;
     shape.erase(shape.begin(), shape.begin() + pick(static_cast<int64_t>(shape.size()) + 1));
@@ -336,7 +336,7 @@ class Generator {
     Value known = x;
     known.magnitude = 1;
     known.whole = false;
-    // exp turns an absolute error into a relative one, and the sum runs over a row.
+    // exp turns an absolute error into a relative one, and the sum is over a row.
     known.error = 2 * x.error + (2 * static_cast<double>(x.shape[at]) + 16 + 4 * x.magnitude) * unit;
     layer("Softmax", {x.name}, {{"axis", axis}}, known, x.shape);
   }
@@ -412,11 +412,11 @@ class Generator {
     }
     if (element_count(out) > most_elements) return;
     layer("Pad", {x.name, constant(integers(pads))}, {{"mode", std::string("constant")}}, x, out);
-    // Something that computes with the padded value, so that the border is read in a kernel.
+    // A layer that computes with the padded value, so that a kernel reads the border.
     if (chance(50)) unary(values_.back());
   }
 
-  // What nothing reads, and some values in the middle; rarely an input as it is.
+  // All unused values, some intermediate values, sometimes an input.
   void choose_outputs() {
     std::map<std::string, int> uses;
     for (const NamedCall& l : out_.graph.layers) {

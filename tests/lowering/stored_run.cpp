@@ -22,7 +22,7 @@ void copy_element(Tensor& to, int64_t i, const Tensor& from, int64_t j) {
   std::memcpy(to.data() + static_cast<size_t>(i) * bytes, from.data() + static_cast<size_t>(j) * bytes, bytes);
 }
 
-// Only the region is the kernel's own. The rounding behind it may be computed along with anything in it.
+// The kernel owns only the region. Up to `rounding` elements after it may receive any value.
 void write_region(Tensor& array, const Tensor& result, const Region& region, int64_t rounding) {
   HOIST_CHECK(result.shape() == array.shape(), "a kernel's result has the shape of its array");
   if (rounding > 0) {

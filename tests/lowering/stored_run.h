@@ -1,5 +1,5 @@
-// Runs definitions as a device would, over arrays in memory: what nobody has written holds numbers that show up in any
-// result that depends on them. For the tests of storage, strategies and memory.
+// Runs definitions over arrays in memory as a device does; uninitialised elements hold values that show up in every
+// dependent result. For the tests of storage, strategies and memory.
 #pragma once
 
 #include <map>
@@ -11,22 +11,22 @@
 
 namespace hoist {
 
-/// Not-a-number, or a large integer.
+/// Fills a tensor with NaN or a large integer.
 void poison(Tensor& tensor);
 
-/// Bit for bit, where all NaNs are one.
+/// True if the tensors are equal bit for bit, up to different NaNs.
 bool same_bits(const Tensor& a, const Tensor& b);
-/// As numbers, at most `error` apart; two NaNs are equal.
+/// True if the values differ by at most `error`; two NaNs are equal.
 bool close(const Tensor& a, const Tensor& b, double error);
 
-/// Every definition's value from the program's constants and these inputs.
+/// Every definition's value for the program's constants and these inputs.
 Bindings values_of(const Program& program, const Bindings& inputs);
 
-/// The same through stored arrays: each definition's term writes its own part of its array, as `storage` says.
+/// The same through stored arrays: each definition's term writes its part of its array, according to `storage`.
 Bindings stored_values_of(const Program& program, const StoragePlan& storage, const Bindings& inputs);
 
-/// The plan's steps over one arena: the values of the program's outputs, by name. Low-level terms where `low`, the
-/// stored high-level ones that they come from otherwise.
+/// Runs the plan's steps over one arena; returns the program's outputs by name. With `low` the low-level terms, else
+/// the stored high-level terms that they come from.
 Bindings outputs_of(const LoweredModel& model, const Bindings& inputs, bool low = true);
 
 }  // namespace hoist

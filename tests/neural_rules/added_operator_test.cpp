@@ -1,5 +1,5 @@
-// An operator that one row of text adds has sites for neural rules, takes part in formats, its functions are
-// approximated, and all of that is chosen under a budget, without another line. Fusion, tables and export:
+// Tests an operator that one row of text adds: it has sites for neural rules and formats, its functions are
+// approximated, and a budget selects among all of them, without further code. Fusion, tables and export:
 // tests/lowering/operators/added_operator_test.cpp; the choice on a device: tests/tools/driver/added_operator_test.cpp.
 #include <gmock/gmock.h>
 
@@ -25,7 +25,7 @@ std::vector<OperatorRow> wave() {
   return {by_text("Wave", 1, "(x : floats; depth = 0.5) = each x. depth * tanh(x) + x * x")};
 }
 
-// The evaluator, with a wave whose tanh is what takes long.
+// The evaluator, with a wave whose tanh takes most of the time.
 class SlowWaves : public RunnableModel {
  public:
   SlowWaves(std::unique_ptr<RunnableModel> model, bool approximated)
@@ -83,7 +83,7 @@ TEST(AddedOperatorRules, AreChosenUnderABudget) {
   }
   EXPECT_TRUE(rewrite(*program, found->chosen, found->statistics).ok());
 
-  // Of its result as of any other value, the formats are measured; what reads it is stored in fewer bits.
+  // Formats are measured for its result as for any other value; its consumer is stored in fewer bits.
   bool measured = false;
   for (const StudySite& site : found->study.sites) measured |= site.site.key() == "value g" && !site.candidates.empty();
   EXPECT_TRUE(measured);
@@ -113,7 +113,7 @@ TEST(AddedOperatorRules, TakesPartInNeuralRules) {
   EXPECT_THAT(keys, Contains("product first"));
   EXPECT_THAT(keys, Contains("product second"));
   EXPECT_THAT(keys, Contains("function wave"));
-  // The wave is part of the kernel of the first product, so its result is the array between both.
+  // The wave is fused into the first matmul's kernel, so its result is the array between the matmuls.
   EXPECT_THAT(keys, Contains("value g"));
   EXPECT_THAT(keys, Not(Contains("value p")));
 

@@ -1,5 +1,5 @@
-// Calibration: the same statistics whatever the order and the batches, each choice of a range against brute force over
-// the data, and data that say nothing refused.
+// Tests calibration: statistics do not depend on the order or the batches, each choice of a range is compared with
+// brute force, and unusable data are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ Result<Statistics> statistics_of(const std::vector<Tensor>& tensors, int64_t mos
   return calibrator.finish();
 }
 
-// Samples of one tensor each, joined into batches.
+// Joins samples of one tensor each into batches.
 std::vector<Tensor> batched(const std::vector<Tensor>& samples, size_t batch) {
   std::vector<Tensor> out;
   for (size_t at = 0; at < samples.size(); at += batch) {
@@ -115,7 +115,7 @@ TEST(Calibration, SecondMomentsAreThoseOfTheWindows) {
   const SecondMoments& moments = *statistics->at("x").second_moments.at("y");
   ASSERT_EQ(moments.terms, 54);
   ASSERT_EQ(moments.count, 49);
-  // The middle of the window over channel 1, and the one to the left of it over channel 4: none left of column 0.
+  // The centre of the window over channel 1, and the element on its left over channel 4: column 0 has none on the left.
   double expected = 0;
   for (int64_t row = 0; row < 7; ++row) {
     for (int64_t column = 1; column < 7; ++column)
@@ -297,11 +297,12 @@ TEST(Formats, LevelsAreTheNumbersThatValuesBecome) {
       }
     }
     if (byte_size(rule.stored->scalar, {}) > 1) continue;
-    // 256 numbers at most, all of them found, so that neighbours meet halfway.
+    // At most 256 levels, all of them found, so that adjacent ones meet halfway.
     EXPECT_LE(levels.size(), 256u);
     for (size_t i = 1; i < levels.size(); ++i) {
       const double middle = (levels[i - 1] + levels[i]) / 2, near = 1e-6 * (levels[i] - levels[i - 1]);
-      if (levels[i] - levels[i - 1] < 3 * (s.high - s.low) / histogram_bins) continue;  // others may lie between
+      if (levels[i] - levels[i - 1] < 3 * (s.high - s.low) / histogram_bins)
+        continue;  // there may be levels in between
       EXPECT_EQ(rounded(grid, middle - near), levels[i - 1]);
       EXPECT_EQ(rounded(grid, middle + near), levels[i]);
     }

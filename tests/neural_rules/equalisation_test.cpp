@@ -1,4 +1,4 @@
-// Helpers that move scale between layers: the model computes the same, and what they are for becomes better.
+// Tests helpers that move scale between layers: the model computes the same values, and the targeted error falls.
 #include "neural_rules/model/equalisation.h"
 
 #include <gmock/gmock.h>

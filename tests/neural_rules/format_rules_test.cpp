@@ -1,5 +1,5 @@
-// Rules of formats as rows between calls: what reads become is what the format says, moving layers in front of
-// dequantising keeps every bit, and steps done again give the same program.
+// Tests rules of formats as rows between calls: uses get the values of the format, moving layers before dequantising
+// keeps every bit, and replayed steps give the same program.
 #include "neural_rules/rewrite/format_rules.h"
 
 #include <gmock/gmock.h>
@@ -64,7 +64,7 @@ TEST(FormatRules, ReadsBecomeNumbersOfTheFormat) {
       seen.count = histogram_bins;
       const Grid grid = grid_of(*rule.stored, seen);
       ASSERT_TRUE(store(program, std::string(rule.name), "x", arguments_for(rule, grid))) << rule.name;
-      // A quotient in f32 may lie on the other side of a half.
+      // A quotient in f32 may be on the other side of a tie.
       const double one_step = is_integer(grid.scalar) ? 1.001 * grid.scale : 1e-6;
       const Tensor x = normal_tensor({3, 40}, 1.5, 0, seed);
       const Tensor y = all_values(program, {{"x", x}}).at("y");
@@ -97,7 +97,7 @@ TEST(FormatRules, OutputsOfTheModelStayAsTheyAre) {
   EXPECT_THAT(wrong.errors()[0].text(), HasSubstr("the argument scale is missing"));
 }
 
-// Layers that move or pick numbers, between two products whose values may be stored.
+// Layers that move or select elements, between two matmuls whose values may be stored.
 Program moving_model() {
   ModelBuilder b(4);
   b.input("x", {2, 6, 8, 8});
@@ -136,7 +136,7 @@ TEST(FormatRules, MovingLayersBeforeDequantisingKeepsEveryBit) {
     const Bindings was = all_values(before, inputs), is = all_values(program, inputs);
     EXPECT_EQ(was.at("y"), is.at("y")) << rule;
     EXPECT_EQ(was.at("z"), is.at("z")) << rule;
-    // Done again from what the steps say.
+    // Replayed from the steps.
     Program again = moving_model();
     for (const ProgramStep& step : program.steps) {
       auto repeated = repeat_neural_step(step, again);

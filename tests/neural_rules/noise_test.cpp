@@ -1,5 +1,5 @@
-// Every rule for values and products, its own test: what it costs on data is what was predicted from statistics, within
-// a factor of 1.5.
+// The self-test of every rule for values and contractions: its error on data is the error predicted from statistics,
+// within a factor of 1.5.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,7 +20,7 @@ RewrittenModel changed(const CalibratedModel& model, const Assignment& assignmen
   return std::move(*result);
 }
 
-// Other sites that the rule needs: every value in the format that an integer product reads.
+// The other sites that the rule needs: every value in the format that an integer contraction reads.
 Assignment needed_by(const NeuralRule& rule, const Program& program) {
   Assignment assignment;
   if (!rule.input()) return assignment;
@@ -30,7 +30,8 @@ Assignment needed_by(const NeuralRule& rule, const Program& program) {
   return assignment;
 }
 
-// At the product's output, or where the value is f32 again; nothing where other numbers than the value's are that.
+// The error at the contraction's output, or where the value is f32 again; empty if no array holds exactly the value's
+// elements.
 double measured_at(const CalibratedModel& model, const Site& site, const RewrittenModel& before,
                    const RewrittenModel& after) {
   const auto against = [&](const std::string& value) {
@@ -49,9 +50,9 @@ TEST_P(Noise, IsWhatWasPredicted) {
   const NeuralRule& rule = *GetParam();
   int measured_sites = 0;
   std::vector<Program> programs = {residual_model(5), matrix_model(6)};
-  if (rule.half()) programs.push_back(outlier_model());  // most sums of the others are too long for it
+  if (rule.half()) programs.push_back(outlier_model());  // most sums of the other models are too long for it
   for (const Program& program : programs) {
-    // Second moments of sums of 96 terms ask for more than that many vectors.
+    // Second moments of sums of 96 terms need more than that many vectors.
     const int samples = rule.product && rule.product->adaptive ? 32 : measured_samples;
     const CalibratedModel model = calibrated(program, samples, 21);
     for (const Site& site : find_sites(program)) {

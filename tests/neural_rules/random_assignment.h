@@ -1,4 +1,4 @@
-// Assignments drawn at random, and what is predicted of them: what tests of sums of errors and of the solver share.
+// Random assignments and their predicted errors, shared by the tests of sums of errors and of the solver.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 
 namespace hoist {
 
-/// Each rule with a chance of a quarter where its site is still free, in the order of sites; what a rule needs comes
-/// with it.
+/// Takes each rule with probability a quarter if its site is still free, in the order of sites, along with the rules
+/// that it needs.
 inline Assignment random_assignment(const Sensitivity& sensitivity, std::mt19937_64& random) {
   Assignment out;
   for (const SiteRule& rule : sensitivity.rules) {
@@ -27,7 +27,7 @@ inline Assignment random_assignment(const Sensitivity& sensitivity, std::mt19937
   return out;
 }
 
-/// The sum of the errors measured alone, or predicted where they were not.
+/// The sum of the errors measured alone, or predicted if they were not measured.
 inline double predicted_error(const Sensitivity& sensitivity, const Assignment& assignment) {
   double sum = 0;
   for (const StudySite& site : sensitivity.studied) {
@@ -41,8 +41,8 @@ inline double predicted_error(const Sensitivity& sensitivity, const Assignment& 
   return sum;
 }
 
-/// Checks that the solver does no worse than assignments that hold a rule everywhere and than random ones. How many of
-/// these are possible at all.
+/// Checks that the solver is no worse than assignments with one rule everywhere and than random ones. Returns how many
+/// of these are possible at all.
 inline int compare_front(const Sensitivity& sensitivity, const CostModel& costs,
                          const std::vector<UniformModel>& uniform, int draws, std::mt19937_64& random) {
   std::vector<Assignment> rivals;

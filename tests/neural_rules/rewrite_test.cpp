@@ -1,5 +1,5 @@
-// Rewritten models: the same program where nothing is assigned, bad assignments refused with what was probably meant,
-// and graphs that lowering takes and that differ from the original by what the format costs.
+// Tests rewritten models: the same program without an assignment, bad assignments refused with a suggestion, and graphs
+// that can be lowered and that differ from the original by the format's error.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,8 @@ TEST(Rewrite, AnEmptyAssignmentGivesTheSameProgram) {
   EXPECT_TRUE(same.steps.empty());
 }
 
-// What rewrites rest on: several results, one of which nobody wants, shapes that became attributes, absorbed layers.
+// Properties that rewrites rely on: several results, one of them unused, shapes that became attributes, absorbed
+// layers.
 TEST(Rewrite, CallsByNameMakeTheSameProgramAgain) {
   NamedModel model;
   model.opset = 23;
@@ -117,7 +118,7 @@ Program one_reader(const std::vector<int64_t>& shape, bool matrix) {
   return b.finish({"y"});
 }
 
-// By the definition: of the 32 neighbours along the axis, the exponent of the largest.
+// By the definition: the exponent of the largest among the block's 32 elements along the axis.
 double in_block(const Tensor& x, size_t axis, int64_t i) {
   int64_t inner = 1;
   for (size_t d = axis + 1; d < x.shape().size(); ++d) inner *= x.shape()[d];
@@ -144,7 +145,7 @@ TEST(Rewrite, BlocksHaveAPowerOfTwoOfTheirOwn) {
     for (const double deviation : {1.0, 1e-20, 1e30}) {
       SCOPED_TRACE(testing::Message() << testing::PrintToString(c.shape) << " " << deviation);
       Tensor x = normal_tensor(c.shape, deviation, 0, 5);
-      // Numbers at and just below powers of two, and a block of zeros.
+      // Values at and just below powers of two, and a block of zeros.
       for (int64_t i = 0; i < x.size(); i += 17)
         x.set_float(i,
                     std::ldexp(1.0, std::ilogb(deviation) + static_cast<int>(i % 5)) * (i % 2 == 0 ? 1 : 1 - 0x1p-24));

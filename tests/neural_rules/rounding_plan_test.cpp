@@ -1,4 +1,4 @@
-// Which layers' weights are rounded with data, and that what is kept of it is all that a rewrite needs.
+// Tests which layers' weights are rounded with data, and that the stored results are sufficient for a rewrite.
 #include "neural_rules/formats/rounding_plan.h"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ std::vector<std::string> names(const RoundingPlan& plan) {
   return out;
 }
 
-// Three convolutions, the widest first; the plan never reads a weight.
+// Three convolutions, the widest first; the plan does not depend on weights.
 Program three_widths() {
   ModelBuilder b(3);
   b.input("x", {1, 1900, 16, 16});
@@ -92,7 +92,7 @@ Statistics statistics_for(const Program& program, const Samples& samples) {
   return found->statistics;
 }
 
-// Every rule that rounds with data, and what it needs, at all sites where it applies.
+// Every rule that rounds with data, with its requirements, at all sites where it applies.
 std::vector<Assignment> adaptive_assignments(const Program& program) {
   const std::vector<Site> sites = find_sites(program);
   std::vector<Assignment> out;

@@ -1,5 +1,5 @@
-// Real models, where HOIST_SHARED names the folder that has them: sites are found, integers everywhere leave the output
-// what it was but for the noise of 8 bits.
+// Tests real models from the folder in HOIST_SHARED: sites are found, and integers everywhere change the output only by
+// the noise of 8 bits.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ Program read(const std::string& name) {
   return *program;
 }
 
-// Every product in integers whose input is a value that can be stored, and every value in u8.
+// Every contraction in integers whose input can be stored as a value, and every value in u8.
 Assignment integers_everywhere(const Program& program) {
   Assignment assignment;
   for (const Site& site : find_sites(program)) {

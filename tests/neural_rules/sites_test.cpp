@@ -1,4 +1,4 @@
-// Where rules may be applied: one site a decision, nothing inside a kernel.
+// Tests the sites of rules: one site per decision, none inside a kernel.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -73,7 +73,7 @@ TEST(Sites, WeightsThatTheModelReshapesAreConstants) {
   EXPECT_THAT(keys(folded), ElementsAre("value x", "product y"));
   EXPECT_EQ(folded.constants.at("matrix").shape(), (std::vector<int64_t>{12, 5}));
   EXPECT_EQ(measured_error(model, folded, "y"), 0);
-  // The step leads there again, and without the numbers of the weights to weights whose hash the step says.
+  // The step replays; without the weights' values it leads to weights with the hash in the step.
   Program again = model.program, withheld = model.program;
   withheld.withheld["w"] = "0123456789abcdef";
   ASSERT_EQ(folded.steps.size(), 1U);

@@ -48,7 +48,7 @@ hoist_device a_device(const char* name, bool is_cpu) {
   return out;
 }
 
-// Where nobody asks for a device: the one that a bundle is made for, else one of its kind, else any.
+// The default device is the one that a bundle was compiled for, else one of the same kind, else any.
 TEST(DeviceTest, TheDefaultDeviceIsOneThatFits) {
   const std::vector<hoist_device> devices = {a_device("cpu 0", true), a_device("gpu 0", false), a_device("cpu 1", true),
                                              a_device("gpu 1", false)};
@@ -60,7 +60,7 @@ TEST(DeviceTest, TheDefaultDeviceIsOneThatFits) {
   EXPECT_EQ(chosen("another", false, 4), 1u);
   EXPECT_EQ(chosen("cpu 1", true, 4), 2u);
   EXPECT_EQ(chosen("gpu 1", false, 4), 3u);
-  EXPECT_EQ(chosen("gpu 1", true, 4), 0u);  // its name, and another kind
+  EXPECT_EQ(chosen("gpu 1", true, 4), 0u);  // the right name, but another kind
   EXPECT_EQ(chosen("gpu 1", false, 1), 0u);
 }
 
@@ -130,7 +130,7 @@ TEST(KernelRunnerTest, RunsOneKernel) {
   ASSERT_TRUE(out.ok()) << out.errors().front().text();
   ASSERT_EQ(out->size(), 1u);
   for (int64_t i = 0; i < 8; ++i) {
-    // Element 5 is not written, and an unwritten element is a NaN.
+    // Element 5 is not written, and unwritten elements are NaN.
     const double found = (*out)[0].float_at(i);
     EXPECT_TRUE(i == 5 ? std::isnan(found) : found == static_cast<float>(2 * x.float_at(i)) * 3.0f) << i;
   }

@@ -1,4 +1,4 @@
-// What the C runtime and hoist must agree on to the bit: scalar types, seeded values, the hash.
+// Tests values on which the C runtime and hoist must agree to the bit: scalar types, seeded values, the hash.
 #include <gtest/gtest.h>
 #include <xxhash.h>
 

@@ -1,5 +1,5 @@
-// Evaluating by workers: the same answer as without, whoever is killed meanwhile; and jobs, content and workers that
-// are not as they should be.
+// Tests evaluation on workers: the same answer as without workers, whichever processes are killed; and invalid jobs,
+// content and workers.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -48,7 +48,7 @@ class QueueTest : public InTemporaryFolder {
     server_ = std::make_unique<Server>(folder_->path());
   }
 
-  // Native code opens at once; one bundle for all tests.
+  // Native code opens at once; all tests share one bundle.
   static std::string bundle() {
     static const TemporaryFolder* const folder = [] {
       auto made = TemporaryFolder::make();
@@ -64,7 +64,7 @@ class QueueTest : public InTemporaryFolder {
     return path;
   }
 
-  // What a job may have, where the thread sanitizer's own memory counts as the job's.
+  // The memory limit of jobs: the thread sanitizer's own memory counts too.
 #ifdef __SANITIZE_THREAD__
   static inline const std::vector<std::string> memory = {"--job-memory", "100000"};
 #else
@@ -89,10 +89,11 @@ class QueueTest : public InTemporaryFolder {
     return evaluation(json, {"--queue", server_->url(), "--samples-a-job", samples});
   }
 
-  // What was counted, without what the clock says.
+  // The counts, without times.
   nlohmann::json counted(const std::string& json) {
     nlohmann::json out = nlohmann::json::parse(std::ifstream(in(json)), nullptr, false);
-    // A job names the device that a bundle is made for; a small network runs on the serial device beside it.
+    // A job names the device that a bundle was compiled for; without a queue, a small network may run on the driver's
+    // serial device.
     for (const char* key : {"ms_per_sample", "threads", "device"}) out.erase(key);
     return out;
   }
@@ -105,7 +106,7 @@ class QueueTest : public InTemporaryFolder {
     auto first = queue::parse_worker(described());
     return first ? first->devices.front() : "";
   }
-  // What a worker that is there says of itself.
+  // The description of the running worker.
   std::string described() {
     const Stopwatch stopwatch;
     while (stopwatch.seconds() < 60) {
@@ -115,7 +116,7 @@ class QueueTest : public InTemporaryFolder {
     }
     return "";
   }
-  // The answer to a job for the worker that is there.
+  // The running worker's answer to a job.
   Answer answer_to(const std::string& text, const std::string& id) {
     const std::string at = key();
     auto queue = Queue::connect(server_->options());
@@ -144,13 +145,13 @@ TEST_F(QueueTest, AnswersAreTheSameWithOneWorkerFourAndNone) {
     SCOPED_TRACE(count);
     const std::string folder = in(fmt::format("server{}", count));
     std::filesystem::create_directory(folder);
-    server_ = std::make_unique<Server>(folder);  // one that has no answers yet
+    server_ = std::make_unique<Server>(folder);  // a new server without answers
     std::vector<Background> workers;
     for (int i = 0; i < count; ++i) workers.push_back(worker());
     const Ran ran = run_hoist(queued("there"));
     ASSERT_EQ(ran.code, 0) << ran.err << workers.front().said();
     EXPECT_EQ(counted("there"), here);
-    // Asked again nothing is done again: no worker is needed.
+    // A repeated question needs no work, and so no worker.
     for (Background& each : workers) each.signal(SIGTERM);
     for (Background& each : workers) EXPECT_EQ(each.wait(30), 0) << each.said();
     ASSERT_EQ(run_hoist(queued("again")).code, 0);
@@ -172,7 +173,7 @@ TEST_F(QueueTest, OpenClBundlesRunInTheirPlaceAsTheyDoHere) {
   const Ran there = run_hoist(words);
   ASSERT_EQ(there.code, 0) << there.err << worker.said();
   EXPECT_EQ(counted("there"), counted("here"));
-  // On the same of PoCL's devices.
+  // Timed locally on the same PoCL device.
   words = {"bench", in("bundle"), "--seconds", "0.1", "--json", in("timed_here")};
   ASSERT_EQ(run_hoist(words).code, 0);
   words.back() = in("timed_there");
@@ -192,7 +193,7 @@ TEST_F(QueueTest, WhateverIsKilledNothingIsLostAndNothingCountedTwice) {
   ASSERT_EQ(run_hoist(evaluation("here")).code, 0);
   constexpr size_t at_once = 3;
   std::vector<Background> workers;
-  // A kill takes a delivery, which is nobody's fault here.
+  // Each kill costs a delivery.
   const auto next = [&] { return worker({"--attempts", "100"}); };
   for (size_t i = 0; i < at_once; ++i) workers.push_back(next());
   ASSERT_NE(described(), "");
@@ -304,7 +305,7 @@ TEST_F(QueueTest, WhoAsksIsToldWhyNobodyAnswers) {
 TEST_F(QueueTest, AJobThatEndsItsProcessesIsSetAsideAndNamed) {
   {
     const Background small = worker({"--attempts", "2", "--job-memory", "0.1", "--job-time", "1"});
-    // A hundred megabytes of samples do not fit into a hundred megabytes of memory.
+    // A hundred megabytes of samples exceed the memory limit.
     const Ran filled = run_shell(fmt::format(
         "/usr/bin/python3 -c \"import numpy; numpy.savez('{}', image=numpy.zeros((250000, 1, 8, 8), 'float32'), "
         "labels=numpy.zeros(250000, 'int64'))\"",
@@ -321,7 +322,7 @@ TEST_F(QueueTest, AJobThatEndsItsProcessesIsSetAsideAndNamed) {
   EXPECT_EQ(answer.at("jobs"), 0);
   EXPECT_THAT(listed.out, HasSubstr("1 set aside"));
   EXPECT_THAT(listed.out, HasSubstr("after 2 attempts"));
-  // Whoever asks again has it tried again.
+  // A new request tries the job again.
   const Background large = worker();
   const Ran again = run_hoist(
       {"evaluate", bundle(), "--data", in("large.npz"), "--queue", server_->url(), "--samples-a-job", "250000"});
@@ -335,12 +336,12 @@ TEST_F(QueueTest, DamagedContentIsNoContent) {
   ASSERT_TRUE(queue.ok());
   Job job = queue::new_job("evaluate", device());
   job.options = {{"output", 0}, {"specialisation", 0}};
-  // What it is named by is right, and it is nothing of the kind.
+  // The hashes are right, but the content is invalid.
   job.content = {{"bundle", *queue->put("no folder")}, {"samples", *queue->put("no samples")}};
   const Answer refused = answer_to(job);
   ASSERT_FALSE(refused.refused.empty()) << one.said();
   EXPECT_THAT(refused.refused.front().text(), HasSubstr("packed folder: is damaged"));
-  // Somebody has put other bytes there.
+  // Another client has stored other bytes under the hash.
   const std::string hash = *queue->put("what was meant");
   publish_raw(*server_, "hoist.content." + hash + ".0", "what was maent");
   EXPECT_THAT(queue->get(hash, 100).errors().front().text(), HasSubstr("is damaged"));
@@ -348,7 +349,7 @@ TEST_F(QueueTest, DamagedContentIsNoContent) {
   EXPECT_FALSE(queue->get(hash, 100).ok());
   job.content["bundle"] = hash;
   EXPECT_THAT(answer_to(job).aside, HasSubstr("is damaged"));
-  // Content of several messages comes back.
+  // Content of several messages is read back.
   std::string large(3'000'000, 'x');
   large[2'000'000] = 'y';
   EXPECT_EQ(*queue->get(*queue->put(large), large.size()), large);
@@ -359,7 +360,7 @@ TEST_F(QueueTest, AWorkerMeasures) {
   const Background one = worker();
   const std::vector<std::string> words = {"bench",   bundle(),       "--seconds", "0.1",
                                           "--queue", server_->url(), "--json",    in("bench")};
-  for (int i = 0; i < 2; ++i) {  // anew each time
+  for (int i = 0; i < 2; ++i) {  // measured anew each time
     const Ran ran = run_hoist(words);
     ASSERT_EQ(ran.code, 0) << ran.err << one.said();
     EXPECT_THAT(ran.out, HasSubstr("lower quartile"));
@@ -400,7 +401,7 @@ TEST_F(QueueTest, WorkersMeasureTheCandidatesOfASearch) {
     ASSERT_EQ(compiled.code, 0) << compiled.err << one.said();
     EXPECT_THAT(compiled.out, HasSubstr("tuned: "));
   }
-  // Nobody has this device: why nobody answers is said, Ctrl-C ends the wait, and what was measured stays.
+  // No worker has this device: a note states the reason, Ctrl-C ends the wait, and earlier measurements are kept.
   const std::vector<std::string> elsewhere = {HOIST_PROGRAM, "tune",         words[1], "--profile",       "nvidia-a100",
                                               "--queue",     server_->url(), "-o",     in("tuned.tuning")};
   const Background one = worker();
@@ -431,7 +432,7 @@ TEST_F(QueueTest, WhoAsksSaysHowLongAJobMayTake) {
   EXPECT_THAT(one.said(), HasSubstr("takes longer than 1 s"));
 }
 
-// What sensitivity and the verification of budgets ask for.
+// The runs of sensitivity and of the verification of budgets.
 TEST_F(QueueTest, RunsOfAStudyAreTheSameBits) {
   const Background one = worker(), two = worker();
   ModelOptions options;
@@ -458,7 +459,7 @@ TEST_F(QueueTest, RunsOfAStudyAreTheSameBits) {
       EXPECT_EQ((*found)[i].front().bytes().size(), expected->front().bytes().size());
       EXPECT_TRUE(std::ranges::equal((*found)[i].front().bytes(), expected->front().bytes())) << "run " << i;
     }
-    // So were the workers asked, or not.
+    // The number of jobs shows that workers were used, or not.
     auto connected = Queue::connect(server_->options());
     int64_t done = 0;
     const auto described = connected->ask_workers(1);
@@ -474,7 +475,7 @@ TEST_F(QueueTest, AnAnswerThatCountsWronglyIsNotCounted) {
   gathering.count = 3;
   gathering.make = [](size_t number) -> Result<Job> {
     Job job = queue::new_job("evaluate", "a device");
-    job.options["number"] = number % 2;  // the first is the third
+    job.options["number"] = number % 2;  // the first equals the third
     return job;
   };
   std::vector<size_t> taken;
@@ -513,7 +514,7 @@ TEST(Counts, OfPartsAddUpInAnyOrder) {
   sum.add(first);
   EXPECT_EQ(sum.counts(), all.counts());
   EXPECT_EQ(sum.to_json({}), all.to_json({}));
-  // Nobody's counts for another part, and nobody's that do not add up.
+  // Counts for another part are refused, and counts that do not add up.
   EXPECT_FALSE(ScoreCard::from_counts(second.counts(), 6, 3).ok());
   EXPECT_FALSE(ScoreCard::from_counts(second.counts(), 2, 2).ok());
   for (const char* text : {R"({})", R"([])", R"({"best_five":0,"not_finite":0,"labels":[[0,2,1,[]]]})",
@@ -532,7 +533,7 @@ TEST(WriteNpz, GivesTheSameBytesAndIsRead) {
       {"image", Tensor::of(Scalar::f32, {2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6})},
       {"labels", Tensor::of(Scalar::i64, {2}, std::vector<int64_t>{1, 0})}};
   ASSERT_TRUE(write_npz(folder->path() / "a", arrays).ok());
-  ::sleep(2);  // the clock of zip counts in two seconds
+  ::sleep(2);  // zip's timestamps have a resolution of two seconds
   ASSERT_TRUE(write_npz(folder->path() / "b", arrays).ok());
   EXPECT_EQ(*read_file(folder->path() / "a"), *read_file(folder->path() / "b"));
   auto back = read_npz(folder->path() / "a");

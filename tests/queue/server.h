@@ -1,5 +1,5 @@
-// A NATS server with JetStream on a free port of this machine, workers, and what a test does to both. Tests that need
-// one are skipped where nats-server is not installed.
+// A NATS server with JetStream on a free local port, workers, and the operations of tests on both. Tests that need the
+// server are skipped if nats-server is not installed.
 #pragma once
 
 #include <sys/types.h>
@@ -13,10 +13,10 @@
 
 namespace hoist {
 
-/// The program, "" where it is not installed.
+/// The path of nats-server, "" if it is not installed.
 std::string nats_server();
 
-/// A program in the background; it is ended (-9) with the object, or by its group.
+/// A program in the background; it is killed (-9) with the object, or with its process group.
 class Background {
  public:
   Background(const std::vector<std::string>& words, const std::string& log);
@@ -24,7 +24,7 @@ class Background {
   Background& operator=(Background&&) = delete;
   ~Background();
   void signal(int number) const;
-  /// The exit code, 128 + number of the signal that ended it, or -1 where it has not ended after so many seconds.
+  /// The exit code, 128 + number of the signal that ended it, or -1 if it still runs after this number of seconds.
   int wait(double seconds);
   bool runs();
   std::string said() const;  ///< standard output and error so far
@@ -37,7 +37,7 @@ class Background {
 
 class Server {
  public:
-  /// Storage and logs stand in `folder`; `more` words for the command line.
+  /// Storage and logs are in `folder`; `more` are further arguments.
   explicit Server(std::filesystem::path folder, std::vector<std::string> more = {});
   void start();
   void kill();  ///< -9
@@ -52,7 +52,7 @@ class Server {
   std::unique_ptr<Background> process_;
 };
 
-/// A message through the server's own protocol, as whoever reaches the server may send it.
+/// Publishes a message through the server's own protocol, as any client of the server can.
 void publish_raw(const Server& server, const std::string& subject, const std::string& text);
 
 }  // namespace hoist

@@ -244,7 +244,7 @@ NamedModel model_of(const std::vector<SmallLayer>& layers) {
         model.constants.emplace(name, seeded_tensor(operand.scalar, operand.shape, 1, static_cast<uint32_t>(i), -1, 1));
       } else if (!operand.shape.empty()) {
         model.inputs.push_back({name, operand.scalar, operand.shape});
-      } else {  // an optional input that is left out
+      } else {  // a missing optional input
         layer.inputs.emplace_back();
         continue;
       }

@@ -1,9 +1,9 @@
-// Small layers that between them need every form of kernel: one model of many layers, each with inputs and outputs of
-// its own, so that one bundle holds them all.
+// Small layers that together need every form of kernel: one model of many layers, each with its own inputs and outputs,
+// so that one bundle holds them all.
 //
-// Uninitialised values are sought kernel by kernel, on data that is all initialised; of whole models the outputs are
-// compared. Oclgrind reports such a value when it is an operand, and elements of an undefined border are operands of
-// results that are thrown away.
+// Kernels are checked for uninitialised values one at a time, on initialised data; for whole models the outputs are
+// compared. The reason is that Oclgrind reports an uninitialised value as soon as it is an operand, and elements of an
+// undefined border are operands of discarded results.
 #pragma once
 
 #include <map>
@@ -14,12 +14,12 @@
 
 namespace hoist {
 
-/// An input of a layer: a model input of that shape, or a constant.
+/// An input of a layer: a model input of this shape, or a constant.
 struct Operand {
   std::vector<int64_t> shape;
   Scalar scalar = Scalar::f32;
   bool constant = false;
-  std::vector<int64_t> values;  ///< of a constant of integers; other constants are drawn from [-1, 1]
+  std::vector<int64_t> values;  ///< of an integer constant; other constants are drawn from [-1, 1]
 };
 
 struct SmallLayer {

@@ -1,5 +1,5 @@
-// Every form of kernel on a simulated device that sees what real ones hide: accesses outside an array, races between
-// work-items, results that depend on what was never written, wrong calls of the OpenCL API.
+// Runs every form of kernel on a simulated device that detects faults which real devices hide: accesses outside an
+// array, races between work-items, results that depend on uninitialised memory, wrong calls of the OpenCL API.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -49,11 +49,11 @@ bool has_oclgrind() { return shell("command -v oclgrind >/dev/null") == 0; }
 
 struct Reports {
   int code = 0;      ///< of the program
-  std::string said;  ///< by the program
-  std::string log;   ///< by Oclgrind
+  std::string said;  ///< its output
+  std::string log;   ///< Oclgrind's output
 };
 
-// `what` is a word of verify_bundle.
+// `what` is an argument of verify_bundle.
 Reports simulate(const std::string& options, const std::string& what, const std::filesystem::path& folder) {
   const std::filesystem::path log = folder / "log", said = folder / "said";
   std::filesystem::remove(log);
@@ -65,9 +65,9 @@ Reports simulate(const std::string& options, const std::string& what, const std:
   return out;
 }
 
-// Uninitialised values are sought in each kernel by itself, where every parameter is initialised: Oclgrind calls it a
-// fault already when such a value is an operand, and elements of an open border may be operands of results that are
-// thrown away. Without -cl-opt-disable it meets instructions that it does not know (freeze).
+// Checks each kernel alone for uninitialised values, with initialised parameters: Oclgrind reports such a value as soon
+// as it is an operand, and elements of an open border may be operands of discarded results. Without -cl-opt-disable it
+// meets instructions that it does not know (freeze).
 Reports simulate_kernels(const std::filesystem::path& folder) {
   return simulate("--uninitialized --build-options -cl-opt-disable", "kernels", folder);
 }
@@ -166,10 +166,10 @@ TEST(SimulatedLaunch, StatementsOfOneLaunch) {
   }
 }
 
-// The same way with kernels that have faults: what the test above would see.
+// Faulty kernels, which show that the test above detects faults.
 struct Fault {
   const char* name;
-  const char* body;  ///< of a kernel over x[13] and result[13] that two work-items run
+  const char* body;  ///< of a kernel over x[13] and result[13], run by two work-items
   Reports (*simulated)(const std::filesystem::path&);
   const char* report;
 };

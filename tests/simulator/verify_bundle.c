@@ -1,7 +1,7 @@
 /* verify_bundle kernels FOLDER: the bundle's self-check.
- * verify_bundle model FOLDER: runs the whole model twice in checking mode, with arrays that are full of NaN at first
- * and with others, and demands the same outputs. It needs the runtime alone, because a simulator brings a compiler of
- * its own, which should not share a process with another. */
+ * verify_bundle model FOLDER: runs the whole model twice in checking mode, once with arrays that are initially full of
+ * NaN, and expects the same outputs. It uses only the runtime, since a simulator brings a compiler of its own, which
+ * must not share a process with another one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static hoist_status run_model(const char* folder, int initial_byte, hoist_bundle
   return status;
 }
 
-/* Elements beyond the extents that the run has found mean nothing, and loops do not write them: zeros instead. */
+/* Elements beyond the run's actual extents are undefined, and loops do not write them; they become zeros. */
 static int clear_beyond(hoist_bundle* bundle, size_t output, const hoist_array* array, char* content) {
   int64_t found[16];
   size_t elements = 1;
@@ -49,7 +49,7 @@ static int clear_beyond(hoist_bundle* bundle, size_t output, const hoist_array* 
   return 0;
 }
 
-/* An output's bytes; of one that holds strings, each with its length before it. NULL where it cannot be read. */
+/* The bytes of an output; each string of a string output is preceded by its length. NULL if it cannot be read. */
 static char* content_of(hoist_bundle* bundle, size_t output, size_t* bytes) {
   hoist_array array;
   if (hoist_output(bundle, output, &array)) return NULL;

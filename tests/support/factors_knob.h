@@ -1,4 +1,4 @@
-// Knobs of ordered factors, for landscapes of searches: the largest spaces that a kernel's knobs span.
+// Knobs of ordered factors, for search landscapes: the largest spaces that a kernel's knobs span.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace hoist {
 
-/// The ordered products of `parts` numbers, one or more, that give the extent, over all its prime factors.
+/// A knob whose values are all lists of `parts` positive factors, in order, with `extent` as product.
 inline Knob factors_knob(const std::string& name, int64_t extent, size_t parts) {
   HOIST_CHECK(extent >= 1 && parts >= 1, "the factors of " + std::to_string(extent));
-  // Equal prime factors may change places: of every prime the ways to share its copies out, each once.
+  // Equal prime factors are interchangeable: the copies of each prime are distributed in every way once.
   std::set<std::vector<int64_t>> values = {std::vector<int64_t>(parts, 1)};
   std::vector<int64_t> primes;
   for (int64_t prime = 2, rest = extent; rest > 1; ++prime) {

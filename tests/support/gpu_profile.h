@@ -1,4 +1,4 @@
-// A GPU for tests, with an H100's sizes.
+// A target description of a GPU for tests, with an H100's sizes.
 #pragma once
 
 #include "ir/target/profile.h"

@@ -1,4 +1,4 @@
-// For tests that write their models as lists of calls: the way from there into lowering.
+// Lowers models that tests write as lists of calls.
 #pragma once
 
 #include "lowering/pipeline/lower.h"
@@ -6,7 +6,7 @@
 
 namespace hoist {
 
-/// The program after the passes over calls, where every layer stays one of its own.
+/// The program after the passes over calls, in which every layer stays separate.
 inline Result<Program> lower_calls(Program program, bool strict, const TableOptions& tables = {},
                                    ConstantUse constants = ConstantUse::computed, const FoldingBudget& folding = {}) {
   PassOptions options;
@@ -35,7 +35,7 @@ struct Compilation {
   Profile profile;
 };
 
-/// All forms of compilation, one a seed.
+/// The options of compilation, varied by a seed.
 inline Compilation varied_compilation(uint64_t seed) {
   Compilation out;
   out.options.strict = seed % 3 == 0;

@@ -1,5 +1,5 @@
-// A model as tests write it down and look at it: calls by names in a list, in any state between edits. Programs are
-// made of it and read back. Only for tests: everything else edits programs.
+// A model in the form that tests write and inspect: a list of calls by name, in any state between edits. Programs are
+// made from it and converted back. Only for tests: other code edits programs.
 #pragma once
 
 #include <map>
@@ -14,16 +14,16 @@ struct NamedModel {
   std::string name;
   int64_t opset = newest_version;
   std::vector<ValueInfo> inputs;
-  std::vector<ValueInfo> outputs;  ///< a program takes the names alone
+  std::vector<ValueInfo> outputs;  ///< a program keeps the names only
   std::map<std::string, Tensor> constants;
   std::vector<NamedCall> layers;
   uint64_t hash = 0;
-  // What a program says beside that; nothing is made of it.
-  std::map<std::string, ValueInfo> types = {};  ///< of all values that are one array
+  // Further parts of a program; they are ignored when a program is made.
+  std::map<std::string, ValueInfo> types = {};  ///< of all values that are single arrays
   std::vector<std::string> notes = {};
 };
 
-/// Errors: those of ProgramBuilder.
+/// Makes a program. Errors: as in ProgramBuilder.
 inline Result<Program> program_of(const NamedModel& model) {
   Program header;
   header.name = model.name;
@@ -35,7 +35,7 @@ inline Result<Program> program_of(const NamedModel& model) {
   return with_calls(header, model.layers);
 }
 
-/// Shapes are inputs, as in model files.
+/// Makes a model; shapes are inputs, as in model files.
 inline NamedModel named_model(const Program& program) {
   NamedModel out{program.name,      program.version,      input_infos(program), output_infos(program),
                  program.constants, named_calls(program), program.hash};

@@ -1,4 +1,4 @@
-// How predictions are judged, for the tests of error models and of studies.
+// Measures of prediction quality, for the tests of error models and of studies.
 #pragma once
 
 #include <cmath>
@@ -11,13 +11,14 @@
 
 namespace hoist {
 
-/// How well predicted numbers met measured ones; both at least 0.
+/// Compares predicted with measured numbers; both must be non-negative.
 struct PredictionQuality {
   int64_t pairs = 0;
-  double median_ratio = 0;      ///< of measured over predicted; NaN of no pairs
-  double share_within_two = 0;  ///< of the pairs, ratios from 1/2 to 2; NaN of no pairs
+  double median_ratio = 0;      ///< of measured over predicted; NaN without pairs
+  double share_within_two = 0;  ///< share of pairs with a ratio from 1/2 to 2; NaN without pairs
 };
-/// Pairs of (predicted, measured). Both 0 is a ratio of 1; a NaN is outside every factor and has an infinite ratio.
+/// The pairs are (predicted, measured). If both are 0 the ratio is 1; a NaN is outside every factor and has an infinite
+/// ratio.
 inline PredictionQuality prediction_quality(const std::vector<std::pair<double, double>>& pairs) {
   PredictionQuality out;
   out.pairs = static_cast<int64_t>(pairs.size());

@@ -66,7 +66,7 @@ class Generator {
     return array_type(size(), type(depth + 1));
   }
 
-  // The term, if it is well typed and small; else null.
+  // The term if it is well typed and small, else null.
   Expr attempt(Spec spec) {
     auto made = make(std::move(spec));
     if (!made.ok() || elements((*made)->type) > static_cast<double>(options_.largest_array)) return nullptr;
@@ -195,7 +195,7 @@ class Generator {
     }
   }
 
-  // A position that lies inside: the remainder has the sign of the size.
+  // A valid position: the remainder has the sign of the size.
   Expr position_in(int64_t n) {
     return call(Function::modulo, {of_type(scalar_type(Scalar::i32)), literal_integer(Scalar::i32, n)});
   }
@@ -248,7 +248,7 @@ class Generator {
     return of_type(array_type(size(), type(1)));
   }
 
-  // The pattern over `given` where it is of use, else over fresh terms; null where nothing came of it.
+  // Applies the pattern to `given` if it fits, else to new terms; null if it fails.
   Expr grow(Pattern p, Expr given) {
     Spec spec;
     spec.pattern = p;
@@ -397,7 +397,7 @@ class Generator {
       case Pattern::untile: {
         Expr x = array(given);
         Expr rows = tile(x->type->size.is_constant() ? Nat(1 + pick(x->type->size.value())) : Nat(1), x);
-        if (chance(50)) {  // a function of each element alone keeps overlapping rows equal
+        if (chance(50)) {  // an elementwise function keeps overlapping rows equal
           Expr f = function_of({x->type->element}, [&] { return any(); });
           rows = map([&](Expr row) { return map(f, row); }, rows);
         }
@@ -442,7 +442,7 @@ class Generator {
           spec.operation = std::make_shared<const OperatorCall>(std::move(call));
           Expr e = attempt(spec);
           if (e == nullptr) continue;
-          const std::vector<Nat> sizes = sizes_of(e->type);  // no other value here is empty
+          const std::vector<Nat> sizes = sizes_of(e->type);  // no other value here may be empty
           if (std::none_of(sizes.begin(), sizes.end(), [](const Nat& n) { return n == Nat(0); })) return e;
         }
         return nullptr;
@@ -495,7 +495,7 @@ class Generator {
   const RandomTermOptions& options_;
   int fuel_;
   std::vector<Type> variables_;  // outermost first
-  std::vector<Expr> made_;       // terms of this scope, to be used again
+  std::vector<Expr> made_;       // terms of this scope, for reuse
   std::map<std::string, Type> parameters_;
 };
 

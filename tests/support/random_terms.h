@@ -1,5 +1,5 @@
-// Random closed well-typed terms over all patterns, for tests of printing, interpreting and rewriting. The patterns are
-// drawn from the table, so a new row is covered as soon as it compiles. Not for anything but tests.
+// Random closed well-typed terms over all patterns, for tests of printing, interpreting and rewriting. Patterns are
+// drawn from the table, so a new row is covered as soon as it compiles. Only for tests.
 #pragma once
 
 #include <random>
@@ -16,13 +16,13 @@ struct RandomTermOptions {
   bool modes = true;            ///< modes of maps and folds, materialise
   bool symbolic = false;        ///< some sizes are names; such terms print and parse but cannot be evaluated
   bool operator_calls = false;  ///< calls of operators of the table, where sizes are constant
-  bool scalars_only = true;     ///< the result is a scalar or an array of scalars, as the interpreter wants it
+  bool scalars_only = true;     ///< the result is a scalar or an array of scalars, as the interpreter requires
   std::vector<Scalar> scalars = {Scalar::f32, Scalar::f32, Scalar::i32, Scalar::i64,
                                  Scalar::u8,  Scalar::i8,  Scalar::f16, Scalar::boolean};
 };
 
-/// The same generator state gives the same term. parameters_of(term) lists what has to be bound to evaluate it.
-/// Positions of index lie inside their arrays; rows under untile agree where they overlap.
+/// The same generator state gives the same term. parameters_of(term) lists the parameters to bind before evaluation.
+/// Positions of index are within bounds; rows under untile are equal where they overlap.
 Expr random_term(std::mt19937_64& random, const RandomTermOptions& options = {});
 
 }  // namespace hoist

@@ -1,5 +1,5 @@
-// The program with allocations, calls on files and OpenCL calls that fail (hoist_with_faults, see tests/faults), killed
-// at random moments, and without room on the disk: what it leaves is a whole bundle or none, and a message says which.
+// Tests the program with failing allocations, file calls and OpenCL calls (hoist_with_faults, see tests/faults), killed
+// at random moments, and on a full disk: it leaves a whole bundle or none, and a message tells which.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -45,12 +45,12 @@ std::map<std::string, std::string> contents(const fs::path& folder) {
   return out;
 }
 
-// A place of its own for what a compilation writes: its bundle, its temporary folders, its caches.
+// A folder for the output of a compilation: its bundle, temporary folders and caches.
 class Faults : public InTemporaryFolder {
  protected:
   void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(InTemporaryFolder::SetUp());
-    const Ran first = compile(HOIST_PROGRAM, "");  // fills the driver's cache as well
+    const Ran first = compile(HOIST_PROGRAM, "");  // also fills the driver's cache
     ASSERT_EQ(first.code, 0) << first.err;
     expected_ = contents(place() / "a.hoist");
   }
@@ -60,7 +60,7 @@ class Faults : public InTemporaryFolder {
     return fmt::format("'{}' compile '{}' -o '{}/a.hoist' --force {}", program, model, place().string(), options);
   }
   std::string environment() const {
-    // A compilation takes a second or two; one that hangs is to say where (faults/hang.cpp).
+    // A compilation takes a second or two; a hanging one reports its stacks (faults/hang.cpp).
     return fmt::format(
         "HOIST_FAULT_SECONDS=100 XDG_CACHE_HOME='{0}/cache' POCL_CACHE_DIR='{0}/pocl' TMPDIR='{0}/temporary'",
         place().string());
@@ -71,7 +71,7 @@ class Faults : public InTemporaryFolder {
     return run_shell(environment() + " " + variables + " " + command(program, options));
   }
 
-  // What stands beside the bundle that should not.
+  // Unexpected files next to the bundle.
   std::vector<std::string> left() const {
     std::vector<std::string> out;
     for (const auto& entry : fs::directory_iterator(place())) {
@@ -93,7 +93,7 @@ class Faults : public InTemporaryFolder {
     if (ran.code != 0) {
       EXPECT_NE(ran.err.find("hoist: error: "), std::string::npos) << fault << ": " << ran.err;
       EXPECT_EQ(ran.err.find("another library"), std::string::npos) << fault << ": " << ran.err;
-      // Where nothing but the last word could not be said, the bundle stands.
+      // If only the final message could not be printed, the bundle exists.
       const bool was_done = ran.err.find("error: standard output: ") != std::string::npos;
       EXPECT_TRUE(was_done || !has_bundle) << fault << ": " << ran.err;
     }
@@ -107,7 +107,7 @@ class Faults : public InTemporaryFolder {
   std::map<std::string, std::string> expected_;
 };
 
-// A driver of a CPU that says it has memory of its own is taken for a GPU: mapping, buffers and staging are a GPU's.
+// A CPU driver that reports memory of its own is treated as a GPU: mapping, buffers and staging are a GPU's.
 TEST_F(Faults, AGpusKernelsAgreeInBuffersOfTheirOwn) {
   const std::string as_gpu = "HOIST_MEMORY_OF_ITS_OWN=1";
   const Ran compiled = compile(HOIST_WITH_FAULTS, as_gpu);
@@ -129,7 +129,7 @@ TEST_F(Faults, CompilingEndsCleanlyWhateverCallFails) {
   for (const auto& [kind, count] : calls) {
     ASSERT_GT(count, 0) << kind;
     for (long i = 0; i < std::min(each, count); ++i) {
-      // Every call where there are not more, else some of them.
+      // Every call if there are few, else a sample.
       const long n = count <= each ? i + 1 : 1 + static_cast<long>(random() % static_cast<uint64_t>(count));
       for (const char* how : {"", " lasting"}) {
         const bool is_none = kind == "short" || kind == "interrupt";
@@ -142,8 +142,8 @@ TEST_F(Faults, CompilingEndsCleanlyWhateverCallFails) {
         if (is_none) {
           EXPECT_EQ(ran.code, 0) << fault << ": " << ran.err;
         }
-        // The call that removes may be the one that fails, and where no memory is left nothing can be removed: that
-        // goes with the next compilation, as it does after a kill.
+        // The failing call may be the one that removes files, and without memory nothing can be removed: the next
+        // compilation removes the rest, as after a kill.
         const bool may_leave = kind == "file" || (kind == "memory" && *how != 0);
         if (!may_leave) {
           EXPECT_EQ(left(), std::vector<std::string>()) << fault;
@@ -159,7 +159,7 @@ TEST_F(Faults, CompilingEndsCleanlyWhateverCallFails) {
   }
 }
 
-// A file that is cut where a limit on file sizes cuts it, and the driver's files as well.
+// Files are cut at a limit on file sizes, including the driver's files.
 TEST_F(Faults, AFullDiskLeavesNoBundle) {
   for (const int blocks : {1, 2, 4, 8, 16, 64, 128}) {
     fs::remove_all(place() / "a.hoist");
@@ -169,7 +169,7 @@ TEST_F(Faults, AFullDiskLeavesNoBundle) {
   }
 }
 
-// Runs a command of the shell, quietly, and sends it a signal after that long; returns whether that ended it.
+// Runs a shell command quietly and sends it a signal after this time; returns true if the signal ended it.
 bool ended_after(const std::string& words, std::chrono::duration<double> time, int signal = SIGKILL) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -187,8 +187,8 @@ bool ended_after(const std::string& words, std::chrono::duration<double> time, i
   return WIFSIGNALED(status);
 }
 
-// Kills commands at random moments: prepare(i) gives the i-th, look(i) says what has to hold after it was killed. The
-// first runs to its end, which says how long they take.
+// Kills commands at random moments: prepare(i) returns the i-th command, look(i) checks the state after the kill. The
+// first command runs to its end, which gives the duration.
 template <typename Prepare, typename Look>
 void kill_at_random_moments(long kills, Prepare prepare, Look look) {
   std::mt19937_64 random(20261122);
@@ -205,7 +205,7 @@ void kill_at_random_moments(long kills, Prepare prepare, Look look) {
   if (std::getenv("HOIST_KILLS") != nullptr) fmt::print("{} of {} killed before they had ended\n", killed, kills);
 }
 
-// Native code is written to temporary folders, one a kernel, on all cores.
+// Native code is written to temporary folders, one per kernel, on all cores.
 TEST_F(Faults, AnInterruptedCompilationOfNativeCodeLeavesNothing) {
   const std::string words = environment() + " exec " + command(HOIST_PROGRAM, "--target native --no-check");
   const auto before = std::chrono::steady_clock::now();
@@ -220,13 +220,13 @@ TEST_F(Faults, AnInterruptedCompilationOfNativeCodeLeavesNothing) {
   EXPECT_GT(interrupted, 0);
 }
 
-// Killed while it replaces a bundle: the old one or the new one is there, whole, and the next compilation succeeds and
-// clears away what was left.
+// After a kill during the replacement of a bundle, the old or the new bundle is complete, and the next compilation
+// succeeds and removes the leftovers.
 TEST_F(Faults, AKilledCompilationLeavesAWholeBundle) {
   ASSERT_EQ(compile(HOIST_PROGRAM, "", "--strict").code, 0);
   const auto strict = contents(place() / "a.hoist");
   const auto prepare = [&](long i) {
-    // Caches are emptied now and then, so that they are hit in the middle of being written too.
+    // Caches are emptied now and then, so that kills also happen while they are written.
     if (i % 3 == 1) fs::remove_all(place() / "cache");
     if (i % 9 == 1) fs::remove_all(place() / "pocl");
     return environment() + " exec " + command(HOIST_PROGRAM, i % 2 == 0 ? "--strict" : "");
@@ -242,7 +242,7 @@ TEST_F(Faults, AKilledCompilationLeavesAWholeBundle) {
   EXPECT_EQ(run_shell(environment() + " '" HOIST_PROGRAM "' verify '" + (place() / "a.hoist").string() + "'").code, 0);
 }
 
-// Killed while it measures for a budget: the record is whole or is not there, the bundle as well, and the next
+// After a kill during the measurements for a budget, record and bundle are each complete or missing, and the next
 // compilation with the same record succeeds.
 TEST_F(Faults, AKilledBudgetLeavesAWholeRecord) {
   const fs::path record = place() / "temporary" / "record.json", bundle = place() / "b.hoist";
@@ -314,7 +314,7 @@ TEST_F(Faults, AKilledTuningLeavesAWholeDatabase) {
   kill_at_random_moments(std::max(1L, wanted("HOIST_KILLS", 6) / 3), prepare, [&](long) {
     if (!fs::exists(database)) return;
     const Ran read = run_shell(use);
-    // Killed before it had made its tables, it leaves a file without any.
+    // If it is killed before it makes its tables, the file has none.
     EXPECT_TRUE(read.code == 0 || read.err.find("is no database of measured kernels") != std::string::npos) << read.err;
   });
   const Ran after = run_shell(tune);

@@ -1,4 +1,4 @@
-// The built hoist program as a user starts it: a process with its exit code and what it wrote.
+// Runs the built hoist program as a user does: a process with its exit code and output.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,12 +18,12 @@ struct Ran {
   std::string out, err;
 };
 
-/// Runs hoist with these words; `before` is shell text in front of it ("ulimit -f 1; ").
+/// Runs hoist with these arguments; `before` is shell text in front of the command ("ulimit -f 1; ").
 Ran run_hoist(const std::vector<std::string>& words, const std::string& before = "");
-/// Any shell command.
+/// Runs any shell command.
 Ran run_shell(const std::string& command);
 
-/// A test with a folder of its own, which goes with it.
+/// A test with a temporary folder of its own.
 class InTemporaryFolder : public testing::Test {
  protected:
   void SetUp() override {
@@ -36,7 +36,7 @@ class InTemporaryFolder : public testing::Test {
   std::optional<TemporaryFolder> folder_;
 };
 
-/// Everything below the folder, as sorted relative paths: to see that nothing was left.
+/// All files below the folder, as sorted relative paths, to check for leftovers.
 std::vector<std::string> files_below(const std::filesystem::path& folder);
 
 }  // namespace hoist

@@ -58,7 +58,7 @@ Landscape computed_landscape() {
   Knob order{"order", Knob::Kind::choice, {{0}, {1}, {2}}};
   landscape.space = {{factors_knob("m", 60, 2), factors_knob("n", 84, 3), width, order}};
   const KnobSpace all = landscape.space;
-  // A vector has to fit into the innermost columns.
+  // A vector must fit into the innermost columns.
   landscape.space.is_legal = [all](const Point& point) {
     return all.knobs[1].values[point[1]][2] >= all.knobs[2].values[point[2]][0];
   };
@@ -72,7 +72,7 @@ Landscape computed_landscape() {
       landscape.seconds[point] = std::numeric_limits<double>::infinity();
       continue;
     }
-    // A step of the sum loads a row of vectors and an element a row, or what does not fit into registers again.
+    // A step of the sum loads a row of vectors and one element per row; it also reloads spilled registers.
     double step = std::max(rows * columns, (columns + rows / 2) * 1.5) + 2;
     if (registers > 32) step += 1.5 * (registers - 32);
     const double tiles = static_cast<double>(m[0] * n[0] * n[1]);

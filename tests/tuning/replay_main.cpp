@@ -1,5 +1,5 @@
-// How many measurements each strategy of search needs, as a table in Markdown: search_replay LANDSCAPE.txt.gz [SEEDS].
-// Without a file, or with an empty name for it, of the landscape that tests compute.
+// Prints how many measurements each search strategy needs, as a Markdown table: search_replay LANDSCAPE.txt.gz [SEEDS].
+// Without a file, or with an empty name, it uses the computed landscape of the tests.
 #include <cstdio>
 #include <cstdlib>
 

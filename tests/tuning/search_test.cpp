@@ -1,4 +1,4 @@
-// Strategies of search, replayed on landscapes: what each proposes, and how many measurements it needs.
+// Replays search strategies on landscapes: their proposals, and the number of measurements that they need.
 #include "tools/tuning/search.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ namespace {
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// A few hundred points, not all legal, of every kind of knob.
+// A few hundred points, some of them illegal, with every kind of knob.
 KnobSpace small_space() {
   return {{factors_knob("m", 12, 3), Knob{"width", Knob::Kind::ordered, {{1}, {2}, {4}}},
            Knob{"order", Knob::Kind::choice, {{0}, {1}, {2}}}},
@@ -115,7 +115,7 @@ TEST_P(EveryStrategy, GoesOnFromWhatItIsTold) {
   const auto points = second->propose(8);
   EXPECT_FALSE(points.empty());
   for (const Point& point : points) EXPECT_FALSE(known.contains(point));
-  // These keep nothing that an interruption loses: not even the choice differs.
+  // These strategies have no state that an interruption loses: even the choice is the same.
   const std::set<std::string_view> stateless = {"boosted-trees", "random", "genetic", "annealing"};
   if (stateless.contains(GetParam()->name)) {
     EXPECT_EQ(first->propose(8), points);
@@ -145,7 +145,7 @@ TEST_P(EveryStrategy, SpacesWithNothingToChooseEnd) {
   EXPECT_THAT(search->propose(8), IsEmpty());
 }
 
-// Too many points to list: 10^18, of which half are legal.
+// Too many points to list: 10^18, half of them legal.
 TEST_P(EveryStrategy, FindsItsWayInHugeSpaces) {
   KnobSpace space;
   for (int k = 0; k < 18; ++k) {
@@ -180,7 +180,7 @@ double median_to_within_5_percent(const Landscape& landscape, const char* name, 
   return quantile(needed, 0.5);
 }
 
-// The bounds leave slack: the numbers follow from the seeds, but only XGBoost knows how it breaks ties.
+// The bounds leave slack: results follow from the seeds, but XGBoost's tie-breaking may change.
 TEST(Replay, OnAComputedLandscape) {
   const Landscape landscape = computed_landscape();
   EXPECT_LE(median_to_within_5_percent(landscape, "boosted-trees", 11), 70);
@@ -211,8 +211,8 @@ class RecordedReplay : public testing::Test {
   std::optional<Landscape> landscape_;
 };
 
-// Upper ends of what was measured of other implementations: 25 to 36 measurements for boosted trees, 35 to 78 for
-// G-BFS, 60 to 91 for N-A2C, 382 for points at random.
+// Upper ends of measurements with other implementations: 25 to 36 measurements for boosted trees, 35 to 78 for G-BFS,
+// 60 to 91 for N-A2C, 382 for random points.
 TEST_F(RecordedReplay, BoostedTreesNeedFewMeasurements) {
   EXPECT_LE(median_to_within_5_percent(*landscape_, "boosted-trees", 11), 36);
   EXPECT_GT(median_to_within_5_percent(*landscape_, "random", 21), 200);

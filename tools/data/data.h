@@ -1,4 +1,5 @@
-// Data beside models: test cases in the layout of the ONNX backend tests, and comparing what came out with what should.
+// Data for models: test cases in the layout of the ONNX backend tests, and the comparison of outputs with expected
+// values.
 #pragma once
 
 #include <filesystem>
@@ -12,27 +13,27 @@
 
 namespace hoist {
 
-/// test_data_set_K of a case: input_I.pb and output_I.pb (or .npy). The members of a sequence stand side by side, as
-/// they do among the inputs and outputs of a program.
+/// test_data_set_K of a case: input_I.pb and output_I.pb (or .npy). Members of a sequence are separate entries, as
+/// among the inputs and outputs of a program.
 struct DataSet {
   std::filesystem::path folder;
   std::vector<Tensor> inputs, outputs;
-  RecordedLayout layout = {};  ///< of the inputs, one a file
+  RecordedLayout layout = {};  ///< of the inputs, one per file
 };
 
-/// The folders test_data_set_K inside `folder` by K, or `folder` itself when it holds input_0 or output_0.
+/// The folders test_data_set_K in `folder`, in the order of K, or `folder` itself if it holds input_0 or output_0.
 Result<std::vector<std::filesystem::path>> data_sets_in(const std::filesystem::path& folder);
-/// With `need_outputs` a folder without output_0 is an error. `kinds` are those of the model: without them every file
-/// holds a tensor.
+/// Reads one data set. With `need_outputs`, a folder without output_0 is an error. `kinds` are the model's; without
+/// them every file holds a tensor.
 Result<DataSet> read_data_set(const std::filesystem::path& folder, bool need_outputs = true,
                               const ValueKinds& kinds = {});
 
-/// An element agrees where |got - expected| <= absolute + relative * |expected|; NaNs agree with NaNs, infinities with
-/// themselves.
+/// The result of a comparison. An element agrees if |got - expected| <= absolute + relative * |expected|; NaN agrees
+/// with NaN, and an infinity with the same infinity.
 struct Comparison {
   int64_t elements = 0, different = 0, first = -1;  ///< flat position of the first difference
-  double largest_error = 0;                         ///< absolute, of finite pairs
-  std::string difference;                           ///< for people; "" when all agree
+  double largest_error = 0;                         ///< absolute, over finite pairs
+  std::string difference;                           ///< readable text; "" if all agree
   bool agrees() const { return difference.empty(); }
 };
 Comparison compare(const Tensor& got, const Tensor& expected, double relative, double absolute);

@@ -1,5 +1,6 @@
-// How right a bundle is over labelled data: what is to be run, the runs, and sums that parts of the data add to in any
-// order. For evaluate, here and by workers of a queue. Not for comparing two models: neural_rules/choice/metric.h.
+// Measures the accuracy of a bundle on labelled data: the question, the runs, and sums over parts of the data that can
+// be combined in any order. For evaluate, locally and on workers of a queue. To compare two models use
+// neural_rules/choice/metric.h.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +18,7 @@
 
 namespace hoist {
 
-/// As the command line has it; "" is what was not given.
+/// The options in the form of the command line; "" if not given.
 struct EvaluationQuestion {
   std::string data, output, labels;
   PictureOptions pictures;
@@ -26,22 +27,22 @@ struct EvaluationQuestion {
 struct FittingSamples {
   Plan plan;  ///< of the specialisation that the samples fit
   Samples samples;
-  size_t specialisation = 0;  ///< by its number
+  size_t specialisation = 0;  ///< index of the specialisation
 };
 
-/// The samples of a file or folder for a bundle, read without a device. Of a bundle for several sizes, the first
-/// specialisation that they fit, unless `sizes` choose.
+/// Reads the samples of a file or folder for a bundle, without a device. For a bundle with several sizes it takes the
+/// first specialisation that the samples fit, unless `sizes` selects one.
 Attempt<FittingSamples> fitting_samples(const std::filesystem::path& bundle, const BundleInfo& first,
                                         const Sizes& sizes, const std::filesystem::path& data,
                                         const SampleNeeds& needs);
 
 struct LabelledData : FittingSamples {
-  size_t output = 0;               ///< that holds the scores
-  int64_t classes = 0;             ///< that it has
-  std::vector<std::string> names;  ///< of classes; none unless they are given
+  size_t output = 0;               ///< index of the output with the scores
+  int64_t classes = 0;             ///< number of classes of that output
+  std::vector<std::string> names;  ///< of classes; empty if not given
 };
 
-/// Everything that is asked is read and checked, without a device.
+/// Reads and checks all data of the question, without a device.
 Attempt<LabelledData> labelled_data(const std::filesystem::path& bundle, const Sizes& sizes,
                                     const EvaluationQuestion& question);
 
@@ -53,8 +54,8 @@ struct Evaluation {
   void add(const Evaluation& other);
 };
 
-/// The specialisation that the samples fit is in use, their labels are classes of the output. `show` is told how many
-/// samples are done.
+/// Runs the samples. Requires that the specialisation that fits them is selected and that labels are below the number
+/// of classes. `show` receives the number of finished samples.
 Attempt<Evaluation> evaluate_samples(BundleRunner& bundle, const Samples& samples, size_t output,
                                      const std::function<void(int64_t)>& show);
 

@@ -22,7 +22,7 @@ Diagnostic system_error(const fs::path& path, const std::string& what, int error
   return {path.string(), fmt::format("{}: {}", what, std::strerror(error)), ""};
 }
 
-// A hidden name beside `path` that no other process has.
+// A hidden file name next to `path` that no other process uses.
 fs::path sibling(const fs::path& path) {
   static int count = 0;
   return path.parent_path() / fmt::format(".{}.{}.{}", path.filename().string(), ::getpid(), count++);
@@ -38,7 +38,7 @@ Result<Nothing> write_all(int descriptor, const fs::path& path, std::string_view
   return Nothing{};
 }
 
-// At most `count` bytes.
+// Reads at most `count` bytes.
 Result<std::string> read_up_to(const fs::path& path, size_t count) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0) return system_error(path, "cannot be opened", errno);

@@ -19,12 +19,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t most_media_bytes = size_t{1} << 30;  // of a file
+constexpr size_t most_media_bytes = size_t{1} << 30;  // per file
 
-// ---- Words of the options ------------------------------------------------------------------------------------------
+// ---- Values of the options -----------------------------------------------------------------------------------------
 
 struct Extents {
-  int64_t width = 0, height = 0;  // height 0: of the shorter side
+  int64_t width = 0, height = 0;  // height 0: `width` is the length of the shorter side
 };
 
 Result<Extents> parse_extents(const std::string& option, const std::string& text) {
@@ -56,7 +56,7 @@ Result<double> parse_scale(const std::string& text, Scalar scalar) {
   return Diagnostic{"--scale " + text, "is no number", "write --scale 1, or --scale 1/255"};
 }
 
-// The layout, and how many rows, columns and channels the input has.
+// Finds the layout and the numbers of rows, columns and channels of the input.
 Result<Nothing> find_pixels(const ValueInfo& input, const PictureOptions& options, hoist_preprocessing& how) {
   std::vector<int64_t> shape = input.shape;
   const std::string type = type_text(input.scalar, input.shape);
@@ -100,7 +100,7 @@ Result<Nothing> read_sizes(const PictureOptions& options, hoist_preprocessing& h
       "leave --crop out, or crop to the input's size"};
 }
 
-// One number, or one a channel; what is there stays where none is given.
+// Reads one number, or one per channel; leaves the value unchanged if none is given.
 Result<Nothing> read_channels(const std::string& option, const std::vector<double>& given, size_t channels,
                               double (&out)[3]) {
   if (!given.empty() && given.size() != 1 && given.size() != channels)
@@ -120,7 +120,7 @@ bool has_ending(const fs::path& file, std::initializer_list<std::string_view> en
   return std::find(endings.begin(), endings.end(), ending) != endings.end();
 }
 
-// Little-endian, of at most 4 bytes.
+// A little-endian number of at most 4 bytes.
 uint32_t number_at(const std::string& bytes, size_t at, size_t count) {
   uint32_t out = 0;
   for (size_t i = count; i-- > 0;) out = out << 8 | static_cast<unsigned char>(bytes[at + i]);
@@ -138,7 +138,7 @@ double wave_sample(const std::string& bytes, size_t at, const WaveFormat& format
     std::memcpy(&value, &number, sizeof value);
     return value;
   }
-  if (format.bits == 8) return (static_cast<double>(number) - 128) / 128;  // the only one without a sign
+  if (format.bits == 8) return (static_cast<double>(number) - 128) / 128;  // the only unsigned format
   const auto moved = static_cast<int32_t>(number << (32 - format.bits));
   return static_cast<double>(moved) / 2147483648.0;
 }
@@ -147,7 +147,7 @@ double wave_sample(const std::string& bytes, size_t at, const WaveFormat& format
 
 namespace {
 
-// A check of the parser: what is wrong with the word, or "".
+// A validator for CLI11: the error text, or "".
 template <class Value>
 std::string complaint_of(const Result<Value>& parsed) {
   if (parsed.ok()) return "";
@@ -228,7 +228,7 @@ Result<Picture> decode_picture(const fs::path& file, bool grey) {
   const size_t count = decoded.height * decoded.width;
   if (grey) {
     out.values.resize(count);
-    for (size_t i = 0; i < count; ++i) {  // luminance as JPEG has it
+    for (size_t i = 0; i < count; ++i) {  // luminance as in JPEG
       const unsigned char* pixel = decoded.pixels + 3 * i;
       out.values[i] = static_cast<uint8_t>((299 * pixel[0] + 587 * pixel[1] + 114 * pixel[2] + 500) / 1000);
     }
@@ -284,7 +284,9 @@ Result<Tensor> read_sound(const fs::path& file, const ValueInfo& input, int64_t*
     if (bytes.compare(at, 4, "fmt ") == 0 && to - from >= 16) {
       format = {number_at(bytes, from, 2), number_at(bytes, from + 2, 2), number_at(bytes, from + 4, 4),
                 number_at(bytes, from + 14, 2)};
-      if (format.kind == 0xfffe && to - from >= 26) format.kind = number_at(bytes, from + 24, 2);  // said further on
+      if (format.kind == 0xfffe && to - from >= 26)
+        format.kind = number_at(bytes, from + 24, 2);  // the extensible format stores
+                                                       // the actual format later
     }
     if (bytes.compare(at, 4, "data") == 0 && end == 0) {
       begin = from;

@@ -1,6 +1,5 @@
-// Pictures and sounds as inputs of a model: decoded, resized and scaled as the model was trained to see them. Files are
-// hostile: sizes are checked before anything is decoded. Not for arrays: npy.h and frontend/file/tensor_file.h read
-// those.
+// Converts images and sounds to inputs of a model: decodes, resizes and scales them as in training. Files are
+// untrusted: sizes are checked before decoding. Arrays are read by npy.h and frontend/file/tensor_file.h.
 #pragma once
 
 #include <filesystem>
@@ -18,54 +17,56 @@ class App;
 
 namespace hoist {
 
-/// What happens to a picture between its file and the input, in this order: the resize, the crop from its middle, the
-/// order of colours, (value * scale - mean) / std, the layout. Values are 0 to 255 at first. What is "" or empty is as
-/// `stored` says, else as it is usual.
+/// The conversion of an image file to an input, in this order: resize, centre crop, colour order, (value * scale -
+/// mean) / std, layout. Values are 0 to 255 at first. An option that is "" or empty comes from `stored`, else has its
+/// default.
 struct PictureOptions {
-  std::string layout;                              ///< nchw | nhwc; usually where the input has an extent of 1 or 3
-  std::string resize;                              ///< WxH, or N for the shorter side; usually to what the input is
-  std::string crop;                                ///< WxH or N; usually none
-  std::string colours;                             ///< rgb | bgr, usually rgb; an input of one channel takes grey
-  std::vector<double> mean, deviation;             ///< one number, or one a channel; of scaled values
-  std::string scale;                               ///< a number or 1/255; usually 1/255 for floats, 1 for integers
-  std::optional<hoist_preprocessing> stored = {};  ///< what a bundle says of this input
+  std::string layout;                              ///< nchw | nhwc; by default the dimension with extent 1 or 3 is the
+                                                   ///< channels
+  std::string resize;                              ///< WxH, or N for the shorter side; by default the input's size
+  std::string crop;                                ///< WxH or N; by default none
+  std::string colours;                             ///< rgb | bgr, by default rgb; an input with one channel takes grey
+  std::vector<double> mean, deviation;             ///< one number, or one per channel; of scaled values
+  std::string scale;                               ///< a number or 1/255; by default 1/255 for floats, 1 for integers
+  std::optional<hoist_preprocessing> stored = {};  ///< the bundle's description of this input
 };
 
 void add_picture_options(CLI::App& command, PictureOptions& options);
-/// Whether the command line has one of them.
+/// True if the command line has one of these options.
 bool any_given(const PictureOptions& options);
 
-/// The options for an input, [N][C][H][W], [N][H][W][C] or without the N. Errors: it takes no pictures, an option is
-/// nothing that it could be, or does not fit the input.
+/// The conversion for an input of shape [N][C][H][W], [N][H][W][C] or without the N. Errors: the input takes no images,
+/// or an option is malformed or does not fit the input.
 Result<hoist_preprocessing> preprocessing_for(const ValueInfo& input, const PictureOptions& options);
 
-/// Height, width and channels of 8 bits, row by row.
+/// An image with 8 bits per channel, in row-major order.
 struct Picture {
   int64_t height = 0, width = 0, channels = 0;
   std::vector<uint8_t> values;
 };
 
-/// A file that is read as a picture or a sound rather than as an array, by its ending.
+/// True if the ending says that the file is an image (a sound) rather than an array.
 bool is_picture(const std::filesystem::path& file);
 bool is_sound(const std::filesystem::path& file);
-/// A picture, by its ending, for an input that takes it encoded: one array of bytes.
+/// True if the file is an image, by its ending, and the input takes it encoded: an array of bytes.
 bool is_stream(const std::filesystem::path& file, const ValueInfo& input);
 
-/// A picture in any format that ImageDecoder knows (host_pictures.h), by what the file holds, as three channels (grey:
-/// one); transparency is left out, 16 bits become 8. Errors: no such file, damaged, more than HOIST_MOST_PIXELS.
+/// Decodes an image in any format that ImageDecoder supports (host_pictures.h), detected from the content, to three
+/// channels (grey: one). Transparency is dropped, 16 bits become 8. Errors: no such file, damaged, more than
+/// HOIST_MOST_PIXELS.
 Result<Picture> decode_picture(const std::filesystem::path& file, bool grey);
-/// The picture as this input, which holds one of them: [1][C][H][W], [1][H][W][C] or without the 1. The arithmetic is
-/// the C runtime's (hoist_prepare_pixels).
+/// Reads an image as this input of one image: [1][C][H][W], [1][H][W][C] or without the 1. The C runtime does the
+/// arithmetic (hoist_prepare_pixels).
 Result<Tensor> read_picture(const std::filesystem::path& file, const ValueInfo& input, const PictureOptions& options);
 
-/// The samples of a .wav (PCM of 8, 16, 24 or 32 bits, or f32) in [-1, 1], channels averaged, as this input: from its
-/// beginning, zeros behind its end. `rate` gets samples a second where it is not null.
+/// Reads a .wav file (PCM with 8, 16, 24 or 32 bits, or f32) as this input: samples in [-1, 1], channels averaged,
+/// padded with zeros at the end or cut. `rate` receives the samples per second if it is not null.
 Result<Tensor> read_sound(const std::filesystem::path& file, const ValueInfo& input, int64_t* rate = nullptr);
 
-/// The bytes of the file, zeros behind them.
+/// The bytes of the file, padded with zeros.
 Result<Tensor> read_stream(const std::filesystem::path& file, const ValueInfo& input);
 
-/// A picture, decoded or as it is, or a sound, by its ending and the input.
+/// Reads an image, decoded or encoded, or a sound, as the ending and the input require.
 Result<Tensor> read_media(const std::filesystem::path& file, const ValueInfo& input, const PictureOptions& options);
 
 }  // namespace hoist

@@ -16,7 +16,7 @@ namespace hoist {
 namespace {
 
 constexpr std::string_view magic = "\x93NUMPY";
-// An .npy header is a short dictionary; numpy itself refuses longer ones unless told otherwise.
+// An .npy header is a short dictionary; numpy also refuses longer headers by default.
 constexpr size_t longest_header = longest_npy_start - 12;
 constexpr size_t most_dimensions = 32;
 
@@ -37,7 +37,7 @@ constexpr std::array<NumpyType, 12> numpy_types = {{{"b1", Scalar::boolean},
                                                     {"f4", Scalar::f32},
                                                     {"f8", Scalar::f64}}};
 
-// The Python dictionary that is an .npy header, nothing more of Python.
+// Parses the Python dictionary of an .npy header, and no other Python.
 class HeaderReader {
  public:
   HeaderReader(std::string_view text, std::string where) : text_(text), where_(std::move(where)) {}
@@ -117,7 +117,7 @@ class HeaderReader {
         }
         ++place_;
       }
-      take('L');  // what Python 2 wrote after long integers
+      take('L');  // Python 2 wrote it after long integers
       out.push_back(extent);
       if (out.size() > most_dimensions) return fault(fmt::format("more than {} dimensions", most_dimensions));
       if (!take(',') && peek() != ')') return fault("expected , or )");
@@ -149,7 +149,7 @@ class HeaderReader {
   size_t place_ = 0;
 };
 
-// Elements from column-major to row-major order.
+// Transposes elements from column-major to row-major order.
 Tensor from_fortran_order(Scalar scalar, const std::vector<int64_t>& shape, const std::vector<std::byte>& bytes) {
   Tensor out(scalar, shape);
   const auto width = static_cast<size_t>(row(scalar).bits / 8);
@@ -224,7 +224,7 @@ Result<Tensor> tensor_from_npy(const NpyHeader& header, std::vector<std::byte> d
   Tensor out = header.fortran_order && header.shape.size() > 1 ? from_fortran_order(header.scalar, header.shape, data)
                                                                : Tensor(header.scalar, header.shape, std::move(data));
   if (header.scalar == Scalar::boolean) {
-    // numpy writes 0 and 1 only; whatever else a damaged file holds counts as true.
+    // numpy writes only 0 and 1; any other byte of a damaged file counts as true.
     std::byte* values = out.data();
     for (int64_t i = 0; i < out.size(); ++i) values[i] = static_cast<std::byte>(values[i] != std::byte{0});
   }
@@ -259,7 +259,7 @@ std::string npy_bytes(const Tensor& tensor) {
   const bool one_byte = row(tensor.scalar()).bits == 8;
   std::string header = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}", one_byte ? '|' : '<',
                                    type->code, shape);
-  // Padded so that the data start at a multiple of 64.
+  // The padding aligns the data to 64 bytes.
   header.append(63 - (10 + header.size()) % 64, ' ');
   header += '\n';
   std::string out(magic);

@@ -1,7 +1,7 @@
-// Arrays in numpy's own format: .npy, one array a file, and .npz, a zip file of them by name. Reads versions 1.0
-// to 3.0, C and Fortran order, little-endian numbers of the types that both sides have; everything else is an error
-// that names what was found. Files come from strangers: headers are read first, so that a shape that nobody wants, or
-// that does not fit the file, costs nothing. Other tensor files: frontend/file/tensor_file.h.
+// Arrays in numpy's formats: .npy, one array per file, and .npz, a zip file of named arrays. Reads versions 1.0 to 3.0,
+// C and Fortran order, little-endian elements of the types that hoist and numpy share; any other file is an error that
+// names the unsupported property. Files are untrusted: headers are read first, so a shape that is not needed or does
+// not fit the file allocates nothing. For other tensor files use frontend/file/tensor_file.h.
 #pragma once
 
 #include <filesystem>
@@ -15,45 +15,47 @@
 
 namespace hoist {
 
-/// Whether numpy has this scalar type: not so for the 4-bit, float8 and bfloat16 ones.
+/// True if numpy has this scalar type; it lacks the 4-bit types, float8 and bfloat16.
 bool numpy_has(Scalar scalar);
 
-/// No array, and no .npz in all, may have more bytes: as for a tensor of a model.
+/// The largest size of an array, and of all arrays of an .npz together; the same as for a tensor of a model.
 inline constexpr int64_t most_array_bytes = int64_t{1} << 34;
 
-/// What a file says of its array.
+/// The header of an array in a file.
 struct NpyHeader {
   Scalar scalar = Scalar::f32;
   bool fortran_order = false;
   std::vector<int64_t> shape;
-  size_t start = 0;  ///< of the data, in bytes of the file
-  size_t bytes = 0;  ///< of the data, at most most_array_bytes
+  size_t start = 0;  ///< offset of the data in the file, in bytes
+  size_t bytes = 0;  ///< size of the data, at most most_array_bytes
 };
-/// No header is longer.
+/// The largest supported size of a header.
 inline constexpr size_t longest_npy_start = 12 + 10000;
-/// From the file's first bytes, longest_npy_start of them or all. `where` names the file in messages.
+/// Parses the first bytes of a file: longest_npy_start bytes, or the whole file if it is shorter. `where` names the
+/// file in messages.
 Result<NpyHeader> parse_npy_header(std::string_view beginning, const std::string& where);
 
-/// The data that follow a header, as many as it says or an error.
+/// The tensor from the data after a header. Errors: another number of bytes than the header states.
 Result<Tensor> tensor_from_npy(const NpyHeader& header, std::vector<std::byte> data, const std::string& where);
 
 Result<Tensor> parse_npy(std::string_view bytes, const std::string& where);
 Result<Tensor> read_npy(const std::filesystem::path& path);
-/// The bytes of a version 1.0 file, the header padded as numpy does; numpy_has(tensor.scalar()) must hold.
+/// The bytes of a version 1.0 file, with the header padded as by numpy. Requires numpy_has(tensor.scalar()).
 std::string npy_bytes(const Tensor& tensor);
-/// Writes at `path` as it is, for the caller to rename.
+/// Writes directly to `path`; the caller renames the file.
 Result<Nothing> write_npy(const std::filesystem::path& path, const Tensor& tensor);
 
-/// The arrays of an .npz: what they are at once, their numbers when they are asked for.
+/// An open .npz file: the headers are read on opening, the elements on demand.
 class NpzFile {
  public:
-  /// Reads every header. Errors: not an .npz of plain arrays, two of one name, more than most_array_bytes in all.
+  /// Reads every header. Errors: not an .npz of plain arrays, two arrays with one name, more than most_array_bytes in
+  /// all.
   static Result<NpzFile> open(const std::filesystem::path& path);
   NpzFile(NpzFile&&) noexcept;
   NpzFile& operator=(NpzFile&&) noexcept;
   ~NpzFile();
 
-  /// By name, the ".npy" of the members' names left out.
+  /// By name, without the ".npy" of the members' names.
   const std::map<std::string, NpyHeader>& arrays() const { return arrays_; }
   Result<Tensor> read(const std::string& name) const;
 
@@ -65,11 +67,11 @@ class NpzFile {
 };
 /// All arrays by name.
 Result<std::map<std::string, Tensor>> read_npz(const std::filesystem::path& path);
-/// Writes at `path` as it is, for the caller to rename: not compressed, and the same bytes for the same arrays, whose
-/// types numpy has to have.
+/// Writes directly to `path`, uncompressed; the caller renames the file. Equal arrays give equal bytes. numpy must have
+/// their types.
 Result<Nothing> write_npz(const std::filesystem::path& path, const std::map<std::string, Tensor>& arrays);
 
-/// Either format of a single tensor by the file's ending: .npy or .pb.
+/// Reads a single tensor from .npy or .pb, by the file's ending.
 Result<Tensor> read_tensor(const std::filesystem::path& path);
 
 }  // namespace hoist

@@ -17,7 +17,7 @@ Diagnostic cannot_unpack(const std::string& where, const char* reason) {
   return {where, std::string("cannot be unpacked: ") + reason, "the file is damaged"};
 }
 
-// A member that is being unpacked.
+// A zip member that is being decompressed.
 class Member {
  public:
   static Result<Member> open(zip_t* archive, zip_uint64_t index, const std::string& where) {
@@ -28,7 +28,7 @@ class Member {
     return out;
   }
 
-  /// Up to `size` bytes; fewer where the member ends.
+  /// Reads up to `size` bytes; fewer at the end of the member.
   Result<size_t> read(void* into, size_t size) {
     size_t filled = 0;
     while (filled < size) {
@@ -53,7 +53,7 @@ class Member {
 struct NpzFile::Archive {
   std::unique_ptr<zip_t, CloseArchive> zip;
   std::string path;
-  std::map<std::string, zip_uint64_t> index;  ///< of the member, by the array's name
+  std::map<std::string, zip_uint64_t> index;  ///< of the member, by array name
 };
 
 NpzFile::NpzFile() = default;
@@ -65,7 +65,7 @@ Result<NpzFile> NpzFile::open(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored))
     return Diagnostic{path.string(), "is a folder, not an .npz file", ""};
-  // libzip would wait for somebody to write to a pipe.
+  // Opening a pipe would block libzip until a process writes to it.
   if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored))
     return Diagnostic{path.string(), "is not a regular file", ""};
   NpzFile out;
@@ -109,7 +109,7 @@ Result<Tensor> NpzFile::read(const std::string& name) const {
   HOIST_TRY(Member member, Member::open(archive_->zip.get(), archive_->index.at(name), where));
   std::vector<std::byte> beginning(header.start), data;
   HOIST_TRY(const size_t started, member.read(beginning.data(), beginning.size()));
-  // What a header says costs memory only as far as there is data.
+  // Memory is allocated in pieces as data arrive, so that a false header costs none.
   constexpr size_t piece = size_t{1} << 24;
   for (size_t filled = 0; started == header.start && filled < header.bytes;) {
     data.resize(filled + std::min(piece, header.bytes - filled));
@@ -118,7 +118,7 @@ Result<Tensor> NpzFile::read(const std::string& name) const {
     data.resize(filled += got);
     if (ends) break;
   }
-  // Reading to the end, and no further, has the checksum compared.
+  // libzip compares the checksum when the end is reached.
   std::byte more{};
   HOIST_TRY(const size_t rest, member.read(&more, 1));
   if (rest != 0) {
@@ -139,14 +139,14 @@ Result<std::map<std::string, Tensor>> read_npz(const std::filesystem::path& path
 }
 
 Result<Nothing> write_npz(const std::filesystem::path& path, const std::map<std::string, Tensor>& arrays) {
-  constexpr zip_uint16_t first_day = (1U << 5U) | 1U;  // of 1980, where zip's calendar begins
+  constexpr zip_uint16_t first_day = (1U << 5U) | 1U;  // of 1980, the first year of zip's calendar
   const auto failed = [&](const char* reason) {
     return Diagnostic{path.string(), std::string("cannot be written: ") + reason, ""};
   };
   int code = 0;
   std::unique_ptr<zip_t, CloseArchive> zip(zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code));
   if (!zip) return failed("no archive can be made there");
-  std::vector<std::string> members;  // until the archive is closed, which is when they are read
+  std::vector<std::string> members;  // libzip reads them when it closes the archive
   members.reserve(arrays.size());
   for (const auto& [name, tensor] : arrays) {
     members.push_back(npy_bytes(tensor));
@@ -159,7 +159,7 @@ Result<Nothing> write_npz(const std::filesystem::path& path, const std::map<std:
       return failed(zip_strerror(zip.get()));
   }
   if (zip_close(zip.get()) != 0) return failed(zip_strerror(zip.get()));
-  (void)zip.release();  // closing has freed it
+  (void)zip.release();  // zip_close has freed it
   return Nothing{};
 }
 

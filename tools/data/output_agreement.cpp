@@ -19,14 +19,14 @@ double number_at(const Tensor& tensor, int64_t i) {
   return are_answers(tensor) ? static_cast<double>(tensor.integer_at(i)) : tensor.float_at(i);
 }
 
-// Elements along the second axis, or 1 where there are no classes.
+// The extent of the second axis, or 1 if there are no classes.
 int64_t classes_of(const Tensor& tensor, int64_t samples) {
   const std::vector<int64_t>& shape = tensor.shape();
   const bool has_classes = (shape.size() == 2 || shape.size() > 3) && shape[0] == samples && shape[1] > 1;
   return has_classes ? shape[1] : 1;
 }
 
-// The highest of classes that lie `stride` apart; -1 where one is NaN.
+// The class with the highest score among scores `stride` apart; -1 if one of them is NaN.
 int64_t highest(const Tensor& scores, int64_t first, int64_t classes, int64_t stride) {
   int64_t best = 0;
   for (int64_t c = 0; c < classes; ++c) {

@@ -1,6 +1,6 @@
-// How near an output of one bundle is to that of another on the same inputs, whatever it holds: masks, boxes, numbers
-// of them that data decide. For `evaluate --against`. Not for classifiers with labels (scores.h), nor for the choice
-// under a budget, whose models have outputs of one shape (neural_rules/choice/metric.h).
+// The agreement of an output of two bundles on the same inputs, for any content: masks, boxes, dynamic shapes. For
+// `evaluate --against`. Classifiers with labels use scores.h; the choice under a budget, whose models have outputs of
+// one shape, uses neural_rules/choice/metric.h.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace hoist {
 
-/// Gathers one output over runs.
+/// Accumulates the agreement of one output over runs.
 class OutputAgreement {
  public:
   explicit OutputAgreement(std::string name) : name_(std::move(name)) {}
 
-  /// One run of `samples` samples along the first axis. Elements of integers agree where they are equal. Floats have
-  /// classes along the second axis where the first holds the samples and there are two axes, or four and more, as
-  /// classifiers and segmentation have them: positions agree where the same class is highest. Of outputs whose shapes
-  /// differ, all positions of the larger one disagree, and no error is taken.
+  /// Adds one run of `samples` samples along the first axis. Integers agree if they are equal. A float output has
+  /// classes along the second axis if the first axis holds the samples and the rank is 2 or at least 4, as in
+  /// classification and segmentation: a position agrees if the same class has the highest score. If the shapes differ,
+  /// all positions of the larger output disagree and no error is computed.
   void add(const Tensor& reference, const Tensor& changed, int64_t samples);
 
   /// "masks: 98.40 % of 4,096 positions agree, SQNR 31.2 dB, largest error 0.21"
@@ -30,7 +30,8 @@ class OutputAgreement {
 
  private:
   std::string name_;
-  int64_t runs_ = 0, other_shape_ = 0, not_finite_ = 0;  ///< runs, and what is NaN or infinite in one of the two alone
+  int64_t runs_ = 0, other_shape_ = 0, not_finite_ = 0;  ///< runs; elements that are NaN or infinite in exactly one
+                                                         ///< output
   int64_t positions_ = 0, agreeing_ = 0, values_ = 0;
   double signal_ = 0, error_ = 0, largest_ = 0;
   double sqnr() const;

@@ -23,7 +23,7 @@ using Headers = std::map<std::string, NpyHeader>;
 
 constexpr char labels_name[] = "labels";
 
-/// How an input's data are laid out: the samples follow each other, `samples_a_run` of them fill the input.
+/// The layout of an input's data: samples are contiguous, and `samples_a_run` of them fill the input.
 struct Feed {
   Tensor data;
   int64_t samples = 0;
@@ -41,7 +41,7 @@ Diagnostic no_array(const Headers& arrays, const std::string& name, const std::s
           did_you_mean(name, names, "it has " + listed + "; name the arrays as the model's inputs")};
 }
 
-/// How it would be laid out; nothing is read yet.
+/// The layout that the data of this input will have; reads no data.
 Result<Feed> feed_for(const ValueInfo& input, const Headers& arrays, const std::string& where) {
   const auto found = arrays.find(input.name);
   if (found == arrays.end()) return no_array(arrays, input.name, where);
@@ -153,11 +153,11 @@ Result<Samples> from_folders(const fs::path& folder, std::span<const ValueInfo> 
   return out;
 }
 
-// ---- Folders of pictures and sounds ---------------------------------------------------------------------------------
+// ---- Folders of images and sounds -----------------------------------------------------------------------------------
 
 struct LabelledFile {
   fs::path file;
-  std::string label;  // "" without one
+  std::string label;  // "" if unlabelled
 };
 
 bool is_media(const fs::path& file) { return is_picture(file) || is_sound(file); }
@@ -172,7 +172,8 @@ Result<std::vector<fs::path>> sorted_entries(const fs::path& folder) {
   return out;
 }
 
-// "cat.jpg 3" and "cat.jpg,tabby cat": the file is what stands before the first comma, or space where there is none.
+// Lines like "cat.jpg 3" and "cat.jpg,tabby cat": the file name ends at the first comma, or at a space if there is
+// none.
 Result<std::map<std::string, std::string>> read_label_lines(const fs::path& path) {
   HOIST_TRY(const std::string text, read_file(path, size_t{1} << 28));
   std::map<std::string, std::string> out;
@@ -188,7 +189,7 @@ Result<std::map<std::string, std::string>> read_label_lines(const fs::path& path
   return out;
 }
 
-// Empty where the folder has none.
+// Empty if the folder has no labels.
 Result<std::vector<LabelledFile>> labelled_files(const fs::path& folder) {
   std::vector<LabelledFile> out;
   std::map<std::string, std::string> labels;
@@ -255,7 +256,7 @@ Result<Samples> from_media(const std::vector<LabelledFile>& files, std::span<con
   }
   const ValueInfo& input = inputs[0];
   ValueInfo one = input;
-  const bool pictures = is_picture(files.front().file);  // which may have three dimensions: one picture then
+  const bool pictures = is_picture(files.front().file);  // an image may have three dimensions and is one sample then
   const bool batched = input.shape.size() > (pictures ? 3 : 1);
   out.samples_a_run = batched ? input.shape[0] : 1;
   if (batched) one.shape[0] = 1;
@@ -376,7 +377,7 @@ Result<Nothing> write_samples(const fs::path& path, const Samples& samples, std:
     if (!numpy_has(input.scalar))
       return Diagnostic{"input " + input.name, "is of a type that numpy does not have: " + type_text(input.scalar, {}),
                         ""};
-    // Several samples a run share its first axis; a run of one sample keeps all its axes.
+    // The first axis holds the samples of a run; with one sample per run, all axes belong to the sample.
     std::vector<int64_t> shape = input.shape;
     if (samples.samples_a_run == 1) shape.insert(shape.begin(), 1);
     shape[0] = samples.count;

@@ -99,7 +99,7 @@ nlohmann::json ScoreCard::counts() const {
 Result<ScoreCard> ScoreCard::from_counts(const nlohmann::json& counts, int64_t classes, int64_t samples) {
   const Diagnostic wrong{"counts", fmt::format("do not add up to {} samples of {} classes", samples, classes), ""};
   ScoreCard out(classes);
-  // A count of some of the samples, or a class.
+  // A number of samples, or a class.
   const auto number = [](const nlohmann::json& value, int64_t least, int64_t most) -> std::optional<int64_t> {
     if (!value.is_number_integer() || (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{1} << 62U))
       return std::nullopt;

@@ -60,7 +60,7 @@ Result<pid_t> start_program(const std::vector<std::string>& words, const Program
     posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, 2);
   else
     posix_spawn_file_actions_addopen(&actions, 2, start.err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  // Signals as a shell would have them.
+  // Restores the default signal mask and handlers, as a shell does.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t reset;
@@ -86,7 +86,7 @@ Result<pid_t> start_program(const std::vector<std::string>& words, const Program
 
 Result<int> run_program(const std::vector<std::string>& words, const ProgramOptions& options) {
   const auto& [out, err, seconds, install, environment, meanwhile] = options;
-  // A group of its own, so that its children can be ended with it.
+  // The process group of its own lets the timeout end the child with its children.
   HOIST_TRY(const pid_t child, start_program(words, {out, err, install, environment, -1, true}));
   running = child;
   // What `meanwhile` throws ends the program too.
@@ -99,7 +99,7 @@ Result<int> run_program(const std::vector<std::string>& words, const ProgramOpti
   });
   const Stopwatch stopwatch;
   bool ended = false;
-  // Readable once the program has ended; kernels without it leave it to the pauses.
+  // This descriptor becomes readable when the program ends. On kernels without pidfd_open the loop only polls.
   const auto end_of_child = static_cast<int>(::syscall(SYS_pidfd_open, child, 0));
   const std::unique_ptr<const int, void (*)(const int*)> closes(&end_of_child, [](const int* file) {
     if (*file >= 0) ::close(*file);

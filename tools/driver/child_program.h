@@ -1,5 +1,5 @@
-// Running other programs: words without a shell, output into files, an end to each run. A run that is ended takes with
-// it whatever it has started.
+// Runs other programs: argument vectors without a shell, output into files, a time limit for each run. A timeout also
+// ends every process that the program has started.
 #pragma once
 
 #include <sys/types.h>
@@ -13,41 +13,42 @@
 
 namespace hoist {
 
-/// The words that start this program again: its own file, unless it lives in another's process, which says so.
+/// The command that starts this program again: its own file, unless a host process has set another command.
 std::vector<std::string> this_program();
 void set_this_program(std::vector<std::string> words);
 
-/// The exit status as waitpid has it. Standard input is empty. Errors: it cannot be started (the hint is `install`), or
-/// it takes more than `seconds` and was ended.
+/// Runs a program and returns its exit status in the form of waitpid. Standard input is empty. Errors: the program
+/// cannot be started (the hint is `install`), or it ran longer than `seconds` and was ended.
 Result<int> run_program(const std::vector<std::string>& words, const std::filesystem::path& out,
                         const std::filesystem::path& err, double seconds, const std::string& install = "");
 
 struct ProgramOptions {
-  std::filesystem::path out, err;  ///< files; no `err` is this program's own
+  std::filesystem::path out, err;  ///< files; an empty `err` shares this program's standard error
   double seconds = 0;
-  std::string install = {};                   ///< the hint where the program cannot be started
-  std::vector<std::string> environment = {};  ///< NAME=VALUE; in place of this program's own where there is one
-  std::function<void()> meanwhile = {};       ///< called again and again while it runs
+  std::string install = {};                   ///< the hint if the program cannot be started
+  std::vector<std::string> environment = {};  ///< NAME=VALUE; replaces this program's own environment if not empty
+  std::function<void()> meanwhile = {};       ///< called repeatedly while the program runs
 };
 Result<int> run_program(const std::vector<std::string>& words, const ProgramOptions& options);
 
-/// For a program that nobody waits for here.
+/// Options of a program that runs on its own while this program continues.
 struct ProgramStart {
   std::filesystem::path out, err;             ///< as in ProgramOptions
   std::string install = {};                   ///< as in ProgramOptions
   std::vector<std::string> environment = {};  ///< as in ProgramOptions
-  int standard_input = -1;                    ///< an open file; empty where there is none
-  bool own_group = false;                     ///< so that what it starts can be ended with it
+  int standard_input = -1;                    ///< an open file descriptor; -1 means empty input
+  bool own_group = false;                     ///< makes it possible to end the program with its children
 };
 Result<pid_t> start_program(const std::vector<std::string>& words, const ProgramStart& start);
 
-/// This program's own environment, NAME=VALUE each.
+/// The environment of this program, as NAME=VALUE strings.
 std::vector<std::string> own_environment();
-/// The same with another value of one variable.
+/// The environment with one variable set to another value.
 std::vector<std::string> with_variable(std::vector<std::string> environment, const std::string& name,
                                        const std::string& value);
 
-/// Ends those that run: they are in groups of their own, which a terminal's signals do not reach.
+/// Ends the program that run_program is waiting for. It is in a process group of its own, which the terminal's signals
+/// do not reach.
 void end_programs();
 
 }  // namespace hoist

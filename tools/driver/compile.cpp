@@ -35,7 +35,7 @@ KernelParameter describe(Expr parameter, Domain domain) {
   out.shape = shape_of(parameter->type);
   out.low = domain.low;
   out.high = domain.high;
-  if (out.scalar == Scalar::string) out.low = 0, out.high = 0x1p53;  // any words
+  if (out.scalar == Scalar::string) out.low = 0, out.high = 0x1p53;  // any string
   return out;
 }
 
@@ -51,7 +51,7 @@ KernelParameter result_of(const LoweredKernel& kernel) {
   return result;
 }
 
-// What the host does takes its arrays in order, and one twice where it reads it twice.
+// A host op takes its operands in order; an operand that is used twice is passed twice.
 PlanKernel host_kernel(const LoweredKernel& kernel, std::vector<int>& order) {
   PlanKernel out;
   out.name = kernel.name;
@@ -89,7 +89,7 @@ Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOpti
   out.unproved = kernel.unproved;
   out.tolerance.exact = emitted.exact;
   out.tolerance.divides = emitted.divides;
-  if (!emitted.exact || emitted.divides) {  // a device that divides less than exactly is held to these
+  if (!emitted.exact || emitted.divides) {  // devices with inexact division are checked with these bounds
     out.tolerance.relative = 1e-4;
     out.tolerance.absolute = 1e-5;
   }
@@ -113,7 +113,7 @@ Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOpti
   out.check_seed = seed;
   if (options.check_positions == 0) return out;
   out.check_positions = sample_positions(kernel.region, affordable_elements(term, options.check_positions), seed);
-  // Only what is read is drawn: a kernel may read one element of gigabytes.
+  // Seeds only the elements that are read: a kernel may read one element of an array of gigabytes.
   std::map<std::string, uint32_t> numbers;
   for (size_t i = 0; i < out.parameters.size(); ++i) numbers[out.parameters[i].name] = static_cast<uint32_t>(i);
   const auto drawn = [&](const std::string& name, int64_t position) {
@@ -126,7 +126,7 @@ Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOpti
   return out;
 }
 
-// The strings whose words stand in constants and in the code of kernels.
+// The strings of the handles in constants and in the kernels' terms.
 Result<std::vector<std::string>> strings_of(const LoweredModel& lowered) {
   std::set<std::string> out;
   Diagnostics problems;
@@ -155,13 +155,13 @@ Result<std::vector<std::string>> strings_of(const LoweredModel& lowered) {
   return std::vector<std::string>(out.begin(), out.end());
 }
 
-// Where the values of seeded model inputs lie; nothing where it is the usual range for all.
+// The domain of each seeded model input; empty if every input has the default domain.
 std::vector<Domain> input_domains(const Program& program) {
   std::vector<Domain> out;
   bool any = false;
   for (const ValueInfo& input : input_infos(program)) {
     auto found = program.domains.find(input.name);
-    const bool is_string = input.scalar == Scalar::string;  // seeded ones are empty
+    const bool is_string = input.scalar == Scalar::string;  // seeded strings are empty
     out.push_back(is_string ? Domain{0, 0} : found == program.domains.end() ? Domain{} : found->second);
     any |= is_string || found != program.domains.end();
   }
@@ -216,8 +216,8 @@ Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& pr
   return errors;
 }
 
-// What the code does not read (a choice between equal values, a slice that leaves nothing of a part) is no argument of
-// the kernel, so the term that stands for it reads zeros there.
+// A parameter that the code does not read (a choice between equal values, a slice that leaves nothing of a part) is no
+// argument of the kernel, so the term reads zeros in its place.
 Expr reading_only(Expr term, const std::vector<std::string>& arguments) {
   std::map<std::string, Expr> zeros;
   for (Expr p : parameters_of(term)) {

@@ -1,5 +1,5 @@
-// From lowered kernels to a plan: the Halide layer and the self-check joined. This is where the parts that must not
-// know each other meet. Looking at a single kernel needs no plan: emit_kernel.
+// Turns lowered kernels into a plan: combines the Halide backend with the self-check, which do not include each other.
+// To look at a single kernel, use emit_kernel, which needs no plan.
 #pragma once
 
 #include <string>
@@ -13,28 +13,28 @@ namespace hoist {
 
 struct CompileOptions {
   LowerOptions lower;
-  /// Sampled positions of each kernel that the bundle checks on the device; 0 for a bundle that nobody verifies.
+  /// Sampled positions per kernel that the bundle checks on the device; 0 for a bundle without a self-check.
   int64_t check_positions = 12;
-  bool check_model = true;  ///< and outputs of the whole model, where it is small
+  bool check_model = true;  ///< also check outputs of the whole model, if it is small
   /// Names of targets (backends/halide/native/native_target.h): native code instead of OpenCL C.
   std::vector<std::string> targets = {};
-  /// Behind the name of every kernel, where a bundle has the same ones for other sizes.
+  /// Suffix of every kernel name, for bundles that hold the same kernels for several sizes.
   std::string kernel_suffix;
-  /// Told, by one thread after the other, how many kernels are emitted.
+  /// Called with the number of emitted kernels, from one thread at a time.
   std::function<void(size_t done, size_t all)> progress = {};
 };
 
-/// All of the options that change kernels, for a plan and for records.
+/// All options that change kernels, as text, for plans and records.
 std::string options_text(const CompileOptions& options);
 
-/// Errors name the kernel.
+/// Emits one kernel. Errors name the kernel.
 Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& profile,
                                   const std::vector<std::string>& targets = {});
 
-/// A kernel's term as the plan has it: parameters that its code does not read are zeros.
+/// The term of a kernel for the plan: parameters that its code does not read are replaced by zeros.
 Expr reading_only(Expr term, const std::vector<std::string>& arguments);
 
-/// Emits every kernel; errors of all kernels in one go.
+/// Emits every kernel; returns the errors of all kernels together.
 Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, const Profile& profile);
 
 }  // namespace hoist

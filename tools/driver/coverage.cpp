@@ -14,7 +14,7 @@
 namespace hoist {
 namespace {
 
-// Cases of the ONNX backend tests by the operators that they have.
+// The ONNX backend tests, by the operator that they test.
 struct OperatorCases {
   const char *domain, *name;
   int cases, passing;
@@ -23,7 +23,7 @@ constexpr OperatorCases operator_cases[] = {
 #include "tools/driver/operator_cases.inc"
 };
 
-// What hoist would call the types of a row.
+// The types that a row accepts, in hoist's terms.
 std::string types_of(const StandardOperator& operation) {
   const auto any = [&](const char* part) {
     return std::any_of(operation.types.begin(), operation.types.end(),

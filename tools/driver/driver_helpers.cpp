@@ -21,7 +21,7 @@
 namespace hoist {
 namespace {
 
-// Whether processes share what the driver builds.
+// True if processes share the driver's cache of built kernels.
 bool has_common_cache(const Plan& plan, const RunOptions& options) {
   if (!plan.targets.empty()) return false;
   const char* cache = std::getenv("POCL_KERNEL_CACHE");
@@ -73,14 +73,14 @@ DriverHelpers::DriverHelpers(const std::filesystem::path& bundle, const RunOptio
   if (allowed < 2) return;
   const auto info = bundle_info(bundle, options.sizes);
   if (!info.ok() || !has_common_cache(info->plan, options)) return;
-  // A launch of several steps is built as a whole.
+  // A fused launch is built as one unit.
   const size_t built = count_launches(info->plan.steps.size(), info->plan.launches);
   const size_t count = std::min(helper_count(info->plan.kernels.size(), allowed), std::max<size_t>(built, 1) - 1);
   int ends[2];
   if (count == 0 || ::pipe2(ends, O_CLOEXEC) != 0) return;
   alive_ = ends[1];
   ProgramStart start{"/dev/null", "/dev/null"};
-  // Threads of PoCL's that are pinned, as the runtime has them, would build on cores where others build already.
+  // PoCL's threads are pinned in the runtime; pinned helpers would build on cores that already build.
   start.environment = with_variable(own_environment(), "POCL_AFFINITY", "0");
   start.standard_input = ends[0];
   for (size_t i = 0; i < count; ++i) {
@@ -105,7 +105,7 @@ Attempt<> help_driver(const std::filesystem::path& bundle, const RunOptions& giv
   HOIST_STEP(BundleRunner runner, ExitCode::device, BundleRunner::open(bundle, options));
   const std::vector<Tensor> inputs = seeded_inputs(runner, info.plan, info.plan.model_hash);
   for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::device, runner.set_input(i, inputs[i]));
-  // What a run launches: kernels, and behind their numbers the launches of several steps.
+  // A run launches kernels and fused launches; the latter are numbered after the kernels.
   std::set<size_t> seen;
   for (size_t end = info.plan.steps.size(); end > 0 && !standard_input_ended();) {
     size_t number = static_cast<size_t>(info.plan.steps[end - 1].kernel), count = 1;
@@ -117,7 +117,7 @@ Attempt<> help_driver(const std::filesystem::path& bundle, const RunOptions& giv
     }
     end -= count;
     if (number % part.count != part.index || !seen.insert(number).second) continue;
-    // A step that refuses the arrays of a run that has not come to it builds nothing, and the other process does.
+    // A step that refuses the arrays of an incomplete run builds nothing; the other process builds it.
     (void)runner.run_steps(end, count);
   }
   return ExitCode::done;

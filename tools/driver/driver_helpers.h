@@ -1,6 +1,6 @@
-// Other processes that build a bundle's kernels into the driver's own cache, while this one does. PoCL builds one
-// kernel after the other in a process, however many cores there are, and takes what its cache has. A program's own
-// process must not start others, so this is the hoist program's, not the C runtime's.
+// Helper processes that build a bundle's kernels into the driver's cache while this process builds too. PoCL builds one
+// kernel at a time per process, whatever the number of cores, and reuses its cache. A user's program must not start
+// processes, so the helpers belong to the hoist program and not to the C runtime.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,7 @@
 
 namespace hoist {
 
-/// Which of a bundle's kernels a helper builds: those whose number is `index` modulo `count`.
+/// The part of a bundle's kernels that a helper builds: the kernels whose number is `index` modulo `count`.
 struct HelperPart {
   size_t index = 0, count = 1;
 };
@@ -23,25 +23,25 @@ struct HelperPart {
 std::string to_text(const HelperPart& part);
 Attempt<HelperPart> parse_helper_part(const std::string& text);
 
-/// How many are worth it for so many kernels on so many cores; a process takes its time to start.
+/// The number of helpers that pay off for this number of kernels and cores; starting a process takes time.
 size_t helper_count(size_t kernels, size_t cores);
 
 class DriverHelpers {
  public:
-  /// Starts them where they are of use: where the bundle's kernels run on PoCL's CPU device, which has a cache.
+  /// Starts helpers if they are of use: the bundle's kernels run on PoCL's CPU device, which has a cache.
   DriverHelpers(const std::filesystem::path& bundle, const RunOptions& options);
   DriverHelpers(const DriverHelpers&) = delete;
   DriverHelpers& operator=(const DriverHelpers&) = delete;
-  /// Tells them that nothing is left to do, and waits until each has built what it is at.
+  /// Closes the helpers' input, which stops them, and waits until each has built its current kernel.
   ~DriverHelpers();
 
  private:
   std::vector<pid_t> running_;
-  int alive_ = -1;  // they read from the other end, which ends when this process does
+  int alive_ = -1;  // helpers read the other end, which is closed when this process ends
 };
 
-/// What a helper does: from the last kernel to the first, since the other process begins with the first, until standard
-/// input ends.
+/// The work of a helper: builds its kernels from the last to the first, since the main process begins with the first,
+/// until standard input ends.
 Attempt<> help_driver(const std::filesystem::path& bundle, const RunOptions& options, const HelperPart& part);
 
 }  // namespace hoist

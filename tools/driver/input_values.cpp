@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The extents that the first of each list have; all others have to be alike.
+// The extents along the first element of each list; all other elements must match them.
 std::vector<int64_t> outermost_extents(const Json& literal) {
   std::vector<int64_t> out;
   for (const Json* at = &literal; at->is_array(); at = &(*at)[0]) {

@@ -1,4 +1,4 @@
-// --value as the command line has it: the value that an input of a model has from the compilation on.
+// The command line's --value: the value that a model input has from compilation on.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace hoist {
 
-/// NAME=FILE with a .npy or .pb file, or NAME=LITERAL: a number, true, false, or lists of them in brackets, one inside
-/// another for more axes. Literals are untyped. Errors: neither of the two, rows of different lengths.
+/// Parses NAME=FILE with a .npy or .pb file, or NAME=LITERAL: a number, true, false, or nested lists of them in
+/// brackets. Literals are untyped. Errors: the text has neither form, or rows have different lengths.
 Result<InputValue> parse_input_value(const std::string& text);
 
 }  // namespace hoist

@@ -128,7 +128,7 @@ void add_model_options(CLI::App& command, ModelOptions& options, bool with_devic
 
 namespace {
 
-// "native" is the best target that this machine runs; the name stays, so that the bundle says it.
+// "native" is replaced by the name of the best target that this machine runs, so that the bundle records it.
 std::string resolved_target(const std::string& word) {
   const std::string prefix = "native:";
   if (word.rfind(prefix, 0) == 0) {
@@ -262,8 +262,7 @@ Result<Program> read_model_of_shapes(const std::filesystem::path& path, ReadOpti
   }
   if (!differs) return program;
   auto again = read_model(path, reading);
-  return again ? std::move(again)
-               : Result<Program>(std::move(program));  // a fixed extent: the run says what does not fit
+  return again ? std::move(again) : Result<Program>(std::move(program));  // a fixed extent: the run reports a mismatch
 }
 
 Attempt<> refuse_bundle(const std::filesystem::path& model) {
@@ -303,7 +302,7 @@ Attempt<Profile> choose_profile(const ModelOptions& options) {
     return profile_of(*target);
   }
   if (!options.profile.empty()) {
-    // A file goes before a name, as its user wrote it.
+    // A file is preferred to a starter description of the same name.
     const StarterProfile* starter = find_starter_profile(options.profile);
     if (starter != nullptr && !std::filesystem::exists(options.profile)) return starter->profile;
     HOIST_STEP(std::string text, ExitCode::bad_input, read_file(options.profile, size_t{1} << 20));
@@ -363,10 +362,10 @@ Attempt<Program> read_program_and_prepare(const std::filesystem::path& path, con
   const bool asks_driver = options.targets.empty() && options.profile.empty();
   std::future<void> prepared = std::async([device = asks_driver ? std::optional(options.device) : std::nullopt] {
     lowering_rules();
-    if (device) static_cast<void>(find_device(*device));  // who needs it reports what is wrong
+    if (device) static_cast<void>(find_device(*device));  // the caller that needs the device reports the error
   });
   HOIST_ATTEMPT(Program program, read_program(path, options));
-  prepared.get();  // passes on memory that ran out there
+  prepared.get();  // rethrows std::bad_alloc of the other thread
   return program;
 }
 

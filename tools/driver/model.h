@@ -1,5 +1,5 @@
-// From a model file to its kernels and to a plan, as every command that takes a model does it: the options that they
-// share, reading with the operators that hoist has, choosing the profile. Not for bundles: bundle.h.
+// From a model file to its kernels and to a plan, for every command that takes a model: the shared options, reading the
+// model with hoist's operators, choosing the target description. For bundles use bundle.h.
 #pragma once
 
 #include <filesystem>
@@ -19,15 +19,15 @@ class App;
 
 namespace hoist {
 
-/// As the command line has them.
+/// The options in the form of the command line.
 struct ModelOptions {
   std::vector<std::string> dimensions;  ///< NAME=N
   std::vector<std::string> values;      ///< NAME=FILE or NAME=LITERAL
   DataBounds bounds = {};
   int64_t unrolled_steps = most_unrolled_steps;
-  std::string device;                ///< an index, a name or a part of one; "" is the first device
+  std::string device;                ///< an index, a name or a part of a name; "" is the first device
   std::string profile;               ///< a file; excludes `device`
-  std::vector<std::string> targets;  ///< named targets of native code; empty: OpenCL
+  std::vector<std::string> targets;  ///< named targets of native code; empty means OpenCL
   std::string convolution = "auto";  ///< auto | stencil | im2col | winograd
   std::string fusion = "auto";       ///< auto | none | launch
   std::string tables = "auto";       ///< auto | on | off
@@ -36,70 +36,68 @@ struct ModelOptions {
   bool strict = false;
   std::string rules;                            ///< a file of the user's own rules
   std::vector<std::string> steps;               ///< LAYER=FILE
-  std::shared_ptr<const UserRules> user_rules;  ///< what the files hold, once read
+  std::shared_ptr<const UserRules> user_rules;  ///< the contents of `rules` and `steps`, once read
   std::vector<Steering> steering;
   std::string tuning;          ///< a database of hoist tune
-  TuningRecords records = {};  ///< what it says of the device, once read
+  TuningRecords records = {};  ///< the records of `tuning` for the device, once read
   std::string kernel_suffix;   ///< as CompileOptions has it
-  bool with_notes = true;      ///< of the frontend and of lowering
+  bool with_notes = true;      ///< print the notes of the frontend and of lowering
 };
 
-/// --dim and --value: what decides the program that a model file is read as.
+/// Adds --dim and --value, which affect how a model file is read.
 void add_reading_options(CLI::App& command, std::vector<std::string>& dimensions, std::vector<std::string>& values);
-/// --value alone.
+/// Adds --value only.
 void add_value_option(CLI::App& command, std::vector<std::string>& values);
-/// --loop-iterations and --string-pieces, which decide the program that a model is read as, too.
+/// Adds --loop-iterations and --string-pieces, which also affect how a model is read.
 void add_bound_options(CLI::App& command, DataBounds& bounds);
-/// The first of them that is given, null where none is.
+/// The name of the first bound option that is given, or null.
 const char* given_bound(const DataBounds& bounds);
-/// --rules, --steps and --tuning, for commands that show or make kernels.
+/// Adds --rules, --steps and --tuning, for commands that show or make kernels.
 void add_steering_options(CLI::App& command, ModelOptions& options);
-/// --dim, --value, --loop-iterations, --string-pieces, --unrolled-steps, --conv, --fuse, --tables, --constants,
+/// Adds --dim, --value, --loop-iterations, --string-pieces, --unrolled-steps, --conv, --fuse, --tables, --constants,
 /// --strict, --profile; with_device: --device too.
 void add_model_options(CLI::App& command, ModelOptions& options, bool with_device = true);
 
-/// --target, for commands that make bundles.
+/// Adds --target, for commands that make bundles.
 void add_target_option(CLI::App& command, ModelOptions& options);
 
-/// What the frontend has to know: the operators of the table, --dim, --value, whose files are read, and what bounds
-/// data.
+/// The frontend's options: the operators of the table, --dim, --value (its files are read here), and the bounds.
 Result<ReadOptions> read_options(const std::vector<std::string>& dimensions,
                                  const std::vector<std::string>& values = {}, const DataBounds& bounds = {});
 
-/// The model with inputs of these shapes, in its order, where it leaves extents open.
+/// Reads the model with inputs of these shapes, in model order, for its open extents.
 Result<Program> read_model_of_shapes(const std::filesystem::path& path, ReadOptions reading,
                                      const std::vector<std::vector<int64_t>>& shapes);
 
-/// A bundle where a model belongs is a mistake that has a message of its own, and so is a program as text.
+/// Reports a bundle or a program as text that is given in place of a model.
 Attempt<> refuse_bundle(const std::filesystem::path& model);
 
-/// For bundles, whose compilation is over: wrong use where any of the options is given but --dim, which chooses one of
-/// the sizes that a bundle has (sizes.h).
+/// For commands that take a bundle: wrong use if any option but --dim is given, since the bundle is already compiled.
+/// --dim chooses one of the bundle's sizes (sizes.h).
 Attempt<> refuse_model_options(const ModelOptions& options);
 
-/// The profile file, or what the device says of itself. Without either the first device.
+/// The target description from the file, or as the device reports it. Without either, the first device.
 Attempt<Profile> choose_profile(const ModelOptions& options);
 
-/// Reads the files of --rules, --steps and --tuning, once. Errors are those of the files: nothing of them is applied
-/// then.
+/// Reads the files of --rules, --steps and --tuning, once. After an error in any file none is applied.
 Attempt<> read_steering(ModelOptions& options);
 
-/// What the options say of lowering.
+/// The compile options that these model options select.
 CompileOptions compile_options(const ModelOptions& options);
 
-/// The model as the frontend gives it.
+/// Reads the model through the frontend.
 Attempt<Program> read_program(const std::filesystem::path& path, const ModelOptions& options);
 
-/// A model as kernels of the language: enough to look at any layer.
+/// A model as kernels of the language: enough to inspect any layer.
 struct OpenedModel {
-  Program program;  ///< as the frontend gives it
+  Program program;  ///< as read by the frontend
   Profile profile;
   LoweredModel lowered;
 };
-/// As read_program(), and beside it what opening the model will ask for is made ready: until the driver has said which
-/// devices there are takes some 50 ms, and until the rules are parsed nearly as much.
+/// As read_program(), while two preparations of open_model run on another thread: listing the devices (some 50 ms in
+/// the driver) and parsing the rules (nearly as long).
 Attempt<Program> read_program_and_prepare(const std::filesystem::path& path, const ModelOptions& options);
-/// Notes of the frontend, which lowering passes on, and of lowering go to standard error.
+/// Prints the notes of the frontend and of lowering on standard error.
 Attempt<OpenedModel> open_model(const std::filesystem::path& path, const ModelOptions& options);
 Attempt<OpenedModel> open_model(Program program, ModelOptions options);
 
@@ -107,12 +105,12 @@ struct CompiledModel {
   Program program;  ///< operator calls, before lowering
   Profile profile;
   Plan plan;
-  std::vector<LoweredGroup> groups;                  ///< one a step: how its kernel followed
-  std::shared_ptr<const UserRules> rules = nullptr;  ///< the user's, which groups may name
+  std::vector<LoweredGroup> groups;                  ///< one per step: the derivation of its kernel
+  std::shared_ptr<const UserRules> rules = nullptr;  ///< the user's rules, which groups may name
 };
 Attempt<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options);
 Attempt<CompiledModel> compile_model(Program program, const ModelOptions& options);
-/// The rest of a compilation, of a model that was opened with these options; what they name has been read.
+/// Completes the compilation of a model that was opened with these options and whose files have been read.
 Attempt<CompiledModel> compile_model(OpenedModel model, const ModelOptions& options);
 
 }  // namespace hoist

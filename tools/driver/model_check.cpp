@@ -11,16 +11,16 @@
 namespace hoist {
 namespace {
 
-// A quarter of a second for the evaluator.
+// About a quarter of a second for the evaluator.
 constexpr int64_t most_operations = 5'000'000, most_bytes = int64_t{64} << 20;
 constexpr int64_t positions_of_output = 64;
-// What a chain of kernels may differ by on a device that does not divide exactly.
+// Error bounds for a chain of kernels on a device with inexact division.
 constexpr double chain_relative = 1e-3, chain_absolute = 1e-4;
 
 bool is_small(const Plan& plan) {
   int64_t operations = 0, bytes = 0;
-  if (!plan.controls.empty()) return false;  // how often steps run is up to the inputs
-  // Seeded inputs are no text.
+  if (!plan.controls.empty()) return false;  // the number of step executions depends on the inputs
+  // Seeded inputs are no valid text, image or other format for a host op.
   if (std::any_of(plan.kernels.begin(), plan.kernels.end(), [](const PlanKernel& k) { return !k.host.empty(); }))
     return false;
   for (const PlanStep& step : plan.steps) {
@@ -34,15 +34,15 @@ bool is_small(const Plan& plan) {
   return true;
 }
 
-// How an array's elements on a device compare with what is expected of them.
+// How an array on a device compares with its expected value.
 enum class Certainty : uint8_t {
   exact,    // bit for bit
-  divided,  // bit for bit where the device divides exactly, else close
-  close,    // the result of a kernel that is not exact, from exact ones
+  divided,  // bit for bit if the device divides exactly, else close
+  close,    // the result of an inexact kernel with exact operands
   unknown
 };
 
-// May a small error of what it reads become a large one of its result?
+// True if a small error of the operands may become a large error of the result.
 bool jumps(Expr term) {
   if (!is_float(leaf_of(term->type)->scalar)) return true;
   return any_node(term, [](Expr e) {
@@ -65,7 +65,7 @@ struct State {
   std::vector<Certainty> certainty;
 };
 
-// As they are when a run begins.
+// The state at the beginning of a run.
 State initial(const Plan& plan) {
   State out;
   out.certainty.assign(plan.arrays.size(), Certainty::exact);
@@ -91,7 +91,7 @@ void write(const Tensor& result, const Region& region, Tensor& array) {
   }
 }
 
-// False where the evaluator has no form for the kernel's term.
+// Returns false if the evaluator has no form for the kernel's term.
 Result<bool> run_step(const Plan& plan, const PlanStep& step, State& state) {
   const PlanKernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
   HOIST_TRY(const Expr term, parse(kernel.expression));
@@ -108,14 +108,14 @@ Result<bool> run_step(const Plan& plan, const PlanStep& step, State& state) {
       continue;
     }
     const Tensor& array = state.arrays[index];
-    // An array may be stored under another shape of the same elements than the kernel sees.
+    // An array may be stored with another shape of the same size.
     reads[parameter.name] = array.shape() == parameter.shape ? array : array.reshaped(parameter.shape);
     worst = std::max(worst, state.certainty[index]);
   }
   HOIST_TRY(const std::optional<Tensor> result, evaluate_within(term, reads, most_bytes));
   if (!result) return false;
   write(*result, region, state.arrays[target]);
-  // Arrays that several steps write are as certain as the least certain of their parts.
+  // An array that several steps write is as certain as its least certain part.
   state.certainty[target] = std::max(state.certainty[target], certainty_of(kernel, term, worst));
   return true;
 }
@@ -141,7 +141,7 @@ Result<Nothing> add_model_check(Plan& plan) {
     const Expr all = parameter("value", array_type(value.size(), scalar_type(value.scalar())));
     HOIST_TRY(const Tensor sampled, interpret_at(all, {{"value", value.reshaped({value.size()})}}, check.positions));
     check.values.assign(sampled.bytes().begin(), sampled.bytes().end());
-    if (is_packed(sampled.scalar())) {  // one in each byte
+    if (is_packed(sampled.scalar())) {  // one element per byte
       check.values.clear();
       for (int64_t k = 0; k < sampled.size(); ++k)
         check.values.push_back(static_cast<std::byte>(load_element(sampled.data(), row(sampled.scalar()).bits, k)));

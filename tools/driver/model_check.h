@@ -1,6 +1,6 @@
-// What a bundle's model check expects: outputs of the whole model for seeded inputs, computed at compile time from the
-// kernels' terms in the order of the steps, so without a device. It shows what checks of single kernels cannot: that
-// the steps read and write the arrays that they should.
+// The model check of a bundle: expected outputs of the whole model for seeded inputs, computed at compile time from the
+// kernels' terms in step order, without a device. It finds errors that checks of single kernels cannot: steps that read
+// or write the wrong arrays.
 #pragma once
 
 #include "ir/base/result.h"
@@ -8,10 +8,10 @@
 
 namespace hoist {
 
-/// Fills the plan's model check for the outputs that can be compared, where the model is small enough. An output is
-/// compared bit for bit where all that leads to it is exact; within bounds where the last kernel is not (a softmax),
-/// and on devices that do not divide exactly; not at all where an error in between may grow or turn a rounding around.
-/// The plan is complete but for this.
+/// Fills the plan's model check for the outputs that can be compared, if the model is small enough. An output is
+/// compared bit for bit if every kernel before it is exact; within bounds if the last kernel is inexact (a softmax) and
+/// on devices that do not divide exactly; not at all if an intermediate error may grow or change a rounding. The plan
+/// must be complete except for this check.
 Result<Nothing> add_model_check(Plan& plan);
 
 }  // namespace hoist

@@ -17,7 +17,7 @@ namespace {
 constexpr double most_seconds = 300;
 constexpr const char* table_file = "native/kernels.c";
 
-// What compiles C for an architecture: the machine's own compiler, or the cross compiler as Debian names it.
+// The C compiler for an architecture: the machine's own, or the cross compiler by Debian's name.
 std::string compiler_for(const std::string& architecture) {
 #if defined(__x86_64__)
   const bool own = architecture == "x86_64";
@@ -29,13 +29,13 @@ std::string compiler_for(const std::string& architecture) {
   return own ? "cc" : architecture + "-linux-gnu-gcc";
 }
 
-// Empty where no compiler is there to link with.
+// Empty if there is no compiler to link with.
 Result<std::string> shared_library(const std::string& static_library, const std::string& architecture) {
   HOIST_TRY(const TemporaryFolder folder, TemporaryFolder::make());
   const std::filesystem::path from = folder.path() / "kernels.a", to = folder.path() / "kernels.so",
                               said = folder.path() / "said";
   HOIST_TRY_VOID(write_file(from, static_library));
-  // Nothing of the machine's: no start-up files, no identifier, no names of files.
+  // The flags keep the output independent of the machine: no start-up files, build identifier or file names.
   const std::vector<std::string> words = {compiler_for(architecture),
                                           "-shared",
                                           "-nostdlib",
@@ -54,7 +54,8 @@ Result<std::string> shared_library(const std::string& static_library, const std:
                                           to.string()};
   ProgramOptions how{folder.path() / "out", said, most_seconds};
   how.environment =
-      with_variable(own_environment(), "TMPDIR", folder.path().string());  // its own files go with the folder
+      with_variable(own_environment(), "TMPDIR", folder.path().string());  // the compiler's temporary files are removed
+                                                                           // with the folder
   auto status = run_program(words, how);
   if (!status) {
     spdlog::info("no shared library of kernels for {}: {}", architecture, status.errors().front().text());

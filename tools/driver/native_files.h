@@ -1,5 +1,5 @@
-// The libraries of a bundle of native code: static ones of what the Halide layer emits, shared ones where a linker is
-// at hand, and the table of functions for programs that link them. Not for loading them: that is the C runtime.
+// The libraries of a native bundle: static libraries of the emitted objects, shared libraries if a linker is available,
+// and the function table for programs that link them. Loading them is the task of the C runtime.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@
 
 namespace hoist {
 
-/// One static library an architecture, a shared one where a C compiler for it can be run, and native/kernels.c.
-/// `objects` has, for each kernel, an object file a target. Static libraries are functions of the objects alone; the
-/// bytes of a shared one also depend on the linker.
+/// One static library per architecture, a shared library if a C compiler for it can be run, and native/kernels.c.
+/// `objects` has one object file per target for each kernel. Static libraries depend only on the objects; the bytes of
+/// a shared library also depend on the linker.
 Result<std::vector<PlanFile>> native_files(const std::vector<PlanKernel>& kernels,
                                            const std::vector<std::vector<std::string>>& objects,
                                            const std::vector<std::string>& targets);
 
-/// Of plans that share a bundle: the first one's native/kernels.c lists the functions of all of them, the others have
-/// none. The names of kernels differ.
+/// In a bundle with several plans, only the first plan's native/kernels.c holds the function table. Kernel names must
+/// differ.
 Result<Nothing> join_tables(const std::vector<Plan*>& plans);
 
 }  // namespace hoist

@@ -117,7 +117,7 @@ DriverProgress driver_progress(const std::filesystem::path& folder, const RunOpt
       return;
     }
     if (line == nullptr) line = std::make_shared<Progress>();
-    // A first kernel is only told of where the cache has none, and what the helpers start from is there now.
+    // The first kernel is reported only on a cache miss, and the files that the helpers need exist by then.
     if (done == 1 && helpers == nullptr) helpers = std::make_shared<DriverHelpers>(folder, options);
     line->show(done == 0 ? "the driver reads the kernels"
                          : fmt::format("the driver compiles kernel {} of {}: {}", done, total - 1, kernel),
@@ -127,7 +127,7 @@ DriverProgress driver_progress(const std::filesystem::path& folder, const RunOpt
 
 namespace {
 
-// Then what runs the bundle by default is that device, or its serial form.
+// If so, a bundle runs on that device, or on its serial form, by default.
 bool has_device(const std::string& name) {
   const auto devices = list_devices();
   return devices.ok() &&

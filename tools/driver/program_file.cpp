@@ -47,7 +47,7 @@ Attempt<Program> read_program(const std::filesystem::path& file) {
   HOIST_STEP(const std::string text, ExitCode::bad_input, read_file(file, size_t{256} << 20));
   const std::filesystem::path folder = constants_folder(file);
   auto sidecar = [&](const std::string&, const std::string& hash) -> std::optional<Tensor> {
-    // The hash comes from the text: a file name is made of nothing else.
+    // The hash comes from the text, so only hexadecimal digits may become a file name.
     if (hash.empty() || hash.find_first_not_of("0123456789abcdef") != std::string::npos) return std::nullopt;
     auto tensor = read_tensor_proto(folder / (hash + ".pb"));
     return tensor.ok() ? std::optional(*tensor) : std::nullopt;

@@ -1,5 +1,5 @@
-// Programs in files: the text, and beside it a folder with the values of large constants, named by their hashes
-// (TensorProto files, which hold every type). For inspect, rewrite and whatever prints programs between passes.
+// Programs in files: the text, and a folder next to it with the values of large constants as TensorProto files, which
+// hold every type, named by their hashes. For inspect, rewrite and every command that prints programs between passes.
 #pragma once
 
 #include <filesystem>
@@ -12,9 +12,9 @@ namespace hoist {
 
 /// The folder of a file's constants: FILE.constants.
 std::filesystem::path constants_folder(const std::filesystem::path& file);
-/// Text and constants; nothing is left behind after an error.
+/// Writes text and constants; leaves no files after an error.
 Attempt<> write_program(const Program& program, const std::filesystem::path& file);
-/// Writes the program there, or shows it where no file is named, and answers as JSON where that is asked for.
+/// Writes the program to `file`, or shows it if `file` is empty; writes JSON if `json` is not empty.
 Attempt<> show_program(const Program& program, const std::string& file, const std::string& json);
 Attempt<Program> read_program(const std::filesystem::path& file);
 

@@ -20,13 +20,13 @@
 namespace hoist {
 namespace {
 
-// What device arithmetic may differ by where it does not promise IEEE 754: the runtime's own bounds.
+// Bounds on devices without IEEE 754 arithmetic; the same as the runtime's.
 constexpr double inexact_relative = 1e-5, inexact_absolute = 1e-6;
 
-// What the interpreter does in a second, at least, and what the evaluator does with a whole model on a busy machine;
-// kernels of few elements or of halves take up to ten times as long.
+// Least steps per second of the interpreter, and operations per second of the evaluator for a whole model on a busy
+// machine. Kernels with few elements or with halves take up to ten times as long.
 constexpr double steps_a_second = 2e6, operations_a_second = 1e8;
-// No element is worth more.
+// Limit of interpreter steps for one element.
 constexpr int64_t most_steps_an_element = int64_t{1} << 24;
 
 Tolerance tolerance_on(const Device& device, const Tolerance& tolerance) {
@@ -34,7 +34,7 @@ Tolerance tolerance_on(const Device& device, const Tolerance& tolerance) {
   return {false, tolerance.divides, inexact_relative, inexact_absolute};
 }
 
-// Every element, fast; nothing where that is too much.
+// Compares every element with the evaluator; empty if that takes too long.
 Attempt<std::optional<StepComparison>> compare_whole(const StepValues& values, double seconds) {
   const double work = static_cast<double>(count_operations(values.term)) + static_cast<double>(values.result.size());
   if (work > seconds * operations_a_second) return std::optional<StepComparison>();
@@ -65,7 +65,7 @@ void add(StepComparison& all, const StepComparison& more) {
   }
 }
 
-// Every element where the time allows, else the ends of every axis and as many others as it does.
+// Compares every element if time allows, else the ends of every axis and as many other elements as possible.
 Attempt<StepComparison> compare_in(const StepValues& values, double seconds, uint64_t seed, bool& whole) {
   const Stopwatch stopwatch;
   HOIST_ATTEMPT(std::optional<StepComparison> all, compare_whole(values, seconds));
@@ -84,7 +84,7 @@ Attempt<StepComparison> compare_in(const StepValues& values, double seconds, uin
     add(out, some);
     if (stopwatch.seconds() * 3 > seconds || out.different > 0) return out;
     positions = sample_positions(values.region, count, next_random(seed));
-    if (static_cast<int64_t>(positions.size()) < count) {  // that is all of them
+    if (static_cast<int64_t>(positions.size()) < count) {  // all positions were sampled
       HOIST_ATTEMPT(out, compare_step(values, positions));
       whole = true;
       return out;
@@ -92,7 +92,7 @@ Attempt<StepComparison> compare_in(const StepValues& values, double seconds, uin
   }
 }
 
-// The reads of a step by the names of the arrays, which the derivation's terms use.
+// The operands of a step by array name, as the derivation's terms use them.
 Bindings by_array(const StepValues& values, const Plan& plan, const PlanStep& step) {
   Bindings out;
   const PlanKernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
@@ -115,8 +115,7 @@ Attempt<StepValues> step_values(BundleRunner& bundle, const Plan& plan, const De
   for (size_t i = 0; i < kernel.parameters.size(); ++i) {
     HOIST_STEP(Tensor array, ExitCode::device, bundle.read_array(static_cast<size_t>(step.arguments[i])));
     const KernelParameter& parameter = kernel.parameters[i];
-    // An array may be stored under another shape of the same elements than the kernel sees, and of packed ones it
-    // writes bytes.
+    // An array may be stored with another shape of the same size, and packed elements are stored as bytes.
     Tensor seen = array.scalar() != parameter.scalar
                       ? Tensor(parameter.scalar, parameter.shape,
                                std::vector<std::byte>(array.bytes().begin(), array.bytes().end()))
@@ -222,12 +221,12 @@ Attempt<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& p
     progress.show("comparing kernels with the interpreter",
                   static_cast<double>(i) / static_cast<double>(plan.steps.size()));
     if (const Result<Nothing> ran = bundle.run_steps(i, 1); !ran.ok()) {
-      // What it makes of the caller's data nobody knows; seeded ones may be no number, or no picture, or end no loop.
+      // The result of a host op on seeded data is undefined: they may be no number or no image, or may not end a loop.
       if (!bundle.refuses_data()) return Failure{ExitCode::device, ran.errors()};
       out.ended = ran.errors().front().what;
       break;
     }
-    if (bundle.step_runs(i) == 0) continue;  // data have chosen another branch, or no iteration
+    if (bundle.step_runs(i) == 0) continue;  // the data selected another branch, or no iteration
     if (!seen.insert(plan.steps[i].kernel).second) continue;
     const size_t left = plan.kernels.size() - seen.size() + 1;
     const double share = std::max(seconds / 1000, (seconds - stopwatch.seconds()) / static_cast<double>(left));
@@ -256,7 +255,7 @@ Attempt<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& p
 }
 
 std::string origin_of(const RuleTable& rules, const Derivation& derivation, const Bindings& reads, int64_t position) {
-  constexpr double rounding = 1e-3;  // what a step that only rounds otherwise does not exceed
+  constexpr double rounding = 1e-3;  // a step that only changes the rounding stays below this
   auto terms = replay(rules, derivation);
   if (!terms) return "its derivation cannot be replayed: " + terms.errors().front().text();
   std::optional<Tensor> before;
@@ -264,7 +263,7 @@ std::string origin_of(const RuleTable& rules, const Derivation& derivation, cons
     Bindings bound;
     for (Expr p : parameters_of((*terms)[k])) {
       auto found = reads.find(p->name);
-      // What the kernel does not read has no value here and needs none.
+      // A parameter that the kernel does not read needs no value.
       bound[p->name] = found != reads.end() ? found->second : Tensor(leaf_of(p->type)->scalar, shape_of(p->type));
       if (bound[p->name].shape() != shape_of(p->type)) bound[p->name] = bound[p->name].reshaped(shape_of(p->type));
     }
@@ -300,7 +299,7 @@ Program model_of_layers(const Program& program, const std::vector<std::string>& 
     });
     if (of_constants) known.insert(d.value);
   }
-  // What is computed from constants is computed again.
+  // Values that are computed from constants only are computed in the new model too.
   std::set<std::string> kept = asked;
   std::vector<std::string> waiting(asked.begin(), asked.end());
   while (!waiting.empty()) {

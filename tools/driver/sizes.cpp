@@ -11,7 +11,7 @@
 namespace hoist {
 namespace {
 
-// "batch" and {"1", "8"} of "batch=1,8"; of what is no size at all, one that the frontend refuses.
+// "batch=1,8" gives "batch" and {"1", "8"}. Text without a size is passed on for the frontend to refuse.
 std::pair<std::string, std::vector<std::string>> listed_sizes(const std::string& text) {
   const size_t equals = text.rfind('=');
   if (equals == std::string::npos) return {text, {}};

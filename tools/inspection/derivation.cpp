@@ -41,7 +41,7 @@ std::string first_line_that_differs(const std::string& a, const std::string& b) 
   return fmt::format("{}, expected {}", line(a), line(b));
 }
 
-// "" where they are one program, whatever they are called: a model's name is its file's, and files get other names.
+// "" if the programs are equal up to their names: a model is named after its file, and files are renamed.
 std::string difference_of(const Program& model, const Program& start) {
   Program same_name = model;
   same_name.name = start.name;
@@ -49,7 +49,7 @@ std::string difference_of(const Program& model, const Program& start) {
   return mine == said ? "" : first_line_that_differs(mine, said);
 }
 
-// The terms that a replay leads to against those of the bundle.
+// Compares the terms that a replay leads to with the bundle's terms.
 std::string kernels_differ(const Replayed& replayed, const Plan& plan) {
   const std::vector<Definition>& made = replayed.program.definitions;
   if (made.size() != plan.steps.size())
@@ -68,12 +68,12 @@ std::string kernels_differ(const Replayed& replayed, const Plan& plan) {
   return {};
 }
 
-// Packed weights, put back into the shape that the model has.
+// Packed weights, restored to the shape that the model has.
 Result<Tensor> unpacked(const Storage& storage, const PlanArray& array) {
   return evaluate(read_storage(storage, parameter("w", storage.array_type())), {{"w", array.constant}});
 }
 
-// They against the hashes of the derivation.
+// Compares the weights with the hashes of the derivation.
 Result<std::string> weights_differ(const Replayed& replayed, const Plan& plan, size_t& compared) {
   for (const PlanArray& array : plan.arrays) {
     if (array.place != Place::weights) continue;
@@ -96,18 +96,18 @@ Result<std::string> weights_differ(const Replayed& replayed, const Plan& plan, s
 
 // ---- The model under neural rules ----------------------------------------------------------------------------------
 
-// Of function and sum rules, which work on terms.
+// True for steps of function and sum rules, which rewrite terms.
 bool is_of_functions(const ProgramStep& step) {
   return function_rule_table().find(step.rule) != nullptr || sum_rule_table().find(step.rule) != nullptr;
 }
 
-// The part of a derivation that led to the operators which neural rules made of the model, before those became terms.
+// The part of a derivation that leads to the model's operators after the neural rules, before they become terms.
 ProgramDerivation to_operators(const ProgramDerivation& whole) {
   ProgramDerivation out{whole.start, {}, whole.rules};
   size_t end = 0;
   for (size_t i = 0; i < whole.steps.size(); ++i) {
     const ProgramStep& step = whole.steps[i];
-    // Layers that move numbers go with the rule before them.
+    // Layers that only move elements belong to the rule before them.
     const bool moves = step.rule == move_step && end == i;
     if (moves || (step.rule_class == RuleClass::neural && !is_of_functions(step))) end = i + 1;
   }
@@ -115,7 +115,7 @@ ProgramDerivation to_operators(const ProgramDerivation& whole) {
   return out;
 }
 
-// Constants of the model that the bundle has as weights, which no step has changed, by their hashes.
+// Constants of the model that the bundle holds as weights and that no step has changed, by hash.
 Attempt<std::map<std::string, Tensor>> kept_constants(const Derived& from, const Plan& plan) {
   std::map<std::string, Tensor> out;
   HOIST_STEP(const Replayed replayed, ExitCode::bad_input, replay(from.derivation, from.options));
@@ -156,7 +156,7 @@ Attempt<> put_kept_constants(Program& program, const std::map<std::string, Tenso
 
 // ---- Terms for people ----------------------------------------------------------------------------------------------
 
-// The variables of functions around the term as parameters.
+// Turns the free variables of enclosing functions into parameters.
 Expr closed(Expr e) {
   std::map<std::pair<Expr, int64_t>, Expr> known;
   std::function<Expr(Expr, int64_t)> walk = [&](Expr n, int64_t depth) -> Expr {
@@ -187,7 +187,7 @@ std::set<Expr> subterms(Expr e) {
   return out;
 }
 
-// What stands in both sides, as one letter each.
+// Replaces the subterms that both sides share by one letter each.
 class Letters {
  public:
   Letters(Expr before, Expr after) : before_(before), in_before_(subterms(before)), in_after_(subterms(after)) {
@@ -207,7 +207,7 @@ class Letters {
   }
 
  private:
-  static constexpr size_t short_enough = 5;  // nodes of a term that is printed as it is
+  static constexpr size_t short_enough = 5;  // a term with at most so many nodes is printed in full
 
   bool is_shared(Expr e) const {
     return e != before_ && e->pattern != Pattern::function && e->free == 0 && tree_size(e) > short_enough &&

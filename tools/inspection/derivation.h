@@ -1,5 +1,5 @@
-// The derivation that a bundle carries, or a lowered model has, replayed: for explain, which shows it, and for verify,
-// which compares what comes out with the kernels and weights of the bundle.
+// Replays the derivation that a bundle carries or that a lowered model has: for explain, which shows it, and for
+// verify, which compares the result with the kernels and weights of the bundle.
 #pragma once
 
 #include <memory>
@@ -17,32 +17,32 @@
 
 namespace hoist {
 
-/// A derivation with what its replay needs.
+/// A derivation with the inputs of its replay.
 struct Derived {
   ProgramDerivation derivation;
   ReplayOptions options;
-  std::shared_ptr<const UserRules> rules;  ///< the user's, which `options` points to
+  std::shared_ptr<const UserRules> rules;  ///< the user's rules, which `options` points to
 };
 Attempt<Derived> derived(const Plan& plan);
 Attempt<Derived> derived(ProgramDerivation derivation, const Profile& profile);
 
-/// The derivation of a bundle that was read with its weights leads to its kernels, and where the constants are computed
-/// or only their hashes are known, to constants of the same hashes as its weights. With a model: it starts from this
-/// one, and all constants are computed again.
+/// Checks that the derivation of a bundle, read with its weights, leads to the bundle's kernels. Constants that are
+/// computed, or known by their hashes, must have the hashes of the bundle's weights. With a model, the derivation must
+/// start from it, and all constants are computed again.
 Attempt<std::vector<Finding>> check_derivation(const BundleInfo& bundle, const Program* model);
 
-/// The model under the neural rules of the derivation, as it was before it was lowered: what export writes. Without the
-/// model only where every constant that it needs is in the derivation, or among the bundle's weights, which were read.
-/// Function rules are there by the row that was applied, of which a rule has several.
+/// The model after the neural rules of the derivation and before lowering: the program that export writes. Without
+/// `model`, every constant that it needs must be in the derivation or among the bundle's weights, which must have been
+/// read. Function rules appear as the applied row, of which a rule has several.
 Attempt<RewrittenModel> rewritten_model(const BundleInfo& bundle, const Program* model);
 
-/// The model that the bundle is made from, with the extents that the bundle's inputs have, inputs as `--value` fixes
-/// them, and bounds of what data decide.
+/// Reads the model that the bundle was compiled from, with the extents of the bundle's inputs, inputs fixed by
+/// `--value`, and the bounds of dynamic dimensions.
 Attempt<Program> read_program_of(const std::filesystem::path& path, const std::vector<std::string>& values,
                                  const BundleInfo& bundle, const DataBounds& bounds = {});
 
-/// Two sides of a step as text, an outermost line each or a few: variables of functions around have the names %x0,
-/// %x1, ...; what both sides share and is not short is %A, %B, ...; long texts are cut.
+/// Both sides of a step as text, a few lines each: variables of enclosing functions are %x0, %x1, ...; longer subterms
+/// that both sides share are %A, %B, ...; long texts are cut.
 std::pair<std::string, std::string> sides_of_step(Expr before, Expr after);
 
 }  // namespace hoist

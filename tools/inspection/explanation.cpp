@@ -16,8 +16,8 @@ bool share(const std::vector<std::string>& a, const std::vector<std::string>& b)
   return std::any_of(a.begin(), a.end(), [&](const std::string& layer) { return holds(b, layer); });
 }
 
-// The steps that led to the term of this definition: those at it and at what was merged into it, and those from before
-// there was a term, which are known by the layers.
+// The steps that led to the term of this definition: steps at the definition and at definitions merged into it, and
+// earlier steps between operator calls, which are matched by their layers.
 std::vector<const ReplayedStep*> steps_towards(const std::vector<ReplayedStep>& all, const std::string& value,
                                                const std::vector<std::string>& layers) {
   std::set<std::string> values = {value};
@@ -32,7 +32,7 @@ std::vector<const ReplayedStep*> steps_towards(const std::vector<ReplayedStep>& 
     const bool concerns =
         cut_from || values.count(seen.step.value) != 0 || (between_calls && share(seen.layers, layers));
     if (!concerns) continue;
-    // A kernel that was cut from another; what neural rules add only reads the value.
+    // The kernel was split from another one. A neural rule adds definitions that only read the value.
     if (cut_from && seen.after != seen.before) values.insert(seen.step.value);
     if (auto producer = seen.step.parameters.find("producer"); producer != seen.step.parameters.end())
       values.insert(producer->second);

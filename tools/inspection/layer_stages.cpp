@@ -14,7 +14,7 @@
 namespace hoist {
 namespace {
 
-// The part of a model's program that a layer is: its definitions, with what they read.
+// The definitions of a layer, with the values that they read.
 Program part_of(const Program& program, const std::string& layer) {
   Program part;
   part.name = program.name;

@@ -1,5 +1,5 @@
-// A layer of a model or of a bundle at each stage between ONNX and OpenCL, as text for people. For inspect and for the
-// Python package. Not for how one stage follows from another: explanation.h.
+// A layer of a model or of a bundle at each stage between ONNX and OpenCL, as readable text. For inspect and for the
+// Python package. For the steps from one stage to the next use explanation.h.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -13,30 +13,30 @@
 
 namespace hoist {
 
-/// graph, high, low, halide, opencl.
+/// graph, high, low, halide, opencl: the names of the stages in order.
 const std::vector<std::string>& stage_names();
 
 struct LayerStage {
   std::string stage;  ///< one of stage_names()
-  std::string title;  ///< what of the layer it shows
+  std::string title;  ///< describes the text
   std::string text;
 };
 
 struct LayerStages {
   std::string layer;
-  std::vector<LayerStage> stages;       ///< in their order, of all kernels that compute the layer
-  std::string absence;                  ///< why no kernel does; "" where one does
-  std::optional<Failure> refused = {};  ///< by the Halide layer: why the stages behind the last one are missing
+  std::vector<LayerStage> stages;       ///< in stage order, of all kernels that compute the layer
+  std::string absence;                  ///< why no kernel computes it; "" if one does
+  std::optional<Failure> refused = {};  ///< the error of the Halide backend, if it stopped the later stages
 };
 
 struct StageOptions {
-  std::vector<std::string> stages = {};  ///< these alone; empty: all
-  bool types = false;                    ///< of a model: with the type after each pattern
+  std::vector<std::string> stages = {};  ///< only these stages; empty means all
+  bool types = false;                    ///< of a model: print the type after each pattern
 };
 
-/// Errors: no layer has that name.
+/// The stages of a layer of a model. Errors: no layer has that name.
 Attempt<LayerStages> stages_of(const OpenedModel& model, const std::string& layer, const StageOptions& options);
-/// A bundle keeps neither the stage high nor halide: bad input where they are asked for; and types are wrong use.
+/// A bundle stores neither the stage high nor halide: requesting them is bad input, and requesting types is wrong use.
 Attempt<> refuse_stages_of_models(const StageOptions& options);
 Attempt<LayerStages> stages_of(const Plan& plan, const std::string& layer, const StageOptions& options);
 

@@ -9,7 +9,7 @@
 namespace hoist {
 namespace {
 
-// The model's layers, then those that lowering adds.
+// The model's layers, followed by the layers that lowering adds.
 std::vector<PlanLayer> with_added(std::vector<PlanLayer> layers, const std::vector<PlanStep>& steps) {
   for (const PlanStep& step : steps) {
     for (const std::string& name : step.layers) {
@@ -28,7 +28,7 @@ std::vector<size_t> computing(const std::string& layer, const std::vector<PlanSt
   return out;
 }
 
-// The names of the kernels that compute the layer, each once.
+// The names of the kernels that compute the layer, without repetition.
 std::vector<std::string> kernels_of(const std::string& layer, const std::vector<PlanStep>& steps,
                                     const std::vector<std::string>& kernels) {
   std::vector<std::string> out;

@@ -1,5 +1,5 @@
-// Finding a layer by the name that a user types, in a lowered model or in a bundle: both list the model's layers and
-// the steps that compute them. For inspect and explain.
+// Finds a layer by the name that a user types, in a lowered model or in a bundle: both list the model's layers and the
+// steps that compute them. For inspect and explain.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -13,17 +13,17 @@ namespace hoist {
 
 bool holds(const std::vector<std::string>& layers, const std::string& layer);
 
-/// The positions of the steps that compute the layer, in order: several where views are read by several kernels. The
-/// layer is bad input with the near miss as its hint when nothing has that name.
+/// The positions of the steps that compute the layer, in order; several if a view is inlined into several consumers.
+/// Errors: no layer has the name (bad input); the hint is the most similar name.
 Attempt<std::vector<size_t>> steps_of(const std::string& layer, const std::vector<PlanLayer>& layers,
                                       const std::vector<PlanStep>& steps);
-/// "shape: evaluated at compile time", of a layer that no step computes.
+/// "shape: evaluated at compile time", for a layer that no step computes.
 std::string absence_of(const std::string& layer, const std::vector<PlanLayer>& layers);
 
 /// Every layer with its operator and its kernels; `kernels` are their names.
 std::string layer_table(const std::vector<PlanLayer>& layers, const std::vector<PlanStep>& steps,
                         const std::vector<std::string>& kernels);
-/// The same: [{"name", "operator", "kernels", "absence"}, ...]
+/// The same as JSON: [{"name", "operator", "kernels", "absence"}, ...]
 nlohmann::ordered_json layers_json(const std::vector<PlanLayer>& layers, const std::vector<PlanStep>& steps,
                                    const std::vector<std::string>& kernels);
 /// The names of kernels of a plan or of a lowered model.

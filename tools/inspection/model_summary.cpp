@@ -14,7 +14,7 @@
 namespace hoist {
 namespace {
 
-// The sums of numbers from models stop at the largest number there is.
+// The sum, saturated at the largest integer: the numbers come from untrusted models.
 int64_t saturated_sum(int64_t a, int64_t b) {
   int64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
@@ -28,7 +28,7 @@ ModelSummary summarised(const Model& model, const TermOf& term_of) {
     return ValueInfo{array.name, array.scalar, array.shape};
   };
   for (int index : model.inputs) out.inputs.push_back(info(index));
-  // Counts are outputs behind those of the model.
+  // The actual lengths of dynamic dimensions are outputs after the outputs of the model.
   size_t outputs = model.outputs.size();
   for (const PlanExtent& extent : model.extents) outputs = std::min(outputs, static_cast<size_t>(extent.count));
   for (size_t i = 0; i < outputs; ++i) out.outputs.push_back(info(model.outputs[i]));
@@ -62,13 +62,13 @@ struct Unit {
 std::string three_digits(int64_t number, std::initializer_list<Unit> units, const std::string& small) {
   for (const auto& [factor, name] : units) {
     const double value = static_cast<double>(number) / factor;
-    // What would be rounded to the next thousand belongs to that.
+    // A number that rounds to 1000 is written in the next unit.
     if (value >= 0.9995) return fmt::format("{:.{}f} {}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0, name);
   }
   return std::to_string(number) + small;
 }
 
-// "[up to 4][3]i64" where data decide how many there are.
+// "[up to 4][3]i64" for a dynamic dimension.
 std::string type_of(const ModelSummary& summary, const ValueInfo& value) {
   const auto counted = summary.counted.find(value.name);
   if (counted == summary.counted.end()) return type_text(value.scalar, value.shape);
@@ -79,7 +79,7 @@ std::string type_of(const ModelSummary& summary, const ValueInfo& value) {
 }
 
 std::string listed_values(const ModelSummary& summary, const std::vector<ValueInfo>& values, const char* kind) {
-  constexpr size_t most = 2;  // of more the table below says all
+  constexpr size_t most = 2;  // the table below lists them all
   if (values.size() > most || values.empty()) return counted(values.size(), kind);
   std::string out;
   for (const ValueInfo& value : values)

@@ -14,13 +14,15 @@
 namespace hoist {
 namespace {
 
-// Sums of products that stay in registers, each an element of the result, and a product of matrices whose right one the
-// caches next to the core hold, large enough for many threads: GPUs do best at the one, CPUs at the other.
+// Two workloads for the arithmetic peak, both large enough for many threads: register-only contractions, one per
+// element of the result, and a matmul whose right operand fits the caches of a core. GPUs reach their peak with the
+// first, CPUs with the second.
 constexpr int64_t rows = 1024, columns = 64, steps = 512, inner = 512;
-// A product of bytes takes so little time that its arrays have to be small beside it.
+// A matmul of bytes is so fast that its arrays must be small compared with it.
 constexpr int64_t byte_rows = 256, byte_columns = 256, byte_inner = 1024;
 constexpr char byte_weights[] = "byte_weights";
-// Of the arrays that are copied, in floats: what the caches of a core hold, those of all cores, and more than any.
+// Sizes of the copied arrays in floats: within the caches of one core, within the caches of all cores, beyond all
+// caches.
 constexpr int64_t copied[] = {int64_t{1} << 14, int64_t{1} << 18, int64_t{1} << 24};
 
 std::string peaks_program() {
@@ -46,7 +48,7 @@ std::string peaks_program() {
   return out + "output %launch\noutput %byte_products\n";
 }
 
-// Only weights, which are constants, are stored as instructions for bytes want them.
+// Only constant weights are packed for the byte instructions.
 Result<Program> program_of_peaks() {
   HOIST_TRY(Program program, parse_program(peaks_program()));
   std::erase_if(program.inputs, [](const auto& input) { return input.first == byte_weights; });
@@ -102,7 +104,7 @@ Attempt<Peaks> measure_peaks(const RunOptions& options, const Profile& profile,
 }
 
 Roof roof_of(const Peaks& peaks, const KernelWork& work) {
-  // The rate of the smallest copy that is as large, which runs in the same memory.
+  // The rate of the smallest copy of at least this size, which uses the same level of memory.
   auto same =
       std::find_if(peaks.copies.begin(), peaks.copies.end(), [&](const auto& c) { return c.bytes >= work.bytes; });
   if (same == peaks.copies.end()) --same;

@@ -1,8 +1,8 @@
-// What limits each kernel of a bundle, after Williams, Waterman and Patterson (Roofline, CACM 2009): arithmetic, the
-// memory that its arrays fit in, or the launch, each against what the device does at its best. The best is measured,
-// by kernels that hoist compiles for the same device: sums of products in registers and products of matrices, of f32
-// and of bytes, copies of arrays of several sizes, and a kernel that does next to nothing. A kernel that computes its
-// layer by fewer products than the layer has, as Winograd's do, is measured by those that it computes.
+// The limit of each kernel of a bundle, after Williams, Waterman and Patterson (Roofline, CACM 2009): arithmetic, the
+// memory level that holds its arrays, or the launch, each relative to the device's peak. Peaks are measured with
+// kernels that hoist compiles for the same device: register-only contractions and matmuls, of f32 and of bytes, copies
+// of several sizes, and a nearly empty kernel. A kernel that computes its layer with fewer multiplications than the
+// layer has (Winograd) is rated by the multiplications that it executes.
 #pragma once
 
 #include <string>
@@ -16,19 +16,20 @@
 
 namespace hoist {
 
-/// What the device does at its best.
+/// The measured peaks of a device.
 struct Peaks {
-  double operations = 0;  ///< of f32 a second; a fused multiply-add counts as two
+  double operations = 0;  ///< f32 operations per second; a fused multiply-add counts as two
   struct Copy {
     int64_t bytes = 0;  ///< read and written
-    double rate = 0;    ///< bytes a second
+    double rate = 0;    ///< bytes per second
   };
-  std::vector<Copy> copies;    ///< by rising size
-  double launch = 0;           ///< seconds of a kernel that does next to nothing
-  double byte_operations = 0;  ///< as `operations`, for products of numbers of 8 bits; 0: not measured
+  std::vector<Copy> copies;    ///< in increasing order of size
+  double launch = 0;           ///< seconds of a nearly empty kernel
+  double byte_operations = 0;  ///< as `operations`, for 8-bit integers; 0 if not measured
 };
 
-/// About a second, and the driver's time for seven kernels. `targets` are those of the bundle, none for OpenCL.
+/// Measures the peaks of a device. Takes about a second, and the driver's time to build seven kernels. `targets` are
+/// the bundle's, empty for OpenCL.
 Attempt<Peaks> measure_peaks(const RunOptions& options, const Profile& profile,
                              const std::vector<std::string>& targets);
 
@@ -36,14 +37,14 @@ enum class Bound : uint8_t { arithmetic, memory, launch };
 
 struct Roof {
   Bound bound = Bound::launch;
-  double seconds = 0;  ///< that the kernel takes at least
+  double seconds = 0;  ///< lower bound of the kernel's time
 };
 
-/// What a kernel does in one launch.
+/// The work of one launch of a kernel.
 struct KernelWork {
   int64_t operations = 0;
   int64_t bytes = 0;      ///< all elements of its arrays, once
-  bool on_bytes = false;  ///< what it multiplies are numbers of 8 bits
+  bool on_bytes = false;  ///< it multiplies 8-bit integers
 };
 
 Roof roof_of(const Peaks& peaks, const KernelWork& work);
@@ -57,13 +58,13 @@ struct TimedKernel {
   KernelWork work;
 };
 
-/// What the kernels show of the device beside what was measured of it: that a launch takes no longer than they do.
+/// Lowers the launch time of the peaks to the shortest time among the kernels, if that is less.
 Peaks peaks_beside(Peaks peaks, const std::vector<TimedKernel>& kernels);
 
-/// Its operands are numbers of 8 bits where it reads two arrays of them, values and weights.
+/// The work of a kernel. It counts as work on bytes if it reads two 8-bit arrays, values and weights.
 KernelWork work_of(const PlanKernel& kernel);
 
-/// Seconds of each step of a run, of many runs; inputs are what the bundle has.
+/// Seconds of each step, for each of many runs, with the inputs that the bundle has.
 Attempt<std::vector<std::vector<double>>> time_steps(BundleRunner& bundle, double seconds);
 /// The steps with the lower quartiles of their times.
 std::vector<TimedKernel> timed_kernels(const BundleRunner& bundle, const Plan& plan,

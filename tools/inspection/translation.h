@@ -1,4 +1,4 @@
-// What a model's derivation keeps, step by step, for the commands that ask (compile --validate, bisect, reduce).
+// Checks that every step of a model's derivation preserves the values, for compile --validate, bisect and reduce.
 #pragma once
 
 #include <string>
@@ -9,7 +9,8 @@
 
 namespace hoist {
 
-/// Both sides of every step, up to the first difference with `only_first`. The derivation has the values of constants.
+/// Compares both sides of every step, up to the first difference with `only_first`. The derivation must hold the values
+/// of constants.
 Attempt<Validation> validate_derivation(ProgramDerivation derivation, const Profile& profile, bool only_first);
 
 /// "step 12, split-join [exact] at layer conv1: position 3: 1, before the step 0 (inputs: zeros)".

@@ -20,7 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// As later kernels have it than the system's header may know; what a kernel does not know has to be left out.
+// Declared here because kernels may be newer than the system's header; rights that a kernel does not know must be left
+// out.
 struct Ruleset {
   uint64_t files = 0, network = 0, scopes = 0;
 };
@@ -31,7 +32,7 @@ constexpr uint64_t may_bind_and_connect = 3, may_sockets_and_signals = 3;
 
 long landlock_version() { return ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION); }
 
-// Everything that a kernel of this version can refuse.
+// All rights that a kernel with this version of Landlock can refuse.
 Ruleset all_of(long version) {
   Ruleset out;
   out.files = may_execute | may_write_file | may_read_file | may_read_folder | may_make_regular_and_links;
@@ -48,7 +49,7 @@ size_t bytes_of(long version) {
   return version < 6 ? 2 * sizeof(uint64_t) : sizeof(Ruleset);
 }
 
-// Folders that hold what this process has loaded: it may load more from there.
+// The folders of the loaded libraries, which may load more from there.
 std::set<fs::path> folders_of_libraries() {
   std::set<fs::path> out;
   const auto add = [](dl_phdr_info* info, size_t, void* into) {
@@ -66,7 +67,7 @@ class Rules {
  public:
   Rules(int ruleset, uint64_t known) : ruleset_(ruleset), known_(known) {}
 
-  // What is not there needs no rule.
+  // A path that does not exist needs no rule.
   void allow(const fs::path& path, uint64_t what) {
     const int folder = ::open(path.c_str(), O_PATH | O_CLOEXEC);
     if (folder < 0) return;
@@ -93,7 +94,7 @@ bool can_confine() { return landlock_version() >= 1; }
 
 void limit_memory(int64_t bytes) {
   const rlimit memory{static_cast<rlim_t>(bytes), static_cast<rlim_t>(bytes)}, none{0, 0};
-  ::setrlimit(RLIMIT_DATA, &memory);  // not the address space, of which drivers of GPUs reserve a hundred GiB
+  ::setrlimit(RLIMIT_DATA, &memory);  // not the address space: GPU drivers reserve a hundred GiB of it
   ::setrlimit(RLIMIT_FSIZE, &memory);
   ::setrlimit(RLIMIT_CORE, &none);
 }

@@ -1,6 +1,6 @@
-// What keeps a job in its place: limits on memory, files and what may be read, written and reached. Jobs bring kernels,
-// which are programs; a job that was made to do harm should find nothing to do it to. Linux's Landlock does the
-// keeping, for any user, without a container. Only for a process that does nothing but one job: there is no way back.
+// Confines the process of a job: limits memory, file sizes, and the files and connections that it may use. Jobs bring
+// kernels, which are untrusted programs. Linux's Landlock enforces the limits, for any user, without a container. Only
+// for a process that runs a single job: confinement cannot be undone.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace hoist::queue {
 
-/// Whether this system can keep jobs in their place.
+/// True if this system supports confinement.
 bool can_confine();
 
-/// From now on this process and what it starts write only below `writable` and to the devices of OpenCL drivers, read
-/// only these, what belongs to the system, its libraries and `readable`, open no connections, signal nobody outside, as
-/// far as the kernel knows of each, and use so many bytes of memory of their own.
+/// Confines this process and its children: they write only below `writable` and to the devices of OpenCL drivers; read
+/// only these, the system's folders, the folders of loaded libraries, and `readable`; open no connections and signal no
+/// process outside, as far as the kernel supports each limit.
 Result<Nothing> confine(const std::vector<std::filesystem::path>& writable,
                         const std::vector<std::filesystem::path>& readable);
-/// The limit on memory alone.
+/// Limits the process's own memory only.
 void limit_memory(int64_t bytes);
 
 }  // namespace hoist::queue

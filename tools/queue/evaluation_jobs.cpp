@@ -17,8 +17,8 @@
 namespace hoist::queue {
 namespace {
 
-// Large enough that a job's process is not most of the work, small enough for a message of a few MB and for many
-// workers.
+// A part is large enough to outweigh the start of a job's process, and small enough for messages of a few MB and for
+// many workers.
 constexpr size_t least_part_bytes = size_t{16} << 20U, most_part_bytes = size_t{64} << 20U, usual_parts = 32;
 
 size_t usual_runs_a_job(const Samples& samples) {
@@ -26,12 +26,12 @@ size_t usual_runs_a_job(const Samples& samples) {
   for (const Tensor& input : samples.runs.front()) bytes += input.bytes().size();
   const auto runs_in = [&](size_t part) { return std::max<size_t>(1, part / std::max<size_t>(1, bytes)); };
   const size_t even = (samples.runs.size() + usual_parts - 1) / usual_parts;
-  // Where samples are large a process for a few of them takes longer to begin than to run them.
+  // With large samples, a process for a few of them takes longer to start than to run them.
   constexpr size_t large = size_t{1} << 16U;
   return std::min(bytes >= large ? std::max(even, runs_in(least_part_bytes)) : even, runs_in(most_part_bytes));
 }
 
-// What a worker says of its part; a stranger may have said it.
+// Parses a worker's result for its part, which is untrusted input.
 Result<Evaluation> parse_evaluation(const nlohmann::json& result, int64_t classes, int64_t samples, size_t runs) {
   const Diagnostic wrong{"answer", "is none to this question", ""};
   if (!result.is_object() || !result.contains("counts") || !result.contains("inputs_not_finite") ||

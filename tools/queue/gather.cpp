@@ -20,7 +20,7 @@ class Gatherer {
   Gatherer(Queue& queue, const Gathering& gathering) : queue_(queue), gathering_(gathering) {}
 
   Attempt<> run() {
-    // From here on no answer goes unheard.
+    // Subscribes, so that no later answer is missed.
     HOIST_STEP([[maybe_unused]] auto heard, ExitCode::device, queue_.next_answered(0.001));
     while (done_ < gathering_.count) {
       while (next_ < gathering_.count && asked_.size() < gathering_.at_once)
@@ -30,7 +30,7 @@ class Gatherer {
       if (gathering_.stop()) return Failure{ExitCode::device, {{"", "the wait for workers was ended", ""}}};
       HOIST_STEP(const std::optional<std::string> id, ExitCode::device, queue_.next_answered(0.5));
       if (id && asked_.contains(*id)) HOIST_STEP_VOID(ExitCode::device, look_at(*id));
-      // Where answers come, only now and then: a look costs two requests a job.
+      // While answers arrive, all jobs are checked rarely: a check costs two requests per job.
       if (since_look_.seconds() >
           (since_answer_.seconds() > seconds_between_looks ? seconds_between_looks : seconds_between_notes))
         HOIST_STEP_VOID(ExitCode::device, look_at_all());
@@ -51,7 +51,7 @@ class Gatherer {
  private:
   struct Asked {
     Job job;
-    std::vector<size_t> numbers;  ///< of equal jobs, which have one answer
+    std::vector<size_t> numbers;  ///< indices of equal jobs, which share one answer
   };
 
   Result<Nothing> ask(size_t number) {
@@ -66,7 +66,7 @@ class Gatherer {
     if (before) {
       const auto answer = parse_answer(*before);
       if (answer.ok() && answer->result) return take(id, *answer);
-      // What was refused or set aside is tried again when it is asked again.
+      // Jobs that were refused or set aside are tried again.
       HOIST_TRY_VOID(queue_.forget_answer(id));
       HOIST_TRY_VOID(queue_.forget_aside(id));
     }
@@ -112,7 +112,7 @@ class Gatherer {
     return Nothing{};
   }
 
-  // Answers that were not heard of, and jobs that the server has lost.
+  // Finds answers whose notification was missed, and jobs that the server has lost.
   Result<Nothing> look_at_all() {
     since_look_ = {};
     std::vector<std::string> ids;
@@ -124,7 +124,7 @@ class Gatherer {
       const Job& job = found->second.job;
       HOIST_TRY(const bool there, queue_.is_offered(key_of(job.version, job.device), id));
       if (there) continue;
-      HOIST_TRY_VOID(look_at(id));  // answered just now
+      HOIST_TRY_VOID(look_at(id));  // may have been answered just now
       if (!asked_.contains(id)) continue;
       HOIST_TRY([[maybe_unused]] const Job again, gathering_.make(asked_.at(id).numbers.front()));
       HOIST_TRY_VOID(offer(id));

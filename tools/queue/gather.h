@@ -1,6 +1,5 @@
-// The other side of the workers: puts jobs on a queue and gathers their answers, each once, in whatever order they
-// come. Jobs that were answered before are not asked again; jobs that a server has lost are offered again. Nothing here
-// knows what jobs are about.
+// The client side of a queue: offers jobs and collects their answers, each once, in any order. Jobs with an earlier
+// answer are not run again; jobs that a server has lost are offered again. The content of jobs does not matter here.
 #pragma once
 
 #include <functional>
@@ -12,21 +11,23 @@
 namespace hoist::queue {
 
 struct Gathering {
-  size_t count = 0;  ///< of jobs
-  /// The job of that number, its content on the queue. Asked again where the server has lost it.
+  size_t count = 0;  ///< number of jobs
+  /// Makes the job of that number and puts its content on the queue. Called again if the server has lost the job.
   std::function<Result<Job>(size_t)> make;
-  /// Once for each job, in any order. An error is an answer that says nothing: it is damaged, or of another question.
+  /// Called once for each job, in any order. An error means that the answer is unusable: damaged, or for another
+  /// question.
   std::function<Result<Nothing>(size_t, const nlohmann::json& result)> take;
   std::function<void(size_t done, size_t total)> progress = [](size_t, size_t) {};
-  std::function<bool()> stop = [] { return false; };  ///< no more answers are waited for
-  double patience = 10;   ///< seconds without an answer, until it is asked which workers there are
-  size_t at_once = 1024;  ///< jobs on the queue
+  std::function<bool()> stop = [] { return false; };  ///< if true, no more answers are waited for
+  double patience = 10;                               ///< seconds without an answer, after which the workers are listed
+  size_t at_once = 1024;                              ///< most jobs on the queue at a time
 };
 
-/// Until all are answered. Where some are refused or set aside, the failure names them, behind the others' answers.
+/// Runs until all jobs are answered. If some are refused or set aside, the failure names them after all others are
+/// answered.
 Attempt<> gather(Queue& queue, const Gathering& gathering);
 
-/// Why nobody works on such jobs, in a sentence for people; "" where somebody could.
+/// A sentence that states why no worker can run such jobs; "" if one can.
 Result<std::string> why_nobody(Queue& queue, const std::string& device);
 
 }  // namespace hoist::queue

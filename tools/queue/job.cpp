@@ -23,13 +23,13 @@ Result<Json> parse_object(const std::string& text, const std::string& where, siz
   return out;
 }
 
-// The text of that name, at most so long; "" where there is none.
+// The string with that name, up to a length limit; "" if there is none.
 std::string text_at(const Json& object, const char* name, size_t most = 4096) {
   const auto found = object.find(name);
   return found == object.end() || !found->is_string() ? "" : found->get_ref<const std::string&>().substr(0, most);
 }
 
-// Names come from models and need not be UTF-8.
+// Names come from models and are not always UTF-8.
 std::string dumped(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// What the texts on a queue say: a job, which is what is to be done with which content on what device, and its answer.
-// A job's name is the hash of its text, so the same question is asked once and has one answer, whoever works on it and
-// however often. Both are parsed as what strangers have written. How they travel: queue.h.
+// The texts on a queue: a job, which names a kind of work, its content and a device, and its answer. A job's name is
+// the hash of its text, so equal questions have one answer, independent of the worker. Both are parsed as untrusted
+// input. For their transport see queue.h.
 #pragma once
 
 #include <map>
@@ -12,33 +12,34 @@
 
 namespace hoist::queue {
 
-/// What whoever asks wants a worker to bear with, where the worker does not want less.
+/// The client's limits for a job; a worker may set lower ones.
 struct JobLimits {
-  double seconds = 1e6;     ///< that its process may take
-  int64_t attempts = 1000;  ///< until it is set aside
+  double seconds = 1e6;     ///< for its process
+  int64_t attempts = 1000;  ///< failed attempts before it is set aside
 };
 
 struct Job {
   std::string kind;                            ///< one of job_kinds()
-  std::string version;                         ///< of the hoist that asks; another one may compute other numbers
+  std::string version;                         ///< the client's version of hoist; another version may compute other
+                                               ///< numbers
   std::string device;                          ///< its name: "NVIDIA H200", "native x86-64-v4"
-  std::map<std::string, std::string> content;  ///< hashes, by the names that the kind has for them
-  nlohmann::json options;                      ///< what else the kind reads
+  std::map<std::string, std::string> content;  ///< hashes, by the names that the kind uses
+  nlohmann::json options;                      ///< other parameters of the kind
   JobLimits limits = {};
 };
 
-/// A job of this version.
+/// A job for this version of hoist.
 Job new_job(std::string kind, std::string device);
 std::string print(const Job& job);
-/// Errors: it is no job, or has more than 64 KiB.
+/// Parses a job. Errors: the text is no job, or has more than 64 KiB.
 Result<Job> parse_job(const std::string& text);
 std::string id_of(const Job& job);
-/// Under which workers look for jobs: the same for the same version and device.
+/// The key by which workers find jobs; equal for equal version and device.
 std::string key_of(const std::string& version, const std::string& device);
 /// "evaluate 0f0f..., for NVIDIA H200".
 std::string title_of(const Job& job);
 
-/// One of: a result; why there can be none; why nobody tries any longer.
+/// One of: a result; the reason for a refusal; the reason why the job was set aside.
 struct Answer {
   std::optional<nlohmann::json> result;
   Diagnostics refused;
@@ -48,12 +49,12 @@ struct Answer {
 std::string print(const Answer& answer);
 Result<Answer> parse_answer(const std::string& text);
 
-/// What a worker says of itself to whoever asks.
+/// A worker's description of itself.
 struct WorkerDescription {
   std::string name, version;
   std::vector<std::string> devices;
   int64_t jobs = 0;  ///< done so far
-  std::string busy;  ///< with which job; "" where it waits
+  std::string busy;  ///< the current job; "" while it waits
 };
 std::string print(const WorkerDescription& worker);
 Result<WorkerDescription> parse_worker(const std::string& text);

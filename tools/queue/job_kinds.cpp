@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 
 constexpr std::string_view native_prefix = "native ";
 
-// A whole number of the job's options in this range.
+// An integer option of the job in this range.
 Result<int64_t> option_of(const Job& job, const char* name, int64_t least, int64_t most) {
   const auto found = job.options.find(name);
   if (found == job.options.end() || !found->is_number_integer() || *found < least || *found > most)
@@ -31,8 +31,8 @@ Result<int64_t> option_of(const Job& job, const char* name, int64_t least, int64
   return found->get<int64_t>();
 }
 
-// What --device says for the bundle of a job; "" for native code. A CPU that it is compiled for runs it as it would for
-// a user who names no device, which may be on a serial device of the same driver.
+// The --device option for the bundle of a job; "" for native code. A CPU bundle runs on that CPU as for a user without
+// --device, perhaps on a serial device of the same driver.
 Attempt<std::string> device_option(const Job& job, const BundleInfo& bundle, const JobPlace& place) {
   if (job.device.starts_with(native_prefix)) return std::string();
   std::string wanted = place.device.empty() ? job.device : place.device;
@@ -42,7 +42,7 @@ Attempt<std::string> device_option(const Job& job, const BundleInfo& bundle, con
   return device.name == job.device ? std::string() : wanted;
 }
 
-// A bundle, on the device that the job is for.
+// Opens a bundle on the device of the job.
 Attempt<BundleRunner> open_for(const Job& job, const fs::path& path, const JobPlace& place) {
   HOIST_ATTEMPT(const BundleInfo info, bundle_info(path));
   RunOptions options;
@@ -58,7 +58,7 @@ Attempt<BundleRunner> open_for(const Job& job, const fs::path& path, const JobPl
   return bundle;
 }
 
-// What comes packed under this name, unpacked.
+// Unpacks the content of this name.
 Attempt<fs::path> unpacked(const fs::path& folder, const std::string& name) {
   HOIST_STEP(const std::string packed, ExitCode::bad_input, read_file(folder / name));
   const fs::path path = folder / (name + ".hoist");
@@ -106,7 +106,7 @@ Attempt<Json> perform_runs(const Job& job, const fs::path& folder, const JobPlac
   return Json{{"runs", outputs.count}};
 }
 
-// What hoist bench does where the device is: its text and its JSON.
+// Runs hoist bench on the worker's device; returns its text and its JSON.
 Attempt<Json> perform_measurement(const Job& job, const fs::path& folder, const JobPlace& place) {
   HOIST_ATTEMPT(const BundleRunner fits, open_bundle_of(job, folder, place));
   HOIST_STEP(const int64_t milliseconds, ExitCode::bad_input, option_of(job, "milliseconds", 10, 3'600'000));
@@ -130,7 +130,7 @@ Attempt<Json> perform_measurement(const Job& job, const fs::path& folder, const 
   return Json{{"text", text}, {"json", Json::parse(json, nullptr, false)}};
 }
 
-// Bundles by turns: what others are compared with, and a folder of others, 0, 1 and so on.
+// Times bundles, interleaved: the baseline, and a folder with the others, named 0, 1 and so on.
 Attempt<Json> perform_timing(const Job& job, const fs::path& folder, const JobPlace& place) {
   constexpr int64_t most_others = 1000;
   tuning::TimingQuestion question;
@@ -182,7 +182,7 @@ Attempt<> perform_job(const fs::path& folder, const JobPlace& place) {
   if (result.ok())
     answer.result = std::move(*result);
   else if (result.failure().code == ExitCode::device)
-    return result.failure();  // which may pass: somebody tries again
+    return result.failure();  // may be temporary, so the job is tried again
   else
     answer.refused = result.failure().problems;
   HOIST_STEP_VOID(ExitCode::bad_input, write_file(folder / answer_file, print(answer)));

@@ -1,11 +1,11 @@
-// The border to NATS: no other file includes its headers.
+// The queue on NATS; no other file includes its headers.
 //
-// Streams (file storage), all of them made by whoever comes first:
-//   hoist_jobs      hoist.jobs.KEY.ID        a work queue: a message goes when it is acknowledged
-//   hoist_answers   hoist.answers.ID         the last one of each
-//   hoist_content   hoist.content.HASH.N     parts, and .size, which says how many and is written last
+// Streams (file storage); the first client or worker makes them all:
+//   hoist_jobs      hoist.jobs.KEY.ID        a work queue: a message is deleted when it is acknowledged
+//   hoist_answers   hoist.answers.ID         the last message of each
+//   hoist_content   hoist.content.HASH.N     parts, and .size, which holds their number and is written last
 //   hoist_aside     hoist.aside.ID
-// Workers answer requests on hoist.workers, which nothing stores.
+// Workers answer requests on hoist.workers, which is not stored.
 #include <fmt/format.h>
 #include <nats/nats.h>
 #include <unistd.h>
@@ -65,8 +65,8 @@ bool is_number(const std::string& text, size_t& value) {
 
 }  // namespace
 
-// The library's own pull subscriptions wait for a job, of one key at a time; a request that is answered at once lets a
-// worker look at several. What acknowledges is then a word to the subject that came with the job.
+// The library's own pull subscriptions block for a job of a single key; requests that return at once let a worker poll
+// several keys. A job is then acknowledged by a message to the subject that came with it.
 struct Lease::Message {
   natsConnection* connection = nullptr;
   std::string reply;
@@ -106,12 +106,12 @@ struct Queue::Connection {
   std::unique_ptr<natsConnection, Freed<natsConnection, natsConnection_Destroy>> connection;
   std::unique_ptr<jsCtx, Freed<jsCtx, jsCtx_Destroy>> stream;
   size_t part_bytes = most_message_bytes;
-  std::map<std::string, double> leases;  ///< seconds, by key, of consumers that are there
+  std::map<std::string, double> leases;  ///< seconds, by key, for existing consumers
   Subscription answered, asked;
   std::function<std::string()> say;
 
   ~Connection() {
-    // In an order that leaves no callback behind, and with what is on its way sent.
+    // The order leaves no callback running and sends pending messages.
     answered.reset();
     asked.reset();
     stream.reset();
@@ -121,14 +121,14 @@ struct Queue::Connection {
     }
   }
 
-  // Again while the server is away. Calls here change nothing when they are done twice.
+  // Repeats the call while the server is unreachable. All calls here are idempotent.
   template <class Call>
   Result<natsStatus> until_answered(const std::string& what, Call&& call) {
     const Stopwatch stopwatch;
     while (true) {
       jsErrCode code{};
       const natsStatus status = call(&code);
-      // A stream that is gone: a server that has lost its data, or another one.
+      // The stream is missing: the server has lost its data, or is another one.
       if (code == JSStreamNotFoundErr || status == NATS_NO_RESPONDERS) {
         if (make_streams() == NATS_OK && stopwatch.seconds() < patience) {
           usleep(200'000);
@@ -165,7 +165,7 @@ struct Queue::Connection {
     config.AllowDirect = true;
     jsErrCode code{};
     const natsStatus status = js_AddStream(nullptr, stream.get(), &config, nullptr, &code);
-    return code == JSStreamNameExistErr ? NATS_OK : status;  // somebody has made it in another way, which is theirs
+    return code == JSStreamNameExistErr ? NATS_OK : status;  // the stream exists with other settings, which are kept
   }
 
   natsStatus make_streams() {
@@ -198,8 +198,8 @@ struct Queue::Connection {
     return out;
   }
 
-  // The same as bytes: the other way has the server write and the library read JSON with the bytes in base 64, which
-  // costs more than all else that is done with content.
+  // The direct-get API returns raw bytes. The standard API sends base64 in JSON, which costs more than all other work
+  // on content.
   Result<NatsMessage> last_bytes(const char* of_stream, const std::string& subject) {
     NatsMessage out;
     bool direct = true;
@@ -210,7 +210,7 @@ struct Queue::Connection {
       natsMsg* message = nullptr;
       const natsStatus status = js_DirectGetMsg(&message, stream.get(), of_stream, nullptr, &wanted);
       out.reset(message);
-      // Nobody answers for a stream that somebody has made in another way.
+      // A stream that was made without direct access does not answer these requests.
       direct = status != NATS_NO_RESPONDERS;
       return direct ? status : NATS_NOT_FOUND;
     };
@@ -231,7 +231,7 @@ struct Queue::Connection {
     return Nothing{};
   }
 
-  // Makes sure that there is a consumer through which jobs of this key are given out.
+  // Makes the consumer that delivers the jobs of this key, if it does not exist.
   Result<Nothing> make_consumer(const std::string& key, double lease_seconds) {
     if (leases.contains(key)) return Nothing{};
     const std::string name = "device_" + key, subject = "hoist.jobs." + key + ".*";
@@ -241,7 +241,7 @@ struct Queue::Connection {
     config.FilterSubject = subject.c_str();
     config.AckPolicy = js_AckExplicit;
     config.AckWait = static_cast<int64_t>(lease_seconds * static_cast<double>(nanoseconds));
-    config.MaxDeliver = -1;  // workers count, and say so when they set a job aside
+    config.MaxDeliver = -1;  // workers count deliveries and set jobs aside themselves
     config.MaxAckPending = 100'000;
     config.MaxWaiting = 16'384;
     double lease = lease_seconds;
@@ -278,7 +278,7 @@ Result<Queue> Queue::connect(const QueueOptions& options, double patience, Absen
   const Options use(made);
   natsStatus status = NATS_OK;
   const auto also = [&](natsStatus next) { status = status == NATS_OK ? next : status; };
-  // The library reads names and passwords from URLs, and several URLs from commas.
+  // The library reads names and passwords from URLs, but takes several URLs as a list.
   std::vector<std::string> urls;
   for (size_t begin = 0, comma = 0; comma != std::string::npos; begin = comma + 1) {
     comma = options.url.find(',', begin);
@@ -309,7 +309,7 @@ Result<Queue> Queue::connect(const QueueOptions& options, double patience, Absen
   also(natsOptions_SetReconnectWait(use.get(), 500));
   also(natsOptions_SetTimeout(use.get(), 5000));
   also(natsOptions_SetRetryOnFailedConnect(use.get(), false, nullptr, nullptr));
-  // What the library would write to standard error itself: commands say what concerns people.
+  // The library would print errors on standard error; commands report the relevant ones themselves.
   also(natsOptions_SetErrorHandler(
       use.get(), [](natsConnection*, natsSubscription*, natsStatus, void*) {}, nullptr));
   if (status != NATS_OK)
@@ -354,7 +354,7 @@ Result<Queue> Queue::connect(const QueueOptions& options, double patience, Absen
 Result<std::string> Queue::put(const std::string& content) {
   const std::string hash = hash_of(content), subject = "hoist.content." + hash;
   HOIST_TRY(const NatsMessage there, connection_->last(content_stream, subject + ".size"));
-  // What is old is put again, so that it does not go while it is wanted.
+  // Old content is put again, so that it does not expire while it is in use.
   constexpr int64_t young = day / 2;
   const int64_t now = nats_NowInNanoSeconds();
   if (there && now - natsMsg_GetTime(there.get()) < young) return hash;
@@ -379,7 +379,7 @@ Result<std::string> Queue::get(const std::string& hash, size_t limit) {
     return damaged;
   if (size > limit) return Diagnostic{where, fmt::format("has {} bytes, at most {} are taken", size, limit), ""};
   std::string out;
-  constexpr size_t most_believed = size_t{1} << 26U;  // of a size that a stranger may have written
+  constexpr size_t most_believed = size_t{1} << 26U;  // limit for an untrusted size
   out.reserve(std::min(size, most_believed));
   for (size_t i = 0; out.size() < size; ++i) {
     HOIST_TRY(const NatsMessage message, connection_->last_bytes(content_stream, fmt::format("{}.{}", subject, i)));
@@ -412,7 +412,7 @@ Result<std::optional<Lease>> Queue::take(const std::vector<std::string>& keys, d
     const natsStatus status = natsConnection_RequestString(&heard, connection_->connection.get(), ask.c_str(),
                                                            R"({"batch":1,"no_wait":true})", milliseconds);
     const NatsMessage message(heard);
-    // A server that is away, or has lost its data: the next call makes the consumer again.
+    // The server is unreachable or has lost its data: the next call makes the consumer again.
     if (status != NATS_OK || natsMsg_IsNoResponders(heard)) connection_->leases.erase(key);
     if (status != NATS_OK || natsMsg_GetReply(heard) == nullptr) continue;
     auto held = std::make_unique<Lease::Message>();
@@ -542,7 +542,7 @@ Result<Nothing> Queue::answer_as_worker(std::function<std::string()> say) {
   };
   HOIST_TRY([[maybe_unused]] const natsStatus status, connection_->until_answered("subscribing", call));
   connection_->asked.reset(made);
-  natsConnection_FlushTimeout(connection_->connection.get(), 2000);  // who asks from now on is heard
+  natsConnection_FlushTimeout(connection_->connection.get(), 2000);  // later requests are answered for sure
   return Nothing{};
 }
 

@@ -1,4 +1,4 @@
-// In the place of nats_queue.cpp where hoist is built without NATS: there is never a connection.
+// Replaces nats_queue.cpp in builds without NATS: every connection fails.
 #include "tools/queue/queue.h"
 
 namespace hoist::queue {

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view heading = "hoist folder 1\n";
 constexpr size_t most_files = 4096, longest_name = 256;
 
-// Parts between slashes of letters, digits, _ . and -, none of which begins with a dot.
+// True if the name consists of parts between slashes, each of letters, digits, _ . and -, and none begins with a dot.
 bool is_plain_name(std::string_view name) {
   if (name.empty() || name.size() > longest_name || name.back() == '/') return false;
   bool at_start = true;
@@ -28,7 +28,7 @@ bool is_plain_name(std::string_view name) {
   return true;
 }
 
-// Files by the names under which they are packed.
+// Packs files under the names of the map.
 Result<std::string> pack(const std::map<std::string, fs::path>& files) {
   std::string out(heading), content;
   for (const auto& [name, path] : files) {
@@ -40,7 +40,7 @@ Result<std::string> pack(const std::map<std::string, fs::path>& files) {
   return out + "\n" + content;
 }
 
-// Those of a bundle, without what its user may have changed or made, and what a driver has made.
+// The files of a bundle except files that its user may change and compiled programs of a driver.
 Result<std::vector<std::string>> files_of_bundle(const fs::path& folder) {
   std::vector<std::string> files;
   std::error_code failed;

@@ -1,5 +1,5 @@
-// A folder as one text, for a queue: names, sizes and bytes of its files. Unpacking takes what a stranger has sent:
-// names stay inside the folder, and nothing is written unless all of it fits.
+// Packs a folder into one string, for a queue: names, sizes and contents of its files. Unpacking handles untrusted
+// input: names stay inside the folder, and nothing is written unless the whole input is valid.
 #pragma once
 
 #include <filesystem>
@@ -11,16 +11,16 @@
 
 namespace hoist::queue {
 
-/// Files by their paths in the folder; the same text for the same bytes.
+/// Packs files, given by their paths in the folder; equal files give equal strings.
 Result<std::string> pack_folder(const std::filesystem::path& folder, const std::vector<std::string>& files);
 
-/// Into a folder that is made. Errors: it is no packed folder, a name is not one of letters, digits, _ . - and /, or a
-/// file cannot be written.
+/// Unpacks into a folder, which is made. Errors: the input is no packed folder, a name contains other characters than
+/// letters, digits, _ . - and /, or a file cannot be written.
 Result<Nothing> unpack_folder(const std::string& packed, const std::filesystem::path& folder);
 
-/// The files of a bundle, packed, without those that are its user's or a driver's.
+/// Packs the files of a bundle except its user's and a driver's.
 Result<std::string> pack_bundle(const std::filesystem::path& folder);
-/// Several, each in a folder of its name.
+/// Packs several bundles, each in a folder with its name.
 Result<std::string> pack_bundles(const std::map<std::string, std::filesystem::path>& folders);
 
 }  // namespace hoist::queue

@@ -1,7 +1,7 @@
-// A queue of jobs between machines, on a NATS server with JetStream: texts that are jobs, answers by the job's name,
-// content by its hash. It moves texts and knows nothing of what they say; what they may say is job.h, who puts them
-// there gather.h, who works on them worker.h. Calls wait for a server that goes away and comes back, for as long as
-// `patience`. Two threads may not use one Queue, but heartbeats of a Lease may come from another.
+// A queue of jobs between machines, on a NATS server with JetStream: job texts, answers by job name, content by hash.
+// It transports texts without parsing them; job.h defines them, gather.h is the client, worker.h the worker. Calls wait
+// up to `patience` seconds for an unreachable server. A Queue must not be used by two threads, but heartbeats of a
+// Lease may come from another thread.
 #pragma once
 
 #include <functional>
@@ -19,24 +19,24 @@ class Option;
 
 namespace hoist::queue {
 
-/// Where a queue is and how it is spoken to; "" is what was not given.
+/// The address of a queue and the credentials; "" if not given.
 struct QueueOptions {
-  std::string url;                 ///< nats://HOST:PORT or tls://HOST:PORT, or several with commas between them
-  std::string token, credentials;  ///< files
+  std::string url;                          ///< nats://HOST:PORT or tls://HOST:PORT; several are separated by commas
+  std::string token, credentials;           ///< files
   std::string authority, certificate, key;  ///< files of TLS
 };
-/// --queue and what belongs to it.
+/// Adds --queue and its related options.
 CLI::Option* add_queue_options(CLI::App& command, QueueOptions& options, const std::string& what);
-/// The URL as messages may show it: without a name and a password.
+/// The URL for messages: without user name and password.
 std::string shown_url(const QueueOptions& options);
 
-/// Why there is no connection: only one of these is worth waiting for.
+/// The reason for a missing connection; only nobody_answers is worth waiting for.
 enum class Absence { nobody_answers, refused };
 
-/// How long calls wait for a server that has gone.
+/// Seconds that calls wait for an unreachable server.
 inline constexpr double usual_patience = 300;
 
-/// A job that nobody else has, until its lease ends.
+/// Exclusive access to a job until the lease expires.
 class Lease {
  public:
   struct Message;
@@ -47,13 +47,16 @@ class Lease {
 
   const std::string& id() const { return id_; }
   const std::string& text() const { return text_; }
-  int64_t deliveries() const { return deliveries_; }  ///< this one included
-  double seconds() const { return seconds_; }         ///< without a heartbeat, after which others get the job
+  int64_t deliveries() const { return deliveries_; }  ///< including this one
+  double seconds() const {
+    return seconds_;
+  }  ///< duration without a heartbeat, after which the job is
+     ///< delivered again
 
-  void heartbeat();  ///< what does not arrive is as if it had not been called
-  /// It is answered or set aside: nobody gets it again.
+  void heartbeat();  ///< may be lost without harm
+  /// Removes the job from the queue, after it was answered or set aside.
   Result<Nothing> finish();
-  /// Somebody else may have it, after so many seconds.
+  /// Returns the job, to be delivered again after this number of seconds.
   void give_back(double seconds);
 
  private:
@@ -66,41 +69,41 @@ class Lease {
 
 class Queue {
  public:
-  /// One attempt. `why`, where it is given, says what kind of failure there was.
+  /// Tries once to connect. `why`, if not null, receives the kind of failure.
   static Result<Queue> connect(const QueueOptions& options, double patience = usual_patience, Absence* why = nullptr);
   Queue(Queue&&) noexcept;
   Queue& operator=(Queue&&) noexcept;
   ~Queue();
 
-  /// Content by the hash that it gives: at once where it is there already. It stays for a day.
+  /// Stores content and returns its hash; returns at once if it is stored already. Content expires after a day.
   Result<std::string> put(const std::string& content);
-  /// Errors: it is not there, has more than `limit` bytes, or is damaged.
+  /// Reads content. Errors: it does not exist, has more than `limit` bytes, or is damaged.
   Result<std::string> get(const std::string& hash, size_t limit);
 
-  /// A job for whoever works for `key`; one that is there stays the one that it is.
+  /// Offers a job for the workers of `key`; an existing job is left unchanged.
   Result<Nothing> offer(const std::string& key, const std::string& id, const std::string& text);
   Result<bool> is_offered(const std::string& key, const std::string& id);
-  /// A job of one of these keys, or nothing where there is none now. A lease is `lease_seconds` unless whoever came
-  /// first said otherwise.
+  /// Leases a job of one of these keys; empty if there is none now. A lease lasts `lease_seconds`, unless the first
+  /// caller set another duration.
   Result<std::optional<Lease>> take(const std::vector<std::string>& keys, double lease_seconds);
 
   Result<Nothing> answer(const std::string& id, const std::string& text);
   Result<std::optional<std::string>> answer_to(const std::string& id);
   Result<Nothing> forget_answer(const std::string& id);
-  /// The name of a job that has been answered since the first call, or nothing after so many seconds. Not all of them:
-  /// those that a lost connection has swallowed are found by answer_to.
+  /// The name of a job that was answered since the first call; empty after this number of seconds. A lost connection
+  /// may drop names: answer_to finds such answers.
   Result<std::optional<std::string>> next_answered(double seconds);
 
-  /// Jobs that nobody gets any more, for people to look at.
+  /// Jobs that are no longer delivered, for inspection.
   Result<Nothing> set_aside(const std::string& id, const std::string& text);
   Result<std::vector<std::string>> aside();
   Result<Nothing> forget_aside(const std::string& id);
-  /// How many jobs wait or are being worked on.
+  /// The number of jobs that wait or are leased.
   Result<int64_t> waiting();
 
-  /// What workers say of themselves within so many seconds.
+  /// The descriptions of all workers that answer within this number of seconds.
   Result<std::vector<std::string>> ask_workers(double seconds);
-  /// From now on `say` answers, on a thread of its own.
+  /// Answers such requests with `say`, on a thread of the library.
   Result<Nothing> answer_as_worker(std::function<std::string()> say);
 
  private:

@@ -33,7 +33,7 @@ class QueuedModel : public RunnableModel {
         device_(opened.runner.device_name()),
         inputs_(inputs_of(opened.plan)),
         outputs_(outputs_of(opened.plan)),
-        // Outputs that are as long as data decide have no place in an array over runs.
+        // Outputs with dynamic shapes do not fit an array over runs.
         may_travel_(travels(inputs_) && travels(outputs_) && opened.plan.extents.empty()),
         here_(runnable_here(std::move(opened))) {
     for (size_t i = 0; i < outputs_.size(); ++i) outputs_[i].name = std::to_string(i);

@@ -23,12 +23,12 @@ using tuning::TimingQuestion;
 const Diagnostic search_ends{"", "the search was ended", ""};
 
 struct PackedQuestion {
-  Job job;                                   ///< without its content
-  std::map<std::string, std::string> texts;  ///< that
+  Job job;                                   ///< without the texts of its content
+  std::map<std::string, std::string> texts;  ///< the content
 };
 
 Result<PackedQuestion> packed(const TimingQuestion& question, const TimingPlace& place, int64_t asked) {
-  // One that fails again is hardly another's fault.
+  // The bundle is the likely cause of a second failure.
   constexpr int64_t attempts = 2;
   PackedQuestion out{new_job("time", place.device), {}};
   out.job.limits = {place.seconds, attempts};
@@ -44,7 +44,7 @@ Result<PackedQuestion> packed(const TimingQuestion& question, const TimingPlace&
   return out;
 }
 
-// Processes of jobs one after the other, in a folder that they share.
+// Runs processes of jobs one at a time, in a shared folder.
 class Processes {
  public:
   Processes(TimingPlace place, TemporaryFolder folder) : place_(std::move(place)), folder_(std::move(folder)) {}
@@ -60,7 +60,7 @@ class Processes {
     std::error_code ignored;
     fs::create_directory(process.cache, ignored);
     process.seconds = place_.seconds;
-    process.confined = false;  // these are the kernels that the bundle would have
+    process.confined = false;  // the bundle would run the same kernels unconfined
     process.variables = own_environment();
     for (const char* name : {"XDG_CACHE_HOME", "POCL_CACHE_DIR"})
       process.variables = with_variable(std::move(process.variables), name, process.cache.string());

@@ -1,6 +1,5 @@
-// Measuring bundles elsewhere, as jobs of the kind "time": in a process of this machine for each question, or by the
-// workers of a queue. So a bundle that ends the process that runs it, or never ends, ends no search. What such a job
-// does: job_kinds.h.
+// Times bundles as jobs of the kind "time": each question in a process on this machine, or on the workers of a queue. A
+// bundle that crashes or blocks its process thus does not end the search. For the work of such a job see job_kinds.h.
 #pragma once
 
 #include <memory>
@@ -11,19 +10,20 @@
 
 namespace hoist::queue {
 
-/// Where bundles are measured.
+/// The device that times bundles.
 struct TimingPlace {
-  std::string device;      ///< its name, as jobs have it
-  std::string index = {};  ///< among the devices here; "" where the name says enough
+  std::string device;      ///< the name that jobs use
+  std::string index = {};  ///< among the local devices; "" if the name is unique
   int threads = 0;         ///< of a CPU; 0 for all
-  double seconds = 120;    ///< that a question may take, compiling included
+  double seconds = 120;    ///< time limit of a question, including compilation
 };
 
-/// One process after the other, on this machine. What drivers compile stays until the last copy is gone.
+/// Times in one process at a time, on this machine. Binaries that drivers compile are kept until the last copy is
+/// destroyed.
 Attempt<tuning::TimeBundles> times_in_processes(const TimingPlace& place);
 
-/// All questions at once, by as many workers as there are. Questions that were asked before have the answers that they
-/// had, unless they are asked anew.
+/// Times all questions in parallel on the available workers. Earlier questions get their earlier answers, unless new
+/// ones are requested.
 tuning::TimeBundles times_on_queue(std::shared_ptr<Queue> queue, const TimingPlace& place);
 
 }  // namespace hoist::queue

@@ -37,11 +37,11 @@ constexpr double first_pause = 10, longest_pause = 300;
 
 struct Offered {
   std::string name;   ///< of a device
-  std::string lock;   ///< of what measurements share: processes that use it are named alike
-  std::string index;  ///< among the devices of OpenCL; "" for native code
+  std::string lock;   ///< name of the lock that processes share for measurements on it
+  std::string index;  ///< among the OpenCL devices; "" for native code
 };
 
-// What this worker has to offer, in the words that jobs use.
+// The devices that this worker offers, by the names that jobs use.
 Attempt<std::vector<Offered>> devices_of(const std::string& wanted) {
   std::vector<Offered> out;
   const bool any = wanted.empty();
@@ -61,8 +61,8 @@ Attempt<std::vector<Offered>> devices_of(const std::string& wanted) {
   return out;
 }
 
-// Jobs that measure have a device for themselves; of the others there may be several. Whoever waits for it alone stands
-// at a gate that the others pass one by one, so that there is an end to them.
+// A lock for a device: measuring jobs need it exclusively, other jobs share it. A job that waits for exclusive access
+// holds a gate that every other job must pass, so that it does not starve.
 class DeviceLock {
  public:
   explicit DeviceLock(const std::string& name) : gate_(open_file(name + "-gate")), device_(open_file(name)) {}
@@ -73,7 +73,7 @@ class DeviceLock {
     if (device_ >= 0) ::close(device_);
   }
 
-  /// False where `stop` says so first.
+  /// Returns false if `stop` returns true first.
   bool take(bool alone, const std::function<bool()>& stop) {
     if (!wait(gate_, LOCK_EX, stop) || !wait(device_, alone ? LOCK_EX : LOCK_SH, stop)) return false;
     ::flock(gate_, LOCK_UN);
@@ -148,7 +148,7 @@ class Worker {
     while (stopwatch.seconds() < seconds && !ends()) ::usleep(50'000);
   }
 
-  // Called by the connection's thread.
+  // Runs on the connection's thread.
   std::string describe() {
     const std::lock_guard lock(mutex_);
     described_.jobs = jobs_;
@@ -205,7 +205,7 @@ class Worker {
     ++jobs_;
     for (const Diagnostic& problem : answer->refused)
       complain("warning", fmt::format("job {:.8} is refused: {}", lease.id(), problem.text()));
-    // The answer is there: whoever gets the job again sees that.
+    // The answer is stored: a worker that gets the job again finds it.
     if (auto finished = lease.finish(); !finished) complain("note", finished.errors().front().text());
     return Nothing{};
   }
@@ -221,13 +221,13 @@ class Worker {
     return lease.finish();
   }
 
-  // How often it is tried: as the worker says, or less where whoever asks does.
+  // Attempts before the job is set aside: the smaller of the worker's limit and the client's.
   int64_t deliveries_of(const Lease& lease) const {
     const auto job = parse_job(lease.text());
     return job ? std::min(options_.deliveries, job->limits.attempts) : options_.deliveries;
   }
 
-  // An error is something that may pass.
+  // Errors are temporary; permanent problems are refusals in the answer.
   Result<Answer> answer_of(Queue& queue, Lease& lease) {
     Answer out;
     out.worker = described_.name;
@@ -276,7 +276,7 @@ class Worker {
       heartbeat();
       HOIST_TRY_VOID(write_file(folder / name, shared ? bundle_ : content_));
     }
-    // Compiled kernels stay for the next job with the same bundle, and for no other.
+    // Compiled kernels are kept for later jobs with the same bundle only.
     const auto bundle = job->content.find("bundle");
     const fs::path cache = folder_ / "caches" / (bundle == job->content.end() ? lease.id() : bundle->second);
     constexpr size_t most_caches = 16;
@@ -297,7 +297,7 @@ class Worker {
     return answer;
   }
 
-  // In a process of its own, which the job may end and nothing else.
+  // The process of a job, the only one that the job can crash.
   JobProcess process_of(const Job& job, const Offered& device, const fs::path& folder, const fs::path& cache) const {
     JobProcess out{folder, cache, device.index, options_.threads};
     out.seconds = std::min(options_.job_seconds, job.limits.seconds);
@@ -305,7 +305,7 @@ class Worker {
     out.confined = !options_.unconfined;
     for (const std::string& variable : own_environment()) {
       const std::string name = variable.substr(0, variable.find('='));
-      // What drivers and the loader read; nothing that may be a secret.
+      // The variables that drivers and the loader read; the others may hold secrets.
       if (name == "PATH" || name == "LANG" || name.starts_with("LD_") || name.starts_with("OCL_") ||
           name.starts_with("POCL_") || name.starts_with("CUDA_") || name.starts_with("OPENCL_") ||
           name.starts_with("RUSTICL_"))
@@ -325,7 +325,7 @@ class Worker {
   WorkerDescription described_;
   std::atomic<int64_t> jobs_ = 0;
   Stopwatch since_job_;
-  std::string bundle_hash_, bundle_, content_;  ///< the last ones
+  std::string bundle_hash_, bundle_, content_;  ///< of the last job
   size_t caches_ = 0;
 };
 
@@ -336,7 +336,7 @@ Attempt<> work(const WorkerOptions& options) {
     return Failure{ExitCode::device,
                    {{"", "this system cannot keep jobs in their place, and jobs bring programs of strangers",
                      "a kernel with Landlock can; --unconfined where all who use the queue are trusted"}}};
-  ::prctl(PR_SET_DUMPABLE, 0);  // no process of a job looks into this one, which knows how to speak to the queue
+  ::prctl(PR_SET_DUMPABLE, 0);  // denies job processes access to this process, which has the queue's credentials
   HOIST_ATTEMPT(std::vector<Offered> offered, devices_of(options.device));
   HOIST_STEP(const TemporaryFolder folder, ExitCode::device, TemporaryFolder::make());
   return Worker(options, std::move(offered), folder.path()).run();

@@ -20,9 +20,9 @@ using Two = std::array<const NamedRecord*, 2>;
 constexpr std::string_view side_letters = "AB";
 
 template <class T>
-using Beside = std::array<const T*, 2>;  // null where one has none
+using Beside = std::array<const T*, 2>;  // null if a record has none
 
-// In the order of the first, then what only the second has.
+// Pairs equal names, in the order of the first list, followed by names that only the second has.
 template <class T, class List, class NameOf>
 std::vector<std::pair<std::string, Beside<T>>> side_by_side(const List& a, const List& b, const NameOf& name_of) {
   std::vector<std::pair<std::string, Beside<T>>> out;
@@ -61,7 +61,7 @@ const RecordedPoint* chosen_point(const NamedRecord& named) {
   return nullptr;
 }
 
-// Those where the choices differ first, then by how sensitive they are.
+// Sites with different choices first, then by sensitivity.
 auto sites_beside(const Two& two) {
   auto out = side_by_side<RecordedSite>(two[0]->record->sites, two[1]->record->sites,
                                         [](const RecordedSite& each) { return each.key; });
@@ -188,7 +188,8 @@ std::string record_card(const NamedRecord& named, char letter) {
   return out + "</dl></div>\n";
 }
 
-// Points of both in one picture: time on a logarithmic scale, output SQNR upwards; what is exact stands on top.
+// The points of both records in one chart: time on a logarithmic scale, output SQNR upwards; exact points are at the
+// top.
 std::string compared_chart(const Two& two) {
   constexpr double width = 900, height = 420, left = 60, right = 880, top = 50, bottom = 370;
   double least = HUGE_VAL, most = 0, low = HUGE_VAL, high = -HUGE_VAL;
@@ -236,7 +237,7 @@ std::string compared_chart(const Two& two) {
       "<text x=\"{}\" y=\"28\" text-anchor=\"end\">exact</text><text class=\"axis-name\" x=\"{}\" y=\"{}\" "
       "text-anchor=\"middle\">time of a run (logarithmic); upwards output SQNR, dB</text>\n",
       left - 8, (left + right) / 2, height - 8);
-  std::string labels;  // above all points
+  std::string labels;  // drawn above all points
   for (size_t side = 0; side < 2; ++side) {
     const RecordedPoint* chosen = chosen_point(*two[side]);
     for (const RecordedPoint& each : two[side]->record->points) {

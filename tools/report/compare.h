@@ -1,6 +1,5 @@
-// Two records side by side: of one model on two devices, under two objectives, or by two versions of hoist. A page
-// without a program, in the style of the report, and the same numbers as JSON. Records may be of strangers: names are
-// text and nothing else.
+// Compares two records: of one model on two devices, under two objectives, or by two versions of hoist. A static page
+// in the style of the report, and the same numbers as JSON. Records are untrusted: names are text only.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,13 +10,13 @@
 namespace hoist {
 
 struct NamedRecord {
-  std::string name;  ///< of the file, for the reader
+  std::string name;  ///< of the file, for display
   const Record* record;
   const RecordedChoice* choice = nullptr;  ///< of the record, or null where it has none
 };
 
-/// Verified points of the same name, and sites of the same key, beside each other; what only one has stands alone.
-/// Times in seconds; what is unknown is null.
+/// Pairs verified points by name and sites by key; entries that only one record has are unpaired. Times are in seconds;
+/// unknown values are null.
 nlohmann::ordered_json to_json(const NamedRecord& a, const NamedRecord& b);
 std::string comparison_page(const NamedRecord& a, const NamedRecord& b);
 

@@ -19,7 +19,7 @@ namespace {
 
 std::string kernel_text(const std::string& from) { return safe_in_html(printable(from)); }
 
-// As far apart as a quarter of all, and round.
+// A round step of at least a quarter of the total.
 double round_step(double total) {
   const double wanted = total / 4, power = std::pow(10.0, std::floor(std::log10(wanted)));
   for (const double factor : {1.0, 2.0, 5.0}) {
@@ -28,7 +28,7 @@ double round_step(double total) {
   return 10 * power;
 }
 
-// Where a logarithmic axis has lines: powers of ten, and 2 and 5 times them where these would be few.
+// The grid lines of a logarithmic axis: powers of ten, and 2 and 5 times them on short axes.
 std::vector<double> logarithmic_ticks(double from, double to) {
   std::vector<double> out;
   for (int power = static_cast<int>(std::floor(from)); power <= to; ++power) {
@@ -62,11 +62,11 @@ double end_of(const std::vector<PlacedKernel>& kernels) {
   return kernels.empty() ? 0 : kernels.back().start + kernels.back().kernel->seconds;
 }
 
-// The kernels of a form of a model, and how they are drawn.
+// The kernels of one form of a model, with the parameters of the drawing.
 struct DrawnKernels {
   std::vector<PlacedKernel> kernels;
-  double scale = 0;        // seconds from the left end of the timeline to the right one
-  bool has_links = false;  // of a kernel to what the page says of its first layer
+  double scale = 0;        // seconds between the left and the right end of the timeline
+  bool has_links = false;  // from a kernel to the page's section on its first layer
 };
 
 std::string linked(const DrawnKernels& drawn, const TimedKernel& kernel, const std::string& inside) {
@@ -81,7 +81,7 @@ std::string linked(const DrawnKernels& drawn, const TimedKernel& kernel, const s
 
 std::string bound_class(Bound bound) { return "bound-" + std::string(name_of(bound)); }
 
-// A row a kernel, a bar from its beginning to its end; the dark part is the least that the device needs.
+// One row per kernel, with a bar from start to end; the dark part is the kernel's lower bound on the device.
 std::string timeline(const DrawnKernels& drawn) {
   const std::vector<PlacedKernel>& kernels = drawn.kernels;
   constexpr double width = 900, row = 20, left = 210, right = 780, axis = 24;
@@ -120,11 +120,11 @@ std::string timeline(const DrawnKernels& drawn) {
   return out + "</svg>\n";
 }
 
-// Operations a second over operations a byte, both logarithmic; the roof is what the device does at its best.
+// Operations per second over operations per byte, both logarithmic; the roof is the device's measured peak.
 std::string roofline(const DrawnKernels& drawn, const Peaks& peaks) {
   const std::vector<PlacedKernel>& kernels = drawn.kernels;
   constexpr double width = 900, height = 440, left = 70, right = 880, top = 20, bottom = 390;
-  // What is multiplied as bytes may lie above the roof of f32, which has one of its own over the fastest memory.
+  // Kernels on bytes may exceed the f32 roof; they have a roof of their own over the fastest memory.
   const bool on_bytes = std::any_of(kernels.begin(), kernels.end(), [&](const PlacedKernel& each) {
     return each.kernel->work.on_bytes && peaks.byte_operations > peaks.operations;
   });
@@ -142,7 +142,8 @@ std::string roofline(const DrawnKernels& drawn, const Peaks& peaks) {
     low_y = std::min(low_y, rate(*each.kernel)), high_y = std::max(high_y, rate(*each.kernel));
   }
   if (high_x == 0) return "<p class=\"note\">No kernel computes numbers.</p>\n";
-  // To where the slowest memory meets the roof, so that both parts of it are seen.
+  // The axis extends beyond the point where the slowest memory meets the roof, so that both parts of the roof are
+  // visible.
   for (const Peaks::Copy& copy : peaks.copies)
     high_x = std::max(high_x, 2 * peaks.operations / std::max(copy.rate, 1.0));
   const Peaks::Copy fastest = *std::max_element(peaks.copies.begin(), peaks.copies.end(),
@@ -189,7 +190,7 @@ std::string roofline(const DrawnKernels& drawn, const Peaks& peaks) {
     if (is_shown(*each.kernel)) by_time.push_back(&each);
   }
   std::stable_sort(by_time.begin(), by_time.end(), [](const auto* a, const auto* b) { return a->share > b->share; });
-  std::string labels;  // above all circles
+  std::string labels;  // drawn above all circles
   for (size_t i = 0; i < by_time.size(); ++i) {
     const PlacedKernel& each = *by_time[i];
     const double x = x_of(intensity(*each.kernel)), y = y_of(rate(*each.kernel));
@@ -233,7 +234,7 @@ std::string framed(const std::string& label, const std::string& inside) {
          "</div>\n";
 }
 
-// Under headings of a level: "h2" where the kernels are all of a page.
+// `heading` is the level: "h2" if the kernels are the whole page.
 std::string parts_of(const DrawnKernels& drawn, const Peaks& peaks, const std::string& heading) {
   const auto part = [&](const char* title, const std::string& body) {
     return fmt::format("<section><{0}>{1}</{0}>{2}</section>\n", heading, title, body);
@@ -266,10 +267,10 @@ nlohmann::ordered_json to_json(const std::vector<TimedKernel>& kernels, const Pe
   return out;
 }
 
-// "0.66" of what it took before; nothing where it took no time.
+// The ratio of the times, "0.66"; "" if there was no time before.
 std::string ratio_text(double now, double before) { return before > 0 ? fmt::format("{:.2f}", now / before) : ""; }
 
-// What rules made of the model's time, and tuning of what was left.
+// The time that rules saved, and the time that tuning saved after them.
 std::string bought_table(const ReportKernels& kernels) {
   std::string out =
       "<table><thead><tr><th scope=\"col\">Layers</th><th scope=\"col\">As the model is</th><th scope=\"col\">As "
@@ -302,7 +303,7 @@ nlohmann::ordered_json to_json(const Peaks& peaks) {
 }
 
 std::vector<BoughtTime> bought_times(const ReportKernels& kernels) {
-  // Layers of one kernel belong together, in whatever form it is; so do those that they belong with elsewhere.
+  // Layers of one kernel, in any form, belong to one class; the classes are the transitive closure.
   std::map<std::string, std::string> leader;
   const std::function<std::string(const std::string&)> find = [&](const std::string& layer) {
     const auto place = leader.emplace(layer, layer).first;
@@ -324,7 +325,7 @@ std::vector<BoughtTime> bought_times(const ReportKernels& kernels) {
       if (fresh) out.emplace_back();
       BoughtTime& time = out[place->second];
       time.*seconds += each.seconds;
-      // What rules add has names that tell a reader nothing beside those of the model.
+      // Names of layers that rules add mean nothing to a reader who has the model's names.
       for (const std::string& layer : each.layers) {
         if (&form != &kernels.reference && !fresh) break;
         if (std::find(time.layers.begin(), time.layers.end(), layer) == time.layers.end()) time.layers.push_back(layer);

@@ -70,8 +70,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Inside a script element nothing but "<" can end it or open a comment; JSON allows the escape wherever these stand,
-// since they stand in strings only.
+// In a script element, only "<" can end the element or open a comment. In JSON it occurs in strings only, where an
+// escape is allowed.
 std::string safe_in_script(const Json& data) {
   std::string out;
   for (char c : data.dump(-1, ' ', false, Json::error_handler_t::replace)) {
@@ -83,7 +83,7 @@ std::string safe_in_script(const Json& data) {
   return out;
 }
 
-// Layers of one kernel have the same texts, so each is kept once and named by its number; -1 is what there is not.
+// Stores equal texts of layers once, by number, since layers of one kernel have the same texts; -1 means no text.
 class Texts {
  public:
   Json add(const LayerForms& forms) {
@@ -128,7 +128,7 @@ Json page_data(const Study& study, const std::vector<ReportLayer>& layers, const
                       {"chosen", texts.add(layer.chosen)}});
   }
   Json of_study = to_json(study);
-  of_study["seed"] = std::to_string(study.seed);  // JavaScript's numbers hold 53 bits
+  of_study["seed"] = std::to_string(study.seed);  // JavaScript's integers have 53 bits
   return {{"study", of_study}, {"layers", listed}, {"texts", texts.all()}, {"picture", to_json(picture)}};
 }
 

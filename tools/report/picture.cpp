@@ -14,9 +14,10 @@
 namespace hoist {
 namespace {
 
-constexpr double units_per_inch = 72;  // dot speaks of inches
+constexpr double units_per_inch = 72;  // dot uses inches
 constexpr double node_height = 38;
-constexpr double most_drawing_seconds = 120;  // for dot, whose work grows with the square of a level
+constexpr double most_drawing_seconds = 120;  // time limit for dot, whose work grows with the square of the layers on a
+                                              // level
 constexpr size_t widest_name = 22;            // characters; the page cuts longer names to the width of their node
 
 struct Collapsed {
@@ -29,7 +30,7 @@ double node_width(const std::vector<std::string>& layers) {
   return 20 + 6.6 * static_cast<double>(std::clamp(characters, size_t{16}, widest_name));
 }
 
-// Layers stand in topological order, so edges between runs of consecutive layers go forward only.
+// Layers are in topological order, so edges between runs of consecutive layers only go forward.
 Collapsed collapse(const std::vector<NamedCall>& layers, size_t most_nodes) {
   Collapsed out;
   const size_t together = (layers.size() + most_nodes - 1) / std::max<size_t>(most_nodes, 1);

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// JSON has no other numbers.
+// JSON has finite numbers only.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 Json interval(const Interval& of) {
@@ -34,14 +34,14 @@ Json statistics(const ValueStatistics& of) {
           {"channels", channels}};
 }
 
-// The type in which the value has to be stored that a product under the rule reads; "" where any will do.
+// The type that a contraction under the rule requires for its input value; "" if any type will do.
 std::string type_read(const std::string& rule) {
   const NeuralRule* found = find_neural_rule(rule);
   const auto input = found != nullptr ? found->input() : std::nullopt;
   return input ? std::string(row(*input).name) : "";
 }
 
-// What products that ask for a type can read of a value under the rule.
+// The required input types that a value under the rule can be stored in.
 std::vector<std::string> types_given(const std::string& rule) {
   std::vector<std::string> out;
   if (find_value_format(rule) == nullptr) return out;
@@ -54,8 +54,8 @@ std::vector<std::string> types_given(const std::string& rule) {
   return out;
 }
 
-// What calibrated values become, to six digits; none where no histogram shows a difference, as of f16, and none of
-// blocks, whose steps each run finds.
+// The levels of a quantised value under calibration, with six digits. Empty if the histogram is too coarse to show
+// them, as for f16, and for block formats, whose scales are computed in each run.
 Json levels(const StudySite& at, const Candidate& of) {
   const ValueFormat* format = find_value_format(of.rule);
   Json out = Json::array();

@@ -26,7 +26,8 @@ std::string percent(const Interval& of) {
   return fmt::format("{} ({:.2f} to {:.2f})", percent(of.value), of.low * 100, of.high * 100);
 }
 
-// The measured ratio where there is one: the power of other data than the study's is in it.
+// Uses the measured ratio if there is one, since it contains the output power on the verification data, which differ
+// from the study's.
 std::string decibel_of(const StudyPoint& point, double output_power) {
   if (point.verified && point.error > 0 && std::isfinite(point.sqnr)) return sqnr_text(point.sqnr);
   return sqnr_text(sqnr_of(output_power, point.verified ? point.error : point.predicted_error));
@@ -69,7 +70,7 @@ Row point_row(const StudyPoint& point, double output_power) {
           point.verified ? "measured" : "predicted"};
 }
 
-// Scores have no PSNR, pictures no classes.
+// Scores have no PSNR, and images have no classes.
 std::vector<Row> without_empty_columns(std::vector<Row> rows) {
   for (size_t column = rows[0].size(); column-- > 1;) {
     const auto has_none = [&](const Row& row) { return row[column] == "-"; };

@@ -1,5 +1,5 @@
-// The page of a choice: the texts of every layer before and after, the picture of the network, the kernels of a run,
-// and the study.
+// Writes the page of a study's choice: the texts of every layer before and after, the drawing of the network, the
+// kernels of a run, and the study.
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -29,13 +29,13 @@ std::string derivation_text(const ProgramDerivation& derivation, const std::set<
 
 void append(std::string& text, const std::string& more) { text += (text.empty() ? "" : "\n\n") + more; }
 
-// The texts of every layer; kernels are emitted once for all layers that they compute, and told once of a layer that
-// launches them several times.
+// The texts of every layer. Each kernel is emitted once, also if several layers share it, and appears once in a layer
+// that launches it several times.
 Result<std::map<std::string, LayerForms>> forms_of(const LoweredModel& lowered, const Profile& profile) {
   std::map<std::string, LayerForms> out;
   std::map<int, EmittedKernel> emitted;
   std::set<std::pair<std::string, int>> told;
-  std::map<std::string, std::set<std::string>> together;  // layers of which kernels compute parts at once
+  std::map<std::string, std::set<std::string>> together;  // layers that share kernels with the key
   for (size_t step = 0; step < lowered.groups.size(); ++step) {
     const LoweredGroup& group = lowered.groups[step];
     if (emitted.count(group.kernel) == 0) {
@@ -56,7 +56,7 @@ Result<std::map<std::string, LayerForms>> forms_of(const LoweredModel& lowered, 
   return out;
 }
 
-// "conv1 [1][16][8][8]f32" of those that are no constants.
+// "conv1 [1][16][8][8]f32" for each name that is no constant.
 std::vector<std::string> typed(const std::vector<std::string>& names, const std::map<std::string, Type>& types) {
   std::vector<std::string> out;
   for (const std::string& name : names) {
@@ -65,7 +65,7 @@ std::vector<std::string> typed(const std::vector<std::string>& names, const std:
   return out;
 }
 
-// The inputs are nodes of the picture as well: rules store values of them.
+// The inputs are nodes of the drawing too, since rules apply to their values.
 std::vector<NamedCall> with_inputs(const Program& program) {
   std::vector<NamedCall> out;
   for (const auto& [name, type] : program.inputs) {
@@ -80,7 +80,7 @@ std::vector<NamedCall> with_inputs(const Program& program) {
 
 struct Forms {
   LoweredModel reference, chosen;
-  std::optional<LoweredModel> tuned;  // as chosen, where there are records
+  std::optional<LoweredModel> tuned;  // the chosen model with records, if there are any
 };
 
 Result<Forms> lower_forms(const ChosenModel& chosen, const TuningRecords& records) {

@@ -21,8 +21,8 @@ struct Estimated {
   size_t index = 0;  // among the subjects
   std::unique_ptr<Search> search;
   std::vector<Point> proposed;
-  double usual = 0;  // what lowering's estimate says of the point that it chooses; 0: nothing
-  double least = 1;  // of the ratios to the usual time
+  double usual = 0;  // lowering's estimate for the point that it chooses; 0: none
+  double least = 1;  // the least predicted ratio to the usual time
   KnobValues best;
 };
 
@@ -35,8 +35,8 @@ double usual_estimate(const Subject& subject) {
   return least;
 }
 
-// What two judges say of a point over the usual one, in the geometric mean: the model, and the estimate that lowering
-// chooses by, where it says something. Among many points there is nearly always one of which one judge alone is wrong.
+// The predicted ratio of a point to the usual one: the geometric mean of the cost model's ratio and the ratio of
+// lowering's estimate, if there is one. Among many points, a single predictor is nearly always wrong about some point.
 double judged(const Subject& subject, const Estimated& one, const Point& point, double by_model) {
   if (one.usual <= 0 || !std::isfinite(one.usual)) return by_model;
   return std::sqrt(by_model * subject.space.estimate(point) / one.usual);
@@ -50,7 +50,7 @@ class Estimator {
 
   Result<EstimateOutcome> run() {
     HOIST_TRY_VOID(choose(ChoiceKind::convolutions));
-    // Models that know launches of several layers know those of drivers.
+    // Models that have learned from fused launches know driver launches of them.
     if (!circumstances_.native && model_.knows_layers()) HOIST_TRY_VOID(choose(ChoiceKind::launches));
     HOIST_TRY_VOID(choose(ChoiceKind::tiles));
     EstimateOutcome out;
@@ -74,8 +74,8 @@ class Estimator {
       Estimated one;
       one.index = subject;
       one.usual = usual_estimate(subjects[subject]);
-      // Nothing that the model knows of a kernel says in which order it takes its tiles, and it has learned from none
-      // that keeps windows in memory.
+      // The model's features do not include the tile order, and no training kernel materialises windows, so both knobs
+      // stay off.
       KnobSpace space = with_value(subjects[subject].space, order_knob, 0);
       space = with_value(std::move(space), std::string(im2col_knob), 0);
       one.search = search_strategies().front().make(space, options_.seed);
@@ -100,7 +100,7 @@ class Estimator {
     return Nothing{};
   }
 
-  // The candidates at this place of all proposals, in one variant.
+  // Tries the candidate at this place of every kernel's proposals, all in one variant.
   Result<Nothing> try_proposed(const std::vector<Subject>& subjects, size_t place, const VariantTimes& before,
                                std::vector<Estimated>& all) {
     Assignment variant;
@@ -121,7 +121,7 @@ class Estimator {
     return Nothing{};
   }
 
-  // Seconds of each assigned subject, without those of which the model does not know every step.
+  // Seconds of each assigned subject, without subjects that have a step outside of the model's knowledge.
   Result<VariantTimes> times(const std::vector<Subject>& subjects, const Assignment& assignment) {
     HOIST_TRY(const LoweredVariant variant, lower_variant(tuned_, subjects, records_in(chosen_), assignment));
     VariantTimes out;
@@ -159,8 +159,8 @@ class Estimator {
 
 Result<EstimateOutcome> estimate(const TunedProgram& tuned, std::span<const CostModel> models,
                                  const EstimateOptions& options) {
-  // What the models know of a driver are launches of one kernel, each with the waking of threads. A step of a launch
-  // that performs several is a function, as native code is.
+  // For drivers, the models know launches of one kernel, each of which wakes threads. A step of a fused launch is a
+  // function call, like native code.
   const bool joined = pass_options(tuned.options.lower, tuned.options.profile).joins_steps;
   const Circumstances circumstances = {.native = !tuned.options.targets.empty() || joined};
   HOIST_TRY(const std::vector<Subject> tiles, subjects_of(tuned, ChoiceKind::tiles, {}));

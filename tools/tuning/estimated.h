@@ -1,7 +1,6 @@
-// Knobs without a measurement: those with which a kernel is clearly faster than with what lowering's estimate chooses,
-// by the mean of that estimate and a cost model. A kernel that lies outside of what the model has learned from stays as
-// it is. Nothing here runs a kernel, so no choice is checked either; every one is a form that lowering itself may
-// choose.
+// Chooses knobs without measuring: knobs that make a kernel clearly faster than the choice of lowering's estimate, by
+// the mean of that estimate and a cost model. A kernel outside of the model's training range keeps its knobs. No kernel
+// is run, so no choice is checked either; every choice is a form that lowering itself may choose.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +14,18 @@
 namespace hoist::tuning {
 
 struct EstimateOptions {
-  size_t points = 32;       ///< of each kernel at most
-  double least_gain = 0.1;  ///< what has to be promised, of one kernel
+  size_t points = 32;       ///< per kernel, at most
+  double least_gain = 0.1;  ///< the least predicted gain of a kernel
   uint64_t seed = 1;
 };
 
 struct EstimateOutcome {
-  std::vector<RecordedChoice> choices;  ///< with the ratio that is expected
-  size_t places = 0;                    ///< where there is something to choose
-  size_t outside = 0;                   ///< kernels with tiles of which the model says nothing
+  std::vector<RecordedChoice> choices;  ///< with the expected ratio
+  size_t places = 0;                    ///< the number of kernels that have a choice
+  size_t outside = 0;                   ///< the number of kernels with tiles that are outside of the model's range
 };
 
-/// By the model that knows the most of its kernels (model_for).
+/// Estimates with the model that covers most of the program's kernels (model_for).
 Result<EstimateOutcome> estimate(const TunedProgram& tuned, std::span<const CostModel> models,
                                  const EstimateOptions& options);
 

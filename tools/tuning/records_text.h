@@ -1,6 +1,6 @@
-// Choices of kernels as a text that people review: for each device the lines of its profile and its native target, then
-// a line for each kernel with what a record is found by (lowering/search/tuning.h), the knobs, and the time that was
-// left. The records that come with hoist are such a text. For files with every measurement: tuning_database.h.
+// Choices for kernels as a text that people review: for each device the lines of its target description and its native
+// target, then one line per kernel with the lookup key of the record (lowering/search/tuning.h), the knobs, and the
+// relative time. The shipped records have this form. For files with every measurement use tuning_database.h.
 #pragma once
 
 #include <string>
@@ -19,16 +19,16 @@ struct DeviceRecords {
   std::vector<RecordedChoice> choices;
 };
 
-/// In one order, whatever theirs is.
+/// Writes records in a fixed order, independent of theirs.
 std::string records_text(std::vector<DeviceRecords> records);
-/// Lines that begin with # say nothing. Errors name the line.
+/// Parses records; lines that begin with # are comments. Errors name the line.
 Result<std::vector<DeviceRecords>> parse_records(std::string_view text, const std::string& where);
 
-/// Whether the name is that of the records that come with hoist, and no file has it.
+/// True if the name means the shipped records and no file has this name.
 bool is_shipped(const std::string& file);
 
-/// Those of a device in a file, a database or such a text; "shipped" is the text that comes with hoist where no file
-/// has that name.
+/// Reads the choices for a device from a database or a text of records; "shipped" means the shipped records, unless a
+/// file has that name.
 Result<std::vector<RecordedChoice>> read_choices(const std::string& file, const TunedDevice& device);
 
 }  // namespace hoist::tuning

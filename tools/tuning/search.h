@@ -1,7 +1,7 @@
-// Strategies of search, all behind one interface: which points of a space to measure next, given what was measured.
-// They know neither kernels nor devices, so that a recorded landscape tests them as well as a device does, and
-// measuring here or on other machines is the same to them. All that is random follows from a seed; the state follows
-// from what was observed, so that a search that was interrupted is resumed by telling it again.
+// The interface of search strategies: they propose the next points of a space to measure, given the measured ones. They
+// depend neither on kernels nor on devices, so a recorded landscape tests them as well as a device, and measurements
+// may run here or on other machines. All randomness comes from a seed and the state depends only on the observations,
+// so an interrupted search is resumed by observing them again.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +16,26 @@ namespace hoist::tuning {
 
 struct Observation {
   Point point;
-  double seconds = 0;  ///< infinity: it did not compile, failed, or computed something else
+  double seconds = 0;  ///< infinity: it did not compile, failed, or computed a wrong result
 };
 
 class Search {
  public:
   virtual ~Search() = default;
-  /// At most so many points that are legal and were neither proposed nor observed before; none once the space is
-  /// exhausted.
+  /// At most `most` legal points that were neither proposed nor observed before; empty once the space is exhausted.
   virtual std::vector<Point> propose(size_t most) = 0;
-  /// Also of points that it has not proposed: where a tuner begins, and what earlier runs found.
+  /// Accepts points that were not proposed too: the start point and results of earlier runs.
   virtual void observe(const std::vector<Observation>& observations) = 0;
 };
 
 struct SearchStrategy {
   std::string_view name;  ///< for --strategy
-  std::string_view what;  ///< one line, for people
+  std::string_view what;  ///< one line of help
   std::unique_ptr<Search> (*make)(const KnobSpace& space, uint64_t seed);
 };
 
-/// The first is the default.
+/// All strategies; the first is the default.
 std::span<const SearchStrategy> search_strategies();
-const SearchStrategy* find_search_strategy(std::string_view name);  ///< null where there is none
+const SearchStrategy* find_search_strategy(std::string_view name);  ///< null if there is none
 
 }  // namespace hoist::tuning

@@ -1,5 +1,4 @@
-// Data that come with hoist, as texts in the program: made at build time of the files of tools/tuning/shipped. For who
-// loads them alone.
+// Data files of tools/tuning/shipped, embedded in the program at build time. Only for the code that loads them.
 #pragma once
 
 #include <span>
@@ -7,8 +6,8 @@
 
 namespace hoist::tuning {
 
-/// cost_models/*.json in the order of their names, as CostModel::save writes them.
+/// cost_models/*.json in the order of their names, in the form of CostModel::save.
 extern const std::span<const std::string_view> shipped_cost_models;
-extern const std::string_view shipped_records;  ///< records.txt, as records_text.h has it
+extern const std::string_view shipped_records;  ///< records.txt, in the form of records_text.h
 
 }  // namespace hoist::tuning

@@ -15,7 +15,7 @@ using Json = nlohmann::json;
 
 constexpr int warm_up = 2;
 
-// A bundle of the question, until it fails.
+// A bundle of the question, with its times until it fails.
 struct Timed {
   BundleTimes times;
   std::optional<BundleRunner> runner;
@@ -67,7 +67,7 @@ TimingAnswer time_bundles(const TimingQuestion& question, const OpenBundle& open
   for (size_t i = 0; i < all.size(); ++i) {
     auto runner = open(question.bundles[i]);
     if (!runner.ok()) {
-      // Where even what the others are compared with does not open, it is not for what the candidates are.
+      // If the baseline does not open, the candidates are not the cause.
       if (i == 0) return runner.failure();
       all[i].fail(runner.failure().problems);
       continue;
@@ -135,7 +135,7 @@ Result<Turns> parse_turns(const Json& json) {
   HOIST_TRY(const int64_t least, number("least", most_turns));
   HOIST_TRY(const int64_t most, number("most", most_turns));
   HOIST_TRY(const int64_t milliseconds, number("milliseconds", most_milliseconds));
-  // Quartiles are of something.
+  // Quartiles need at least one run.
   out.least = std::max(1, static_cast<int>(least));
   out.most = static_cast<int>(most);
   out.seconds = static_cast<double>(milliseconds) / 1e3;

@@ -1,7 +1,7 @@
-// How long bundles take, by turns: what is asked of some of them, what the answer is, and the measuring itself. Bundles
-// that are candidates of a search may end the process that runs them, or never end it, so a search asks a TimeBundles
-// that measures elsewhere: a process of its own, or a worker of a queue (tools/queue/timing_jobs.h). Not for which
-// kernels a bundle holds: variants.h.
+// Times bundles against each other, interleaved: the question, the answer, and the measurement. Candidates of a search
+// may crash or block the process that runs them, so a search uses a TimeBundles that measures elsewhere: in a process
+// of its own, or on a worker of a queue (tools/queue/timing_jobs.h). For the kernels that a bundle holds see
+// variants.h.
 #pragma once
 
 #include <filesystem>
@@ -16,47 +16,48 @@
 
 namespace hoist::tuning {
 
-/// How long to time.
+/// The number and the duration of the interleaved runs.
 struct Turns {
   int least = 15, most = 200;
-  double seconds = 0.3;  ///< of each bundle
+  double seconds = 0.3;  ///< per bundle
 };
 
 struct TimingQuestion {
-  std::vector<std::filesystem::path> bundles;  ///< folders; the first is what the others are compared with
+  std::vector<std::filesystem::path> bundles;  ///< folders; the first is the baseline
   Turns turns = {};
-  bool steps = true;  ///< the time of each step
-  bool runs = false;  ///< the time of whole runs
-  bool anew = false;  ///< what was measured before is no answer
+  bool steps = true;  ///< time each step
+  bool runs = false;  ///< time whole runs
+  bool anew = false;  ///< do not reuse earlier measurements
 };
 
-/// Of one bundle; seconds, lower quartiles.
+/// The times of one bundle: lower quartiles, in seconds.
 struct BundleTimes {
-  std::string failed;                            ///< why it cannot be opened or run; "" where it was timed
-  std::map<std::string, std::string> differing;  ///< kernels that differ from the interpreter, and how
-  std::vector<double> steps;                     ///< where they were asked for, of each of its steps
-  double run = 0;                                ///< where it was asked for
+  std::string failed;                            ///< why it cannot be opened or run; "" if it was timed
+  std::map<std::string, std::string> differing;  ///< kernels that differ from the interpreter, with the difference
+  std::vector<double> steps;                     ///< of each of its steps, if requested
+  double run = 0;                                ///< of whole runs, if requested
 };
 
-/// Each question's answer: the times of its bundles, as many. A failure says nothing of them: the device is not there,
-/// or the process that measured has ended, maybe by what one of them did, or took too long. `stop` ends it early.
+/// One answer per question: the times of its bundles, in order. A failure is no statement about them: the device is
+/// missing, or the measuring process ended, perhaps because of one of them, or took too long. `stop` ends it early.
 using TimingAnswer = Attempt<std::vector<BundleTimes>>;
 using TimeBundles =
     std::function<std::vector<TimingAnswer>(const std::vector<TimingQuestion>&, const std::function<bool()>& stop)>;
 
-/// A bundle that is open, on its device.
+/// Opens a bundle on its device.
 using OpenBundle = std::function<Attempt<BundleRunner>(const std::filesystem::path& folder)>;
 
-/// Opens the bundles, has each check itself, and times them by turns, in this process.
+/// Opens the bundles, runs the self-check of each, and times them interleaved, in this process.
 TimingAnswer time_bundles(const TimingQuestion& question, const OpenBundle& open);
-/// A TimeBundles that does so.
+/// A TimeBundles that measures in this process.
 TimeBundles times_here(RunOptions options);
 
-/// As a job's options and its result. What comes from a queue may be a stranger's.
+/// The question's turns and the answer as JSON, for the options and the result of a job. Parsed JSON is untrusted
+/// input.
 nlohmann::json to_json(const Turns& turns);
 Result<Turns> parse_turns(const nlohmann::json& json);
 nlohmann::json to_json(const std::vector<BundleTimes>& times);
-/// Of a question with so many bundles.
+/// Parses the times for a question with this number of bundles.
 Result<std::vector<BundleTimes>> parse_times(const nlohmann::json& json, const TimingQuestion& question);
 
 }  // namespace hoist::tuning

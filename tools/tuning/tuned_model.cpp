@@ -19,7 +19,8 @@ namespace {
 
 constexpr char in_memory[] = ":memory:";  // SQLite's name for a database without a file
 
-// Kernels of a round that several workers may time at once. How many there are changes nothing.
+// The number of groups of kernels per round that workers may time in parallel. It is fixed, so the number of workers
+// does not change the result.
 constexpr size_t groups_on_queue = 4;
 
 Attempt<TunedCompilation> choose_by_measuring(const Program& program, double seconds, const MeasuringPlace& place,

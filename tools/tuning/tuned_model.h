@@ -1,5 +1,5 @@
-// A model as `hoist tune` and `hoist compile --tune` search it: the program behind the passes over operator calls, and
-// how it is lowered and run, from the options that commands share. Errors are those of the options.
+// A model in the form in which `hoist tune` and `hoist compile --tune` search it: the program after the passes over
+// operator calls, with the options for lowering and running it. Errors concern the options.
 #pragma once
 
 #include "tools/cli/attempt.h"
@@ -10,37 +10,38 @@
 
 namespace hoist::tuning {
 
-/// Reads what the options name; user rules among it live with the options.
+/// Reads the files of the options; the user rules among them live as long as `options`.
 Attempt<TunedProgram> tuned_program(Program program, ModelOptions& options);
 
-/// Where candidates are measured: by a queue's workers where one is given, else in processes of this machine.
+/// The place that measures candidates: the workers of a queue if one is given, else processes on this machine.
 struct MeasuringPlace {
   queue::QueueOptions queue;
-  double seconds = 120;  ///< that the candidates of one measurement may take, compiling included
+  double seconds = 120;  ///< time limit of one measurement of candidates, including compilation
 };
 void add_measuring_options(CLI::App& command, MeasuringPlace& place);
 
-/// Wrong use where --profile stands for a device that is not here and no queue has workers that may have it, since
-/// kernels are tuned by measuring.
+/// Wrong use if --profile describes a device that is missing here and no queue may have a worker with it, since tuning
+/// needs measurements.
 Attempt<> refuse_absent_device(const ModelOptions& options, const MeasuringPlace& place);
 
-/// Opens the queue, if any, and says what measures. Native code of one target may be for workers alone. Errors: no such
-/// device, or no server.
+/// Opens the queue, if any, and returns the measuring function. Native code for one target may run on workers only.
+/// Errors: no such device, or no server.
 Attempt<TimeBundles> times_at(const MeasuringPlace& place, const PrepareOptions& how);
 
-/// The search with a line on the terminal and an end by Ctrl-C, after about so many seconds, or (0) once it is done.
+/// Runs the search with a progress line; ends after about this number of seconds, at the end of the search (0), or at
+/// Ctrl-C.
 Attempt<TuneOutcome> tune_with_progress(const TunedProgram& tuned, const MeasuringPlace& place, TuneOptions options,
                                         double seconds, TuningDatabase& database);
 
-/// What came of `compile --tune`, for its answer.
+/// The result of `compile --tune`, for its answer.
 struct TunedCompilation {
-  size_t chosen = 0;             ///< kernels with other knobs than an estimate's
-  double before = 0, after = 0;  ///< as TuneOutcome has it
+  size_t chosen = 0;             ///< kernels whose knobs differ from the estimate's
+  double before = 0, after = 0;  ///< as in TuneOutcome
 };
 
-/// Sets what the options say of knobs. After so many seconds of search by measuring, where any are given: records are
-/// in the file of --tuning then, which need not be there, or in memory. With 0 seconds by the cost model, for kernels
-/// that the file of --tuning does not know. Says on the terminal what it did.
+/// Sets the records of the options. With seconds > 0, searches by measuring for that time; the records are then in the
+/// file of --tuning, which is created if missing, or in memory. With 0 seconds, uses the cost model for kernels without
+/// a record in the file of --tuning. Prints the result on the terminal.
 Attempt<TunedCompilation> choose_records(const Program& program, double seconds, const MeasuringPlace& place,
                                          ModelOptions& options);
 

@@ -13,12 +13,12 @@
 namespace hoist::tuning {
 namespace {
 
-// Differences below that are not worth a choice, however quiet the machine is: of a kernel, and of whole runs, since
-// two equal bundles differ by as much from one process to the next.
+// Smaller gains are not worth a choice, even on a quiet machine. Whole runs need a limit because two equal bundles
+// differ by as much between processes.
 constexpr double least_gain = 0.02, least_gain_of_runs = 0.01;
 constexpr size_t finalists = 3, kernels_a_group = 8;
 
-// A subject while its knobs are searched.
+// The search for the knobs of one subject.
 struct Searched {
   size_t index = 0;  // among the subjects
   std::unique_ptr<Search> search;
@@ -52,7 +52,8 @@ class Tuner {
   }
 
  private:
-  // Knobs for all of these subjects, in rounds: in each every one that still searches has some candidates.
+  // Searches knobs for all of these subjects, in rounds: each round measures some candidates of every unfinished
+  // search.
   Result<Nothing> search(const std::vector<Subject>& subjects) {
     if (subjects.empty() || options_.stop()) return Nothing{};
     VariantTimer timer(tuned_, subjects, records_in(chosen_));
@@ -70,7 +71,7 @@ class Tuner {
     return choose(subjects, searched, usual, timer);
   }
 
-  // What a run takes, in all its kernels and beside them.
+  // Times a run as a whole, and its part outside the kernels.
   Result<Nothing> time_whole() {
     options_.progress("timing the model as it is");
     HOIST_TRY(LoweredModel usual, lowered({}));
@@ -86,7 +87,7 @@ class Tuner {
     return Nothing{};
   }
 
-  // Shares of the run, and how far equal kernels are apart.
+  // Measures the usual times, and the noise: the difference between equal kernels.
   Result<VariantTimes> time_usual(const std::vector<Subject>& subjects, VariantTimer& timer) {
     options_.progress("timing the kernels as they are");
     Assignment all;
@@ -127,8 +128,8 @@ class Tuner {
     return out;
   }
 
-  // Kernels that take much of the run, and those that few points are known of, come first; so an end at any time leaves
-  // little undone.
+  // Kernels with a large share of the run and few measured points come first, so that a stop at any time leaves little
+  // undone.
   std::vector<Searched*> first_in_turn(std::vector<Searched>& searched, const VariantTimes& usual) const {
     std::vector<Searched*> out;
     for (Searched& one : searched) {
@@ -142,8 +143,8 @@ class Tuner {
     return out;
   }
 
-  // Variants that are timed together: the kernels as they are first, to compare with; then one candidate of each in
-  // every variant.
+  // Variants that are timed together: first the usual kernels as the baseline; each further variant has one candidate
+  // of each kernel.
   struct Proposed {
     std::vector<Assignment> variants = std::vector<Assignment>(1);
     std::vector<std::vector<std::pair<Searched*, Point>>> points = {{}};
@@ -191,7 +192,7 @@ class Tuner {
       for (const auto& [one, point] : proposed.points[i]) {
         const auto before = times[0].find(one->index), now = times[i].find(one->index);
         if (before == times[0].end() || now == times[i].end() || !std::isfinite(before->second)) {
-          one->done |= !options_.stop();  // it would be proposed again
+          one->done |= !options_.stop();  // else it would be proposed again
           continue;
         }
         const KnobValues& knobs = proposed.variants[i].at(one->index);
@@ -204,7 +205,7 @@ class Tuner {
     return Nothing{};
   }
 
-  // The best of each once more, by turns and longer.
+  // Times the best candidates of each kernel again, interleaved and for longer.
   Result<Nothing> choose(const std::vector<Subject>& subjects, const std::vector<Searched>& searched,
                          const VariantTimes& usual, VariantTimer& timer) {
     std::vector<Assignment> variants(1 + finalists);
@@ -222,7 +223,7 @@ class Tuner {
     Turns longer;
     longer.least = 31;
     longer.seconds = 1;
-    // What was measured is worth its choice, also where time is over.
+    // Measured candidates get their final comparison even after the time limit.
     HOIST_TRY(const auto groups, timer.time({variants}, longer, [] { return false; }));
     const std::vector<VariantTimes>& times = groups.front();
     for (const Searched& one : searched) {
@@ -266,7 +267,7 @@ class Tuner {
     return std::make_shared<const WrittenModel>(std::move(written));
   }
 
-  // Of whole models, which end no process where their kernels were timed before.
+  // Times whole models, whose kernels have been timed before and so do not crash the process.
   Result<std::vector<BundleTimes>> ask(const TimingQuestion& question, const std::function<bool()>& stop) const {
     TimingAnswer answer = tuned_.time_bundles({question}, stop).front();
     if (!answer.ok()) return answer.failure().problems;
@@ -276,7 +277,7 @@ class Tuner {
     return std::move(*answer);
   }
 
-  // The last word: whole runs by turns.
+  // The final comparison: whole runs, interleaved.
   Result<Nothing> compare_whole() {
     if (chosen_.empty()) return Nothing{};
     options_.progress("timing whole runs");
@@ -299,7 +300,7 @@ class Tuner {
   TuningDatabase& database_;
   TunedDevice device_;
   std::map<TuningTask, RecordedChoice> chosen_;
-  std::shared_ptr<const WrittenModel> usual_;  // the whole as estimates make it
+  std::shared_ptr<const WrittenModel> usual_;  // the model with the estimate's knobs
   double run_seconds_ = 0;
   TuneOutcome outcome_;
 };

@@ -1,8 +1,8 @@
-// Tuning a model: for each kernel that takes a share of the run, the knobs that a search finds fastest on the device at
-// hand. Every candidate is compared with the interpreter before it is timed, and timed by turns with the kernel that
-// the estimate makes; the best of each kernel are timed once more, and whole bundles at the end, since a kernel that is
-// faster alone may be slower among others: choices that do not make the whole faster are not kept. What was measured is
-// in the database at once, so that nothing is lost by an end at any time, and a later search begins with it.
+// Tunes a model: for each kernel with a share of the run, finds the fastest knobs on this device by search. Every
+// candidate is compared with the interpreter, then timed interleaved with the estimate's kernel. The best candidates of
+// each kernel are timed again, and whole bundles at the end, since a kernel that is faster alone may be slower among
+// others: choices that do not make the whole model faster are dropped. Measurements are written to the database at
+// once, so a stop at any time loses nothing, and a later search begins with them.
 #pragma once
 
 #include <functional>
@@ -17,14 +17,15 @@ namespace hoist::tuning {
 
 struct TuneOptions {
   const SearchStrategy* strategy = nullptr;  ///< null: the default
-  int measurements = 32;                     ///< of each kernel at most
+  int measurements = 32;                     ///< per kernel, at most
   size_t batch = 4;                          ///< candidates of a kernel that are timed together
-  size_t groups = 1;                         ///< of kernels in a round, each of which may be timed elsewhere
-  size_t explored = 0;                       ///< random rewrites of each kernel's term
-  double least_share = 0.005;                ///< of the run: kernels below are left as they are
+  size_t groups = 1;                         ///< groups of kernels per round; each group may be timed on another
+                                             ///< machine
+  size_t explored = 0;                       ///< random rewrites per kernel term
+  double least_share = 0.005;                ///< of the run; kernels with a smaller share are not tuned
   uint64_t seed = 1;
-  std::function<bool()> stop = [] { return false; };  ///< asked often
-  /// Whether somebody wants it to end, whatever there is to show by now; where `stop` says that time is over.
+  std::function<bool()> stop = [] { return false; };  ///< called often; true at the time limit
+  /// True if the user wants to end the search at once, even without a result.
   std::function<bool()> interrupted = [] { return false; };
   std::function<void(const std::string& text)> progress = [](const std::string&) {};
 };
@@ -32,20 +33,20 @@ struct TuneOptions {
 struct TunedKernel {
   TuningTask task;
   std::vector<std::string> layers;
-  int64_t points = 0;        ///< of the space, legal or not; at most 2^40
-  double share = 0;          ///< of the run, before
-  double seconds = 0;        ///< as the estimate makes it
-  double ratio = 1;          ///< of the best over that, measured once more at the end
-  KnobValues usual, chosen;  ///< `chosen` is empty where nothing is better
+  int64_t points = 0;        ///< size of the space, illegal points included; at most 2^40
+  double share = 0;          ///< of the run, before tuning
+  double seconds = 0;        ///< with the estimate's knobs
+  double ratio = 1;          ///< of the best time to `seconds`, measured again at the end
+  KnobValues usual, chosen;  ///< `chosen` is empty if no candidate is faster
   size_t measured = 0, refused = 0;
 };
 
 struct TuneOutcome {
-  std::vector<TunedKernel> kernels;     ///< the largest share first
-  double noise = 0;                     ///< how far ratios of equal kernels are from 1 (95 % of them are nearer)
-  double before = 0, after = 0;         ///< lower quartiles of whole runs, by turns, in seconds; 0 where none was timed
-  bool kept = false;                    ///< the database has the choices
-  std::vector<RecordedChoice> choices;  ///< those
+  std::vector<TunedKernel> kernels;     ///< in decreasing order of share
+  double noise = 0;                     ///< 95 % of the ratios of equal kernels are nearer to 1 than this
+  double before = 0, after = 0;         ///< lower quartiles of whole interleaved runs, in seconds; 0 if not timed
+  bool kept = false;                    ///< the choices are in the database
+  std::vector<RecordedChoice> choices;  ///< the choices made
   bool stopped = false;                 ///< before the searches were done
 };
 

@@ -15,7 +15,7 @@ namespace hoist::tuning {
 namespace {
 
 constexpr int schema_version = 1;
-constexpr int application = 0x686f6973;  // "hois", as SQLite's header has it
+constexpr int application = 0x686f6973;  // "hois", in SQLite's header
 
 constexpr char schema[] = R"(
   CREATE TABLE tasks (
@@ -39,7 +39,7 @@ Result<Nothing> execute(sqlite3* database, const std::string& sql) {
   return Nothing{};
 }
 
-// A statement with its parameters bound, row by row.
+// A statement with bound parameters, read row by row.
 class Query {
  public:
   static Result<Query> make(sqlite3* database, const std::string& sql) {
@@ -58,7 +58,7 @@ class Query {
     sqlite3_bind_int64(statement_.get(), ++bound_, number);
     return *this;
   }
-  /// SQLite has no infinity that all readers agree on: what failed is NULL.
+  /// SQLite has no portable infinity, so failures are stored as NULL.
   Query& bind(double number) {
     if (std::isfinite(number))
       sqlite3_bind_double(statement_.get(), ++bound_, number);
@@ -67,7 +67,7 @@ class Query {
     return *this;
   }
 
-  /// Whether there is another row.
+  /// Steps to the next row; false if there is none.
   Result<bool> next() {
     const int code = sqlite3_step(statement_.get());
     if (code == SQLITE_ROW) return true;
@@ -119,7 +119,7 @@ Result<int64_t> task_number(sqlite3* database, const TunedDevice& device, const 
   return select.integer(0);
 }
 
-// All of what `write` does, or nothing.
+// Runs `write` in a transaction: all of its changes, or none.
 Result<Nothing> in_transaction(sqlite3* database, const std::function<Result<Nothing>()>& write) {
   HOIST_TRY_VOID(execute(database, "BEGIN IMMEDIATE"));
   auto written = write();
@@ -134,8 +134,8 @@ Result<int64_t> pragma(sqlite3* database, const std::string& name) {
   return any ? query.integer(0) : 0;
 }
 
-// What was written to make the tables, and whatever else a file has: views and triggers of a stranger's could run for
-// ever.
+// The statements that made the tables, and anything else in the file: views and triggers of an untrusted file could run
+// forever.
 Result<std::vector<std::string>> schema_of(sqlite3* database) {
   HOIST_TRY(Query query, Query::make(database, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY sql"));
   std::vector<std::string> out;
@@ -158,7 +158,7 @@ Result<Nothing> expect_schema(sqlite3* database) {
   return Diagnostic{"", "has other tables than a database of measured kernels", "tune again, into another file"};
 }
 
-// The tables, in a file that has none.
+// Makes the tables in a file without them.
 Result<Nothing> prepare(sqlite3* database, bool may_make) {
   HOIST_TRY(const int64_t kind, pragma(database, "application_id"));
   HOIST_TRY(const int64_t version, pragma(database, "user_version"));
@@ -175,7 +175,7 @@ Result<Nothing> prepare(sqlite3* database, bool may_make) {
   });
 }
 
-// A factor of two in one size is 1.
+// The distance of two size vectors; a factor of two in one size counts 1.
 double distance(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
   if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
   double out = 0;
@@ -206,7 +206,7 @@ Result<TuningDatabase> TuningDatabase::open_as(const std::filesystem::path& path
   if (code != SQLITE_OK)
     return located(made == nullptr ? Diagnostic{"", "there is no memory for it", ""} : failure(made));
   sqlite3_busy_timeout(made, 5000);
-  // A schema that a stranger wrote runs nothing but queries.
+  // With these settings, the schema of an untrusted file runs nothing but queries.
   sqlite3_db_config(made, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   sqlite3_db_config(made, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   const bool may_make = (flags & SQLITE_OPEN_CREATE) != 0;
@@ -219,7 +219,7 @@ Result<TuningDatabase> TuningDatabase::open(const std::filesystem::path& path) {
 }
 
 Result<TuningDatabase> TuningDatabase::open_to_read(const std::filesystem::path& path) {
-  // Open to be written to, where that is allowed: what a killed writer had begun has to be undone first.
+  // Opens for writing if possible, since the unfinished transaction of a killed writer must be rolled back first.
   HOIST_TRY(TuningDatabase out, open_as(path, SQLITE_OPEN_READWRITE));
   if (auto set = execute(out.database_.get(), "PRAGMA query_only = 1"); !set)
     return Diagnostic{path.string(), set.errors().front().what, ""};

@@ -1,8 +1,8 @@
-// What was measured of kernels, on disk: an SQLite file with every measurement and the choice that came of them, by
-// device and term. A search that goes on begins with what is there, and a compilation takes the choices: those of the
-// same term, else those of the nearest sizes of one that computes the same. One process writes at a time, in
-// transactions, so that a process that is killed leaves a whole file. A file of a stranger is read as a stranger's:
-// what is no number or no knob of the kernel counts as not there. Keep it on a local disk: SQLite's locks need one.
+// Measurements of kernels on disk: an SQLite file with every measurement and the choices made from them, by device and
+// term. A continued search begins with the stored measurements; a compilation uses the choices: for the same term, else
+// for the nearest sizes of a term with the same structure. One process writes at a time, in transactions, so a killed
+// process leaves a valid file. Files are untrusted: values that are no numbers or no knobs of the kernel are ignored.
+// The file must be on a local disk, since SQLite's locks need one.
 #pragma once
 
 #include <filesystem>
@@ -19,10 +19,10 @@ struct sqlite3;
 
 namespace hoist::tuning {
 
-/// What the times of kernels depend on beside their terms.
+/// The properties besides the term that the times of kernels depend on.
 struct TunedDevice {
-  std::string profile;  ///< its text
-  std::string target;   ///< of native code; "" for OpenCL
+  std::string profile;  ///< the text of the target description
+  std::string target;   ///< native target; "" for OpenCL
 
   bool operator==(const TunedDevice&) const = default;
 };
@@ -31,31 +31,31 @@ TunedDevice tuned_device(const Profile& profile, const std::vector<std::string>&
 
 struct Measurement {
   KnobValues knobs;
-  /// The time over that of the kernel as an estimate makes it, both measured by turns; infinity where it failed.
+  /// The time relative to the estimate's kernel, measured interleaved; infinity for failures.
   double ratio = 1;
 };
 
 struct RecordedChoice {
   TuningTask task;
   KnobValues knobs;
-  double ratio = 1;  ///< as that of a measurement
+  double ratio = 1;  ///< as in Measurement
 };
 
 class TuningDatabase {
  public:
-  /// To write to; made where it is not there. Errors: no database of hoist, one of a later version, damaged.
+  /// Opens a file for writing, or makes it. Errors: not a hoist database, a later version, damaged.
   static Result<TuningDatabase> open(const std::filesystem::path& path);
-  /// To read; it has to be there.
+  /// Opens an existing file for reading.
   static Result<TuningDatabase> open_to_read(const std::filesystem::path& path);
 
   Result<std::vector<Measurement>> measurements(const TunedDevice& device, const TuningTask& task) const;
-  /// Measured again, a point has its last ratio.
+  /// Adds measurements; a point that is measured again gets its last ratio.
   Result<Nothing> add(const TunedDevice& device, const TuningTask& task, const std::vector<Measurement>& measurements);
 
-  /// That something was measured on.
+  /// The devices that have measurements.
   Result<std::vector<TunedDevice>> devices() const;
   Result<std::vector<RecordedChoice>> choices(const TunedDevice& device) const;
-  /// In the place of what was chosen for these terms before.
+  /// Stores choices, which replace earlier ones for the same terms.
   Result<Nothing> choose(const TunedDevice& device, const std::vector<RecordedChoice>& choices);
 
  private:
@@ -69,16 +69,17 @@ class TuningDatabase {
 
 /// "rows=4 vectors=2".
 std::string knobs_text(const KnobValues& knobs);
-/// Nothing where the text is no such list.
+/// Empty if the text is not such a list.
 std::optional<KnobValues> parse_knobs(const std::string& text);
 
-/// "1 64 13"; nothing where a word is no number.
+/// Parses "1 64 13"; empty if a word is no number.
 std::optional<std::vector<int64_t>> parse_numbers(const std::string& text);
 
-/// Choices as a compilation asks for them: of the same term, else of the nearest sizes, none of whose numbers differs
-/// by more than two to the power of `farthest`.
+/// The lookup of choices for a compilation: the choice for the same term, else for the nearest sizes, each of which may
+/// differ by a factor of at most two to the power of `farthest`.
 TuningRecords records_of(std::vector<RecordedChoice> choices, double farthest = 1);
-/// Those of a search that goes on: of the same term, as the map has them whenever it is asked. The map lives longer.
+/// The lookup for a continued search: the choice for the same term, as the map has it at the time of the lookup. The
+/// map must outlive it.
 TuningRecords records_in(const std::map<TuningTask, RecordedChoice>& choices);
 
 }  // namespace hoist::tuning

@@ -1,4 +1,4 @@
-// Variants of kernels compiled side by side and timed.
+// Compiles variants of kernels and times them against each other.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -25,7 +25,7 @@ namespace {
 
 constexpr double failed = std::numeric_limits<double>::infinity();
 
-// Only these steps of the model, in order. What they read of others is there, whatever it holds.
+// The model reduced to these steps, in order. Their operands from other steps exist with undefined content.
 LoweredModel only_steps(LoweredModel model, const std::vector<size_t>& kept) {
   std::vector<LoweredKernel> kernels;
   std::map<int, int> new_number;
@@ -48,7 +48,7 @@ LoweredModel only_steps(LoweredModel model, const std::vector<size_t>& kept) {
     if (used.count(static_cast<int>(i)) != 0) continue;
     array = PlanArray{array.name, Scalar::u8, {}, Place::arena, 0, {}, 0};
   }
-  // As they are launched in the model, but each alone. No kernel's name begins with hoist_.
+  // Each step is launched as in the model, but alone. No kernel's name begins with hoist_.
   model.launches.clear();
   for (size_t i = 0; i < steps.size(); ++i) {
     if (kernels[static_cast<size_t>(steps[i].kernel)].is_joined)
@@ -65,10 +65,10 @@ LoweredModel only_steps(LoweredModel model, const std::vector<size_t>& kept) {
   return model;
 }
 
-// A variant as a bundle of its steps.
+// A variant, as a bundle of its steps.
 struct Variant {
   std::set<size_t> refused;                   // subjects whose kernels cannot be emitted
-  std::optional<WrittenModel> written;        // unless no step is left
+  std::optional<WrittenModel> written;        // empty if no step is left
   std::vector<std::vector<size_t>> subjects;  // of each step
   std::vector<std::string> kernels;           // of each step, by name
 };
@@ -80,7 +80,7 @@ Result<WrittenModel> written(const Plan& plan) {
   return WrittenModel{std::move(folder), std::move(bundle)};
 }
 
-// Without the steps whose kernels are refused, which are found one by one where any is.
+// Compiles a variant without the steps whose kernels cannot be emitted; after a failure these are found one by one.
 Result<Variant> compile(const TunedProgram& tuned, const LoweredVariant& variant) {
   const LoweredModel& lowered = variant.model;
   std::vector<size_t> steps = variant.steps;
@@ -121,12 +121,13 @@ Result<Variant> compile(const TunedProgram& tuned, const LoweredVariant& variant
   return out;
 }
 
-// Variants that are timed together, and what is known of them.
+// Variants that are timed together, with their results.
 struct Group {
   std::vector<Assignment> assignments;
-  std::vector<std::shared_ptr<const Variant>> variants;  // as many; null where it cannot be made
-  std::vector<VariantTimes> times;                       // as many
-  std::vector<size_t> asked;                             // those that have a bundle to be timed, the first among them
+  std::vector<std::shared_ptr<const Variant>> variants;  // one per assignment; null if it cannot be compiled
+  std::vector<VariantTimes> times;                       // one per assignment
+  std::vector<size_t> asked;                             // the variants that have a bundle to be timed, including the
+                                                         // first
 
   TimingQuestion question(const Turns& turns) const {
     TimingQuestion out;
@@ -136,7 +137,7 @@ struct Group {
   }
 };
 
-// A time in a group whose first took `there`, as it would be where the first took `here`.
+// Converts times from a group whose baseline took `there` to a group whose baseline took `here`.
 VariantTimes scaled(const VariantTimes& times, const VariantTimes& there, const VariantTimes& here) {
   VariantTimes out = times;
   for (auto& [subject, seconds] : out) {
@@ -180,7 +181,7 @@ struct VariantTimer::State {
     }
   }
 
-  // What others are compared with. Kernels that come to their turn together do so again, so a few are enough.
+  // The baseline of a group. Kernels that are searched together stay together, so a small cache is enough.
   Result<std::shared_ptr<const Variant>> first(const Assignment& assignment) {
     constexpr size_t most_kept = 16;
     if (const auto found = kept.find(assignment); found != kept.end()) return found->second;
@@ -198,7 +199,7 @@ struct VariantTimer::State {
       auto variant = i == 0 ? first(assignments[i]) : build(assignments[i]);
       if (!variant) {
         spdlog::warn("a variant cannot be measured: {}", variant.errors().front().text());
-        if (i == 0) break;  // there is nothing to compare with
+        if (i == 0) break;  // there is no baseline
         continue;
       }
       group.variants[i] = *variant;
@@ -224,7 +225,7 @@ struct VariantTimer::State {
     return out;
   }
 
-  // The times of an answer; a variant that failed stays without.
+  // Stores the times of an answer; a failed variant gets none.
   Result<Nothing> take(Group& group, const std::vector<BundleTimes>& found) const {
     for (size_t i = 0; i < group.asked.size(); ++i) {
       const size_t variant = group.asked[i];
@@ -237,7 +238,7 @@ struct VariantTimer::State {
     return Nothing{};
   }
 
-  // Whether the device is still there, by what ran before.
+  // Checks that the device still works, with the baseline that ran before.
   Result<Nothing> time_first(Group& group) const {
     TimingQuestion question = group.question(turns);
     question.bundles.resize(1);
@@ -249,10 +250,10 @@ struct VariantTimer::State {
     return Nothing{};
   }
 
-  // Times candidates beside the first of their group and nothing else; false where that does not end well.
+  // Times candidates with only the baseline of their group; false if the process fails.
   Result<bool> time_pair(Group& group, size_t variant, const Assignment& candidates) {
     Group pair = make({group.assignments[0], candidates});
-    if (pair.asked.size() < 2) return true;  // what cannot be made ends no process
+    if (pair.asked.size() < 2) return true;  // a bundle that cannot be compiled crashes no process
     TimingAnswer answer = tuned.time_bundles({pair.question(turns)}, stop).front();
     if (!answer.ok()) {
       say_why(answer.failure());
@@ -264,8 +265,8 @@ struct VariantTimer::State {
     return true;
   }
 
-  // Which kernels of a variant that was not timed among the others of its group are to blame; `alone` where there are
-  // no others.
+  // Finds the kernels that make a variant fail that was not timed with its group; `alone` if the group has no other
+  // variants.
   Result<Nothing> find_guilty(Group& group, size_t variant, bool alone) {
     const Assignment& candidates = group.assignments[variant];
     if (!alone) {

@@ -27,12 +27,12 @@ std::string first_layer(const Definition& definition) {
   return definition.layers.empty() ? definition.value : definition.layers.front();
 }
 
-// Terms that stand several times are one subject, of the largest space that any of them has.
+// Equal terms are one subject, with the largest space among them.
 class Subjects {
  public:
   explicit Subjects(ChoiceKind kind) : kind_(kind) {}
 
-  /// `subject` has its knobs, and the layers that it concerns beside the definition's.
+  /// `subject` has its knobs, and the layers that it concerns besides the definition's.
   void add(const Definition& definition, Subject subject) {
     subject.kind = kind_;
     subject.task = tuning_task(definition.expression);
@@ -74,8 +74,8 @@ Knob choice_knob(std::string_view name, const std::vector<int64_t>& values) {
 
 const std::vector<int64_t> no_or_yes = {0, 1};
 
-// What a definition may be, as passes find it: one of Winograd's forms, windows in memory, a random rewrite, or what it
-// is. Where it has none of Winograd's forms, it stays what it is unless somebody asks.
+// The forms that a convolution may take: a Winograd form, materialised windows (im2col), a random rewrite, or
+// unchanged. Without Winograd forms, it is unchanged unless a record says otherwise.
 Subject convolution_forms(const Program& program, const Definition& definition, const PassOptions& options,
                           size_t explored) {
   Subject out;
@@ -93,7 +93,7 @@ Subject convolution_forms(const Program& program, const Definition& definition, 
       estimates.push_back(cost);
     }
     if (!results.empty()) knobs.push_back(choice_knob(winograd_knob, results));
-    if (!results.empty() && estimates[0] > 0) {  // else nothing is known of the stencil
+    if (!results.empty() && estimates[0] > 0) {  // else there is no estimate for the direct form
       out.space.estimate = [estimates](const Point& point) {
         const bool is_other_form = std::any_of(point.begin() + 1, point.end(), [](int value) { return value != 0; });
         return is_other_form ? std::numeric_limits<double>::infinity() : estimates[static_cast<size_t>(point[0])];
@@ -108,7 +108,7 @@ Subject convolution_forms(const Program& program, const Definition& definition, 
     walks.insert(walks.begin(), 0);
     if (walks.size() > 1) knobs.push_back(choice_knob(exploration_knob, walks));
   }
-  // The first value of each knob is none of it.
+  // Value 0 of each knob leaves the definition unchanged; at most one knob may be set.
   out.space.is_legal = [](const Point& point) {
     return std::count_if(point.begin(), point.end(), [](int value) { return value != 0; }) <= 1;
   };
@@ -124,7 +124,7 @@ void find_convolutions(Subjects& out, const Program& program, const PassOptions&
   }
 }
 
-// In how many blocks a long reduction is formed: the pass estimates that.
+// The number of blocks of a long reduction; the pass has an estimate for it.
 void find_reductions(Subjects& out, const Program& program, const PassOptions& options, size_t) {
   for (const Definition& definition : program.definitions) {
     std::vector<int64_t> counts = block_counts(definition.expression, options.profile);
@@ -136,8 +136,8 @@ void find_reductions(Subjects& out, const Program& program, const PassOptions& o
   }
 }
 
-// How many of the layers before it a launch takes in, the latest first; not beside launches that join kernels as they
-// are, which is faster where it is done.
+// The number of preceding layers that are fused into a launch, the last first. Not combined with fused launches of
+// unchanged kernels, which are faster where they are available.
 void find_launches(Subjects& out, const Program& program, const PassOptions& options, size_t) {
   if (options.fusion != LaunchFusion::none) return;
   for (const LaunchChain& chain : launch_chains(program, options.profile)) {
@@ -155,7 +155,7 @@ void find_launches(Subjects& out, const Program& program, const PassOptions& opt
 
 struct PassChoices {
   ChoiceKind kind;
-  std::string_view behind;  // the pass behind which the one that makes the choice finds the program
+  std::string_view behind;  // the pass after which the program has the choice
   void (*find)(Subjects& out, const Program& program, const PassOptions& options, size_t explored);
 };
 
@@ -165,7 +165,7 @@ constexpr PassChoices pass_choices[] = {
     {ChoiceKind::launches, "cut-kernels", find_launches},
 };
 
-// Whether pictures are read and written with channels innermost. A copy of an input is a step of the choice.
+// Choices to read and write images as NHWC. The copy of an input counts as a step of the choice.
 void find_layouts(Subjects& out, const LoweredModel& lowered) {
   for (const Definition& definition : lowered.program.definitions) {
     const auto found = lowered.storage.layouts.find(definition.value);
@@ -215,7 +215,7 @@ Result<std::vector<Subject>> subjects_of(const TunedProgram& tuned, ChoiceKind k
   const LowerOptions lower = with_records(tuned.options.lower, fixed);
   const Profile& profile = tuned.options.profile;
   Subjects out(kind);
-  // Native code has no work-groups that keep arrays, and launches that cost next to nothing.
+  // Native code has no work-group memory, and its launches cost next to nothing.
   if (kind == ChoiceKind::launches && !tuned.options.targets.empty()) return out.take();
   const auto* of_pass = std::find_if(std::begin(pass_choices), std::end(pass_choices),
                                      [&](const PassChoices& each) { return each.kind == kind; });
@@ -252,7 +252,7 @@ Result<LoweredVariant> lower_variant(const TunedProgram& tuned, const std::vecto
   };
   LoweredVariant out;
   try {
-    // Rewrites that nobody chose may lead where no strategy of hoist ends.
+    // Random rewrites may lead to terms that no strategy can schedule.
     const FaultsAreErrors terms_may_be_anything;
     HOIST_TRY(out.model,
               lower_program(tuned.program, with_records(tuned.options.lower, records), tuned.options.profile));

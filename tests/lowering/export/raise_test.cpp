@@ -1,4 +1,4 @@
-// Expressions as ONNX operators: lowered again, the operators give the same bits.
+// Tests terms as ONNX operators: the operators, lowered again, give the same bits.
 #include "lowering/export/raise.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ Bindings seeded_bindings(Expr e, uint64_t seed) {
   return out;
 }
 
-// What the layers give when they are lowered and evaluated in turn.
+// The result of the layers, lowered and evaluated in turn.
 Result<Tensor> value_of_layers(const RaisedLayers& raised, const Bindings& inputs) {
   NamedModel graph;
   graph.opset = 28;
@@ -59,7 +59,7 @@ bool holds_fma(Expr e) {
 TEST(Raise, RandomTermsKeepEveryBit) {
   RandomTermOptions options;
   options.modes = false;
-  // Sums of f16 are formed in f32 by an operator and in f16 by an expression.
+  // Operators compute sums of f16 in f32, terms in f16.
   options.scalars = {Scalar::f32, Scalar::f32, Scalar::i32, Scalar::i64, Scalar::u8, Scalar::i8, Scalar::boolean};
   int raised_terms = 0;
   for (uint64_t seed = 0; seed < 1500; ++seed) {
@@ -114,7 +114,7 @@ TEST(Raise, SharedTermsAreMadeOnce) {
   EXPECT_EQ(count("ReduceMax"), 1);
 }
 
-// A table of 32 entries by the bits of a number, as approximations by tables are.
+// A table of 32 entries indexed by the bits of a float, as in approximations by tables.
 TEST(Raise, BitsAndTablesBecomeOperators) {
   std::vector<double> entries;
   for (int i = 0; i < 32; ++i) entries.push_back(std::tanh(i / 8.0));
@@ -181,7 +181,7 @@ Program two_layers() {
 
 TEST(ReplaceByExpressions, KeepsNamesAndTheOtherLayers) {
   Program program = two_layers();
-  // A value that is called like what raising makes must not be mistaken for it.
+  // A value with a name that the export would make must not be confused with it.
   program.constants["second/Exp_1"] = Tensor(Scalar::f32, {2, 3});
   const auto done = replace_by_expressions(program, {"second"}, [](const std::string& layer, Expr e) -> Result<Expr> {
     EXPECT_EQ(layer, "second");

@@ -1,4 +1,4 @@
-// Definitions cut where they keep arrays in global memory: the same bits, whatever surrounds the array.
+// Tests definitions that are split at arrays in global memory: the result keeps its bits, wherever the array is.
 #include "lowering/fusion/cut.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ bool keeps_any(Expr e) {
   return any_node(e, [](Expr n) { return n->pattern == Pattern::materialise && n->memory == Memory::global; });
 }
 
-// Arrays of numbers anywhere in the term, some of which are kept; functions are no values.
+// Materialises some of the scalar arrays in the term; functions are no values.
 Expr with_kept_arrays(Expr e, std::mt19937_64& random) {
   std::vector<Path> places;
   Path path;
@@ -39,7 +39,7 @@ Expr with_kept_arrays(Expr e, std::mt19937_64& random) {
     }
   };
   walk(e);
-  // Deepest first, so that the other paths stay what they are.
+  // Deepest first, so that the other paths stay valid.
   std::sort(places.begin(), places.end(), [](const Path& a, const Path& b) { return a.size() > b.size(); });
   for (const Path& place : places) {
     if (random() % 4 != 0) continue;
@@ -49,7 +49,7 @@ Expr with_kept_arrays(Expr e, std::mt19937_64& random) {
   return e;
 }
 
-// Under a map over more of one of its arrays, so that what it keeps depends on the map's variable.
+// Puts the term under a map over one of its arrays, so that its materialised arrays depend on the map's variable.
 Expr for_several(Expr e) {
   const std::vector<Expr> parameters = parameters_of(e);
   if (parameters.empty()) return e;
@@ -125,7 +125,7 @@ TEST(Cut, RefusesWhatDependsOnAFold) {
   EXPECT_THAT(done.errors()[0].text(), HasSubstr("stands inside a fold and depends on its variables"));
 }
 
-// A rule, the pass and nothing else make several kernels of any definition: here of a long product with few results.
+// One rule and the pass suffice to split any definition into kernels: here a long contraction with few results.
 TEST(Cut, LongProductsInPartsAreTheSameSums) {
   const auto product = parse_program(
       "program version 21\n"

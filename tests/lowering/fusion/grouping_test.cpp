@@ -1,5 +1,5 @@
-// Models that grow in one direction: lowering takes time as they do, kernels stay of a size that compilers take, and
-// what is computed at compile time has a budget.
+// Tests models that grow in one direction: lowering time is proportional, kernels stay small enough for compilers, and
+// constant folding has a budget.
 #include <gtest/gtest.h>
 
 #include <ctime>
@@ -56,8 +56,8 @@ TEST(Grouping, LongChainsBecomeKernelsOfBoundedSize) {
   EXPECT_EQ(layers, 3000u);
 }
 
-// Each column of a product would compute its row again, in however many dimensions those rows lie; windows side by side
-// read each element once.
+// Each column of a matmul would recompute its row, in any number of dimensions; windows without overlap read each
+// element once.
 TEST(Grouping, WhatIsReadAgainIsComputedOnce) {
   const auto kernels = [](const Ints& input, const std::string& reader, const std::map<std::string, Attribute>& how,
                           const Ints& weights) {
@@ -97,7 +97,7 @@ TEST(Grouping, CpusTurnProductsInKernelsOfTheirOwn) {
   }
 }
 
-// Every path through sixty sums of something with itself is a billion billion of them.
+// There are a billion billion paths through sixty sums of a value with itself.
 TEST(Grouping, SumsOfAValueWithItself) {
   double seconds = 0;
   const LoweredModel model = lowered(chain(60, "Add", 2), seconds);
@@ -105,7 +105,7 @@ TEST(Grouping, SumsOfAValueWithItself) {
   for (const LoweredKernel& kernel : model.kernels) EXPECT_LT(interpretation_steps(kernel.expression), 100000);
 }
 
-// A sum of constants, of more elements than anybody wants to wait for or to keep.
+// A sum of constants with too many elements to compute or store.
 NamedModel constant_sum(int64_t n) {
   NamedModel out;
   out.opset = 21;
@@ -141,7 +141,7 @@ TEST(Folding, StaysWithinItsBudget) {
   }
 }
 
-// Whatever else has used the budget up, shapes are still known.
+// Shapes are folded even if other values have used up the budget.
 TEST(Folding, SmallResultsHaveHalfOfTheBudgetForThemselves) {
   NamedModel graph = constant_sum(400);
   graph.layers.push_back({"shape", "Shape", "", {}, {"x"}, {"n"}});

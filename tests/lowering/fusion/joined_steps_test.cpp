@@ -1,4 +1,4 @@
-// Which kernels one launch performs.
+// Tests which kernels form a fused launch.
 #include "lowering/fusion/joined_steps.h"
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ std::vector<std::pair<int, int>> launches_of(const LoweredModel& model) {
 
 using Launches = std::vector<std::pair<int, int>>;
 
-// So many products of a row and a matrix one after the other; `sizes` are those of the rows.
+// A chain of vector-matrix products; `sizes` are the lengths of the vectors.
 std::string products(const std::vector<int>& sizes) {
   std::string inputs = fmt::format("input %v0 : [1][{}]f32\n", sizes[0]), definitions;
   for (size_t i = 1; i < sizes.size(); ++i) {
@@ -58,7 +58,7 @@ TEST(JoinedSteps, WhereLaunchesCostLittleOrOneWorkItemIsSlowThereIsNone) {
   }
 }
 
-// kernels.cl has functions of hoist's own beside kernels, which those of groups are among.
+// kernels.cl has functions of hoist's own besides kernels, such as the functions of work-groups.
 TEST(JoinedSteps, NoKernelIsCalledAsAFunctionOfHoist) {
   std::string text = products({64, 64, 64});
   text.replace(text.find("\"p1\""), 4, "\"hoist_group_p2\"");
@@ -67,7 +67,7 @@ TEST(JoinedSteps, NoKernelIsCalledAsAFunctionOfHoist) {
   EXPECT_EQ(model.kernels[0].layers, std::vector<std::string>{"hoist_group_p2"});
 }
 
-// Others are woken where the products take a core longer than that.
+// Other threads are woken if one core would need longer than that.
 TEST(JoinedSteps, OneCoreComputesWhatIsDoneBeforeOthersAreWoken) {
   Profile profile;
   profile.compute_units = 2;
@@ -92,7 +92,7 @@ TEST(JoinedSteps, LongRowsOfKernelsAreSeveralLaunches) {
   EXPECT_EQ(launches_of(model), (Launches{{0, 25}, {25, 25}, {50, 25}, {75, 25}}));
 }
 
-// A step that the host performs stands between kernels.
+// A host op between kernels.
 TEST(JoinedSteps, StepsOnTheHostStayApart) {
   const LoweredModel model = lowered(R"(program %boxes version 22
 input %b : [1][6][4]f32

@@ -1,4 +1,4 @@
-// Which definitions become one launch, and what its statements look like.
+// Tests which definitions are fused into one launch, and the form of its statements.
 #include "lowering/fusion/launches.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ Program unfolded(const std::string& text) {
   return std::move(*program);
 }
 
-// Four products in a row, of 64 numbers each: 256 bytes.
+// Four matmuls in a row with 64 elements each: 256 bytes.
 constexpr char four_products[] = R"(program %chain version 21
 input %x : [1][64]f32
 input %w : [64][64]f32
@@ -45,7 +45,7 @@ TEST(Launches, AChainBecomesOne) {
 }
 
 TEST(Launches, WhatDoesNotFitStaysALaunchOfItsOwn) {
-  // Two arrays live at a time: the one that a statement reads and the one that it writes.
+  // Two arrays are live at a time: the operand and the result of a statement.
   Profile profile;
   for (const auto& [bytes, launches] : {std::pair{512, 1}, {511, 2}, {256, 2}, {255, 4}}) {
     profile.local_memory = bytes;
@@ -56,7 +56,7 @@ TEST(Launches, WhatDoesNotFitStaysALaunchOfItsOwn) {
 }
 
 TEST(Launches, OutputsAndWhatOthersReadStay) {
-  // %a is read by both outputs, %b is one; %c has one reader.
+  // Both outputs read %a, %b is an output; %c has one consumer.
   Program program = unfolded(R"(program %outputs version 21
 input %x : [1][64]f32
 input %w : [64][64]f32
@@ -70,7 +70,7 @@ output %y
   fuse_launches(program, launch_chains(program, {}));
   std::vector<std::string> values;
   for (const Definition& definition : program.definitions) values.push_back(definition.value);
-  // A concatenation has no statements: its parts are computed where they belong.
+  // A concatenation is no statement: its parts are computed in place.
   EXPECT_EQ(values, (std::vector<std::string>{"b", "c", "y"}));
   EXPECT_EQ(count_statements(program.definitions[0].expression), 1u);
 }
@@ -83,7 +83,7 @@ TEST(Launches, WhatIsKeptOfAChainLeavesTheRestToOthers) {
   EXPECT_EQ(values, (std::vector<std::string>{"b", "y"}));
 }
 
-// A local array inside of a loop is no statement: one work-group does not compute it for all.
+// A local array inside a loop is no statement, since each iteration has its own.
 TEST(Launches, StatementsAreTheOuterLetsAlone) {
   auto program = parse_program(R"(program %inner version 21
 input %x : [4][8]f32
@@ -94,7 +94,7 @@ output %y
   EXPECT_EQ(count_statements(program->definitions[0].expression), 0u);
 }
 
-// Every work-group shape leads to the same value, for both mappings; rows that share a fold among them.
+// Every work-group shape gives the same value, for both mappings, also for rows that share a fold.
 TEST(Launches, StatementsAreSharedOutAmongWorkItems) {
   const Program program = *parse_program(R"(program %rows version 21
 input %x : [1][3][7][5]f32

@@ -1,4 +1,5 @@
-// The pass "drop-copies": what counts as a copy, what stays, and that replay believes no step that says otherwise.
+// Tests the pass "drop-copies": the copies that it removes, the values that it keeps, and that replay refuses false
+// steps.
 #include "lowering/graph/copies.h"
 
 #include <gmock/gmock.h>

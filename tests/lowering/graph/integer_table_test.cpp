@@ -1,5 +1,5 @@
-// Tables in place of functions between 8-bit values: all 256 inputs through the graph as it was and as it is now, and
-// the graphs that have to stay as they are.
+// Tests tables in place of functions between 8-bit values: all 256 inputs through the original and the changed graph,
+// and graphs that must stay unchanged.
 #include "lowering/graph/integer_table.h"
 
 #include <gmock/gmock.h>
@@ -52,7 +52,7 @@ size_t tables_of(const std::vector<ProgramStep>& steps) {
       std::count_if(steps.begin(), steps.end(), [](const ProgramStep& s) { return s.rule == "integer-tables"; }));
 }
 
-// Every output for every byte, layer by layer and through the plan's steps over simulated memory.
+// Compares every output for every byte, layer by layer and through the plan's steps over simulated memory.
 void expect_same(const NamedModel& graph) {
   const Bindings inputs = {{"x", every_byte(graph.inputs[0].scalar)}};
   const Bindings wanted = values_of(lowered_with(graph, {}), inputs),
@@ -103,7 +103,7 @@ TEST(IntegerTable, KnowsItsInputWithoutAZeroPoint) {
   expect_same(graph);
 }
 
-// The parts of x * sigmoid(x) and of a GELU in simple operators, with scales in lists of one element.
+// The parts of x * sigmoid(x) and of a GELU as simple operators, with scales in lists of one element.
 TEST(IntegerTable, TakesInWhatComesTogetherAgain) {
   NamedModel graph =
       quantised({{"sigmoid", "Sigmoid", "", {}, {}, {}}, {"f", "Mul", "", {}, {"v0"}, {}}}, Scalar::u8, Scalar::i8);
@@ -134,10 +134,10 @@ TEST(IntegerTable, DequantisersThatOthersReadStay) {
   graph.layers.push_back({"g", "Sigmoid", "", {}, {"v0"}, {"v9"}});
   graph.layers.push_back({"quantise_g", "QuantizeLinear", "", {}, {"v9", "t", "w"}, {"u"}});
   graph.outputs.push_back({"u", Scalar::i8, {2, 128}});
-  Program after = imported(graph);  // two tables: nobody reads the floats any more
+  Program after = imported(graph);  // two tables: the floats have no consumer left
   EXPECT_EQ(use_integer_tables(after, tables_on()), 2);
   EXPECT_THAT(operations(after), ElementsAre("Cast", "Gather", "Cast", "Gather"));
-  EXPECT_THAT(absorbed(after), ElementsAre("dequantise"));  // by the last that reads it
+  EXPECT_THAT(absorbed(after), ElementsAre("dequantise"));  // by its last consumer
   expect_same(graph);
   graph.outputs.push_back({"v0", Scalar::f32, {2, 128}});
   after = imported(graph);
@@ -222,7 +222,8 @@ TEST(IntegerTable, AgreesOnRandomGraphs) {
   EXPECT_GT(none, 10u);
 }
 
-// Signed values between products stay what products want, unsigned numbers, and the products are integer ones.
+// Signed values between contractions become unsigned, as integer contractions require, and the contractions are integer
+// ones.
 TEST(IntegerTable, StandsBetweenIntegerProducts) {
   NamedModel graph;
   graph.opset = 21;
@@ -261,7 +262,7 @@ TEST(IntegerTable, StandsBetweenIntegerProducts) {
   Tensor x(Scalar::f32, {4, 16});
   for (int64_t i = 0; i < x.size(); ++i) x.set_float(i, static_cast<double>(i * 29 % 64) / 32 - 1);
   const Bindings wanted = values_of(*plain, {{"x", x}}), found = values_of(*program, {{"x", x}});
-  // The table divides by the scale, as the model says; without it, the quantising layer multiplies by the reciprocal.
+  // The table divides by the scale, like the model; without it, the quantising layer multiplies by the reciprocal.
   EXPECT_TRUE(close(found.at("h.unsigned"), wanted.at("h.unsigned"), 1));
   EXPECT_TRUE(same_bits(found.at("e.unsigned"), wanted.at("e.unsigned")));
 }

@@ -1,4 +1,5 @@
-// Which arrays a kernel does not find in the caches, from all that a run reads and writes, and which the run computes.
+// Tests which operands of a kernel are not in the caches, given all arrays that a run reads and writes, and which
+// operands the run computes.
 #include <gmock/gmock.h>
 
 #include "ir/text/program_text.h"
@@ -10,7 +11,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// Two products with weights of a megabyte and of half of one.
+// Two matmuls with weights of one megabyte and of half a megabyte.
 LoweredModel two_products(const Profile& profile) {
   auto program = parse_program(
       "program version 21\ninput %x : [8][512]f32\ninput %v : [512][512]f32\ninput %w : [512][256]f32\n"
@@ -29,7 +30,7 @@ LoweredModel two_products(const Profile& profile) {
   return std::move(*model);
 }
 
-// The names of the step's arrays whose parameters are in that list of its kernel.
+// The names of the step's arrays whose parameters are in this list of its kernel.
 std::vector<std::string> arrays_in(std::vector<std::string> LoweredKernel::*list, const LoweredModel& model,
                                    size_t step) {
   const PlanStep& s = model.steps[step];

@@ -1,5 +1,5 @@
-// Loops over arrays that are as long as data decide, against the same loops over arrays of that length, whose
-// iterations stand one after the other where their number is known.
+// Compares loops over arrays with dynamic shapes with the same loops over arrays of that length; loops with a known
+// number of iterations are unrolled.
 #include <gmock/gmock.h>
 
 #include "tests/lowering/operators/counted_calls.h"
@@ -62,20 +62,20 @@ TEST(CountedLoops, WhatEachIterationAddsIsARow) {
                                                        {element, call_named("Unsqueeze", {"e", "second"}, {"r"}),
                                                         joined({"s", "r", "r"}, -1)},
                                                        {"go", "t"})));
-  // What nobody has added anything to may be of another rank.
+  // An empty accumulator may have another rank.
   compare_loops(x,
                 loop_over_y({"nothing"}, body_of({"s"},
                                                  {element, row, call_named("Cast", {"s"}, {"c"}, {{"to", int64_t{1}}}),
                                                   joined({"c", "r"}, 0), call_named("Identity", {"t"}, {"u"})},
                                                  {"go", "u"})),
-                1);  // without any there is no other dimension
+                1);  // without an iteration there is no other dimension
 }
 
 TEST(CountedLoops, RowsAreAsManyAsIterations) {
   compare_loops(mixed_numbers({4, 3}), loop_over_y({}, body_of({}, {element}, {"go", "e"})), 1);
 }
 
-// As exporters write sums over bags: the number of an iteration says what it cuts out, so all of it is known.
+// Sums over bags as exporters write them: the iteration number determines the slice, so everything is known.
 TEST(CountedLoops, KnownIterationsCutOutByTheirNumber) {
   const Tensor x = mixed_numbers({15, 2});
   NamedCall loop = call_named("Loop", {"n", "on"}, {"z"});
@@ -123,7 +123,7 @@ TEST(CountedLoops, StatesShrink) {
   compare_loops(mixed_numbers({6}), loop_over_y({"y"}, body_of({"s"}, calls, {"go", "t"}), {"w"}), 0, {}, {"w"});
 }
 
-// Data say how often it runs, on both sides.
+// The number of iterations is dynamic, for operands and results.
 TEST(CountedLoops, BodiesReadWhatCountsAndGiveIt) {
   NamedCall loop = call_named("Loop", {"x2", "", "y"}, {"z", "rows"});
   loop.bodies = {body_of(

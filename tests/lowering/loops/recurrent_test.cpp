@@ -1,5 +1,5 @@
-// RNN, GRU and LSTM: definitions against loops written out, for attributes drawn at random, and what compilations make
-// of them, steps that share their kernels, against the definitions.
+// Compares RNN, GRU and LSTM with loops in C++, for random attributes; and compiled layers, whose steps share their
+// kernels, with the definitions.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ using Row = std::vector<double>;
 
 double sigmoid(double v) { return 1 / (1 + std::exp(-v)); }
 
-// A layer drawn at random; null tensors are left out.
+// A random layer; null tensors are omitted inputs.
 struct Cell {
   std::string operation;
   int64_t gates = 1, steps = 1, batch = 1, inputs = 1, hidden = 1;
@@ -77,7 +77,7 @@ double activated(const std::string& name, double v, double clip) {
   return std::tanh(v);
 }
 
-// Y, Y_h and Y_c, written out.
+// Y, Y_h and Y_c, computed by loops.
 std::vector<std::vector<double>> expected(const Cell& cell) {
   const auto d = static_cast<int64_t>(cell.reversed.size());
   const int64_t n = cell.hidden, g = cell.gates;
@@ -147,7 +147,7 @@ std::vector<std::vector<double>> expected(const Cell& cell) {
   return {y, last, cells};
 }
 
-// The first two dimensions change places.
+// Transposes the first two dimensions.
 Tensor turned(const Tensor& t) {
   const std::vector<int64_t>& s = t.shape();
   Tensor out(t.scalar(), {s[1], s[0], s[2]});
@@ -173,7 +173,7 @@ LayerCase layer_of(const Cell& cell) {
   if (cell.clip > 0) attributes["clip"] = cell.clip;
   if (cell.input_forget) attributes["input_forget"] = int64_t{1};
   if (cell.linear) attributes["linear_before_reset"] = int64_t{1};
-  std::vector<double> alphas, betas;  // those that take any have them
+  std::vector<double> alphas, betas;  // for functions that have parameters
   for (const std::string& name : cell.activations) {
     if (name != "HardSigmoid" && name != "Affine") continue;
     alphas.push_back(name == "Affine" ? 0.75 : 0.25);
@@ -198,7 +198,7 @@ LayerCase layer_of(const Cell& cell) {
   return layer;
 }
 
-// In ONNX's order of dimensions, by its layout.
+// The element in ONNX's order of dimensions, for the layer's layout.
 double element(const Cell& cell, const Tensor& result, size_t which, int64_t t, int64_t k, int64_t b, int64_t j) {
   const auto d = static_cast<int64_t>(cell.reversed.size());
   if (which == 0)

@@ -1,5 +1,5 @@
-// An operator that one row of text adds is fused, looked up in a table between 8-bit values, and raised to ONNX's own
-// operators, without another line. Neural rules: tests/neural_rules/added_operator_test.cpp.
+// Tests that an operator that one row of text adds is fused, tabulated between 8-bit values, and exported as ONNX's own
+// operators, without further code. Neural rules: tests/neural_rules/added_operator_test.cpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Programs from calls by name over the inputs x0, x1, ...: what they give, interpreted and from their kernels. For the
-// tests of operators whose results are as long as data decide.
+// Makes programs from calls by name over the inputs x0, x1, ..., and computes their outputs by the interpreter and from
+// their kernels. For tests of operators with dynamic results.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -42,21 +42,21 @@ inline Program program_of_calls(const std::vector<Tensor>& inputs, const std::ve
   return *program;
 }
 
-/// The outputs of a program, cut, of values that are known.
+/// The outputs of a program, cut to their actual lengths, from known values.
 inline std::vector<Tensor> cut_values(const Program& program, const Bindings& values) {
   auto outputs = program_outputs(program, values);
   HOIST_CHECK(outputs.ok(), outputs.errors()[0].text());
   return *outputs;
 }
 
-/// The same, interpreted from its calls.
+/// The same, interpreted from the calls.
 inline std::vector<Tensor> interpreted_outputs(const Program& program, const std::vector<Tensor>& inputs) {
   auto outputs = program_outputs(program, inputs);
   HOIST_CHECK(outputs.ok(), outputs.errors()[0].text());
   return *outputs;
 }
 
-/// The outputs of a program, cut: interpreted from its calls, and from its kernels, which have to agree.
+/// The cut outputs of a program: interpreted from its calls, and from its kernels, which must agree.
 inline std::vector<Tensor> outputs_of_calls(const std::vector<Tensor>& inputs, const std::vector<NamedCall>& calls,
                                             const std::vector<std::string>& outputs,
                                             const NamedTensors& constants = {}) {

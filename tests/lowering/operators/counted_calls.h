@@ -1,5 +1,5 @@
-// Calls over arrays that are as long as data decide, against the same calls over arrays of that length: none of the
-// elements, some, and as many as there is room for.
+// Compares calls over arrays with dynamic shapes with the same calls over arrays of that length: empty, partly filled,
+// and at full capacity.
 #pragma once
 
 #include <random>
@@ -8,7 +8,7 @@
 
 namespace hoist {
 
-/// Calls that read "y", which has the elements of `x` along `axis` that a mask keeps, and x2, x3, ...
+/// Calls that read "y", which has the elements of `x` along `axis` that a mask selects, and x2, x3, ...
 struct Counted {
   Tensor x;
   int64_t axis = 0;
@@ -16,8 +16,8 @@ struct Counted {
   std::vector<std::string> outputs = {"z"};
   std::vector<Tensor> more = {};
   std::map<std::string, Tensor> constants = {};
-  int64_t least = 0;   ///< elements below which the calls have no meaning
-  bool lowers = true;  ///< through all passes as well, where no loop is left that the plan performs
+  int64_t least = 0;   ///< the least number of elements for which the calls are defined
+  bool lowers = true;  ///< also run all passes, after which the plan has no loop
 };
 
 inline Tensor compressed(const Tensor& x, int64_t axis, const std::vector<int64_t>& mask) {

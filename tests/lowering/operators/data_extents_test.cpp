@@ -1,5 +1,5 @@
-// Operators over arrays that are as long as data decide, against the same calls over arrays of that length, interpreted
-// and through all passes: none of the elements, some, and as many as there is room for.
+// Compares operators over arrays with dynamic shapes with the same calls over arrays of that length, interpreted and
+// after all passes: empty, partly filled, and at full capacity.
 #include <gmock/gmock.h>
 
 #include "tests/lowering/operators/counted_calls.h"
@@ -125,7 +125,7 @@ TEST(DataExtents, PlacesCountFromWhereElementsEnd) {
              {},
              2});
   }
-  // The places of some elements, in all of them.
+  // The positions of some elements, in the whole array.
   compare({integers({5}, {2, -1, 0, 1, -3}), 0, {gives_z("Gather", {"x2", "y"})}, {"z"}, {mixed_numbers({4, 2})}});
   compare({integers({5, 1}, {2, -1, 0, 1, -3}), 0, {gives_z("GatherND", {"x2", "y"})}, {"z"}, {mixed_numbers({4, 2})}});
   compare({integers({5, 2}, {2, -1, 0, 1, -3, 2, 0, 0, 1, 3}),
@@ -289,7 +289,7 @@ TEST(DataExtents, BranchesMayBeOfDifferentExtents) {
            {{"nought", integers({}, {0})}}});
 }
 
-// A size that does not depend on data is one for the layers behind it, too: only one branch has a meaning.
+// A static size is static for later layers too: only one branch is defined.
 TEST(DataExtents, WhatIsKnownOfAShapeDecides) {
   NamedBody squeezes, stays;
   squeezes.attribute = "then_branch", stays.attribute = "else_branch";
@@ -310,7 +310,7 @@ TEST(DataExtents, WhatIsKnownOfAShapeDecides) {
   }
 }
 
-// Calls that read "s", numbers that data say within bounds, against the same with numbers that are known.
+// Compares calls that read "s", bounded dynamic integers, with the same calls for known integers.
 void compare_numbers(const Tensor& x, const std::vector<int64_t>& found, const std::vector<NamedCall>& calls,
                      double error = 0, std::map<std::string, Tensor> constants = {}) {
   const auto n = static_cast<int64_t>(found.size());

@@ -1,4 +1,4 @@
-// A layer put together by hand, lowered and interpreted: for the tests of operators.
+// A hand-made layer, lowered and interpreted: for the tests of operators.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,8 +15,8 @@ namespace hoist {
 struct LayerCase {
   NamedCall layer;
   int64_t opset = 21;
-  std::vector<Tensor> inputs;  ///< one for each input name; unread where the name is ""
-  std::vector<bool> known;     ///< of the input: its value is known at compile time; all are unknown when empty
+  std::vector<Tensor> inputs;  ///< one per input name; ignored if the name is ""
+  std::vector<bool> known;     ///< per input: its value is known at compile time; all are unknown if empty
 
   LayerCase(const std::string& operation, std::vector<Tensor> tensors, std::map<std::string, Attribute> attributes = {},
             size_t outputs = 1)
@@ -50,7 +50,7 @@ struct LayerCase {
     return define(context);
   }
 
-  /// The output's value; aborts with the message when the layer cannot be lowered.
+  /// The output's value; aborts with the message if the layer cannot be lowered.
   Tensor run(size_t output = 0) const {
     auto results = lower();
     HOIST_CHECK(results.ok(), results.errors()[0].text());
@@ -61,7 +61,7 @@ struct LayerCase {
     return *value;
   }
 
-  /// The first error's text, or "" when the layer can be lowered.
+  /// The first error's text, or "" if the layer can be lowered.
   std::string error() const {
     auto results = lower();
     return results.ok() ? "" : results.errors()[0].text();

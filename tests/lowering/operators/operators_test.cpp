@@ -1,5 +1,5 @@
-// Operators by hand: small cases whose results can be checked by eye, the forms that strategies rely on, and errors.
-// The ONNX project's own cases run in tests/conformance.
+// Tests operators by hand: small cases with results that can be checked by eye, the forms that strategies rely on, and
+// errors. The ONNX project's own cases run in tests/conformance.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -65,7 +65,7 @@ TEST(OperatorForms, ConvIsFiltersAgainstWindows) {
        w = parameter("x1", array_type({Nat(3), Nat(2), Nat(3), Nat(3)}, scalar_type(Scalar::f32)));
   Expr bias = parameter("x2", array_type(Nat(3), scalar_type(Scalar::f32)));
   Expr nothing = literal(Scalar::f32, 0);
-  // The border stands around all images at once, the windows under each.
+  // The pad is applied to all images at once, the windows to each.
   Expr padded = map_at(
       2, [&](Expr plane) { return pad(1, 1, repeat(5, nothing), plane); }, x);
   padded = map_at(
@@ -144,7 +144,7 @@ TEST(Operators, BoundsOfClipThatAreKnownAreNumbers) {
   const auto one_bound =
       LayerCase("Clip", {counting({4}), floats({}, {1}), floats({}, {2})}).with_known({false, true, false});
   EXPECT_EQ(show(one_bound.run()), "[4] 1 1 2 2");
-  // Integers keep theirs as they are: a number of 64 bits may not fit into what the definition calculates with.
+  // Integers stay exact: a 64-bit value may not fit the type in which the definition computes.
   const auto whole = LayerCase("Clip", {integers({3}, {-5, 0, 9}), integers({}, {-1}), integers({}, {4})})
                          .with_known({false, true, true});
   EXPECT_EQ(show(whole.run()), "[3] -1 0 4");
@@ -178,7 +178,7 @@ TEST(Operators, ProductsTakeBatchesAndVectors) {
 }
 
 TEST(Operators, ConvolutionInGroupsWithDilation) {
-  // Each channel has a filter of its own: x[i] + 10 * x[i + 2].
+  // Each channel has its own filter: x[i] + 10 * x[i + 2].
   EXPECT_EQ(show(LayerCase("Conv", {counting({1, 2, 4}), floats({2, 1, 2}, {1, 10, 1, 10})},
                            {{"group", int64_t{2}}, {"dilations", Ints{2}}})
                      .run()),
@@ -208,14 +208,14 @@ Tensor bytes(Ints shape, const Ints& values) { return Tensor::of(Scalar::u8, std
 Tensor signed_bytes(Ints shape, const Ints& values) { return Tensor::of(Scalar::i8, std::move(shape), values); }
 
 TEST(Operators, QuantisingRoundsHalfToEvenThenSaturates) {
-  // The zero point is added after rounding: 0.5 goes to 0, whatever is added to it.
+  // The zero point is added after rounding: 0.5 rounds to 0 for any zero point.
   EXPECT_EQ(
       show(LayerCase("QuantizeLinear", {floats({5}, {1, 3, 5, -300, 1000}), floats({}, {2}), bytes({}, {3})}).run()),
       "[5] 3 5 5 0 255");
   EXPECT_EQ(
       show(LayerCase("QuantizeLinear", {floats({2}, {-9, 8}), floats({}, {1})}, {{"output_dtype", int64_t{22}}}).run()),
       "[2] -8 7");
-  // One scale and zero point for each column; blocks of two columns, the last one cut short.
+  // One scale and zero point per column; blocks of two columns, with a partial last block.
   EXPECT_EQ(
       show(LayerCase("QuantizeLinear", {counting({2, 2}), floats({2}, {1, 0.5}), signed_bytes({2}, {0, 100})}).run()),
       "[2][2] 0 102 2 106");
@@ -244,7 +244,7 @@ TEST(Operators, IntegerProductsSubtractZeroPoints) {
                                              bytes({2}, {0, 1}), signed_bytes({1}, {127})})
                      .run()),
             "[2][1] -130050 510");
-  // Padding stands for nothing: it is the zero point, not 0.
+  // Padding means the value zero: it is the zero point, not 0.
   EXPECT_EQ(
       show(LayerCase("ConvInteger",
                      {bytes({1, 1, 2}, {11, 12}), bytes({2, 1, 2}, {1, 2, 3, 4}), bytes({}, {10}), bytes({2}, {0, 1})},
@@ -255,7 +255,7 @@ TEST(Operators, IntegerProductsSubtractZeroPoints) {
 
 TEST(Operators, QuantisedProductsScaleTheSumOnce) {
   Tensor one = floats({}, {1}), half = floats({}, {0.5}), none = bytes({}, {0});
-  // Sums 1, 3, 5 and 250, halved, are rounded half to even before the zero point comes on top.
+  // The sums 1, 3, 5 and 250, halved, are rounded half to even before the zero point is added.
   EXPECT_EQ(show(LayerCase("QLinearMatMul", {bytes({4, 1}, {1, 3, 5, 250}), half, none, bytes({1, 1}, {1}), one, none,
                                              one, bytes({}, {7})})
                      .run()),
@@ -265,12 +265,12 @@ TEST(Operators, QuantisedProductsScaleTheSumOnce) {
                             floats({2}, {1, 2}), signed_bytes({}, {0}), one, signed_bytes({}, {-100})})
                      .run()),
             "[2][2] -90 -120 0 -128");
-  // The result's scale and zero point are by row as well.
+  // The result's scale and zero point are per row too.
   EXPECT_EQ(show(LayerCase("QLinearMatMul", {bytes({2, 1}, {8, 8}), one, none, bytes({1, 2}, {1, 2}), one, none,
                                              floats({2}, {1, 4}), bytes({2}, {0, 50})})
                      .run()),
             "[2][2] 8 16 52 54");
-  for (bool known : {false, true}) {  // the bias says whether i32 holds the sums
+  for (bool known : {false, true}) {  // the bias decides if i32 holds the sums
     EXPECT_EQ(show(LayerCase("QLinearConv",
                              {bytes({1, 1, 2}, {11, 12}), one, bytes({}, {10}), signed_bytes({2, 1, 2}, {1, 2, 3, 4}),
                               floats({2}, {1, 0.5}), signed_bytes({2}, {0, 0}), floats({1}, {2}), bytes({}, {1}),
@@ -320,7 +320,7 @@ TEST(Operators, Reductions) {
       "[4] 6 5 3 0");
 }
 
-// What the standard leaves open, as ir/operators/NUMERICS.md has it.
+// Behaviour that the standard leaves open, as in ir/operators/NUMERICS.md.
 TEST(Operators, NotANumberIsTheExtreme) {
   const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
   const Tensor x = floats({5}, {1, nan, infinity, nan, -infinity});
@@ -524,7 +524,7 @@ TEST(RandomOperators, ClassesAreDrawnByTheLogarithmsOfTheirWeights) {
     for (int64_t i = 0; i < samples; ++i) ++out.at(static_cast<size_t>(classes.integer_at(row * samples + i)));
     return out;
   };
-  // Weights need not add up to 1: both rows are 1/8, 1/2, 3/8, times anything.
+  // Weights need not sum to 1: both rows are multiples of 1/8, 1/2, 3/8.
   const std::vector<double> shares = {0.125, 0.5, 0.375};
   std::vector<double> rows;
   for (const double share : shares) rows.push_back(std::log(share));
@@ -533,21 +533,21 @@ TEST(RandomOperators, ClassesAreDrawnByTheLogarithmsOfTheirWeights) {
   EXPECT_EQ(classes.scalar(), Scalar::i32);
   EXPECT_EQ(classes.shape(), (Ints{2, 4000}));
   for (const int64_t row : {0, 1}) {
-    double squares = 0;  // chi-squared of two degrees of freedom: above 18 once in 8000 seeds
+    double squares = 0;  // chi-squared with two degrees of freedom: above 18 for one of 8000 seeds
     const std::vector<int> found = counts(classes, row, 3);
     for (size_t i = 0; i < 3; ++i) squares += std::pow(found[i] - 4000 * shares[i], 2) / (4000 * shares[i]);
     EXPECT_LT(squares, 18) << "row " << row;
   }
-  // Numbers of a row do not depend on those before it, and two rows do not repeat each other.
+  // Rows are independent of each other.
   EXPECT_NE(counts(classes, 0, 3), counts(classes, 1, 3));
   EXPECT_TRUE(std::ranges::equal(drawn(floats({2, 3}, rows), 4000).bytes(), classes.bytes()));
   EXPECT_FALSE(std::ranges::equal(drawn(floats({2, 3}, rows), 4000, 2).bytes(), classes.bytes()));
-  // With replacement, and never what has no weight.
+  // With replacement, and never a class of weight 0.
   const Tensor only = drawn(floats({1, 4}, {none, 1, none, none}), 100);
   EXPECT_EQ(counts(only, 0, 4), (std::vector<int>{0, 100, 0, 0}));
   EXPECT_EQ(counts(drawn(floats({1, 1}, {-7}), 9), 0, 1)[0], 9);
   EXPECT_EQ(counts(drawn(floats({1, 3}, {-1e30, 0, 0}), 50), 0, 3)[0], 0);
-  // No weights at all: the first class.
+  // Without positive weights: the first class.
   EXPECT_EQ(counts(drawn(floats({2, 3}, {none, none, none, 0, nan, 0}), 5), 0, 3)[0], 5);
   EXPECT_EQ(counts(drawn(floats({2, 3}, {none, none, none, 0, nan, 0}), 5), 1, 3)[0], 5);
   EXPECT_EQ(drawn(floats({0, 3}, {}), 4).shape(), (Ints{0, 4}));
@@ -594,12 +594,12 @@ TEST(Operators, TopKHasTheFirstOfEqualOnesFirst) {
   EXPECT_EQ(top(x, {}, 1), "[1][3] 1 2 0");
   EXPECT_EQ(top(x, {{"largest", int64_t{0}}}, 1), "[1][3] 3 0 4");
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_EQ(top(floats({5}, {2, nan, 7, nan, 2}), {}, 1), "[3] 1 3 2");  // each place once
+  EXPECT_EQ(top(floats({5}, {2, nan, 7, nan, 2}), {}, 1), "[3] 1 3 2");  // each position once
   EXPECT_EQ(LayerCase("TopK", {counting({2}), k}).with_known({false, true}).error(), "k is 3, axis 0 has 2 elements");
 }
 
 TEST(Operators, WindowsPutBackOverlap) {
-  // Windows of 2 in a row of 3, which share its middle.
+  // Windows of 2 in a row of 3, which overlap in its middle.
   EXPECT_EQ(show(LayerCase("Col2Im", {counting({1, 2, 2}), integers({1}, {3}), integers({1}, {2})})
                      .with_known({false, true, true})
                      .run()),
@@ -610,7 +610,7 @@ TEST(Operators, WindowsPutBackOverlap) {
             "[1][1][4] 6 0 0 5");
 }
 
-// Windows side by side are sums of moved pictures, others are looked up: both beside a plain loop.
+// Windows with stride 1 are sums of shifted images, other windows use lookups: both are compared with a plain loop.
 TEST(Operators, WindowsPutBackAnywhere) {
   std::mt19937_64 random(5);
   const auto below = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
@@ -647,7 +647,8 @@ TEST(Operators, WindowsPutBackAnywhere) {
 }
 
 TEST(Operators, PlacesOfAGrid) {
-  // One picture, as a body of the standard's own calls would refuse: its places moved by half a picture to the right.
+  // A single image, which a body of the standard's own calls would refuse: its grid is moved by half an image to the
+  // right.
   const Tensor moved = floats({1, 2, 3}, {1, 0, 0.5, 0, 1, 0});
   const auto grid = [&](int64_t aligned, const Tensor& theta, const Ints& size) {
     return LayerCase("AffineGrid", {theta, integers({static_cast<int64_t>(size.size())}, size)},
@@ -674,7 +675,8 @@ TEST(Operators, SamplesBetweenElements) {
   EXPECT_EQ(sampled("zeros", std::numeric_limits<double>::infinity()), "[1][1][1][1] 0");
 }
 
-// Beside a plain loop: regions inside the array, across its borders, outside, turned round; negative numbers too.
+// Compared with a plain loop: regions inside the array, across its borders, outside, and reversed; also negative
+// values.
 TEST(Operators, RegionsHaveTheLargestOfTheirParts) {
   std::mt19937_64 random(11);
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<uint64_t>(n)); };
@@ -731,8 +733,8 @@ TEST(Operators, RegionsHaveTheLargestOfTheirParts) {
       "[1][1][1][1]");
 }
 
-// Where the number of samples follows from each region, beside a plain loop over samples: small and large regions,
-// across borders, outside, turned round.
+// The number of samples depends on each region. Compared with a plain loop over samples: small and large regions,
+// across borders, outside, reversed.
 TEST(Operators, RegionsHaveAsManySamplesAsTheyAreLong) {
   std::mt19937_64 random(12);
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<uint64_t>(n)); };
@@ -807,7 +809,8 @@ TEST(Operators, DeterminantsOfAnySize) {
   EXPECT_EQ(show(LayerCase("Det", {floats({2, 2}, {1, 2, 3, 4})}).run()), "-2");
   EXPECT_EQ(show(LayerCase("Det", {floats({3, 3}, {0, 2, 0, 3, 0, 0, 0, 0, 5})}).run()), "-30");
   EXPECT_EQ(show(LayerCase("Det", {counting({4, 4})}).run()), "0");
-  // The matrices between the first one and the last one of 2x2 are kept: what reads them would compute them again.
+  // The matrices between the first one and the last one of 2x2 are materialised, since their consumers would recompute
+  // them.
   auto steps = LayerCase("Det", {counting({6, 6})}).lower();
   ASSERT_TRUE(steps.ok()) << steps.errors()[0].text();
   std::set<Expr> kept;
@@ -864,7 +867,7 @@ TEST(Operators, QuantisedSumsInOneScale) {
   EXPECT_EQ(sum.error(), "input 3 of QLinearAdd is left out, but needed");
 }
 
-// onnxruntime adds the zero point and rounds then, here and in the average of windows, but not in that of all.
+// onnxruntime adds the zero point before rounding, here and in the average of windows, but not in the global average.
 TEST(Operators, QuantisedAveragesHalfwayBetweenNumbers) {
   const auto byte = [](int v) { return Tensor::of(Scalar::u8, {}, std::vector<int>{v}); };
   const auto average = [&](const std::string& name, Attributes attributes, int zero) {
@@ -916,13 +919,13 @@ TEST(OperatorErrors, NameTheTwoNumbers) {
   EXPECT_NE(LayerCase("Tile", {counting({2}), integers({1}, {INT64_MAX})}).with_known({false, true}).error(), "");
 }
 
-// Whether the values of a lowered layer can be computed without leaving an array; big ones are left alone.
+// Computes the values of a lowered layer and reports out-of-bounds accesses; skips large ones.
 std::string evaluation_error(const LayerCase& layer, const std::vector<Expr>& results) {
   Bindings bindings;
   for (size_t i = 0; i < layer.inputs.size(); ++i) bindings[layer.layer.inputs[i]] = layer.inputs[i];
   for (Expr e : results) {
     if (e == nullptr || element_count(shape_of(e->type)) > 500) continue;
-    // What is kept between steps the interpreter computes again for each of its readers.
+    // The interpreter recomputes materialised values for each consumer.
     const bool keeps = any_node(e, [](Expr n) { return n->pattern == Pattern::materialise; });
     auto value = keeps ? evaluate(e, bindings) : interpret(e, bindings);
     if (!value.ok()) return value.errors()[0].text();
@@ -930,8 +933,8 @@ std::string evaluation_error(const LayerCase& layer, const std::vector<Expr>& re
   return "";
 }
 
-// Layers that make no sense have to be refused or lowered, never to bring hoist down: every operator with random
-// inputs, ranks, types, attributes and constants. What is lowered reads no element outside its arrays.
+// Invalid layers must be refused or lowered without a crash: every operator with random inputs, ranks, types,
+// attributes and constants. Lowered layers must read no element outside their arrays.
 TEST(OperatorErrors, NonsenseIsRefused) {
   std::mt19937_64 random(7);
   auto below = [&](uint64_t n) { return static_cast<int64_t>(random() % n); };

@@ -1,5 +1,5 @@
-// Operators whose results are as long as data decide: against plain loops, interpreted and through all passes, for few
-// elements and for those that a network sorts; which layers may follow them.
+// Compares operators with dynamic results with plain loops, interpreted and after all passes, for few elements and for
+// sorting networks; and tests which layers may follow them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ Tensor whole(std::vector<int64_t> shape, const std::vector<double>& values) {
   return Tensor::of(Scalar::f32, std::move(shape), values);
 }
 
-// Few different numbers, so that many are equal.
+// Few distinct values, so that many are equal.
 Tensor drawn_numbers(std::vector<int64_t> shape, uint64_t seed, uint64_t different = 7) {
   std::mt19937_64 random(seed);
   std::vector<double> values;
@@ -48,7 +48,7 @@ TEST(Selection, NonZeroGivesPositions) {
     }
   }
   EXPECT_EQ(places(x), integers({3, static_cast<int64_t>(wanted.size()) / 3}, wanted));
-  // Several blocks, the last one not whole.
+  // Several blocks, with a partial last block.
   const Tensor long_one = drawn_numbers({5003}, 4, 5);
   std::vector<int64_t> those;
   for (int64_t i = 0; i < long_one.size(); ++i) {
@@ -88,7 +88,7 @@ TEST(Selection, TopKTakesAComputedNumber) {
       }
     }
   }
-  // More than there are is for whoever cuts the outputs to refuse.
+  // A number beyond the elements is an error when the outputs are cut.
   ProgramBuilder builder = builder_of({x, integers({1}, {1})}, {call_named("TopK", {"x0", "x1"}, {"values"})});
   builder.add_output("values");
   auto program = builder.finish();
@@ -124,8 +124,8 @@ TEST(Selection, SortedPlacesAreThoseOfAStableSort) {
   }
 }
 
-// Long rows: the blocks that have the largest elements hold them all, equal ones and the end of a block that is not
-// whole among them.
+// Long rows: the blocks with the largest elements contain all results, including equal elements and the end of a
+// partial block.
 TEST(Selection, TheFewLargestOfALongRowLieInFewBlocks) {
   for (const int64_t n : {4096, 5003}) {
     for (const int64_t k : {1, 7, 16}) {
@@ -157,8 +157,7 @@ TEST(Selection, TheFewLargestOfALongRowLieInFewBlocks) {
   }
 }
 
-// Elements of 64 bits and their places fit into no number together; the least and the largest ones there are among
-// them.
+// 64-bit elements with their positions do not fit one integer; the minimum and maximum values are included.
 TEST(Selection, TheFewLargestOfWideNumbersAreThoseOfAStableSort) {
   constexpr int64_t n = 100;
   const double infinity = std::numeric_limits<double>::infinity();
@@ -202,8 +201,8 @@ TEST(Selection, TheFewLargestOfWideNumbersAreThoseOfAStableSort) {
   }
 }
 
-// Elements of 16 bits and less and their places fit into 32 bits, in rows that are short enough; the least and the
-// largest ones, both zeros and what is no number are among them.
+// Elements of at most 16 bits fit 32 bits with their positions, in short rows; the minimum and maximum values, both
+// zeros and NaN are included.
 TEST(Selection, TheFewLargestOfNarrowNumbersAreThoseOfAStableSort) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   struct Case {
@@ -352,7 +351,7 @@ TEST(Selection, UniqueOfSlicesComparesThemElementByElement) {
   EXPECT_EQ(show(found[1]), "[3] 1 1 2");
 }
 
-// As ONNX describes it, one box after the other.
+// As described by ONNX, one box at a time.
 std::vector<int64_t> suppressed(const Tensor& boxes, const Tensor& scores, int64_t most, float overlap,
                                 float threshold) {
   std::vector<int64_t> out;
@@ -429,8 +428,7 @@ Program choosing_boxes(std::vector<int64_t> boxes, std::vector<int64_t> scores, 
   return std::move(*program);
 }
 
-// Boxes with negative sizes, without area and with numbers that are none, and scores that are equal, negative, infinite
-// and none.
+// Boxes with negative sizes, zero area and NaN, and scores that are equal, negative, infinite and NaN.
 TEST(Selection, AFunctionOfTheHostTakesTheSameBoxes) {
   std::mt19937_64 random(5);
   const double none = std::numeric_limits<double>::quiet_NaN(), infinite = std::numeric_limits<double>::infinity();
@@ -453,7 +451,7 @@ TEST(Selection, AFunctionOfTheHostTakesTheSameBoxes) {
   }
 }
 
-// Where the device is the host's own processor, that function computes them. Elsewhere each step is a kernel.
+// If the device is the host's own processor, a host op computes them; else each step is a kernel.
 TEST(Selection, BoxesAreTakenOnTheHostWhereThatIsTheDevice) {
   const Program program = choosing_boxes({1, 40, 4}, {1, 3, 40}, 30, false, 0);
   const auto on_host = [](const Program& lowered) {
@@ -464,7 +462,7 @@ TEST(Selection, BoxesAreTakenOnTheHostWhereThatIsTheDevice) {
   const auto lowered = lower_model(program, {}, {});
   ASSERT_TRUE(lowered.ok()) << lowered.errors()[0].text();
   EXPECT_TRUE(on_host(lowered->program));
-  // Nothing of it is left for a kernel, which would wait for the host and the host for it.
+  // No kernel is left, which would have to be synchronised with the host.
   for (const LoweredKernel& kernel : lowered->kernels) EXPECT_NE(kernel.host, "") << kernel.name;
   Profile gpu;
   gpu.gpu = true;
@@ -474,7 +472,7 @@ TEST(Selection, BoxesAreTakenOnTheHostWhereThatIsTheDevice) {
   EXPECT_GT(unrolled->program.definitions.size(), 30u);
 }
 
-// ---- What may follow -----------------------------------------------------------------------------------------------
+// ---- Layers after dynamic shapes -----------------------------------------------------------------------------------
 
 TEST(Extents, GoAlongWithLayersThatKeepElementsApart) {
   const Tensor x = whole({2, 3}, {1, 0, -2, 0, 0, 5});
@@ -492,7 +490,7 @@ TEST(Extents, GoAlongWithLayersThatKeepElementsApart) {
   ASSERT_TRUE(program.ok()) << program.errors()[0].text();
   EXPECT_EQ(program->extents.size(), 5u);
   EXPECT_EQ(model_output_count(*program), 5u);
-  EXPECT_EQ(program->outputs.size(), 6u);  // one count for all of them
+  EXPECT_EQ(program->outputs.size(), 6u);  // they all share one actual length
   const auto lowered = lower_model(*program, {}, {});
   ASSERT_TRUE(lowered.ok()) << lowered.errors()[0].text();
   const auto cut = program_outputs(*program, outputs_of(*lowered, bindings_of({x})));

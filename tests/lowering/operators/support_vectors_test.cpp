@@ -1,4 +1,5 @@
-// Support vector machines beside plain loops: kernel functions, votes of pairs, probabilities, and what is refused.
+// Compares support vector machines with plain loops: kernel functions, votes of pairs, probabilities, and refused
+// attributes.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -26,7 +27,7 @@ class Random {
   explicit Random(uint64_t seed) : engine_(seed) {}
   double number() { return std::normal_distribution<double>()(engine_); }
   int64_t below(int64_t n) { return static_cast<int64_t>(engine_() % static_cast<uint64_t>(n)); }
-  // Numbers that f32 has, as attributes do.
+  // f32 values, as in attributes.
   Floats list(int64_t n) {
     Floats out;
     for (int64_t i = 0; i < n; ++i) out.push_back(static_cast<float>(number()));
@@ -124,7 +125,7 @@ TEST(SupportVectors, RegressionWithoutVectorsIsLinear) {
   EXPECT_EQ(show(learnt("SVMRegressor", floats({2}, {1, 1}), attributes).run()), "[1][1] 1.5");
 }
 
-// One row of scores and votes; by libsvm's description of "one against one".
+// The scores and votes of one row, after libsvm's description of "one against one".
 struct Decision {
   Floats scores;
   size_t label = 0;
@@ -250,7 +251,7 @@ TEST(SupportVectors, ProbabilitiesOfPairsAreCoupled) {
         one.b.push_back(static_cast<float>(random.number() / 4));
       }
       const Floats x = random.list(rows * n);
-      // In f64, so that both stop after the same round.
+      // In f64, so that both stop after the same iteration.
       const Tensor input = Tensor::of(Scalar::f64, {rows, n}, x);
       const LayerCase layer = learnt("SVMClassifier", input, one.attributes(), 2);
       Floats shares;
@@ -271,7 +272,7 @@ TEST(SupportVectors, ProbabilitiesOfPairsAreCoupled) {
   }
 }
 
-// Numbers of onnxruntime 1.32.
+// The results of onnxruntime 1.32.
 TEST(SupportVectors, TwoClassesShareOneScore) {
   Attributed attributes = {{"coefficients", Floats{1, -0.5}},
                            {"support_vectors", Floats{1, 1}},
@@ -289,7 +290,7 @@ TEST(SupportVectors, TwoClassesShareOneScore) {
   EXPECT_EQ(show(scores("PROBIT")), "[3][2] 0.2534 0 nan 0 -0.8418 0");
 }
 
-// Classes that win equally often: the first of them.
+// Among classes with equal votes, the first wins.
 TEST(SupportVectors, TheFirstOfEqualVotesWins) {
   const Attributed attributes = {{"coefficients", Floats(6, 0)},
                                  {"support_vectors", Floats{1, 1, 1}},
@@ -308,7 +309,7 @@ TEST(SupportVectors, ClassesWithoutVectorsAreLinear) {
   EXPECT_EQ(show(three.run(0)), "[3] 7 8 9");
   EXPECT_EQ(show(three.run(1)), "[3][3] 2.25 1.25 -2.75 1.25 2.25 -2.75 -0.75 -0.75 2.25");
   attributes["coefficients"] = Floats{1, 0, 0, -1}, attributes["classlabels_ints"] = Ints{7, 8};
-  // Of two classes the second is taken as soon as one score is above 0.
+  // With two classes, the second wins if any score is above 0.
   EXPECT_EQ(show(learnt("SVMClassifier", floats({2, 2}, {2, 1, -2, 1}), attributes, 2).run(0)), "[2] 8 8");
   EXPECT_EQ(show(learnt("SVMClassifier", floats({1, 2}, {-1, 2}), attributes, 2).run(0)), "[1] 7");
 }

@@ -1,6 +1,6 @@
-// Convolutions and pools against a plain loop, for every small combination of their attributes: windows, strides (also
-// beyond the window), dilations, pads that differ on both sides, auto_pad, ceil_mode, groups. Numbers are small whole
-// ones, so that every sum is exact.
+// Compares convolutions and pools with a plain loop, for every small combination of attributes: windows, strides (also
+// larger than the window), dilations, asymmetric pads, auto_pad, ceil_mode, groups. Values are small integers, so that
+// every sum is exact.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,27 +12,27 @@
 namespace hoist {
 namespace {
 
-// One axis: as a layer says it, pads resolved.
+// One axis with the layer's attributes and explicit pads.
 struct WindowAxis {
   int64_t size = 1, window = 1, stride = 1, dilation = 1, before = 0, after = 0;
 
   int64_t span() const { return dilation * (window - 1) + 1; }
-  /// How many windows there are, 0 or fewer where none fits.
+  /// The number of windows; 0 or less if none fits.
   int64_t count(bool rounds_up) const {
     const int64_t room = size + before + after - span();
     if (room < 0) return 0;
     int64_t out = room / stride + 1;
-    // A window more, unless it would start behind the array and the pads before it.
+    // One more window, unless it would start after the array and the pads before it.
     if (rounds_up && room % stride != 0 && out * stride < size + before) ++out;
     return out;
   }
-  /// The position in the array of an element of a window; outside of it in the pads.
+  /// The position of a window's element in the array; out of bounds in the pads.
   int64_t position(int64_t window_at, int64_t element) const {
     return window_at * stride + element * dilation - before;
   }
   bool holds(int64_t position) const { return position >= 0 && position < size; }
 
-  /// Pads as auto_pad has them.
+  /// Sets the pads of auto_pad.
   void pad_by_itself(const std::string& mode) {
     before = after = 0;
     if (mode == "VALID") return;
@@ -43,7 +43,7 @@ struct WindowAxis {
   }
 };
 
-// Rows and columns; a layer of one axis has columns of one element.
+// Rows and columns; a layer with one axis has one column.
 struct WindowPlane {
   WindowAxis rows, columns;
   bool one_axis = true;
@@ -87,8 +87,8 @@ Tensor small_numbers(const std::vector<int64_t>& shape, int64_t seed) {
   return out;
 }
 
-// The sum, the least or the largest: `take` gets every element of the window that lies in the array, `pads` counts the
-// others that lie in the pads.
+// The sum, minimum or maximum: `take` receives every window element inside the array, `pads` counts the elements in the
+// pads.
 template <class Take>
 int64_t visit_window(const WindowPlane& plane, int64_t row, int64_t column, const Take& take) {
   int64_t pads = 0;
@@ -104,7 +104,7 @@ int64_t visit_window(const WindowPlane& plane, int64_t row, int64_t column, cons
   return pads;
 }
 
-// Says whether there is a window at all.
+// Returns false if there is no window.
 bool check_convolution(const WindowPlane& plane, int64_t groups, const std::string& auto_pad) {
   const int64_t channels = 2, filters = 4;
   const Tensor x = small_numbers(plane.shape(1, channels, &WindowAxis::size), 1);
@@ -168,7 +168,7 @@ bool check_pools(const WindowPlane& plane, bool rounds_up, const std::string& au
             const double value = x.float_at(k * elements + element);
             sum += powers ? std::abs(value) : value, top = std::max(top, value), ++count;
           });
-          if (count == 0) continue;  // nothing says what a window of pads gives
+          if (count == 0) continue;  // a window of pads alone is undefined
           const double wanted = largest  ? top
                                 : powers ? sum
                                          : sum / static_cast<double>(count + (with_pads ? pads : 0));
@@ -180,7 +180,7 @@ bool check_pools(const WindowPlane& plane, bool rounds_up, const std::string& au
   return true;
 }
 
-// All layers of one axis up to these sizes; some of them as columns beside an axis of rows.
+// All layers with one axis up to these sizes; some of them are columns next to an axis of rows.
 template <class Check>
 void for_small_windows(const Check& check) {
   int64_t number = 0;
@@ -230,7 +230,7 @@ TEST(WindowAttributes, PoolsAreAsAPlainLoop) {
   EXPECT_GT(checked, 1000);
 }
 
-// Every element of x goes to the window that it stands for; what falls into the pads is dropped.
+// Every element of x is added to its window; elements in the pads are dropped.
 TEST(WindowAttributes, TransposedConvolutionsAreAsAPlainLoop) {
   const int64_t channels = 2, filters = 2;
   for (int64_t size = 1; size <= 3; ++size) {

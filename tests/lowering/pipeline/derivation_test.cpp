@@ -1,4 +1,4 @@
-// The rules together: definitions become the forms that kernels have, step by step, without a change of value.
+// Tests the rules together: definitions become kernels step by step without a change of value.
 #include <gmock/gmock.h>
 
 #include "ir/base/seeded.h"
@@ -15,7 +15,7 @@ Expr term(const std::string& text) {
   return *parsed;
 }
 
-// Data by the parameters' names, since terms of one value mention them in different orders.
+// Data by parameter name, since terms of one value use them in different orders.
 Tensor value_of(Expr e) {
   Bindings data;
   for (Expr p : parameters_of(e)) {
@@ -28,7 +28,7 @@ Tensor value_of(Expr e) {
   return *value;
 }
 
-// The derivation's text leads to the same term.
+// Checks that the derivation's text leads to the same term.
 void expect_replays(const Rewriter& r) {
   auto steps = parse_steps(print_steps(r.derivation().steps));
   ASSERT_TRUE(steps.ok()) << steps.errors()[0].text();
@@ -50,7 +50,7 @@ TEST(Derivation, TilesAMatrixProductIntoRegisters) {
   const std::vector<std::string> tidy = {"map-of-constant", "transpose-of-zips-left", "transpose-of-zips-right",
                                          "fold-map-fusion", "zip-of-map-right",       "map-fusion"};
   auto find = [&](const std::string& rule) {
-    // The innermost place: the last one, outermost first.
+    // The innermost place: the last place, outermost first.
     std::optional<Path> last;
     for (Path under = {};;) {
       Rewriter probe(lowering_rules(), r.term());
@@ -90,7 +90,7 @@ TEST(Derivation, TilesAStencil) {
   EXPECT_EQ(
       r.term(),
       term("join (map (\\t. map (\\w. reduce (+) 0f32 w) (slide 3 1 t)) (slide 6 4 (pad 1 1 0f32 (%x : [12]f32))))"));
-  // A tile in local memory, copied by the work-items of its group.
+  // A tile in local memory, copied by its group's work-items.
   ASSERT_TRUE(r.apply("map-to-group", {0}, {{"d", 0}}));
   ASSERT_TRUE(r.apply("map-to-local", {0, 0, 0}, {{"d", 0}}));
   Path tile = {0, 0, 0, 1, 0};

@@ -1,5 +1,5 @@
-// Every pass on text: tests/golden/passes holds programs before and after, a file a case, named after the pass
-// (PASS.lift, PASS.what-is-special.lift).
+// Tests every pass on text: tests/golden/passes holds programs before and after, one file per case, named after the
+// pass (PASS.lift, PASS.SPECIAL-CASE.lift).
 #include <gtest/gtest.h>
 
 #include <map>
@@ -17,7 +17,7 @@ constexpr char folder[] = "passes";
 
 std::string pass_name(const GoldenCase& golden) { return golden.stem.substr(0, golden.stem.find('.')); }
 
-// With the values of all constants, so that no file needs another.
+// With the values of all constants, so that each file is complete.
 std::string printed(const Program& program) {
   ProgramPrintOptions options;
   options.written_out = 4096;
@@ -39,7 +39,7 @@ constexpr char golden_rules[] =
     "  meaning a known factor of each column goes into the weights\n"
     "  example Mul(MatMul(%x : [m][k]f32, %known_w : [k][n]f32), %known_s : [n]f32)\n";
 
-// As a search would have it that found the first rewrite of every term to be the fastest.
+// The records of a search in which the first rewrite of every term was the fastest.
 TuningRecords first_explorations(const Program& program) {
   std::map<TuningTask, KnobValues> known;
   for (const Definition& definition : program.definitions) {
@@ -52,7 +52,7 @@ TuningRecords first_explorations(const Program& program) {
   };
 }
 
-// The program after the pass. One that has calls is unfolded before a pass over terms, as in a compilation.
+// The program after the pass. For a pass over terms its calls are expanded first, as in a compilation.
 std::string after(const Pass& pass, const std::string& text) {
   auto program = parse_program(text);
   if (!program.ok()) return "does not parse: " + program.errors()[0].text();

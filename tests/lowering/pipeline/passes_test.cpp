@@ -1,6 +1,6 @@
-// Every pass keeps the meaning: random models and random terms before and after each of them, by the evaluator. Passes
-// that apply exact rules keep every bit; where sums are reordered or products fused, whole numbers stay what they are
-// and others stay within the bound that random_graphs.h derives. HOIST_RANDOM_GRAPHS sets how many models are tried.
+// Tests that every pass keeps the meaning: random models and random terms are evaluated before and after each pass.
+// Passes with exact rules keep every bit; if sums are reordered or multiplications fused, integers stay equal and other
+// values stay within the bound that random_graphs.h derives. HOIST_RANDOM_GRAPHS sets the number of models.
 #include "lowering/pipeline/passes.h"
 
 #include <gmock/gmock.h>
@@ -38,7 +38,7 @@ Profile profile_for(uint64_t seed) {
   return profile;
 }
 
-// All passes over terms but those for other forms of convolution.
+// All passes over terms except those for other forms of convolution.
 void group(Program& program) {
   const auto done = run_passes(program, Pass::terms, {});
   HOIST_CHECK(done.ok(), done.errors()[0].text());
@@ -66,7 +66,7 @@ Program unfolded_model(const NamedModel& graph, bool strict) {
   return *program;
 }
 
-// What `found` still names is what it was.
+// Values that keep their names must keep their elements.
 void expect_same_values(const Bindings& wanted, const Bindings& found, const Program& program) {
   int compared = 0;
   for (const auto& [name, tensor] : found) {
@@ -101,7 +101,7 @@ void for_random_graphs(const Body& body) {
   }
 }
 
-// Weights stay small, shapes have to be known all the same.
+// Weights stay packed, but shapes must be known.
 TEST(Passes, StoredConstantsLeaveShapesKnown) {
   NamedModel graph;
   graph.opset = 21;
@@ -128,7 +128,7 @@ TEST(Passes, DefinitionsMeanWhatTheirLayersMean) {
   });
 }
 
-// The program after it was printed and parsed. The derivation and what is told of the model are records beside it.
+// The program after printing and parsing; the derivation and notes on the model are separate records.
 Program through_text(const Program& program) {
   auto parsed = parse_program(print_program(program), [&](const std::string& name, const std::string&) {
     return std::optional(program.constants.at(name));
@@ -143,7 +143,7 @@ Program through_text(const Program& program) {
   return *parsed;
 }
 
-// The text is the program: every pass makes the same of what it says.
+// The text is the program: every pass gives the same result for its text.
 TEST(Passes, ContinueFromText) {
   int facts = 0;
   for_random_graphs([&](const RandomGraph& random, const Bindings&, uint64_t seed) {
@@ -179,9 +179,8 @@ TEST(Passes, BatchNormFoldingRoundsOnly) {
   EXPECT_GT(folded, number_of_cases() / 20);
 }
 
-// In integers, whose sums are the same in any order; and products of two are made only where they are less work.
 TEST(Passes, ProductsOfHalvesReadWhatTheDeviceComputesIn) {
-  // The second convolution's operand is widened by the first one's kernel, its weights when the model is compiled.
+  // The first convolution's kernel upcasts the second one's operand; its weights are upcast at compile time.
   NamedModel model;
   model.opset = 21;
   model.inputs = {{"x", Scalar::f16, {1, 3, 9, 9}}};
@@ -311,7 +310,7 @@ TEST(Passes, StorageKeepsEveryBit) {
   EXPECT_GT(in_place, number_of_cases() / 5);
 }
 
-// What stays of a launch's values in local memory is no value of the program any more, so only the others are compared.
+// Values of a launch that stay in local memory are no longer values of the program, so only the others are compared.
 TEST(Passes, LaunchesKeepEveryBit) {
   size_t kept = 0;
   for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t seed) {
@@ -360,7 +359,7 @@ LoweredModel lowered(const RandomGraph& random, uint64_t seed, bool strict) {
   return *model;
 }
 
-// The plan's steps over its own memory, so this is strategies and memory at once.
+// The plan's steps over its own memory test strategies and memory together.
 TEST(Passes, StrictPlansKeepEveryBit) {
   for_random_graphs([](const RandomGraph& random, const Bindings& wanted, uint64_t seed) {
     LoweredModel model = lowered(random, seed, true);
@@ -385,14 +384,14 @@ Program renamed(Program program, const std::string& from, const std::string& to)
   return program;
 }
 
-// A model may call its values what passes would call theirs: every made name in turn is given to a value of the model.
+// A model's names may collide with names that passes make: each made name in turn is given to a value of the model.
 TEST(Passes, NamesOfTheModelAreNotTaken) {
   std::set<std::string> kinds;
   for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t seed) {
     auto program = program_of(random.graph);
     ASSERT_TRUE(program.ok()) << program.errors()[0].text();
     const std::map<std::string, Type> own = value_types(*program);
-    std::vector<std::string> free;  // what may have any name
+    std::vector<std::string> free;  // values that can be renamed
     for (const auto& [name, type] : own) {
       const auto& outputs = program->outputs;
       if (random.inputs.count(name) == 0 && std::find(outputs.begin(), outputs.end(), name) == outputs.end())
@@ -424,17 +423,17 @@ TEST(Passes, PlansRoundOnly) {
   });
 }
 
-// ---- What a kernel's term has to be --------------------------------------------------------------------------------
+// ---- The form of a kernel's term -----------------------------------------------------------------------------------
 
 // The loops around a place of a term.
 struct Around {
   std::vector<int> groups;
-  bool inside_item = false;  // below a fold, or a loop that is space: plain loops may stand around groups
+  bool inside_item = false;  // below a fold, or a parallel loop: sequential loops may be around groups
   bool inside_vector = false;
-  bool shares_arrays = false;  // the work-items of a group, of a launch of several layers
+  bool shares_arrays = false;  // the work-items of a group in a fused launch
 };
 
-// The first loop that a device cannot run as it stands, or "".
+// The first loop that a device cannot run, or "".
 std::string illegal_loop(Expr e, const Around& around) {
   Around inside = around;
   if (e->pattern == Pattern::map && e->mode != Mode::view) {
@@ -458,7 +457,7 @@ std::string illegal_loop(Expr e, const Around& around) {
     inside.inside_item = true;
   }
   for (Expr c : e->children) {
-    // What an array is made of runs where it is read, inside of no loop of its reader's.
+    // An array operand is computed at its use, outside of its consumer's own loop.
     const bool body = c->pattern == Pattern::function;
     std::string found = illegal_loop(body ? c->children[0] : c, body ? inside : around);
     if (!found.empty()) return found;
@@ -493,7 +492,7 @@ TEST(Passes, DerivationsReplayAndLoopsAreLegal) {
 
 // ---- Random terms --------------------------------------------------------------------------------------------------
 
-// Definitions of random terms; a later one reads earlier ones where their types fit its parameters.
+// Definitions of random terms; later ones read earlier ones if the types fit.
 Program random_program(std::mt19937_64& random) {
   Program program;
   RandomTermOptions options;
@@ -552,7 +551,7 @@ TEST(Passes, RandomTermsKeepEveryBit) {
   }
 }
 
-// Squares under a sum are no product with weights: a normalisation over rows is no picture whose channels go last.
+// Squares under a sum are no contraction with weights: normalised rows are no image whose layout becomes NHWC.
 TEST(Storage, NormalisedRowsStayRows) {
   auto program = parse_program(
       "program version 21\ninput %x : [1][6][8]f32\nconstant %s : [8]f32 = {1, 2, 3, 4, 5, 6, 7, 8}\n"
@@ -565,7 +564,7 @@ TEST(Storage, NormalisedRowsStayRows) {
   EXPECT_EQ(model->storage.values.at("n").permutation, (std::vector<int64_t>{0, 1, 2}));
 }
 
-// A layer between arrays with channels second, on a CPU with 16 registers of 8 lanes, and what its kernels compute.
+// A layer with NCHW arrays, on a CPU with 16 registers of 8 lanes.
 LoweredModel lowered_layer(const std::string& inputs, const std::string& output, int64_t launch = 0) {
   auto program = parse_program("program version 21\n" + inputs + "define %y : " + output + " from \"y\"\noutput %y\n");
   HOIST_CHECK(program.ok(), program.errors()[0].text());
@@ -589,7 +588,7 @@ TEST(Storage, RowsOfSmallPicturesRunThroughTheirLines) {
       lowered_layer("input %x : [2][16][7][7]f32\ninput %w : [32][16][1][1]f32\n", "[2][32][7][7]f32 = Conv(%x, %w)");
   EXPECT_EQ(alone.storage.tiles.at("y").loop_order, Tile::through_lines);
   EXPECT_EQ(alone.storage.tiles.at("y").rows_joined, 1);
-  // In three dimensions, and with windows of a bordered copy, whose lines do not follow on one another.
+  // In three dimensions, and with windows of a bordered copy, whose rows are not contiguous.
   const LoweredModel windows = lowered_layer("input %x : [1][3][2][3][3]f32\ninput %w : [16][3][2][2][2]f32\n",
                                              "[1][16][3][4][4]f32 = Conv(%x, %w; pads = [1, 1, 1, 1, 1, 1])");
   EXPECT_NE(windows.storage.tiles.at("y").loop_order, Tile::through_lines);
@@ -625,7 +624,7 @@ TEST(Storage, PlanesStayAsTheyLieWhereTurningThemCostsMore) {
                               "[1][16][7][7]f32 = Conv(%x, %w; pads = [1, 1, 1, 1], group = 16, strides = [2, 2])")));
 }
 
-// The order of a copy of the input, or nothing where there is no copy.
+// The dimension order of the input's copy, or empty if there is no copy.
 std::vector<int64_t> copy(const LoweredModel& model) {
   const auto found = model.storage.values.find("x.bordered");
   return found == model.storage.values.end() ? std::vector<int64_t>() : found->second.permutation;
@@ -650,7 +649,7 @@ TEST(Storage, InputsAreTurnedWhereTheirLinesDoNotStayInTheCache) {
   EXPECT_EQ(copy(lowered_layer("input %x : [1][100][2][3]f32\ninput %w : [128][100][1][1]f32\n",
                                "[1][128][2][3]f32 = Conv(%x, %w)")),
             std::vector<int64_t>());
-  // With a border: planes of 16x16 numbers, and of 15x16.
+  // With a border: channel planes of 16x16 and of 15x16 elements.
   const auto bordered = [&](int64_t rows) {
     const std::string r = std::to_string(rows);
     return copy(lowered_layer("input %x : [1][40][" + r + "][14]f32\ninput %w : [128][40][1][3]f32\n",
@@ -667,7 +666,7 @@ TEST(Storage, AveragePoolsReadInputsWithABorder) {
   EXPECT_EQ(model.storage.values.at("x.bordered").border, uint8_t{0});
 }
 
-// The shape of the array that a kernel keeps in private memory, or nothing.
+// The shape of the kernel's array in private memory, or empty.
 std::vector<int64_t> kept_shape(const LoweredModel& model) {
   std::vector<int64_t> shape;
   for (const LoweredGroup& group : model.groups) {
@@ -688,8 +687,8 @@ TEST(Storage, WindowsInStepsReadPhasesOfRows) {
     EXPECT_EQ(model.kernels.size(), 1u) << attributes;
     return kept_shape(model);
   };
-  // Even and odd columns of 32 with two before and one behind them, in vectors of eight, and lines above and below.
-  // What stands behind the last windows is not read.
+  // The even and odd columns of 32 with padding of two before and one after, in vectors of eight, with rows of padding
+  // above and below. Columns after the last windows are not read.
   EXPECT_EQ(kept(32, "[5][17]", "strides = [2, 2], pads = [1, 2, 1, 1]"), (std::vector<int64_t>{11, 2, 24}));
   EXPECT_EQ(kept(30, "[5][15]", "strides = [2, 2], pads = [1, 1, 1, 1]"), (std::vector<int64_t>{11, 2, 16}));
   EXPECT_EQ(kept(31, "[5][16]", "strides = [2, 2], pads = [1, 1, 1, 1]"), (std::vector<int64_t>{11, 2, 24}));
@@ -697,7 +696,7 @@ TEST(Storage, WindowsInStepsReadPhasesOfRows) {
   EXPECT_EQ(kept(30, "[3][11]", "strides = [3, 3], pads = [1, 2, 1, 3]"), (std::vector<int64_t>{10, 3, 16}));
   EXPECT_EQ(kept(32, "[4][16]", "strides = [2, 2], pads = [1, 2, 1, 2], dilations = [2, 2]"),
             (std::vector<int64_t>{11, 2, 24}));
-  // Rows of less than a vector, windows that overlap, nothing to copy for, and planes that leave the cache.
+  // Rows shorter than a vector, overlapping windows, no need for a copy, and channel planes larger than the cache.
   for (const auto& [columns, results, attributes] :
        {std::tuple{14, "[5][7]", "strides = [2, 2], pads = [1, 1, 1, 1]"},
         std::tuple{32, "[9][32]", "pads = [1, 1, 1, 1]"}, std::tuple{32, "[4][15]", "strides = [2, 2]"},
@@ -709,7 +708,7 @@ TEST(Storage, WindowsInStepsReadPhasesOfRows) {
   }
 }
 
-// Each result of a plane reads the plane, so those of several filters would copy it again.
+// Each result reads its whole channel plane, so several filters would copy it repeatedly.
 TEST(Storage, PlanesOfSeveralFiltersAreNotKept) {
   EXPECT_EQ(kept_shape(lowered_layer("input %x : [2][4][9][32]f32\ninput %w : [8][1][3][3]f32\n",
                                      "[2][8][5][16]f32 = Conv(%x, %w; group = 4, strides = [2, 2], "
@@ -717,7 +716,7 @@ TEST(Storage, PlanesOfSeveralFiltersAreNotKept) {
             std::vector<int64_t>());
 }
 
-// Arrays that are neither the program's inputs nor its outputs have channels innermost.
+// Arrays between layers are NHWC.
 TEST(Storage, PlanesBetweenLayersAreNotKept) {
   const std::string depthwise = "[1][8][16][16]f32 = Conv(%x, %w; group = 8, strides = [2, 2], pads = [2, 2, 2, 2])";
   const std::string inputs = "input %x : [1][8][32][32]f32\ninput %w : [8][1][5][5]f32\n";
@@ -815,7 +814,7 @@ TEST(Memory, ArraysOfOverlappingLifeNeverOverlap) {
   }
 }
 
-// Life as the plan's steps have it, not as the pass computed it.
+// Live ranges come from the plan's steps, independently of the pass.
 TEST(Memory, PlansKeepWhatIsStillRead) {
   size_t shared = 0;
   for_random_graphs([&](const RandomGraph& random, const Bindings&, uint64_t seed) {

@@ -1,5 +1,5 @@
-// Programs that are typed, printed and interpreted, and that passes refuse: sizes without numbers, and bodies that data
-// enter.
+// Tests programs that are typed, printed and interpreted but refused by passes: symbolic sizes, and bodies that depend
+// on data.
 #include <gmock/gmock.h>
 
 #include "ir/text/program_text.h"

@@ -1,5 +1,5 @@
-// The derivation of a whole model: its text is read back, and its steps lead to the same kernels and constants, with
-// the values of the constants and without them.
+// Tests the derivation of a whole model: its text is read back, and its steps lead to the same kernels and constants,
+// with and without the values of constants.
 #include "lowering/pipeline/replay.h"
 
 #include <gmock/gmock.h>
@@ -67,7 +67,7 @@ TEST(Replay, LeadsToTheKernelsOfRandomModels) {
     expect_leads_to(model.derivation, model, profile);
     const ProgramDerivation read = read_back(model.derivation);
     expect_leads_to(read, model, profile);
-    // The same constants where the values are at hand.
+    // The same constants if the values are available.
     auto program = program_of(graph);
     ASSERT_TRUE(program.ok());
     EXPECT_EQ(print_program(*program), print_program(read.start));
@@ -76,7 +76,7 @@ TEST(Replay, LeadsToTheKernelsOfRandomModels) {
   }
 }
 
-// Whatever it is computed from, an array without elements needs no kernel and is read by none.
+// An array without elements needs no kernel and has no consumers.
 TEST(Replay, ArraysWithoutElementsAreConstants) {
   NamedModel graph;
   graph.opset = 21;
@@ -94,7 +94,7 @@ TEST(Replay, ArraysWithoutElementsAreConstants) {
   expect_leads_to(read_back(model.derivation), model, {});
 }
 
-// x quantised, a product with weights of 8 bits, a function, and quantised again.
+// x quantised, a matmul with 8-bit weights, a function, and quantised again.
 NamedModel quantised_model() {
   NamedModel graph;
   graph.name = "quantised";
@@ -134,8 +134,8 @@ TEST(Replay, LeadsToTablesAndIntegerProducts) {
   }
 }
 
-// Positions that are known decide the term that a Gather unfolds to only through a check; those of a zero point through
-// its form. Values that decide are written out, however many they are.
+// Known positions affect the term of a Gather only through a check; known zero points affect its form. Values that
+// affect a term are written out, whatever their number.
 TEST(Replay, ValuesThatDecideATermAreInTheStep) {
   NamedModel graph;
   graph.opset = 21;
@@ -162,7 +162,7 @@ TEST(Replay, ValuesThatDecideATermAreInTheStep) {
   expect_leads_to(read, computed, {});
 }
 
-// One thing changed in a step at a time.
+// Changes one thing in a step at a time.
 TEST(Replay, WrongStepsAreFound) {
   const LoweredModel model = lowered(quantised_model(), {});
   const auto with = [&](const std::string& rule, const std::function<void(ProgramStep&)>& change) {

@@ -1,5 +1,5 @@
-// Every step of the derivations of random models gives the same numbers on both sides, and a step that does not is
-// found: translation validation.
+// Translation validation: both sides of every step in derivations of random models give the same values, and a wrong
+// step is found.
 #include "lowering/pipeline/validation.h"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ TEST(Validation, RandomModelsKeepTheirNumbersAtEveryStep) {
   EXPECT_GT(compared, 10 * validated_models);
 }
 
-// A step whose rule is wrong for one kind of inputs only: right for finite numbers, wrong for what is not.
+// A step with a rule that is wrong for some inputs only: right for finite values, wrong for others.
 TEST(Validation, FindsTheStepThatChangesANumber) {
   NamedModel graph;
   graph.opset = 21;

@@ -1,5 +1,5 @@
-// Products of operands in bf16 on processors that multiply matrices of those: what is computed in tiles, what stays as
-// it was, and that sums come out as the interpreter has them.
+// Tests bf16 contractions on processors with bf16 matrix instructions: which ones use tiles, which stay unchanged, and
+// that sums equal the interpreter's.
 #include <gmock/gmock.h>
 
 #include <string>
@@ -25,14 +25,14 @@ std::string type_of(const Ints& shape, const std::string& scalar) {
   return out + scalar;
 }
 
-// A product of x and w, both cast to bf16 and back, whose results are cast to bf16 in turn unless they are the model's.
+// A contraction of x and w, both cast to bf16 and back, whose results are cast to bf16 unless they are the model's.
 struct Case {
   Ints input = {2, 32, 14, 14}, weights = {48, 32, 3, 3}, result = {2, 48, 14, 14};
   std::string call = "Conv(%wide, %w_wide; pads = [1, 1, 1, 1])";
   bool output = false;
 
   std::string text() const {
-    // Small numbers: f32 holds their sums, in any order.
+    // Small values: f32 holds their sums in any order.
     std::string numbers;
     for (int64_t i = 0; i < element_count(weights); ++i)
       numbers += (i == 0 ? "" : ", ") + std::to_string((i * 7) % 11 - 5);
@@ -60,7 +60,7 @@ LoweredModel lowered(const Case& c, int64_t matrix_tile = 16, bool strict = fals
   return std::move(*model);
 }
 
-// Whether some kernel has rows of matrices, and each of those the sums of pairs that an instruction forms.
+// True if some kernel has rows of matrices; each of these must have the pair sums of an instruction.
 bool in_tiles(const LoweredModel& model) {
   bool any = false;
   for (const LoweredGroup& group : model.groups) {
@@ -106,7 +106,7 @@ TEST(Bf16Products, StayInF32ElsewhereAndWhereEveryBitIsKept) {
   }
 }
 
-// One row, channels that make up no words, one channel, and rows that make up no bands.
+// One row, channels that fill no whole words, one channel, and rows that fill no whole bands.
 TEST(Bf16Products, WithoutRowsOrWordsStandInNoTiles) {
   const Case cases[] = {
       {.input = {1, 64}, .weights = {64, 40}, .result = {1, 40}, .call = "MatMul(%wide, %w_wide)"},

@@ -7,7 +7,7 @@ Tensor one_float(double v) { return Tensor::of<double>(Scalar::f32, {}, {v}); }
 
 namespace {
 
-// Without a function before the end.
+// Without functions in between.
 NamedModel start(Scalar in, Scalar out) {
   NamedModel g;
   g.name = "g";
@@ -50,7 +50,7 @@ NamedModel random_quantised(std::mt19937_64& random) {
   const size_t count = 1 + random() % 8;
   for (size_t i = 1; i <= count; ++i) {
     const std::string name = "f" + std::to_string(i), value = "v" + std::to_string(i), number = "c" + std::to_string(i);
-    // Mostly in a row, so that little is left unread.
+    // Mostly a chain, so that few values are unused.
     const std::string first = random() % 4 == 0 ? any() : values.back();
     NamedCall layer{name, unary[random() % unary.size()], "", {}, {first}, {value}};
     if (random() % 3 == 0) {

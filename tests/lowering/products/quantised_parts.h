@@ -1,4 +1,4 @@
-// Graphs of layers between 8-bit values, for the tests of tables: by name, and at random.
+// Graphs of layers between 8-bit values, for the tests of tables: from given layers, and at random.
 #pragma once
 
 #include <random>
@@ -15,8 +15,8 @@ Tensor one_float(double v);
 /// and the output of each function are filled in: v0, v2, v3, ...
 NamedModel quantised(const std::vector<NamedCall>& functions, Scalar in, Scalar out);
 
-/// The same with up to eight functions that read any of those before them, and constants; several may be what is
-/// quantised, others are read by nobody. The same generator state gives the same graph.
+/// The same with up to eight functions over earlier values and constants; several values may be quantised, others are
+/// unused. The same generator state gives the same graph.
 NamedModel random_quantised(std::mt19937_64& random);
 
 /// All inputs that such a graph can have.

@@ -1,5 +1,5 @@
-// Models in quantise-dequantise form: what becomes an integer product, what stays, and that values stay within
-// rounding.
+// Tests models in quantise-dequantise form: which contractions become integer ones, which stay, and that values stay
+// within rounding.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -43,7 +43,7 @@ Tensor scalar_of(Scalar scalar, double value) {
   return out;
 }
 
-// x -> quantise -> dequantise -> product with dequantised weights and a bias -> Relu -> quantise -> dequantise.
+// x -> quantise -> dequantise -> contraction with dequantised weights and a bias -> Relu -> quantise -> dequantise.
 struct Case {
   Scalar activation = Scalar::u8;
   int64_t zero_point = 3;
@@ -82,7 +82,7 @@ struct Case {
   }
 };
 
-// The passes over operator calls up to the one of that name.
+// The program after the passes over operator calls up to this one.
 Program program_after(const NamedModel& graph, std::string_view last) {
   auto program = program_of(graph);
   HOIST_CHECK(program.ok(), program.errors()[0].text());
@@ -92,13 +92,13 @@ Program program_after(const NamedModel& graph, std::string_view last) {
   return *program;
 }
 
-// A step of a rule whose name begins like this.
+// True if the program has a step of a rule whose name begins with `rule`.
 bool has_step(const Program& program, const std::string& rule) {
   return std::any_of(program.steps.begin(), program.steps.end(),
                      [&](const ProgramStep& s) { return s.rule.starts_with(rule); });
 }
 
-// All outputs, through the interpreter's fast twin.
+// All outputs, by the evaluator.
 Tensor output_of(const Program& program, const Tensor& x) {
   auto outputs = program_outputs(program, {x});
   HOIST_CHECK(outputs.ok(), outputs.errors()[0].text());
@@ -120,7 +120,7 @@ void expect_within_a_step(const Case& c) {
     EXPECT_LE(std::abs(a.float_at(i) - b.float_at(i)), 0.0501) << i;
     different += a.float_at(i) != b.float_at(i) ? 1 : 0;
   }
-  // Only what lies halfway between two steps may go the other way.
+  // Only values halfway between two quantisation steps may differ.
   EXPECT_LE(different, a.size() / 50 + 1);
 }
 
@@ -153,7 +153,7 @@ TEST(QuantisedProducts, AreWithinOneStepOfTheOutputsGrid) {
   matrices.attributes = {};
   matrices.axis = 1;
   expect_within_a_step(matrices);
-  // Sums of other than whole words, under batch dimensions that the weights do not have.
+  // Sums that fill no whole words, with batch dimensions that the weights do not have.
   for (const Ints& input : {Ints{5, 9}, Ints{2, 4, 9}, Ints{2, 3, 8, 9}}) {
     matrices.input = input;
     matrices.weights = {9, 5};
@@ -161,7 +161,7 @@ TEST(QuantisedProducts, AreWithinOneStepOfTheOutputsGrid) {
   }
 }
 
-// MatMulInteger of x and w, the numbers of x with one zero point.
+// MatMulInteger of x and w, with one zero point for x.
 Tensor integer_product(const Tensor& x, const Tensor& w, int64_t zero, bool strict) {
   NamedModel g;
   g.opset = 21;
@@ -194,7 +194,7 @@ TEST(QuantisedProducts, SignedActivationsBecomeUnsigned) {
   c.activation = Scalar::i8;
   c.zero_point = -128;
   EXPECT_TRUE(has_step(program_after(c.graph(), "pad-to-four"), "signed-to-unsigned"));
-  // Not where somebody else sees the numbers.
+  // Not if the quantised values are also an output.
   NamedModel graph = c.graph();
   graph.outputs.push_back({"xq", Scalar::i8, {}});
   const Program program = program_after(graph, "pad-to-four");
@@ -210,15 +210,15 @@ TEST(QuantisedProducts, StayAsTheyAreWithoutAProof) {
     return has_step(program_after(graph, "pad-to-four"), "dequantise-");
   };
   EXPECT_TRUE(rewritten([](NamedModel&) {}));
-  EXPECT_TRUE(rewritten([](NamedModel& g) {  // a zero point for each output
+  EXPECT_TRUE(rewritten([](NamedModel& g) {  // a zero point per output channel
     g.constants["w_zero"] = numbers(Scalar::i8, {16}, -128, 127, 1);
     g.layers[2].inputs.push_back("w_zero");
   }));
-  EXPECT_FALSE(rewritten([](NamedModel& g) {  // zero points that are computed
+  EXPECT_FALSE(rewritten([](NamedModel& g) {  // computed zero points
     g.inputs.push_back({"w_zero", Scalar::i8, {16}});
     g.layers[2].inputs.push_back("w_zero");
   }));
-  EXPECT_FALSE(rewritten([](NamedModel& g) {  // by input channel
+  EXPECT_FALSE(rewritten([](NamedModel& g) {  // per input channel
     g.constants["w_scale"] = random_floats({8}, 2, 0.001, 0.02);
     g.layers[2].attributes["axis"] = int64_t{1};
   }));
@@ -229,7 +229,7 @@ TEST(QuantisedProducts, StayAsTheyAreWithoutAProof) {
     g.constants["x_scale"] = random_floats({8}, 1, 0.1, 0.2);
     g.constants["x_zero"] = numbers(Scalar::u8, {8}, 3, 3, 1);
   }));
-  // 2^31 / (2 * 255) / 127 weights of the largest size are too many.
+  // More weights of the largest size than 2^31 / (2 * 255) / 127 may overflow.
   c.input = {1, 40000};
   c.weights = {2, 40000};
   c.product = "Gemm";
@@ -265,15 +265,15 @@ TEST(QuantisedProducts, ReadWholeWordsWhereThereIsAnInstruction) {
       found |= any_node(kernel.expression, [](Expr n) { return n->pattern == Pattern::fold && n->mode == Mode::vec; });
     }
     EXPECT_EQ(found, dot);
-    // The border of what is padded is the zero point.
+    // The border of a padded array is the zero point.
     EXPECT_TRUE(std::any_of(lowered->arrays.begin(), lowered->arrays.end(), [](const PlanArray& a) {
       return a.place == Place::cleared && a.scalar == Scalar::u8 && a.fill == 3;
     }));
   }
 }
 
-// Without an instruction for bytes inputs lie in memory as the 16 bits that are multiplied, weights as bytes. A border
-// has to be of zeros then, so a zero point is taken off before.
+// Without byte instructions, inputs are stored in the 16 bits that are multiplied, weights as bytes. A border must be
+// zeros then, so a zero point is subtracted before.
 TEST(QuantisedProducts, ReadPairsOfSixteenBitsWhereTheirProductsAreFaster) {
   Profile profile;
   profile.dot_instructions = true;

@@ -1,4 +1,5 @@
-// Winograd's form of convolutions: the same numbers on whole ones, close ones else, and only where it fits.
+// Tests Winograd's form of convolutions: equal results on integers, close ones otherwise, and its use only where it
+// fits.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -36,7 +37,7 @@ NamedModel convolution(const Picture& p, const Tensor& weights, const Tensor& bi
   return graph;
 }
 
-// Whole numbers from -4 to 4, of which every sum in these tests is exact, or any numbers.
+// Integers from -4 to 4, for which every sum in these tests is exact, or arbitrary values.
 Tensor numbers(Scalar scalar, const std::vector<int64_t>& shape, bool whole, uint32_t stream) {
   const Tensor any = seeded_tensor(Scalar::f32, shape, 7, stream, -4, 4);
   Tensor out(scalar, shape);
@@ -62,7 +63,7 @@ Forms forms_of(const Picture& p, bool whole, const Profile& profile) {
       lowered(ConvolutionForm::stencil), lowered(ConvolutionForm::winograd), {{"x", numbers(p.scalar, p.x, whole, 0)}}};
 }
 
-// Without copies of the input that have a border.
+// Without bordered copies of the input.
 int64_t kernels_of_convolution(const LoweredModel& model) {
   return std::count_if(model.groups.begin(), model.groups.end(),
                        [](const LoweredGroup& group) { return group.layers.front() == "conv"; });
@@ -83,7 +84,7 @@ std::vector<Picture> fitting() {
       {{1, 3, 7, 9}, {5, 3, 3, 3}, padded, false},
       {{2, 4, 6, 7}, {8, 4, 3, 3}, {}},
       {{1, 1, 3, 3}, {1, 1, 3, 3}, {}},         // one result
-      {{3, 2, 4, 3}, {3, 2, 3, 3}, {}, false},  // a row of one
+      {{3, 2, 4, 3}, {3, 2, 3, 3}, {}, false},  // one row of results
       {{1, 2, 1, 1}, {2, 2, 3, 3}, padded},     // mostly border
       {{1, 5, 5, 6}, {7, 5, 3, 3}, {{"pads", std::vector<int64_t>{2, 0, 1, 3}}}},
       {{1, 4, 5, 5}, {4, 4, 3, 3}, {{"auto_pad", std::string("SAME_UPPER")}}},
@@ -100,14 +101,14 @@ TEST(Winograd, RoundsOtherwise) {
       EXPECT_EQ(kernels_of_convolution(forms.direct), 1);
       EXPECT_EQ(kernels_of_convolution(forms.winograd), 6);
       const Tensor wanted = outputs_of(forms.direct, forms.inputs).at("y");
-      // Sums of up to 144 products of numbers up to 4.
+      // Sums of up to 144 products of values up to 4.
       EXPECT_TRUE(close(outputs_of(forms.winograd, forms.inputs, false).at("y"), wanted, 1e-3));
       EXPECT_TRUE(close(outputs_of(forms.winograd, forms.inputs).at("y"), wanted, 1e-3));
     }
   }
 }
 
-// The transforms of F(2x2, 3x3) are exact on them, and cost least for pictures of up to two rows and columns.
+// The transforms of F(2x2, 3x3) are exact on integers, and cheapest for images of up to two rows and columns.
 TEST(Winograd, TilesOfTwoGiveTheSameWholeNumbers) {
   const std::vector<Picture> small = {{{1, 16, 2, 2}, {16, 16, 3, 3}, padded},
                                       {{3, 5, 4, 3}, {7, 5, 3, 3}, {}, false},
@@ -121,7 +122,7 @@ TEST(Winograd, TilesOfTwoGiveTheSameWholeNumbers) {
   }
 }
 
-// The compiler's own choice: products have to be worth the transforms and the launches.
+// The compiler's own choice: the saved multiplications must outweigh the transforms and the launches.
 TEST(Winograd, IsChosenWhereItIsLessWork) {
   const auto kernels = [](const Picture& p, const Profile& profile, bool strict, const FoldingBudget& folding = {}) {
     LowerOptions options;
@@ -146,7 +147,7 @@ TEST(Winograd, IsChosenWhereItIsLessWork) {
   EXPECT_EQ(kernels({{1, 16, 4, 4}, {16, 16, 3, 3}, padded}, cpu, false), 1) << "little to compute";
 }
 
-// A layer of bytes, as quantised models have them behind the pass integer-products.
+// A layer of bytes, as in quantised models after the pass integer-products.
 NamedModel convolution_of_bytes(const Picture& p, const Tensor& weights, int64_t zero_point) {
   NamedModel graph;
   graph.opset = 21;
@@ -177,7 +178,7 @@ TEST(Winograd, OfBytesKeepsEveryBit) {
   std::vector<Picture> pictures = fitting();
   std::erase_if(pictures, [](const Picture& p) { return p.w[3] != 3; });
   pictures.push_back({{1, 4, 9, 9}, {8, 4, 3, 3}, padded});
-  // The most channels of tiles of four, and one more.
+  // The largest number of channels for tiles of four, and one more.
   pictures.push_back({{1, 114, 4, 4}, {2, 114, 3, 3}, {}});
   pictures.push_back({{1, 115, 4, 4}, {2, 115, 3, 3}, {}});
   const auto largest = [](int64_t) { return int64_t{255}; };
@@ -202,7 +203,7 @@ TEST(Winograd, OfBytesKeepsEveryBit) {
           const auto form = lower_model(graph, options, profile);
           ASSERT_TRUE(form.ok()) << form.errors()[0].text();
           SCOPED_TRACE(profile.gpu ? "GPU" : std::to_string(profile.pair_products));
-          EXPECT_GE(kernels_of_convolution(*form), 3);  // more where channels are padded
+          EXPECT_GE(kernels_of_convolution(*form), 3);  // more if channels are padded
           EXPECT_TRUE(same_bits(outputs_of(*form, inputs).at("y"), wanted));
           EXPECT_TRUE(same_bits(outputs_of(*form, inputs, false).at("y"), wanted));
         }
@@ -211,7 +212,7 @@ TEST(Winograd, OfBytesKeepsEveryBit) {
   }
 }
 
-// Where it is known what products of 16 bits cost, and under --strict as well, since nothing is rounded.
+// If the cost of 16-bit products is known, and under --strict too, since nothing is rounded.
 TEST(Winograd, OfBytesIsChosenWherePairsOfProductsAreKnown) {
   const auto kernels = [](const Picture& p, const Profile& profile, bool strict) {
     LowerOptions options;
@@ -313,7 +314,7 @@ TEST(Winograd, LeavesOtherConvolutionsAlone) {
   }
 }
 
-// Whatever made it: a vector of the transformation is one of channels.
+// For any producer: a vector of the transformation holds channels.
 TEST(Winograd, ReadsChannelsSideBySide) {
   NamedModel graph =
       convolution({{1, 16, 12, 12}, {16, 16, 3, 3}, {}, false}, numbers(Scalar::f32, {16, 16, 3, 3}, true, 1), {});
@@ -328,7 +329,7 @@ TEST(Winograd, ReadsChannelsSideBySide) {
   EXPECT_EQ(model->storage.values.at("x").permutation, (std::vector<int64_t>{0, 2, 3, 1}));
 }
 
-// Otherwise every lane of every load would ask whether it lies outside, and read a plane of its own.
+// Otherwise every lane of every load would need a bounds check, and would read a channel plane of its own.
 TEST(Winograd, ReadsAPaddedInputFromACopyWithABorder) {
   NamedModel graph = convolution({{1, 16, 12, 12}, {16, 16, 3, 3}, {{"pads", std::vector<int64_t>{1, 1, 1, 1}}}, false},
                                  numbers(Scalar::f32, {16, 16, 3, 3}, true, 1), {});
@@ -341,8 +342,8 @@ TEST(Winograd, ReadsAPaddedInputFromACopyWithABorder) {
   EXPECT_EQ(copy->second.permutation, (std::vector<int64_t>{0, 2, 3, 1}));
 }
 
-// A row behind each plane that nobody reads: of planes of whole pages a work-item writes all 36 vectors to one set of
-// the cache. An odd number of tiles needs none.
+// An unused row after each plane: with planes of whole pages, a work-item writes all 36 vectors to one set of the
+// cache. An odd number of tiles needs none.
 TEST(Winograd, PlanesOfTilesLieApart) {
   const auto rows = [](const LoweredModel& model) {
     std::vector<int64_t> out;

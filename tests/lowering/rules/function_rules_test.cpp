@@ -1,5 +1,5 @@
-// Formulas of functions, as the interpreter computes them, against the functions in f64: over all exponents and the
-// special values.
+// Compares formulas of functions, as the interpreter computes them, with the functions in f64: over all exponents and
+// the special values.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t samples = 1 << 16;
 
-// Both signs, every exponent, evenly in between.
+// Both signs and every exponent, with evenly spaced values.
 Tensor all_magnitudes() {
   Tensor out(Scalar::f32, {2 * samples});
   for (int64_t i = 0; i < samples; ++i) {
@@ -29,7 +29,7 @@ Tensor all_magnitudes() {
   return out;
 }
 
-// Where the function does something, finely.
+// A fine grid over the interval in which the function varies.
 Tensor all_between(double low, double high) {
   Tensor out(Scalar::f32, {samples});
   for (int64_t i = 0; i < samples; ++i) out.set_float(i, low + (high - low) * static_cast<double>(i) / samples);
@@ -48,7 +48,7 @@ Tensor computed(const std::string& name, const Tensor& x) {
   return *value;
 }
 
-// In units of the last place of the function's value in f32.
+// In f32 ulps of the function's value.
 double largest_error(const std::string& name, double (*function)(double), const Tensor& x) {
   const Tensor y = computed(name, x);
   double largest = 0;
@@ -56,7 +56,7 @@ double largest_error(const std::string& name, double (*function)(double), const 
     const double exact = function(x.float_at(i)), found = y.float_at(i);
     const auto rounded = static_cast<float>(exact);
     if (std::isinf(rounded) || std::isinf(found)) {
-      // The last number before infinity may be on either side.
+      // The largest finite value may be on either side.
       EXPECT_NEAR(std::min(found, 3.402823e38), std::min(exact, 3.402823e38), 1e33) << name << " " << x.float_at(i);
       continue;
     }

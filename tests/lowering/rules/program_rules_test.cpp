@@ -1,4 +1,5 @@
-// Rules between operator calls: each row against the evaluator, what their conditions keep out, and faults of rows.
+// Tests rules between operator calls: each row is checked with the evaluator, conditions exclude invalid cases, and
+// faulty rows are reported.
 #include "lowering/rules/program_rules.h"
 
 #include <fmt/format.h>
@@ -118,7 +119,7 @@ TEST(ProgramRules, ReadsOfAValueAreReplacedWithConstantsThatARuleIsGiven) {
             "output %c\n");
   EXPECT_FALSE(*apply_program_rule(halved_reads(), program, "c", {{"s", {"", half, {}}}})) << "only the model reads it";
   EXPECT_FALSE(*apply_program_rule(halved_reads(), program, "nothing", {{"s", {"", half, {}}}}));
-  // What the steps say leads to the same program.
+  // The recorded steps lead to the same program.
   Program again = parsed(two_readers);
   for (const ProgramStep& step : program.steps) {
     auto arguments = arguments_of(halved_reads(), step, again);
@@ -126,7 +127,7 @@ TEST(ProgramRules, ReadsOfAValueAreReplacedWithConstantsThatARuleIsGiven) {
     EXPECT_TRUE(*apply_program_rule(halved_reads(), again, step.value, *arguments));
   }
   EXPECT_EQ(print_program(again), print_program(program));
-  // Where only the hash is known, the constant is withheld.
+  // If only the hash is known, the constant is withheld.
   ProgramStep hashed = program.steps[0];
   hashed.constants[0].value.reset();
   again = parsed(two_readers);

@@ -1,4 +1,4 @@
-// Every row of the table against the interpreter, and proof that the machinery that does so finds wrong rows.
+// Tests every row of the table with the interpreter, and checks that this test finds wrong rows.
 #include "lowering/rules/rules.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ std::vector<Expr> terms(const std::vector<std::string>& texts) {
   return out;
 }
 
-// Left sides for the rows that text cannot say.
+// Left sides of the rows that have no text.
 std::map<std::string, std::vector<Expr>> native_examples() {
   return {
       {"map-fission", terms({"map (\\v. exp (v + 1f32)) (%x : [4]f32)", "map (\\v. exp v + v * 2f32) (%x : [4]f32)",
@@ -56,7 +56,7 @@ std::map<std::string, std::vector<Expr>> native_examples() {
   };
 }
 
-// One test, so that the table does not start a process a row; the messages name the row.
+// A single test, so that rows do not start a process each; messages name the row.
 TEST(Rules, AgreeWithTheInterpreter) {
   auto examples = native_examples();
   for (const Rule* rule : lowering_rules().rules()) {
@@ -115,10 +115,10 @@ TEST(Rules, NameFewNativeFunctions) {
   EXPECT_LE(named.size(), 6u);
 }
 
-// Rules that compilers have carried, or that look right: each has to be found out.
+// Wrong rules from real compilers, or with a plausible look: each must be refuted.
 struct WrongRow {
   RuleRow row;
-  const char* found;  // part of the fault
+  const char* found;  // a part of the error
 };
 
 const std::string three = "x: T, y: T, w: T";

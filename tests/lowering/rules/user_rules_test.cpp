@@ -1,4 +1,4 @@
-// A user's rules between operator calls: read and tested, applied by the pass, recorded and replayed.
+// Tests a user's rules between operator calls: read and tested, applied by the pass, recorded and replayed.
 #include "lowering/rules/user_rules.h"
 
 #include <gmock/gmock.h>
@@ -73,7 +73,7 @@ TEST(RulesBetweenCalls, WrongOnesAreRefusedWithTheInstance) {
   const auto fault = [](const std::string& sides, const std::string& rule_class = "exact") {
     return rules_fault("rule mine " + rule_class + "\n  meaning m\n" + sides);
   };
-  // Right for positive numbers only; right but for NaN; right but for rounding.
+  // Right for positive values only; right except for NaN; right except for rounding.
   EXPECT_THAT(fault("  left Relu(x)\n  right Identity(x)\n  example Relu(%x : [n]f32)\n"),
               HasSubstr("my.rules:1:6: mine: is wrong as a rule of class exact: element"));
   EXPECT_THAT(
@@ -159,7 +159,7 @@ TEST(RulesBetweenCalls, ApplyAndReplay) {
   ASSERT_TRUE(replayed.ok()) << all_of(replayed.errors());
   EXPECT_EQ(replayed->program.definitions[0].expression, model->groups[0].low);
   EXPECT_EQ(notes.front(), "a known factor of each column goes into the weights");
-  // Whole numbers: the same with and without the rule.
+  // Integers: the result is the same with and without the rule.
   auto plain = lower_model(read_text(factor_program), {}, {});
   ASSERT_TRUE(plain.ok());
   const Tensor x = Tensor::of(Scalar::f32, {2, 3}, std::vector<double>{1, -2, 3, 4, 5, -6});

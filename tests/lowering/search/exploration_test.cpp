@@ -1,4 +1,4 @@
-// Random rewrites of terms: as many as asked for, all of them the same values, and each the same again by its number.
+// Tests random rewrites of terms: their number, equal values, and reproducibility by their index.
 #include "lowering/search/exploration.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace hoist {
 namespace {
 
-// A product, a softmax's sum, windows of a row, and an elementwise map.
+// A matmul, a softmax's sum, windows of a row, and an elementwise map.
 constexpr const char* terms[] = {
     "%x : [4][8]f32 |> map (\\a. %m : [8][6]f32 |> transpose |> map (\\b. zip(a, b) |> map (*) |> reduce (+) 0))",
     "%x : [6][8]f32 |> map (\\row. row |> map exp |> reduce (+) 0)",
@@ -57,7 +57,7 @@ TEST(Exploration, RewritesMeanWhatTheTermMeans) {
         ASSERT_TRUE(found.ok()) << print(rewriter.term());
         const auto wrong = rule_difference(*expected, *found, strict ? RuleClass::exact : RuleClass::rounding);
         EXPECT_FALSE(wrong.has_value()) << *wrong << "\n" << print_steps(rewriter.derivation().steps);
-        // Without the number, from the text of its steps.
+        // Without the index, from the text of its steps.
         auto steps = parse_steps(print_steps(rewriter.derivation().steps));
         ASSERT_TRUE(steps.ok());
         auto replayed = replay(lowering_rules(), {term, *steps});

@@ -1,4 +1,4 @@
-// Knobs in the place of estimates: whatever a record says, kernels compute the same and derivations replay.
+// Tests knobs in place of estimates: for any record, kernels compute the same values and derivations replay.
 #include "lowering/search/tuning.h"
 
 #include <gmock/gmock.h>
@@ -46,7 +46,7 @@ Profile profile_of(uint64_t seed) {
   return profile;
 }
 
-// A legal point for every tile of a model, one drawn at random.
+// A random legal point for every tile of a model.
 std::map<TuningTask, KnobValues> drawn_knobs(const LoweredModel& model, const Profile& profile,
                                              std::mt19937_64& random) {
   std::map<TuningTask, KnobValues> out;
@@ -132,7 +132,7 @@ TEST(Tuning, ARecordChoosesTheFormOfAConvolution) {
     EXPECT_THAT(with(2), HasSubstr("\nwinograd-f2x2-3x3"));
     EXPECT_THAT(with(4), HasSubstr("\nwinograd-f4x4-3x3"));
     EXPECT_THAT(with(3), Not(HasSubstr("\nwinograd-")));  // there is no such form
-    // What the user asks for stays.
+    // The user's choice has precedence.
     const KnobValues none = {{std::string(winograd_knob), 0}}, four = {{std::string(winograd_knob), 4}};
     EXPECT_THAT(derivation_with(none, profile, ConvolutionForm::winograd), HasSubstr("\nwinograd-"));
     EXPECT_THAT(derivation_with(four, profile, ConvolutionForm::stencil), Not(HasSubstr("\nwinograd-")));

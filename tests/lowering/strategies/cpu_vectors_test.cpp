@@ -1,4 +1,4 @@
-// How many lanes the vectors of kernels over elements and rows have on CPUs.
+// Tests the number of lanes of CPU vectors in kernels over elements and rows.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ LoweredModel lowered(const std::string& from, const std::string& to, const std::
 
 std::string low_of(const LoweredModel& model) { return print(model.groups.back().low); }
 
-// Numbers whose sums and extremes are exact in any order.
+// Values whose sums, minima and maxima are exact in any order.
 Tensor whole_numbers(const std::vector<int64_t>& shape) {
   Tensor x(Scalar::f32, shape);
   for (int64_t i = 0; i < x.size(); ++i) x.set_float(i, static_cast<double>((i * 37) % 101) - 50);
@@ -52,7 +52,7 @@ TEST(CpuVectors, RowsShorterThanAVectorReachBack) {
   }
 }
 
-// Blocks of all rows, or of as many as divide them; lanes that divide the columns.
+// Blocks of all rows, or of a divisor of their number; lanes that divide the columns.
 TEST(CpuVectors, BlocksOfATranspositionCutNothingOff) {
   struct Case {
     int64_t rows, columns;
@@ -73,8 +73,7 @@ TEST(CpuVectors, BlocksOfATranspositionCutNothingOff) {
   }
 }
 
-// 16 results side by side become 8, those 4, and those one, without a loop; a row shorter than a vector has shorter
-// ones.
+// 16 adjacent results become 8, then 4, then one, without a loop; a row shorter than a vector has shorter vectors.
 TEST(CpuVectors, PartialResultsAreCombinedByHalves) {
   const auto sums = [](int64_t columns) {
     return lowered_layer("[6][" + std::to_string(columns) + "]f32", "[6]f32", "ReduceMax(%x; axes = [1], keepdims = 0)",
@@ -94,7 +93,7 @@ TEST(CpuVectors, PartialResultsAreCombinedByHalves) {
   }
 }
 
-// The blocks' sums of a long softmax read the exponentials through a let.
+// The block sums of a long softmax read the exponentials through a let.
 TEST(CpuVectors, RowsThatALetNamesLieInMemory) {
   const LoweredModel model = lowered_layer("[1][40000]f32", "[1][40000]f32", "Softmax(%x; axis = 1)", 16);
   const auto sums_in_vectors = [](const LoweredGroup& group) {
@@ -104,8 +103,8 @@ TEST(CpuVectors, RowsThatALetNamesLieInMemory) {
   EXPECT_TRUE(std::any_of(model.groups.begin(), model.groups.end(), sums_in_vectors));
 }
 
-// Depthwise windows in steps of two read an input in phases where the rows of results have eight lanes, whatever a
-// register has.
+// Depthwise windows with stride two read a polyphase input if the rows of results have eight lanes, for any register
+// width.
 TEST(CpuVectors, RowsOfEightLanesAreReadInPhases) {
   const auto in_phases = [](int64_t side, int64_t vector_width) {
     NamedModel model;
@@ -153,7 +152,7 @@ TEST(CpuVectors, NarrowIntegersFillARegister) {
   for (const Case& c : {Case{"u8", "u8", "Add(%x, %x)", 8, 16}, Case{"i16", "i16", "Add(%x, %x)", 8, 16},
                         Case{"bool", "bool", "Not(%x)", 4, 16}, Case{"i16", "i16", "Add(%x, %x)", 4, 8},
                         Case{"u8", "u8", "Add(%x, %x)", 16, 16}, Case{"i32", "i32", "Add(%x, %x)", 8, 8},
-                        // Computed as f32, and vectors of the wider of two types.
+                        // Computed as f32, with vectors for the wider of two types.
                         Case{"f16", "f16", "Add(%x, %x)", 8, 8}, Case{"u8", "f32", "Cast(%x; to = 1)", 8, 8}}) {
     const LoweredModel model = lowered(c.from, c.to, c.call, c.vector_width);
     EXPECT_THAT(print(model.groups[0].low), HasSubstr("split " + std::to_string(c.lanes) + " >> map seq (map vec"))

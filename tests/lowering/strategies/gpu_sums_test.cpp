@@ -1,5 +1,5 @@
-// Sums on GPUs: work-items that share them where there are few results, the same numbers up to rounding, and what a
-// kernel names twice computed once.
+// Tests sums on GPUs: work-items share them if there are few results, values are equal up to rounding, and shared
+// values are computed once.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -61,7 +61,7 @@ LoweredModel lowered(const NamedModel& graph, bool strict = false) {
   return std::move(*model);
 }
 
-// The kernel that computes the most, and that what it gives is right.
+// The kernel with the most operations, after checking its result.
 Expr kernel_of(const NamedModel& graph, const std::vector<int64_t>& x) {
   const LoweredModel model = lowered(graph), strict = lowered(graph, true);
   const Bindings inputs = {{"x", seeded_tensor(Scalar::f32, x, 7, 0, -1, 1)}};
@@ -98,7 +98,7 @@ TEST(GpuSums, ResultsThatAreNoMatrixAreSharedOutByElements) {
   EXPECT_EQ(count_nodes(kernel, [](Expr e) { return e->mode == Mode::global; }), 0u);
 }
 
-// As a search may ask for: the blocks' sums are an array of more dimensions than pictures have.
+// As in a search: the block sums have more dimensions than an image.
 TEST(GpuSums, ConvolutionsAreSummedInBlocks) {
   const std::vector<int64_t> x = {1, 256, 4, 5};
   const NamedModel graph =
@@ -117,7 +117,7 @@ TEST(GpuSums, ConvolutionsAreSummedInBlocks) {
   }
 }
 
-// x * sigmoid(x) names the convolution twice.
+// x * sigmoid(x) uses the convolution twice.
 TEST(GpuSums, WhatIsNamedTwiceIsComputedOnce) {
   for (const int64_t side : {4, 64}) {
     const Expr kernel = kernel_of(model_of({1, 32, side, side}, {{"w", weights({16, 32, 1, 1})}},

@@ -1,4 +1,4 @@
-// A user's own rules and steps: good files, and what is said of wrong ones.
+// Tests a user's own rules and steps: valid files, and the errors of invalid ones.
 #include "lowering/strategies/steering.h"
 
 #include <gmock/gmock.h>
@@ -59,7 +59,7 @@ TEST(UserRules, WrongFilesAreRefused) {
   EXPECT_THAT(fault(head + "  left x + y\n  right native map-fission\n"), HasSubstr("cannot be a C++ function"));
   EXPECT_THAT(fault("rule map-fusion exact\n  meaning m\n  given x: T, y: T\n  left x + y\n  right y + x\n"),
               HasSubstr("hoist has a rule or pass of this name"));
-  // Well-typed and wrong: an instance shows it.
+  // Well-typed but wrong: an instance refutes it.
   EXPECT_THAT(fault(head + "  left x - y\n  right y - x\n  where integer T\n"),
               HasSubstr("mine: is wrong as a rule of class exact: "));
   EXPECT_THAT(fault("rule mine exact\n  meaning m\n  given x: T, y: T, w: T\n  left x + y + w\n  right x + (y + w)\n"
@@ -108,7 +108,7 @@ TEST(Steering, DerivesAKernelAsTheFileSays) {
   EXPECT_THAT(names,
               testing::ElementsAre("reduce-map-fusion-to-fold", "multiply-add-to-fma", "open-group", "open-vectors"));
   EXPECT_THAT(print(model->groups[0].low), HasSubstr("map group(1)"));
-  // The same numbers as by the strategy: they are whole, so that every order of the sums gives them.
+  // The same values as with the strategy: they are integers, so that every order of the sums gives them.
   auto plain = lower_model(product(), {}, {});
   ASSERT_TRUE(plain.ok());
   Tensor a(Scalar::f32, {8, 12});

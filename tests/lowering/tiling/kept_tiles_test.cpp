@@ -1,4 +1,4 @@
-// Which elements share an array that a term keeps in private memory.
+// Tests which elements share an array that a term keeps in private memory.
 #include "lowering/tiling/kept_tiles.h"
 
 #include <gmock/gmock.h>
@@ -11,7 +11,7 @@ namespace {
 using testing::ElementsAre;
 using testing::Optional;
 
-// Pairs of results that share what f makes of four elements: [8] or [3][8] or [8][3] elements each way.
+// Pairs of results share f of four elements: [8] or [3][8] or [8][3] elements each way.
 constexpr char kept[] =
     "(\\t. t |> map unroll abs |> materialise private |> slide 3 1 |> map (\\w. index 0i64 w + index 2i64 w))";
 
@@ -30,7 +30,7 @@ TEST(KeptTiles, NeighboursOfATileShare) {
   EXPECT_THAT(tile_of("%x : [3][10]f32 |> map (\\row. row" + tiles + " |> join) |> transpose"),
               Optional(ElementsAre(2, 1)));
   EXPECT_THAT(tile_of("%x : [3][10]f32 |> map (\\row. row" + tiles + " |> join) |> join"), Optional(ElementsAre(2)));
-  // With what is computed of each result afterwards, and another array beside it.
+  // With an elementwise operation on each result, and another array.
   EXPECT_THAT(tile_of("zip(%x : [10]f32" + tiles + " |> join, %y : [8]f32) |> map (\\p. max p.0 p.1)"),
               Optional(ElementsAre(2)));
 }
@@ -40,7 +40,7 @@ TEST(KeptTiles, SumsOfWhatATileKeeps) {
       "(\\t. t |> map unroll abs |> materialise private |> slide 3 1 |> map (\\w. w |> map (* 2) |> reduce (+) 0))";
   EXPECT_THAT(tile_of("%x : [16]f32 |> slide 8 4 |> map " + sums + " |> join"), Optional(ElementsAre(6)));
   EXPECT_THAT(tile_of("%x : [2][5][8]f32 |> map (map " + sums + ")"), Optional(ElementsAre(1, 1, 6)));
-  // Of one array each, which is an array of one of them: its position says nothing.
+  // Each array holds a single element, so its position is no information.
   EXPECT_THAT(tile_of("%x : [5][8]f32 |> map " + sums + " |> split 1 |> map (transpose >> map (reduce (+) 0))"),
               Optional(ElementsAre(1, 6)));
 }

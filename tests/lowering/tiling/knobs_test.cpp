@@ -1,4 +1,4 @@
-// Spaces of knobs: which values there are, which points are legal, and which lie next to each other.
+// Tests spaces of knobs: their values, legal points, and adjacent points.
 #include "lowering/tiling/knobs.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ TEST(Knobs, FactorsAreEveryOrderedProduct) {
                                                            ElementsAre(4, 3), ElementsAre(6, 2), ElementsAre(12, 1)));
   EXPECT_THAT(factors_knob("m", 1, 3).values, ElementsAre(ElementsAre(1, 1, 1)));
   EXPECT_THAT(factors_knob("m", 7, 1).values, ElementsAre(ElementsAre(7)));
-  // 2^e in d parts: as many as there are ways to share e copies out.
+  // 2^e in d parts: the number of ways to distribute e copies.
   EXPECT_EQ(factors_knob("m", 512, 4).values.size(), 220);
   EXPECT_EQ(factors_knob("m", 147, 3).values.size(), 3 * 6) << "3 in three places, two copies of 7 in six ways";
   for (const auto& value : factors_knob("m", 360, 3).values) EXPECT_EQ(value[0] * value[1] * value[2], 360);
@@ -94,7 +94,7 @@ TEST(Knobs, EveryPointIsInOrderAndLegal) {
   EXPECT_EQ(every_point(space, 6).size(), 4);
   EXPECT_THAT(every_point({}), ElementsAre(IsEmpty())) << "no knobs, nothing to choose";
   EXPECT_THAT(every_point({{knob("a", Knob::Kind::ordered, {})}}), IsEmpty());
-  // More than 64 bits count.
+  // The number of points exceeds 64 bits.
   KnobSpace huge;
   for (int i = 0; i < 80; ++i) huge.knobs.push_back(knob("k" + std::to_string(i), Knob::Kind::choice, {0, 1, 2}));
   EXPECT_EQ(count_points(huge), std::numeric_limits<int64_t>::max());
@@ -129,7 +129,7 @@ TEST(Knobs, ASpaceOfGivenPointsHasNoOthers) {
   EXPECT_DEATH(space_of({{{"a", 1}}, {{"b", 1}}}), "other knobs");
 }
 
-// What a search does thousands of times has to be quick in the largest spaces that are listed.
+// Operations that a search repeats thousands of times must be fast in the largest listed spaces.
 TEST(Knobs, AMillionPointsAreListedInSeconds) {
   const KnobSpace space{{factors_knob("m", 1024, 4), factors_knob("k", 1024, 2), factors_knob("n", 1024, 4)}};
   EXPECT_EQ(count_points(space), 899'756);

@@ -134,8 +134,8 @@ TEST(Tile, WorkItemsOfAGpuShareLongSumsOfFewResults) {
   EXPECT_EQ(choose_tile({.rows = 49, .columns = 512, .steps = 30}, gpu()).parts, 0) << "nothing divides the steps";
 }
 
-// Of 65,536 registers of an NVIDIA compute unit, 256 work-items may have 255 each: with more the driver refuses kernels
-// that need as many.
+// An NVIDIA compute unit has 65,536 registers, so 256 work-items may have 255 each; with more work-items the driver
+// refuses kernels that need as many.
 TEST(Tile, GroupsOfAGpuMayUseAllRegisters) {
   for (const int64_t rows : {1, 20, 49, 196, 3136}) {
     const TiledResults results{.rows = rows, .columns = 256, .steps = 256, .folds = 9};

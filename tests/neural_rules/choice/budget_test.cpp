@@ -1,4 +1,4 @@
-// Budgets as users write them, and when they are met: to the sample.
+// Tests the text of budgets, and the exact number of samples at which they are met.
 #include "neural_rules/choice/budget.h"
 
 #include <gmock/gmock.h>
@@ -98,7 +98,7 @@ TEST(Budget, TopOneIsCountedInSamples) {
 TEST(Budget, WholeSharesAreNotLostToRounding) {
   for (int64_t n : {10, 100, 1000, 10000, 1000000}) {
     for (int64_t k = 0; k <= 1000; ++k) {
-      // k thousandths of n samples, where that is a whole number.
+      // k thousandths of n samples, if that is an integer.
       if (k * n % 1000 != 0) continue;
       const std::string percent = std::to_string(k / 10) + "." + std::to_string(k % 10);
       ASSERT_EQ(samples_allowed(budget("top1=" + percent + "%"), n), k * n / 1000) << percent << " of " << n;

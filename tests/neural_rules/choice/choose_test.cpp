@@ -1,5 +1,5 @@
-// From sensitivity to the choice, on small models without a device: the multi-variant program is the model when all is
-// off, errors add up as predicted, and the solver beats chance.
+// Tests the way from sensitivity to the choice, on small models without a device: the multi-variant program equals the
+// model if all rules are off, errors add up as predicted, and the solver beats random choices.
 #include "neural_rules/choice/choose.h"
 
 #include <gmock/gmock.h>
@@ -37,7 +37,7 @@ Studied studied(const Program& program, bool measure_all = true) {
   out.samples = normal_samples(out.program, samples_of_test, 7);
   SensitivityOptions options;
   options.measure_all = measure_all;
-  options.device = {.half = true, .bf16 = true};  // the evaluator computes in every type
+  options.device = {.half = true, .bf16 = true};  // the evaluator supports all types
   auto found = find_sensitivity(out.program, out.samples, evaluated_models(), options);
   HOIST_CHECK(found.ok(), found.errors()[0].text());
   out.sensitivity = std::move(*found);
@@ -76,8 +76,8 @@ TEST(MultiVariantProgram, AllOffIsTheModelBitForBit) {
   }
 }
 
-// The program computes all rules whichever is on, so this takes their number squared: one sample is enough, since what
-// is compared is every bit, and nobody has to measure the rules for it.
+// The program computes all rules whichever is on, so the test is quadratic in their number: one sample is enough, since
+// every bit is compared, and the rules need no measurement.
 TEST(MultiVariantProgram, OneOnIsTheRewrittenModel) {
   for (Program (*make)(uint64_t) : {residual_model, matrix_model}) {
     Studied model = studied(make(4), false);
@@ -122,13 +122,13 @@ TEST(Sensitivity, ErrorsOfRandomAssignmentsAddUpAsPredicted) {
   EXPECT_GE(quality.share_within_two, 0.9);
 }
 
-// Studied once: it takes seconds, and several tests look at it.
+// Studied once for several tests, since it takes seconds.
 const Studied& residual_six() {
   static const Studied model = studied(residual_model(6));
   return model;
 }
 
-// Also where nobody reads the array itself: behind relu2 is a pooling, behind silu a flattening.
+// Also if no layer reads the array itself: relu2 is followed by a pooling, silu by a flattening.
 TEST(Sensitivity, LocalErrorsAreMeasuredWhereTheFormatIsRead) {
   const Studied& model = residual_six();
   for (const std::string name : {"relu2", "silu"}) {
@@ -140,7 +140,7 @@ TEST(Sensitivity, LocalErrorsAreMeasuredWhereTheFormatIsRead) {
       SCOPED_TRACE(name + " " + candidate.rule);
       EXPECT_GT(candidate.local_error, 0);
       if (std::isnan(candidate.error_alone)) continue;
-      // Maxima lie close together, and numbers with an exponent of few bits round all of them the same way.
+      // Maxima are close together, and floats with few mantissa bits round all of them in the same direction.
       const double factor = candidate.rule == "e4m3" ? 8 : candidate.rule == "bfp8" ? 3 : 2;
       EXPECT_GT(candidate.predicted_error, candidate.error_alone / factor);
       EXPECT_LT(candidate.predicted_error, candidate.error_alone * factor);
@@ -156,7 +156,7 @@ TEST(Candidates, BlocksAreKeptWhereNoSmallerFormatIsAsClose) {
   b.layer("Conv", "conv2", {"relu1", b.constant("w2", {64, 64, 1, 1}, 0.1)});
   b.layer("Conv", "conv3", {"conv2", b.constant("w3", {8, 64, 1, 1}, 0.1)});
   Program program = b.finish({"conv3"});
-  // Half of conv2's channels are in another range than the others, and that half is a block.
+  // Half of conv2's channels have another range than the others, and that half is a block.
   Tensor& weights = program.constants.at("w2");
   for (int64_t i = 0; i < weights.size() / 2; ++i) weights.set_float(i, 1000 * weights.float_at(i));
   const CalibratedModel model = calibrated(program, 4, 7);
@@ -199,7 +199,7 @@ TEST(Sensitivity, FormatsOfValuesSayWhatTheyHold) {
 TEST(Sensitivity, NoiseOfTheProbeHasTheErrorThatTheSensitivitySays) {
   const Studied& model = residual_six();
   for (const StudySite& site : model.sensitivity.studied) EXPECT_GT(site.sensitivity, 0) << site.site.key();
-  // What is put in at the output comes out as it is.
+  // An error injected at the output is unchanged there.
   EXPECT_GT(model.sensitivity.output_power, 0);
 }
 
@@ -227,7 +227,7 @@ ChooseOptions options_for(const std::string& budget) {
 TEST(Choose, TheChosenPointKeepsTheBudgetAndIsCheapest) {
   const Program program = residual_model(9);
   ChooseOptions options = options_for("sqnr=25dB");
-  options.objective = Objective::size;  // no device here has a time that a format would save
+  options.objective = Objective::size;  // no device here gains time from a format
   auto found = choose(program, normal_samples(program, samples_of_test, 1),
                       normal_samples(program, samples_of_test, 100), evaluated_models(), options);
   ASSERT_TRUE(found.ok()) << found.errors()[0].text();
@@ -247,7 +247,7 @@ TEST(Choose, TheChosenPointKeepsTheBudgetAndIsCheapest) {
   }
 }
 
-// Twice as fast where any rule is applied, on a machine that has other things to do seven times in ten.
+// Twice as fast with any rule, on a machine that is disturbed in seven of ten runs.
 class DisturbedModel : public RunnableModel {
  public:
   DisturbedModel(std::unique_ptr<RunnableModel> model, double seconds, uint64_t seed)
@@ -300,7 +300,7 @@ TEST(Choose, PinsThatBreakTheBudgetAreSaidToDoSo) {
   EXPECT_EQ(found->chosen.at("product " + product), "w8");
 }
 
-// What `text` leaves of 4-bit weights, smallest size at 12 dB.
+// The choice of 4-bit weights under the preferences `text`, with the smallest size at 12 dB.
 Choosing chosen_under(const Program& program, const std::string& text) {
   ChooseOptions options = options_for("sqnr=12dB");
   options.objective = Objective::size;

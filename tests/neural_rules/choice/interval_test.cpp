@@ -1,5 +1,4 @@
-// Intervals against values worked out elsewhere (with exact fractions or forty digits), and where there is nothing to
-// be sure of.
+// Compares intervals with independent values (exact fractions or forty digits), also for cases without certainty.
 #include "neural_rules/choice/solver/interval.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +14,7 @@ namespace hoist {
 namespace {
 
 TEST(Interval, WilsonOfSharesInside) {
-  // 7600 of 10,000 is known to about 0.8 points.
+  // 7600 of 10,000 is known to about 0.8 percentage points.
   const Interval found = wilson(7600, 10000);
   EXPECT_DOUBLE_EQ(found.value, 0.76);
   EXPECT_NEAR(found.low, 0.7515304967, 1e-9);
@@ -42,12 +41,12 @@ TEST(Interval, McNemarIsTheBinomialTail) {
   EXPECT_NEAR(mcnemar_p_value(2, 8), 2 * (1 + 10 + 45) / 1024.0, 1e-12);
   EXPECT_EQ(mcnemar_p_value(8, 2), mcnemar_p_value(2, 8));
   EXPECT_EQ(mcnemar_p_value(4, 4), 1);
-  EXPECT_GT(mcnemar_p_value(500, 1500), 0);  // far beyond what factorials hold
+  EXPECT_GT(mcnemar_p_value(500, 1500), 0);  // far beyond the range of factorials
   EXPECT_LT(mcnemar_p_value(500, 1500), 1e-100);
 }
 
 TEST(Interval, PairedDropOfNewcombesMethodTen) {
-  // Worked out from the formula with forty digits.
+  // Computed from the formula with forty digits.
   const Interval found = paired_drop({.both_right = 900, .lost = 30, .gained = 10, .both_wrong = 60});
   EXPECT_DOUBLE_EQ(found.value, 0.02);
   EXPECT_NEAR(found.low, 0.007518938028, 1e-9);
@@ -102,10 +101,10 @@ TEST(Interval, TheQuantileIntervalIsMadeOfOrderStatistics) {
   std::vector<double> ten(10), hundred(100);
   std::iota(ten.begin(), ten.end(), 1);
   std::iota(hundred.begin(), hundred.end(), 1);
-  // The textbook's median of ten samples lies between the 2nd and the 9th (97.9 %).
+  // The textbook interval for the median of ten samples is from the 2nd to the 9th (97.9 %).
   EXPECT_EQ(summarise_times(ten).median.low, 2);
   EXPECT_EQ(summarise_times(ten).median.high, 9);
-  // And of a hundred between the 40th and the 61st.
+  // For a hundred samples it is from the 40th to the 61st.
   EXPECT_EQ(summarise_times(hundred).median.low, 40);
   EXPECT_EQ(summarise_times(hundred).median.high, 61);
 }

@@ -1,4 +1,4 @@
-// Metrics of an output against values worked out by hand, and whatever outputs may hold.
+// Compares metrics of an output with values computed by hand, for any content of outputs.
 #include "neural_rules/choice/metric.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ Tensor floats(std::vector<int64_t> shape, const std::vector<double>& values) {
   return Tensor::of(Scalar::f32, std::move(shape), values);
 }
 
-// As many samples as there are labels, or all that the runs hold where there are none.
+// Compares as many samples as there are labels, or all samples of the runs without labels.
 OutputMetrics compared(OutputKind kind, const std::vector<Tensor>& reference, const std::vector<Tensor>& changed,
                        int64_t samples_a_run = 1, const std::vector<int64_t>& labels = {}) {
   Samples samples;
@@ -66,7 +66,7 @@ TEST(Metric, NothingChangedAndNoSignal) {
   EXPECT_EQ(same.psnr, infinity);
   EXPECT_EQ(compared(OutputKind::values, {floats({2}, {0, 0})}, {floats({2}, {0, 1})}).sqnr, -infinity);
   EXPECT_EQ(compared(OutputKind::values, {floats({2}, {0, 0})}, {floats({2}, {0, 0})}).sqnr, infinity);
-  // All scores equal: the first class in both.
+  // All scores are equal: the first class in both.
   EXPECT_EQ(compared(OutputKind::logits, {floats({3}, {2, 2, 2})}, {floats({3}, {1, 1, 1})}).flips, 0);
 }
 
@@ -89,11 +89,11 @@ TEST(Metric, DivergenceOfSoftmax) {
   const OutputMetrics shares =
       compared(OutputKind::probabilities, {floats({2}, {0.75, 0.25})}, {floats({2}, {0.5, 0.5})});
   EXPECT_NEAR(shares.divergence, expected, 1e-12);
-  // A probability that was rounded to 0 is finite.
+  // A probability that is rounded to 0 gives a finite divergence.
   EXPECT_LT(compared(OutputKind::probabilities, {floats({2}, {1, 0})}, {floats({2}, {0, 1})}).divergence, 100);
 }
 
-// Labels 0 0 1 1 2; the reference is right at 4, the changed model at 3 of them.
+// Labels 0 0 1 1 2; the reference is right for 4 of them, the changed model for 3.
 TEST(Metric, PairedCountsAndWorstClass) {
   const Tensor reference = floats({5, 3}, {9, 0, 0, 9, 0, 0, 0, 9, 0, 0, 9, 0, 9, 0, 0});
   const Tensor changed = floats({5, 3}, {9, 0, 0, 0, 9, 0, 0, 0, 9, 0, 9, 0, 0, 0, 9});
@@ -105,7 +105,7 @@ TEST(Metric, PairedCountsAndWorstClass) {
   EXPECT_DOUBLE_EQ(found.top1.value, 0.6);
   EXPECT_DOUBLE_EQ(found.drop.value, 0.2);
   EXPECT_EQ(found.p_value, 1);
-  EXPECT_EQ(found.worst_class, 0);  // of two equal ones
+  EXPECT_EQ(found.worst_class, 0);  // the first of two equal ones
   EXPECT_DOUBLE_EQ(found.worst_class_drop, 0.5);
   EXPECT_EQ(found.worst_class_samples, 2);
 }
@@ -117,7 +117,7 @@ TEST(Metric, NotANumberIsWrongAndCounted) {
   EXPECT_EQ(found.not_finite, 2);
   EXPECT_EQ(found.reference_not_finite, 0);
   EXPECT_EQ(found.paired.lost, 1);
-  EXPECT_EQ(found.flips, 1);  // an infinity is still the highest
+  EXPECT_EQ(found.flips, 1);  // an infinity is the highest score too
   EXPECT_EQ(found.sqnr, -infinity);
   EXPECT_EQ(found.mean_squared_error, infinity);
   EXPECT_EQ(found.divergence, infinity);
@@ -168,7 +168,7 @@ TEST(Metric, BatchesDoNotMatter) {
     for (int64_t run = 0; run < runs; ++run) {
       std::vector<double> a, b;
       for (int64_t i = run * batch * classes; i < (run + 1) * batch * classes; ++i) {
-        a.push_back(i < samples * classes ? reference[static_cast<size_t>(i)] : 99);  // the last run is filled up
+        a.push_back(i < samples * classes ? reference[static_cast<size_t>(i)] : 99);  // the last run is padded
         b.push_back(i < samples * classes ? changed[static_cast<size_t>(i)] : -99);
       }
       was.push_back(floats({batch, classes}, a));

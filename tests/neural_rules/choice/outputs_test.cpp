@@ -1,4 +1,4 @@
-// All outputs of a model as one: which of them is scores, and errors that are added.
+// Tests all outputs of a model as one: the outputs that are scores, and the sum of errors.
 #include "neural_rules/choice/outputs.h"
 
 #include <gtest/gtest.h>
@@ -86,7 +86,7 @@ TEST(Outputs, AnOutputWithoutPowerCountsAsItIs) {
 TEST(Outputs, TheDigestHasThePowerOfEachAndTheClassesOfTheMainOne) {
   Samples samples;
   samples.samples_a_run = 2;
-  samples.count = 3;  // the last run is filled up
+  samples.count = 3;  // the last run is padded
   const OutputKinds kinds{{OutputKind::values, OutputKind::logits}, 1};
   const Tensor first = Tensor::of(Scalar::f32, {2, 2}, std::vector<double>{1, 2, 4, 3});
   const OutputDigest found = digest_of(kinds, samples, {{floats({1, 3}), first}, {floats({5, 1}), first}});

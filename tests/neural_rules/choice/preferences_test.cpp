@@ -1,4 +1,4 @@
-// What users write about layers and rules: what it leaves of the candidates, and what is wrong with it.
+// Tests the user's preferences on layers and rules: the remaining candidates, and errors.
 #include "neural_rules/choice/preferences.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ const std::vector<NeuralRule>& rules() {
   return table;
 }
 
-// conv1 is a product and a value, "last layer" and * are products (w4 cannot be used at *), act a function.
+// conv1 is a contraction and a value, "last layer" and * are contractions (w4 cannot be used at *), act a function.
 class PreferencesTest : public testing::Test {
  protected:
   PreferencesTest() {

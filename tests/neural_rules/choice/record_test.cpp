@@ -1,4 +1,4 @@
-// Whether a record is one, and whether it is of what is compiled now.
+// Tests if a text is a record, and if it belongs to the current compilation.
 #include "neural_rules/choice/record.h"
 
 #include <gmock/gmock.h>
@@ -134,7 +134,7 @@ TEST(Record, ServesWhatItIsOf) {
   const Result<Nothing> other =
       check_origin(record, {.model_hash = "m2", .verification_hash = "v", .objective = "size"}, "file");
   ASSERT_FALSE(other.ok());
-  ASSERT_EQ(other.errors().size(), 2u);  // times of another objective are left out, and the rest serves
+  ASSERT_EQ(other.errors().size(), 2u);  // times for another objective are ignored, and the rest is used
   EXPECT_THAT(other.errors()[0].text(), HasSubstr("file: is of another model, m1; this is m2"));
   EXPECT_THAT(other.errors()[1].text(), HasSubstr("is of no verification data; this is v"));
 }

@@ -1,4 +1,4 @@
-// The budget solver against brute force on small random problems, and its promises on large ones.
+// Compares the budget solver with brute force on small random problems, and tests its guarantees on large ones.
 #include "neural_rules/choice/solver/solver.h"
 
 #include <gmock/gmock.h>
@@ -19,9 +19,9 @@ using Edges = std::vector<std::pair<size_t, size_t>>;
 
 struct Draw {
   double forbidden_options = 0.1, forbidden_pairs = 0.1;
-  bool whole_numbers = false;  ///< many ties
-  bool falling = false;        ///< options cost less as their error grows, as rules do
-  bool exchange = false;       ///< costs are what errors leave, which no price tells apart: lists grow long
+  bool whole_numbers = false;  ///< causes many ties
+  bool falling = false;        ///< the cost of options falls with their error, as for rules
+  bool exchange = false;       ///< the cost is the remaining error, so no price separates the options: lists grow long
 };
 
 ChoiceProblem random_problem(std::mt19937_64& random, size_t nodes, size_t options, const Edges& edges,
@@ -58,7 +58,7 @@ Edges chain(size_t nodes) {
   for (size_t n = 1; n < nodes; ++n) out.push_back({n - 1, n});
   return out;
 }
-// A chain whose nodes 0, 2, 4, ... are joined as well, as residual blocks are.
+// A chain whose nodes 0, 2, 4, ... are connected too, as in residual blocks.
 Edges residual_chain(size_t nodes) {
   Edges out = chain(nodes);
   for (size_t n = 2; n < nodes; n += 2) out.push_back({n - 2, n});
@@ -192,7 +192,7 @@ TEST(Solver, PricesComeCloseWhereListsDoNotFit) {
 }
 
 TEST(Solver, FindsItsWayRoundForbiddenPairsInWideProblems) {
-  // Every node is joined to every other, too wide for a plan; only equal options may meet.
+  // A complete graph, too wide for a plan; only equal options are compatible.
   constexpr size_t nodes = 30;
   ChoiceProblem problem;
   for (size_t n = 0; n < nodes; ++n) problem.nodes.push_back({{{3, 0}, {2, 1}, {1, n == 17 ? 100.0 : 2.0}}});
@@ -229,7 +229,7 @@ TEST(Solver, WideProblemsBeatUniformAndRandomAssignments) {
         EXPECT_TRUE(uniform.error > budget || found->cost <= uniform.cost);
       }
       for (int k = 0; k < 300; ++k) {
-        // Around the answer and anywhere.
+        // Near the answer and anywhere.
         std::vector<size_t> drawn = found->options;
         for (size_t& option : drawn) option = random() % 8 == 0 || k % 2 == 0 ? random() % options : option;
         const Choice other = evaluate_choice(problem, drawn);
@@ -253,7 +253,7 @@ TEST(Solver, TheFrontRisesInErrorAndFallsInCost) {
       EXPECT_GT((*front)[k].error, (*front)[k - 1].error);
       EXPECT_LT((*front)[k].cost, (*front)[k - 1].cost);
     }
-    // Each budget's optimum is on it.
+    // Each budget's optimum is on the front.
     for (double budget : budgets) {
       const std::optional<Choice> best = brute_force(problem, budget);
       if (!best) continue;
@@ -262,7 +262,7 @@ TEST(Solver, TheFrontRisesInErrorAndFallsInCost) {
         cheapest = choice.error <= budget ? std::min(cheapest, choice.cost) : cheapest;
       EXPECT_NEAR(cheapest, best->cost, 1e-9);
     }
-    // No assignment beats a point of it in both.
+    // No assignment is better than a point of the front in both error and cost.
     for_each_assignment(problem, [&](const Choice& choice) {
       for (const Choice& point : *front) EXPECT_FALSE(choice.error <= point.error && choice.cost < point.cost - 1e-9);
     });
@@ -333,7 +333,7 @@ TEST(Solver, GivesWhatItHasWhenOutOfTime) {
 
 TEST(Solver, SaysWhatTheSmallestErrorIs) {
   const ChoiceProblem problem{{{{{1, 0.5}, {2, 0.25}}}, {{{1, 1}, {5, 3}}}}, {{0, 1, {0, 0, infinity, 0}}}};
-  // Option 1 of the first node does not go with option 0 of the second.
+  // Option 1 of the first node is incompatible with option 0 of the second.
   const Result<Choice> found = solve(problem, 1.4);
   ASSERT_FALSE(found.ok());
   EXPECT_THAT(found.errors()[0].text(), HasSubstr("the smallest is 1.5"));

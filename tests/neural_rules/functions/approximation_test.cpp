@@ -1,4 +1,4 @@
-// Best approximations against errors that are known from elsewhere, and bounds of terms against what they bound.
+// Compares best approximations with known errors, and error bounds of terms with their errors.
 #include "neural_rules/functions/approximation.h"
 
 #include <gmock/gmock.h>
@@ -41,8 +41,8 @@ double value_of(const Minimax& fit, double x) {
   return x * sum(fit.numerator) / sum(fit.denominator);
 }
 
-// What makes an approximation the best one: its error reaches the same size with alternating sign once more often than
-// it has coefficients.
+// The property of best approximations: the error reaches its maximum with alternating sign once more often than there
+// are coefficients.
 TEST(Minimax, ErrorsOfQuotientsAlternate) {
   for (int half = 1; half <= 4; ++half) {
     auto fit = minimax(exact_tanh, 0, 5, {true, half, half, false});
@@ -69,7 +69,7 @@ TEST(ErrorBound, IsTightWhereTheErrorIsPlain) {
   EXPECT_NEAR(bound("%x : f32", 0.5, 1, true), 1 / std::tanh(1) - 1, 0.005);
   EXPECT_NEAR(bound("select(%x : f32 < 2f32, %x * 0.5f32, 1f32)", 0, 1.5), std::tanh(1) - 0.5, 0.2);
   EXPECT_NEAR(bound("(%x : f32) / fma(%x, %x, 1f32)", 0, 1), std::tanh(1) - 0.5, 0.01);
-  // A rounding of every step: 1000 is added and taken away again, so f32 keeps three digits.
+  // A rounding in every step: 1000 is added and subtracted, so f32 keeps three digits.
   EXPECT_GT(bound("(%x : f32 + 1000f32) - 1000f32", 0, 0.01), 5e-5);
   EXPECT_EQ(bound("1f32 / (%x : f32 - 0.5f32)", 0, 1), INFINITY);
 }

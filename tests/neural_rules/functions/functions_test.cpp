@@ -1,4 +1,4 @@
-// Every row that stands in for a function, as the rewritten expression computes it, against what is promised of it; and
+// Compares every row that approximates a function, as the rewritten term computes it, with its certificate; and tests
 // layers as lowering writes them.
 #include "neural_rules/functions/functions.h"
 
@@ -23,7 +23,7 @@ double exact(const std::string& function, double x) {
   return 1 / (1 + std::exp(-x));
 }
 
-// The function that a row's left side forms, and its type.
+// The function of a row's left side, and its type.
 std::string function_of(const RuleRow& row) {
   return row.left.front() == '1' ? "sigmoid" : row.left.substr(0, row.left.find('('));
 }
@@ -41,7 +41,7 @@ Tensor rewritten(const RuleRow& row, const Tensor& x) {
   return *y;
 }
 
-// Numbers all over f32, close together in order of their bits, from `first` in steps.
+// Values over all of f32, ordered by their bits, from `first` in equal steps.
 Tensor all_over(uint32_t first, uint32_t step) {
   const auto n = static_cast<int64_t>((0xffffffffu - first) / step);
   Tensor x(Scalar::f32, {n});
@@ -51,7 +51,7 @@ Tensor all_over(uint32_t first, uint32_t step) {
   return x;
 }
 
-// The same number of values between two ends, where functions bend.
+// The same number of values in the interval where functions vary.
 Tensor between(double low, double high, int64_t n) {
   Tensor x(Scalar::f32, {n});
   for (int64_t i = 0; i < n; ++i)
@@ -72,7 +72,7 @@ struct Measured {
   double largest = 0, at = 0;
 };
 
-// The largest error where the certificate speaks; elsewhere only that NaN stays NaN and nothing else becomes it.
+// The largest error where the certificate holds; elsewhere only NaN must stay NaN, and no other input may give NaN.
 Measured measure(const RuleRow& row, const Certificate& c, const Tensor& x) {
   const std::string function = function_of(row);
   const Tensor y = rewritten(row, x);
@@ -102,7 +102,7 @@ TEST(FunctionRules, KeepTheirPromiseOnEveryKindOfInput) {
       EXPECT_LE(m.largest, c.error) << row.name << " at " << m.at;
       largest = std::max(largest, m.largest);
     }
-    // A promise far above what happens would be of no use to a budget.
+    // A certificate far above the real error would be useless for a budget.
     EXPECT_GT(largest, c.error / 2.5) << row.name;
     RecordProperty(row.name, fmt::format("{:.4g} of {:.4g}", largest, c.error));
   }
@@ -123,7 +123,7 @@ TEST(FunctionRules, TreatSpecialValuesAsTheFunctionDoes) {
   }
 }
 
-// Sigmoid's and GELU's tails are products with these, so they have to be exact.
+// Sigmoid's and GELU's tails are products with these values, so they must be exact.
 TEST(FunctionRules, ReachTheirLimits) {
   const Tensor x = Tensor::of<double>(Scalar::f32, {4}, {20, -20, 1e30, -1e30});
   for (const RuleRow& row : function_rule_rows()) {
@@ -154,7 +154,7 @@ TEST(FunctionRules, AreNamedOnceAndHaveRows) {
     EXPECT_TRUE(names.insert(std::string(rule.name)).second) << rule.name;
     ASSERT_TRUE(certificate_of(rule.name).has_value()) << rule.name;
     EXPECT_EQ(rule.family, RuleFamily::function);
-    // What people read promises no more than the certificate; "within 4e-3" is in every line.
+    // The description promises no more than the certificate; "within 4e-3" is in every line.
     const auto found = rule.what.find("within ");
     ASSERT_NE(found, std::string_view::npos) << rule.name;
     EXPECT_LE(certificate_of(rule.name)->error, std::stod(std::string(rule.what.substr(found + 7)))) << rule.name;
@@ -196,7 +196,7 @@ TEST(Approximate, LayersStayWithinWhatTheirCallsPromise) {
        scale / 2 * error("tanh-rational-5"),
        1},
       {{"Mish", {x}}, "tanh-rational-7", scale * error("tanh-rational-7"), 1},
-      // Both the power and the sum are off by at most that share.
+      // Power and sum each have at most that relative error.
       {{"Softmax", {x}}, "exp-polynomial-3", 2.01 * error("exp-polynomial-3"), 2},
       {{"Softmax", {x}}, "exp-polynomial-5", 2.01 * error("exp-polynomial-5") + 1e-6, 2},
   };

@@ -1,4 +1,4 @@
-// K-TanH on every number of bf16, against the table that its paper prints and against the format's own limits.
+// Tests K-TanH on every bf16 value, against the table in its paper and against the limits of the format.
 #include "neural_rules/functions/k_tanh.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ Tensor every_number(Scalar format) {
   return x;
 }
 
-// The formula of a table on every number of its format, in order of their bits.
+// The formula of a table on every value of its format, ordered by bits.
 Tensor computed(const MantissaTable& table) {
   auto term =
       parse("map (\\x. " + formula_of(table, "x") + ") (%x : [65536]" + std::string(row(table.format).name) + ")");
@@ -34,10 +34,10 @@ Tensor computed(const MantissaTable& table) {
 
 struct Quality {
   double largest = 0, root_mean_square = 0;
-  int falls = 0;  // neighbours in order whose results are not
+  int falls = 0;  // adjacent inputs whose results are not in order
 };
 
-// Over the numbers in [-6, 6]; the mean square weighs each by the gap that it stands for, as x drawn evenly does.
+// Over the values in [-6, 6]; the mean square weighs each by its gap, like a uniformly drawn x.
 Quality quality_of(const Tensor& y, Scalar format) {
   Quality q;
   double squares = 0, weights = 0, before = 0;
@@ -57,7 +57,7 @@ Quality quality_of(const Tensor& y, Scalar format) {
   return q;
 }
 
-// Exponent, shift and mantissa offset as the paper's table has them, by the index of the entry.
+// Exponent, shift and mantissa offset from the paper's table, by entry.
 MantissaTable published() {
   const int rows[32][3] = {{126, 2, 119}, {126, 4, 122}, {126, 4, 123}, {126, 4, 123}, {126, 6, 126}, {126, 6, 126},
                            {126, 6, 126}, {126, 6, 126}, {125, 1, 1},   {125, 0, -4},  {125, 0, -6},  {125, 0, -7},
@@ -105,7 +105,7 @@ TEST(KTanh, KeepsSpecialValues) {
   }
 }
 
-// No other entry does better: some, tried one by one on the inputs that use them.
+// No other entry is better: some are tried on the inputs that use them.
 TEST(KTanh, EntriesAreTheBestOfTheirInterval) {
   const MantissaTable table = search_mantissa_table(tanh_in_double, Scalar::bf16);
   auto squares = [&](const MantissaTable::Entry& e, int first, double& largest) {

@@ -1,4 +1,4 @@
-// Layers under function rules, as the ONNX operators that are exported for them.
+// Compares layers under function rules with the ONNX operators that are exported for them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -36,14 +36,14 @@ TEST(RaisedFunctions, OperatorsComputeTheApproximation) {
         HOIST_TRY(const Approximated changed, approximate(e, std::string(rule.name)));
         return approximated = changed.term;
       });
-      if (approximated == nullptr) continue;  // the layer calls nothing that the rule stands in for
+      if (approximated == nullptr) continue;  // the layer does not call the rule's function
       ASSERT_TRUE(done.ok()) << done.errors()[0].text();
       used.insert(std::string(rule.name));
       const Tensor input = seeded_tensor(Scalar::f32, {3, 257}, 5, 0, -9, 9);
       const auto wanted = evaluate(approximated, {{"x", input}});
       ASSERT_TRUE(wanted.ok());
       const Tensor found = all_values(*done, {{"x", input}}).at("y");
-      // Only the rounding of products that are fused in the expression may differ.
+      // Only the rounding of multiplications that are fused in the term may differ.
       for (int64_t i = 0; i < found.size(); ++i) {
         const double error = std::abs(found.float_at(i) - wanted->float_at(i));
         ASSERT_LE(error, 1e-6 * std::max(1.0, std::abs(wanted->float_at(i)))) << input.float_at(i);

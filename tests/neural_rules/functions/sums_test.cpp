@@ -1,5 +1,5 @@
-// Products whose sums are formed in f16: the row against arithmetic by hand, where it applies, what bounds it, how ONNX
-// says it. What it costs is checked in noise_test.cpp.
+// Tests contractions with sums in f16: the row against arithmetic by hand, its conditions, its error bound, and its
+// ONNX form. noise_test.cpp checks its error.
 #include "neural_rules/functions/sums.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ const std::string rule(half_rule);
 
 double in_half(double x) { return float_from_bits(Scalar::f16, bits_from_float(Scalar::f16, x)); }
 
-// y = x w with sums of so many terms.
+// y = x w with sums of this many terms.
 Program product_of_terms(int64_t terms) {
   ModelBuilder b(1);
   b.input("x", {3, terms});
@@ -117,7 +117,7 @@ TEST(Sums, OnnxHasTheOperatorInF16BetweenCasts) {
   EXPECT_EQ(layers[3].outputs[0], "y");
   EXPECT_NE(layers[2].outputs[0], "y/f16");
   for (size_t i : {0u, 1u, 3u}) EXPECT_EQ(layers[i].operation, "Cast");
-  // Hoist itself adds in f32 there and rounds once: closer to the sum than f16 all along.
+  // hoist itself sums in f32 here and rounds once, which is closer to the exact sum than f16 in every step.
   const Bindings x = {{"x", normal_tensor({3, 16}, 1, 0, 4)}};
   const Tensor exact = all_values(product_of_terms(16), x).at("y"), half = all_values(*written, x).at("y");
   for (int64_t i = 0; i < exact.size(); ++i) EXPECT_NEAR(half.float_at(i), exact.float_at(i), 0.02);

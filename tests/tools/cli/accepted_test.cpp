@@ -1,5 +1,5 @@
-// Whatever check accepts compiles: models that need tables of positions and weights, parts that no result depends on,
-// all models of the project, random graphs. HOIST_RANDOM_GRAPHS sets how many of those are tried.
+// Tests that models which check accepts also compile: models that need tables of positions and weights, unused parts,
+// all models of the project, random graphs. HOIST_RANDOM_GRAPHS sets the number of random graphs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ NamedModel resize(const Ints& from, const Ints& to, const std::string& mode, con
                     {{"sizes", Tensor::of(Scalar::i64, {static_cast<int64_t>(to.size())}, to)}});
 }
 
-// A selection by the same condition twice: of the inner one's values one is never chosen.
+// Two selections by the same condition: one value of the inner selection is never chosen.
 NamedModel twice_selected(const Ints& shape) {
   const Tensor k = Tensor::of(Scalar::f32, {1}, std::vector<double>{0.3}),
                c = Tensor::of(Scalar::f32, {1}, std::vector<double>{-0.5});
@@ -51,7 +51,7 @@ NamedModel twice_selected(const Ints& shape) {
                     {{"k", k}, {"c", c}, {"axis", Tensor::of(Scalar::i64, {}, Ints{1})}});
 }
 
-// More updates than one expression could hold. Some positions repeat, some lie outside.
+// More updates than one expression can hold. Some positions repeat, some are out of bounds.
 NamedModel scatter(const std::string& operation, const Ints& data, const Ints& positions, const Ints& updates,
                    Scalar scalar, const Attributes& attributes) {
   Tensor at(scalar, positions), by(Scalar::f32, updates);
@@ -104,7 +104,7 @@ std::vector<Case> cases() {
                                    {{"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{1, 2}}},
                                    {"x"},
                                    {"y"}}}));
-  // Behind another layer, and before one: tables stand in the middle of a kernel that is merged.
+  // After another layer, and before one: the tables are in the middle of a fused kernel.
   NamedModel joined = resize({1, 2, 9, 5}, {1, 2, 33, 70}, "linear");
   joined.layers[0].inputs[0] = "r";
   joined.layers[0].outputs[0] = "s";
@@ -123,13 +123,13 @@ std::vector<Case> cases() {
                  {{"v", Tensor::of(Scalar::f32, {1, 31}, std::vector<double>(31, 0.5))},
                   {"w", Tensor::of(Scalar::f32, {15, 3}, std::vector<double>(45, 0.25))}}));
   for (int64_t n : {1, 8, 17}) add("twice selected " + std::to_string(n), twice_selected({1, n}));
-  // A number that two folds of a row share, along rows and across them.
+  // Two folds of a row share a value, along rows and columns.
   for (int64_t axis : {0, 1}) {
     add("logarithm of sums along " + std::to_string(axis),
         case_model({128, 80}, {{"sums", "ReduceLogSumExp", "", {}, {"x", "axis"}, {"y"}}},
                    {{"axis", Tensor::of(Scalar::i64, {1}, Ints{axis})}}));
   }
-  // Pairs side by side are read every second element at a time.
+  // Interleaved pairs are read with stride two.
   NamedModel pairs = case_model({60, 70}, {{"gather", "GatherND", "", {}, {"x", "at"}, {"y"}}});
   pairs.inputs.push_back({"at", Scalar::i64, {33, 32, 2}});
   add("gather by pairs", pairs);
@@ -149,14 +149,14 @@ std::vector<Case> cases() {
   return out;
 }
 
-// Everything that a bundle needs but the device, for both mappings.
+// Compiles everything that a bundle needs, without a device, with both mappings.
 std::string compile_fault(const NamedModel& model) {
   for (const Profile& profile : {Profile(), gpu_profile(2)}) {
     auto lowered = lower_model(model, {}, profile);
     if (!lowered) return lowered.errors()[0].text();
     auto plan = make_plan(std::move(*lowered), {}, profile);
     if (!plan) return (profile.gpu ? "for GPUs: " : "") + plan.errors()[0].text();
-    // Who reads the bundle has the plan alone.
+    // A reader of the bundle has only the plan.
     for (const PlanKernel& kernel : plan->kernels) {
       auto term = parse(kernel.expression);
       if (!term) return term.errors()[0].text();
@@ -202,7 +202,7 @@ TEST(Accepted, RandomGraphs) {
   }
 }
 
-// Both commands, as users call them.
+// Runs both commands as a user does.
 void expect_both(const fs::path& model, const fs::path& out) {
   const Ran checked = run_hoist({"check", model.string()});
   if (checked.code != 0) return;

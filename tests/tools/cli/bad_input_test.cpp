@@ -1,4 +1,4 @@
-// Whatever is wrong with what the program is given: one clear message, the right exit code, nothing left half-written.
+// Tests bad input of every kind: one clear message, the right exit code, and no half-written files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <onnx/defs/parser.h>
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// compile, told to write into a folder that is empty and has to stay so.
+// Runs compile with an empty output folder, which must stay empty.
 void expect_refused(const fs::path& model, const std::string& message, int code = 3,
                     const std::vector<std::string>& options = {}) {
   const Folder output;
@@ -45,7 +45,7 @@ TEST(BadModel, NotOnnxOrTruncated) {
   expect_refused(folder.write("cut.onnx", bytes.substr(0, bytes.size() / 2)), "truncated");
 }
 
-// Seeded data do not end it either, which is no fault of the bundle.
+// Seeded data do not end the loop either, which is no fault of the bundle.
 TEST(BadModel, ALoopWithoutEndEndsAtItsLimit) {
   onnx::ModelProto model;
   const auto status =
@@ -93,7 +93,8 @@ TEST(BadModel, UnknownOperatorsComeAllAtOnce) {
   EXPECT_THAT(ran.err, HasSubstr("Mystery"));
 }
 
-// Names may hold what a terminal acts on, or what makes one line look like two; none of it gets out, on either stream.
+// Names may contain control sequences of terminals, or line breaks that fake a second message; neither stream prints
+// them.
 TEST(BadModel, NamesThatATerminalWouldActOn) {
   const std::vector<std::string> names = {"\x1b[31mred",
                                           "bell\a",
@@ -126,7 +127,7 @@ TEST(BadModel, NamesThatATerminalWouldActOn) {
     for (const char* raw : {"\x1b", "\a", "\xc2\x9b", "\x08", "\nhoist: error: b", "\xe2\x80\xae", "\xff"}) {
       EXPECT_THAT(all, testing::Not(HasSubstr(raw)));
     }
-    // The raw text has not got out because it is not mentioned at all: that would show nothing.
+    // Shows that the names are printed at all, in escaped form.
     for (const char* shown : {"\\x1b[31mred", "bell\\x07", "\\xc2\\x9b31m", "back\\x08", "a\\x0ahoist: error: b",
                               "\\xe2\\x80\\xaeturned", "\\xff"}) {
       EXPECT_THAT(ran.err, HasSubstr(shown));
@@ -134,8 +135,8 @@ TEST(BadModel, NamesThatATerminalWouldActOn) {
   }
 }
 
-// 154 bytes that stand for sums of 1.6 billion numbers, none of which anybody gave: what folding constants leaves to
-// the device must cost the compiler neither the time nor the memory.
+// A model of 154 bytes with sums of 1.6 billion computed elements: constants that are left to the device must cost the
+// compiler neither time nor memory.
 TEST(BadModel, ConstantsOfGigabytes) {
   onnx::ModelProto model = empty_model();
   add_input(model, "x", {"1", "2"});
@@ -345,12 +346,12 @@ TEST_F(BadRun, WritesThatFailLeaveNothing) {
   EXPECT_EQ(run_shell("'" HOIST_PROGRAM "' operators >/dev/full").code, 3);
   EXPECT_EQ(run_hoist({"operators", "--json", "/dev/full"}).code, 3);
   const Folder output;
-  // 4 blocks of 512 bytes (1024 in bash): less than a bundle has.
+  // 4 blocks of 512 bytes (1024 in bash): less than a bundle needs.
   Ran ran = run_hoist({"compile", in("model.onnx"), "-o", (output.path() / "m.hoist").string()}, "ulimit -f 4; ");
   EXPECT_EQ(ran.code, 3) << ran.err;
   EXPECT_THAT(ran.err, HasSubstr("hoist: error: "));
   EXPECT_TRUE(files_below(output.path()).empty());
-  // An output of 16 MB against a limit of 4 or 8; drivers write small files of their own.
+  // An output of 16 MB with a limit of 4 or 8; drivers write only small files.
   onnx::ModelProto model = empty_model();
   add_input(model, "x", {"4194304"});
   add_node(model, "Relu", {"x"}, {"y"});
@@ -369,7 +370,8 @@ TEST_F(BadRun, WritesThatFailLeaveNothing) {
   EXPECT_TRUE(files_below(output.path()).empty());
 }
 
-// PoCL writes what it compiles to files: without room it aborts, exits or says that it failed, by how far it comes.
+// PoCL writes compiled kernels to files: on a full disk it aborts, exits or reports an error, depending on how far it
+// comes.
 TEST_F(BadRun, ADriverWithoutRoomForItsFilesIsDeviceTrouble) {
   const Folder output;
   ASSERT_TRUE(write_npy(output.path() / "image.npy", Tensor(Scalar::f32, {1, 3, 8, 8})).ok());
@@ -378,7 +380,7 @@ TEST_F(BadRun, ADriverWithoutRoomForItsFilesIsDeviceTrouble) {
     const Ran ran = run_hoist({"run", bundle(), "--input", "image=" + (output.path() / "image.npy").string(),
                                "--output-dir", (output.path() / "out").string()},
                               "export XDG_CACHE_HOME='" + cache.path().string() + "'; ulimit -f " + blocks + "; ");
-    // What this process writes to standard error is a file as well, and under 0 blocks none can be written.
+    // This process's standard error is a file too, which cannot be written with a limit of 0 blocks.
     EXPECT_EQ(ran.code, 4) << blocks << ": " << ran.err;
     EXPECT_EQ(files_below(output.path()), std::vector<std::string>{"image.npy"});
     if (std::string(blocks) == "0") continue;

@@ -1,5 +1,5 @@
-// What exporters leave in models (shape arithmetic, copies, casts to the same type, transpositions that undo each
-// other, layers twice, constants computed at run time) is in the program as it is imported and in no kernel.
+// Tests that superfluous layers of exporters (shape arithmetic, copies, casts to the same type, inverse transpositions,
+// duplicate layers, constants computed at run time) are in the imported program and in no kernel.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <onnx/defs/parser.h>
@@ -61,7 +61,7 @@ TEST_F(InTemporaryFolder, ExportersClutterIsInNoKernel) {
           .out;
   EXPECT_THAT(merged, Not(HasSubstr("transpose")));
   EXPECT_THAT(merged, Not(HasSubstr("exp")));
-  EXPECT_EQ(merged.find("relu"), merged.rfind("relu")) << merged;  // a layer that stands twice is computed once
+  EXPECT_EQ(merged.find("relu"), merged.rfind("relu")) << merged;  // a duplicate layer is computed once
   EXPECT_NE(merged.find("relu"), std::string::npos);
 }
 

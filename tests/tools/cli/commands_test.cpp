@@ -1,4 +1,5 @@
-// The program as users call it, on the models that the project keeps: every command once, with what scripts rely on.
+// Tests the program as users call it, on the project's models: every command once, with the properties that scripts
+// rely on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -93,7 +94,7 @@ TEST_F(Commands, OutputsAreAsLongAsDataDecide) {
   EXPECT_EQ(places->as_integers(), (std::vector<int64_t>{0, 0, 1, 0, 2, 2}));
   ran = run_hoist({"verify", folder});
   EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
-  // What looks across such a dimension sees what counts alone, or is named.
+  // A layer across a dynamic dimension uses its actual length, or is named in an error.
   add_node(model, "ReduceMax", {"places"}, {"most"}, "across");
   add_value(model.mutable_graph()->add_output(), "most", {"", ""}, onnx::TensorProto::INT64);
   std::ofstream(file, std::ios::binary) << model.SerializeAsString();
@@ -109,7 +110,7 @@ TEST_F(Commands, OutputsAreAsLongAsDataDecide) {
 }
 
 TEST_F(Commands, SamplesOfALargerBatchCountOnce) {
-  // 500 is no multiple of 7: the last run is filled up.
+  // 500 is no multiple of 7: the last run is padded.
   const std::string folder = in("batch.hoist"), answer = in("batch.json");
   Ran ran = run_hoist({"compile", (models / "digits_fully_connected.onnx").string(), "-o", folder, "--dim", "N=7"});
   ASSERT_EQ(ran.code, 0) << ran.err;
@@ -199,7 +200,7 @@ TEST_F(Commands, AProfileReplacesTheDevice) {
   EXPECT_EQ(ran.code, 0) << ran.out;
 }
 
-// A file of that name goes before the profile; one that was printed is read back.
+// A file of that name is preferred to the starter description; a printed description is read back.
 TEST_F(Commands, AStarterProfileIsTakenByItsName) {
   const std::string model = (models / "digits_fully_connected.onnx").string();
   Ran ran = run_hoist({"profiles"});
@@ -260,8 +261,8 @@ TEST_F(Commands, VerifyPassesOnRealInputs) {
   EXPECT_GT(json_of(in("verify.json"))["findings"].size(), 20u);
 }
 
-// Twenty channels are stored as thirty-two: whatever a kernel writes behind the twentieth means nothing, and every
-// element before counts.
+// Twenty channels are stored as thirty-two: elements after the twentieth are undefined, and every element before is
+// checked.
 TEST_F(Commands, VerifyComparesAllThatMeansSomethingAndNoMore) {
   onnx::ModelProto model = empty_model();
   add_input(model, "image", {"1", "3", "6", "6"});
@@ -273,7 +274,7 @@ TEST_F(Commands, VerifyComparesAllThatMeansSomethingAndNoMore) {
   const Folder folder;
   const std::string path = folder.write("model.onnx", model.SerializeAsString()).string();
   const std::string sound = in("sound.hoist"), damaged = in("damaged.hoist");
-  // No launch of both, which would be compared with the damaged kernel.
+  // A fused launch would be compared with the damaged kernel.
   ASSERT_EQ(run_hoist({"compile", path, "-o", sound, "--fuse", "none"}).code, 0);
   auto info = read_bundle(sound, true);
   ASSERT_TRUE(info.ok());
@@ -284,10 +285,10 @@ TEST_F(Commands, VerifyComparesAllThatMeansSomethingAndNoMore) {
   const Region region = result->regions_or_whole().front();
   ASSERT_THAT(region.array, testing::ElementsAre(1, 6, 6, testing::Gt(20)));  // padded to the device's vectors
   ASSERT_EQ(region.shape, (std::vector<int64_t>{1, 6, 6, 20}));
-  // After all else, the work-group that wrote `position` writes something else there.
+  // Makes the work-group that wrote `position` overwrite it at the end.
   const auto damage = [&](int64_t position) {
     Plan plan = info->plan;
-    plan.model_check = {};  // which would see it
+    plan.model_check = {};  // it would detect the damage
     std::string& source = plan.kernels[0].source;
     source.insert(source.rfind('}'), "if (get_group_id(0) + get_group_id(1) + get_group_id(2) == 0) result[" +
                                          std::to_string(position) + "] += 1.0f;\n");
@@ -348,7 +349,7 @@ TEST_F(Commands, BenchShowsTheRooflineAndAnotherBundle) {
   EXPECT_EQ(run_hoist({"bench", bundle(), "--against", in("nothing.hoist")}).code, 3);
 }
 
-// What one core computes runs on PoCL's device without threads, unless another is asked for.
+// Small networks run on PoCL's device without threads, unless another one is requested.
 TEST_F(Commands, SmallNetworksAndOneThreadTakeTheSerialDevice) {
   if (run_hoist({"devices"}).out.find(": basic-") == std::string::npos) GTEST_SKIP() << "no serial device is here";
   const auto device_of = [&](const std::string& path, const std::vector<std::string>& more) {
@@ -389,7 +390,7 @@ TEST_F(Commands, InspectShowsEveryStage) {
   EXPECT_EQ(ran.out, "");
 }
 
-// Of every layer of the model a bundle says which kernel computes it, or why none does.
+// For each layer of the model, a bundle names the kernel that computes it or the reason why there is none.
 TEST_F(Commands, EveryLayerIsAccountedFor) {
   const std::string model = (models / "digits_residual.onnx").string();
   const Ran of_model = run_hoist({"inspect", model}), of_bundle = run_hoist({"inspect", bundle()});
@@ -412,7 +413,7 @@ TEST_F(Commands, EveryLayerIsAccountedFor) {
 TEST_F(Commands, LayersWithoutAKernelSayWhy) {
   onnx::ModelProto model = empty_model();
   add_input(model, "x", {"2", "3"});
-  add_node(model, "Exp", {"x"}, {"z"}, "spare");  // of which only the shape is read
+  add_node(model, "Exp", {"x"}, {"z"}, "spare");  // only its shape is read
   add_node(model, "Shape", {"z"}, {"shape"}, "extents");
   add_node(model, "Reshape", {"x", "shape"}, {"same"}, "reshape");
   add_node(model, "Relu", {"same"}, {"y"}, "relu");
@@ -444,7 +445,7 @@ TEST_F(Commands, ExplainPrintsTheDerivation) {
   EXPECT_THAT(ran.out, HasSubstr("[rounding]"));
 }
 
-// Steps of a recurrent layer launch the same kernel, each derived alike.
+// Steps of a recurrent layer launch the same kernel, with equal derivations.
 TEST_F(Commands, ExplainTellsAKernelOnce) {
   onnx::ModelProto model = empty_model();
   add_input(model, "x", {"9", "2", "3"});

@@ -1,4 +1,4 @@
-// What shells and man show of the program is what --help says: nothing is missing, and the shells understand it.
+// Tests that shell completion and man page agree with --help, and that the shells accept them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

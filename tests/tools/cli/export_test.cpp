@@ -1,4 +1,4 @@
-// hoist export as users call it: what it writes, and what it refuses before it works.
+// Tests hoist export as users call it: its output, and the errors that it reports before any work.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -51,7 +51,7 @@ TEST_F(Export, WithoutRulesIsTheModel) {
   EXPECT_EQ(left(), std::vector<std::string>{"plain.onnx"});
 }
 
-// Weights in 4 bits: in the bundle as they are, or as the f32 that they stand for. Both are the same model.
+// 4-bit weights: packed in the bundle, or as the f32 values that they represent. Both are the same model.
 TEST_F(Export, StoredConstantsStaySmallInTheBundle) {
   ASSERT_EQ(run(digits_, in("small.onnx"), {"--rule", "w4-g32"}).code, 0);
   uintmax_t bytes[2];
@@ -63,7 +63,7 @@ TEST_F(Export, StoredConstantsStaySmallInTheBundle) {
     EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
     bytes[stored ? 1 : 0] = fs::file_size(fs::path(bundle) / "weights.bin");
   }
-  // Mappings for GPUs ask for the shape of weights that became part of a kernel.
+  // Mappings for GPUs need the shape of weights that were inlined into a kernel.
   std::ofstream(in("gpu")) << "name=a GPU\nkind=gpu\nvector_width=4\nvector_registers=255\nlocal_memory=49152\n"
                               "compute_units=132\nmaximum_group=1024\n";
   const Ran ran =
@@ -162,7 +162,7 @@ TEST_F(Export, QuantisedModelsKeepTheirAnswers) {
   }
 }
 
-// What a bundle was made of: without the model where it has all of its constants, with it in any case.
+// Exports the model of a bundle: without the model file if the bundle has all constants, and with it in any case.
 TEST_F(Export, ABundleIsTheModelAgain) {
   const std::string model = (models / "digits_fully_connected.onnx").string();
   ASSERT_EQ(run_hoist({"compile", model, "-o", in("digits.hoist"), "--no-check"}).code, 0);
@@ -174,7 +174,7 @@ TEST_F(Export, ABundleIsTheModelAgain) {
     ASSERT_EQ(ran.code, 0) << ran.err;
     auto back = read_model(file), plain = read_model(in("plain.onnx"));
     ASSERT_TRUE(back.ok() && plain.ok());
-    back->name = plain->name = "";  // of their files
+    back->name = plain->name = "";  // models are named after their files
     EXPECT_EQ(print_program(*back), print_program(*plain));
   }
   Ran ran = run(in("digits.hoist"), in("x.onnx"), {"--model", digits_});

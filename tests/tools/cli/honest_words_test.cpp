@@ -1,5 +1,5 @@
-// What the program says is what is: of points that are equally fast the more accurate one, how sure a met budget is,
-// the same number from every command, devices and numbers that are not what they seem.
+// Tests the program's statements: the more accurate of equally fast points, the certainty of a met budget, equal
+// numbers from all commands, and unusual devices and numbers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ const std::string test_data = (models / "digits_fully_connected_test.npz").strin
 
 json json_of(const fs::path& path) { return json::parse(std::ifstream(path)); }
 
-// One study for all tests, in native code where this processor has it.
+// One study for all tests, in native code if this processor has a target.
 class HonestWords : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -53,7 +53,7 @@ class HonestWords : public testing::Test {
     words.insert(words.end(), target_.begin(), target_.end());
     return words;
   }
-  // The rules of the bundle that another budget gives with this record.
+  // The rules of the bundle for another budget with this record.
   static json rules_under(const json& record, const std::string& budget) {
     std::ofstream(in("changed.json")) << record;
     const Ran ran = run_hoist(on_target({"compile", model, "-o", in("changed.hoist"), "--force", "--no-check",
@@ -100,14 +100,14 @@ TEST_F(HonestWords, AMetBudgetSaysHowSureThatIs) {
     EXPECT_EQ(ran.code, 0) << ran.err;
     const std::string words = json_of(in("answer.json"))["budget"]["confidence"];
     EXPECT_THAT(ran.out, HasSubstr("budget " + budget + " " + words + "\n"));
-    // The page of the study says the same of the same choice.
+    // The study's page has the same statement on the same choice.
     const Ran page = run_hoist(on_target({"report", model, "--record", in("sure.json"), "--budget", budget, "-o",
                                           in("page.html"), "--json", in("page.json")}));
     EXPECT_EQ(page.code, 0) << page.err;
     EXPECT_EQ(json_of(in("page.json"))["confidence"], words);
     return words;
   };
-  // 500 samples cannot show a fifth of a point: with as many more they could.
+  // 500 samples cannot prove a fifth of a percentage point; the stated number of samples could.
   const std::string few = chosen("top1=0.2%");
   std::smatch parts;
   ASSERT_TRUE(std::regex_match(few, parts,
@@ -121,7 +121,7 @@ TEST_F(HonestWords, AMetBudgetSaysHowSureThatIs) {
       << enough;
 }
 
-// What two commands say of one thing is one number.
+// Two commands give the same number for the same quantity.
 TEST_F(HonestWords, NumbersOfTheSameThingAgree) {
   const auto answer = [&](std::vector<std::string> words) {
     const std::string command = words[0];
@@ -142,20 +142,20 @@ TEST_F(HonestWords, NumbersOfTheSameThingAgree) {
   const json manifest = json_of(fs::path(bundle) / "manifest.json");
   EXPECT_EQ(compiled["check"]["kernels"], manifest["kernels"].size());
   EXPECT_EQ(compiled["weight_bytes"], fs::file_size(fs::path(bundle) / "weights.bin"));
-  // What the report times is what inspect counts.
+  // The report times exactly the kernels that inspect counts.
   const json study = answer(on_target(
                  {"report", model, "--record", in("record.json"), "--budget", "sqnr=20dB", "-o", in("agree.html")})),
              reference = answer(on_target({"compile", model, "-o", in("agree.hoist"), "--no-check"}));
   int64_t operations = 0;
   for (const json& kernel : study["kernels"]["reference"]) operations += kernel["operations"].get<int64_t>();
   EXPECT_EQ(operations, reference["operations"]);
-  // Of a choice: the study, the answer of compile, the manifest of the bundle.
+  // For a choice: the study, the answer of compile, and the manifest of the bundle.
   for (const json& point : study["points"]) {
     if (!point["chosen"].get<bool>()) continue;
     EXPECT_EQ(point["assignment"], json_of(in("first.hoist/manifest.json"))["certificate"]["rules"]);
   }
   EXPECT_EQ(study["confidence"], json_of(in("first.json"))["budget"]["confidence"]);
-  // Of a layer: what sensitivity measures is what the study has.
+  // For a layer: the measurements of sensitivity equal the study's.
   const json found = answer(on_target({"sensitivity", model, "--calibrate", calibration}));
   EXPECT_THAT(run_hoist(on_target({"sensitivity", model, "--calibrate", calibration})).out, Not(HasSubstr("inf dB")));
   EXPECT_EQ(found["sites"].size(), study["sites"].size());
@@ -194,7 +194,7 @@ TEST_F(HonestWords, AnotherDeviceThanTheBundlesIsSaid) {
                                                   {"evaluate", bundle, "--data", test_data}}) {
       const Ran used = run_hoist(words);
       EXPECT_EQ(used.code, 0) << words[0] << ": " << used.err;
-      // Where others have the machine a command may say how far it is.
+      // On a busy machine a command may print its progress.
       const std::string said = std::regex_replace(used.err, std::regex("hoist: progress: .*\\n"), "");
       EXPECT_TRUE(out.empty() || out == said) << words[0] << ": " << said;
       out = said;
@@ -223,7 +223,7 @@ TEST_F(HonestWords, NumbersThatAreNoneAreCounted) {
   EXPECT_EQ(json_of(in("nan.json"))["total"], 500);
 }
 
-// Masks: a class a pixel. Of four pixels one changes its class when the scores of the first class are halved.
+// Masks with one class per pixel. If the scores of the first class are halved, one of four pixels changes its class.
 TEST_F(HonestWords, MasksAreComparedPixelByPixel) {
   const auto compile = [&](const std::string& name, float first) {
     onnx::ModelProto made = empty_model();
@@ -263,7 +263,7 @@ TEST_F(HonestWords, MasksAreComparedPixelByPixel) {
   EXPECT_EQ(ran.code, 2);
 }
 
-// Places that data count: another number of them is said, and counts as disagreement.
+// Dynamic lengths: a different length is reported and counts as disagreement.
 TEST_F(HonestWords, OutputsOfOtherLengthsAreCounted) {
   const auto compile = [&](const std::string& name, float last) {
     onnx::ModelProto made = empty_model();
@@ -285,7 +285,7 @@ TEST_F(HonestWords, OutputsOfOtherLengthsAreCounted) {
   const Ran ran = run_hoist(
       {"evaluate", in("fewer.hoist"), "--data", data, "--against", in("places.hoist"), "--json", in("places.json")});
   ASSERT_EQ(ran.code, 0) << ran.err;
-  // Two places in each sample, of two coordinates; in the second sample one of them is gone.
+  // Two positions with two coordinates per sample; in the second sample one is missing.
   EXPECT_THAT(ran.out, HasSubstr("places: 4 of 8 positions agree, 50.00 %; all numbers are equal; in 1 of 2 runs of "
                                  "another shape, and compared in the others alone\n"));
   EXPECT_EQ(json_of(in("places.json"))["outputs"][0]["other_shape"], 1);

@@ -1,4 +1,5 @@
-// --json: every command has it, standard output has nothing else with "-", and tools/json.md has every key.
+// Tests --json: every command supports it, with "-" standard output has only the JSON, and tools/json.md documents
+// every key.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +33,7 @@ void collect_paths(const json& value, const std::string& path, std::set<std::str
   }
 }
 
-// The texts between backquotes, by section; what several commands have is in those that name it.
+// The texts between backquotes, by section; keys of several commands are in the sections that name them.
 std::map<std::string, std::set<std::string>> documented_keys() {
   const auto page = read_file(std::string(HOIST_SOURCE_DIR) + "/tools/json.md");
   EXPECT_TRUE(page.ok());
@@ -70,7 +71,7 @@ void expect_documented(const std::string& command, const json& answer) {
 
 class JsonAnswers : public InTemporaryFolder {
  protected:
-  // What the command writes to standard output with --json -, which must be JSON and nothing else.
+  // The output of the command with --json -, which must be only JSON.
   static json answer(std::vector<std::string> words, int code = 0) {
     const std::string command = words.front();
     words.insert(words.end(), {"--json", "-"});

@@ -1,4 +1,4 @@
-// Programs between passes, by the program as people run it: inspect writes one, rewrite changes it, compile prints it.
+// Tests programs between passes with the command line: inspect writes a program, rewrite changes it, compile prints it.
 #include <gmock/gmock.h>
 
 #include <fstream>

@@ -1,4 +1,4 @@
-// What a terminal gets of names that anybody may have written, and of work that takes long.
+// Tests the terminal output: untrusted names, and progress of long work.
 #include "tools/cli/terminal.h"
 
 #include <gmock/gmock.h>
@@ -20,13 +20,13 @@ TEST(Printable, KeepsTextAndNothingThatActs) {
   EXPECT_EQ(printable("\xc2\x9b"
                       "31m"),
             "\\xc2\\x9b31m");                               // CSI in one character
-  EXPECT_EQ(printable("\xe2\x80\xae"), "\\xe2\\x80\\xae");  // turns what follows
+  EXPECT_EQ(printable("\xe2\x80\xae"), "\\xe2\\x80\\xae");  // reverses the text after it
   EXPECT_EQ(printable("\xe2\x81\xa6"
                       "x"),
             "\\xe2\\x81\\xa6x");
-  EXPECT_EQ(printable("\xe2\x80\xa8"), "\\xe2\\x80\\xa8");                    // a line's end
-  EXPECT_EQ(printable("\xff\x9b\xc3"), "\\xff\\x9b\\xc3");                    // no UTF-8
-  EXPECT_EQ(printable("\xc0\x9b\xe0\x82\x9b"), "\\xc0\\x9b\\xe0\\x82\\x9b");  // longer than it has to be
+  EXPECT_EQ(printable("\xe2\x80\xa8"), "\\xe2\\x80\\xa8");                    // a line separator
+  EXPECT_EQ(printable("\xff\x9b\xc3"), "\\xff\\x9b\\xc3");                    // invalid UTF-8
+  EXPECT_EQ(printable("\xc0\x9b\xe0\x82\x9b"), "\\xc0\\x9b\\xe0\\x82\\x9b");  // overlong encodings
   EXPECT_EQ(printable("\xed\xa0\x80\xf4\x90\x80\x80"), "\\xed\\xa0\\x80\\xf4\\x90\\x80\\x80");
 }
 
@@ -56,7 +56,7 @@ TEST(Width, TablesBreakTheirLastColumnOrGoOnBelow) {
             "site  aaaaaaaa  bbbbbbbb\ns     1         2\n\nsite  cccccccc  d\ns     3         4\n");
 }
 
-// A program that the compiler is a part of.
+// A program that embeds the compiler.
 struct Heard {
   std::string results, files;
   std::vector<std::string> messages;
@@ -115,7 +115,7 @@ TEST(Progress, SaysHowFarItIsWhereThatIsKnown) {
   EXPECT_EQ(rough_time(7200), "2 h");
 }
 
-// The program behind a terminal of its own, a pipe, and told to be quiet.
+// The program with a terminal, with a pipe, and with --quiet.
 TEST(Progress, IsABarOnATerminalAndNothingInShortPipes) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "the sanitizer warns on standard error of the stack on which Halide compiles";
@@ -153,7 +153,7 @@ TEST(Audience, HasResultsAndJsonApart) {
   {
     const Audience all = heard.audience();
     const WithAudience hears(all);
-    for (int i = 0; i < 2; ++i) {  // the first one leaves nothing quiet
+    for (int i = 0; i < 2; ++i) {  // the first run resets the quiet mode
       auto done = do_command({"completion", "bash", "--json", "-"});
       ASSERT_TRUE(done.ok());
     }

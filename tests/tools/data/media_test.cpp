@@ -1,4 +1,4 @@
-// Pictures and sounds as inputs: what run and evaluate make of files that the test itself writes, and what they say of
+// Tests images and sounds as inputs: the values that run and evaluate read from generated files, and their errors on
 // files that are damaged or do not fit.
 #include "tools/data/media.h"
 
@@ -99,7 +99,7 @@ TEST_F(Media, PicturesBecomeInputsAsTheOptionsSay) {
   x = read(in("a.png"), planes, options);
   EXPECT_EQ(x.float_at(0), (255 - 100) / 2.0F);
   EXPECT_EQ(x.float_at(2 * 24), -2.5F);
-  // To the input's size; the middle after the shorter side was resized.
+  // Resized to the input's size; with a crop, the shorter side is resized and the centre is taken.
   write_png(in("wide.png"), two_colours(8, 32));
   x = read(in("wide.png"), {"x", Scalar::f32, {3, 4, 4}});
   EXPECT_EQ(x.float_at(0), 1);
@@ -110,7 +110,7 @@ TEST_F(Media, PicturesBecomeInputsAsTheOptionsSay) {
   x = read(in("wide.png"), {"x", Scalar::f32, {1, 3, 4, 4}}, options);
   EXPECT_EQ(x.float_at(0), 1);
   EXPECT_EQ(x.float_at(3), 0);
-  // Grey by the weights of luminance; JPEG is near.
+  // Grey by luminance; JPEG is close.
   x = read(in("a.png"), {"x", Scalar::f32, {1, 1, 4, 6}});
   EXPECT_GT(x.float_at(0), x.float_at(5));
   write_jpeg(in("a.jpg"), two_colours(16, 16));
@@ -156,7 +156,7 @@ TEST_F(Media, SoundsAreAveragedAndFilledUp) {
   EXPECT_EQ(x->float_at(3), 0);
   for (size_t size = 0; size < bytes.size(); ++size) {
     ASSERT_TRUE(write_file(in("cut.wav"), bytes.substr(0, size)).ok());
-    (void)read_sound(in("cut.wav"), {"x", Scalar::f32, {1, 4}});  // an error, or what there is
+    (void)read_sound(in("cut.wav"), {"x", Scalar::f32, {1, 4}});  // an error, or the samples that are there
   }
   ASSERT_TRUE(write_file(in("cut.wav"), bytes.substr(0, 30)).ok());
   EXPECT_FALSE(read_sound(in("cut.wav"), {"x", Scalar::f32, {1, 4}}).ok());
@@ -198,7 +198,7 @@ TEST_F(Media, WhatIsDamagedOrDoesNotFitIsSaid) {
   EXPECT_THAT(complaint("a.png", input, options), HasSubstr("--scale"));
 }
 
-// The digits as pictures, in a folder for each class: as right as from the arrays.
+// The digits as images, in one folder per class: the same accuracy as with arrays.
 TEST_F(Media, EvaluateReadsFoldersOfPictures) {
   const std::string bundle = in("m.hoist");
   ASSERT_EQ(run_hoist({"compile", (models / "digits_fully_connected.onnx").string(), "-o", bundle, "--no-check",
@@ -244,7 +244,7 @@ TEST_F(Media, EvaluateReadsFoldersOfPictures) {
   EXPECT_EQ(by_folder["no_better_than_chance"], false);
   EXPECT_EQ(said.find("warning"), std::string::npos) << said;
   EXPECT_EQ(evaluated("flat").first["correct"], by_folder["correct"]);
-  // Folders in the order of their names are not the order of the model's classes; and black is black.
+  // The alphabetical order of folders is not the order of the model's classes; and the images are black.
   const auto [guessed, warned] = evaluated("pictures", {"--mean", "9", "--std", "1000"});
   EXPECT_EQ(guessed["no_better_than_chance"], true);
   EXPECT_THAT(warned, HasSubstr("no better than guessing"));
@@ -275,7 +275,7 @@ TEST_F(Media, RunTakesPicturesAndNamesTheBestClasses) {
   ASSERT_EQ(best.size(), 3u);
   EXPECT_GE(best[0]["score"], best[1]["score"]);
   EXPECT_THAT(ran.out, HasSubstr("(" + best[0]["name"].get<std::string>() + ")"));
-  // A NaN in, NaN out: both are said.
+  // A NaN in the input gives a NaN in the output: both are reported.
   Tensor bad(Scalar::f32, {1, 1, 8, 8});
   bad.set_float(5, std::nan(""));
   ASSERT_TRUE(write_npy(in("bad.npy"), bad).ok());
@@ -285,8 +285,8 @@ TEST_F(Media, RunTakesPicturesAndNamesTheBestClasses) {
   EXPECT_THAT(ran.err, HasSubstr("output logits has 10 NaN or infinities"));
 }
 
-// What is given when a model is compiled goes with the bundle: run, evaluate and its own C program do the same without
-// a word, and options that are given still decide.
+// Options that are given at compilation are stored in the bundle: run, evaluate and its C program use them by default,
+// and given options override them.
 TEST_F(Media, ABundleKeepsHowPicturesBecomeItsInput) {
   const std::string model = (models / "digits_fully_connected.onnx").string();
   const std::vector<std::string> options = {"--resize", "9", "--crop", "8", "--mean", "0.5", "--std", "0.25"};
@@ -323,7 +323,7 @@ TEST_F(Media, ABundleKeepsHowPicturesBecomeItsInput) {
   EXPECT_EQ(told, logits("told.hoist", {}, "a.pgm"));
   EXPECT_NE(told, logits("plain.hoist"));
   EXPECT_EQ(logits("told.hoist", {"--mean", "0", "--std", "1", "--resize", "8x8"}), logits("plain.hoist"));
-  // The bundle's own program, with nothing of hoist but the runtime.
+  // The bundle's own program, with only the runtime.
   const Ran made = run_shell("make -s -C '" + in("told.hoist") + "' CFLAGS='-O2 -Wall -Wextra -Werror' example");
   ASSERT_EQ(made.code, 0) << made.err;
   const Ran ran = run_shell("'" + in("told.hoist/example") + "' --runs 1 'image=" + in("a.pgm") + "'");
@@ -333,7 +333,7 @@ TEST_F(Media, ABundleKeepsHowPicturesBecomeItsInput) {
   EXPECT_THAT(ran.out, HasSubstr(expected));
   ASSERT_TRUE(write_file(in("cut.pgm"), "P5 11 13 255 too few").ok());
   EXPECT_EQ(run_shell("'" + in("told.hoist/example") + "' 'image=" + in("cut.pgm") + "'").code, 3);
-  // Before anything is compiled.
+  // The error comes before any compilation.
   const Ran wrong = compile("wrong.hoist", {"--mean", "1,2,3"});
   EXPECT_EQ(wrong.code, 3);
   EXPECT_THAT(wrong.err, HasSubstr("--mean: has 3 numbers, the input 1 channels"));

@@ -1,4 +1,4 @@
-// numpy's files: what is written reads back, and what strangers write is never believed.
+// Tests numpy's files: written files are read back, and untrusted files are validated.
 #include "tools/data/npy.h"
 
 #include <fmt/format.h>
@@ -95,7 +95,7 @@ TEST(Npy, HostileHeadersAreRefused) {
   EXPECT_THAT(fault(file(header("<f4", "(1099511627776,)"), "abcd")),
               HasSubstr("asks for more than 17179869184 bytes"));
   EXPECT_THAT(fault(file(header("<f8", "(4294967296, 4294967296)"), "")), HasSubstr("asks for more than"));
-  // No elements, but extents whose product no 64 bits hold, in any order.
+  // No elements, but extents whose product overflows 64 bits, in any order.
   for (const char* shape :
        {"(9223372036854775807, 2, 0)", "(0, 9223372036854775807, 2)", "(2, 0, 9223372036854775807)"})
     EXPECT_THAT(fault(file(header("<f4", shape), "")), HasSubstr("asks for more than")) << shape;
@@ -163,7 +163,7 @@ TEST_F(NpzTest, DamageIsNamed) {
   }
 }
 
-// A member that claims an array of this shape and holds nothing but its header.
+// A member that claims an array of this shape and has only its header.
 std::string only_header(const std::string& type, const std::string& shape) { return file(header(type, shape), ""); }
 
 TEST_F(NpzTest, ShapesAreKnownBeforeAnythingIsUnpacked) {
@@ -178,7 +178,7 @@ TEST_F(NpzTest, ShapesAreKnownBeforeAnythingIsUnpacked) {
   auto read = opened->read("image");
   ASSERT_FALSE(read.ok());
   EXPECT_THAT(read.errors()[0].text(), HasSubstr("asks for 12288000000 bytes, the file has 0"));
-  // What does not fit the model is told by the header alone: the data are not there, and nobody misses them.
+  // A mismatch with the model is found from the header alone: the missing data are not read.
   const std::vector<ValueInfo> inputs = {{"image", Scalar::f32, {1, 3, 28, 28}}};
   auto samples = read_samples(path, inputs, {});
   ASSERT_FALSE(samples.ok());

@@ -1,4 +1,4 @@
-// Data files of tests, as numpy.savez writes them.
+// Data files for tests, in the format of numpy.savez.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +10,7 @@
 
 namespace hoist {
 
-/// data.npz in this folder, with an array for each name.
+/// Writes data.npz to this folder, with one array per name.
 inline std::filesystem::path data_file(const std::filesystem::path& folder,
                                        const std::map<std::string, Tensor>& arrays) {
   std::filesystem::path path = folder / "data.npz";

@@ -1,4 +1,4 @@
-// A model that decodes pictures as a user compiles, runs and checks it, for devices, as native code and from C.
+// Tests a model that decodes images, as a user compiles, runs and checks it: on devices, as native code and from C.
 #include <gmock/gmock.h>
 
 #include "tests/tools/program.h"
@@ -25,7 +25,7 @@ class PicturesOfUsers : public InTemporaryFolder {
   }
 };
 
-// Planes of blue, green and red: pixel (x, y) of the picture is (32 x, 40 y, 18 (x + y)).
+// Channel planes of blue, green and red: pixel (x, y) of the image is (32 x, 40 y, 18 (x + y)).
 TEST_F(PicturesOfUsers, AreDecodedOnDevicesAndAsNativeCode) {
   for (const Texts& more : {Texts{}, Texts{"--target", "native"}}) {
     const std::string name = more.empty() ? "a.hoist" : "native.hoist", out = in(name + ".out");

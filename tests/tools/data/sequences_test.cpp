@@ -1,4 +1,4 @@
-// Models whose inputs and outputs are sequences, through the program: check, compile, run and test.
+// Tests models whose inputs and outputs are sequences, with the commands check, compile, run and test.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <onnx/defs/parser.h>
@@ -20,7 +20,7 @@ Tensor row_of(const std::vector<double>& values) {
   return Tensor::of(Scalar::f32, {static_cast<int64_t>(values.size())}, values);
 }
 
-// Each member of x doubled, and behind them w where it is there.
+// Doubles each member of x, followed by w if it is given.
 class SequenceModel : public InTemporaryFolder {
  protected:
   void SetUp() override {
@@ -89,7 +89,7 @@ TEST_F(SequenceModel, IsCompiledForANumberOfMembers) {
   EXPECT_THAT(run_hoist({"inspect", bundle}).out, HasSubstr("x.1"));
 }
 
-// One data set has two members and no w, the other one member and a w: the model is compiled for each.
+// One data set has two members and no w, the other one member and w: the model is compiled for each.
 TEST_F(SequenceModel, IsTestedForTheMembersOfTheData) {
   write_sequence("test_data_set_0/input_0.pb", {{1, 2, 3}, {4}});
   write_optional("test_data_set_0/input_1.pb", false);

@@ -1,4 +1,4 @@
-// A model on strings as a user compiles, runs and checks it, for devices and as native code.
+// Tests a model on strings, as a user compiles, runs and checks it, on devices and as native code.
 #include "ir/base/strings.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ class StringsOfModels : public InTemporaryFolder {
     ASSERT_TRUE(tensor.ok());
     ASSERT_TRUE(write_tensor_proto(in("words.pb"), "words", *tensor).ok());
   }
-  // A file with the graph, of the standard's operators and com.microsoft's.
+  // Writes a model with the graph, which uses operators of the standard and of com.microsoft.
   void write_graph(const std::string& path, const std::string& graph) {
     onnx::ModelProto pipeline;
     const std::string text = "<ir_version: 10, opset_import: [\"\" : 20, \"com.microsoft\" : 1]>\n" + graph;
@@ -57,7 +57,7 @@ TEST_F(StringsOfModels, RunOnDevicesAndAsNativeCode) {
     ASSERT_EQ(small.shape(), (std::vector<int64_t>{2}));
     EXPECT_EQ(string_at(small, 0), "a!");
     EXPECT_EQ(string_at(small, 1), "c d!");
-    write_words({"b", "b", "B"});  // none stays: one that is empty
+    write_words({"b", "b", "B"});  // no token is left: the row has one empty string
     ASSERT_EQ(run_hoist({"run", in(name), "--input", "words=" + in("words.pb"), "--output-dir", out}).code, 0);
     EXPECT_EQ(string_at(read(name + ".out/small.pb"), 0), "");
     const Ran verified = run_hoist({"verify", in(name)});
@@ -80,7 +80,7 @@ TEST_F(StringsOfModels, CheckAndInspectSayWhatRunsOnTheHost) {
   EXPECT_THAT(inspected.out, HasSubstr("performed on the host: string_concat"));
 }
 
-// A text pipeline as converters write it: sentences in small letters, and their tokens, as many as the longest has.
+// A text pipeline as written by converters: lower-case sentences and their tokens, as many as in the longest sentence.
 TEST_F(StringsOfModels, SentencesBecomeTokens) {
   const std::string path = in("pipeline.onnx");
   ASSERT_NO_FATAL_FAILURE(write_graph(path,
@@ -122,7 +122,7 @@ TEST_F(StringsOfModels, SentencesBecomeTokens) {
   }
 }
 
-// How many pieces there is room for is up to who compiles the model, where it has no number of its own.
+// The user sets the capacity for pieces at compilation, if the model has no number of its own.
 TEST_F(StringsOfModels, TheirPiecesHaveAsMuchRoomAsIsAskedFor) {
   const std::string path = in("pipeline.onnx");
   ASSERT_NO_FATAL_FAILURE(write_graph(
@@ -152,7 +152,7 @@ TEST_F(StringsOfModels, TheirPiecesHaveAsMuchRoomAsIsAskedFor) {
     const Ran pieces = run({"a,b,c,d,e,f", ""});
     EXPECT_EQ(pieces.code, 3);
     EXPECT_THAT(pieces.err, HasSubstr("element 0 has 6 pieces, and there is room for 4 (--string-pieces)"));
-    // The model is read for its derivation as it was when it was compiled.
+    // For its derivation the model is read with the options of the compilation.
     const Texts derived = {"verify", in(name), "--derivation", "--model", path};
     EXPECT_EQ(run_hoist(derived).code, 1);
     Texts same = derived;

@@ -1,4 +1,4 @@
-// --value: inputs with a value from the compilation on, and `hoist test` on models whose inputs decide shapes.
+// Tests --value: inputs with a value from compilation on, and `hoist test` on models with inputs that determine shapes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ TEST(InputValues, Literals) {
     EXPECT_FALSE(parse_input_value(wrong).ok()) << wrong;
 }
 
-// The sum of the rows or of the columns of x, as the second input says.
+// The sum of the rows or of the columns of x, as selected by the second input.
 class InputsThatDecideShapes : public testing::Test {
  protected:
   void SetUp() override {

@@ -1,5 +1,5 @@
-// An operator that one row of text adds, chosen for under a budget on the device that is here: its rules are measured
-// as kernels, and what is chosen compiles and replays. Without a device: tests/neural_rules/added_operator_test.cpp.
+// Tests an operator that one row of text adds, under a budget on the first device: its rules are measured as kernels,
+// and the chosen model compiles and replays. Without a device: tests/neural_rules/added_operator_test.cpp.
 #include <gtest/gtest.h>
 
 #include "backends/opencl/device.h"
@@ -44,8 +44,8 @@ TEST(AddedOperatorOnADevice, IsChosenForUnderABudget) {
   PrepareOptions prepare;
   prepare.profile = profile_of(*device);
 
-  // Times of kernels this small are noise, so that the wish decides between the formulas for tanh. Drivers take a
-  // third of a second a kernel, so other sites have one rule each.
+  // Times of such small kernels are noise, so the preferences select the formula for tanh. Drivers take a third of a
+  // second per kernel, so other sites have one rule each.
   ChooseOptions options;
   options.budget = *parse_budget("sqnr=20dB");
   options.timing_seconds = 1;

@@ -1,4 +1,4 @@
-// A bundle as part of somebody's CMake project: C and C++ programs that link the runtime and find the folder.
+// Tests a bundle in a user's CMake project: C and C++ programs that link the runtime and find the folder.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -51,7 +51,7 @@ int main(void) {
 }
 )";
 
-// Through every function of the wrapper; 0 where all of it is as it should be, else the line.
+// Calls every function of the wrapper; returns 0 on success, else the line.
 constexpr char cpp_program[] = R"(#include <hoist_runtime.hpp>
 
 #include <iostream>
@@ -134,7 +134,7 @@ TEST(BundleInCMake, CAndCppProgramsLinkIt) {
   EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("digits_fully_connected on native "));
   EXPECT_THAT(ran.out, HasSubstr("no input is called nothing"));
-  // Without a project around it the folder builds its example.
+  // Without a parent project, the folder builds its example.
   const Ran alone =
       run_shell("cmake -S '" + in("native.hoist") + "' -B '" + in("alone") + "' && cmake --build '" + in("alone") +
                 "' && '" + in("alone/example") + "' --bundle '" + in("native.hoist") + "' --verify");
@@ -142,7 +142,7 @@ TEST(BundleInCMake, CAndCppProgramsLinkIt) {
   EXPECT_THAT(alone.out, HasSubstr("verified"));
 }
 
-// What is installed works at another place than the one it was installed to, and finds nothing of the build.
+// Installed files work after they are moved, and do not refer to the build.
 constexpr char installed_project[] = R"(cmake_minimum_required(VERSION 3.13)
 project(programs LANGUAGES C)
 find_package(hoist 0.1 REQUIRED)

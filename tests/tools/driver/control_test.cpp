@@ -1,5 +1,5 @@
-// If and Loop that the plan performs: compiled, run on a device and as native code, and compared with the interpreter
-// on programs in which the same numbers are known.
+// Tests dynamic control flow (If and Loop): compiled, run on a device and as native code, and compared with the
+// interpreter on programs with statically known numbers.
 #include <gmock/gmock.h>
 
 #include <numeric>
@@ -26,7 +26,7 @@ Program parsed(const std::string& text) {
   auto program = parse_program(text);
   HOIST_CHECK(program.ok(), text + program.errors()[0].text());
   for (Definition& definition : program->definitions) {
-    if (definition.layers.empty()) definition.layers = {definition.value};  // as those of a model have
+    if (definition.layers.empty()) definition.layers = {definition.value};  // as in a model
   }
   return *program;
 }
@@ -55,7 +55,7 @@ void expect_close(const std::vector<Tensor>& found, const std::vector<Tensor>& e
   }
 }
 
-// On a device and, where this processor has a target, as native code.
+// On a device and, if this processor has a target, as native code.
 class ControlTest : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
@@ -94,7 +94,7 @@ class ControlTest : public testing::TestWithParam<bool> {
     return std::move(*out);
   }
 
-  // Every kernel that runs, on its real inputs; and the derivation, which leads to these kernels in this order.
+  // Checks every kernel that runs, on its real inputs, and that the derivation leads to these kernels in this order.
   void check_kernels() {
     auto check = self_check(bundle(), plan_, groups_);
     ASSERT_TRUE(check.ok()) << check.failure().problems[0].text();
@@ -117,8 +117,8 @@ class ControlTest : public testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(On, ControlTest, testing::Bool(),
                          [](const auto& info) { return info.param ? "Native" : "Device"; });
 
-// Data decide how many pictures there are, and how large each becomes: an iteration for each, whose result is put
-// behind those before it.
+// A dynamic number of images with dynamic sizes: an iteration for each, whose result is appended to the previous
+// results.
 Program program_of_pictures() {
   const auto call = [](const std::string& operation, std::vector<std::string> inputs, const std::string& output,
                        Attributes attributes = {}) {
@@ -175,14 +175,15 @@ TEST_P(ControlTest, PicturesThatDataCountAreResizedToWhatDataSay) {
     const std::vector<Tensor> inputs = {x, Tensor::of(Scalar::boolean, {4}, keep), sizes};
     expect_close(run(inputs), interpreted(program, inputs));
   }
-  // Rows of ones are as much as they are long.
+  // Rows of ones sum to their length.
   const std::vector<Tensor> ones = {Tensor::of(Scalar::f32, {4, 3, 3}, std::vector<double>(36, 1)),
                                     Tensor::of(Scalar::boolean, {4}, std::vector<int>{0, 1, 1, 1}), sizes};
   expect_close(run(ones), {Tensor::of(Scalar::f32, {3}, std::vector<double>{2, 6, 1})});
   check_kernels();
 }
 
-// s = tanh(s w) + r, where r is computed before the loop, from known weights; the states change places each time.
+// s = tanh(s w) + r, where r is computed from constant weights before the loop; the two states are swapped in each
+// iteration.
 std::string recurrence(const std::string& trips, const std::string& attributes) {
   return "program version 28\n"
          "input %x : [2][8]f32\ninput %n : i64\n"
@@ -227,7 +228,7 @@ TEST_P(ControlTest, LoopsRunAsOftenAsDataSay) {
 
 TEST_P(ControlTest, WhatStaysTheSameIsComputedBeforeTheLoop) {
   compile(parsed(recurrence("%n", "")));
-  // The layer in front runs once, those of the body as often as the loop does.
+  // The layer before the loop runs once, the body's layers once per iteration.
   RunOptions how;
   auto runner = BundleRunner::open(bundle(), how);
   ASSERT_TRUE(runner.ok());
@@ -245,7 +246,7 @@ TEST_P(ControlTest, WhatStaysTheSameIsComputedBeforeTheLoop) {
   }
 }
 
-// Doubles x until its sum is above the limit, 100 times at most, and keeps every sum.
+// Doubles x until its sum is above the limit, at most 100 times, and returns every sum.
 constexpr char until[] =
     "program version 28\ninput %x : [4]f32\ninput %limit : f32\ninput %go : bool\n"
     "define %l : ([4]f32, [100]f32, i64) = Loop(_, %go, %x, %limit; M = 100, captured = 1, results = 3,\n"
@@ -275,7 +276,7 @@ TEST_P(ControlTest, ConditionsEndLoopsAndCountTheirRows) {
 }
 
 TEST_P(ControlTest, LoopsWithoutAnEndFail) {
-  // The largest number that there is names no end either.
+  // The largest integer is no limit either.
   for (const char* trips : {"", "M = 9223372036854775807, "}) {
     std::string endless = until;
     endless.replace(endless.find("M = 100, "), 9, trips);
@@ -291,7 +292,7 @@ TEST_P(ControlTest, LoopsWithoutAnEndFail) {
   }
 }
 
-// A list that grows as often as data say: its members side by side, how many there are, and one of them.
+// A list with a dynamic length: its concatenated members, their number, and one of them.
 Program program_of_lists(std::optional<int64_t> iterations) {
   const auto call = [](const std::string& operation, std::vector<std::string> inputs, const std::string& output,
                        Attributes attributes = {}) {
@@ -352,7 +353,7 @@ TEST_P(ControlTest, ListsGrowAsOftenAsDataSay) {
     expect_close(found, interpreted(program, inputs));
   }
   check_kernels();
-  // What is room for 20 members ends there.
+  // The capacity of 20 members is exceeded.
   auto runner = BundleRunner::open(bundle(), {});
   ASSERT_TRUE(runner.ok());
   auto out = runner->run({Tensor(Scalar::f32, {2, 3}), Tensor::of(Scalar::f32, {}, std::vector<double>{1}), whole(0)});
@@ -361,7 +362,7 @@ TEST_P(ControlTest, ListsGrowAsOftenAsDataSay) {
                                                 "(--loop-iterations)"));
 }
 
-// A loop of as many iterations as the outer one has done, in a branch of it, where data say so.
+// A nested loop with as many iterations as the outer loop has done, in a branch of it that data select.
 std::string nested(const std::string& trips, const std::string& attributes) {
   return "program version 28\ninput %x : [4]f32\ninput %n : i64\n"
          "define %y : [4]f32 = Loop(" +
@@ -406,7 +407,7 @@ TEST_P(ControlTest, LoopsStandInBranchesAndBranchesInLoops) {
   check_kernels();
 }
 
-// Two products of 2 million multiplications, of which one is chosen; what is handed on as it is, too.
+// Two matmuls of 2 million multiplications, of which a condition selects one; and a value that is passed through.
 constexpr char branches[] =
     "program version 28\ninput %x : [128][128]f32\ninput %c : [1]bool\n"
     "define %r : ([128][128]f32, [128][128]f32) = If(%c, %x; results = 2,\n"
@@ -452,7 +453,7 @@ TEST_P(ControlTest, SmallBranchesAreComputedBoth) {
   EXPECT_TRUE(plan_.controls.empty() && plan_.items.empty());
 }
 
-// 2,000 iterations, more than are unrolled.
+// 2,000 iterations exceed the limit of unrolling.
 TEST_P(ControlTest, LongLoopsAreNotUnrolled) {
   const Program program = parsed(
       "program version 28\ninput %x : [4]f32\n"
@@ -479,7 +480,7 @@ std::string numbers(int64_t count) {
   return values;
 }
 
-// So are the steps of recurrent layers, in both directions.
+// The same for recurrent layers, in both directions.
 TEST_P(ControlTest, LongSequencesAreNotUnrolled) {
   const Program program =
       parsed("program version 22\ninput %x : [1100][2][3]f32\nconstant %w : [2][8][3]f32 = {" + numbers(48) +
@@ -513,7 +514,7 @@ TEST_P(ControlTest, LongScansAreNotUnrolled) {
   check_kernels();
 }
 
-// Until version 9 a Scan has a batch in front, whose sequences are one loop side by side.
+// Before version 9 a Scan has a batch dimension, whose sequences run in one loop in parallel.
 TEST_P(ControlTest, LongScansOfABatchAreNotUnrolled) {
   const auto scan = [](int64_t steps) {
     std::string text =
@@ -536,7 +537,7 @@ TEST_P(ControlTest, LongScansOfABatchAreNotUnrolled) {
   check_kernels();
 }
 
-// How many steps are unrolled is up to who compiles, and the derivation says so.
+// The user sets the limit of unrolling at compilation, and the derivation records it.
 TEST_P(ControlTest, LoopsStayLoopsFromAsManyStepsOnAsIsSaid) {
   const Program program =
       parsed("program version 22\ninput %x : [6][2][3]f32\nconstant %w : [1][8][3]f32 = {" + numbers(24) +
@@ -558,7 +559,7 @@ TEST_P(ControlTest, LoopsStayLoopsFromAsManyStepsOnAsIsSaid) {
   }
 }
 
-// Both loops are longer than what is unrolled.
+// Both loops exceed the limit of unrolling.
 TEST_P(ControlTest, LongLoopsStandInLongLoops) {
   options_.lower.unrolled_steps = 4;
   const Program program = parsed(
@@ -580,7 +581,7 @@ TEST_P(ControlTest, LongLoopsStandInLongLoops) {
   check_kernels();
 }
 
-// Boxes are taken one after the other: 1,100 of them.
+// Boxes are selected one at a time: 1,100 of them.
 TEST_P(ControlTest, ManyBoxesAreTaken) {
   const Program program = parsed(
       "program version 22\ninput %b : [1][1100][4]f32\ninput %s : [1][1][1100]f32\nconstant %o : f32 = {0.9}\n"
@@ -588,10 +589,10 @@ TEST_P(ControlTest, ManyBoxesAreTaken) {
       "  results = 2) from \"suppression\"\n"
       "define %y : [1100][3]i64 = %l.0\ndefine %n : i64 = %l.1\noutput %y\noutput %n\nextent 0 of %y is %n\n");
   compile(program);
-  EXPECT_EQ(plan_.controls.size(), 0u);  // a step changes each box's state in place, so that a kernel does them all
+  EXPECT_EQ(plan_.controls.size(), 0u);  // a step changes each box's state in place, so one kernel executes all steps
   std::vector<double> corners, scores;
   std::vector<int64_t> wanted(3300);
-  for (int64_t i = 0; i < 1100; ++i) {  // none overlaps another, and of the scores each is there once
+  for (int64_t i = 0; i < 1100; ++i) {  // no boxes overlap, and all scores differ
     const auto y = static_cast<double>(2 * i);
     corners.insert(corners.end(), {y, 0, y + 1, 1});
     const int64_t rank = i * 7 % 1100;

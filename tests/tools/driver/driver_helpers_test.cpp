@@ -1,4 +1,4 @@
-// Processes that build kernels for another one: which of them each builds, and when it ends.
+// Tests helper processes that build kernels: the kernels that each builds, and its end.
 #include "tools/driver/driver_helpers.h"
 
 #include <gmock/gmock.h>
@@ -50,7 +50,7 @@ class DriverHelpersTest : public InTemporaryFolder {
     fs::create_directories(in("driver"));
   }
   std::string empty_caches() const { return "XDG_CACHE_HOME=" + in("cache") + " POCL_CACHE_DIR=" + in("driver") + " "; }
-  // The kernel of each: a file that the driver has under two names is one.
+  // The kernel of each build; a file with two names counts once.
   std::map<ino_t, std::string> builds() const {
     std::map<ino_t, std::string> found;
     for (const auto& entry : fs::recursive_directory_iterator(in("driver"))) {

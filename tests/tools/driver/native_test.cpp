@@ -1,5 +1,5 @@
-// Native code as a user makes and runs it: named targets, the same bytes wherever they are made, bundles that need no
-// OpenCL, other processors' code under an emulator.
+// Tests native code as a user makes and runs it: named targets, reproducible bytes, bundles without OpenCL, and other
+// processors' code under an emulator.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ TEST_F(Native, KernelsAgreeWithTheInterpreterAndNeedNoDriver) {
   if (compiled.err.find("no target is for this processor") != std::string::npos) GTEST_SKIP() << compiled.err;
   ASSERT_EQ(compiled.code, 0) << compiled.err;
   EXPECT_THAT(compiled.out, HasSubstr("agree with the interpreter"));
-  // No platform: what the loader of OpenCL finds is an empty folder.
+  // No platform: the OpenCL loader searches an empty folder.
   const std::string no_driver = "export OCL_ICD_VENDORS=" + in("none") + "; ";
   const Ran verified = run_hoist({"verify", in("a.hoist"), "--all"}, no_driver);
   EXPECT_EQ(verified.code, 0) << verified.out << verified.err;
@@ -73,7 +73,7 @@ TEST_F(Native, ProgramsLoadOrLinkTheKernelsWithoutOpenCL) {
     EXPECT_THAT(ran.out, HasSubstr("verified"));
     EXPECT_THAT(run_shell("ldd " + in("a.hoist") + program).out, Not(HasSubstr("OpenCL")));
   }
-  // The static one has its kernels in itself, the other one looks at what it loads.
+  // The static program contains its kernels; the other one checks the library that it loads.
   ASSERT_EQ(run_shell("for f in " + in("a.hoist") + "/native/*.so; do printf x >> $f; done").code, 0);
   const Ran changed = run_shell(in("a.hoist") + "/example --runs 1");
   EXPECT_EQ(changed.code, 3);
@@ -81,7 +81,7 @@ TEST_F(Native, ProgramsLoadOrLinkTheKernelsWithoutOpenCL) {
   EXPECT_EQ(run_shell(in("a.hoist") + "/example-static --runs 1").code, 0);
 }
 
-// Their files have no names and their functions the same ones.
+// The shared libraries of the bundles have no names, and equal names of functions.
 TEST_F(Native, BundlesInOneProgramKeepTheirOwnCode) {
   const std::string models = std::string(HOIST_SOURCE_DIR) + "/models/";
   std::vector<hoist_bundle*> opened;
@@ -109,7 +109,7 @@ TEST_F(Native, WhatDoesNotFitIsSaid) {
   EXPECT_EQ(run_hoist({"compile", model, "-o", in("a.hoist"), "--target", "native", "--device", "0"}).code, 2);
 }
 
-// Chosen by measuring native code, of which the record knows: another question than the same on an OpenCL device.
+// Chosen by timing native code, which the record names: an OpenCL device needs another study.
 TEST_F(Native, BudgetsAndRooflines) {
   const std::string models = std::string(HOIST_SOURCE_DIR) + "/models/digits_fully_connected";
   const std::vector<std::string> budget = {

@@ -1,6 +1,6 @@
-// The OpenCL text of small layers: tests/golden/opencl holds programs and the kernels that they become for one profile
-// of a CPU, a file a case; a case called NAME.launch is compiled with --fuse=launch. What changes there changes speed,
-// or should not have changed.
+// Tests the OpenCL text of small layers: tests/golden/opencl holds programs and their kernels for one CPU target
+// description, one file per case; a case called NAME.launch is compiled with --fuse=launch. A change there changes the
+// speed, or is an error.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace hoist {
 namespace {
 
-// Fixed, whatever the machine.
+// Fixed, independent of the machine.
 Profile profile() {
   Profile out;
   out.vector_width = 8;

@@ -1,4 +1,4 @@
-// What a plan says beside its kernels: how they are compared with the interpreter, and on which data.
+// Tests the parts of a plan besides its kernels: the tolerances and the data of the comparison with the interpreter.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -50,7 +50,7 @@ TEST(Plan, SeededDataLieWhereOperatorsAreDefined) {
   EXPECT_EQ(unary("Exp").kernels[0].parameters[0].low, -1);
 }
 
-// A view in between, and two readers that want different ranges.
+// A view in between, and two consumers with different ranges.
 TEST(Plan, DomainsReachThroughViewsAndMeet) {
   const Plan plan = plan_of(
       "program %two version 21\ninput %x : [3][4]f32\n"
@@ -72,18 +72,18 @@ std::string two_layers(const std::string& first, const std::string& second) {
 }
 
 TEST(Plan, SmallModelsAreCheckedAsAWhole) {
-  // Two products are two kernels.
+  // Two matmuls are two kernels.
   const Plan exact = plan_of(two_layers("MatMul(%x, %m)", "MatMul(%p, %m)"));
   ASSERT_EQ(exact.steps.size(), 2U);
   ASSERT_EQ(exact.model_check.size(), 1U);
   EXPECT_EQ(exact.model_check[0].positions.size(), 12U);
   EXPECT_EQ(exact.model_check[0].values.size(), 48U);
   EXPECT_TRUE(exact.model_tolerance.exact);
-  // Divided in between: exact where the device divides exactly.
+  // With a division in between: exact if the device divides exactly.
   const Plan divided = plan_of(two_layers("Reciprocal(%x)", "MatMul(%p, %m)"));
   ASSERT_EQ(divided.model_check.size(), 1U);
   EXPECT_TRUE(divided.model_tolerance.exact && divided.model_tolerance.divides);
-  // An exponential at the end is compared within bounds, one in between not at all.
+  // With an exponential at the end there are bounds; with one in between there is no comparison.
   const Plan last = plan_of(two_layers("MatMul(%x, %m)", "Softmax(%p; axis = 1)"));
   ASSERT_EQ(last.model_check.size(), 1U);
   EXPECT_FALSE(last.model_tolerance.exact);

@@ -1,5 +1,5 @@
-// Reductions over rows, on a device against the interpreter: lengths around whole vectors, and each way in which a row
-// lies in memory and its sum is used. In vectors of partial results where the order may change, as scalars where not.
+// Compares reductions over rows on a device with the interpreter: lengths around whole vectors, and all layouts of a
+// row and uses of its sum; with vectors of partial results if the order may change, and scalars if not.
 #include <gtest/gtest.h>
 
 #include "backends/bundle/bundle.h"
@@ -71,7 +71,7 @@ size_t exponentials(const std::vector<LoweredGroup>& groups, const std::string& 
   return n;
 }
 
-// The vectors of partial results in the term of a kernel.
+// The number of vectors of partial results in a kernel's term.
 size_t partial_results(const std::vector<LoweredGroup>& groups, const std::string& layer) {
   size_t n = 0;
   for (const LoweredGroup& group : groups) {
@@ -87,7 +87,7 @@ TEST(Reductions, HaveTheInterpretersNumbersOnADevice) {
   ASSERT_TRUE(folder.ok());
   for (const int64_t width : {4, 16}) {
     for (const bool strict : {false, true}) {
-      if (strict && width == 4) continue;  // scalars, as those of the other width
+      if (strict && width == 4) continue;  // scalars, as for the other width
       SCOPED_TRACE(testing::Message() << width << (strict ? " strict" : ""));
       auto program = parse_program(reductions);
       ASSERT_TRUE(program.ok()) << program.errors()[0].text();

@@ -1,4 +1,4 @@
-// The plan of a model under neural rules: for tests that look into a bundle or run it, without a budget to choose them.
+// The plan of a model under neural rules, for tests that inspect or run a bundle without a budget.
 #pragma once
 
 #include "ir/plan/plan.h"

@@ -1,5 +1,5 @@
-// What compile asks of a bundle before it says that there is one: that right kernels pass, at every element where that
-// is affordable, and that a wrong one is told, with the step of its derivation that made it wrong and its layers alone.
+// Tests the self-check of compile: correct kernels pass, at every element if that is affordable; a wrong kernel is
+// reported with the step of its derivation that made it wrong, and with its layers as a model.
 #include "tools/driver/self_check.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ namespace {
 using testing::HasSubstr;
 using Ints = std::vector<int64_t>;
 
-// x -> Relu -> CumSum -> Mul by what is summed -> y.
+// x -> Relu -> CumSum -> Mul by the summed values -> y.
 NamedModel running_sums(const Ints& shape, int64_t axis, bool exclusive) {
   NamedModel graph;
   graph.name = "sums";
@@ -42,7 +42,7 @@ class SelfCheckTest : public testing::Test {
     folder_ = std::make_unique<TemporaryFolder>(std::move(*made));
   }
 
-  // As hoist compile has it, without the bundle.
+  // As hoist compile does it, without the bundle.
   CompiledModel compiled(const NamedModel& graph) {
     auto out = compile_model(*program_of(graph), ModelOptions{});
     HOIST_CHECK(out.ok(), out.failure().problems[0].text());
@@ -70,7 +70,7 @@ TEST_F(SelfCheckTest, RightKernelsPassAtEveryElement) {
   EXPECT_GE(check.compared, 24u);
 }
 
-// The ends of every axis are looked at however little time there is.
+// The ends of every axis are checked even without time.
 TEST_F(SelfCheckTest, LargeResultsAreSampled) {
   const CompiledModel model = compiled(running_sums({40, 300, 301}, 2, false));
   const SelfCheck check = checked(model, 1e-3);
@@ -83,7 +83,7 @@ TEST_F(SelfCheckTest, AWrongKernelIsTold) {
   CompiledModel model = compiled(running_sums({2, 3, 5}, 0, true));
   bool broken = false;
   for (PlanKernel& kernel : model.plan.kernels) {
-    // Sums start from one.
+    // Makes sums start from one.
     const std::string zero = "float_from_bits(0 /* 0 */)";
     for (size_t at; (at = kernel.source.find(zero)) != std::string::npos; broken = true)
       kernel.source.replace(at, zero.size(), "1.0f");
@@ -128,7 +128,7 @@ TEST_F(SelfCheckTest, TheLayersAloneAreAModel) {
   EXPECT_TRUE(again.ok()) << again.failure().problems[0].text();
 }
 
-// Where a device's own functions may be off by a bit that a large factor makes large.
+// A device's own functions may have errors of a bit, which a large factor amplifies.
 TEST_F(SelfCheckTest, ActivationsOfExtremeNumbers) {
   const double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<double> x = {-3e38, -infinity, -20, -9.5, 0, 3e38, nan, -1e10};

@@ -1,4 +1,4 @@
-// One bundle for several sizes as a user makes and runs it: compile --dim N=1,4, and what each command does with it.
+// Tests a bundle for several sizes as a user makes and runs it: compile --dim N=1,4, and each command with it.
 #include "tools/driver/sizes.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ class SizesTest : public InTemporaryFolder {
     words.insert(words.end(), more.begin(), more.end());
     return run_hoist(words);
   }
-  // An input for so many samples, as a file.
+  // Writes an input with this number of samples.
   std::string input(int64_t samples) {
     const std::string file = in("x" + std::to_string(samples) + ".npy");
     EXPECT_TRUE(write_npy(file, seeded_tensor(Scalar::f32, {samples, 1, 8, 8}, 1, 0, 0, 1)).ok());
@@ -50,8 +50,8 @@ TEST_F(SizesTest, EveryCommandKnowsTheSizes) {
   ASSERT_EQ(answer.at("specialisations").size(), 2u);
   EXPECT_EQ(answer["specialisations"][1]["sizes"]["N"], 4);
 
-  // The first is what the model is for that size alone, byte for byte; weights that both sizes read as they lie are
-  // there once, and those that each packs for its own tiles follow.
+  // The first plan equals that of a bundle for this size alone, byte for byte. Weights that both sizes use unpacked are
+  // stored once, followed by the weights that each packs for its own tiles.
   ASSERT_EQ(compile("one.hoist", {"--dim", "N=1"}).code, 0);
   for (const char* file :
        {"kernels.cl", "check.bin", "expressions.lift", "derivation.lift", "example.c", "Makefile", "CMakeLists.txt"})
@@ -63,7 +63,7 @@ TEST_F(SizesTest, EveryCommandKnowsTheSizes) {
   EXPECT_FALSE(fs::exists(in("s.hoist/specialisation-1/weights.bin")));
   EXPECT_FALSE(fs::exists(in("one.hoist/specialisation-1")));
 
-  // run goes by the shape of the file.
+  // run selects the size by the shape of the file.
   for (const int64_t samples : {1, 4}) {
     const Ran ran = run_hoist({"run", in("s.hoist"), "--input", input(samples)});
     EXPECT_EQ(ran.code, 0) << ran.err;

@@ -1,5 +1,5 @@
-// The derivation of a bundle: replayed and compared by verify, shown by explain, counted by rules, steered by files of
-// the user's.
+// Tests the derivation of a bundle: replayed and compared by verify, shown by explain, counted by rules, and changed by
+// the user's files.
 #include "tools/inspection/derivation.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ class Derivations : public testing::Test {
     auto folder = TemporaryFolder::make();
     ASSERT_TRUE(folder.ok());
     folder_ = new TemporaryFolder(std::move(*folder));
-    // A launch a layer, and one of all.
+    // With one launch per layer, and with one for all layers.
     for (const auto& [model, fusion] : {std::pair{"digits_residual", "none"}, {"digits_fully_connected", "launch"}}) {
       const Ran ran = run_hoist({"compile", models + model + ".onnx", "-o", in(model), "--no-check", "--fuse", fusion});
       ASSERT_EQ(ran.code, 0) << ran.err;
@@ -45,7 +45,7 @@ class Derivations : public testing::Test {
     HOIST_CHECK(info.ok(), info.errors()[0].text());
     return std::move(*info);
   }
-  // What the checks say where they do not pass.
+  // The failures of the checks.
   static std::string faults(const BundleInfo& info) {
     auto findings = check_derivation(info, nullptr);
     if (!findings.ok()) return findings.failure().problems[0].text();
@@ -96,7 +96,7 @@ TEST_F(Derivations, WhatDoesNotLeadToTheBundleIsFound) {
   other.plan.derivation = replaced(info.plan.derivation, "open-unroll at", "open-seq at");
   EXPECT_THAT(faults(other), HasSubstr("kernel "));
   EXPECT_THAT(faults(other), HasSubstr("expected"));
-  // A constant of the model that a kernel reads as it is, and one that a step has computed.
+  // A constant of the model that a kernel reads unchanged, and one that a step has computed.
   const std::string bias = "  constant %\"block2/normalize2.bias\" : [32]f32 = #";
   other.plan.derivation = replaced(info.plan.derivation, bias, bias + "0");
   EXPECT_THAT(faults(other), HasSubstr("the weights block2/normalize2.bias are #"));
@@ -142,7 +142,7 @@ TEST_F(Derivations, ConvolutionsInSeveralKernelsReplay) {
   ASSERT_EQ(ran.code, 0) << ran.err;
   ran = run_hoist({"verify", folder, "--derivation", "--model", model});
   EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
-  // Each of the three kernels with what led to it.
+  // Each of the three kernels with its derivation.
   ran = run_hoist({"explain", folder, "conv1"});
   ASSERT_EQ(ran.code, 0) << ran.err;
   size_t cuts = 0;
@@ -193,7 +193,7 @@ TEST_F(Derivations, UsersSteerAKernel) {
                                     "reduce-map-fusion-to-fold everywhere\nmultiply-add-to-fma everywhere\n"
                                     "open-tiles(R = 1, C = 16) at result\nopen-unroll in map group(2)\n"
                                     "open-vectors(k = 4) in map unroll\n");
-  // The same numbers: the self-check runs the kernel on the device.
+  // The values are the same: the self-check runs the kernel on the device.
   Ran ran = run_hoist({"compile", model, "-o", in("steered"), "--rules", mine, "--steps", layer + "=" + steps});
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(run_hoist({"verify", in("steered"), "--derivation", "--model", model}).code, 0);

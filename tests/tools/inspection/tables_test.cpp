@@ -1,5 +1,5 @@
-// Tables of quantised models on the device: what the three values of --tables give, that explain shows them, and that
-// a rule for a function has precedence.
+// Tests tables of quantised models on the device: the results of the three values of --tables, their steps in explain,
+// and the precedence of a rule for a function.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -51,7 +51,7 @@ Tensor every_byte() {
   return x;
 }
 
-// What the model says, by the evaluator.
+// The model's result by the evaluator.
 Tensor meaning_of(const RewrittenModel& model) {
   LowerOptions plain;
   plain.strict = true;
@@ -105,13 +105,13 @@ TEST_F(Tables, GiveWhatTheModelSaysOnTheDevice) {
     EXPECT_NE(wanted.integer_at(100), wanted.integer_at(140)) << functions[0];
     EXPECT_TRUE(on_device(quantised, TableUse::on) == wanted) << functions[0];
     EXPECT_TRUE(on_device(quantised, TableUse::automatic) == wanted) << functions[0];
-    // The device's own functions and the reciprocal of the scale may round to the next number.
+    // The device's own functions and the reciprocal of the scale may round to the adjacent value.
     EXPECT_LE(largest_difference(on_device(quantised, TableUse::off), wanted), 1) << functions[0];
   }
 }
 
 TEST_F(Tables, LeaveLayersToTheirFunctionRules) {
-  RewrittenModel quantised = model({"Sigmoid"}, 0.0005f);  // steps that are finer than the approximation
+  RewrittenModel quantised = model({"Sigmoid"}, 0.0005f);  // quantisation steps finer than the approximation
   const Tensor exact = meaning_of(quantised);
   quantised.functions["f1"] = "tanh-rational-3";
   const Tensor approximated = meaning_of(quantised);

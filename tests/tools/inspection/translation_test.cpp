@@ -1,4 +1,5 @@
-// Both sides of every step compared (compile --validate, bisect), and the smallest model that shows a fault (reduce).
+// Tests the comparison of both sides of every step (compile --validate, bisect), and the smallest model with a fault
+// (reduce).
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -15,7 +16,7 @@ using testing::HasSubstr;
 
 const std::string model = HOIST_SOURCE_DIR "/models/digits_fully_connected.onnx";
 
-// Right wherever x + x is finite, so that random instances let it pass.
+// Correct if x + x is finite, so random instances do not refute it.
 constexpr char overflowing[] =
     "rule maximum-of-double exact\n  given x: f32\n  left max(x, 0f32)\n"
     "  right max(x + x, 0f32) * 0.5f32\n  meaning the larger of x and 0\n";

@@ -1,5 +1,5 @@
-// Another OpenCL driver than PoCL, as a user's program would meet it: Mesa's rusticl on llvmpipe, which offers its
-// device only where RUSTICL_ENABLE asks for it.
+// Tests another OpenCL driver than PoCL from a user's view: Mesa's rusticl on llvmpipe, which offers its device only if
+// RUSTICL_ENABLE requests it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ TEST_F(Rusticl, SmallModelsAreCompiledAndCheckThemselves) {
     SCOPED_TRACE(model.filename());
     const std::string bundle = in(model.stem().string() + ".hoist");
     const Ran compiled = run_hoist({"compile", model.string(), "-o", bundle, "--device", "llvmpipe"}, rusticl);
-    // Mesa 22.3 compares an int below 0 that became a long as though it had no sign; no bundle is written then.
+    // Mesa 22.3 compares a negative int converted to long as unsigned; then no bundle is written.
     if (model.filename() == "text.onnx" && compiled.code == 5) {
       EXPECT_THAT(compiled.err, HasSubstr("the code generator or the driver makes the difference"));
       EXPECT_FALSE(fs::exists(bundle));
@@ -53,7 +53,7 @@ TEST_F(Rusticl, SmallModelsAreCompiledAndCheckThemselves) {
   }
 }
 
-// What PoCL compiled is no binary for another driver, and the bundle says that it was made for another device.
+// PoCL's binaries do not fit another driver, and the bundle reports the other device.
 TEST_F(Rusticl, ABundleMadeOnPoclRuns) {
   const std::string bundle = in("digits.hoist");
   ASSERT_EQ(run_hoist({"compile", HOIST_SOURCE_DIR "/models/digits_fully_connected.onnx", "-o", bundle, "--programs",

@@ -1,7 +1,7 @@
-// Random models as bundles on a device: every kernel, in every mapping and form, against the interpreter, on inputs
-// that the steps before it have computed. HOIST_RANDOM_GRAPHS sets how many models are tried, HOIST_RANDOM_SEED the
-// first. The same models go through the passes alone in tests/lowering/pipeline/passes_test.cpp; models of all
-// operators come from tools/compare/fuzz.py.
+// Runs random models as bundles on a device: every kernel, in every mapping and form, is compared with the interpreter,
+// on inputs computed by earlier steps. HOIST_RANDOM_GRAPHS sets the number of models, HOIST_RANDOM_SEED the first.
+// tests/lowering/pipeline/passes_test.cpp runs the same models through the passes alone; tools/compare/fuzz.py makes
+// models of all operators.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -34,7 +34,7 @@ TEST(RandomModels, HaveTheInterpretersNumbersOnADevice) {
     auto program = program_of(random_graph(random).graph);
     ASSERT_TRUE(program.ok()) << program.errors()[0].text();
     Compilation how = varied_compilation(seed);
-    // A GPU at hand has limits of its own, and mappings of CPUs are of less interest there.
+    // A real GPU has limits of its own, and CPU mappings matter less on it.
     if (profile_of(*device).gpu && seed % 4 != 0) how.profile = profile_of(*device);
     auto lowered = lower_model(std::move(*program), how.options, how.profile);
     ASSERT_TRUE(lowered.ok()) << lowered.errors()[0].text();

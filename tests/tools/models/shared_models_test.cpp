@@ -1,4 +1,5 @@
-// Real models against their recorded outputs, on the first device; and MNIST's test pictures. With HOIST_SHARED only.
+// Compares real models with their recorded outputs on the first device, and runs MNIST's test images. Needs
+// HOIST_SHARED.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// The report of a study: JSON, terminal text and the page, also with hostile names; and a browser that clicks through
-// the page where there is one.
+// Tests the report of a study: JSON, terminal text and the page, also with malicious names; and clicks through the page
+// if a browser is installed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ size_t occurrences(const std::string& text, const std::string& of) {
   return count;
 }
 
-// Every text that a model or a user can have a say in.
+// Every text that a model or a user can influence.
 SyntheticStudy hostile_study() {
   SyntheticStudy made = synthetic_study();
   const std::string name = attack;
@@ -47,7 +47,7 @@ SyntheticStudy hostile_study() {
   return made;
 }
 
-// A kernel for each layer that is a product, twice as fast as chosen.
+// One kernel for each contraction, twice as fast in the chosen model.
 ReportKernels kernels_of(const SyntheticStudy& made) {
   ReportKernels out;
   out.peaks = {4e11, {{1 << 16, 2e11}, {1 << 26, 2e10}}, 5e-6};
@@ -174,7 +174,7 @@ TEST(Picture, EveryLayerHasAPlaceBelowWhatItReads) {
   const auto picture = lay_out(network);
   ASSERT_TRUE(picture.ok()) << picture.errors()[0].text();
   ASSERT_EQ(picture->nodes.size(), network.size());
-  size_t reads = 0;  // of what other layers make: all but the first layer's input
+  size_t reads = 0;  // from other layers: all but the first layer's input
   for (const NamedCall& layer : network) reads += layer.inputs.size();
   EXPECT_EQ(picture->edges.size(), reads - 1);
   for (const auto& node : picture->nodes) {
@@ -212,7 +212,7 @@ TEST(Picture, WithoutGraphvizTheMessageSaysWhatToInstall) {
   EXPECT_THAT(picture.errors()[0].text(), HasSubstr("install graphviz"));
 }
 
-// A record of the corpus, and what another device made of the same model, which chose nothing.
+// A record of the corpus, and one of the same model on another device, without a choice.
 std::pair<Record, Record> two_records() {
   auto text = read_file(HOIST_SOURCE_DIR "/tests/fuzz/corpus/record/choice.json");
   EXPECT_TRUE(text.ok());
@@ -330,7 +330,7 @@ TEST(Kernels, ProductsOfBytesHaveARoofOfTheirOwn) {
   };
   EXPECT_EQ(roofs(floats), 2U);
   EXPECT_EQ(roofs(bytes), 3U);
-  // Where bytes are multiplied no faster, theirs is that of floats.
+  // If bytes are multiplied no faster, their roof is that of floats.
   EXPECT_DOUBLE_EQ(roof_of({4e11, {{1 << 16, 2e11}}, 5e-6, 1e11}, bytes).seconds, 150e-6);
 }
 
@@ -352,7 +352,8 @@ TEST(Kernels, AReportHasThoseOfBothForms) {
 TEST(Kernels, WhatTuningBoughtStandsBesideWhatRulesBought) {
   ReportKernels kernels;
   kernels.peaks = {4e11, {{1 << 16, 2e11}}, 5e-6};
-  // The model's product is one kernel, chosen with its activation; tuned it is three, one of which takes the sum in.
+  // The model's matmul is one kernel, and fused with its activation in the chosen model; tuned it is three kernels, one
+  // of which contains the sum.
   kernels.reference = {{"a", {"a"}, 8e-6, 10, 10}, {"r", {"r"}, 2e-6, 10, 10}, {"b<", {"b<"}, 4e-6, 10, 10}};
   kernels.chosen = {{"a", {"a", "r"}, 5e-6, 10, 10}, {"b<", {"b<"}, 4e-6, 10, 10}};
   EXPECT_EQ(occurrences(kernels_section(kernels), "bought"), 0u);
@@ -376,7 +377,7 @@ TEST(Kernels, WhatTuningBoughtStandsBesideWhatRulesBought) {
   EXPECT_EQ(to_json(kernels)["tuned"].size(), 3u);
 }
 
-// The page of the built program, with the kernels that the device really ran.
+// The page of the built program, with kernels that the device has run.
 TEST(Report, TheCommandTimesKernels) {
   auto folder = TemporaryFolder::make();
   ASSERT_TRUE(folder.ok());
@@ -417,7 +418,7 @@ TEST(Report, ABrowserClicksThroughThePage) {
   ASSERT_TRUE(write_file(comparison, comparison_page({"cpu.json", &a}, {"gpu.json", &b})).ok());
   const auto kernels = folder->path() / "kernels.html";
   ASSERT_TRUE(write_file(kernels, page_of_kernels()).ok());
-  const char* pictures = std::getenv("HOIST_REPORT_PICTURES");  // a folder to keep what the browser shows
+  const char* pictures = std::getenv("HOIST_REPORT_PICTURES");  // a folder for the browser's screenshots
   std::string command = "python3 '" HOIST_SOURCE_DIR "/tests/tools/report_browser.py'";
   for (const std::string& word :
        {browser.out.substr(0, browser.out.find('\n')), page.string(), hostile.string(), empty.string(),

@@ -1,5 +1,5 @@
-// What can be wrong with data, budgets, metrics and preferences: one clear message each, known before the long work,
-// and nothing left half-written.
+// Tests faulty data, budgets, metrics and preferences: one clear message each, before the long work, and no
+// half-written files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -90,7 +90,7 @@ TEST(BadMetric, FailsOrPrintsRubbish) {
     expect_refused({"--budget", command, "--calibrate", good_data}, message);
 }
 
-// The time limit is also that of each run of the metric, and what it has started is gone with it.
+// The time limit also holds for each run of the metric, and ends its child processes.
 TEST(BadMetric, TakesTooLong) {
   const Folder folder;
   const std::string mark = (folder.path() / "alive").string();
@@ -102,7 +102,7 @@ TEST(BadMetric, TakesTooLong) {
   EXPECT_FALSE(fs::exists(mark));
 }
 
-// The folder is one word whatever its name is.
+// The folder is one argument whatever its name.
 TEST(BadMetric, FolderWithQuotesInItsName) {
   const Folder folder;
   const fs::path odd = folder.path() / "it's \"here\"; touch broken";
@@ -111,7 +111,7 @@ TEST(BadMetric, FolderWithQuotesInItsName) {
   const Ran ran = run_shell("cd " + folder.path().string() + " && TMPDIR=\"" + "it's \\\"here\\\"; touch broken" +
                             "\" " HOIST_PROGRAM " compile " + model + " -o " + (output.path() / "m.hoist").string() +
                             " --budget 'metric=test -d' --calibrate " + good_data);
-  EXPECT_THAT(ran.err, HasSubstr("prints nothing"));  // and not that it fails: there is such a folder
+  EXPECT_THAT(ran.err, HasSubstr("prints nothing"));  // and not a failure: the folder exists
   EXPECT_FALSE(fs::exists(folder.path() / "broken"));
 }
 
@@ -134,7 +134,7 @@ TEST(EndedByKill, FoldersGoWithTheNextRun) {
   const std::string others = (temporary.path() / "hoist-Abc123").string();
   for (const std::string& folder : {left, others}) ASSERT_TRUE(fs::create_directory(folder));
   ASSERT_EQ(run_shell("touch " + left + "/x").code, 0);
-  // One that its owner still has.
+  // A folder whose owner still runs.
   const std::string held = (temporary.path() / "hoist-temporary-Held00").string();
   ASSERT_TRUE(fs::create_directory(held));
   const Ran ran =
@@ -157,7 +157,7 @@ TEST(BadPreferences, ContradictionsAndUnknownNames) {
   refused("pin * w8\nforbid * w8\n", "w8");
 }
 
-// Before the minutes of measuring, whose notes would stand before the error.
+// Comes before minutes of measuring, whose notes would precede the error.
 TEST(BadOutput, IsSaidFirst) {
   const Folder folder;
   const std::string nowhere = (folder.path() / "none" / "r.html").string(), taken = folder.path().string();

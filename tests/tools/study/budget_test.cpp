@@ -91,7 +91,7 @@ std::vector<std::string> with(std::vector<std::string> words, const std::vector<
 
 nlohmann::json parsed(const std::string& path) { return nlohmann::json::parse(content(path)); }
 
-// One command, one study, a bundle for each budget.
+// One command, one study, and a bundle for each budget.
 TEST_F(BudgetCommand, SeveralBudgetsHaveABundleEach) {
   const Ran ran = run_hoist({"compile", model, "-o", in("digits.hoist"), "--objective", "size", "--calibrate",
                              calibration, "--verify-data", test_data, "--budget", "sqnr=30dB", "--budget", "sqnr=5dB",
@@ -113,7 +113,7 @@ TEST_F(BudgetCommand, SeveralBudgetsHaveABundleEach) {
   EXPECT_THAT(twice.err, HasSubstr("has the same name as another one"));
 }
 
-// One study, many choices: each of the commands below reads what the first one measured.
+// One study, several choices: each command below reuses the first one's measurements.
 TEST_F(BudgetCommand, AnotherBudgetIsChosenFromTheSameRecord) {
   const std::string record = in("record.json");
   const std::vector<std::string> data = {"--calibrate", calibration, "--verify-data", test_data};
@@ -124,11 +124,11 @@ TEST_F(BudgetCommand, AnotherBudgetIsChosenFromTheSameRecord) {
   EXPECT_EQ(measured["choices"].size(), 1u);
   EXPECT_TRUE(measured["complete"].get<bool>());
 
-  // Without data among the points that are verified.
+  // Without data, the choice is among the verified points.
   const Ran among = run_hoist(with(compile, {"-o", in("among.hoist"), "--budget", "sqnr=5dB"}));
   ASSERT_EQ(among.code, 0) << among.err;
   EXPECT_EQ(parsed(record)["points"].size(), measured["points"].size());
-  // With data further points are verified, and sites are not measured again.
+  // With data, further points are verified, and sites are not measured again.
   const Ran further = run_hoist(with(with(compile, data), {"-o", in("further.hoist"), "--budget", "sqnr=35dB"}));
   ASSERT_EQ(further.code, 0) << further.err;
   const auto later = parsed(record);
@@ -143,7 +143,7 @@ TEST_F(BudgetCommand, AnotherBudgetIsChosenFromTheSameRecord) {
   EXPECT_EQ(verified.code, 0) << verified.err;
   EXPECT_THAT(verified.out, HasSubstr("passed certificate"));
 
-  // A ban keeps its rule out.
+  // A forbidden rule is not used.
   std::ofstream(in("bans")) << "forbid * w8\nforbid * w4-g32\n";
   const Ran banned = run_hoist(
       with(with(compile, data), {"-o", in("banned.hoist"), "--budget", "sqnr=35dB", "--preferences", in("bans")}));
@@ -152,7 +152,7 @@ TEST_F(BudgetCommand, AnotherBudgetIsChosenFromTheSameRecord) {
   EXPECT_THAT(rules, testing::Not(HasSubstr("\"w8\"")));
   EXPECT_THAT(rules, testing::Not(HasSubstr("\"w4-g32\"")));
 
-  // The report and the export are of the choice that the bundle has.
+  // Report and export show the bundle's choice.
   const Ran page = run_hoist({"report", model, "--record", record, "--objective", "size", "--budget", "sqnr=35dB", "-o",
                               in("page.html"), "--json", in("page.json")});
   ASSERT_EQ(page.code, 0) << page.err;

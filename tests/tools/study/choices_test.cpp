@@ -1,5 +1,5 @@
-// Every choice that a search may make, of each kind: the model is another one then, has the same numbers on a device,
-// and its derivation replays. How fast it is, nobody asks here.
+// Tests every choice that a search may make, of each kind: the changed model has the same values on a device, and its
+// derivation replays. Speed is not tested.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ class Choices : public testing::Test {
     auto program = parse_program(model_text);
     ASSERT_TRUE(program.ok()) << program.errors()[0].text();
     tuned_.options.profile.vector_width = 8;
-    tuned_.options.lower.fusion = LaunchFusion::none;  // which leaves how many layers a kernel computes to a search
+    tuned_.options.lower.fusion = LaunchFusion::none;  // leaves the number of layers per kernel to the search
     ASSERT_TRUE(run_passes(*program, Pass::calls, pass_options(tuned_.options.lower, tuned_.options.profile)).ok());
     tuned_.program = std::move(*program);
     auto folder = TemporaryFolder::make();
@@ -56,7 +56,7 @@ class Choices : public testing::Test {
     return found.ok() ? *found : std::vector<Subject>();
   }
 
-  // The terms of the kernels with this choice, once they are right.
+  // The terms of the kernels with this choice, after their check.
   std::vector<Expr> checked(const Subject& subject, const KnobValues& knobs) const {
     LowerOptions lower = tuned_.options.lower;
     lower.records = [&](const TuningTask& task) { return task == subject.task ? knobs : KnobValues(); };
@@ -109,7 +109,7 @@ TEST_F(Choices, AreWhatTheModelHas) {
 
 TEST_F(Choices, MakeOtherModelsThatAreRight) {
   for (const ChoiceKind kind : tuning::all_choices) {
-    if (kind == ChoiceKind::tiles) continue;  // tests of tiles have all of those
+    if (kind == ChoiceKind::tiles) continue;  // the tests of tiles cover them
     for (const Subject& subject : subjects(kind)) {
       SCOPED_TRACE(std::string(tuning::name_of(kind)) + " of " + subject.layers.front());
       std::set<std::vector<Expr>> models;
@@ -122,7 +122,7 @@ TEST_F(Choices, MakeOtherModelsThatAreRight) {
   }
 }
 
-// A record is a stranger's file: numbers that no space has are no choice, or the nearest.
+// A record is untrusted: values outside the space mean no choice, or the nearest one.
 TEST_F(Choices, OfNumbersThatNoSpaceHasAreRightToo) {
   for (const ChoiceKind kind : tuning::all_choices) {
     if (kind == ChoiceKind::tiles) continue;

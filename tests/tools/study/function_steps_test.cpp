@@ -1,4 +1,5 @@
-// What a function rule replaced is in the bundle: as steps of the manifest, and in what `explain` prints.
+// Tests that a bundle shows the functions that rules replaced: as steps of the manifest, and in the output of
+// `explain`.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +36,7 @@ class FunctionSteps : public testing::Test {
     std::string rule, note;
     Path place;
   };
-  // The neural steps of a layer ("" for all), as the bundle's derivation replays them.
+  // The neural steps of a layer ("" for all) in the replayed derivation of the bundle.
   std::vector<Told> neural_at(const std::string& layer) const {
     std::vector<Told> out;
     auto from = derived(plan_);
@@ -73,7 +74,7 @@ TEST_F(FunctionSteps, ArePrintedByExplain) {
   EXPECT_THAT(of_gelu.out, HasSubstr(". erf-rational-5 at layer block2/gelu  [neural]  erf(x): within "));
   EXPECT_THAT(of_gelu.out, HasSubstr(" 1 neural\n"));
   EXPECT_THAT(run_hoist({"explain", bundle, "block1/gelu"}).out, HasSubstr(" 0 neural\n"));
-  // Bundles of rewritten models account for their layers as all others do.
+  // Bundles of rewritten models list their layers like all others.
   const Ran layers = run_hoist({"inspect", bundle});
   EXPECT_THAT(layers.out, ContainsRegex("\nblock2/gelu +Gelu +block2_perceptron1_matmul\n"));
   EXPECT_THAT(layers.out, Not(HasSubstr("(added)")));

@@ -1,4 +1,4 @@
-// Products in f16 on a device: kernels have the interpreter's bits, whether the device computes in f16 or not.
+// Compares f16 contractions on a device with the interpreter, bit for bit, with and without native f16 arithmetic.
 #include <gtest/gtest.h>
 
 #include "backends/bundle/bundle.h"

@@ -1,5 +1,5 @@
-// What neural rules do to a model is part of the one derivation: it starts from the imported model, replays to the
-// kernels with the values of constants and without, and says so where somebody has changed it.
+// Tests that the steps of neural rules are part of the derivation: it starts from the imported model, replays to the
+// kernels with and without the values of constants, and detects changes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ Program prepared(const std::string& model) {
   return std::move(*program);
 }
 
-// Ranges of all values, made up: what calibration would find matters to nobody here.
+// Made-up ranges of all values: calibration does not matter here.
 Statistics made_up(const Program& program) {
   Statistics out;
   for (const auto& [value, type] : value_types(program)) {
@@ -49,7 +49,7 @@ Statistics made_up(const Program& program) {
   return out;
 }
 
-// Of rules whose formats need no more than a range, as many as do go together; weights that data have rounded too.
+// As many compatible rules as possible whose formats need only a range; also weights that are rounded with data.
 Assignment drawn(const Program& program, Statistics& statistics, std::mt19937_64& random) {
   const std::vector<Site> sites = find_sites(program);
   Assignment out;
@@ -130,7 +130,7 @@ TEST_P(NeuralDerivations, ReplayFromTheImportedModel) {
     ASSERT_TRUE(read.ok()) << read.errors()[0].text();
     EXPECT_EQ(print_derivation(*read), printed);
     expect_leads_to(*read, *lowered);
-    // Constants that the model's weights lead to are computed again where the model is at hand.
+    // Constants derived from the model's weights are computed again if the model is available.
     expect_leads_to({start, read->steps, read->rules}, *lowered);
     if (HasFatalFailure()) return;
   }
@@ -166,7 +166,7 @@ class NeuralBundle : public testing::Test {
   static std::string bundle() { return (folder_->path() / "bundle").string(); }
   static std::string model() { return (models / "digits_fully_connected.onnx").string(); }
 
-  // What the checks say of the bundle's derivation with `what` replaced by `by`, with the model's values or without.
+  // The failed checks of the bundle's derivation with `what` replaced by `by`, with or without the model's values.
   static std::string faults(const std::string& what, const std::string& by, bool with_model) {
     auto info = read_bundle(bundle(), true);
     HOIST_CHECK(info.ok(), info.errors()[0].text());
@@ -206,7 +206,7 @@ TEST_F(NeuralBundle, SaysWhatASomebodyChanged) {
   EXPECT_NE(faults("\nbf16 at %relu1 neural", "\nf16 at %relu1 neural", false), "");
   EXPECT_NE(faults("\nbf16 at %relu1 neural\n", "\n", false), "");
   EXPECT_THAT(faults("\nbf16 at %relu1", "\nbf16 at %nowhere", false), HasSubstr("defines no value nowhere"));
-  // A hash that nobody asks for without the weights; with them the numbers are computed again.
+  // Without the weights the hash is not checked; with them the values are computed again.
   const std::string numbers = "  constant %\"dense2/weights\" : [";
   auto info = read_bundle(bundle(), true);
   ASSERT_TRUE(info.ok());
@@ -243,7 +243,7 @@ TEST_F(NeuralBundle, IsValidatedStepByStep) {
   for (const StepDifference& difference : validation->differences) ADD_FAILURE() << described(difference).text();
 }
 
-// What was chosen, as operators that other engines know, from the bundle and the model.
+// Exports the choice as standard operators, from the bundle and the model.
 TEST_F(NeuralBundle, ExportsWhatItHas) {
   const std::string file = (folder_->path() / "chosen.onnx").string();
   const Ran ran = run_hoist({"export", bundle(), "--model", model(), "-o", file});

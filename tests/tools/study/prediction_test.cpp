@@ -1,5 +1,5 @@
-// Predicted against measured errors of random assignments on a device. For a model of one's own: HOIST_PREDICT_MODEL
-// and HOIST_PREDICT_DATA name the model and its data, 100 assignments are drawn then.
+// Compares predicted with measured errors of random assignments on a device. HOIST_PREDICT_MODEL and HOIST_PREDICT_DATA
+// select another model and its data, for 100 assignments.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -17,8 +17,8 @@ namespace {
 
 struct Findings {
   PredictionQuality quality;
-  double all_off = 0;  ///< SQNR of the multi-variant program with all off against the model
-  int compared = 0;    ///< assignments that the solver's front was compared with
+  double all_off = 0;  ///< SQNR of the multi-variant program, with all rules off, relative to the model
+  int compared = 0;    ///< assignments compared with the solver's front
 };
 
 Findings findings_of(const std::filesystem::path& path, const std::string& data, int assignments, int rivals) {
@@ -34,7 +34,7 @@ Findings findings_of(const std::filesystem::path& path, const std::string& data,
   HOIST_CHECK(variants.ok(), variants.errors()[0].text());
   auto runnable = model->prepare(variants->model);
   HOIST_CHECK(runnable.ok(), runnable.errors()[0].text());
-  // As many as each rule alone was measured with.
+  // As many runs as were used to measure each rule alone.
   const size_t runs = std::min(samples->runs.size(), static_cast<size_t>(options.alone_samples));
   const auto under = [&](const Assignment& assignment) {
     const std::vector<Tensor> fed = variants->inputs(found->sites, assignment);
@@ -42,7 +42,7 @@ Findings findings_of(const std::filesystem::path& path, const std::string& data,
     HOIST_CHECK(outputs.ok(), outputs.errors()[0].text());
     return *outputs;
   };
-  // With all off it is the model, but for the rounding of kernels that were formed differently.
+  // With all rules off it equals the model, except for the rounding of differently fused kernels.
   const OutputKinds kinds = output_kinds(model->program);
   const RunOutputs off = under({});
   auto difference = compare_runs(kinds, *samples, found->reference, off);
@@ -68,7 +68,7 @@ Findings findings_of(const std::filesystem::path& path, const std::string& data,
 }
 
 void expect_good(const Findings& findings) {
-  // The sums of its kernels are rounded in another order than the model's.
+  // Its kernels sum in another order than the model's.
   EXPECT_GT(findings.all_off, 90);
   EXPECT_GT(findings.quality.median_ratio, 0.8);
   EXPECT_LT(findings.quality.median_ratio, 1.25);

@@ -1,4 +1,4 @@
-// The JSON form of a record: every bit comes back, and nothing that is not a record is taken for one.
+// Tests the JSON form of a record: every bit is read back, and other texts are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Doubles of every size, the special ones too; names of any bytes.
+// Doubles of every magnitude, including the special ones; names of any bytes.
 class Random {
  public:
   explicit Random(uint64_t seed) : engine_(seed) {}
@@ -31,7 +31,7 @@ class Random {
     return std::isfinite(out) ? out : 1.0 / 3;
   }
   std::string name() {
-    std::string out = std::to_string(counter_++) + " ";  // no two are the same
+    std::string out = std::to_string(counter_++) + " ";  // makes them unique
     for (size_t i = below(8); i > 0; --i) out += static_cast<char>(below(2) == 0 ? below(256) : 'a' + below(26));
     return out;
   }

@@ -42,7 +42,7 @@ std::vector<NamedCall> residual_network() {
   return layers;
 }
 
-// Without a noise it is exact, without a speed nobody has tried it.
+// Without noise it is exact; without a speed it was not measured.
 struct Format {
   const char* rule;
   double noise, speed, size;

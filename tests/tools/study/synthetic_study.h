@@ -1,5 +1,5 @@
-// A study that no one measured, of a small residual network: about 25 sites with up to six candidates, twelve points,
-// program and code of every layer. Deterministic; for tests of what is made of studies.
+// A synthetic study of a small residual network: about 25 sites with up to six candidates, twelve points, program and
+// code of every layer. Deterministic; for tests of the output of studies.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// The learned cost model of kernels: what it looks at, what it learns, and how its quality is told.
+// Tests the learned cost model of kernels: its features, its training, and its quality measures.
 #include "tools/tuning/model/cost_model.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ float feature_of(Expr term, std::string_view name, const Profile& profile = {}) 
   return kernel_numbers(term, profile).features[static_cast<size_t>(at - names.begin())];
 }
 
-// A product of matrices without tiles, rows by columns of so many terms each.
+// A matmul without tiles, rows by columns with this number of terms each.
 std::string product_text(int64_t rows, int64_t columns, int64_t terms, int64_t width) {
   const auto number = [](int64_t n) { return std::to_string(n); };
   return "%a : [" + number(rows) + "][" + number(terms) + "]f32 |> map group(0) (\\row. %b : [" + number(columns) +
@@ -64,7 +64,7 @@ TEST(CostModel, FeaturesTellVariantsAndDevicesApart) {
             kernel_numbers(term_of(product_text(16, 64, 32, 8)), other).features);
 }
 
-// A machine whose vectors help up to their width, and that pays for each group.
+// A model machine whose vectors help up to their width, with a cost per group.
 std::vector<KernelTime> made_up_times() {
   std::vector<KernelTime> times;
   for (int64_t rows = 4; rows <= 256; rows *= 2)
@@ -95,7 +95,7 @@ TEST(CostModel, PredictsKernelsThatItHasNotSeen) {
 }
 
 TEST(CostModel, ErrsAsLittleAsPossibleInTheMean) {
-  // Twice as long for a reason that no feature tells: what says the shorter time is wrong by a half at most.
+  // Twice as long for a reason that is no feature: predicting the shorter time has a relative error of at most a half.
   std::vector<KernelTime> times = made_up_times();
   const size_t count = times.size();
   for (size_t i = 0; i < count; ++i) {
@@ -109,7 +109,7 @@ TEST(CostModel, ErrsAsLittleAsPossibleInTheMean) {
 }
 
 TEST(CostModel, PricesAreLearnedFromSums) {
-  // A hundred products are few for trees; the machine takes 3 ns for a work-group and 2 ns for a vector's operations.
+  // A hundred matmuls are few for trees; the machine takes 3 ns per work-group and 2 ns per vector operation.
   std::vector<KernelTime> times = made_up_times();
   const auto names = kernel_amount_names();
   const auto place = [&](std::string_view name) {
@@ -158,7 +158,7 @@ TEST(CostModel, IsKeptAsText) {
   EXPECT_EQ(loaded->seconds(term, {}), model.seconds(term, {}));
   for (const std::string text : {"", "{}", "[]", R"({"features": [], "learned_from": [], "prices": [], "trees": []})"})
     EXPECT_FALSE(CostModel::load(text, "here").ok()) << text;
-  for (const char* name : {"joined elements", "fold steps"}) {  // the first of which is an amount as well
+  for (const char* name : {"joined elements", "fold steps"}) {  // the first is an amount as well
     std::string other = model.save();
     other.replace(other.find(name), 4, "other");
     EXPECT_FALSE(CostModel::load(other, "here").ok()) << "names of another version";

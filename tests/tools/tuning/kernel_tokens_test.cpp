@@ -1,4 +1,4 @@
-// A kernel's term as statements for a model that reads it.
+// Tests the encoding of a kernel's term as statements for a sequence model.
 #include "tools/tuning/model/kernel_tokens.h"
 
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ std::vector<Statement> statements_of(const std::string& text, const Profile& pro
   return kernel_tokens(*term, profile);
 }
 
-// Numbers are told by half octaves: 1 + 2 log2.
+// Numbers are quantised to half octaves: 1 + 2 log2.
 TEST(KernelTokens, LoopsHaveExtentsAndRepetitions) {
   const auto statements = statements_of("%x : [4][16]f32 |> map group(0) (map vec (\\v. exp v))");
   ASSERT_THAT(statements, SizeIs(5)) << "the device, two loops, the function, the array";

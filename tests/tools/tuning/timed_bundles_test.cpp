@@ -1,5 +1,4 @@
-// Bundles that are timed elsewhere, what becomes of a search whose candidates end the process that runs them, and what
-// answers of strangers are worth.
+// Tests bundles that are timed in other processes, searches whose candidates crash the process, and untrusted answers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,7 +45,7 @@ class TimedBundles : public InTemporaryFolder {
     set_this_program({HOIST_PROGRAM});
   }
 
-  // Two kernels in OpenCL, with this in the first lines of every one.
+  // A bundle of two OpenCL kernels, each with this statement first.
   std::filesystem::path bundle(const std::string& name, const std::string& statement) {
     const TunedProgram tuned = tuned_model("digits_fully_connected.onnx", {});
     auto lowered = lower_program(tuned.program, tuned.options.lower, tuned.options.profile);
@@ -86,7 +85,7 @@ TEST_F(TimedBundles, AreTimedInAProcessOfTheirOwn) {
     for (const double seconds : each.steps) EXPECT_GT(seconds, 0);
     EXPECT_GT(each.run, 0);
   }
-  // A kernel that computes something else, and a bundle that is none.
+  // A kernel with a wrong result, and a damaged bundle.
   question.bundles = {bundle("c", ""), bundle("wrong", " result[0] = 7; return;"), bundle("damaged", "")};
   std::filesystem::resize_file(question.bundles.back() / "plan.bin", 100);
   const TimingAnswer wrong = (*times)({question}, never).front();
@@ -98,7 +97,7 @@ TEST_F(TimedBundles, AreTimedInAProcessOfTheirOwn) {
 }
 
 TEST_F(TimedBundles, ThatEndTheirProcessOrNeverEndEndNothingElse) {
-#ifdef __SANITIZE_ADDRESS__  // or it makes a report and an exit code of the signal
+#ifdef __SANITIZE_ADDRESS__  // it would turn the signal into a report and an exit code
   const char* options = std::getenv("ASAN_OPTIONS");
   ::setenv("ASAN_OPTIONS", ((options != nullptr ? options : "") + std::string(":handle_segv=0")).c_str(), 1);
 #endif
@@ -138,7 +137,7 @@ TEST_F(TimedBundles, AnswersOfStrangersAreRead) {
   EXPECT_FALSE(tuning::parse_turns(nlohmann::json::parse(R"({"least":1,"most":1e9,"milliseconds":1})")).ok());
 }
 
-// Bundles with kernels of these terms have no answer, as if they had ended the process.
+// Bundles with kernels of these terms give no answer, as if they had crashed the process.
 class VariantsThatFail : public testing::Test {
  protected:
   void SetUp() override {
@@ -173,7 +172,7 @@ class VariantsThatFail : public testing::Test {
     return out;
   }
 
-  // Some other knobs of the subject, and the terms of the kernels that they make.
+  // Some other knobs of the subject, and the terms of their kernels.
   KnobValues other_knobs(size_t subject, size_t number) const {
     std::vector<KnobValues> all;
     for (const Point& point : every_point(subjects_[subject].space)) {
@@ -208,9 +207,9 @@ TEST_F(VariantsThatFail, AreFoundAmongTheOthers) {
   ASSERT_EQ(times.size(), 3u);
   for (const size_t subject : {0u, 1u}) EXPECT_TRUE(std::isfinite(times[0].at(subject)));
   EXPECT_TRUE(std::isfinite(times[1].at(0)));
-  EXPECT_TRUE(std::isfinite(times[2].at(0)));  // which stood beside the one that fails
+  EXPECT_TRUE(std::isfinite(times[2].at(0)));  // its variant shared the group with the failing one
   EXPECT_TRUE(std::isinf(times[2].at(1)));
-  EXPECT_TRUE(std::isfinite((*found)[1][1].at(0)));  // and a group without it
+  EXPECT_TRUE(std::isfinite((*found)[1][1].at(0)));  // a group without it
 }
 
 TEST_F(VariantsThatFail, WithADeviceThatIsLostAreNotToBlame) {
@@ -221,7 +220,7 @@ TEST_F(VariantsThatFail, WithADeviceThatIsLostAreNotToBlame) {
   auto found = timer.time({{usual, {{0, other_knobs(0, 1)}}}}, {}, never);
   ASSERT_FALSE(found.ok());
   EXPECT_THAT(found.errors().front().text(), HasSubstr("signal 11"));
-  // Lost only after the candidate was asked by itself: it may be innocent as well.
+  // Lost only after the candidate was timed alone, so it may be valid too.
   lost_after_ = asked_ + 2;
   make_fatal(0, other_knobs(0, 1));
   EXPECT_FALSE(timer.time({{usual, {{0, other_knobs(0, 0)}}, {{0, other_knobs(0, 1)}}}}, {}, never).ok());

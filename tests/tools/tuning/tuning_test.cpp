@@ -1,4 +1,4 @@
-// hoist tune as a process, and the database that it leaves.
+// Tests hoist tune as a process, and its database.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
@@ -40,7 +40,7 @@ TEST_F(TuningTest, ADatabaseKeepsWhatWasMeasured) {
     auto database = TuningDatabase::open(in("a.tuning"));
     ASSERT_TRUE(database.ok()) << database.errors()[0].text();
     ASSERT_TRUE(database->add(this_device, task, measured).ok());
-    ASSERT_TRUE(database->add(this_device, task, {{{{"rows", 4}, {"width", 16}}, 0.75}}).ok());  // again
+    ASSERT_TRUE(database->add(this_device, task, {{{{"rows", 4}, {"width", 16}}, 0.75}}).ok());  // overwrites
     ASSERT_TRUE(database->choose(this_device, {{task, measured[0].knobs, 0.5}}).ok());
     ASSERT_TRUE(database->choose(this_device, {{task, measured[1].knobs, 0.9}}).ok());
   }
@@ -60,7 +60,7 @@ TEST_F(TuningTest, ADatabaseKeepsWhatWasMeasured) {
   EXPECT_EQ((*choices)[0].task, task);
   EXPECT_EQ((*choices)[0].knobs, measured[1].knobs);
   EXPECT_TRUE(database->choices(other_device)->empty());
-  EXPECT_FALSE(database->add(this_device, task, measured).ok());  // it is open to be read
+  EXPECT_FALSE(database->add(this_device, task, measured).ok());  // it is open for reading
 }
 
 TEST_F(TuningTest, OtherFilesAreNoDatabases) {
@@ -77,7 +77,7 @@ TEST_F(TuningTest, OtherFilesAreNoDatabases) {
   EXPECT_FALSE(std::filesystem::exists(in("x.hoist")));
 }
 
-// A view that never ends would hold up whoever reads it.
+// A view that never ends would block every reader.
 TEST_F(TuningTest, ADatabaseHasItsOwnTablesAndNothingElse) {
   ASSERT_TRUE(TuningDatabase::open(in("a.tuning")).ok());
   ASSERT_TRUE(TuningDatabase::open(in("a.tuning")).ok());  // again, as it is
@@ -94,7 +94,7 @@ TEST_F(TuningTest, ADatabaseHasItsOwnTablesAndNothingElse) {
   }
 }
 
-// What a writer that was killed had begun is undone by whoever opens the file next, readers included.
+// The next process that opens the file, even for reading, rolls back the transaction of a killed writer.
 TEST_F(TuningTest, AReaderUndoesWhatAKilledWriterBegan) {
   const TuningTask task = {"aa", {8}};
   const KnobValues knobs = {{"rows", 4}};
@@ -108,7 +108,7 @@ TEST_F(TuningTest, AReaderUndoesWhatAKilledWriterBegan) {
   if (child == 0) {
     sqlite3* writer = nullptr;
     sqlite3_open(in("a.tuning").c_str(), &writer);
-    // Written to the file before it is committed, since the cache has no room for it.
+    // The small cache makes SQLite write to the file before the commit.
     const char* begun =
         "PRAGMA cache_size = 1; BEGIN; UPDATE choices SET knobs = 'rows=8'; INSERT INTO measurements WITH RECURSIVE n "
         "(i) AS "
@@ -181,7 +181,7 @@ TEST_F(TuningTest, ATunedModelCompilesAndReplays) {
     EXPECT_LE(kernel.at("measured"), 3);
     EXPECT_EQ(kernel.at("refused"), 0);
   }
-  // What was measured is not measured again.
+  // Measured points are not measured again.
   const Ran again = run_hoist(words);
   ASSERT_EQ(again.code, 0) << again.err;
   const Ran compiled = run_hoist(
@@ -190,7 +190,7 @@ TEST_F(TuningTest, ATunedModelCompilesAndReplays) {
   EXPECT_EQ(run_hoist({"verify", in("m.hoist"), "--derivation", "--all"}).code, 0);
 }
 
-// Choices that a bundle's derivation names.
+// The number of choices in a bundle's derivation.
 size_t chosen_in(const std::string& bundle) {
   const auto text = read_file(bundle + "/derivation.lift");
   EXPECT_TRUE(text.ok());
@@ -226,7 +226,7 @@ TEST_F(TuningTest, RecordsAreATextThatIsReadBack) {
 }
 
 TEST_F(TuningTest, RecordsComeWithHoist) {
-  // For a device that is not here: the records are text, and a compilation with them is reproducible.
+  // For a device that is not here: the records are text, and compiling with them is reproducible.
   const auto shipped = tuning::parse_records(tuning::shipped_records, "shipped");
   ASSERT_TRUE(shipped.ok()) << shipped.errors()[0].text();
   const std::string model = std::string(HOIST_SOURCE_DIR) + "/models/digits_pytorch.onnx";
@@ -242,7 +242,7 @@ TEST_F(TuningTest, RecordsComeWithHoist) {
   EXPECT_GT(chosen_in(in("a.hoist")), 0u);
   for (const char* file : {"plan.bin", "manifest.json", "derivation.lift"})
     EXPECT_EQ(*read_file(in("a.hoist/") + file), *read_file(in("b.hoist/") + file)) << file;
-  // A file of the user's goes before the name, and may be such a text, too.
+  // A user's file is preferred to the name, and may have the text format too.
   std::ofstream(in("shipped")) << "hoist records 1\n";
   words[5] = in("shipped");
   words.push_back(in("c.hoist"));
@@ -265,7 +265,7 @@ TEST_F(TuningTest, TheCostModelChoosesWithoutAMeasurement) {
   EXPECT_NE(*read_file(in("a.hoist/plan.bin")), *read_file(in("usual.hoist/plan.bin")));
   EXPECT_EQ(*read_file(in("a.hoist/plan.bin")), *read_file(in("b.hoist/plan.bin")));
   EXPECT_EQ(run_hoist({"verify", in("a.hoist"), "--derivation", "--model", model}).code, 0);
-  // No model knows this GPU, so the estimate stays.
+  // No model covers this GPU, so the estimate stays.
   const Ran gpu =
       run_hoist({"compile", model, "--profile", "amd-mi250x", "--tune=0", "--no-check", "-o", in("gpu.hoist")});
   EXPECT_EQ(gpu.code, 0) << gpu.err;
@@ -273,7 +273,7 @@ TEST_F(TuningTest, TheCostModelChoosesWithoutAMeasurement) {
   EXPECT_EQ(chosen_in(in("gpu.hoist")), 0u);
 }
 
-// A driver's launches on a CPU take longer than layers of so few numbers.
+// On a CPU, a driver's launches take longer than layers with so few elements.
 TEST_F(TuningTest, TheCostModelComputesSmallLayersInOneLaunch) {
   std::ofstream(in("cpu.profile")) << "name = a driver's two cores\nkind = cpu\nvector_width = 16\n"
                                       "vector_registers = 32\nlocal_memory = 1048576\ncompute_units = 2\n"
@@ -294,7 +294,7 @@ TEST_F(TuningTest, TheCostModelComputesSmallLayersInOneLaunch) {
 
 TEST_F(TuningTest, ACompilationTunes) {
   const std::string model = std::string(HOIST_SOURCE_DIR) + "/models/digits_fully_connected.onnx";
-  // However slow the machine is, there is time enough for one round.
+  // Even on a slow machine there is time for one round.
   const auto devices = [&] {
     auto database = TuningDatabase::open_to_read(in("kept.tuning"));
     return database.ok() ? database->devices()->size() : 0;
@@ -307,7 +307,7 @@ TEST_F(TuningTest, ACompilationTunes) {
     EXPECT_THAT(ran.out, HasSubstr("tuned: "));
   }
   EXPECT_EQ(devices(), 1u);
-  // Where a form was chosen, its own rule stands in the derivation.
+  // If a form was chosen, its rule is in the derivation.
   EXPECT_GE(nlohmann::json::parse(*read_file(in("m.json"))).at("tuned").at("kernels"), chosen_in(in("m.hoist")));
   EXPECT_EQ(run_hoist({"verify", in("m.hoist"), "--derivation", "--all"}).code, 0);
   EXPECT_EQ(run_hoist({"compile", model, "--profile", "nvidia-a100", "--tune=2", "-o", in("x.hoist")}).code, 2);
@@ -347,7 +347,7 @@ TEST_F(TuningTest, RewritesAreSearched) {
   EXPECT_THAT(listed.out, HasSubstr("forms of the term: 6 points"));
   EXPECT_THAT(listed.out, HasSubstr("an estimate chooses explored=0"));
   EXPECT_THAT(run_hoist({"tune", model, "--target", "native", "--list", "dense2"}).out, Not(HasSubstr("explored")));
-  // Large enough to be a share of the run on a busy machine.
+  // Large enough for a significant share of the run on a busy machine.
   const Ran tuned = run_hoist({"tune", model, "--target", "native", "--dim", "N=256", "--explore", "5",
                                "--measurements", "6", "-o", in("e.tuning"), "--json", in("e.json")});
   ASSERT_EQ(tuned.code, 0) << tuned.err;
@@ -359,7 +359,7 @@ TEST_F(TuningTest, RewritesAreSearched) {
   EXPECT_GE(measured, 5u);
 }
 
-// Whatever is faster here: every rewrite that a search may choose makes a bundle that is right and replays.
+// Independent of speed: every rewrite that a search may choose gives a correct bundle that replays.
 TEST_F(TuningTest, ARewriteThatIsChosenReplays) {
   const std::string model = std::string(HOIST_SOURCE_DIR) + "/models/digits_fully_connected.onnx";
   ModelOptions options;
@@ -386,7 +386,7 @@ TEST_F(TuningTest, ARewriteThatIsChosenReplays) {
       ASSERT_TRUE(database->choose(tuning::tuned_device(tuned->options.profile, options.targets), choices).ok());
     }
     const Ran ran = run_hoist({"compile", model, "--target", "native:x86-64-v3", "--tuning", file, "-o", bundle});
-    if (ran.code != 0) continue;  // which a search would have found to be no variant
+    if (ran.code != 0) continue;  // a search would treat it as a failed variant
     ++compiled;
     EXPECT_EQ(run_hoist({"verify", bundle, "--derivation", "--all"}).code, 0) << number;
   }

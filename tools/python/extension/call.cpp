@@ -21,19 +21,19 @@ constexpr auto between_looks = std::chrono::milliseconds(50);
 
 std::timed_mutex at_work;
 
-// Without Python's lock. Where it says yes, Python has an exception set, in this thread.
+// Called without the GIL. If it returns true, Python has an exception set in this thread.
 bool signal_raised() {
   const py::gil_scoped_acquire held;
   return PyErr_CheckSignals() != 0;
 }
 
-// What was raised is dealt with where the work takes Ctrl-C as a wish to be done.
+// Clears a KeyboardInterrupt if the work handles Ctrl-C by ending early.
 bool taken_by_work() {
   const auto is_interrupt = [] {
     const py::gil_scoped_acquire held;
     return PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0;
   };
-  // The work may be telling Python something, so it is asked without Python's lock.
+  // The work may be calling a Python listener, so the GIL is not held during the query.
   if (!is_interrupt() || !taken_as_interruption(SIGINT)) return false;
   const py::gil_scoped_acquire held;
   PyErr_Clear();
@@ -50,7 +50,7 @@ void tell(const py::object& listener, std::string_view kind, const Diagnostic& p
   }
 }
 
-PyObject* failure_class = nullptr;  // of the module, which stays to the end of the process
+PyObject* failure_class = nullptr;  // owned by the module, which lives until the process ends
 
 }  // namespace
 
@@ -85,7 +85,7 @@ void perform(const py::object& listener, Heard& heard, const std::function<void(
       },
   };
   std::packaged_task<void()> task([&] {
-    // A fault of hoist's own is an exception here: it need not take the whole of somebody's session with it.
+    // An internal fault becomes an exception, so that it does not end the user's Python process.
     const FaultsAreErrors faults;
     try {
       work();

@@ -1,6 +1,6 @@
-// The module hoist._core: the compiler for the Python package hoist, which gives it words and gets text back. Commands
-// are those of the program, with its options, checks and answers; a model is kept open, so that layer after layer is
-// looked at without lowering it again. Names and types are in hoist/_core.pyi; nobody else imports this.
+// The module hoist._core: the compiler for the Python package hoist, which passes arguments as strings and gets text
+// back. Commands are the program's, with its options, checks and answers. A model stays open, so that further layers
+// are shown without lowering it again. hoist/_core.pyi lists names and types; only the package imports this module.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -67,7 +67,7 @@ class Model {
         });
   }
 
-  // What `hoist inspect MODEL --json` writes.
+  // The JSON of `hoist inspect MODEL --json`.
   std::string summary() const {
     const LoweredModel& lowered = model_->lowered;
     Json out = to_json(summary_of(lowered));
@@ -98,7 +98,7 @@ class Model {
       return json_text(to_json(found));
     });
   }
-  // [{"name", "layers", "operations", "term", "host"}]: of each kernel its first layers.
+  // [{"name", "layers", "operations", "term", "host"}], with the first layers of each kernel.
   std::string kernels() const {
     Json out = Json::array();
     for (const LoweredKernel& kernel : model_->lowered.kernels) {

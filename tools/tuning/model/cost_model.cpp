@@ -35,7 +35,7 @@ double mean(const std::vector<double>& values) {
   return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-/// The place of each value among all, equal ones sharing theirs.
+/// The rank of each value; equal values share the mean rank.
 std::vector<double> ranks_of(const std::vector<double>& values) {
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -66,12 +66,13 @@ float undisturbed_launch(const std::vector<KernelTime>& times, bool native) {
   for (const KernelTime& time : times)
     if (time.circumstances.native == native) launches.push_back(time.launch);
   if (launches.empty()) return 0;
-  // It is what a whole run takes beside its kernels, which other programs on the machine only make longer.
+  // The launch time is the part of a run outside its kernels, which other programs on the machine can only lengthen: a
+  // low quantile excludes their effect.
   return static_cast<float>(quantile(std::move(launches), 0.1));
 }
 
-/// The networks in so many parts, or one each where there are fewer: what is not of a part's networks, and the places
-/// of what is. Parts are left out where nothing else is there.
+/// Splits the networks into at most `parts` parts and calls `take` for each part with the examples of all other
+/// networks and the indices of the part's examples. With fewer than two networks it does nothing.
 template <class Example, class Take>
 void for_each_part(const std::vector<const Example*>& examples, size_t parts, const Take& take) {
   std::set<std::string> all;
@@ -94,7 +95,7 @@ void for_each_part(const std::vector<const Example*>& examples, size_t parts, co
   }
 }
 
-/// Of numbers with their weights; 1 of none.
+/// The weighted median of numbers with their weights; 1 if there are none.
 float weighted_median(std::vector<std::pair<double, double>> numbers) {
   std::sort(numbers.begin(), numbers.end());
   double left = 0;
@@ -106,7 +107,7 @@ float weighted_median(std::vector<std::pair<double, double>> numbers) {
   return 1;
 }
 
-// What a model has learned from, a line for each device.
+// The training data of a model, one line per device.
 std::vector<std::string> sources_of(const std::vector<KernelTime>& times) {
   struct Source {
     size_t kernels = 0;
@@ -124,7 +125,7 @@ std::vector<std::string> sources_of(const std::vector<KernelTime>& times) {
   return out;
 }
 
-// Exactly, as fmt writes it.
+// Parses a number exactly as fmt prints it; the whole text must be one finite number.
 template <class Number = float>
 std::optional<Number> parse_number(const std::string& text) {
   Number out = 0;
@@ -133,12 +134,12 @@ std::optional<Number> parse_number(const std::string& text) {
   return whole ? std::optional<Number>(out) : std::nullopt;
 }
 
-// The numbers x from 0 on, one a column, for which the rows times x differ least from 1, by the sum of squares: one
-// coordinate after the other (Franc, Hlavac, Navara: Sequential Coordinate-wise Algorithm for the Non-negative
-// Least Squares Problem, CAIP 2005). 0 where a column is.
+// Non-negative least squares: the x >= 0, one per column, that minimises the sum of squares of (row times x - 1) over
+// the rows, by coordinate descent (Franc, Hlavac, Navara: Sequential Coordinate-wise Algorithm for the Non-negative
+// Least Squares Problem, CAIP 2005). x is 0 for a zero column.
 std::vector<double> non_negative_least_squares(const std::vector<std::vector<double>>& rows) {
   constexpr int most_rounds = 10'000;
-  constexpr double enough = 1e-9;  // of a column's share
+  constexpr double enough = 1e-9;  // change of a column's mean share that ends the iteration
   const size_t columns = kernel_amount_names().size();
   std::vector<double> products(columns * columns), sums(columns), x(columns);
   for (const std::vector<double>& row : rows)
@@ -196,7 +197,7 @@ Result<std::vector<KernelTime>> read_kernel_times(const std::filesystem::path& f
     auto term = parse(expression);
     if (!term || (*term)->has_meta || any_node(*term, has_open_size)) return refused;
     time.term = *term;
-    if (!(time.seconds > 0 && reference > 0)) continue;  // below what the device's clock tells
+    if (!(time.seconds > 0 && reference > 0)) continue;  // below the resolution of the device's clock
     double& least = least_reference.emplace(time.device, reference).first->second;
     least = std::min(least, reference);
     references.push_back(reference);
@@ -207,7 +208,7 @@ Result<std::vector<KernelTime>> read_kernel_times(const std::filesystem::path& f
   return times;
 }
 
-// A measurement as the model sees it.
+// A measurement in the form in which the model learns it.
 struct CostModel::Example {
   KernelNumbers numbers;
   double seconds = 0;
@@ -222,7 +223,7 @@ std::vector<CostModel::Example> CostModel::examples_of(const std::vector<KernelT
 }
 
 double CostModel::Prices::of(const KernelNumbers& kernel) const {
-  constexpr double least = 1e-9;  // no kernel takes less
+  constexpr double least = 1e-9;  // lower bound of a kernel's time, in seconds
   const std::vector<double>& prices = kernel.native ? native : driver;
   double sum = 0;
   for (size_t i = 0; i < prices.size(); ++i) sum += prices[i] * kernel.amounts[i];
@@ -232,7 +233,7 @@ double CostModel::Prices::of(const KernelNumbers& kernel) const {
 CostModel::Prices CostModel::learn_prices(const std::vector<const Example*>& examples) {
   Prices out;
   for (const bool native : {true, false}) {
-    std::vector<std::vector<double>> shares;  // of what was measured, for a price of one
+    std::vector<std::vector<double>> shares;  // of the measured time, at a price of one
     for (const Example* example : examples) {
       if (example->numbers.native != native) continue;
       shares.push_back(example->numbers.amounts);
@@ -273,8 +274,9 @@ CostModel CostModel::learn(const std::vector<const Example*>& examples) {
 CostModel CostModel::fit(const std::vector<const Example*>& examples) {
   constexpr size_t parts = 4;
   CostModel model = learn(examples);
-  // Trees learn logarithms, whose middle is not the number that errs least in the mean: a time that is predicted twice
-  // as long is wrong by a whole, one half as long by a half. By how much follows from networks that are left out.
+  // The trees are fitted to logarithms, whose mean does not minimise the mean relative error: a prediction of twice the
+  // time has an error of 100 %, one of half the time an error of 50 %. The scale that corrects this is learnt from
+  // networks that are left out.
   std::vector<std::pair<double, double>> ratios;  // measured over predicted, and its weight
   for_each_part(examples, parts, [&](const std::vector<const Example*>& known, const std::vector<size_t>& left_out) {
     const CostModel of_others = learn(known);
@@ -303,7 +305,8 @@ std::optional<double> CostModel::seconds(const KernelNumbers& kernel) const {
   std::vector<float> numbers;
   for (const Feature& feature : features_) {
     const float number = kernel.features[feature.place];
-    // Less than twice as much as ever seen is near enough; what is there or not has to have been there.
+    // Features are logarithmic: less than twice the largest trained value is near enough. A 0/1 feature must have its
+    // trained value.
     if (number <= feature.least - 1 || number >= feature.most + 1) return std::nullopt;
     numbers.push_back(number);
   }

@@ -1,9 +1,8 @@
-// How long a kernel will take on a device, estimated from its term alone, without compiling it, by what was learned
-// from kernels that were measured (programs/kernel_times.cpp): a sum of what it does, each amount at its price, times
-// what trees say of a kernel with such features. Amounts and features are made by hand: the loops by their modes, the
-// operations by their kinds, each as often as the loops around it say, the arrays, and what the profile says of the
-// device. Not the last word where a kernel can be measured; and of kernels unlike all that it learned from, the model
-// says nothing.
+// Predicts the time of a kernel on a device from its term, without compiling it, by a model learnt from measured
+// kernels (programs/kernel_times.cpp): the sum of the kernel's amounts times their prices, times a correction that
+// boosted trees predict from its features. Amounts and features are hand-made: loops by mode, operations by kind, both
+// weighted by the surrounding loops' trip counts, arrays, and the target description. A measurement is better if the
+// kernel can be measured. For kernels unlike the training data there is no prediction.
 #pragma once
 
 #include <filesystem>
@@ -19,84 +18,84 @@
 
 namespace hoist::tuning {
 
-/// What the time of a kernel depends on beside its term and the profile.
+/// The conditions besides the term and the target description that affect the time of a kernel.
 struct Circumstances {
-  bool native = false;  ///< no driver launches it
-  /// How much longer the reference kernel of kernel_times took in that moment than on a machine that nobody else uses,
-  /// which slows some kernels more than others.
+  bool native = false;  ///< launched without a driver
+  /// The slow-down of the reference kernel of kernel_times at that moment, relative to an idle machine. Contention
+  /// slows some kernels more than others.
   double contention = 1;
 };
 
-/// What a model looks at.
+/// The inputs of a model for one kernel.
 struct KernelNumbers {
-  std::vector<float> features;  ///< one for each name of kernel_feature_names, many of them logarithms
-  std::vector<double> amounts;  ///< of what takes time, one for each name of kernel_amount_names, none below 0
+  std::vector<float> features;  ///< one per name of kernel_feature_names, many of them logarithms
+  std::vector<double> amounts;  ///< the amounts of work, one per name of kernel_amount_names, non-negative
   bool native = false;          ///< as in the circumstances
-  bool of_layers = false;       ///< a launch that computes several layers one after the other
+  bool of_layers = false;       ///< a fused launch
 };
 std::span<const std::string_view> kernel_feature_names();
 std::span<const std::string_view> kernel_amount_names();
-/// Of a low-level term with numbers for its sizes.
+/// The numbers of a low-level term whose sizes are constants.
 KernelNumbers kernel_numbers(Expr term, const Profile& profile, const Circumstances& circumstances = {});
 
-/// How many numbers or tuples an array has, whatever 64 bits hold.
+/// The number of elements (scalars or tuples) of an array, also beyond 64 bits.
 double elements_of(Type type);
 
-/// A measurement, as programs/kernel_times.cpp writes it: a line of JSON.
+/// A measurement; programs/kernel_times.cpp writes it as a line of JSON.
 struct KernelTime {
   std::string model, kernel;
   std::string device;
-  std::string driver;  ///< its version, or that native code has none
+  std::string driver;  ///< the driver's version, or a text for native code
   Profile profile;     ///< of the device
   Expr term = nullptr;
   double seconds = 0;
-  double launch = 0;            ///< seconds that its run took for each step beside the kernels
-  Circumstances circumstances;  ///< contention is beside the best moment of that device in the file
+  double launch = 0;            ///< seconds of the run outside its kernels, per step
+  Circumstances circumstances;  ///< contention is relative to the best moment of that device in the file
 };
-/// Errors name the line.
+/// Reads measurements. Errors name the line.
 Result<std::vector<KernelTime>> read_kernel_times(const std::filesystem::path& file);
 
 class CostModel {
  public:
-  /// From at least one measurement.
+  /// Fits a model to at least one measurement.
   static CostModel fit(const std::vector<KernelTime>& times);
-  /// Those that come with hoist, each of other devices.
+  /// The models that hoist ships, each for other devices.
   static std::span<const CostModel> shipped();
-  /// Seconds of one launch; nothing where the kernel or the device lies outside of what the model learned from.
+  /// Seconds of one launch; empty if the kernel or the device is outside of the training range.
   std::optional<double> seconds(Expr term, const Profile& profile, const Circumstances& circumstances = {}) const;
 
-  /// What a run takes for each step beside the kernel, where other programs on the machine did not make it longer: the
-  /// tenth percentile of what the model learned from.
+  /// The seconds of a run per step outside the kernel, on an undisturbed machine: the tenth percentile of the training
+  /// data.
   double launch_seconds(bool native) const { return native ? native_launch_ : driver_launch_; }
 
-  /// Whether it has learned from launches of several layers; else it says nothing of any.
+  /// True if the training data include fused launches; without them, the model predicts none.
   bool knows_layers() const { return layers_; }
 
-  /// As JSON, with the devices, networks and numbers of kernels that it has learned from.
+  /// The model as JSON, with the devices, networks and numbers of kernels of its training data.
   std::string save() const;
   static Result<CostModel> load(std::string_view text, const std::string& where);
-  /// A line for each device.
+  /// The training data, one line per device.
   const std::vector<std::string>& learned_from() const { return learned_from_; }
 
  private:
   struct Example;
-  /// What the trees look at, by its place among all features, and how far that reached in what they learned from.
+  /// A feature that the trees use, by its index among all features, and its range in the training data.
   struct Feature {
     size_t place = 0;
     float least = 0, most = 0;
   };
-  /// Seconds for one of each amount. Native code has its own, since no driver is in its way.
+  /// Seconds per unit of each amount. Native code has its own prices, since it is launched without a driver.
   struct Prices {
     std::vector<double> native, driver;
 
-    /// Seconds of all amounts.
+    /// Seconds of all amounts of a kernel.
     double of(const KernelNumbers& kernel) const;
   };
   CostModel(Prices prices, BoostedTrees trees) : prices_(std::move(prices)), trees_(std::move(trees)) {}
   static std::vector<Example> examples_of(const std::vector<KernelTime>& times);
-  /// None below 0, such that sums of prices differ least from what was measured, as shares of it.
+  /// Non-negative prices that minimise the squared relative error of the sums.
   static Prices learn_prices(const std::vector<const Example*>& examples);
-  /// Without the scale by which the model errs least, and with it.
+  /// learn() fits without the scale that minimises the error, fit() with it.
   static CostModel learn(const std::vector<const Example*>& examples);
   static CostModel fit(const std::vector<const Example*>& examples);
   std::optional<double> seconds(const KernelNumbers& kernel) const;
@@ -106,32 +105,32 @@ class CostModel {
   friend std::vector<std::optional<double>> held_out_predictions(const std::vector<KernelTime>& times, size_t parts);
 
   Prices prices_;
-  BoostedTrees trees_;  // of the logarithm of measured seconds over those of the prices
+  BoostedTrees trees_;  // predict the logarithm of measured over priced seconds
   std::vector<std::string> learned_from_;
   float native_launch_ = 0, driver_launch_ = 0;
-  float scale_ = 1;  // of what both say
+  float scale_ = 1;  // of the product of both
   bool layers_ = false;
   std::vector<Feature> features_;
 };
 
-/// The model that knows the most of these kernels, the first of equals: times of two models are not compared with each
-/// other, so one has to answer for all. There is at least one model.
+/// The model that covers most of these kernels, the first of equals. Predictions of two models are not comparable, so
+/// one model must predict all. There must be at least one model.
 const CostModel& model_for(std::span<const CostModel> models, std::span<const Expr> kernels, const Profile& profile,
                            const Circumstances& circumstances);
 
-/// How well a model predicts kernels that it has not seen.
+/// The quality of a model's predictions for kernels of unseen networks.
 struct CostModelQuality {
   size_t kernels = 0;
-  size_t outside = 0;     ///< of which the model says nothing
-  double mean_error = 0;  ///< of |predicted - measured| / measured
+  size_t outside = 0;     ///< kernels without a prediction
+  double mean_error = 0;  ///< mean of |predicted - measured| / measured
   double median_error = 0;
   double rank_correlation = 0;  ///< Spearman's
-  size_t pairs = 0;             ///< of variants of one kernel, one at least a tenth slower than the other
-  double ordered_pairs = 0;     ///< the share that the model puts in the right order
+  size_t pairs = 0;             ///< variants of one kernel whose times differ by at least a tenth
+  double ordered_pairs = 0;     ///< share of the pairs that the model orders correctly
 };
 CostModelQuality quality_of(const std::vector<KernelTime>& times, const std::vector<std::optional<double>>& predicted);
-/// What models say of each measurement that have not seen the network that it is from: the networks in `parts` parts,
-/// one each where there are fewer, of which one after the other is left out. Nothing where there is one network.
+/// The prediction for each measurement by a model that has not seen its network: the networks are split into at most
+/// `parts` parts, and each part is left out in turn. Empty if there is only one network.
 std::vector<std::optional<double>> held_out_predictions(const std::vector<KernelTime>& times, size_t parts);
 
 }  // namespace hoist::tuning

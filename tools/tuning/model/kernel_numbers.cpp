@@ -1,4 +1,4 @@
-// The amounts and features that the cost model reads off a kernel.
+// Computes the amounts and features of a kernel for the cost model.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -19,25 +19,25 @@
 namespace hoist::tuning {
 namespace {
 
-/// What is added up over a term, each node as often as the loops around it say.
+/// Sums over a term, each node weighted by the trip counts of its loops.
 enum Sum : size_t {
-  cheap,        // sums, products, comparisons, selections of floats
-  of_integers,  // the same of integers
+  cheap,        // additions, multiplications, comparisons, selections of floats
+  of_integers,  // the same for integers
   divisions,    // and square roots
-  functions,    // exp and its like
+  functions,    // exp and similar functions
   conversions,
-  gathers,  // elements that a computed position chooses
+  gathers,  // elements read at a computed position
   fold_steps,
   window_steps,  // elements of windows
-  borders,       // elements that may lie outside
-  joins,         // elements whose place is a quotient and a remainder
+  borders,       // elements that may be out of bounds
+  joins,         // elements whose position needs a quotient and a remainder
   sum_count
 };
 
-/// What is multiplied along the deepest path.
+/// Products along the deepest path.
 enum Product : size_t {
-  groups,    // of any dimension
-  items,     // work-items of a group, one after the other or side by side
+  groups,    // in all dimensions
+  items,     // work-items of a group, sequential or parallel
   in_order,  // loops in mode seq
   unrolled,
   lanes,
@@ -46,30 +46,30 @@ enum Product : size_t {
 };
 
 constexpr std::string_view names[] = {
-    // Work, by the logarithm.
+    // The logarithms of the amounts of work.
     "cheap operations", "integer operations", "divisions", "functions", "conversions", "gathers", "fold steps",
     "window steps", "border steps", "joined elements",
-    // The nest.
+    // The loop nest.
     "groups", "items", "steps in order", "unrolled", "lanes", "folded", "nodes", "loops",
     // Arrays.
     "parameters", "bytes read at most", "bytes of the largest", "bytes of the second", "bytes of the result",
     "bits of an element", "bits of the largest's elements", "transpositions", "kept arrays",
-    // The tile that a work-item keeps in registers.
+    // The register tile of a work-item.
     "rows of a tile", "vectors of a row", "registers of a tile", "computed for each result",
     "steps of the innermost fold", "steps of all tiles",
-    // What one element of the result reads, and what its neighbour does.
+    // The elements that one result reads, compared with the reads of the adjacent result.
     "elements read", "read again", "read again by the next", "neighbours of the next", "strides of the next",
     "neighbours in order",
-    // What follows from them.
+    // Derived quantities.
     "operations a group", "operations a vector register", "operations an element", "operations a byte",
     "groups a compute unit", "unused lanes", "result elements",
-    // Where work-items share a sum.
+    // Work-group reductions.
     "work-items a sum", "steps of a work-item", "work-items a compute unit",
     // The device.
     "gpu", "vector width", "vector registers", "compute units", "dot instructions", "native code", "contention"};
 
-// What takes time, each as often as it happens. By lanes: divided by the lanes of a vector, where vectors do it at
-// once.
+// The amounts that take time, each weighted by its trip count. "By lanes": divided by the vector width if vectors do
+// the work.
 constexpr std::string_view amount_names[] = {"kernels",
                                              "operations",
                                              "cheap operations",
@@ -96,7 +96,7 @@ struct Totals {
   double sums[sum_count] = {};
   double products[product_count] = {1, 1, 1, 1, 1, 1};
   double loops = 0;
-  double row = 0;   // the extent of the innermost unrolled loop; 0 where there is none
+  double row = 0;   // the extent of the innermost unrolled loop; 0 if there is none
   double fold = 0;  // of the innermost fold
 };
 
@@ -107,7 +107,7 @@ void add_node(Expr e, Totals& totals) {
       if (e->function == Function::divide || e->function == Function::sqrt || e->function == Function::modulo ||
           e->function == Function::remainder)
         ++sums[divisions];
-      else if (row(e->function).ulp > 0)  // what drivers take from a library
+      else if (row(e->function).ulp > 0)  // library functions of the driver
         ++sums[functions];
       else
         ++sums[e->type->is_scalar() && is_float(e->type->scalar) ? cheap : of_integers];
@@ -206,16 +206,16 @@ double bytes_of_type(Type type) {
   return elements_of(type) * row(leaf->scalar).bits / 8;
 }
 
-/// What an element in the middle of the result reads of arrays, and what its neighbour in memory does, counted as the
-/// interpreter reads: where vectors run over neighbours, these are vectors, the same number for all lanes, or numbers
-/// that each lane fetches by itself.
+/// The array elements that a result element in the middle reads, compared with the reads of the adjacent result,
+/// counted by the interpreter. In a vectorised loop, adjacent reads are vector loads, equal reads are broadcasts, and
+/// all others are gathers.
 struct Reads {
   double count = 0;
-  double again = 0;     ///< shares of these: elements read before
-  double same = 0;      ///< what the neighbour reads as well
-  double adjacent = 0;  ///< what lies beside that which the neighbour reads
-  double apart = 0;     ///< neither
-  double in_order = 0;  ///< what lies beside that which was read before of the same array
+  double again = 0;     ///< share of elements that were read before
+  double same = 0;      ///< share of elements that the adjacent result reads too
+  double adjacent = 0;  ///< share whose adjacent element the adjacent result reads
+  double apart = 0;     ///< share of all other reads
+  double in_order = 0;  ///< share adjacent to the previous read of the same array
 };
 
 Reads reads_of(Expr term) {
@@ -223,7 +223,7 @@ Reads reads_of(Expr term) {
   Reads out;
   const auto results = static_cast<int64_t>(elements_of(term->type));
   if (results < 2 || interpretation_steps(term) > most_steps) return out;
-  // Where a launch computes several layers, one element asks for much of those before it.
+  // In a fused launch, one element may need many elements of the layers before it.
   if (term->pattern == Pattern::let && count_operations(term) > most_steps) return out;
   int64_t middle = 0;
   for (Type type = term->type; type->is_array(); type = type->element)

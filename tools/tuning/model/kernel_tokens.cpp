@@ -7,9 +7,9 @@
 namespace hoist::tuning {
 namespace {
 
-// Numbers by half octaves, then what a statement can be.
+// Numbers are quantised to half octaves; the kinds of statements follow.
 constexpr int number_tokens = 100;
-constexpr int mode_tokens = 8 * 3 * 2;  // with the dimension, of maps and of folds
+constexpr int mode_tokens = 8 * 3 * 2;  // with the dimension, for maps and folds
 
 int number_token(double number) {
   return 1 + std::min(static_cast<int>(std::lround(2 * std::log2(std::max(number, 1.0)))), number_tokens - 2);
@@ -18,7 +18,7 @@ int number_token(double number) {
 int pattern_tokens() { return static_cast<int>(pattern_table().size()); }
 int function_tokens() { return static_cast<int>(function_table().size()); }
 
-/// What a node is: its pattern, and of loops the mode, of calls the function.
+/// The kind of a node: its pattern; for loops the mode, for calls the function.
 int kind_token(Expr e) {
   const int kinds = number_tokens;
   switch (e->pattern) {
@@ -39,7 +39,7 @@ int type_token(Type type) {
   return leaf->is_scalar() ? scalars + static_cast<int>(leaf->scalar) : scalars + 32;
 }
 
-/// How far a view steps, how much it cuts off, or where an array is kept.
+/// The stride or the cut of a view, or the memory of an array.
 int detail_token(Expr e) {
   switch (e->pattern) {
     case Pattern::materialise:

@@ -1,7 +1,7 @@
-// A kernel's term as a sequence of statements, each a few small numbers, for a model that reads it as a text
-// (train_lstm.py): one statement for each loop, operation, view and array, outermost first, with what it is, the extent
-// that it has, how far a view steps or where an array is kept, and how often the loops around it repeat it. Not a way
-// to print terms: it leaves out who reads what.
+// Encodes a kernel's term as a sequence of statements of a few small integers, for a sequence model (train_lstm.py):
+// one statement per loop, operation, view and array, outermost first, with its kind, its extent, the stride of a view
+// or the memory of an array, and the trip count of the surrounding loops. The encoding drops the data flow, so it
+// cannot print terms.
 #pragma once
 
 #include <array>
@@ -15,12 +15,13 @@
 namespace hoist::tuning {
 
 constexpr size_t tokens_a_statement = 6;
-/// 0 is no token.
+/// 0 is padding.
 using Statement = std::array<int, tokens_a_statement>;
 
-/// Larger than every token.
+/// The number of tokens; every token is smaller.
 int token_count();
-/// Of a low-level term with numbers for its sizes. The first statement is the device and what else goes on there.
+/// The statements of a low-level term whose sizes are constants. The first statement describes the device and the
+/// circumstances.
 std::vector<Statement> kernel_tokens(Expr term, const Profile& profile, const Circumstances& circumstances = {});
 
 }  // namespace hoist::tuning

@@ -1,7 +1,7 @@
-// How well the cost model predicts kernels of networks that it has not seen, one network left out at a time:
-// cost_model_quality RECORDS [PREDICTIONS [MODEL]], from what kernel_times wrote. PREDICTIONS gets a line of JSON for
-// each record, MODEL the model that has learned from all of them. Last stands what the models that come with hoist say
-// of these records: of a device that a model has not learned from they are held out as well.
+// Measures how well the cost model predicts kernels of unseen networks, leaving out one network at a time:
+// cost_model_quality RECORDS [PREDICTIONS [MODEL]], with RECORDS from kernel_times. PREDICTIONS receives a line of JSON
+// per record, MODEL the model fitted to all of them. The last lines rate the shipped models on these records; for a
+// device without training data this is a held-out test too.
 #include <fmt/format.h>
 
 #include <map>

@@ -1,8 +1,8 @@
-// Where every strategy of search ends on whole kernels: kernel_landscapes FOLDER [TARGET [SEEDS]] measures every tile
-// of three kernels, a product and two convolutions, as native code for the target, beside the one that an estimate
-// chooses, and prints how far the choices of the estimate, of the cost model and of each strategy lie from the best, as
-// a table in Markdown. Times go to a file for each kernel in FOLDER, and what stands there is not measured again, but
-// for the best, which are timed once more.
+// Compares search strategies on whole kernels: kernel_landscapes FOLDER [TARGET [SEEDS]] measures every tile of three
+// kernels, a matmul and two convolutions, as native code for the target, relative to the estimate's tile, and prints as
+// a Markdown table how far the choices of the estimate, of the cost model and of each strategy are from the best. Times
+// are stored in one file per kernel in FOLDER and are not measured again, except for the best tiles, which are timed
+// once more.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -27,7 +27,7 @@ using tuning::Assignment;
 using tuning::Subject;
 using tuning::TunedProgram;
 
-// Weights are inputs, so that convolutions have no other form. Sizes are no powers of two alone.
+// Weights are inputs, which rules out other forms of the convolutions. Not all sizes are powers of two.
 struct Measured {
   const char *name, *what, *program;
 };
@@ -44,7 +44,7 @@ constexpr Measured kernels[] = {
 
 struct Landscape {
   KnobSpace space;
-  std::map<Point, double> ratios;  ///< to the time of what the estimate chooses; infinity where it failed
+  std::map<Point, double> ratios;  ///< relative to the estimate's choice; infinity for failures
   double least = INFINITY;
 };
 
@@ -60,7 +60,7 @@ Attempt<TunedProgram> tuned_of(const Measured& measured, const std::string& targ
   return tuned;
 }
 
-// The kernel with the largest space: layouts of what it reads and writes may be copied by others.
+// The kernel with the largest space; the others may be copies that change the layout of its arrays.
 Attempt<std::vector<Subject>> subject_of(const TunedProgram& tuned) {
   HOIST_STEP(std::vector<Subject> subjects, ExitCode::bad_input,
              tuning::subjects_of(tuned, tuning::ChoiceKind::tiles, {}));
@@ -85,7 +85,7 @@ Attempt<> measure(const TunedProgram& tuned, const std::vector<Subject>& subject
   }
   std::ofstream out(file, std::ios::app);
   tuning::VariantTimer timer(tuned, subjects, {});
-  // A few at once, each by turns with what the estimate chooses.
+  // Times a few points together, interleaved with the estimate's choice.
   const auto time = [&](const std::vector<Point>& points, double seconds) -> Attempt<> {
     constexpr size_t together = 8;
     for (size_t first = 0; first < points.size(); first += together) {
@@ -110,7 +110,7 @@ Attempt<> measure(const TunedProgram& tuned, const std::vector<Subject>& subject
     if (!landscape.ratios.contains(point)) fresh.push_back(point);
   }
   HOIST_ATTEMPT([[maybe_unused]] auto timed, time(fresh, 0.04));
-  // The least of many times is seldom what it seems: the best ones once more, and longer.
+  // The minimum of many noisy times is biased, so the best points are timed again, for longer.
   constexpr size_t finalists = 24;
   std::vector<Point> best;
   for (const auto& [point, ratio] : landscape.ratios) best.push_back(point);
@@ -122,10 +122,10 @@ Attempt<> measure(const TunedProgram& tuned, const std::vector<Subject>& subject
   return ExitCode::done;
 }
 
-// The best that a search has met after so many measurements, the estimate's point being known from the start.
+// The best time found by a search after each number of measurements. The search starts with the estimate's point.
 std::vector<double> replay(const Landscape& landscape, const Subject& subject, const tuning::SearchStrategy& strategy,
                            uint64_t seed, size_t most) {
-  constexpr size_t together = 4;  // as hoist tune asks
+  constexpr size_t together = 4;  // as in hoist tune
   const auto search = strategy.make(landscape.space, seed);
   double best = 1;
   if (const auto usual = point_with(landscape.space, subject.usual)) search->observe({{*usual, 1}});

@@ -1,7 +1,7 @@
 // Measures kernels for the cost model (../cost_model.h): kernel_times MODEL RECORDS [SECONDS [VARIANTS [TARGET]]]
-// compiles a model for the first device, or as native code for the target, as estimates choose its knobs and with
-// others that are drawn at random, runs each variant for some seconds, and adds a line of JSON for each kernel to
-// RECORDS. A kernel that stands in the file already for this device is not added again.
+// compiles a model for the first device, or as native code for the target, with the estimate's knobs and with random
+// ones, runs each variant for some seconds, and appends a line of JSON per kernel to RECORDS. A kernel that the file
+// already has for this device is not added again.
 #include <fmt/format.h>
 
 #include <fstream>
@@ -28,8 +28,8 @@ using tuning::Random;
 using tuning::Subject;
 using tuning::TunedProgram;
 
-/// A point near the usual one, or any: what is chosen among in the end lies around what an estimate chooses, and the
-/// rest has to be known to be slow.
+/// A random point, near the usual one or anywhere: the final choice is among points near the estimate's, and the model
+/// must know that the others are slow.
 KnobValues drawn(const Subject& subject, Random random) {
   const auto usual = point_with(subject.space, subject.usual);
   if (!usual || random.below(2) == 0) {
@@ -44,7 +44,7 @@ KnobValues drawn(const Subject& subject, Random random) {
   return values_of(subject.space, point);
 }
 
-/// Other knobs for every kernel that has any; of variant 0 none.
+/// Random knobs for every kernel that has knobs; none for variant 0.
 Result<TuningRecords> records_of_variant(const TunedProgram& tuned, uint64_t variant) {
   auto knobs = std::make_shared<std::map<TuningTask, KnobValues>>();
   const TuningRecords records = [knobs](const TuningTask& task) {
@@ -54,8 +54,8 @@ Result<TuningRecords> records_of_variant(const TunedProgram& tuned, uint64_t var
   if (variant == 0) return records;
   using tuning::ChoiceKind;
   for (const ChoiceKind kind : {ChoiceKind::convolutions, ChoiceKind::launches, ChoiceKind::tiles}) {
-    // Half of the variants keep the estimate's forms, since another form leaves fewer kernels of the others, and most
-    // keep layers apart.
+    // Half of the variants keep the estimate's convolution forms, since another form leaves fewer kernels of the usual
+    // ones, and most variants do not fuse layers.
     if (kind == ChoiceKind::convolutions && variant % 2 == 0) continue;
     if (kind == ChoiceKind::launches && variant % 4 != 3) continue;
     HOIST_TRY(const std::vector<Subject> subjects, tuning::subjects_of(tuned, kind, records));
@@ -71,7 +71,7 @@ constexpr char reference_program[] =
     "program %reference version 21\ninput %left : [128][128]f32\ninput %right : [128][128]f32\n"
     "define %product : [128][128]f32 = MatMul(%left, %right) from \"product\"\noutput %product\n";
 
-/// A program of kernels, its inputs set, run once.
+/// Opens a program of kernels, sets its inputs and runs it once.
 Attempt<ModelOnDevice> open(LoweredModel lowered, const PrepareOptions& how) {
   HOIST_STEP(ModelOnDevice opened, ExitCode::device, open_on_device(std::move(lowered), how, how.profile));
   const std::vector<Tensor> inputs = seeded_inputs(opened.runner, opened.plan, 1);
@@ -80,7 +80,7 @@ Attempt<ModelOnDevice> open(LoweredModel lowered, const PrepareOptions& how) {
   return opened;
 }
 
-/// As a record names it: native code and a driver's are not equally fast.
+/// The device name of a record, which separates native code from driver code.
 std::string device_name(const PrepareOptions& how, const BundleRunner& bundle) {
   return how.targets.empty() ? bundle.device_name() : how.profile.name;
 }
@@ -96,7 +96,7 @@ Attempt<> measure(const TunedProgram& tuned, const std::string& model, uint64_t 
   PrepareOptions how = tuned.options;
   HOIST_STEP(how.lower.records, ExitCode::bad_input, records_of_variant(tuned, variant));
   HOIST_STEP(LoweredModel lowered, ExitCode::bad_input, lower_program(tuned.program, how.lower, how.profile));
-  // What was measured before is not compiled again, unless a step behind it is new.
+  // Kernels that were measured before are not compiled again, unless a later step is new.
   const bool any_new = std::any_of(lowered.kernels.begin(), lowered.kernels.end(), [&](const LoweredKernel& kernel) {
     return kernel.host.empty() && !known.contains(print(kernel.expression));
   });
@@ -118,7 +118,7 @@ Attempt<> measure(const TunedProgram& tuned, const std::string& model, uint64_t 
     run_times.push_back(whole.seconds());
     for (size_t i = 0; i < times.size(); ++i) samples[i].push_back(times[i]);
   }
-  // What a run takes for each step beside the kernels.
+  // The seconds of a run per step outside the kernels.
   double launch = summarise_times(run_times).lower_quartile.value;
   for (const std::vector<double>& step : samples) launch -= summarise_times(step).lower_quartile.value;
   launch = std::max(launch, 0.0) / static_cast<double>(samples.size());

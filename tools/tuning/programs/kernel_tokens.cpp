@@ -1,4 +1,4 @@
-// Measured kernels as train_lstm.py reads them: kernel_tokens RECORDS FILE turns the records of kernel_times into lines
+// Converts measured kernels for train_lstm.py: kernel_tokens RECORDS FILE turns the records of kernel_times into lines
 // of JSON with each kernel's statements, amounts and features (../cost_model.h) and its seconds.
 #include "tools/tuning/model/kernel_tokens.h"
 

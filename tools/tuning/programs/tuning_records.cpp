@@ -1,6 +1,6 @@
-// Databases of hoist tune as one text of records: tuning_records DATABASE... writes it to standard output, for every
-// device that the databases have choices for. Of several choices for a kernel the one stays that comes from the last
-// database.
+// Merges databases of hoist tune into one text of records: tuning_records DATABASE... writes it to standard output, for
+// every device that the databases have choices for. If several databases have a choice for a kernel, the last one is
+// kept.
 #include <fmt/format.h>
 
 #include <map>

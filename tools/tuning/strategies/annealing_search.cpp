@@ -1,5 +1,5 @@
-// Simulated annealing, as a baseline: from the point where it stands it looks at some neighbours, goes to one that is
-// faster, and to one that is slower the less often the slower it is and the longer the search lasts.
+// Simulated annealing, a baseline: from the current point it measures some adjacent points, moves to a faster one, and
+// moves to a slower one with a probability that falls with the slow-down and the length of the search.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,9 +10,9 @@
 namespace hoist::tuning {
 namespace {
 
-constexpr size_t looks = 4;                // neighbours at a time
+constexpr size_t looks = 4;                // adjacent points per batch
 constexpr double first_temperature = 0.3;  // in units of the logarithm of time
-constexpr double cooling = 0.97;           // an observation
+constexpr double cooling = 0.97;           // per observation
 
 class AnnealingSearch : public Search {
  public:

@@ -16,7 +16,7 @@
 namespace hoist::tuning {
 namespace {
 
-/// XGBoost fails where it is used wrongly, or memory runs out.
+/// XGBoost fails only if it is misused or memory runs out.
 void expect_done(int status) { HOIST_CHECK(status == 0, std::string("XGBoost: ") + XGBGetLastError()); }
 
 std::shared_ptr<void> matrix_of(const FeatureTable& features) {
@@ -35,7 +35,7 @@ std::shared_ptr<void> booster_of(DMatrixHandle matrix) {
   return owner;
 }
 
-/// What XGBoost has made, as it saves it.
+/// The trees that XGBoost has made, in the form in which it saves them.
 nlohmann::json trees_of(BoosterHandle booster) {
   bst_ulong length = 0;
   const char* text = nullptr;
@@ -97,7 +97,7 @@ BoostedTrees BoostedTrees::fit(const FeatureTable& features, const std::vector<f
 }
 
 std::vector<float> BoostedTrees::predict(const FeatureTable& features) const {
-  constexpr float base = 0.5F;  // that XGBoost's trees add to
+  constexpr float base = 0.5F;  // XGBoost's trees add to it
   std::vector<float> out;
   for (size_t row = 0; row < features.rows(); ++row) {
     const float* numbers = features.numbers.data() + row * features.columns;

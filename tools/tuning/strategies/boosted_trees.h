@@ -1,6 +1,6 @@
-// Gradient-boosted regression trees: the model of the default strategy of search and of the cost model. XGBoost makes
-// them, on one thread from one seed, so they are deterministic; what it made is plain data here, which is evaluated and
-// kept as text without it. A text of a stranger gives trees or nothing. Features are finite.
+// Gradient-boosted regression trees: the model of the default search strategy and of the cost model. XGBoost fits them
+// on one thread with a fixed seed, so they are deterministic; the result is plain data, which is evaluated and stored
+// without XGBoost. Parsing untrusted text gives trees or nothing. Features must be finite.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace hoist::tuning {
 
-/// Rows of equally many numbers.
+/// Rows of equal length.
 struct FeatureTable {
   size_t columns = 0;
   std::vector<float> numbers;
@@ -21,11 +21,11 @@ struct FeatureTable {
 };
 
 struct BoostedTreesOptions {
-  bool ranks = false;  ///< only the order of the labels counts, else their squared error
+  bool ranks = false;  ///< fit only the order of the labels, else their squared error
   int rounds = 100;
   int depth = 3;
   double rate = 0.3;
-  double rows_of_a_tree = 1, columns_of_a_tree = 1;  ///< shares, drawn at random
+  double rows_of_a_tree = 1, columns_of_a_tree = 1;  ///< random shares
   uint64_t seed = 0;
 };
 
@@ -33,20 +33,20 @@ class BoostedTrees {
  public:
   static BoostedTrees fit(const FeatureTable& features, const std::vector<float>& labels,
                           const BoostedTreesOptions& options);
-  /// One number a row; the larger the label was, the larger.
+  /// One prediction per row, which increases with the label.
   std::vector<float> predict(const FeatureTable& features) const;
 
-  /// A line for each tree: its nodes, parents before children and left before right, as "FEATURE<NUMBER" where smaller
-  /// numbers go left, and as a number where it ends.
+  /// One line per tree with its nodes in preorder: "FEATURE<NUMBER" sends smaller values to the left; a leaf is a
+  /// number.
   std::string save() const;
-  /// Nothing where the text is no such trees over so many features.
+  /// Empty if the text is not a list of such trees with this number of features.
   static std::optional<BoostedTrees> load(const std::string& text, size_t features);
 
  private:
   struct Node {
-    int feature = -1;  ///< -1: an end
-    float number = 0;  ///< smaller ones go left; at an end, what the tree adds
-    size_t right = 0;  ///< among the tree's nodes; the left one is the next
+    int feature = -1;  ///< -1: a leaf
+    float number = 0;  ///< smaller values go left; at a leaf, the value that the tree adds
+    size_t right = 0;  ///< index of the right child; the left child is the next node
   };
   using Tree = std::vector<Node>;
   BoostedTrees() = default;

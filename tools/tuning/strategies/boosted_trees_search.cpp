@@ -1,7 +1,7 @@
-// The default: trees learn from what was measured which of two points is faster, and the points that they put first are
-// measured next. Batches are small, since on a landscape of 18,225 tilings batches of 8 needed a third of the
-// measurements that batches of 64 did (../README.md). Some neighbours of the best point and some points at random keep
-// the search from believing too early what the trees say.
+// The default strategy: boosted trees learn from the measurements which of two points is faster, and the points that
+// they rank first are measured next. Batches are small: on a landscape of 18,225 tilings, batches of 8 needed a third
+// of the measurements of batches of 64 (../README.md). Some points adjacent to the best one and some random points keep
+// the search from trusting the trees too early.
 #include <algorithm>
 #include <cmath>
 
@@ -16,13 +16,14 @@ constexpr size_t batch = 8;
 constexpr size_t neighbours_a_batch = 1;  // of the best point
 constexpr size_t random_a_batch = 1;
 
-// Larger spaces are not ranked as a whole: random points are, then, some times, all neighbours of those ranked first.
+// Larger spaces are not ranked as a whole: random points are ranked, and then, for a few rounds, all points adjacent to
+// the best ones.
 constexpr size_t most_ranked = 100'000;
 constexpr int random_ranked = 1000;
 constexpr size_t climbers = 16;
 constexpr int climbing_rounds = 6;
 
-/// Of each knob what trees can split at: numbers that are all positive by their logarithm, alternatives each alone.
+/// The features of each knob that trees can split at: positive numbers as logarithms, alternatives one-hot.
 std::vector<float> features_of(const KnobSpace& space, const Point& point) {
   std::vector<float> features;
   for (size_t k = 0; k < space.knobs.size(); ++k) {
@@ -84,7 +85,7 @@ class BoostedTreesSearch : public Search {
   }
 
   BoostedTrees fit() const {
-    // What failed comes behind everything else, and all of it together.
+    // Failures share one rank, after all others.
     double slowest = 0;
     for (const auto& [point, seconds] : observed_)
       if (std::isfinite(seconds)) slowest = std::max(slowest, seconds);
@@ -107,7 +108,7 @@ class BoostedTreesSearch : public Search {
     return sorted;
   }
 
-  /// The new points that the trees rank, in random order, since trees cannot tell many of them apart.
+  /// New points for the trees to rank, in random order, since the trees give many of them the same value.
   std::vector<Point> pool(const BoostedTrees& trees, const Point& best, Random& random) {
     std::vector<Point> points;
     if (count_points(candidates_.space()) <= static_cast<int64_t>(most_ranked)) {

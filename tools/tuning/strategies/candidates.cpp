@@ -7,7 +7,7 @@
 namespace hoist::tuning {
 namespace {
 
-// So many are listed, in tenths of a second and tens of megabytes.
+// Listing a million points takes tenths of a second and tens of megabytes.
 constexpr int64_t most_listed = 1'000'000;
 
 }  // namespace
@@ -36,7 +36,7 @@ std::optional<Point> Candidates::draw(Random& random) {
   const bool listable = count_points(space_) <= most_listed;
   Point point(space_.knobs.size());
   if (count_points(space_) == 0) return std::nullopt;
-  // Where most points are legal and new, a few tries find one without a list.
+  // If most points are legal and new, a few random draws find one without a list.
   for (int tries = listable ? 100 : 100'000; tries > 0; --tries) {
     for (size_t k = 0; k < point.size(); ++k) point[k] = static_cast<int>(random.below(space_.knobs[k].values.size()));
     if (is_new(point)) return point;
@@ -65,7 +65,8 @@ bool Candidates::fill_first(std::vector<Point>& points, size_t most, Random& ran
 
 void Candidates::fill_spread(std::vector<Point>& points, size_t size, Random& random) {
   if (points.size() >= size || count_points(space_) == 0) return;
-  // A Latin hypercube: of each knob as many equal parts as there are points, and each part once.
+  // A Latin hypercube: each knob's range is split into as many equal parts as there are points, and each part is used
+  // once.
   const size_t count = size - points.size();
   std::vector<Point> spread(count, Point(space_.knobs.size()));
   for (size_t k = 0; k < space_.knobs.size(); ++k) {

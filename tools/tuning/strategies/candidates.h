@@ -1,6 +1,6 @@
-// The points of a space that a search has not met, and ways to draw some of them. What is drawn follows from the seed
-// and from how many points were met before, so a search that is told again what was observed goes on as it would have.
-// For strategies of search alone.
+// The points of a space that a search has not met, with several ways to draw some of them. Draws depend only on the
+// seed and on the number of points met, so a search that is told its observations again continues identically. For
+// search strategies only.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 
 namespace hoist::tuning {
 
-/// So many points are drawn where nothing is known to go on from.
+/// The number of points to draw before anything is known.
 constexpr size_t first_points = 8;
 
-/// Random numbers that are the same everywhere.
+/// A random generator with the same sequence on every platform.
 class Random {
  public:
   explicit Random(uint64_t state) : state_(state) {}
-  /// A number from 0 to `count` - 1, all equally likely.
+  /// A uniform integer from 0 to `count` - 1.
   size_t below(size_t count);
-  /// At least 0, less than 1.
+  /// Uniform in [0, 1).
   double fraction();
 
  private:
@@ -34,27 +34,27 @@ class Candidates {
   Candidates(KnobSpace space, uint64_t seed);
 
   const KnobSpace& space() const { return space_; }
-  /// Legal, and not met.
+  /// True if the point is legal and not met.
   bool is_new(const Point& point) const { return !met_.contains(point) && is_legal(space_, point); }
-  /// Proposed, or observed.
+  /// Marks points as met, that is proposed or observed.
   void meet(const Point& point) { met_.insert(point); }
   void meet(const std::vector<Observation>& observations);
   size_t met() const { return met_.size(); }
-  /// All legal points where there are few enough to list them, else none.
+  /// All legal points if the space is small enough to list, else none.
   const std::vector<Point>& listed();
 
-  /// For the choices of one proposal.
+  /// The random generator for one proposal.
   Random random() const;
-  /// A new point, all equally likely; nothing once there is none, or where legal points are too rare to be hit upon in
-  /// a space that is too large to list.
+  /// A uniformly drawn new point; empty if there is none, or if legal points are too rare to be found by chance in a
+  /// space that is too large to list.
   std::optional<Point> draw(Random& random);
-  /// Meets and adds new points until `points` has `size` or there are no more.
+  /// Adds new points, and marks them as met, until `points` has `size` elements or no new points are left.
   void fill(std::vector<Point>& points, size_t size, Random& random);
-  /// Whether nothing was met yet: then the points to begin with, at most so many.
+  /// If nothing was met yet, fills in at most `most` start points and returns true.
   bool fill_first(std::vector<Point>& points, size_t most, Random& random);
-  /// As fill, with points that share as few values as possible: of each knob every part of its range has its turn.
+  /// As fill, with points that share as few values as possible: each part of a knob's range is used in turn.
   void fill_spread(std::vector<Point>& points, size_t size, Random& random);
-  /// The new ones among the neighbours of a point, in random order.
+  /// The new points adjacent to a point, in random order.
   std::vector<Point> new_neighbours(const Point& point, Random& random) const;
 
  private:
@@ -64,7 +64,7 @@ class Candidates {
   std::optional<std::vector<Point>> listed_;
 };
 
-/// Puts things in random order.
+/// Shuffles things.
 template <typename T>
 void shuffle(std::vector<T>& things, Random& random) {
   for (size_t i = things.size(); i > 1; --i) std::swap(things[i - 1], things[random.below(i)]);

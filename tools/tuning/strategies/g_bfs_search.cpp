@@ -30,7 +30,7 @@ class GBfsSearch : public Search {
         candidates_.meet(waiting_.back());
         points.push_back(waiting_.back());
       }
-    // Everything around is drawn: on from anywhere else.
+    // All adjacent points are drawn: continue from a random point.
     if (points.empty()) candidates_.fill(points, std::min<size_t>(most, 1), random);
     return points;
   }

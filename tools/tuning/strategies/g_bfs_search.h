@@ -1,10 +1,10 @@
-// Greedy best-first search over neighbours, G-BFS of Zhang, Cheng, Zang and Park, "Compiler-Level Matrix Multiplication
-// Optimization for Deep Learning" (arXiv 1909.10616): of the fastest point whose turn has not come, some neighbours
-// drawn at random are measured. It begins where it is told to, else at the best of some random points.
+// Greedy best-first search, G-BFS of Zhang, Cheng, Zang and Park, "Compiler-Level Matrix Multiplication Optimization
+// for Deep Learning" (arXiv 1909.10616): measures some random points adjacent to the fastest point that was not
+// expanded yet. It begins at the given start point, else at the best of some random points.
 //
-// A patent, US 11,842,178 B2 (Huawei), claims this method for the tiling of matrix products. Whether it covers what
-// anybody does with this file is for that person to decide; so it is compiled only with the CMake option
-// HOIST_NEIGHBOURHOOD_SEARCH and used only where it is asked for by name.
+// A patent, US 11,842,178 B2 (Huawei), claims this method for the tiling of matrix products. Users of this file must
+// judge for themselves if it applies to their use; so the file is compiled only with the CMake option
+// HOIST_NEIGHBOURHOOD_SEARCH and used only if it is selected by name.
 #pragma once
 
 #include <memory>

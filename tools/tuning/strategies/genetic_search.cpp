@@ -1,5 +1,6 @@
-// An evolution that knows which points are neighbours, after OpEvo (arXiv 2006.05664): parents are drawn by how fast
-// they are, a child takes each knob from one of two, then walks a few steps to neighbours until it is where nobody was.
+// An evolutionary search that uses the adjacency of points, after OpEvo (arXiv 2006.05664): parents are drawn by their
+// speed, a child takes each knob from one of two parents, then walks a few steps to adjacent points until it reaches a
+// new point.
 #include <algorithm>
 #include <cmath>
 
@@ -11,8 +12,8 @@ namespace {
 
 constexpr size_t most_parents = 8;
 constexpr size_t generation = 8;
-constexpr double further = 0.5;  // the chance of another step
-constexpr int most_steps = 64;   // before a child gives way to a random point
+constexpr double further = 0.5;  // probability of another step
+constexpr int most_steps = 64;   // after which a random point replaces the child
 
 class GeneticSearch : public Search {
  public:
@@ -73,7 +74,7 @@ class GeneticSearch : public Search {
   }
 
   Candidates candidates_;
-  std::vector<Observation> parents_;  // the fastest first
+  std::vector<Observation> parents_;  // in increasing order of time
 };
 
 }  // namespace

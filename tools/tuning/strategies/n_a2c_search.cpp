@@ -11,17 +11,17 @@
 namespace hoist::tuning {
 namespace {
 
-constexpr size_t collected = 6;    // points a batch
+constexpr size_t collected = 6;    // points per batch
 constexpr int steps = 3;           // from the best point
-constexpr int most_walks = 200;    // that find nothing new, before a random point is taken
-constexpr double by_chance = 0.1;  // of the steps
-constexpr int hidden = 128;        // units
-constexpr size_t lesson = 32;      // steps that the network learns from at a time
-constexpr int lessons = 4;         // a batch
-constexpr double entropy = 0.01;   // what keeps the policy from settling early
+constexpr int most_walks = 200;    // walks without a new point, after which a random point is taken
+constexpr double by_chance = 0.1;  // share of random steps
+constexpr int hidden = 128;        // hidden units
+constexpr size_t lesson = 32;      // steps per training batch
+constexpr int lessons = 4;         // training batches per batch of points
+constexpr double entropy = 0.01;   // weight of the entropy term, which prevents early convergence of the policy
 constexpr double learning_rate = 1e-3;
 
-/// A step to a neighbour: one number a move that any point of the space may have.
+/// A move to an adjacent point: one index for each move that some point of the space has.
 class Moves {
  public:
   explicit Moves(const KnobSpace& space) : space_(space) {
@@ -78,7 +78,7 @@ class Moves {
   size_t count_ = 0;
 };
 
-/// Where a point lies, each number within 1/2 of 0; the last is 1, so that layers need nothing added to them.
+/// The coordinates of a point, each in [-1/2, 1/2]; the last is 1, so that layers need no bias.
 Eigen::VectorXd position_of(const KnobSpace& space, const Point& point) {
   std::vector<double> numbers;
   for (size_t k = 0; k < space.knobs.size(); ++k) {
@@ -100,13 +100,13 @@ Eigen::VectorXd position_of(const KnobSpace& space, const Point& point) {
 }
 
 struct Step {
-  Eigen::VectorXd position;     // where it was taken
-  std::vector<size_t> allowed;  // moves, by their numbers
+  Eigen::VectorXd position;     // the start of the step
+  std::vector<size_t> allowed;  // indices of moves
   size_t move = 0;
   double reward = 0;
 };
 
-/// A hidden layer that policy and value share, and their gradients; Adam.
+/// A hidden layer that policy and value share, with gradients, trained by Adam.
 class ActorCritic {
  public:
   ActorCritic(Eigen::Index inputs, Eigen::Index moves, Random& random) {
@@ -127,8 +127,8 @@ class ActorCritic {
       const Eigen::VectorXd probabilities = softmax(layers_[1].of(seen), step->allowed);
       const double value = layers_[2].of(seen)(0);
       const double advantage = step->reward - value;
-      // Of -log(policy of the move) * advantage - entropy * (the policy's entropy) + advantage^2, the advantage a
-      // constant in the first.
+      // The gradient of -log(policy of the move) * advantage - entropy * (the policy's entropy) + advantage^2, with a
+      // constant advantage in the first term.
       double mean_logarithm = 0;
       for (size_t i = 0; i < step->allowed.size(); ++i)
         mean_logarithm += probabilities(i) * std::log(std::max(probabilities(i), 1e-12));
@@ -187,7 +187,7 @@ class ActorCritic {
     return result / result.sum();
   }
 
-  std::vector<Layer> layers_;  // to the hidden units, to the policy, to the value
+  std::vector<Layer> layers_;  // hidden, policy, value
   int updates_ = 0;
 };
 
@@ -207,7 +207,7 @@ class NA2cSearch : public Search {
     const size_t size = std::min(most, collected);
     if (std::isfinite(best_.seconds))
       for (int walk = 0; walk < most_walks && points.size() < size; ++walk) take_steps(points, size, random);
-    // Everything around is known: on from anywhere else.
+    // All adjacent points are known: continue from a random point.
     if (points.empty()) candidates_.fill(points, std::min<size_t>(most, 1), random);
     return points;
   }
@@ -219,7 +219,7 @@ class NA2cSearch : public Search {
       if (observation.seconds < best_.seconds) best_ = observation;
       const auto step = taken_.find(observation.point);
       if (step == taken_.end()) continue;
-      // A step to what failed is as bad as one to twice the time that the search began with.
+      // A step to a failing point is rewarded like a step to twice the initial time.
       step->second.reward =
           std::isfinite(observation.seconds) ? std::log(first_seconds_ / observation.seconds) : -std::log(2.0);
       memory_.push_back(std::move(step->second));

@@ -1,11 +1,11 @@
 // Neighbourhood actor advantage critic, N-A2C of Zhang, Cheng, Zang and Park, "Compiler-Level Matrix Multiplication
-// Optimization for Deep Learning" (arXiv 1909.10616): from the fastest point it takes some steps to neighbours, by
-// chance or by a small network that learns which steps make kernels faster, and what it comes by is measured. It begins
-// where it is told to, else at the best of some random points.
+// Optimization for Deep Learning" (arXiv 1909.10616): from the fastest point it walks some steps to adjacent points, at
+// random or by a small network that learns which steps make kernels faster, and measures the points that it reaches. It
+// begins at the given start point, else at the best of some random points.
 //
-// A patent, US 11,842,178 B2 (Huawei), claims this method for the tiling of matrix products. Whether it covers what
-// anybody does with this file is for that person to decide; so it is compiled only with the CMake option
-// HOIST_NEIGHBOURHOOD_SEARCH and used only where it is asked for by name.
+// A patent, US 11,842,178 B2 (Huawei), claims this method for the tiling of matrix products. Users of this file must
+// judge for themselves if it applies to their use; so the file is compiled only with the CMake option
+// HOIST_NEIGHBOURHOOD_SEARCH and used only if it is selected by name.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Every new point equally likely: what other strategies are compared with.
+// Uniform random search: the baseline for other strategies.
 #include "tools/tuning/strategies/candidates.h"
 #include "tools/tuning/strategies/strategies.h"
 

@@ -1,4 +1,4 @@
-// How the strategies of search are made, a file each. For the table alone.
+// The factories of the search strategies, one file each. Only for the table of strategies.
 #pragma once
 
 #include <memory>
