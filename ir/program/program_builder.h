@@ -42,6 +42,7 @@ struct NamedCall {
   std::vector<std::string> outputs;        ///< value names; "" where an optional output is not wanted
   std::vector<std::string> absorbed = {};  ///< layers of the model that the call computes beside its own
   std::vector<NamedBody> bodies = {};      ///< attributes that are programs
+  int64_t version = 0;  ///< of ai.onnx, whose meaning the call has (ir/operators/versions.h); 0 is the program's
 };
 
 /// Less its operands.
@@ -67,7 +68,7 @@ class ProgramBuilder {
   void take_bounds() { bounded_ = true; }
   /// Calls that none of their attributes bounds say so from then on, each in an attribute `most`.
   void set_bounds(const DataBounds& bounds) { bounds_ = bounds; }
-  /// Calls come in topological order.
+  /// Calls come in topological order. Those of older versions are brought up to the program's.
   void add_call(const NamedCall& call);
   /// The members of a list become outputs called after it: y.0, y.1, ...
   void add_output(const std::string& value);
