@@ -165,7 +165,9 @@ std::vector<StandardOperator> standard_operators() {
     StandardOperator& out = found[key];
     out.domain = schema.domain();
     out.name = schema.Name();
-    if (!schema.Deprecated()) out.versions.push_back(schema.since_version());
+    const onnx::OpSchema* now = onnx::OpSchemaRegistry::Schema(schema.Name(), schema.domain());
+    const bool corrected = now != nullptr && !now->Deprecated();  // as a version of GroupNormalization is
+    if (!schema.Deprecated() || corrected) out.versions.push_back(schema.since_version());
     const onnx::OpSchema*& last = newest[key];
     if (last == nullptr || schema.since_version() > last->since_version()) last = &schema;
   }

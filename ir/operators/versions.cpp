@@ -75,12 +75,14 @@ class OldCall {
   std::string reshaped(const std::string& value, const Integers& shape) {
     return add("Reshape", {}, {value, integers(shape)});
   }
-  /// One whole number that has to be known.
-  Result<int64_t> known(size_t input, const std::string& role) {
+  /// Whole numbers that have to be known, of any type.
+  Result<Integers> known(size_t input, const std::string& role) {
     HOIST_TRY(const Tensor* value, composer_.known(call.inputs[input]));
-    if (value == nullptr || value->size() != 1)
-      return fault(fmt::format("{} has to be one number that is known at compile time", role));
-    return is_float(value->scalar()) ? static_cast<int64_t>(value->float_at(0)) : value->integer_at(0);
+    if (value == nullptr) return fault(role + " has to be known at compile time");
+    Integers out;
+    for (int64_t i = 0; i < value->size(); ++i)
+      out.push_back(is_float(value->scalar()) ? static_cast<int64_t>(value->float_at(i)) : value->integer_at(i));
+    return out;
   }
   /// The call as it is now, into values of their own.
   std::vector<std::string> add(size_t results) {
@@ -121,6 +123,15 @@ Changed align_right_operand(OldCall& o) {
   return Nothing{};
 }
 
+// Lengths of parts had the type of the data.
+Changed lengths_to_attribute(OldCall& o) {
+  if (!o.has(1)) return Nothing{};
+  HOIST_TRY(const Integers lengths, o.known(1, "split"));
+  o.call.inputs.resize(1);
+  o.set("split", lengths);
+  return Nothing{};
+}
+
 Changed drop_broadcast(OldCall& o) {
   o.drop("broadcast");
   return Nothing{};
@@ -154,11 +165,13 @@ Changed number_type(OldCall& o) {
 // Copies along one axis.
 Changed tile_axis(OldCall& o) {
   if (o.call.inputs.size() != 3) return Nothing{};
-  HOIST_TRY(const int64_t tiles, o.known(1, "tiles"));
-  HOIST_TRY(const int64_t named, o.known(2, "axis"));
-  HOIST_TRY(const int64_t axis, operators::normalise_axis(named, o.rank(0)));
+  HOIST_TRY(const Integers tiles, o.known(1, "tiles"));
+  HOIST_TRY(const Integers named, o.known(2, "axis"));
+  if (tiles.size() != 1 || named.size() != 1)
+    return fault(fmt::format("tiles has {} values and axis {}, expected 1 each", tiles.size(), named.size()));
+  HOIST_TRY(const int64_t axis, operators::normalise_axis(named[0], o.rank(0)));
   Integers repeats(static_cast<size_t>(o.rank(0)), 1);
-  repeats[static_cast<size_t>(axis)] = tiles;
+  repeats[static_cast<size_t>(axis)] = tiles[0];
   o.call.inputs = {o.call.inputs[0], o.integers(repeats)};
   return Nothing{};
 }
@@ -411,6 +424,7 @@ constexpr auto rows = std::to_array<VersionRow>({
     {"GlobalLpPool", 1, whole_power},
     {"LpPool", 1, whole_power},
     {"Pad", 1, rename_paddings},
+    {"Split", 1, lengths_to_attribute},
     {"Concat", 3, default_axis_one},
     {"", 5, drop_consumed_inputs},
     {"Cast", 5, number_type},

@@ -126,6 +126,7 @@ const Meaning meanings[] = {
     {6, "g (float[2] x) => (float[2] y) { y = Dropout <is_test = 1, ratio = 0.9> (x) }", {{3}}, {3, 3}},
     {17, "g (float[1,2,1,1] x) => (float[1,2,1,2] y) { y = DFT (x) }", {{1, 2}}, {3, 0, -1, 0}},
     {2, "g (float[4] x) => (float[2] a, float[2] b) { a, b = Split (x) }", {{1, 2, 3, 4}}, {1, 2, 3, 4}},
+    {1, "g (float[3] x) => (float[1] a, float[2] b) <float[2] s = {1, 2}> { a, b = Split <axis = 0> (x, s) }", {{1, 2, 3}}, {1, 2, 3}},
     // Statistics: parameters of each position, and training where they are results.
     {7, "g (float[1,1,2] x, float[1,2] s, float[1,2] b, float[1,2] m, float[1,2] v) => (float[1,1,2] y) "
         "{ y = BatchNormalization <spatial = 0, epsilon = 0.0> (x, s, b, m, v) }", {{3}, {1, 2}, {0, 10}, {1, 2}, {4, 1}}, {1, 12}},
@@ -200,7 +201,7 @@ TEST(Versions, SayWhatTheyLack) {
   EXPECT_THAT(messages(read_text(5, "g (float[2] x) => (float[2] y) { y = Cast <to = \"QUARTER\"> (x) }")),
               HasSubstr("to is 'QUARTER', which is no type"));
   EXPECT_THAT(messages(read_text(5, "g (float[2] x, float t, float a) => (float[4] y) { y = Tile (x, t, a) }")),
-              HasSubstr("tiles has to be one number that is known at compile time"));
+              HasSubstr("tiles has to be known at compile time"));
   EXPECT_THAT(messages(read_text(
                   6, "g (float[2,2] x, float[2,2] b) => (float[2,2] y) { y = Add <broadcast = 1, axis = 1> (x, b) }")),
               HasSubstr("axis 1 leaves no place for 2 dimensions among 2"));

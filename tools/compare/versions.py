@@ -211,7 +211,7 @@ def batch_normalisation(r: Random, opset: int, name: str) -> Case:
         outputs = [(mean * 0.75 + batch_mean * 0.25).astype(kind), (variance * 0.75 + batch_variance * 0.25).astype(kind)]
         if opset >= 14:
             attributes["training_mode"] = 1
-        elif opset < 9 or r.chance(0.5):
+        else:  # the schema has one result or five
             outputs += [batch_mean.astype(kind), batch_variance.astype(kind)]
     y = (x - m) / np.sqrt(v + 0.01) * spread(scale) + spread(bias)
     return Case(name, opset, [x, scale, bias, mean, variance], attributes, [y.astype(kind), *outputs])
@@ -870,6 +870,8 @@ def model_of(case: Case, r: Random) -> tuple[onnx.ModelProto, list[Array]]:
                for i, v in enumerate(case.outputs) if v is not None]
     opsets, functions = [onnx.helper.make_opsetid("", case.opset)], []
     place = r.pick(["graph", "graph", "graph", "branch", "function"])
+    if case.operation == "Scan" and place == "branch":
+        place = "graph"
     if place == "branch":
         graphs = []
         for branch in ("then", "else"):
