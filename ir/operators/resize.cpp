@@ -42,7 +42,9 @@ double raw_position(const Settings& s, const Axis& a, int64_t i) {
   }
   double half_pixel = (x + 0.5) / a.scale - 0.5;
   if (s.coordinates == "pytorch_half_pixel") return width == 1 ? -0.5 : half_pixel;
-  if (s.coordinates == "half_pixel_symmetric") return n / 2 * (1 - static_cast<double>(a.out) / width) + half_pixel;
+  // n / 2 * (1 - out / width) + half_pixel, in a form that gives whole positions exactly.
+  if (s.coordinates == "half_pixel_symmetric")
+    return (n - 1) / 2 + (x + 0.5 - static_cast<double>(a.out) / 2) / a.scale;
   return half_pixel;
 }
 

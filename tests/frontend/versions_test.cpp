@@ -98,6 +98,8 @@ const Meaning meanings[] = {
     {10, "g (float[1,1,4] x) => (float[1,1,2] y) <float[3] s = {1, 1, 0.5}> { y = Resize (x, s) }", {{1, 2, 3, 4}}, {1, 3}},
     {11, "g (float[1,1,2] x) => (float[1,1,3] y) <float[0] r = {}, float[3] s = {1, 1, 1.5}> "
          "{ y = Resize <coordinate_transformation_mode = \"tf_half_pixel_for_nn\", nearest_mode = \"floor\"> (x, r, s) }", {{1, 2}}, {1, 2, 2}},
+    {19, "g (float[1,1,5] x) => (float[1,1,2] y) <float[3] s = {1, 1, 0.5}> "
+         "{ y = Resize <coordinate_transformation_mode = \"half_pixel_symmetric\", nearest_mode = \"floor\"> (x, , s) }", {{1, 2, 3, 4, 5}}, {2, 4}},
     // Integers are converted once, behind the last axis: 0.75 and 2.25 of the first axis are no integers yet.
     {11, "g (uint8[1,1,2,2] x) => (uint8[1,1,4,4] y) <float[0] r = {}, float[4] s = {1, 1, 2, 2}> { y = Resize <mode = \"linear\"> (x, r, s) }",
      {{0, 3, 3, 6}}, {0, 0, 2, 3, 0, 1, 3, 3, 2, 3, 4, 5, 3, 3, 5, 6}},
