@@ -15,7 +15,6 @@
 #include "frontend/frontend.h"
 #include "frontend/model/check_nodes.h"
 #include "frontend/model/contributed_functions.h"
-#include "frontend/model/conversion.h"
 #include "frontend/model/deciding_inputs.h"
 #include "frontend/model/dimensions.h"
 #include "frontend/model/functions.h"
@@ -79,15 +78,14 @@ Diagnostics check_header(const onnx::ModelProto& model, const std::string& file)
   return out;
 }
 
-// onnxruntime writes some of its own operators without their domain.
+// Engines that write a model with operators of onnxruntime's leave the domain or its import out.
 void take_contributed_operators(onnx::ModelProto& model) {
   constexpr char domain[] = "com.microsoft";
   bool any = false, imported = false;
-  for (onnx::NodeProto& node : *model.mutable_graph()->mutable_node()) {
-    if (!is_contributed_without_domain(node)) continue;
-    node.set_domain(domain);
-    any = true;
-  }
+  for_each_node(*model.mutable_graph()->mutable_node(), [&](onnx::NodeProto& node) {
+    if (is_contributed_without_domain(node)) node.set_domain(domain);
+    any = any || node.domain() == domain;
+  });
   for (const onnx::OperatorSetIdProto& opset : model.opset_import()) imported = imported || opset.domain() == domain;
   if (!any || imported) return;
   onnx::OperatorSetIdProto& opset = *model.add_opset_import();
@@ -95,21 +93,35 @@ void take_contributed_operators(onnx::ModelProto& model) {
   opset.set_version(1);
 }
 
+// onnxruntime has had LayerNormalization among the operators of the standard since before the standard did.
+void take_early_operators(onnx::ModelProto& model) {
+  constexpr int standard_since = 17;
+  if (opset_of(model) >= standard_since) return;
+  for_each_node(*model.mutable_graph()->mutable_node(), [](onnx::NodeProto& node) {
+    if (node.domain().empty() && node.op_type() == "LayerNormalization") set_version(node, standard_since);
+  });
+}
+
 // "" and "ai.onnx" are one domain; below it is always "".
 void normalise_domains(onnx::ModelProto& model) {
-  for (onnx::NodeProto& node : *model.mutable_graph()->mutable_node()) {
+  for_each_node(*model.mutable_graph()->mutable_node(), [](onnx::NodeProto& node) {
     if (node.domain() == "ai.onnx") node.clear_domain();
-  }
+    forget_version(node);
+  });
+  for (onnx::FunctionProto& function : *model.mutable_functions())
+    for_each_node(*function.mutable_node(), [](onnx::NodeProto& node) { forget_version(node); });
   take_contributed_operators(model);
   bool any = false;
   for (onnx::OperatorSetIdProto& opset : *model.mutable_opset_import()) {
     if (opset.domain() == "ai.onnx") opset.clear_domain();
     any = any || opset.domain().empty();
   }
-  if (any) return;
-  onnx::OperatorSetIdProto& opset = *model.add_opset_import();
-  opset.set_domain("");
-  opset.set_version(model.ir_version() < 3 ? 1 : newest_opset());
+  if (!any) {
+    onnx::OperatorSetIdProto& opset = *model.add_opset_import();
+    opset.set_domain("");
+    opset.set_version(model.ir_version() < 3 ? 1 : newest_opset());
+  }
+  take_early_operators(model);
 }
 
 class Reader {
@@ -133,7 +145,6 @@ class Reader {
     if (Diagnostics problems = check_names_and_order(); !problems.empty()) return problems;
     if (Diagnostics problems = check_contents(); !problems.empty()) return problems;
     if (Diagnostics problems = check_shapes(); !problems.empty()) return problems;
-    convert();
     if (Diagnostics problems = replace_functions(); !problems.empty()) return problems;
     return Nothing{};
   }
@@ -282,17 +293,6 @@ class Reader {
     return out;
   }
 
-  // Until version 13 a batch normalisation that names its statistics is one in training, behind it one with an
-  // attribute.
-  void note_training() {
-    constexpr int has_attribute = 14;
-    if (opset_of(model_) >= has_attribute) return;
-    for (const onnx::NodeProto& node : graph().node()) {
-      if (node.op_type() == "BatchNormalization" && node.domain().empty() && node.output_size() > 1)
-        in_training_.insert(node.output(0));
-    }
-  }
-
   Diagnostics check_names_and_order() {
     name_layers(graph());
     if (Diagnostics problems = expand_model_functions(model_, options_.maximum_layers); !problems.empty())
@@ -304,7 +304,6 @@ class Reader {
     }
     if (Diagnostics problems = check_names(graph()); !problems.empty()) return problems;
     if (const Result<Nothing> sorted = sort_layers(graph()); !sorted.ok()) return sorted.errors();
-    note_training();
     if (const int removed = remove_unused_layers(graph()); removed > 0) {
       notes_.push_back(counted(static_cast<uint64_t>(removed), "layer") + " that no output needs " +
                        (removed == 1 ? "is" : "are") + " left out");
@@ -382,7 +381,7 @@ class Reader {
   std::vector<DeclaredInput> results_sized_by_data() const {
     std::vector<DeclaredInput> out;
     for (const onnx::NodeProto& node : model_.graph().node()) {
-      const OperatorRow* row = find_operator(node.domain(), node.op_type(), opset_of(model_));
+      const OperatorRow* row = find_operator(node.domain(), node.op_type(), newest_opset());
       if (!options_.has_operator || row == nullptr || row->declared_extents == 0 || node.output_size() == 0) continue;
       DeclaredInput result{node.output(0), Scalar::u8, {}, false};
       result.axes.resize(static_cast<size_t>(row->declared_extents));
@@ -473,11 +472,6 @@ class Reader {
     ValueTypes types;
     if (Diagnostics problems = check_types(model_, types); !problems.empty())
       return maps_.of_originals(std::move(problems));
-    std::set<std::string> others;
-    for (const auto& [name, type] : types) {
-      if (type.value_case() != onnx::TypeProto::VALUE_NOT_SET && !type.has_tensor_type()) others.insert(name);
-    }
-    if (!others.empty()) not_a_tensor_ = *others.begin();
     return note_types(types);
   }
 
@@ -530,19 +524,6 @@ class Reader {
     return problems;
   }
 
-  void convert() {
-    const std::string reason = not_a_tensor_.empty()
-                                   ? convert_to_newest(model_)
-                                   : "the converter loses the types of sequences and optional values, "
-                                     "and '" +
-                                         not_a_tensor_ + "' is one";
-    if (reason.empty()) {
-      remove_unused_layers(graph());
-    } else {
-      notes_.push_back("the model stays at opset " + std::to_string(opset_of(model_)) + ": " + reason);
-    }
-  }
-
   Diagnostics replace_functions() {
     if (options_.has_operator) {
       const int opset = opset_of(model_);
@@ -573,7 +554,7 @@ class Reader {
   Result<Program> build() {
     // Exporters give every graph the same name ("main_graph"); people name files.
     const std::string file = path_.stem().string();
-    ProgramBuilder builder(file.empty() ? graph().name() : file, opset_of(model_));
+    ProgramBuilder builder(file.empty() ? graph().name() : file, newest_opset());
     builder.set_bounds(options_.bounds);
     for (const ValueInfo& input : inputs_) builder.add_input(input);
     for (const auto& [name, value] : list_values_) builder.add_constant(name, value);
@@ -596,7 +577,6 @@ class Reader {
       if (node.output_size() == 0) continue;
       if (const auto size = sizes_.find(node.output(0)); size != sizes_.end())
         calls.back().attributes["size"] = size->second;
-      if (in_training_.count(node.output(0)) != 0) calls.back().attributes["training_mode"] = int64_t{1};
     }
     for (const NamedCall& call : calls) builder.add_call(call);
     for (const onnx::ValueInfoProto& value : graph().output()) builder.add_output(value.name());
@@ -628,7 +608,7 @@ class Reader {
 
   void note_deciding(const std::vector<NamedCall>& calls, const Diagnostics& errors, Diagnostics& problems) {
     Program header;
-    header.version = opset_of(model_);
+    header.version = newest_opset();
     for (const ValueInfo& input : inputs_) header.inputs.emplace_back(input.name, type_of(input));
     header.constants = constants_;
     header.constants.insert(list_values_.begin(), list_values_.end());
@@ -650,6 +630,7 @@ class Reader {
   NamedCall named_call(const onnx::NodeProto& node, Diagnostics& problems) {
     const onnx::NodeProto& said = maps_.original(node);
     NamedCall call{node.name(), said.op_type(), said.domain(), {}, {}, {}};
+    call.version = version_of(node, opset_of(model_));
     call.inputs.assign(node.input().begin(), node.input().end());
     while (!call.inputs.empty() && call.inputs.back().empty()) call.inputs.pop_back();
     call.outputs.assign(node.output().begin(), node.output().end());
@@ -666,7 +647,7 @@ class Reader {
         append(problems, value.errors());
     }
     // Layers that leave it open draw different numbers, the same in every run and every import.
-    if (auto seed = seed_of_name(node, opset_of(model_))) call.attributes["seed"] = std::move(*seed);
+    if (auto seed = seed_of_name(node)) call.attributes["seed"] = std::move(*seed);
     return call;
   }
 
@@ -733,11 +714,9 @@ class Reader {
   std::vector<ListInput> lists_;               // inputs that are no tensors
   std::map<std::string, Tensor> list_values_;  // of members that have theirs from the compilation on
   MapLayers maps_;
-  std::string not_a_tensor_;  // the first such value; "" where there is none
   std::map<std::string, int64_t> named_dimensions_;
   std::map<std::string, std::vector<int64_t>> sizes_;  // of results that data would decide
   std::map<std::string, std::vector<int64_t>> declared_;
-  std::set<std::string> in_training_;  // first results of batch normalisations
   std::map<std::string, ValueInfo> inferred_;
   std::vector<std::string> notes_;
 };

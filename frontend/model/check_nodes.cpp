@@ -17,7 +17,7 @@
 namespace hoist {
 namespace {
 
-// Operators that the version converter turns into others.
+// Operators that became others (ir/operators/versions.h).
 struct Replacement {
   const char* operation;
   const char* becomes;
@@ -76,7 +76,8 @@ Diagnostic unsupported(const onnx::NodeProto& node, int opset) {
 
 }  // namespace
 
-Support support_of(const onnx::NodeProto& node, int opset, const HasOperator& has_operator) {
+Support support_of(const onnx::NodeProto& node, int model_opset, const HasOperator& has_operator) {
+  const int opset = version_of(node, model_opset);
   const std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
   const std::string& operation = node.op_type();
   const bool is_operator = has_operator && has_operator(domain, operation);
@@ -136,8 +137,8 @@ void check_nodes(const onnx::GraphProto& graph, const std::string& inside, const
 
 }  // namespace
 
-std::optional<Attribute> seed_of_name(const onnx::NodeProto& node, int opset) {
-  const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), opset, node.domain());
+std::optional<Attribute> seed_of_name(const onnx::NodeProto& node) {
+  const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), node.domain());
   if (schema == nullptr) return std::nullopt;
   const auto seed = schema->attributes().find("seed");
   const auto is_seed = [](const onnx::AttributeProto& attribute) { return attribute.name() == "seed"; };
@@ -164,7 +165,9 @@ std::vector<StandardOperator> standard_operators() {
     StandardOperator& out = found[key];
     out.domain = schema.domain();
     out.name = schema.Name();
-    if (!schema.Deprecated()) out.versions.push_back(schema.since_version());
+    const onnx::OpSchema* now = onnx::OpSchemaRegistry::Schema(schema.Name(), schema.domain());
+    const bool corrected = now != nullptr && !now->Deprecated();  // as a version of GroupNormalization is
+    if (!schema.Deprecated() || corrected) out.versions.push_back(schema.since_version());
     const onnx::OpSchema*& last = newest[key];
     if (last == nullptr || schema.since_version() > last->since_version()) last = &schema;
   }

@@ -14,7 +14,7 @@ namespace hoist {
 Support support_of(const onnx::NodeProto& node, int opset, const HasOperator& has_operator);
 
 /// A seed made of its name, for a node that draws random numbers and does not say by which seed; nothing for others.
-std::optional<Attribute> seed_of_name(const onnx::NodeProto& node, int opset);
+std::optional<Attribute> seed_of_name(const onnx::NodeProto& node);
 
 /// Nodes without support, one message each, in model order; and nodes that break their operator's rules.
 Diagnostics check_operators(const onnx::ModelProto& model, const HasOperator& has_operator);

@@ -7,6 +7,8 @@
 #include <limits>
 #include <string_view>
 
+#include "frontend/model/inference.h"
+
 namespace hoist {
 namespace {
 
@@ -508,6 +510,7 @@ std::optional<onnx::FunctionProto> contributed_body(const onnx::NodeProto& node,
   onnx::FunctionProto body;
   body.set_name(node.op_type());
   body.set_domain(node.domain());
+  body.add_opset_import()->set_version(newest_opset());
   for (const char* name : row->inputs) body.add_input(name);
   for (const char* name : row->outputs) body.add_output(name);
   Writer writer(node, types, body);

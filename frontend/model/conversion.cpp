@@ -43,39 +43,6 @@ void keep_names(const Nodes& before, onnx::GraphProto& graph) {
   }
 }
 
-// Before opset 7 the slope of PRelu was one value a channel, since then it broadcasts from the last axis; the converter
-// leaves it as it is.
-void align_slopes(onnx::ModelProto& model) {
-  constexpr int broadcasts_since = 7;
-  if (opset_of(model) >= broadcasts_since) return;
-  const ValueTypes types = infer_types(model);
-  const auto shape_of = [&](const std::string& name) -> const onnx::TensorShapeProto* {
-    const auto at = types.find(name);
-    return at != types.end() && at->second.tensor_type().has_shape() ? &at->second.tensor_type().shape() : nullptr;
-  };
-  Nodes nodes;
-  for (onnx::NodeProto& node : *model.mutable_graph()->mutable_node()) {
-    if (node.domain().empty() && node.op_type() == "PRelu" && node.input_size() == 2) {
-      const onnx::TensorShapeProto* shape = shape_of(node.input(0));
-      const onnx::TensorShapeProto* slope = shape_of(node.input(1));
-      if (shape && slope && shape->dim_size() > 2 && slope->dim_size() == 1 && slope->dim(0).dim_value() != 1) {
-        onnx::NodeProto& align = *nodes.Add();
-        align.set_op_type("Unsqueeze");
-        align.set_name(node.name() + "/slope");
-        align.add_input(node.input(1));
-        align.add_output(node.output(0) + "/slope");
-        onnx::AttributeProto& axes = *align.add_attribute();
-        axes.set_name("axes");
-        axes.set_type(onnx::AttributeProto::INTS);
-        for (int axis = 1; axis < shape->dim_size() - 1; ++axis) axes.add_ints(axis);
-        node.set_input(1, align.output(0));
-      }
-    }
-    nodes.Add()->Swap(&node);
-  }
-  model.mutable_graph()->mutable_node()->Swap(&nodes);
-}
-
 // What comes back went through another representation, and has to be whole.
 std::string check_converted(onnx::ModelProto& model) {
   for (const onnx::NodeProto& node : model.graph().node()) {
@@ -162,48 +129,6 @@ bool step_down(onnx::ModelProto& model) {
 }
 
 }  // namespace
-
-std::string convert_to_newest(onnx::ModelProto& model) {
-  if (opset_of(model) == newest_opset()) return "";
-  const auto& nodes = model.graph().node();
-  if (auto holder = std::find_if(nodes.begin(), nodes.end(), has_subgraph); holder != nodes.end())
-    return "the converter leaves graphs inside of layers as they are, and " + layer_place(*holder) + " holds one";
-  try {
-    onnx::ModelProto aligned = model;
-    align_slopes(aligned);
-    model = converted_to(aligned, newest_opset());
-    return "";
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& error) {
-    return tidy(error.what());
-  }
-}
-
-std::string convert_body(onnx::FunctionProto& body, int from, int to) {
-  if (auto holder = std::find_if(body.node().begin(), body.node().end(), has_subgraph); holder != body.node().end())
-    return "the converter leaves graphs inside of layers as they are, and " + layer_place(*holder) + " holds one";
-  onnx::ModelProto model;
-  model.set_ir_version(onnx::Version::IR_VERSION);
-  model.add_opset_import()->set_version(from);
-  for (const onnx::OperatorSetIdProto& opset : body.opset_import()) {
-    if (!opset.domain().empty() && opset.domain() != "ai.onnx") *model.add_opset_import() = opset;
-  }
-  onnx::GraphProto& graph = *model.mutable_graph();
-  graph.set_name(body.name());
-  *graph.mutable_node() = body.node();
-  for (const std::string& input : body.input()) graph.add_input()->set_name(input);
-  for (const std::string& output : body.output()) graph.add_output()->set_name(output);
-  try {
-    onnx::ModelProto converted = convert_version(model, to);
-    body.mutable_node()->Swap(converted.mutable_graph()->mutable_node());
-    return "";
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& error) {
-    return tidy(error.what());
-  }
-}
 
 void convert_to_oldest(onnx::ModelProto& model, int oldest) {
   while (opset_of(model) > oldest && step_down(model)) {

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "frontend/model/contributed_functions.h"
-#include "frontend/model/conversion.h"
 #include "frontend/model/inference.h"
 #include "frontend/model/structure.h"
 
@@ -132,23 +131,27 @@ std::string append_body(const onnx::NodeProto& call, onnx::FunctionProto& callee
   return "";
 }
 
-// Whether these layers, and those of graphs inside of them, have the same definitions in both versions of their domain.
-bool same_meaning(const Nodes& nodes, const std::string& domain, int64_t a, int64_t b) {
-  if (a == b) return true;
-  const auto since = [&](const std::string& operation, int64_t version) {
-    const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(operation, static_cast<int>(version), domain);
-    return schema == nullptr ? 0 : schema->SinceVersion();
-  };
-  return std::all_of(nodes.begin(), nodes.end(), [&](const onnx::NodeProto& node) {
-    const bool own = (node.domain() == "ai.onnx" ? "" : node.domain()) != domain ||
-                     since(node.op_type(), a) == since(node.op_type(), b);
-    return own && std::all_of(node.attribute().begin(), node.attribute().end(), [&](const auto& attribute) {
-             const auto& graphs = attribute.graphs();
-             return same_meaning(attribute.g().node(), domain, a, b) &&
-                    std::all_of(graphs.begin(), graphs.end(),
-                                [&](const auto& graph) { return same_meaning(graph.node(), domain, a, b); });
-           });
+int since(const onnx::NodeProto& node, const std::string& domain, int version) {
+  const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), version, domain);
+  return schema == nullptr ? 0 : schema->SinceVersion();
+}
+
+// Layers whose operators have other definitions in the version of ai.onnx that a body is written for than in the
+// model's say so.
+void set_versions(Nodes& nodes, int version, int opset) {
+  if (version == opset) return;
+  for_each_node(nodes, [&](onnx::NodeProto& node) {
+    const bool standard = node.domain().empty() || node.domain() == "ai.onnx";
+    if (standard && version_of(node, 0) == 0 && since(node, "", version) != since(node, "", opset))
+      set_version(node, version);
   });
+}
+
+int version_in(const onnx::FunctionProto& body, int otherwise) {
+  for (const onnx::OperatorSetIdProto& opset : body.opset_import()) {
+    if (opset.domain().empty() || opset.domain() == "ai.onnx") return static_cast<int>(opset.version());
+  }
+  return otherwise;
 }
 
 class ModelFunctions {
@@ -214,7 +217,7 @@ class ModelFunctions {
       for (const onnx::AttributeProto& attribute : node.attribute()) attributes[attribute.name()] = &attribute;
       onnx::internal::AttributeBinder(attributes).VisitFunction(callee);
       if (node.name().empty()) node.set_name(fresh.layer(node.op_type()));
-      std::string problem = bring_to_model(callee);
+      std::string problem = keep_versions(callee);
       if (problem.empty()) problem = append_body(node, callee, fresh, expanded);
       if (!problem.empty()) problems_.push_back({layer_place(node), problem, ""});
     }
@@ -227,18 +230,25 @@ class ModelFunctions {
     return function_key(normal(node.domain()), node.op_type(), node.overload());
   }
 
-  // The body, with its attributes bound, at the model's versions of each domain: converted where its layers mean
-  // something else there. Returns "", or why it cannot be.
-  std::string bring_to_model(onnx::FunctionProto& body) const {
+  // Layers of the body keep the meaning of the version of ai.onnx that it is written for. Returns "", or why they
+  // cannot: of other domains there is one version in a model.
+  std::string keep_versions(onnx::FunctionProto& body) const {
     for (const onnx::OperatorSetIdProto& opset : body.opset_import()) {
       const std::string domain = normal(opset.domain());
       const int64_t wanted = versions_.at(domain);
-      const bool known = !domain.empty() || opset.version() <= newest_opset();
-      if (known && same_meaning(body.node(), domain, opset.version(), wanted)) continue;
-      std::string reason = "only layers of the standard are converted";
-      if (!known) reason = "newer versions than " + std::to_string(newest_opset()) + " are not known";
-      if (known && domain.empty())
-        reason = convert_body(body, static_cast<int>(opset.version()), static_cast<int>(wanted));
+      std::string reason;
+      if (domain.empty()) {
+        if (opset.version() > newest_opset())
+          reason = "newer versions than " + std::to_string(newest_opset()) + " are not known";
+        else
+          set_versions(*body.mutable_node(), static_cast<int>(opset.version()), static_cast<int>(wanted));
+      } else if (opset.version() != wanted) {
+        for_each_node(*body.mutable_node(), [&](onnx::NodeProto& node) {
+          if (node.domain() == domain &&
+              since(node, domain, static_cast<int>(opset.version())) != since(node, domain, static_cast<int>(wanted)))
+            reason = "only layers of the standard keep their version";
+        });
+      }
       if (!reason.empty())
         return "its function is written for opset " + std::to_string(opset.version()) + " of '" + domain +
                "', the model for " + std::to_string(wanted) + ": " + reason;
@@ -336,7 +346,7 @@ Diagnostics expand_standard_functions(onnx::ModelProto& model, int opset, const 
   // The first operator that a body needs and hoist lacks, or nothing. Bodies inside of it are not expanded any further.
   std::function<std::string(const onnx::NodeProto&, bool)> lacks = [&](const onnx::NodeProto& node, bool inside) {
     const bool has_row = has_operator(node.domain(), node.op_type()) || node.op_type() == "Constant";
-    const bool expands = !inside && has_function_body(node.domain(), node.op_type(), opset);
+    const bool expands = !inside && has_function_body(node.domain(), node.op_type(), version_of(node, opset));
     if (!has_row && !expands) return node.op_type();
     for (const onnx::AttributeProto& attribute : node.attribute()) {
       for (const onnx::NodeProto& inner : attribute.g().node()) {
@@ -350,7 +360,7 @@ Diagnostics expand_standard_functions(onnx::ModelProto& model, int opset, const 
   for (int round = 0; round < maximum_rounds; ++round) {
     const auto wanted = [&](const onnx::NodeProto& node) {
       return node.op_type() != "Constant" && !has_operator(node.domain(), node.op_type()) &&
-             has_function_body(node.domain(), node.op_type(), opset) && !lacking.count(node.name());
+             has_function_body(node.domain(), node.op_type(), version_of(node, opset)) && !lacking.count(node.name());
     };
     bool any = false;
     for (const onnx::NodeProto& node : graph.node()) any = any || wanted(node);
@@ -363,7 +373,8 @@ Diagnostics expand_standard_functions(onnx::ModelProto& model, int opset, const 
       if (wanted(node)) {
         std::optional<onnx::FunctionProto> body;
         try {
-          body = operator_body(node, opset, types);
+          body = operator_body(node, version_of(node, opset), types);
+          if (body) set_versions(*body->mutable_node(), version_in(*body, version_of(node, opset)), opset);
         } catch (const std::bad_alloc&) {
           throw;
         } catch (const std::exception&) {

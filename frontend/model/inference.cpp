@@ -10,6 +10,7 @@
 #include <new>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "frontend/model/structure.h"
@@ -72,7 +73,8 @@ bool propagation_is_safe(const onnx::ModelProto& model, const ValueTypes& types)
   constexpr int64_t small = 1 << 12;
   const int opset = opset_of(model);
   for (const onnx::NodeProto& node : model.graph().node()) {
-    const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), opset, node.domain());
+    const onnx::OpSchema* schema =
+        onnx::OpSchemaRegistry::Schema(node.op_type(), version_of(node, opset), node.domain());
     if (schema == nullptr || !schema->has_data_propagation_function()) continue;
     for (const std::string& name : node.input()) {
       if (name.empty()) continue;
@@ -88,7 +90,8 @@ bool propagation_is_safe(const onnx::ModelProto& model, const ValueTypes& types)
 // Inference through a function body takes attributes that a node leaves at their default for missing.
 void spell_out_defaults(onnx::GraphProto& graph, int opset) {
   for (onnx::NodeProto& node : *graph.mutable_node()) {
-    const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), opset, node.domain());
+    const onnx::OpSchema* schema =
+        onnx::OpSchemaRegistry::Schema(node.op_type(), version_of(node, opset), node.domain());
     if (schema == nullptr || !(schema->HasFunction() || schema->HasContextDependentFunction())) continue;
     for (const auto& [name, attribute] : schema->attributes()) {
       const auto same = [&name = name](const onnx::AttributeProto& given) { return given.name() == name; };
@@ -118,11 +121,30 @@ void name_statistics(onnx::GraphProto& graph) {
   }
 }
 
+// Nodes of another version of ai.onnx than the model's get a domain of their own, which GuardedSchemas knows.
+constexpr std::string_view version_domain = "ai.onnx, version ";
+
+void spell_out_versions(onnx::ModelProto& model) {
+  std::set<int> versions;
+  for_each_node(*model.mutable_graph()->mutable_node(), [&](onnx::NodeProto& node) {
+    const int version = version_of(node, 0);
+    if (version == 0 || !node.domain().empty()) return;
+    node.set_domain(std::string(version_domain) + std::to_string(version));
+    versions.insert(version);
+  });
+  for (const int version : versions) {
+    onnx::OperatorSetIdProto& opset = *model.add_opset_import();
+    opset.set_domain(std::string(version_domain) + std::to_string(version));
+    opset.set_version(version);
+  }
+}
+
 // onnx's schemas. Inference of ai.onnx.ml reads types of inputs without looking whether they are known (LabelEncoder
 // behind a TreeEnsembleRegressor), so it is left out for layers of other domains than the standard's where one is not.
 class GuardedSchemas : public onnx::ISchemaRegistry {
  public:
   const onnx::OpSchema* GetSchema(const std::string& key, int newest, const std::string& domain) const override {
+    if (domain.starts_with(version_domain)) return onnx::OpSchemaRegistry::Instance()->GetSchema(key, newest, "");
     const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Instance()->GetSchema(key, newest, domain);
     if (schema == nullptr || domain.empty() || domain == "ai.onnx" || !schema->has_type_and_shape_inference_function())
       return schema;
@@ -151,6 +173,7 @@ Diagnostics infer(const onnx::ModelProto& model, bool strict, ValueTypes& types)
     copy.mutable_graph()->clear_value_info();
     spell_out_defaults(*copy.mutable_graph(), opset_of(copy));
     name_statistics(*copy.mutable_graph());
+    spell_out_versions(copy);
     Diagnostics problems;
     try {
       onnx::shape_inference::DataValueMap values;
@@ -210,11 +233,29 @@ ValueTypes infer_types(const onnx::ModelProto& model) {
 
 Diagnostics check_types(const onnx::ModelProto& model, ValueTypes& types) { return infer(model, true, types); }
 
+namespace {
+
+// The schema that corrects a deprecated version, as GroupNormalization has it, of the same attributes and operands: the
+// checker refuses all that are deprecated. Null for other nodes.
+const onnx::OpSchema* correction_of(const onnx::NodeProto& node, int opset) {
+  if (!node.domain().empty()) return nullptr;
+  const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), opset, "");
+  const onnx::OpSchema* newest = onnx::OpSchemaRegistry::Schema(node.op_type(), "");
+  return schema != nullptr && schema->Deprecated() && newest != nullptr && !newest->Deprecated() ? newest : nullptr;
+}
+
+}  // namespace
+
 std::optional<Diagnostic> check_node(const onnx::NodeProto& node, const onnx::ModelProto& model) {
   try {
     std::unordered_map<std::string, int> opsets;
     for (const onnx::OperatorSetIdProto& opset : model.opset_import()) {
       opsets[opset.domain() == "ai.onnx" ? "" : opset.domain()] = static_cast<int>(opset.version());
+    }
+    opsets[""] = version_of(node, opsets[""]);
+    if (const onnx::OpSchema* schema = correction_of(node, opsets[""])) {
+      schema->Verify(node);
+      return std::nullopt;
     }
     onnx::checker::CheckerContext context;
     context.set_ir_version(static_cast<int>(model.ir_version()));

@@ -60,6 +60,44 @@ std::string layer_place(const onnx::NodeProto& node) {
          ")";
 }
 
+namespace {
+
+constexpr char version_key[] = "hoist.version";
+
+}  // namespace
+
+int version_of(const onnx::NodeProto& node, int opset) {
+  for (const onnx::StringStringEntryProto& entry : node.metadata_props()) {
+    if (entry.key() == version_key) return std::stoi(entry.value());
+  }
+  return opset;
+}
+
+void set_version(onnx::NodeProto& node, int version) {
+  forget_version(node);
+  onnx::StringStringEntryProto& entry = *node.add_metadata_props();
+  entry.set_key(version_key);
+  entry.set_value(std::to_string(version));
+}
+
+void forget_version(onnx::NodeProto& node) {
+  auto& entries = *node.mutable_metadata_props();
+  for (int i = entries.size() - 1; i >= 0; --i) {
+    if (entries.Get(i).key() == version_key) entries.DeleteSubrange(i, 1);
+  }
+}
+
+void for_each_node(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
+                   const std::function<void(onnx::NodeProto&)>& f) {
+  for (onnx::NodeProto& node : nodes) {
+    f(node);
+    for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_g()) for_each_node(*attribute.mutable_g()->mutable_node(), f);
+      for (onnx::GraphProto& graph : *attribute.mutable_graphs()) for_each_node(*graph.mutable_node(), f);
+    }
+  }
+}
+
 std::vector<std::string> reads_of(const onnx::NodeProto& node) {
   std::vector<std::string> out;
   add_reads(node, out);
@@ -168,8 +206,10 @@ Diagnostics check_names(const onnx::GraphProto& graph) {
 
 namespace {
 
-// Whether the operator means the same with fewer results. Split with fewer parts has larger ones.
+// Whether the operator means the same with fewer results. Split with fewer parts has larger ones, and batch
+// normalisations of versions before 14 are in training if they have more than one.
 bool leaves_out_results(const onnx::NodeProto& node) {
+  if (node.domain().empty() && node.op_type() == "BatchNormalization") return false;
   const auto* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), node.domain());
   if (schema == nullptr || schema->outputs().empty()) return false;
   return schema->outputs().back().GetOption() != onnx::OpSchema::Variadic;

@@ -4,6 +4,7 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <functional>
 #include <string>
 
 #include "ir/base/result.h"
@@ -15,6 +16,17 @@ std::string layer_place(const onnx::NodeProto& node);
 
 /// Whether an attribute of the layer is a graph, as in Loop and If.
 bool has_subgraph(const onnx::NodeProto& node);
+
+/// The version of ai.onnx that gives the node its meaning: `opset`, which is the model's, unless set_version said
+/// another. A function may be written for another version than the model that calls it.
+int version_of(const onnx::NodeProto& node, int opset);
+void set_version(onnx::NodeProto& node, int version);
+/// A file may not say it.
+void forget_version(onnx::NodeProto& node);
+
+/// Calls `f` for each of the nodes and of those in graphs inside of them.
+void for_each_node(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
+                   const std::function<void(onnx::NodeProto&)>& f);
 
 /// Every name that a node reads, and that the graphs read which it holds: those of their own values too.
 std::vector<std::string> reads_of(const onnx::NodeProto& node);

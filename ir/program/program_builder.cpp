@@ -7,6 +7,7 @@
 
 #include "ir/evaluate/evaluate.h"
 #include "ir/operators/operators.h"
+#include "ir/operators/versions.h"
 #include "ir/program/call_composer.h"
 
 namespace hoist {
@@ -110,7 +111,6 @@ void ProgramBuilder::compare_expected(const std::string& value, Type type, const
 }
 
 void ProgramBuilder::add_call(const NamedCall& named) {
-  program_.layers.push_back({named.name, named.operation});
   reserve({named.outputs.begin(), named.outputs.end()});
   auto fail = [&](Diagnostics problems) {
     for (Diagnostic& d : problems) {
@@ -134,6 +134,13 @@ void ProgramBuilder::add_call(const NamedCall& named) {
       unknown.push_back({named.name, "defines " + name + ", which is defined already", ""});
   }
   if (!reachable || !unknown.empty()) return fail(unknown);
+  if (has_newer_meaning(named)) {
+    CallComposer composer(*this, named);
+    const auto newest = newest_meaning(composer);
+    if (!newest) return fail(newest.errors());
+    return add_call(*newest);
+  }
+  program_.layers.push_back({named.name, named.operation});
   const auto picked = picked_body(named);
   if (!picked) return fail(picked.errors());
   if (*picked != nullptr) return splice(named, **picked);

@@ -41,6 +41,7 @@ struct NamedCall {
   std::vector<std::string> outputs;        ///< value names; "" for an unused optional output
   std::vector<std::string> absorbed = {};  ///< further layers of the model that the call computes
   std::vector<NamedBody> bodies = {};      ///< attributes that are programs
+  int64_t version = 0;  ///< of ai.onnx, whose meaning the call has (ir/operators/versions.h); 0 is the program's
 };
 
 /// The operator call without its operands.
@@ -66,7 +67,7 @@ class ProgramBuilder {
   void take_bounds() { bounded_ = true; }
   /// From now on, calls whose size no attribute bounds get an attribute `most` with the bound.
   void set_bounds(const DataBounds& bounds) { bounds_ = bounds; }
-  /// Calls must be added in topological order.
+  /// Calls must be added in topological order. Calls of older versions are upgraded to the program's version.
   void add_call(const NamedCall& call);
   /// Adds an output; the members of a list become outputs with derived names: y.0, y.1, ...
   void add_output(const std::string& value);

@@ -254,9 +254,10 @@ Expr convert_without_saturation(Scalar to, Expr x) {
   Function beyond = is_power || to == Scalar::f8e4m3fn ? Function::greater : Function::greater_equal;
   Expr lost = call(beyond, {call(Function::absolute, {x}), literal(from, limit)});
   if (to != Scalar::f8e5m2) return select(lost, literal(to, std::numeric_limits<double>::quiet_NaN()), cast(to, x));
-  constexpr double infinity = std::numeric_limits<double>::infinity();
+  // A cast gives no infinity of this type, so that its bits are spelt out.
+  const auto infinity = [&](int64_t bits) { return reinterpret(to, literal_integer(Scalar::u8, bits)); };
   Expr negative = call(Function::less, {x, zero(from)});
-  return select(lost, select(negative, literal(to, -infinity), literal(to, infinity)), cast(to, x));
+  return select(lost, select(negative, infinity(0xfc), infinity(0x7c)), cast(to, x));
 }
 
 Scalar wide_float(Scalar scalar) { return is_float(scalar) && row(scalar).bits < 32 ? Scalar::f32 : scalar; }
@@ -520,6 +521,11 @@ Expr sum(Expr row) {
   return cast(scalar, reduce(Function::add, zero(wide), map([&](Expr x) { return cast(wide, x); }, row)));
 }
 
-Expr mean_of(Expr row) { return (Number(sum(row)) / static_cast<double>(extents(row)[0])).e; }
+Expr mean_of(Expr row) {
+  const Scalar scalar = element_of(row), wide = wide_float(scalar);
+  const auto mean = [](Expr total, Expr of) { return (Number(total) / static_cast<double>(extents(of)[0])).e; };
+  if (wide == scalar) return mean(sum(row), row);
+  return cast(scalar, mean(sum(map([&](Expr x) { return cast(wide, x); }, row)), row));
+}
 
 }  // namespace hoist::operators

@@ -151,6 +151,6 @@ Expr map_rows(Expr x, int64_t axis, const std::function<Expr(Expr)>& f);
 
 // Sums of f16 and bf16 are formed in f32 and rounded once: in their own type a long one would stop growing.
 Expr sum(Expr row);      ///< reduce (+) 0
-Expr mean_of(Expr row);  ///< the sum by the length
+Expr mean_of(Expr row);  ///< the sum by the length; where the type cannot hold the sum it may hold the mean
 
 }  // namespace hoist::operators

@@ -183,7 +183,7 @@ Result<Expr> form_counted_windows(const FormCall& c) {
   HOIST_TRY(int64_t with_padding, c.integer(1));
   HOIST_TRY(Windowed w, windows_of(c, x));
   const Geometry& g = w.geometry;
-  const Scalar scalar = element_of(x);
+  const Scalar scalar = wide_float(element_of(x));
   HOIST_TRY(Expr f, c.function(2, {row_type(product(w.kernel), x), scalar_type(scalar)}));
   int64_t entries = 1;
   for (size_t i = 0; i < g.out.size(); ++i) {

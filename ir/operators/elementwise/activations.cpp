@@ -34,8 +34,11 @@ constexpr auto activation_rows = std::to_array<OperatorRow>({
   by_text("Softplus", 1, "(x : floats) = each x. " HOIST_SOFTPLUS HOIST_SOFTPLUS_PARTS),
   by_text("Softsign", 1, "(x : floats) = each x. x / (1 + abs(x))"),
   by_text("ThresholdedRelu", 10, "(x : floats; alpha = 1.0) = each x. select(x > alpha, x, 0)"),
+  // Integers are compared with the attributes as these are.
   by_text("Shrink", 9,
-          "(x : numbers; bias = 0.0, lambd = 0.5) = each x. select(x < -lambd, x + bias, select(x > lambd, x - bias, 0))"),
+          "(x : numbers; bias = 0.0, lambd = 0.5) "
+          "= each x. convert(type(x), select(v < -lambd, v + bias, select(v > lambd, v - bias, 0))) "
+          "where v = convert(C, x); C = select(floats(x), wide(type(x)), select(bits(x) < 32, f32, f64))"),
   by_text("Gelu", 20,
           "(x : floats; approximate = \"none\" | \"tanh\") = each x. select(x < -9, 0 * x, 0.5 * x * (1 + wave)) "
           "where wave = select(approximate == \"none\", erf(x * sqrt(2) * 0.5), "

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 
 #include "ir/operators/definitions/support.h"
 #include "ir/operators/families.h"
@@ -34,13 +35,16 @@ double raw_position(const Settings& s, const Axis& a, int64_t i) {
   double width = a.scale * n;
   if (s.coordinates == "align_corners") return width == 1 ? 0 : x * (n - 1) / (width - 1);
   if (s.coordinates == "asymmetric") return x / a.scale;
+  if (s.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / a.scale;
   if (s.coordinates == "tf_crop_and_resize") {
     double span = (a.high - a.low) * (n - 1);
     return a.low * (n - 1) + (width == 1 ? span / 2 : x * span / (width - 1));
   }
   double half_pixel = (x + 0.5) / a.scale - 0.5;
   if (s.coordinates == "pytorch_half_pixel") return width == 1 ? -0.5 : half_pixel;
-  if (s.coordinates == "half_pixel_symmetric") return n / 2 * (1 - static_cast<double>(a.out) / width) + half_pixel;
+  // n / 2 * (1 - out / width) + half_pixel, in a form that gives whole positions exactly.
+  if (s.coordinates == "half_pixel_symmetric")
+    return (n - 1) / 2 + (x + 0.5 - static_cast<double>(a.out) / 2) / a.scale;
   return half_pixel;
 }
 
@@ -120,14 +124,12 @@ Expr nearest_row(const Settings& s, const Axis& a, Expr row) {
 
 // A row of any rank by weighted sums: the other dimensions have been put outside before.
 Expr weighted_row(const Settings& s, const Axis& a, Expr row) {
-  Scalar scalar = element_of(row), within = is_float(scalar) ? scalar : Scalar::f32;
+  const Scalar within = element_of(row);
   Taps taps = taps_of(s, a);
   Expr places = constant(Tensor::of(Scalar::i32, {a.out, taps.count}, taps.positions));
   Expr weights = constant(Tensor::of(within, {a.out, taps.count}, taps.weights));
   return map_zip({places, weights}, [&](const std::vector<Expr>& p) {
-    Expr total = sum(map([&](Expr t) { return operator_multiply(convert(within, index(get(0, t), row)), get(1, t)); },
-                         zip({p[0], p[1]})));
-    return convert(scalar, total);
+    return sum(map([&](Expr t) { return operator_multiply(index(get(0, t), row), get(1, t)); }, zip({p[0], p[1]})));
   });
 }
 
@@ -151,6 +153,22 @@ Expr resized(const Settings& s, const Axis& a, Expr x) {
   });
 }
 
+// Values between elements are formed in a wider type and converted once, behind the last axis.
+Scalar interpolation_type(const Settings& s, Scalar scalar) {
+  if (s.interpolation == Interpolation::nearest) return scalar;
+  if (is_float(scalar)) return wide_float(scalar);
+  return row(scalar).bits <= 16 ? Scalar::f32 : Scalar::f64;
+}
+
+// The integer towards zero, of a value that may lie just below one that it is but for the rounding of its weights.
+Expr truncated(Scalar scalar, Expr value) {
+  const double slack = value->type->scalar == Scalar::f32 ? 0x1p-10 : 0x1p-20;
+  const Number v = value;
+  return cast(scalar, choose(v < 0.0, v - slack, v + slack).e);
+}
+
+Expr each_element(Expr x, const std::function<Expr(Expr)>& f) { return map_at(static_cast<int>(rank_of(x)), f, x); }
+
 Lowered resize_all(const Settings& s, Expr x, const std::vector<Axis>& axes) {
   Shape shape = extents(x);
   for (const Axis& a : axes) {
@@ -167,8 +185,11 @@ Lowered resize_all(const Settings& s, Expr x, const std::vector<Axis>& axes) {
     return fault(
         fmt::format("an axis needs a table of {:.0f} positions, at most {} are supported", widest, most_table_entries));
   }
+  const Scalar scalar = element_of(x), within = interpolation_type(s, scalar);
+  if (within != scalar) x = each_element(x, [&](Expr v) { return convert(within, v); });
   for (const Axis& a : axes) x = resized(s, a, x);
-  return one(x);
+  if (within == scalar) return one(x);
+  return one(each_element(x, [&](Expr v) { return is_float(scalar) ? convert(scalar, v) : truncated(scalar, v); }));
 }
 
 Result<Interpolation> interpolation_of(const OperatorContext& c) {
@@ -242,8 +263,6 @@ Lowered lower_resize(const OperatorContext& c) {
   HOIST_TRY(int64_t exclude, integer_attribute(c, "exclude_outside", 0));
   HOIST_TRY(int64_t antialias, integer_attribute(c, "antialias", 0));
   s.exclude_outside = exclude != 0, s.antialias = antialias != 0;
-  if (s.coordinates == "tf_half_pixel_for_nn")
-    return fault("coordinate_transformation_mode tf_half_pixel_for_nn is not supported");
   Shape axes;
   for (int64_t i = 0; i < rank_of(x); ++i) axes.push_back(i);
   HOIST_TRY(axes, integers_attribute(c, "axes", axes));

@@ -86,15 +86,22 @@ constexpr auto normalisation_rows = std::to_array<OperatorRow>({
           "normal = \\row. let m = mean (widened row) in let d = sqrt(mean (map (\\v. (v - m) * (v - m)) (widened row)) + epsilon) "
           "in map (\\v. (v - m) / d) (widened row); "
           "widened = \\row. (each row. convert(wide(type(x)), row))"),
+  // Scale and bias may reach over dimensions before the axis, as onnxruntime has it.
   by_text("LayerNormalization", 17,
           "(x : floats, scale, bias?; axis = -1, epsilon = 0.00001, stash_type : type = f32) "
           "refuse !floats(stash_type): \"stash_type has to be a float type\" "
-          "= (x |> after axis (\\block. block |> flat (widened >> (\\row. let m = mean row in let d = deviation row m in "
+          "refuse reaches & !broadcasts(scale, x): \"scale is {scale}, which does not broadcast to the input {x}\" "
+          "refuse given(bias) & reaches & !broadcasts(bias, x): \"bias is {bias}, which does not broadcast to the input {x}\" "
+          "= (select(reaches, select(given(bias), each plain scale bias. plain * scale + bias, each plain scale. plain * scale), x |> after axis (\\block. block |> flat (widened >> (\\row. let m = mean row in let d = deviation row m in "
           "select(given(bias), zip(row, spread scale block, spread bias block) |> map (\\(v, s, b). convert(type(x), (v - m) / d) * s + b), "
-          "zip(row, spread scale block) |> map (\\(v, s). convert(type(x), (v - m) / d) * s))))), "
+          "zip(row, spread scale block) |> map (\\(v, s). convert(type(x), (v - m) / d) * s)))))), "
           "x |> statistic axis (widened >> mean), "
           "x |> statistic axis (widened >> (\\row. let m = mean row in 1 / deviation row m))) "
-          "where deviation = \\row m. sqrt(mean (map (\\v. (v - m) * (v - m)) row) + epsilon); "
+          "where plain = x |> after axis (\\block. block |> flat (widened >> (\\row. let m = mean row in let d = deviation row m in "
+          "map (\\v. convert(type(x), (v - m) / d)) row))); "
+          "reaches = rank(scale) > parts | given(bias) & rank(bias) > parts; "
+          "parts = select(axis < 0, -axis, rank(x) - axis); "
+          "deviation = \\row m. sqrt(mean (map (\\v. (v - m) * (v - m)) row) + epsilon); "
           "widened = \\row. (each row. convert(wider(stash_type, type(x)), row))"),
   by_text("RMSNormalization", 23,
           "(x : floats, scale; axis = -1, epsilon = 0.00001, stash_type : type = f32) "

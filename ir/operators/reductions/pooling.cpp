@@ -26,7 +26,8 @@ constexpr auto pooling_rows = std::to_array<OperatorRow>({
           "x (places_in_planes storage_order x))"),
   by_text("AveragePool", 1,
           "(x : floats; " HOIST_WINDOWS ", count_include_pad = 0) "
-          "= counted_windows 0 count_include_pad (\\window count. sum window / count) x"),
+          "= counted_windows 0 count_include_pad (\\window count. "
+          "convert(type(x), sum (map (\\v. convert(wide(type(x)), v)) window) / count)) x"),
   by_text("LpPool", 2, "(x : floats; " HOIST_WINDOWS ", p = 2 from 1) = windows 0 " HOIST_NORM),
   by_text("GlobalMaxPool", 1, "(x : floats) = planes (reduce max lowest) x"),
   by_text("GlobalAveragePool", 1, "(x : floats) = planes mean x"),

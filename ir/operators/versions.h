@@ -1,0 +1,25 @@
+// What calls of older versions of ai.onnx are in the newest version, so that every operator has one meaning further on.
+// A row of the table changes a call whose meaning changed after a version; operators whose versions differ in types
+// alone, or in attributes whose default is the old meaning, need none. A frontend says the version of a call, and
+// ProgramBuilder brings it up when it adds the call: types, ranks and constants are known there, in bodies too.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "ir/base/result.h"
+#include "ir/operators/definitions/composition.h"
+
+namespace hoist {
+
+struct NamedCall;
+
+/// Whether the newest version means something else by a call of this operator and version of ai.onnx.
+bool has_newer_meaning(const NamedCall& call);
+
+/// The composer's call, of version `call().version`, in the newest version. Calls that it needs beside are added
+/// through the composer. Errors: attributes of the wrong kind, values that have to be known at compile time and are
+/// not.
+Result<NamedCall> newest_meaning(Composer& composer);
+
+}  // namespace hoist
