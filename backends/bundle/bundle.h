@@ -1,7 +1,8 @@
-// Writing a plan to disk as a bundle, and reading a bundle back for tools. A bundle is a folder (backends/README.md
-// lists its files); plan.bin is its root of trust and holds the hash of every other file except example.c, Makefile and
-// CMakeLists.txt, which users may edit. Writing is all or nothing and gives the same bytes for the same plan. Not for
-// running a bundle: use the C runtime (backends/runtime), or BundleRunner in backends/opencl inside the hoist program.
+// Writing a plan to disk as a bundle, and reading a bundle back for tools. A bundle is a folder
+// (tools/pages/reference/bundle.md lists its files); plan.bin is its root of trust and holds the hash of every other
+// file except example.c, Makefile and CMakeLists.txt, which users may edit. Writing is all or nothing and gives the
+// same bytes for the same plan. Not for running a bundle: use the C runtime (backends/runtime), or BundleRunner in
+// backends/opencl inside the hoist program.
 #pragma once
 
 #include <filesystem>

@@ -1,6 +1,6 @@
 // Low-level expressions to OpenCL C. The term is the only source of truth: both the Halide algorithm and its schedule
-// are derived from it (README.md says how, and which forms are accepted). The text is a function of the term and the
-// options alone: it does not depend on what was emitted before in the same process. Halide itself stays inside this
+// are derived from it (tools/pages/reference/kernels.md has the accepted forms). The text is a function of the term and
+// the options alone: it does not depend on what was emitted before in the same process. Halide itself stays inside this
 // folder; nothing here needs an OpenCL device. Or to native code, ahead of time, by Halide's own LLVM.
 #pragma once
 

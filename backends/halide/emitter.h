@@ -1,5 +1,6 @@
-// How a term becomes one Halide Func with its helpers; see README.md. Only files of this folder include this header,
-// because it includes Halide.h. A term that has no form here ends in Unsupported, which emit() turns into a Diagnostic.
+// How a term becomes one Halide Func with its helpers; see tools/pages/reference/kernels.md. Only files of this folder
+// include this header, because it includes Halide.h. A term that has no form here ends in Unsupported, which emit()
+// turns into a Diagnostic.
 #pragma once
 
 #include <Halide.h>

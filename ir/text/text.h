@@ -1,5 +1,6 @@
 // The textual form of the language: one grammar for printed terms, user input, rules, goldens and bundles.
-// parse(print(e)) is e (the same pointer) for every well-typed closed term. Grammar and examples: ir/README.md.
+// parse(print(e)) is e (the same pointer) for every well-typed closed term. Grammar and examples:
+// tools/pages/reference/language.md.
 #pragma once
 
 #include <map>

@@ -1,5 +1,6 @@
 // The rules that keep the numbers: exact ones and those that differ in rounding only. Rules that change values are in
-// neural_rules. lowering/README.md says how to add a row; every row is tested by itself against the interpreter.
+// neural_rules. tools/pages/contributing.md says how to add a row; every row is tested by itself against the
+// interpreter.
 #pragma once
 
 #include <span>

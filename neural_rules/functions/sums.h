@@ -18,7 +18,7 @@ namespace hoist {
 
 /// The neural rule, and its row in the rule engine.
 inline constexpr std::string_view half_rule = "f16-arithmetic";
-/// Maximum of products per sum: with more, the error of partial sums exceeds that of 8 bits (neural_rules' README).
+/// Maximum of products per sum: with more, the error of partial sums exceeds that of 8 bits.
 inline constexpr int64_t half_terms = 64;
 
 std::span<const RuleRow> sum_rule_rows();

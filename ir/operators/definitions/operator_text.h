@@ -3,8 +3,9 @@
 //
 //   (x : floats; alpha = 1.0) = each x. select(x < 0, alpha * (exp(x) - 1), x)
 //
-// ir/README.md has the grammar, forms.cpp the functions that such terms have beside the language. A text is read when
-// its operator is first used and typed for each call. A text that is ill-formed is a fault of the table and aborts.
+// tools/pages/reference/operators.md has the grammar, forms.cpp the functions that such terms have beside the language.
+// A text is read when its operator is first used and typed for each call. A text that is ill-formed is a fault of the
+// table and aborts.
 #pragma once
 
 #include "ir/operators/operators.h"

@@ -260,8 +260,8 @@ Result<Nothing> SyntaxParser::program_extent(Program& program) {
   return Nothing{};
 }
 
-// perform loop|branch %VALUE with the clauses listed in ir/README.md. A control defines inputs and uses outputs of the
-// program, in its order, after the inputs and outputs of the model and of earlier controls.
+// perform loop|branch %VALUE with the clauses listed in tools/pages/reference/language.md. A control defines inputs and
+// uses outputs of the program, in its order, after the inputs and outputs of the model and of earlier controls.
 Result<Nothing> SyntaxParser::program_control(Program& program) {
   const Token word = next();
   if (programs_ > 1) return fault_at(word, "a body performs nothing: its calls have bodies of their own");
