@@ -252,6 +252,55 @@ TEST(ProgramText, LargeConstantsStandInASidecar) {
   EXPECT_THAT(parse_program(text, wrong).errors()[0].text(), HasSubstr("type or hash differs"));
 }
 
+// What passes note of definitions is part of the text.
+TEST(ProgramText, FactsAreRead) {
+  const std::string text =
+      "program version 21\n"
+      "input %x : [1][4][3][3]f32\n"
+      "input %w : [8][2][1][1]f32\n"
+      "define %y : [1][8][3][3]f32 = Conv(%x, %w; group = 2) from \"c\" with nchw, weights %w [8, 2, 1, 1] output 0 "
+      "groups 2, order [0, 2, 3, 1], knob rows 4\n"
+      "define %z : [1][16][3][3]f32 = Concat(%y, %y; axis = 1) from \"j\" with parts %y %y along 1\n"
+      "output %z\n"
+      "bounded \"c\"\n"
+      "domain %x from 0.5 to 2.0\n";
+  const auto program = parse_program(text);
+  ASSERT_TRUE(program.ok()) << program.errors()[0].text();
+  const Definition& y = program->definitions[0];
+  EXPECT_TRUE(y.channels_first);
+  ASSERT_EQ(y.weights.size(), 1U);
+  EXPECT_EQ(y.weights[0].groups, 2);
+  EXPECT_EQ(y.order, (std::vector<int64_t>{0, 2, 3, 1}));
+  EXPECT_EQ(y.knobs.at("rows"), 4);
+  EXPECT_EQ(program->definitions[1].parts, (std::vector<std::string>{"y", "y"}));
+  EXPECT_EQ(program->domains.at("x").high, 2);
+  const auto again = parse_program(print_program(*program));
+  ASSERT_TRUE(again.ok()) << again.errors()[0].text();
+  EXPECT_TRUE(same_program(*program, *again));
+  Program other = *program;
+  other.definitions[0].order.clear();
+  EXPECT_FALSE(same_program(*program, other));
+}
+
+TEST(ProgramText, FactsThatDoNotFitAreRefused) {
+  const auto refusal = [](const std::string& facts, const std::string& behind = "") {
+    const auto program =
+        parse_program("program version 21\ninput %x : [2][3]f32\ndefine %y : [2][3]f32 = Relu(%x) with " + facts +
+                      "\noutput %y\n" + behind);
+    return program.ok() ? std::string() : program.errors()[0].text();
+  };
+  EXPECT_EQ(refusal("order [1, 0]"), "");
+  EXPECT_THAT(refusal("nchw"), HasSubstr("nchw"));
+  EXPECT_THAT(refusal("order [0, 0]"), HasSubstr("order"));
+  EXPECT_THAT(refusal("weights %w [3] output 0"), HasSubstr("two extents"));
+  EXPECT_THAT(refusal("weights %w [3, 2] output 2"), HasSubstr("output dimension"));
+  EXPECT_THAT(refusal("parts %v along 0"), HasSubstr("%v"));
+  EXPECT_THAT(refusal("parts %x along 2"), HasSubstr("dimension"));
+  EXPECT_THAT(refusal("colour"), HasSubstr("expected nchw"));
+  EXPECT_THAT(refusal("nchw", "domain %q from 0.0 to 1.0\n"), HasSubstr("nchw"));
+  EXPECT_THAT(refusal("knob rows 2", "domain %x from 1.0 to 0.0\n"), HasSubstr("empty"));
+}
+
 TEST(ProgramText, FaultsNameThePlace) {
   auto error = [](const std::string& text) {
     auto program = parse_program(text);
@@ -264,7 +313,8 @@ TEST(ProgramText, FaultsNameThePlace) {
               HasSubstr("%y is declared as [2]f32, its term has type f32"));
   EXPECT_THAT(error("program\noutput %x"), HasSubstr("an output that nothing defines"));
   EXPECT_THAT(error("program\nconstant %x : [2]f32 = {1}"), HasSubstr("1 values for a constant of 2 elements"));
-  EXPECT_THAT(error("program\nnonsense"), HasSubstr("expected input, constant, define, output or extent"));
+  EXPECT_THAT(error("program\nnonsense"),
+              HasSubstr("expected input, constant, define, output, extent, perform, bounded or domain"));
 }
 
 TEST(Program, SameProgramsHaveTheSameParts) {
