@@ -8,7 +8,7 @@
 
 #include "frontend/frontend.h"
 #include "tests/conformance/archive.h"
-#include "tests/halide/runner.h"
+#include "tests/conformance/runner.h"
 
 namespace hoist::conformance {
 namespace {

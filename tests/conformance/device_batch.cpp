@@ -13,7 +13,7 @@
 #include "backends/opencl/bundle_runner.h"
 #include "backends/opencl/device.h"
 #include "lowering/pipeline/lower.h"
-#include "tests/halide/runner.h"
+#include "tests/conformance/runner.h"
 #include "tools/driver/compile.h"
 
 namespace hoist::conformance {

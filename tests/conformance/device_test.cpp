@@ -12,7 +12,7 @@
 #include "ir/base/stopwatch.h"
 #include "tests/conformance/archive.h"
 #include "tests/conformance/device_batch.h"
-#include "tests/halide/runner.h"
+#include "tests/conformance/runner.h"
 
 namespace hoist::conformance {
 namespace {

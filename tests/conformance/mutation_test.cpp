@@ -5,7 +5,7 @@
 #include "ir/evaluate/evaluate.h"
 #include "ir/operators/operators.h"
 #include "tests/conformance/archive.h"
-#include "tests/halide/runner.h"
+#include "tests/conformance/runner.h"
 #include "tests/support/named_model.h"
 
 namespace hoist::conformance {

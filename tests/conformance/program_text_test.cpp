@@ -7,7 +7,7 @@
 #include "frontend/frontend.h"
 #include "ir/operators/operators.h"
 #include "tests/conformance/archive.h"
-#include "tests/halide/runner.h"
+#include "tests/conformance/runner.h"
 
 namespace hoist::conformance {
 namespace {

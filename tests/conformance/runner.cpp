@@ -1,4 +1,4 @@
-#include "tests/halide/runner.h"
+#include "tests/conformance/runner.h"
 
 #include <fmt/format.h>
 

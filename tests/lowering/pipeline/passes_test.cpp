@@ -10,6 +10,8 @@
 #include <cstdlib>
 
 #include "ir/base/seeded.h"
+#include "ir/program/program_derivation.h"
+#include "ir/properties/properties.h"
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
 #include "lowering/fusion/grouping.h"
