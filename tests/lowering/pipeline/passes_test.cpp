@@ -10,7 +10,6 @@
 #include <cstdlib>
 
 #include "ir/base/seeded.h"
-#include "ir/program/program_derivation.h"
 #include "ir/properties/properties.h"
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
@@ -18,6 +17,7 @@
 #include "lowering/fusion/launches.h"
 #include "lowering/fusion/statements.h"
 #include "lowering/layout/memory.h"
+#include "lowering/pipeline/steps.h"
 #include "lowering/rules/rules.h"
 #include "tests/lowering/random_graphs.h"
 #include "tests/lowering/stored_run.h"
