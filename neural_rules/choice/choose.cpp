@@ -28,8 +28,6 @@ constexpr double uniform_share = 0.5, error_share = 0.75, proposal_share = 0.9;
 constexpr double most_turns = 8;
 // Large models have rules to prepare for longer; those of the sites that are not reached by then are left out.
 constexpr double rules_share = 0.35;
-// A search shorter than this verifies nothing on small networks, so work without which there is no choice goes on.
-constexpr double least_seconds = 20;
 // A uniform model that takes longer than expected is dropped then.
 constexpr double latest_uniform_share = 0.7, latest_proposal_share = 0.95;
 
@@ -106,10 +104,10 @@ class Chooser {
     }
   }
 
-  // For work without which there is no choice: to the end of the time, and at least to `least_seconds` of the search.
+  // For work without which there is no choice.
   double seconds_at_most() const {
     const double elapsed = -options_.seconds_until(0);
-    return std::max(options_.seconds_until(1) + options_.grace_seconds, least_seconds - elapsed);
+    return std::max(options_.seconds_until(1) + options_.grace_seconds, options_.least_seconds - elapsed);
   }
 
   // What is not known yet: the reference first, so that a metric that fails is known before the work; uniform models

@@ -34,6 +34,8 @@ struct ChooseOptions {
   /// What is begun is dropped when its share of the time is over, but for what nothing can be chosen without: that may
   /// take so many seconds more.
   double grace_seconds = 0;
+  /// Such work goes on until the search has taken so many seconds, however early its time is over.
+  double least_seconds = 0;
   /// Whether somebody waits for an end: no further measurement is begun then, not even the first proposal.
   std::function<bool()> stopped = [] { return false; };
   /// Gets all that is measured so far, after each part that took a while, and whether a point beside the model as it is

@@ -184,6 +184,9 @@ class RecordKeeper {
   bool complained_ = false;
 };
 
+// A search that is shorter verifies nothing, even on small networks and two slow cores.
+constexpr double least_search_seconds = 20;
+
 // The time of the command, and what of it is kept for the end: the chosen model is compiled once more, checked and
 // written, which takes about as long as the models of the study.
 class TimeLimit {
@@ -230,6 +233,7 @@ void limit_time(ChooseOptions& choosing, const BudgetOptions& options, PrepareMo
   choosing.spent = [limit] { return limit->spent(); };
   choosing.seconds_until = [limit](double share) { return limit->seconds_until(share); };
   choosing.grace_seconds = limit->grace();
+  choosing.least_seconds = least_search_seconds;
   const double seconds = options.seconds - options.since.seconds();
   choosing.timing_seconds = std::min(choosing.timing_seconds, seconds / 10);
   choosing.sensitivity.calibration_seconds = seconds / 5;

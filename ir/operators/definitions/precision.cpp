@@ -82,4 +82,11 @@ Result<Expr> rounded_once(const std::vector<Type>& types,
   });
 }
 
+Scalar interpolation_scalar(Scalar scalar) {
+  if (is_float(scalar)) return wide_float(scalar);
+  return row(scalar).bits <= 16 ? Scalar::f32 : Scalar::f64;
+}
+
+double truncation_slack(Scalar interpolated) { return interpolated == Scalar::f32 ? 0x1p-10 : 0x1p-20; }
+
 }  // namespace hoist::operators

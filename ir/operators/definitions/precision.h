@@ -16,4 +16,10 @@ namespace hoist::operators {
 Result<Expr> rounded_once(const std::vector<Type>& types,
                           const std::function<Result<Expr>(const std::vector<Type>&)>& made);
 
+/// The type in which Resize forms values between elements of this type. They are converted once, after the last axis.
+Scalar interpolation_scalar(Scalar scalar);
+/// The amount by which the magnitude of such a value grows before it is truncated to an integer: a value that is just
+/// below an integer because its weights were rounded becomes that integer.
+double truncation_slack(Scalar interpolated);
+
 }  // namespace hoist::operators

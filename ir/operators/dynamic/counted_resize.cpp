@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/operators/definitions/precision.h"
 #include "ir/operators/dynamic/bounded_arrays.h"
 
 namespace hoist::operators {
@@ -137,7 +138,7 @@ Result<Bounded> resized_along(ExtentComposer& c, const Bounded& x, size_t axis, 
     return taken_along(c, x, axis, lists.clamped(places, last), extent);
   }
   const bool cubic = mode == "cubic";
-  const Scalar scalar = scalar_of(c, x.value), within = is_float(scalar) ? scalar : Scalar::f32;
+  const Scalar within = scalar_of(c, x.value);
   const std::string one = Weights(c, within).number(1);
   const auto as_float = [&](const std::string& list) { return call(c, "CastLike", {list, one}); };
   const std::string first = lists.quotient(at.numerators, at.denominator);
@@ -162,12 +163,11 @@ Result<Bounded> resized_along(ExtentComposer& c, const Bounded& x, size_t axis, 
   std::string sum;
   for (size_t k = 0; k < weights.size(); ++k) {
     out = taken_along(c, x, axis, lists.clamped(places[k], last), extent);
-    if (scalar != within) out.value = as_float(out.value);
     if (!ones.empty()) weights[k] = call(c, "Unsqueeze", {weights[k]}, {{"axes", ones}});
     const std::string part = call(c, "Mul", {out.value, weights[k]});
     sum = sum.empty() ? part : call(c, "Add", {sum, part});
   }
-  out.value = scalar == within ? sum : call(c, "CastLike", {sum, x.value});
+  out.value = sum;
   return out;
 }
 
@@ -187,6 +187,18 @@ Result<std::optional<WholeNumbers>> wanted_extents(ExtentComposer& c, const Boun
   WholeNumbers out = x.extents;
   for (size_t i = 0; i < axes.size(); ++i) out[static_cast<size_t>(axes[i])] = greatest(c, (*sizes)[i], exactly(0));
   return std::optional(out);
+}
+
+// The values in the type of `original`; integers are truncated.
+std::string converted_back(ExtentComposer& c, const std::string& values, const std::string& original) {
+  const Scalar within = scalar_of(c, values);
+  if (is_float(scalar_of(c, original))) return call(c, "CastLike", {values, original});
+  Weights numbers(c, within);
+  const std::string slack = numbers.number(truncation_slack(within));
+  const std::string is_negative = call(c, "Less", {values, numbers.number(0)});
+  const std::string moved =
+      call(c, "Where", {is_negative, call(c, "Sub", {values, slack}), call(c, "Add", {values, slack})});
+  return call(c, "CastLike", {moved, original});
 }
 
 Done resized_call(ExtentComposer& c) {
@@ -211,6 +223,11 @@ Done resized_call(ExtentComposer& c) {
   }
   if (!others.empty() && integer_of(c.call(), "antialias", 0) != 0)
     return fault("data decide its size, and how many elements antialias puts together depends on it");
+  const std::string original = x.value;
+  const Scalar scalar = scalar_of(c, original);
+  const bool moves = text_of(c.call(), "mode", "nearest") == "nearest";
+  const Scalar within = moves ? scalar : interpolation_scalar(scalar);
+  if (within != scalar) x.value = call(c, "CastLike", {x.value, Weights(c, within).number(1)});
   if (any) {
     Attributes attributes = attributes_without(c, {"axes"});
     attributes["sizes"] = sizes;
@@ -222,6 +239,7 @@ Done resized_call(ExtentComposer& c) {
   for (const size_t axis : others) {
     HOIST_TRY(x, resized_along(c, x, axis, (*wanted)[axis]));
   }
+  if (within != scalar) x.value = converted_back(c, x.value, original);
   c.give(0, x.value, x.extents);
   return true;
 }

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 
+#include "ir/operators/definitions/precision.h"
 #include "ir/operators/definitions/support.h"
 #include "ir/operators/families.h"
 
@@ -153,16 +154,9 @@ Expr resized(const Settings& s, const Axis& a, Expr x) {
   });
 }
 
-// Values between elements are formed in a wider type and converted once, behind the last axis.
-Scalar interpolation_type(const Settings& s, Scalar scalar) {
-  if (s.interpolation == Interpolation::nearest) return scalar;
-  if (is_float(scalar)) return wide_float(scalar);
-  return row(scalar).bits <= 16 ? Scalar::f32 : Scalar::f64;
-}
-
 // The integer towards zero, of a value that may lie just below one that it is but for the rounding of its weights.
 Expr truncated(Scalar scalar, Expr value) {
-  const double slack = value->type->scalar == Scalar::f32 ? 0x1p-10 : 0x1p-20;
+  const double slack = truncation_slack(value->type->scalar);
   const Number v = value;
   return cast(scalar, choose(v < 0.0, v - slack, v + slack).e);
 }
@@ -185,7 +179,8 @@ Lowered resize_all(const Settings& s, Expr x, const std::vector<Axis>& axes) {
     return fault(
         fmt::format("an axis needs a table of {:.0f} positions, at most {} are supported", widest, most_table_entries));
   }
-  const Scalar scalar = element_of(x), within = interpolation_type(s, scalar);
+  const Scalar scalar = element_of(x),
+               within = s.interpolation == Interpolation::nearest ? scalar : interpolation_scalar(scalar);
   if (within != scalar) x = each_element(x, [&](Expr v) { return convert(within, v); });
   for (const Axis& a : axes) x = resized(s, a, x);
   if (within == scalar) return one(x);
