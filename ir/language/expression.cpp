@@ -12,10 +12,9 @@
 
 #include "ir/base/hash.h"
 #include "ir/base/seen_terms.h"
+#include "ir/language/typing.h"
 
 namespace hoist {
-
-Result<Type> infer_type(const Spec& spec);  // typing.cpp
 
 namespace {
 

@@ -1,17 +1,16 @@
 // The type checker: infer_type() returns the type of a node from the types of its children, or an error with the
 // expected and the actual type and the failed size equation. One bottom-up pass suffices, since functions appear only
 // as arguments.
+#include "ir/language/typing.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "ir/evaluate/interpreter/host_call.h"
-#include "ir/language/expression.h"
 #include "ir/operators/operators.h"
 
 namespace hoist {
-
-Result<Type> infer_type(const Spec& spec);
 
 namespace {
 

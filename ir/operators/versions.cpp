@@ -49,7 +49,7 @@ class OldCall {
   }
   void drop(const std::string& name) { call.attributes.erase(name); }
   void set(const std::string& name, Attribute value) { call.attributes[name] = std::move(value); }
-  void set_default(const std::string& name, Attribute value) { call.attributes.try_emplace(name, std::move(value)); }
+  void set_default(const std::string& name, const Attribute& value) { call.attributes.try_emplace(name, value); }
   void rename(const std::string& from, const std::string& to) {
     if (auto found = call.attributes.extract(from)) call.attributes[to] = std::move(found.mapped());
   }
