@@ -104,10 +104,11 @@ class Chooser {
     }
   }
 
+  double elapsed() const { return -options_.seconds_until(0); }
+
   // For work without which there is no choice.
   double seconds_at_most() const {
-    const double elapsed = -options_.seconds_until(0);
-    return std::max(options_.seconds_until(1) + options_.grace_seconds, options_.least_seconds - elapsed);
+    return std::max(options_.seconds_until(1) + options_.grace_seconds, options_.least_seconds - elapsed());
   }
 
   // What is not known yet: the reference first, so that a metric that fails is known before the work; uniform models
@@ -122,7 +123,9 @@ class Chooser {
     if (finds_rules) {
       HOIST_TRY(const bool has, within(seconds_at_most(), [this]() -> Result<Nothing> {
                   SensitivityOptions timed = options_.sensitivity;
-                  timed.out_of_time = [this] { return options_.spent() > rules_share; };
+                  timed.out_of_time = [this] {
+                    return options_.spent() > rules_share && elapsed() > rules_share * options_.least_seconds;
+                  };
                   HOIST_TRY(sensitivity_, find_rules(program_, calibration_, prepare_, timed));
                   return Nothing{};
                 }));

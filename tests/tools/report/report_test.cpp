@@ -415,7 +415,8 @@ TEST(Report, ABrowserClicksThroughThePage) {
   ASSERT_TRUE(write_file(collapsed, page_of(synthetic_study(), 8)).ok());
   const auto comparison = folder->path() / "comparison.html";
   const auto [a, b] = two_records();
-  ASSERT_TRUE(write_file(comparison, comparison_page({"cpu.json", &a}, {"gpu.json", &b})).ok());
+  ASSERT_TRUE(
+      write_file(comparison, comparison_page(with_last_choice("cpu.json", a), with_last_choice("gpu.json", b))).ok());
   const auto kernels = folder->path() / "kernels.html";
   ASSERT_TRUE(write_file(kernels, page_of_kernels()).ok());
   const char* pictures = std::getenv("HOIST_REPORT_PICTURES");  // a folder for the browser's screenshots
