@@ -15,6 +15,7 @@
 #include "ir/evaluate/interpreter/interpret_cost.h"
 #include "ir/operators/operators.h"
 #include "ir/plan/region.h"
+#include "ir/properties/properties.h"
 #include "ir/text/text.h"
 #include "lowering/strategies/terms.h"
 
