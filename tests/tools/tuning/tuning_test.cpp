@@ -253,7 +253,7 @@ TEST_F(TuningTest, RecordsComeWithHoist) {
 }
 
 TEST_F(TuningTest, TheCostModelChoosesWithoutAMeasurement) {
-  const std::string model = std::string(HOIST_SOURCE_DIR) + "/models/digits_residual.onnx";
+  const std::string model = std::string(HOIST_SOURCE_DIR) + "/models/digits_pytorch.onnx";
   for (const char* name : {"a.hoist", "b.hoist"}) {
     const Ran ran = run_hoist({"compile", model, "--target", "native:znver4", "--tune=0", "--no-check", "-o", in(name),
                                "--json", in("a.json")});
