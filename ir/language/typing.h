@@ -6,7 +6,7 @@
 
 namespace hoist {
 
-/// The type of a node from those of its children. Errors: what was expected, what was found, which size differs.
+/// Infers the type of a node from the types of its children. Errors name the expected and the actual type.
 Result<Type> infer_type(const Spec& spec);
 
 }  // namespace hoist
