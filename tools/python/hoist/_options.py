@@ -145,6 +145,7 @@ class ExportOptions(PictureOptions, total=False):
     calibrate: Data
     record: FileName
     budget: str
+    objective: str
     scale_channels: str
 
 
