@@ -165,7 +165,7 @@ H::Expr Emitter::held(const H::Expr& flat) const {
   return H::Internal::Call::make(stored_type(kind), old_marker, {flat}, H::Internal::Call::Extern);
 }
 
-// Where the value of a nest goes, as the mark of passes/store_at_index.cpp. `after`: what is written before.
+// The target of the value of a nest, as the mark of passes/store_at_index.cpp. `after`: what is written before.
 H::Expr Emitter::marked_store(const Nest& nest, const Layout& layout, const H::Expr& after) const {
   const H::Expr flat = flat_index(nest.index);
   H::Expr condition = nest.condition.defined() ? nest.condition : H::Internal::const_true();

@@ -206,7 +206,7 @@ Diagnostics check_names(const onnx::GraphProto& graph) {
 
 namespace {
 
-// Whether the operator means the same with fewer results. Split with fewer parts has larger ones, and batch
+// True if the operator means the same with fewer results. Split with fewer parts has larger ones, and batch
 // normalisations of versions before 14 are in training if they have more than one.
 bool leaves_out_results(const onnx::NodeProto& node) {
   if (node.domain().empty() && node.op_type() == "BatchNormalization") return false;

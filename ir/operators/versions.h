@@ -1,4 +1,4 @@
-// What calls of older versions of ai.onnx are in the newest version, so that every operator has one meaning further on.
+// Upgrades calls of older versions of ai.onnx to the newest version, so that every operator has one meaning further on.
 // A row of the table changes a call whose meaning changed after a version; operators whose versions differ in types
 // alone, or in attributes whose default is the old meaning, need none. A frontend says the version of a call, and
 // ProgramBuilder brings it up when it adds the call: types, ranks and constants are known there, in bodies too.
@@ -14,7 +14,7 @@ namespace hoist {
 
 struct NamedCall;
 
-/// Whether the newest version means something else by a call of this operator and version of ai.onnx.
+/// True if the newest version of ai.onnx gives this call of an older version another meaning.
 bool has_newer_meaning(const NamedCall& call);
 
 /// The composer's call, of version `call().version`, in the newest version. Calls that it needs beside are added
