@@ -12,17 +12,11 @@
 #include "frontend/model/contributed_functions.h"
 #include "frontend/model/inference.h"
 #include "frontend/model/structure.h"
+#include "ir/operators/versions.h"
 #include "ir/text/parse/near_miss.h"
 
 namespace hoist {
 namespace {
-
-// Operators that became others (ir/operators/versions.h).
-struct Replacement {
-  const char* operation;
-  const char* becomes;
-};
-constexpr Replacement replacements[] = {{"Upsample", "Resize"}, {"Scatter", "ScatterElements"}};
 
 bool constant_has_values(const onnx::NodeProto& node) {
   return std::any_of(node.attribute().begin(), node.attribute().end(), [](const onnx::AttributeProto& attribute) {
@@ -33,9 +27,7 @@ bool constant_has_values(const onnx::NodeProto& node) {
 }
 
 bool exists_at_some_version(const std::string& operation) {
-  return onnx::OpSchemaRegistry::Schema(operation, "") != nullptr ||
-         std::any_of(std::begin(replacements), std::end(replacements),
-                     [&](const Replacement& row) { return row.operation == operation; });
+  return onnx::OpSchemaRegistry::Schema(operation, "") != nullptr || !successor_of(operation).empty();
 }
 
 const std::vector<std::string>& standard_names() {
@@ -93,9 +85,8 @@ Support support_of(const onnx::NodeProto& node, int model_opset, const HasOperat
   if (onnx::OpSchemaRegistry::Schema(operation, opset, "") == nullptr) return Support::none;
   if (operation == "Constant") return constant_has_values(node) ? Support::constant : Support::none;
   if (!has_operator || has_operator("", operation)) return Support::operation;
-  for (const Replacement& row : replacements) {
-    if (operation == row.operation && has_operator("", row.becomes)) return Support::operation;
-  }
+  const std::string successor(successor_of(operation));
+  if (!successor.empty() && has_operator("", successor)) return Support::operation;
   return has_body ? Support::function : Support::none;
 }
 
@@ -174,7 +165,7 @@ std::vector<StandardOperator> standard_operators() {
   std::vector<StandardOperator> out;
   for (auto& [key, operation] : found) {
     const onnx::OpSchema& schema = *newest[key];
-    for (const Replacement& row : replacements) operation.becomes_another |= operation.name == row.operation;
+    operation.becomes_another = operation.domain.empty() && !successor_of(operation.name).empty();
     if (schema.Deprecated() && !operation.becomes_another) continue;
     std::sort(operation.versions.begin(), operation.versions.end());
     operation.is_constant = operation.domain.empty() && operation.name == "Constant";

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 
 #include "ir/operators/operators.h"
+#include "ir/operators/versions.h"
 
 namespace hoist {
 namespace {
@@ -69,7 +71,10 @@ std::set<std::string> deciding_inputs(Program header, const std::map<std::string
     }
     missing.insert(call.outputs.begin(), call.outputs.end());
     missing.erase("");
-    const OperatorRow* row = find_operator(call_of(call, header.version).domain, call.operation, header.version);
+    const std::string domain = call_of(call, header.version).domain;
+    const std::string_view successor = domain.empty() ? successor_of(call.operation) : std::string_view();
+    const OperatorRow* row =
+        find_operator(domain, successor.empty() ? std::string_view(call.operation) : successor, header.version);
     if (unreached || row == nullptr) continue;
     // What a body does not know it may take from anything that the layer reads.
     if (!call.bodies.empty())

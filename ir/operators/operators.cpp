@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -266,9 +267,11 @@ Result<std::vector<Expr>> defined_for_all(const OperatorContext& c, const Operat
 Result<std::vector<Expr>> define(const OperatorContext& c) {
   const OperatorRow* row = find_operator(c.call.domain, c.call.name, c.call.version);
   if (row == nullptr) {
+    const OperatorRow* newer = find_operator(c.call.domain, c.call.name, std::numeric_limits<int64_t>::max());
     return operators::fault(
         fmt::format("operator {} of version {} is not supported", full_name(c.call), c.call.version),
-        "hoist operators lists what is");
+        newer == nullptr ? "hoist operators lists what is"
+                         : fmt::format("write it as version {} defines it; only models are upgraded", newer->since));
   }
   HOIST_TRY_VOID(check_inputs(c, *row));
   const std::set<std::string> sizes = symbolic_sizes(c);

@@ -100,6 +100,8 @@ class OldCall {
   Composer& composer_;
 };
 
+Changed unchanged(OldCall& /*o*/) { return Nothing{}; }
+
 Changed drop_consumed_inputs(OldCall& o) {
   o.drop("consumed_inputs");
   return Nothing{};
@@ -273,7 +275,6 @@ Changed scale_planes(OldCall& o) {
 // "Each dimension value of the output tensor is floor(input_dimension * scale)": positions are those of the output by
 // the scale, and the nearest element is the one at or before them.
 Changed resize_from_corner(OldCall& o) {
-  o.call.operation = "Resize";
   if (o.call.inputs.size() == 2) o.call.inputs = {o.call.inputs[0], "", o.call.inputs[1]};
   const auto mode = o.call.attributes.find("mode");
   if (mode != o.call.attributes.end() && mode->second == Attribute(std::string("bilinear")))
@@ -286,11 +287,6 @@ Changed resize_from_corner(OldCall& o) {
 Changed count_to_input(OldCall& o) {
   HOIST_TRY(const auto k, o.take<int64_t>("k"));
   if (k) o.set_input(1, o.integers({*k}));
-  return Nothing{};
-}
-
-Changed scatter_elements(OldCall& o) {
-  o.call.operation = "ScatterElements";
   return Nothing{};
 }
 
@@ -416,6 +412,7 @@ struct VersionRow {
   std::string_view operation;  ///< "" is any
   int last;                    ///< the last version of ai.onnx with this meaning
   Changed (*change)(OldCall&);
+  std::string_view becomes = {};  ///< the operator of the call afterwards, if it is another one
 };
 
 // By their last version: a call goes through all rows of its operator from its version on, and may become one of
@@ -449,11 +446,11 @@ constexpr auto rows = std::to_array<VersionRow>({
     {"Xor", 6, align_right_operand},
     {"Scan", 8, scan_batch},
     {"TopK", 9, count_to_input},
-    {"Upsample", 9, resize_from_corner},
+    {"Upsample", 9, resize_from_corner, "Resize"},
     {"Clip", 10, bounds_to_inputs},
     {"Pad", 10, value_to_input},
     {"Resize", 10, resize_from_corner},
-    {"Scatter", 10, scatter_elements},
+    {"Scatter", 10, unchanged, "ScatterElements"},
     {"Dropout", 11, keep_all},
     {"Hardmax", 12, coerce_to_rows},
     {"LogSoftmax", 12, coerce_to_rows},
@@ -474,6 +471,20 @@ bool concerns(const VersionRow& row, const NamedCall& call) {
 
 }  // namespace
 
+int last_old_version(std::string_view operation) {
+  const auto last = std::find_if(rows.rbegin(), rows.rend(), [&](const VersionRow& row) {
+    return row.operation == operation && row.becomes.empty();
+  });
+  return last == rows.rend() ? 0 : last->last;
+}
+
+std::string_view successor_of(std::string_view operation) {
+  const auto found = std::find_if(rows.begin(), rows.end(), [&](const VersionRow& row) {
+    return row.operation == operation && !row.becomes.empty();
+  });
+  return found == rows.end() ? std::string_view() : found->becomes;
+}
+
 bool has_newer_meaning(const NamedCall& call) {
   return call.version > 0 &&
          std::any_of(rows.begin(), rows.end(), [&](const VersionRow& row) { return concerns(row, call); });
@@ -482,7 +493,9 @@ bool has_newer_meaning(const NamedCall& call) {
 Result<NamedCall> newest_meaning(Composer& composer) {
   OldCall old(composer);
   for (const VersionRow& row : rows) {
-    if (concerns(row, old.call)) HOIST_TRY_VOID(row.change(old));
+    if (!concerns(row, old.call)) continue;
+    HOIST_TRY_VOID(row.change(old));
+    if (!row.becomes.empty()) old.call.operation = row.becomes;
   }
   old.call.version = 0;
   return std::move(old.call);

@@ -148,39 +148,14 @@ class Inline {
     return out;
   }
 
-  // All elements of a batch go through the same iterations, each with a body of its own.
   Result<Values> performed_scan() {
     HOIST_TRY(const operators::ScanAxes axes, operators::axes_of_scan(*call_));
     const auto middle = operands_.end() - captured();
-    const Values around(middle, operands_.end());
+    const auto first = middle - static_cast<std::ptrdiff_t>(axes.sequences.size());
     Control control;
     const Expr number = additions_.given("iteration", scalar_type(Scalar::i64));
     control.number = number->name;
-    Values out;
-    if (axes.batched) {
-      const Values batched(operands_.begin() + 1, middle);  // without the first operand, the sequence lengths
-      std::vector<Values> results;
-      for (int64_t b = 0; b < batched[0]->type->size.value(); ++b) {
-        Values one;
-        for (Expr x : batched) one.push_back(additions_.define(element_at(additions_.number(b), x)));
-        HOIST_TRY(const Values given, performed_steps(axes, control, number, one, around, fmt::format("/{}", b)));
-        results.resize(given.size());
-        for (size_t k = 0; k < given.size(); ++k) results[k].push_back(given[k]);
-      }
-      for (const Values& of_batch : results) out.push_back(stacked(additions_, of_batch));
-    } else {
-      HOIST_TRY(out, performed_steps(axes, control, number, {operands_.begin(), middle}, around, ""));
-    }
-    out.resize(static_cast<size_t>(call_->operation->results));
-    additions_.perform(std::move(control));
-    return out;
-  }
-
-  // Adds one iteration over states and sequences to the control. Layer names end with `path`.
-  Result<Values> performed_steps(const operators::ScanAxes& axes, Control& control, Expr number, const Values& operands,
-                                 const Values& around, const std::string& path) {
-    const auto first = operands.end() - static_cast<std::ptrdiff_t>(axes.sequences.size());
-    const Values initial(operands.begin(), first);
+    const Values initial(operands_.begin(), first);
     Values given, out;
     for (size_t k = 0; k < initial.size(); ++k) {
       given.push_back(additions_.given(fmt::format("state{}", k), initial[k]->type));
@@ -192,8 +167,8 @@ class Inline {
       control.most = rows->type->size.value();
       given.push_back(additions_.define(element_at(number, rows)));
     }
-    given.insert(given.end(), around.begin(), around.end());
-    HOIST_TRY(const Values after, run("body", given, path));
+    given.insert(given.end(), middle, operands_.end());
+    HOIST_TRY(const Values after, run("body", given, ""));
     carry(additions_, control, initial, states, after, out);
     for (size_t k = 0; k < axes.outputs.size(); ++k) {
       const Expr row = additions_.define(after[states.size() + k]);
@@ -201,6 +176,8 @@ class Inline {
       control.rows.push_back({row->name, rows->name});
       out.push_back(additions_.define(axes.outputs[k].from_rows(rows)));
     }
+    out.resize(static_cast<size_t>(call_->operation->results));
+    additions_.perform(std::move(control));
     return out;
   }
 
@@ -259,26 +236,7 @@ class Inline {
     const auto middle = operands_.end() - captured();
     const auto first = middle - static_cast<std::ptrdiff_t>(axes.sequences.size());
     const Values around(middle, operands_.end());
-    if (!axes.batched) return scan_over(axes, {operands_.begin(), first}, {first, middle}, around, "");
-    const Values batched(operands_.begin() + 1, middle);  // without the first operand, the sequence lengths
-    const int64_t batch = batched[0]->type->size.value();
-    std::vector<Values> results;
-    for (int64_t b = 0; b < batch; ++b) {
-      Values one;
-      for (Expr x : batched) one.push_back(additions_.define(element_at(additions_.number(b), x)));
-      const auto own = one.end() - static_cast<std::ptrdiff_t>(axes.sequences.size());
-      HOIST_TRY(Values given, scan_over(axes, {one.begin(), own}, {own, one.end()}, around, fmt::format("/{}", b)));
-      results.resize(given.size());
-      for (size_t k = 0; k < given.size(); ++k) results[k].push_back(given[k]);
-    }
-    Values out;
-    for (const Values& of_batch : results) out.push_back(stacked(additions_, of_batch));
-    return out;
-  }
-
-  // Layer names end with `path` and the step.
-  Result<Values> scan_over(const operators::ScanAxes& axes, Values states, Values sequences, const Values& around,
-                           const std::string& path) {
+    Values states(operands_.begin(), first), sequences(first, middle);
     const size_t changing = states.size();
     for (size_t i = 0; i < sequences.size(); ++i)
       sequences[i] = additions_.define(axes.sequences[i].rows(sequences[i]));
@@ -290,7 +248,7 @@ class Inline {
       Values given = states;
       for (Expr sequence : sequences) given.push_back(additions_.define(element_at(additions_.number(i), sequence)));
       given.insert(given.end(), around.begin(), around.end());
-      HOIST_TRY(const Values after, run("body", given, fmt::format("{}/{}", path, i)));
+      HOIST_TRY(const Values after, run("body", given, fmt::format("/{}", i)));
       for (size_t k = 0; k < changing; ++k) states[k] = after[k];
       for (size_t k = 0; k < rows.size(); ++k) rows[k].push_back(after[changing + k]);
     }
@@ -322,7 +280,7 @@ bool is_long_scan(Expr call, int64_t most) {
   if (!axes.ok() || axes->sequences.empty()) return false;
   const size_t last = call->children.size() - static_cast<size_t>(captured_count(*call->operation)) - 1;
   const Expr sequence = call->children[last];
-  const Type steps = axes->batched ? sequence->type->element : axes->sequences.back().rows(sequence)->type;
+  const Type steps = axes->sequences.back().rows(sequence)->type;
   return steps->size.value() > most;
 }
 

@@ -1,5 +1,7 @@
 // What operators of old versions mean: small graphs of an opset, and what the text of that version says comes out. The
 // cases of tools/compare/versions.py are the same at random.
+#include "ir/operators/versions.h"
+
 #include <gmock/gmock.h>
 #include <onnx/defs/parser.h>
 
@@ -16,55 +18,6 @@ using testing::HasSubstr;
 using testing::Pointwise;
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
-
-std::string model_bytes(int opset, const std::string& text, const std::string& imports = "") {
-  onnx::ModelProto model;
-  const std::string whole = "<ir_version: 10, opset_import: [\"\" : " + std::to_string(opset) + imports + "]>\n" + text;
-  const auto status = onnx::OnnxParser::Parse(model, whole.c_str());
-  EXPECT_TRUE(status.IsOK()) << status.ErrorMessage() << "\n" << whole;
-  return model.SerializeAsString();
-}
-
-Result<Program> read_text(int opset, const std::string& text, const std::string& imports = "") {
-  const Folder folder;
-  ReadOptions options;
-  options.has_operator = [](const std::string& domain, const std::string& operation) {
-    return find_operator(domain, operation, std::numeric_limits<int>::max()) != nullptr;
-  };
-  return read_model(folder.write("m.onnx", model_bytes(opset, text, imports)), options);
-}
-
-// The elements of all outputs, one after the other, for inputs with these.
-std::vector<double> results_of(const Program& program, const std::vector<std::vector<double>>& values) {
-  std::vector<Tensor> inputs;
-  const std::vector<ValueInfo> infos = input_infos(program);
-  for (size_t i = 0; i < infos.size(); ++i) {
-    Tensor tensor(infos[i].scalar, infos[i].shape);
-    for (int64_t k = 0; k < tensor.size(); ++k) {
-      const double value = values[i][static_cast<size_t>(k) % values[i].size()];
-      if (is_float(tensor.scalar()))
-        tensor.set_float(k, value);
-      else
-        tensor.set_integer(k, static_cast<int64_t>(value));
-    }
-    inputs.push_back(std::move(tensor));
-  }
-  std::vector<double> out;
-  auto outputs = program_outputs(program, inputs);
-  EXPECT_TRUE(outputs.ok()) << outputs.errors()[0].text();
-  if (!outputs.ok()) return out;
-  for (const Tensor& tensor : *outputs) {
-    for (int64_t i = 0; i < tensor.size(); ++i)
-      out.push_back(is_float(tensor.scalar()) ? tensor.float_at(i) : static_cast<double>(tensor.integer_at(i)));
-  }
-  return out;
-}
-
-MATCHER(IsNear, "") {
-  const auto [found, expected] = arg;
-  return found == expected || (std::isnan(found) && std::isnan(expected)) ||
-         std::abs(found - expected) <= 1e-3 * std::max(1.0, std::abs(expected));
-}
 
 struct Meaning {
   int opset;
@@ -166,7 +119,7 @@ const Meaning meanings[] = {
 
 TEST(Versions, MeanWhatTheirTextSays) {
   for (const Meaning& m : meanings) {
-    const auto program = read_text(m.opset, m.graph);
+    const auto program = read_graph(m.opset, m.graph);
     ASSERT_TRUE(program.ok()) << m.opset << " " << m.graph << "\n" << messages(program);
     EXPECT_EQ(program->version, 28);
     EXPECT_THAT(results_of(*program, m.inputs), Pointwise(IsNear(), m.expected)) << m.opset << " " << m.graph;
@@ -174,7 +127,7 @@ TEST(Versions, MeanWhatTheirTextSays) {
 }
 
 TEST(Versions, AreOfBodiesToo) {
-  const auto program = read_text(9, R"(g (bool c, float[1,2,2] x) => (float[1,2,2] y) {
+  const auto program = read_graph(9, R"(g (bool c, float[1,2,2] x) => (float[1,2,2] y) {
     y = If (c) <then_branch = t () => (float[1,2,2] a) { a = Softmax (x) },
                 else_branch = e () => (float[1,2,2] b) { b = Clip <max = 1.0> (x) }> })");
   ASSERT_TRUE(program.ok()) << messages(program);
@@ -189,7 +142,7 @@ TEST(Versions, AreOfFunctionsOfAnotherOpset) {
         "g (float[1,2,2] x) => (float[1,2,2] y, float[1,2,2] z) { y = own.rows (x) z = Softmax (x) }\n"
         "<domain: \"own\", opset_import: [\"\" : " +
         std::to_string(function) + "]> rows (x) => (y) { y = Softmax (x) }";
-    const auto program = read_text(model, text, ", \"own\" : 1");
+    const auto program = read_graph(model, text, ", \"own\" : 1");
     ASSERT_TRUE(program.ok()) << messages(program);
     const std::vector<double> all(4, 0.25), rows(4, 0.5);
     std::vector<double> expected = function < 13 ? all : rows;
@@ -199,12 +152,26 @@ TEST(Versions, AreOfFunctionsOfAnotherOpset) {
   }
 }
 
+// So that an operator has one definition, and a program text of an older version is refused.
+TEST(Versions, DefinitionsBeginBehindTheLastOldMeaning) {
+  for (const OperatorRow& row : operator_table()) {
+    if (row.domain.empty()) {
+      EXPECT_GT(row.since, last_old_version(row.name)) << row.name;
+    }
+  }
+  EXPECT_EQ(last_old_version("Softmax"), 12);
+  for (const char* old : {"Scatter", "Upsample"}) {
+    EXPECT_EQ(find_operator("", old, newest_version), nullptr);
+    EXPECT_NE(find_operator("", successor_of(old), newest_version), nullptr);
+  }
+}
+
 TEST(Versions, SayWhatTheyLack) {
-  EXPECT_THAT(messages(read_text(5, "g (float[2] x) => (float[2] y) { y = Cast <to = \"QUARTER\"> (x) }")),
+  EXPECT_THAT(messages(read_graph(5, "g (float[2] x) => (float[2] y) { y = Cast <to = \"QUARTER\"> (x) }")),
               HasSubstr("to is 'QUARTER', which is no type"));
-  EXPECT_THAT(messages(read_text(5, "g (float[2] x, float t, float a) => (float[4] y) { y = Tile (x, t, a) }")),
+  EXPECT_THAT(messages(read_graph(5, "g (float[2] x, float t, float a) => (float[4] y) { y = Tile (x, t, a) }")),
               HasSubstr("tiles has to be known at compile time"));
-  EXPECT_THAT(messages(read_text(
+  EXPECT_THAT(messages(read_graph(
                   6, "g (float[2,2] x, float[2,2] b) => (float[2,2] y) { y = Add <broadcast = 1, axis = 1> (x, b) }")),
               HasSubstr("axis 1 leaves no place for 2 dimensions among 2"));
 }

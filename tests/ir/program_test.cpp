@@ -188,13 +188,23 @@ TEST(OperatorCall, AttributesOfEveryKindComeBack) {
 
 TEST(OperatorCall, VersionsAreShownWhereTheyDiffer) {
   Expr x = f32_parameter("x", {2, 3, 4});
-  auto old = operator_call({"", "Softmax", 11, 1, {}, {}}, {x});
+  auto old = operator_call({"", "Softmax", 13, 1, {}, {}}, {x});
   ASSERT_TRUE(old.ok());
-  EXPECT_EQ(print(*old), "Softmax(%x : [2][3][4]f32; version = 11)");
+  EXPECT_EQ(print(*old), "Softmax(%x : [2][3][4]f32; version = 13)");
   EXPECT_EQ(*parse(print(*old)), *old);
   PrintOptions options;
-  options.version = 11;
+  options.version = 13;
   EXPECT_EQ(print(*old, options), "Softmax(%x : [2][3][4]f32)");
+}
+
+TEST(OperatorCall, TextsOfOlderMeaningsAreRefused) {
+  EXPECT_THAT(error_of("Softmax(%x : [2][3][4]f32; version = 12)"),
+              HasSubstr("operator Softmax of version 12 is not supported (write it as version 13 defines it"));
+  const auto program = parse_program(
+      "program %old version 9\ninput %x : [1][1][4]f32\n"
+      "define %y : [1][1][4]f32 = Softmax(%x) from \"y\"\noutput %y\n");
+  ASSERT_FALSE(program.ok());
+  EXPECT_THAT(program.errors()[0].text(), HasSubstr("operator Softmax of version 9 is not supported"));
 }
 
 TEST(OperatorCall, FaultsNameThePlaceAndTheTwoNumbers) {

@@ -396,19 +396,6 @@ Result<std::vector<ScanAxis>> scan_axes(const OperatorContext& c, const std::str
   return out;
 }
 
-// Until version 9 all but what is captured has a batch in front, and steps behind it. The first operand, the lengths of
-// sequences, has to be left out.
-bool is_batched(const OperatorCall& scan) { return scan.version < 9; }
-
-Result<std::vector<ScanAxis>> batched_axes(const OperatorContext& c, size_t sequences) {
-  HOIST_TRY(const Shape directions, integers_attribute(c, "directions", Shape(sequences, 0)));
-  if (directions.size() != sequences)
-    return fault(fmt::format("{} directions for {} scan inputs", directions.size(), sequences));
-  std::vector<ScanAxis> out;
-  for (int64_t direction : directions) out.push_back({0, direction != 0});
-  return out;
-}
-
 // How many of the operands are sequences, the last ones.
 Result<size_t> sequence_count(const OperatorContext& c, size_t operands) {
   constexpr int64_t most = 32;  // a zip takes no more than 64 arrays
@@ -419,28 +406,9 @@ Result<size_t> sequence_count(const OperatorContext& c, size_t operands) {
   return static_cast<size_t>(count);
 }
 
-Result<std::vector<Type>> batched_scan_inputs(const OperatorContext& c, const std::vector<Type>& operands) {
-  if (operands.empty() || operands[0] != nullptr)
-    return fault("lengths of sequences are not supported", "versions of Scan from 9 on have none");
-  HOIST_TRY(const size_t count, sequence_count(c, operands.size() - 1));
-  std::vector<Type> out;
-  for (size_t i = 1; i < operands.size(); ++i) {
-    const Type type = operands[i];
-    if (type == nullptr) return fault(fmt::format("input {} is left out, but needed", i));
-    const bool sequence = i + count >= operands.size();
-    const Sizes sizes = sizes_of(type);
-    if (sizes.size() < (sequence ? 2u : 1u) || sizes[0] != sizes_of(operands[1])[0])
-      return fault(
-          fmt::format("input {} is {}, and the batch is of {}", i, hoist::text(type), hoist::text(operands[1])));
-    out.push_back(sequence ? type->element->element : type->element);
-  }
-  return out;
-}
-
 // The states, and an element of each sequence.
 Result<std::vector<Type>> scan_inputs(const OperatorCall& call, const std::vector<Type>& operands) {
   const OperatorContext c{call, {}, {}};
-  if (is_batched(call)) return batched_scan_inputs(c, operands);
   HOIST_TRY(const size_t count, sequence_count(c, operands.size()));
   std::vector<int64_t> ranks;
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -466,47 +434,8 @@ Result<std::vector<ScanAxis>> output_axes(const OperatorContext& c, const ReadBo
   return scan_axes(c, "output", ranks);
 }
 
-// The same for each element of a batch.
-Lowered lower_batched_scan(const OperatorContext& c) {
-  HOIST_TRY(const ReadBody body, read_body(c, "body"));
-  std::vector<Type> types;
-  for (Expr x : c.inputs) types.push_back(x == nullptr ? nullptr : x->type);
-  HOIST_TRY(const LoopOperands operands, loop_operands(c, 1));
-  types.resize(1 + operands.changing.size());
-  HOIST_TRY(const std::vector<Type> given, scan_inputs(c.call, types));
-  HOIST_TRY_VOID(check_body(body, joined(given, types_of(operands.captured))));
-  HOIST_TRY(const size_t count, sequence_count(c, operands.changing.size()));
-  HOIST_TRY(const std::vector<ScanAxis> axes, batched_axes(c, count));
-  const size_t all = operands.changing.size(), states = all - count;
-  std::vector<Expr> before;
-  for (size_t i = 0; i < states; ++i) before.push_back(index(literal_integer(Scalar::i64, 0), operands.changing[i]));
-  HOIST_TRY_VOID(check_states(body, 0, before));
-  for (size_t i = states; i < all; ++i) {
-    const Nat n = sizes_of(operands.changing[i]->type)[1], first = sizes_of(operands.changing[states]->type)[1];
-    if (n != first) return fault(fmt::format("scan inputs of {} and of {} elements", first.text(), n.text()));
-  }
-  const Expr batch = all == 1 ? operands.changing[0] : zip(operands.changing);
-  const Expr results = map(
-      [&](Expr one) {
-        const std::vector<Expr> values = unpacked(one, all);
-        std::vector<Expr> sequences;
-        for (size_t i = 0; i < count; ++i) sequences.push_back(axes[i].rows(values[states + i]));
-        const auto run = [&](const std::vector<Expr>& current, Expr element) {
-          return applied(body, joined(joined(current, unpacked(element, count)), operands.captured));
-        };
-        return packed(run_over({values.begin(), values.begin() + static_cast<std::ptrdiff_t>(states)}, body.results, 0,
-                               count == 1 ? sequences[0] : zip(sequences), run));
-      },
-      batch);
-  std::vector<Expr> out;
-  for (size_t i = 0; i < body.results.size(); ++i)
-    out.push_back(map([&](Expr one) { return unpacked(one, body.results.size())[i]; }, results));
-  return out;
-}
-
 // Scan: the body takes states, an element of each sequence and what it captures; it gives states and rows.
 Lowered lower_scan(const OperatorContext& c) {
-  if (is_batched(c.call)) return lower_batched_scan(c);
   HOIST_TRY(const ReadBody body, read_body(c, "body"));
   HOIST_TRY(const LoopOperands operands, loop_operands(c, 0));
   HOIST_TRY(const std::vector<Type> given, scan_inputs(c.call, types_of(operands.changing)));
@@ -554,7 +483,7 @@ constexpr auto control_rows = std::to_array<OperatorRow>({
   with_extents(with_bodies("Loop", 1, 0, Takes::integers, lower_loop, loop_body,
               "the program body again and again; a function, since an attribute is a program", "0 M, 1 cond"),
               loop_extents),
-  with_bodies("Scan", 8, 0, Takes::anything, lower_scan, scan_body,
+  with_bodies("Scan", 9, 0, Takes::anything, lower_scan, scan_body,
               "the program body for each element of sequences; a function, since an attribute is a program"),
 });
 // clang-format on
@@ -594,13 +523,9 @@ Result<IterationBounds> iteration_bounds(const Spec& loop) {
 Result<ScanAxes> axes_of_scan(const Spec& scan) {
   const OperatorContext c = context_of(scan);
   HOIST_TRY(const ReadBody body, read_body(c, "body"));
-  HOIST_TRY(const LoopOperands operands, loop_operands(c, is_batched(c.call) ? 1 : 0));
+  HOIST_TRY(const LoopOperands operands, loop_operands(c, 0));
   HOIST_TRY(const size_t count, sequence_count(c, operands.changing.size()));
   const size_t states = operands.changing.size() - count;
-  if (is_batched(c.call)) {
-    HOIST_TRY(const std::vector<ScanAxis> axes, batched_axes(c, count));
-    return ScanAxes{axes, std::vector<ScanAxis>(body.results.size() - states), true};
-  }
   std::vector<int64_t> ranks;
   for (size_t i = states; i < operands.changing.size(); ++i) ranks.push_back(rank_of(operands.changing[i]));
   ScanAxes out;

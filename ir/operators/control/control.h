@@ -38,8 +38,6 @@ struct ScanAxis {
 };
 struct ScanAxes {
   std::vector<ScanAxis> sequences, outputs;
-  bool batched =
-      false;  ///< states, sequences and rows have a dimension in front, of runs on their own; axes are in one
 };
 Result<ScanAxes> axes_of_scan(const Spec& scan);
 

@@ -462,7 +462,6 @@ std::optional<Known> Forms::known(Elaborator& elaborator, Syn s) const {
   }
   if (auto place = values_.find(s->text); place != values_.end()) return place->second;
   if (s->text == "lowest" || s->text == "highest") return Extreme{s->text == "highest"};
-  if (s->text == "version") return context_.call.version;
   if (s->text == "results") return context_.call.results;
   if (s->text == "pi") return std::numbers::pi;
   if (auto scalar = scalar_named(s->text)) return *scalar;

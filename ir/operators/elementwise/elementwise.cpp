@@ -82,14 +82,14 @@ constexpr auto elementwise_rows = std::to_array<OperatorRow>({
   by_text("Max", 6, "(x... : numbers) = each x. combined max x"),
   by_text("Min", 6, "(x... : numbers) = each x. combined min x"),
   by_text("Where", 9, "(c : booleans, a : anything, b) = each c a b. select(c, a, b)"),
-  // The bounds were attributes once. Those that are known stand in the term: with a number a kernel's bound is an
-  // instruction, with any float it has to look for NaN and for the sign of zeros.
-  by_text("Clip", 6,
-          "(x : numbers, low?, high?; min? : float, max? : float) "
+  // Known bounds are numbers in the term: a kernel's bound is then one instruction, while other floats may be NaN or
+  // zeros with signs.
+  by_text("Clip", 11,
+          "(x : numbers, low?, high?) "
           "refuse given(low) & !one_number(low): \"min has to be one number, found {low}\" "
           "refuse given(high) & !one_number(high): \"max has to be one number, found {high}\" "
-          "= each x. select(given(max), min(y, max), select(given(high), min(y, most), y)) "
-          "where y = select(given(min), max(x, min), select(given(low), max(x, least), x)); "
+          "= each x. select(given(high), min(y, most), y) "
+          "where y = select(given(low), max(x, least), x); "
           "least = select(floats(x) & is_known(low), value(low), scalar low); "
           "most = select(floats(x) & is_known(high), value(high), scalar high)"),
   by_text("Cast", 6,

@@ -92,16 +92,16 @@ constexpr auto random_rows = std::to_array<OperatorRow>({
           "min(sums |> map (\\s. convert(T, s <= u)) |> reduce (+) 0, classes - 1))) "
           "where " HOIST_UNIT "widened = \\row. (each row. convert(D, row)); D = wide(type(x)); T = select(given(dtype), dtype, i32)"),
   // Behind the identity stands a mask that drops nothing.
-  by_text("Dropout", 7,
+  by_text("Dropout", 12,
           "(x : floats, ratio? : floats, training_mode? : booleans; seed = 0) "
           "refuse given(ratio) & !one_number(ratio): \"ratio has to be one number, found {ratio}\" "
           "refuse given(training_mode) & !one_number(training_mode): \"training_mode has to be one bool, found {training_mode}\" "
           "= (select(is_identity, x, each (\\v w. convert(type(x), select(dropping, select(keeps w, convert(D, v) / (1 - share), 0), convert(D, v)))) x words), "
-          "select(is_identity, each x. convert(M, 1), each (\\v w. convert(M, !dropping | keeps w)) x words)) "
+          "select(is_identity, each x. convert(bool, 1), each (\\v w. !dropping | keeps w) x words)) "
           "where words = random_words (extents(x)); keeps = \\w. unit w >= share; "
           "share = select(given(ratio), convert(D, scalar ratio), convert(D, 0.5)); dropping = scalar training_mode; "
           "is_identity = select(given(training_mode), is_known(training_mode) & value(training_mode) == 0, 1); " HOIST_UNIT
-          "D = wide(type(x)); M = select(version < 10, type(x), bool)"),
+          "D = wide(type(x))"),
 });
 // clang-format on
 

@@ -1,4 +1,4 @@
-// Resize and Upsample. Everything about positions is known at compile time: along each axis an output element is a
+// Resize. Everything about positions is known at compile time: along each axis an output element is a
 // weighted sum of a few elements of the input, with tables of positions and weights; the nearest element alone is a
 // view. Axes are independent, so they are resized one after the other.
 #include <fmt/format.h>
@@ -188,7 +188,7 @@ Lowered resize_all(const Settings& s, Expr x, const std::vector<Axis>& axes) {
 }
 
 Result<Interpolation> interpolation_of(const OperatorContext& c) {
-  HOIST_TRY(std::string mode, choice_attribute(c, "mode", "nearest", {"nearest", "linear", "bilinear", "cubic"}));
+  HOIST_TRY(std::string mode, choice_attribute(c, "mode", "nearest", {"nearest", "linear", "cubic"}));
   return mode == "nearest" ? Interpolation::nearest : mode == "cubic" ? Interpolation::cubic : Interpolation::linear;
 }
 
@@ -207,17 +207,6 @@ Result<std::vector<Axis>> axes_by_scales(Expr x, const Shape& axes, const std::v
     out.push_back({axes[i], n, scaled(n, scales[i]), scales[i], 0, 1});
   }
   return out;
-}
-
-Lowered lower_upsample(const OperatorContext& c) {
-  Settings s;
-  s.coordinates = "asymmetric", s.rounding = "floor";
-  HOIST_TRY(s.interpolation, interpolation_of(c));
-  HOIST_TRY(std::vector<double> scales, constant_floats(c, 1, "scales"));
-  Shape axes;
-  for (int64_t i = 0; i < rank_of(c.inputs[0]); ++i) axes.push_back(i);
-  HOIST_TRY(auto along, axes_by_scales(c.inputs[0], axes, scales));
-  return resize_all(s, c.inputs[0], along);
 }
 
 Result<std::vector<Axis>> axes_by_sizes(const OperatorContext& c, const Shape& axes) {
@@ -243,7 +232,6 @@ Result<std::vector<Axis>> axes_by_sizes(const OperatorContext& c, const Shape& a
 }
 
 Lowered lower_resize(const OperatorContext& c) {
-  if (c.call.version < 11) return lower_upsample(c);
   Expr x = c.inputs[0];
   Settings s;
   HOIST_TRY(s.interpolation, interpolation_of(c));
@@ -286,10 +274,8 @@ Lowered lower_resize(const OperatorContext& c) {
 
 // clang-format off
 constexpr auto resize_rows = std::to_array<OperatorRow>({
-  {"", "Resize", 10, 1, 4, Takes::numbers, lower_resize,
+  {"", "Resize", 11, 1, 4, Takes::numbers, lower_resize,
    "nearest elements, or sums weighted linearly or cubically; a function, since positions and weights come from tables", -2, 2, "1 roi, 2 scales, 3 sizes"},
-  {"", "Upsample", 7, 1, 2, Takes::numbers, lower_upsample,
-   "nearest elements, or sums weighted linearly; a function, since positions and weights come from tables", -2, 2, "1 scales"},
 });
 // clang-format on
 

@@ -115,8 +115,7 @@ Lowered lower_grid_sample(const OperatorContext& c) {
                              dimensions));
   if (dimensions > 3) return fault(fmt::format("{} spatial dimensions, at most 3 are supported", dimensions));
   if (!is_float(element_of(grid))) return fault("the grid has to be of floats");
-  HOIST_TRY(std::string mode,
-            choice_attribute(c, "mode", "linear", {"linear", "bilinear", "nearest", "cubic", "bicubic"}));
+  HOIST_TRY(std::string mode, choice_attribute(c, "mode", "linear", {"linear", "nearest", "cubic"}));
   HOIST_TRY(std::string padding, choice_attribute(c, "padding_mode", "zeros", {"zeros", "border", "reflection"}));
   HOIST_TRY(int64_t corners, integer_attribute(c, "align_corners", 0));
   Sampler sampler;
@@ -124,7 +123,7 @@ Lowered lower_grid_sample(const OperatorContext& c) {
   for (int64_t n : sampler.extents) {
     if (n == 0 && product(places) > 0) return fault(fmt::format("the input {} has no elements to sample", text(shape)));
   }
-  sampler.between = mode == "nearest" ? Between::nearest : mode.ends_with("linear") ? Between::linear : Between::cubic;
+  sampler.between = mode == "nearest" ? Between::nearest : mode == "linear" ? Between::linear : Between::cubic;
   sampler.outside = padding == "zeros" ? Outside::zeros : padding == "border" ? Outside::border : Outside::reflection;
   sampler.corners = corners != 0;
   const Scalar scalar = element_of(x);
@@ -306,9 +305,8 @@ Lowered lower_roi_align(const OperatorContext& c) {
   if (element_of(images) != Scalar::i64) return fault("batch_indices have to be i64");
   if (product(shape) == 0) return fault(fmt::format("the input {} has no elements to sample", text(shape)));
   HOIST_TRY(std::string mode, choice_attribute(c, "mode", "avg", {"avg", "max"}));
-  const std::string otherwise = c.call.version < 16 ? "output_half_pixel" : "half_pixel";
   HOIST_TRY(std::string transformation,
-            choice_attribute(c, "coordinate_transformation_mode", otherwise, {"half_pixel", "output_half_pixel"}));
+            choice_attribute(c, "coordinate_transformation_mode", "half_pixel", {"half_pixel", "output_half_pixel"}));
   HOIST_TRY(int64_t height, integer_attribute(c, "output_height", 1));
   HOIST_TRY(int64_t width, integer_attribute(c, "output_width", 1));
   HOIST_TRY(int64_t samples, integer_attribute(c, "sampling_ratio", 0));
@@ -645,9 +643,9 @@ constexpr auto sampling_rows = std::to_array<OperatorRow>({
   {"", "AffineGrid", 20, 2, 2, Takes::floats, lower_affine_grid,
    "places of a picture's elements as affine functions of where they stand; a function, since the size says how many axes there are",
    -1, 1, "1 size"},
-  {"", "GridSample", 16, 2, 2, Takes::anything, lower_grid_sample,
+  {"", "GridSample", 20, 2, 2, Takes::anything, lower_grid_sample,
    "the values at places between the elements; a function, since places come from data and their arithmetic from the extents", -1, 1},
-  {"", "RoiAlign", 10, 3, 3, Takes::floats, lower_roi_align,
+  {"", "RoiAlign", 16, 3, 3, Takes::floats, lower_roi_align,
    "means or maxima of samples in the parts of regions; a function, since regions come from data"},
   {"", "MaxRoiPool", 1, 2, 2, Takes::floats, lower_max_roi_pool,
    "the largest elements in the parts of regions; a function, since regions come from data"},

@@ -477,8 +477,6 @@ constexpr auto gather_rows = std::to_array<OperatorRow>({
    "for each place, the element at its position along an axis; a function, since positions come from data, known or not"},
   {"", "GatherND", 11, 2, 2, Takes::anything, lower_gather_nd,
    "the elements at tuples of positions; a function, since positions come from data, known or not"},
-  {"", "Scatter", 9, 3, 3, Takes::anything, lower_scatter_elements,
-   "updates put at positions along an axis; a function, since positions come from data, known or not"},
   {"", "ScatterElements", 11, 3, 3, Takes::anything, lower_scatter_elements,
    "updates put at, or combined into, positions along an axis; a function, since positions come from data, known or not"},
   {"", "ScatterND", 11, 3, 3, Takes::anything, lower_scatter_nd,

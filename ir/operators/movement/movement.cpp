@@ -36,9 +36,6 @@ Lowered lower_split(const OperatorContext& c) {
   if (given) {
     counts = *given;
   } else {
-    bool even_only = c.call.version < 18;
-    if (even_only && n % parts != 0)
-      return fault(fmt::format("{} elements do not split into {} equal parts", n, parts));
     int64_t each = (n + parts - 1) / parts;
     for (int64_t i = 0; i < parts; ++i) counts.push_back(std::clamp<int64_t>(n - i * each, 0, each));
   }
@@ -59,7 +56,7 @@ constexpr auto movement_rows = std::to_array<OperatorRow>({
   by_text("Transpose", 1, "(x : anything; perm?) = permute perm x", -2, 2, "", 21),
   {"", "Concat", 4, 1, -1, Takes::anything, lower_concat,
    "one after the other along an axis; a function, since any number of arrays meet under any number of dimensions"},
-  {"", "Split", 2, 1, 2, Takes::anything, lower_split,
+  {"", "Split", 18, 1, 2, Takes::anything, lower_split,
    "parts along an axis; a function, since the call says how many results there are", -2, 2, "1 split", 0, nullptr, true},
   // Negative starts and ends count from the end, and what lies outside is brought inside.
   by_text("Slice", 1,
@@ -75,20 +72,20 @@ constexpr auto movement_rows = std::to_array<OperatorRow>({
           // Beyond the length the first element alone is taken.
           "step = min(max(at(steps, i, 1), -n - 1), n + 1))) x", -2, 2, "1 starts, 2 ends, 3 axes, 4 steps"),
   // Negative amounts take elements away first. A number that is known can be the border of a stored array.
-  by_text("Pad", 1,
-          "(x : anything, amounts? : anything, filler? : anything; pads?, paddings?, axes?, "
-          "mode = \"constant\" | \"reflect\" | \"edge\" | \"wrap\", value = 0.0) "
-          "refuse !given(pads) & !given(paddings): \"pads has 0 values for {length(named)} axes\" "
-          "refuse length(both) != 2 * length(named): \"pads has {length(both)} values for {length(named)} axes\" "
-          "refuse length(both) > 0 & (least(both) < -1099511627776 | most(both) > 1099511627776): "
-          "\"pads hold {both}, which is out of range\" "
+  by_text("Pad", 11,
+          "(x : anything, amounts? : anything, filler? : anything; pads?, axes?, "
+          "mode = \"constant\" | \"reflect\" | \"edge\" | \"wrap\") "
+          "refuse !given(pads): \"pads has 0 values for {length(named)} axes\" "
+          "refuse length(pads) != 2 * length(named): \"pads has {length(pads)} values for {length(named)} axes\" "
+          "refuse length(pads) > 0 & (least(pads) < -1099511627776 | most(pads) > 1099511627776): "
+          "\"pads hold {pads}, which is out of range\" "
           "refuse given(filler) & (!one_number(filler) | type(filler) != type(x)): "
           "\"constant_value has to be one {type(x)}, found {filler}\" "
-          "= across named (\\line i. bordered 0 (min(at(both, i), 0)) (min(at(both, i + length(named)), 0)) line) "
+          "= across named (\\line i. bordered 0 (min(at(pads, i), 0)) (min(at(pads, i + length(named)), 0)) line) "
           "(\\line i. (select(mode == \"constant\", bordered border before after line, padded mode before after line) "
-          "where before = max(at(both, i), 0); after = max(at(both, i + length(named)), 0))) x "
-          "where named = select(given(axes), axes, range(0, rank(x))); both = select(given(paddings), paddings, pads); "
-          "border = select(!given(filler), convert(type(x), value), "
+          "where before = max(at(pads, i), 0); after = max(at(pads, i + length(named)), 0))) x "
+          "where named = select(given(axes), axes, range(0, rank(x))); "
+          "border = select(!given(filler), convert(type(x), 0), "
           "select(is_known(filler) & integers(filler), convert(type(x), value(filler)), scalar filler))", -2, 2, "1 pads, 3 axes"),
   by_text("Tile", 6,
           "(x : anything; repeats) "

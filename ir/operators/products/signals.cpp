@@ -99,10 +99,8 @@ Lowered lower_dft(const OperatorContext& c) {
     return fault(fmt::format("the signal is {}, expected rows of numbers of 1 or 2 parts", text(shape)));
   HOIST_TRY(int64_t inverse, integer_attribute(c, "inverse", 0));
   HOIST_TRY(int64_t onesided, integer_attribute(c, "onesided", 0));
-  int64_t named = c.call.version < 20 ? 1 : -2;
-  if (c.call.version < 20) {
-    HOIST_TRY(named, integer_attribute(c, "axis", named));
-  } else if (is_given(c, 2, "axis")) {
+  int64_t named = -2;
+  if (is_given(c, 2, "axis")) {
     HOIST_TRY(named, known_whole(c, 2, "axis"));
   }
   HOIST_TRY(int64_t axis, normalise_axis(named, rank));
@@ -218,7 +216,7 @@ Lowered lower_mel_weights(const OperatorContext& c) {
 
 // clang-format off
 constexpr auto signal_rows = std::to_array<OperatorRow>({
-  {"", "DFT", 17, 1, 3, Takes::floats, lower_dft,
+  {"", "DFT", 20, 1, 3, Takes::floats, lower_dft,
    "the Fourier transform of rows as products with a table; a function, since the length decides the table", -2, 2, "1 dft_length, 2 axis"},
   {"", "STFT", 17, 2, 4, Takes::floats, lower_stft,
    "the Fourier transforms of frames of a signal; a function, since the length of a frame decides the table", -2, 2, "1 frame_step, 3 frame_length"},

@@ -46,11 +46,10 @@ Lowered lower_mean_variance(const OperatorContext& c) {
 // clang-format off
 constexpr auto normalisation_rows = std::to_array<OperatorRow>({
   // Statistics may be wider than the data. In training they are those of the batch, which the running ones follow.
-  by_text("BatchNormalization", 7,
+  by_text("BatchNormalization", 14,
           "(x : floats [n]..., scale : floats [c], bias : floats [c], mean : floats [c], variance : floats [c]; "
-          "epsilon = 0.00001, momentum = 0.9, training_mode = 0, spatial = 1) "
+          "epsilon = 0.00001, momentum = 0.9, training_mode = 0) "
           "refuse results > 1 & !training_mode: \"running statistics are asked for without training_mode\" \"export the model for inference\" "
-          "refuse !spatial: \"batch normalisation with spatial 0 is not supported\" "
           "refuse c != select(rank(x) > 1, extent(1, x), 1): \"scale is {scale}, which is not one number for each channel of {x}\" "
           "refuse training_mode & rank(x) < 2: \"the input is {x}, expected images and channels in training mode\" "
           "= (select(training_mode, transpose (zip(transpose x, ss, bs) |> map (\\(block, s, b). block |> flat (widened >> (\\row. "
@@ -73,16 +72,13 @@ constexpr auto normalisation_rows = std::to_array<OperatorRow>({
           "let m = mean row in let d = sqrt(mean (map (\\v. (v - m) * (v - m)) row) + epsilon) "
           "in map (\\v. convert(type(x), (v - m) / d * s + b)) row)))) "
           "where widened = \\row. (each row. convert(wide(type(x)), row))"),
-  // Scale and bias were one for each group once.
-  by_text("GroupNormalization", 18,
-          "(x : floats [n][c]..., scale, bias; epsilon = 0.00001, num_groups = 0) "
+  by_text("GroupNormalization", 21,
+          "(x : floats [n][c]..., scale : [c], bias : [c]; epsilon = 0.00001, num_groups = 0) "
           "refuse num_groups < 1 | c == 0: \"{num_groups} groups do not divide {c} channels\" "
           "refuse c % num_groups != 0: \"{num_groups} groups do not divide {c} channels\" "
-          "refuse rank(scale) != 1 | extent(0, scale) != select(version < 21, num_groups, c): \"input 1 is {scale}, expected [{select(version < 21, num_groups, c)}]\" "
-          "refuse rank(bias) != 1 | extent(0, bias) != select(version < 21, num_groups, c): \"input 2 is {bias}, expected [{select(version < 21, num_groups, c)}]\" "
           "= x |> map (\\image. zip(split (c // num_groups) image, parts scale, parts bias) |> map (\\(block, s, b). "
           "zip(flat normal block, s, b) |> map (\\(channel, s, b). each channel. convert(type(x), channel) * s + b)) |> join) "
-          "where parts = \\p. select(version < 21, map (repeat (c // num_groups)) p, split (c // num_groups) p); "
+          "where parts = split (c // num_groups); "
           "normal = \\row. let m = mean (widened row) in let d = sqrt(mean (map (\\v. (v - m) * (v - m)) (widened row)) + epsilon) "
           "in map (\\v. (v - m) / d) (widened row); "
           "widened = \\row. (each row. convert(wide(type(x)), row))"),

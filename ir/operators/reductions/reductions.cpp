@@ -34,10 +34,7 @@ namespace {
   "where reversed = \\row[n]. select(reverse, slice (n - 1) n step -1 row, row); "            \
   "shifted = \\row[n]. select(exclusive, row |> pad 1 0 " neutral " |> slice 0 n, row)"
 
-// Before version 13 everything from the axis on is one row.
-#define HOIST_ROWS(formula)                           \
-  "(x : floats; axis = select(version < 13, 1, -1)) " \
-  "= select(version < 13, from_axis axis row_of x, along axis row_of x) where row_of = \\row. " formula
+#define HOIST_ROWS(formula) "(x : floats; axis = -1) = along axis row_of x where row_of = \\row. " formula
 
 // clang-format off
 constexpr auto reduction_rows = std::to_array<OperatorRow>({
@@ -63,11 +60,11 @@ constexpr auto reduction_rows = std::to_array<OperatorRow>({
   by_text("ArgMin", 1, HOIST_PLACE("min highest")),
   by_text("CumSum", 11, HOIST_RUNNING("(+)", "0"), -2, 2, "1 axis"),
   by_text("CumProd", 26, HOIST_RUNNING("(*)", "1"), 0.5, 1.5, "1 axis"),
-  by_text("Softmax", 1, HOIST_ROWS(
+  by_text("Softmax", 13, HOIST_ROWS(
           "let m = reduce max lowest row in let s = sum (map (\\v. exp(v - m)) row) in map (\\v. exp(v - m) / s) row")),
-  by_text("LogSoftmax", 1, HOIST_ROWS(
+  by_text("LogSoftmax", 13, HOIST_ROWS(
           "let m = reduce max lowest row in let s = log(sum (map (\\v. exp(v - m)) row)) in map (\\v. v - m - s) row")),
-  by_text("Hardmax", 1, HOIST_ROWS(
+  by_text("Hardmax", 13, HOIST_ROWS(
           "let place = " HOIST_PLACE_IN("row", "max lowest", "0") " "
           "in map (\\i. select(i == place, convert(type(row), 1), convert(type(row), 0))) (positions i32 row)")),
 });

@@ -514,14 +514,15 @@ TEST_P(ControlTest, LongScansAreNotUnrolled) {
   check_kernels();
 }
 
-// Before version 9 a Scan has a batch dimension, whose sequences run in one loop in parallel.
+// A Scan along the second dimension, whose sequences run in one loop in parallel.
 TEST_P(ControlTest, LongScansOfABatchAreNotUnrolled) {
   const auto scan = [](int64_t steps) {
     std::string text =
-        "program version 8\ninput %s : [2][4]f32\ninput %x : [2][N][4]f32\n"
-        "define %l : ([2][4]f32, [2][N][4]f32) = Scan(_, %s, %x; num_scan_inputs = 1, results = 2, directions = [1],\n"
-        "  body = { program version 8 input %s : [4]f32 input %e : [4]f32\n"
-        "    define %a : [4]f32 = Add(%s, %e) from \"add\"\n    define %n : [4]f32 = Tanh(%a) from \"tanh\"\n"
+        "program version 22\ninput %s : [2][4]f32\ninput %x : [2][N][4]f32\n"
+        "define %l : ([2][4]f32, [2][N][4]f32) = Scan(%s, %x; num_scan_inputs = 1, results = 2,\n"
+        "  scan_input_axes = [1], scan_input_directions = [1], scan_output_axes = [1],\n"
+        "  body = { program version 22 input %s : [2][4]f32 input %e : [2][4]f32\n"
+        "    define %a : [2][4]f32 = Add(%s, %e) from \"add\"\n    define %n : [2][4]f32 = Tanh(%a) from \"tanh\"\n"
         "    output %n output %a }) from \"scan\"\n"
         "define %y : [2][4]f32 = %l.0\ndefine %rows : [2][N][4]f32 = %l.1\noutput %y\noutput %rows\n";
     for (size_t at; (at = text.find("[N]")) != std::string::npos;)
