@@ -147,7 +147,8 @@ void ProgramBuilder::add_call(const NamedCall& named) {
   const OperatorRow* row = find_operator(named.domain, named.operation, program_.version);
   const auto is_list = [&](const std::string& name) { return lists_.count(name) != 0; };
   const bool reads_lists = std::any_of(named.inputs.begin(), named.inputs.end(), is_list);
-  if (row != nullptr && row->composition != nullptr && (row->composition->always || reads_lists)) {
+  if (row != nullptr && row->composition != nullptr &&
+      (row->composition->always || reads_lists || named.inputs.size() > row->composition->most_inputs)) {
     if (auto composed = compose(named, *row); !composed) return fail(composed.errors());
     return;
   }

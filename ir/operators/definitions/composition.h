@@ -5,6 +5,7 @@
 // which says what compositions are, and for what builds programs.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -63,11 +64,12 @@ class Composer {
   virtual void give(size_t result, TensorList list) = 0;
 };
 
-/// Of an operator that takes or gives lists.
+/// Of an operator that takes or gives lists, or so many inputs that its definition takes them in parts.
 struct CompositionRow {
   Result<Nothing> (*compose)(Composer& composer);
-  /// Otherwise calls that read tensors alone are what the row's definition says.
+  /// Otherwise calls that read tensors alone, and no more than so many, are what the row's definition says.
   bool always = true;
+  size_t most_inputs = SIZE_MAX;
 };
 
 }  // namespace hoist

@@ -295,7 +295,8 @@ class TextDefinition {
       HOIST_TRY_VOID(check_type(first, i));
       all.push_back(context_.inputs[i]);
     }
-    if (all.size() > 32) return fault(fmt::format("{} inputs, at most 32 are supported", all.size()));
+    if (all.size() > most_variadic)
+      return fault(fmt::format("{} inputs, at most {} are supported", all.size(), most_variadic));
     Expr x = all.size() == 1 ? all[0] : tuple(all);
     elaborator_.declare_value(o.name, x);
     return Nothing{};

@@ -18,6 +18,9 @@ Result<std::vector<Expr>> define_by_text(const OperatorRow& row, const OperatorC
 /// What is wrong with a text, for tests of the table; nothing where it can be read.
 Result<Nothing> check_text(const OperatorRow& row);
 
+/// An operand `x...` stands for no more inputs.
+inline constexpr size_t most_variadic = 32;
+
 /// A row whose definition is a text. How many inputs there are and what they take stands in the text's head; an input
 /// that decides a shape is an attribute there, required where it has neither a default nor a question mark.
 constexpr OperatorRow by_text(std::string_view name, int since, std::string_view text, double low = -2, double high = 2,

@@ -1,9 +1,14 @@
 // Operators that act on one element of each input, as formulas; arrays broadcast.
+#include <algorithm>
 #include <array>
+#include <string>
+#include <vector>
 
+#include "ir/operators/definitions/composition.h"
 #include "ir/operators/definitions/operator_text.h"
 #include "ir/operators/definitions/support.h"
 #include "ir/operators/families.h"
+#include "ir/program/program_builder.h"
 
 namespace hoist::operators {
 namespace {
@@ -18,6 +23,31 @@ namespace {
   "select(w < 2139095040, same_bits(f32, select(round_mode == \"down\", w, near) & 2139095040), convert(f32, x))); " \
   "near = select(saturate, min(above, 2139095039), above); "                                                         \
   "above = w + select(w < 8388608, 2097152, 4194304); w = same_bits(u32, convert(f32, x)) & 2147483647; "
+
+// In parts from the first input on, so that sums keep their order.
+Result<Nothing> combine_parts(Composer& c) {
+  const NamedCall& call = c.call();
+  const bool is_mean = call.operation == "Mean";
+  const std::string operation = is_mean ? "Sum" : call.operation;
+  std::string value = call.inputs[0];
+  for (size_t i = 1; i < call.inputs.size(); i += most_variadic - 1) {
+    std::vector<std::string> part = {value};
+    for (size_t k = i; k < std::min(call.inputs.size(), i + most_variadic - 1); ++k) part.push_back(call.inputs[k]);
+    value = c.add(operation, {}, std::move(part))[0];
+  }
+  if (is_mean) {
+    Tensor count(leaf_of(c.type(value))->scalar, {});
+    count.set_float(0, static_cast<double>(call.inputs.size()));
+    value = c.add("Div", {}, {value, c.constant(std::move(count))})[0];
+  }
+  c.give(0, value);
+  return Nothing{};
+}
+constexpr CompositionRow combined_in_parts = {combine_parts, false, most_variadic};
+constexpr OperatorRow in_parts(OperatorRow row) {
+  row.composition = &combined_in_parts;
+  return row;
+}
 
 // clang-format off
 constexpr auto elementwise_rows = std::to_array<OperatorRow>({
@@ -76,11 +106,11 @@ constexpr auto elementwise_rows = std::to_array<OperatorRow>({
   by_text("LessOrEqual", 12, "(a : numbers, b) = each a b. a <= b"),
   by_text("Greater", 7, "(a : numbers, b) = each a b. a > b"),
   by_text("GreaterOrEqual", 12, "(a : numbers, b) = each a b. a >= b"),
-  by_text("Sum", 6, "(x... : numbers) = each x. combined (+) x"),
-  by_text("Mean", 6,
-          "(x... : floats) = each x. select(length(x) > 1, total / length(x), total) where total = combined (+) x"),
-  by_text("Max", 6, "(x... : numbers) = each x. combined max x"),
-  by_text("Min", 6, "(x... : numbers) = each x. combined min x"),
+  in_parts(by_text("Sum", 6, "(x... : numbers) = each x. combined (+) x")),
+  in_parts(by_text("Mean", 6,
+          "(x... : floats) = each x. select(length(x) > 1, total / length(x), total) where total = combined (+) x")),
+  in_parts(by_text("Max", 6, "(x... : numbers) = each x. combined max x")),
+  in_parts(by_text("Min", 6, "(x... : numbers) = each x. combined min x")),
   by_text("Where", 9, "(c : booleans, a : anything, b) = each c a b. select(c, a, b)"),
   // Known bounds are numbers in the term: a kernel's bound is then one instruction, while other floats may be NaN or
   // zeros with signs.
