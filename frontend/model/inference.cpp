@@ -2,6 +2,7 @@
 
 #include <onnx/checker.h>
 #include <onnx/defs/schema.h>
+#include <onnx/defs/shape_inference.h>
 #include <onnx/shape_inference/implementation.h>
 
 #include <algorithm>
@@ -140,23 +141,29 @@ void spell_out_versions(onnx::ModelProto& model) {
 }
 
 // onnx's schemas. Inference of ai.onnx.ml reads types of inputs without looking whether they are known (LabelEncoder
-// behind a TreeEnsembleRegressor), so it is left out for layers of other domains than the standard's where one is not.
+// after a TreeEnsembleRegressor), and that of the standard refuses a first input of unknown type, as results of
+// Reshape-1 are; it is left out for such layers. MeanVarianceNormalization has no inference but that of its body, whose
+// constants are f32, whatever its type.
 class GuardedSchemas : public onnx::ISchemaRegistry {
  public:
   const onnx::OpSchema* GetSchema(const std::string& key, int newest, const std::string& domain) const override {
-    if (domain.starts_with(version_domain)) return onnx::OpSchemaRegistry::Instance()->GetSchema(key, newest, "");
-    const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Instance()->GetSchema(key, newest, domain);
-    if (schema == nullptr || domain.empty() || domain == "ai.onnx" || !schema->has_type_and_shape_inference_function())
+    const bool is_standard = domain.empty() || domain == "ai.onnx" || domain.starts_with(version_domain);
+    const onnx::OpSchema* schema =
+        onnx::OpSchemaRegistry::Instance()->GetSchema(key, newest, is_standard ? "" : domain);
+    const bool holds_graphs = key == "If" || key == "Loop" || key == "Scan";
+    const bool takes_all = is_standard && key == "MeanVarianceNormalization";
+    if (schema == nullptr || holds_graphs || (!takes_all && !schema->has_type_and_shape_inference_function()))
       return schema;
     const auto [place, fresh] = guarded_.try_emplace(schema, *schema);
-    if (fresh) {
-      place->second.TypeAndShapeInferenceFunction(
-          [infer = schema->GetTypeAndShapeInferenceFunction()](onnx::InferenceContext& layer) {
-            for (size_t i = 0; i < layer.getNumInputs(); ++i) {
-              if (layer.getInputType(i) == nullptr) return;
-            }
-            infer(layer);
-          });
+    if (fresh && takes_all) place->second.TypeAndShapeInferenceFunction(onnx::propagateShapeAndTypeFromFirstInput);
+    if (fresh && !takes_all) {
+      place->second.TypeAndShapeInferenceFunction([infer = schema->GetTypeAndShapeInferenceFunction(),
+                                                   is_standard](onnx::InferenceContext& layer) {
+        for (size_t i = 0; i < (is_standard ? std::min<size_t>(1, layer.getNumInputs()) : layer.getNumInputs()); ++i) {
+          if (layer.getInputType(i) == nullptr) return;
+        }
+        infer(layer);
+      });
     }
     return &place->second;
   }

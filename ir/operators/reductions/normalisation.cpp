@@ -21,7 +21,13 @@ Expr variance_of(Expr row, Expr mean) {
 }
 
 Lowered lower_mean_variance(const OperatorContext& c) {
-  Expr x = c.inputs[0];
+  const Scalar scalar = element_of(c.inputs[0]);
+  const auto converted = [](Scalar to, Expr array) {
+    if (element_of(array) == to) return array;
+    return map_at(
+        static_cast<int>(rank_of(array)), [&](Expr v) { return convert(to, v); }, array);
+  };
+  Expr x = converted(wide_float(scalar), c.inputs[0]);
   HOIST_TRY(Shape named, integers_attribute(c, "axes", {0, 2, 3}));
   HOIST_TRY(Shape axes, normalise_axes(named, rank_of(x)));
   Shape permutation = with_last(axes, rank_of(x));
@@ -40,7 +46,7 @@ Lowered lower_mean_variance(const OperatorContext& c) {
         });
       },
       front);
-  return one(permute(inverse(permutation), result));
+  return one(converted(scalar, permute(inverse(permutation), result)));
 }
 
 // clang-format off
