@@ -11,6 +11,7 @@
 #include "frontend/file/bounded_size.h"
 #include "frontend/file/message_file.h"
 #include "frontend/file/model_tensors.h"
+#include "frontend/file/plain_constants.h"
 #include "frontend/file/tensor_proto.h"
 #include "frontend/frontend.h"
 #include "frontend/model/check_nodes.h"
@@ -20,6 +21,7 @@
 #include "frontend/model/functions.h"
 #include "frontend/model/inference.h"
 #include "frontend/model/input_value.h"
+#include "frontend/model/local_names.h"
 #include "frontend/model/maps.h"
 #include "frontend/model/sequences.h"
 #include "frontend/model/structure.h"
@@ -104,12 +106,12 @@ void take_early_operators(onnx::ModelProto& model) {
 
 // "" and "ai.onnx" are one domain; below it is always "".
 void normalise_domains(onnx::ModelProto& model) {
-  for_each_node(*model.mutable_graph()->mutable_node(), [](onnx::NodeProto& node) {
+  const auto plain = [](onnx::NodeProto& node) {
     if (node.domain() == "ai.onnx") node.clear_domain();
     forget_version(node);
-  });
-  for (onnx::FunctionProto& function : *model.mutable_functions())
-    for_each_node(*function.mutable_node(), [](onnx::NodeProto& node) { forget_version(node); });
+  };
+  for_each_node(*model.mutable_graph()->mutable_node(), plain);
+  for (onnx::FunctionProto& function : *model.mutable_functions()) for_each_node(*function.mutable_node(), plain);
   take_contributed_operators(model);
   bool any = false;
   for (onnx::OperatorSetIdProto& opset : *model.mutable_opset_import()) {
@@ -139,6 +141,9 @@ class Reader {
     HOIST_TRY(model_, parse_model(path_, options_, &hash_));
     if (Diagnostics problems = check_header(model_, path_.string()); !problems.empty()) return problems;
     normalise_domains(model_);
+    if (Diagnostics problems = make_constants_plain(model_, options_.maximum_tensor_bytes, external_);
+        !problems.empty())
+      return problems;
     input_problems_ = take_map_inputs(graph(), notes_);
     list_inputs();
     if (Diagnostics problems = give_values(); !problems.empty()) return problems;
@@ -254,6 +259,12 @@ class Reader {
       } else if (auto fitting = declared_value(value, input->type().tensor_type()); !fitting.ok()) {
         append(problems, fitting.errors());
       } else {
+        const auto& shape = input->type().tensor_type().shape();
+        for (int axis = 0; axis < std::min(shape.dim_size(), static_cast<int>(fitting->shape().size())); ++axis) {
+          const int64_t extent = fitting->shape()[static_cast<size_t>(axis)];
+          of_values_[value.name + "." + std::to_string(axis)] = extent;
+          if (!shape.dim(axis).dim_param().empty()) of_values_[shape.dim(axis).dim_param()] = extent;
+        }
         *graph().add_initializer() = tensor_to_proto(*fitting, value.name);
       }
     }
@@ -276,6 +287,14 @@ class Reader {
       return std::any_of(unsettled_.begin(), unsettled_.end(),
                          [&](const std::string& name) { return value.name.starts_with(name + "."); });
     });
+    std::set<std::string> open;
+    for (const DeclaredInput& input : declared) {
+      for (const auto& axis : input.axes) open.insert(axis.name);
+    }
+    std::erase_if(out, [&](const DimensionValue& value) {  // the input with a value says the same
+      const auto found = of_values_.find(value.name);
+      return found != of_values_.end() && found->second == value.extent && open.count(value.name) == 0;
+    });
     if (data_ == nullptr) return out;
     std::set<std::string> said;
     for (const DimensionValue& value : out) said.insert(value.name);
@@ -285,8 +304,7 @@ class Reader {
       if (position >= data_->size() || (*data_)[position].shape().size() != input.axes.size()) continue;
       for (size_t axis = 0; axis < input.axes.size(); ++axis) {
         const std::string by_place = input.name + "." + std::to_string(axis), &by_name = input.axes[axis].name;
-        if (input.axes[axis].extent >= 0 || said.count(by_place) != 0) continue;
-        if (!by_name.empty() && !said.insert(by_name).second) continue;
+        if (input.axes[axis].extent >= 0 || said.count(by_place) != 0 || said.count(by_name) != 0) continue;
         out.push_back({by_place, (*data_)[position].shape()[axis]});
       }
     }
@@ -297,7 +315,9 @@ class Reader {
     name_layers(graph());
     if (Diagnostics problems = expand_model_functions(model_, options_.maximum_layers); !problems.empty())
       return problems;
+    for (std::string& note : copy_repeated_outputs(graph())) notes_.push_back(std::move(note));
     name_layers(graph());
+    make_names_unique(graph());
     maps_.hide(graph(), notes_);
     if (graph().node_size() > options_.maximum_layers) {
       return {{path_.string(), "has more than " + std::to_string(options_.maximum_layers) + " layers", ""}};
@@ -664,8 +684,6 @@ class Reader {
       else
         append(problems, value.errors());
     }
-    if (from.sparse_initializer_size() > 0)
-      problems.push_back({where, "sparse tensors are not supported", "store it as a dense tensor"});
     for (const onnx::ValueInfoProto& input : from.input()) {
       if (body.constants.count(input.name()) == 0) body.inputs.push_back(input.name());
     }
@@ -689,7 +707,7 @@ class Reader {
       case onnx::AttributeProto::STRINGS:
         return Attribute(std::vector<std::string>(attribute.strings().begin(), attribute.strings().end()));
       case onnx::AttributeProto::TENSOR: {
-        HOIST_TRY(Tensor tensor, tensor_from_proto(attribute.t(), where, options_.maximum_tensor_bytes, nullptr));
+        HOIST_TRY(Tensor tensor, tensor_from_proto(attribute.t(), where, options_.maximum_tensor_bytes, &external_));
         return Attribute(std::move(tensor));
       }
       default:
@@ -715,6 +733,7 @@ class Reader {
   std::map<std::string, Tensor> list_values_;  // of members that have theirs from the compilation on
   MapLayers maps_;
   std::map<std::string, int64_t> named_dimensions_;
+  std::map<std::string, int64_t> of_values_;           // dimensions of inputs that have values
   std::map<std::string, std::vector<int64_t>> sizes_;  // of results that data would decide
   std::map<std::string, std::vector<int64_t>> declared_;
   std::map<std::string, ValueInfo> inferred_;
@@ -801,6 +820,8 @@ Result<ValueKinds> value_kinds(const std::filesystem::path& path) {
     HOIST_TRY(const onnx::ModelProto model, parse_model(path, {}, nullptr));
     std::set<std::string> initialised;
     for (const onnx::TensorProto& tensor : model.graph().initializer()) initialised.insert(tensor.name());
+    for (const onnx::SparseTensorProto& tensor : model.graph().sparse_initializer())
+      initialised.insert(tensor.values().name());
     ValueKinds out;
     const auto add = [&](const onnx::ValueInfoProto& value, std::vector<ValueKind>& kinds, std::vector<MapKeys>& keys) {
       kinds.push_back(declared_value_of(value.type()).kind);

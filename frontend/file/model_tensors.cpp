@@ -62,10 +62,6 @@ class Taker {
       : graph_(graph), maximum_bytes_(maximum_bytes), external_(external), constants_(constants) {}
 
   Diagnostics take() {
-    for (const onnx::SparseTensorProto& sparse : graph_.sparse_initializer()) {
-      problems_.push_back({"initialiser '" + sparse.values().name() + "'", "sparse tensors are not supported",
-                           "store it as a dense tensor"});
-    }
     take_initialisers();
     take_nodes();
     if (problems_.empty()) rebuild();

@@ -20,9 +20,7 @@ namespace {
 
 bool constant_has_values(const onnx::NodeProto& node) {
   return std::any_of(node.attribute().begin(), node.attribute().end(), [](const onnx::AttributeProto& attribute) {
-    const std::string& name = attribute.name();
-    return name == "value" || name == "value_float" || name == "value_floats" || name == "value_int" ||
-           name == "value_ints";
+    return attribute.name().starts_with("value") || attribute.name() == "sparse_value";
   });
 }
 
@@ -57,13 +55,28 @@ Diagnostic unsupported(const onnx::NodeProto& node, int opset) {
   } else if (has_subgraph(node)) {
     out.hint = "it holds a graph of its own; export the model without it";
   } else if (node.op_type() == "Constant") {
-    out.what = "a constant of this kind is not supported";
-    out.hint = "dense numbers are; strings and sparse tensors are not";
+    out.what = "a constant without a value";
   } else {
     out.hint =
         "'hoist operators' lists those that are; another export of the model, or a cut before this layer, may help";
   }
   return out;
+}
+
+// onnx's inference does not come back from a term with two ellipses.
+bool has_two_ellipses(const onnx::NodeProto& node) {
+  if (!node.domain().empty() || node.op_type() != "Einsum") return false;
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (attribute.name() != "equation") continue;
+    int ellipses = 0;
+    for (size_t i = 0; i < attribute.s().size(); ++i) {
+      if (attribute.s()[i] == ',' || attribute.s()[i] == '>') ellipses = 0;
+      if (attribute.s().compare(i, 3, "...") != 0) continue;
+      if (++ellipses > 1) return true;
+      i += 2;
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -113,6 +126,7 @@ void check_nodes(const onnx::GraphProto& graph, const std::string& inside, const
       continue;
     }
     if (auto problem = check_node(node, model)) report(*problem);
+    if (has_two_ellipses(node)) report({layer_place(node), "has two ellipses in one term of its equation", ""});
     for (const onnx::AttributeProto& attribute : node.attribute()) {
       if (!attribute.ref_attr_name().empty()) {
         report({layer_place(node),

@@ -48,10 +48,14 @@ class Binder {
     }
     const std::optional<std::string> name = resolve(value.name, value.extent, where);
     if (!name) return;
-    const auto [at, fresh] = values_.emplace(*name, value.extent);
+    const auto [at, fresh] = said_.emplace(value.name, value.extent);
     if (!fresh && at->second != value.extent) {
       problems_.push_back({where, "the same dimension is set to " + std::to_string(at->second) + " as well", ""});
     }
+    if (value.name == *name)
+      values_[*name] = value.extent;
+    else
+      values_.emplace(*name, value.extent);  // axes of one name have one extent unless each says its own
   }
 
   Result<BoundDimensions> finish(int64_t maximum_bytes) {
@@ -67,11 +71,18 @@ class Binder {
       }
     }
     if (!problems_.empty()) return problems_;
+    std::set<std::string> ambiguous;
     for (const DeclaredInput& input : inputs_) {
       std::vector<int64_t> shape;
       for (size_t axis = 0; axis < input.axes.size(); ++axis) {
-        const int64_t extent = input.axes[axis].extent;
-        shape.push_back(extent >= 0 ? extent : values_.at(option_name(input, axis)));
+        const std::string name = option_name(input, axis);
+        int64_t extent = input.axes[axis].extent;
+        if (const auto own = said_.find(axis_name(input, axis)); extent < 0 && own != said_.end()) extent = own->second;
+        if (extent < 0) extent = values_.at(name);
+        if (const auto named = values_.find(name);
+            input.axes[axis].extent < 0 && named != values_.end() && named->second != extent)
+          ambiguous.insert(name);
+        shape.push_back(extent);
       }
       if (!bounded_byte_size(input.scalar, shape, maximum_bytes)) {
         problems_.push_back(
@@ -83,6 +94,7 @@ class Binder {
     }
     if (!problems_.empty()) return problems_;
     out.named = std::move(values_);
+    for (const std::string& name : ambiguous) out.named.erase(name);
     return out;
   }
 
@@ -116,7 +128,8 @@ class Binder {
   const std::vector<DeclaredInput>& inputs_;
   std::vector<std::string> open_;  // dimensions without an extent, by option name, in the model's order
   std::set<std::string> later_, batch_;
-  std::map<std::string, int64_t> values_;
+  std::map<std::string, int64_t> said_;    // by the user, of names and of axes
+  std::map<std::string, int64_t> values_;  // of names
   Diagnostics problems_;
 };
 

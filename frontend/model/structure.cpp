@@ -133,6 +133,29 @@ void name_layers(onnx::GraphProto& graph) {
   }
 }
 
+std::vector<std::string> copy_repeated_outputs(onnx::GraphProto& graph) {
+  std::vector<std::string> notes;
+  std::unordered_set<std::string> taken, listed;
+  for (const onnx::ValueInfoProto& input : graph.input()) taken.insert(input.name());
+  for (const onnx::TensorProto& tensor : graph.initializer()) taken.insert(tensor.name());
+  for (const onnx::NodeProto& node : graph.node()) taken.insert(node.output().begin(), node.output().end());
+  for (onnx::ValueInfoProto& output : *graph.mutable_output()) {
+    const std::string name = output.name();
+    if (listed.insert(name).second) continue;
+    std::string copy;
+    int number = 2;
+    do copy = name + "_" + std::to_string(number++);
+    while (!taken.insert(copy).second);
+    onnx::NodeProto& node = *graph.add_node();
+    node.set_op_type("Identity");
+    node.add_input(name);
+    node.add_output(copy);
+    output.set_name(copy);
+    notes.push_back("output " + quoted(name) + " is listed again: the copy is called " + quoted(output.name()));
+  }
+  return notes;
+}
+
 Diagnostics check_names(const onnx::GraphProto& graph) {
   Diagnostics problems;
   std::unordered_map<std::string, std::string> defined;  // value to what defines it
@@ -164,10 +187,6 @@ Diagnostics check_names(const onnx::GraphProto& graph) {
     else
       defined.emplace(tensor.name(), by);  // an input of the same name is its default's place
   }
-  for (const onnx::SparseTensorProto& tensor : graph.sparse_initializer()) {
-    check_name(tensor.values().name(), "sparse initialiser");
-    defined.emplace(tensor.values().name(), "sparse initialiser " + quoted(tensor.values().name()));
-  }
   for (const onnx::NodeProto& node : graph.node()) {
     if (node.op_type().empty()) problems.push_back({layer_place(node), "names no operator", ""});
     for (const std::string& name : node.output()) {
@@ -193,10 +212,8 @@ Diagnostics check_names(const onnx::GraphProto& graph) {
     }
   }
   if (graph.output_size() == 0) problems.push_back({"graph", "has no outputs", ""});
-  std::unordered_set<std::string> outputs;
   for (const onnx::ValueInfoProto& output : graph.output()) {
     const std::string where = "output " + quoted(output.name());
-    if (!outputs.insert(output.name()).second) problems.push_back({where, "is listed twice", ""});
     if (!defined.count(output.name()) && problems.size() <= enough) {
       problems.push_back({where, "is not defined by any layer", hint(output.name())});
     }

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "ir/base/result.h"
 
@@ -34,6 +35,9 @@ std::vector<std::string> reads_of(const onnx::NodeProto& node);
 /// Gives nodes without a name one made of the operator and its place ("Conv_3"), and repeated names a suffix; the same
 /// in graphs that nodes hold.
 void name_layers(onnx::GraphProto& graph);
+
+/// Outputs that are listed again become copies with names of their own. Returns a note for each.
+std::vector<std::string> copy_repeated_outputs(onnx::GraphProto& graph);
 
 /// Values and operators without a name, names defined twice, used but never defined, or outputs never made.
 Diagnostics check_names(const onnx::GraphProto& graph);

@@ -39,6 +39,21 @@ TEST(Dimensions, ValuesByNameAndByAxis) {
             (std::vector<int64_t>{2, 3, 7, 9}));
 }
 
+// Exporters give one name, "?" for one, to dimensions of different sizes.
+TEST(Dimensions, AnAxisHasTheSizeThatIsSaidOfIt) {
+  const std::vector<DeclaredInput> alike = {{"x", Scalar::f32, {{1, ""}, {-1, "?"}, {-1, "?"}}},
+                                            {"y", Scalar::f32, {{-1, "?"}}}};
+  const auto bound = bind_dimensions(alike, {{"x.1", 48}, {"x.2", 192}}, limit);
+  ASSERT_TRUE(bound.ok()) << messages(bound);
+  EXPECT_EQ(bound->shapes[0], (std::vector<int64_t>{1, 48, 192}));
+  EXPECT_EQ(bound->shapes[1], (std::vector<int64_t>{48}));
+  EXPECT_EQ(bound->named.count("?"), 0u);
+  const auto mixed = bind_dimensions(alike, {{"x.2", 192}, {"?", 7}}, limit);
+  ASSERT_TRUE(mixed.ok()) << messages(mixed);
+  EXPECT_EQ(mixed->shapes[0], (std::vector<int64_t>{1, 7, 192}));
+  EXPECT_EQ(bind_dimensions(alike, {{"y.0", 5}}, limit)->named.at("?"), 5);
+}
+
 TEST(Dimensions, OnlyBatchesHaveADefault) {
   EXPECT_EQ(messages(bind_dimensions(picture, {}, limit)),
             "dimension image.2: has no size in the model (say it with --dim image.2=N)\n"
@@ -67,7 +82,7 @@ TEST(Dimensions, UnknownNamesAreRefused) {
   EXPECT_EQ(with("image.1", 3), "");
   EXPECT_EQ(with("batch", -1), "--dim batch=-1: a dimension is from 0 to 2147483647\n");
   EXPECT_EQ(with("batch", 0), "");  // an empty array
-  EXPECT_EQ(with("image.3", 8), "--dim image.3=8: the same dimension is set to 9 as well\n");
+  EXPECT_EQ(with("width", 8), "--dim width=8: the same dimension is set to 9 as well\n");
   EXPECT_EQ(messages(bind_dimensions({}, {{"batch", 2}}, limit)),
             "--dim batch=2: the model has no input dimension of this name (it has none without a size)\n");
 }
