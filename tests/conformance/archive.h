@@ -1,4 +1,4 @@
-// Test fixtures for the archives of HOIST_SHARED; tests are skipped if an archive is missing.
+// Test fixtures for archives of recorded cases. A test is skipped if its archive in HOIST_SHARED is missing.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,10 +22,14 @@ class Archive : public testing::Test {
     if (shared == nullptr) GTEST_SKIP() << "HOIST_SHARED is not set";
     shared_ = shared;
     if (!fs::exists(shared_ / path_)) GTEST_SKIP() << path_ << " is not in HOIST_SHARED";
+    unpack(shared_ / path_);
+  }
+
+  void unpack(const fs::path& file) {
     std::string pattern = (fs::temp_directory_path() / "hoist_cases_XXXXXX").string();
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     folder_ = pattern;
-    std::string command = "tar -xf '" + (shared_ / path_).string() + "' -C '" + folder_.string() + "'";
+    std::string command = "tar -xf '" + file.string() + "' -C '" + folder_.string() + "'";
     ASSERT_EQ(std::system(command.c_str()), 0);
   }
 
@@ -43,6 +47,13 @@ class Archive : public testing::Test {
 
   const char* path_;
   fs::path shared_, folder_;
+};
+
+// Cases in the repository, written by tools/compare/versions.py and exporters.py with --archive.
+class VersionCases : public Archive {
+ protected:
+  VersionCases() : Archive("tests/conformance/versions.tar.xz") {}
+  void SetUp() override { unpack(fs::path(HOIST_SOURCE_DIR) / path_); }
 };
 
 class OnnxCases : public Archive {

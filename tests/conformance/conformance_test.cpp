@@ -48,6 +48,16 @@ TEST_F(RecordedModels, AgreeWithTheirRecordedOutputs) {
   }
 }
 
+// Layers of all versions, in forms in which exporters write them.
+TEST_F(VersionCases, MeanWhatTheirVersionSays) {
+  const std::vector<fs::path> cases = cases_in(folder_);
+  EXPECT_GE(cases.size(), 400u);
+  for (const fs::path& path : cases) {
+    const auto result = run_case(path, {2e-3, 2e-3});
+    EXPECT_TRUE(result.ok()) << path.filename() << ": " << plain(result.errors()[0].text());
+  }
+}
+
 TEST_F(OnnxCases, PassExceptTheGaps) {
   const char* part = std::getenv("HOIST_CASES");
   const fs::path file = fs::path(HOIST_SOURCE_DIR) / "tests/conformance/gaps.txt";

@@ -14,9 +14,10 @@ build/compare/work/versions with their data. Exit code 1 where one differs.
 from __future__ import annotations
 
 import argparse
-import collections
+import lzma
 import shutil
 import sys
+import tarfile
 import time
 import warnings
 from dataclasses import dataclass, field
@@ -904,58 +905,92 @@ def make_case(seed: int, names: list[str]) -> Case | None:
     return make(r, r.integer(first, (later[0] if later else NEWEST + 1) - 1))
 
 
-def write_case(folder: Path, case: Case, seed: int) -> None:
+def write_data(folder: Path, model: onnx.ModelProto, inputs: list[Array], outputs: list[Array]) -> None:
     data = folder / "test_data_set_0"
     data.mkdir(parents=True)
-    model, arrays = model_of(case, Random(seed + 1_000_000_007))
     onnx.save(model, folder / "model.onnx")
-    for kind, values in (("input", arrays), ("output", case.expected())):
+    for kind, values in (("input", inputs), ("output", outputs)):
         for place, value in enumerate(values):
             (data / f"{kind}_{place}.pb").write_bytes(
                 onnx.numpy_helper.from_array(np.array(value, order="C")).SerializeToString())
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def write_case(seed: int, names: list[str], folder: Path) -> str | None:
+    """Writes the case of a seed and says what it is; None if the seed has none."""
+    case = make_case(seed, names)
+    if case is None:
+        return None
+    model, arrays = model_of(case, Random(seed + 1_000_000_007))
+    write_data(folder, model, arrays, case.expected())
+    return f"{case.operation} of opset {case.opset}"
+
+
+def archive(write: Callable[[int, list[str], Path], str | None], options: argparse.Namespace) -> int:
+    """Adds the cases to a tar.xz, which keeps the cases of other scripts."""
+    folder = options.folder
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    kind = Path(sys.argv[0]).stem
+    if options.archive.exists():
+        shutil.unpack_archive(options.archive, folder)
+        for old in folder.glob(f"{kind}_*"):
+            shutil.rmtree(old)
+    for seed in range(options.seed, options.seed + options.count):
+        write(seed, sorted(MAKERS), folder / f"{kind}_{seed}")
+
+    def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+        entry.mtime = entry.uid = entry.gid = 0
+        entry.uname = entry.gname = ""
+        return entry
+
+    with tarfile.open(options.archive, "w:xz", preset=9 | lzma.PRESET_EXTREME) as out:
+        for case in sorted(folder.iterdir()):
+            out.add(case, case.name, filter=plain)
+    return 0
+
+
+def main(write: Callable[[int, list[str], Path], str | None], kept: Path, about: str | None) -> int:
+    """Writes and compares the case of each seed; cases that differ stay in `kept`."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hoist", type=Path, default=HOIST, help="the program (default: build/release/hoist)")
     parser.add_argument("--seed", type=int, default=0, help="of the first case; the next one has the next")
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--only", action="append", default=[], help="this operator")
     parser.add_argument("--batch", type=int, default=100, help="cases in one process of hoist")
     parser.add_argument("--time", type=float, default=0, help="begin no batch after so many seconds")
+    parser.add_argument("--folder", type=Path, default=kept, help="of the cases, emptied first")
+    parser.add_argument("--archive", type=Path, help="write the cases into this file, which a test reads, without comparing")
     parser.add_argument("--interpret", action="store_true", help="evaluate programs, without a device")
     parser.add_argument("--target", action="append", default=[], type="--target={}".format)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
-    names, start = options.only or sorted(MAKERS), time.monotonic()
-    fuzz.FOLDER = FOLDER
+    if options.archive is not None:
+        return archive(write, options)
+    names, start, folder = options.only or sorted(MAKERS), time.monotonic(), options.folder
+    fuzz.FOLDER = folder
     runner = fuzz.Runner(options.hoist, ["--interpret"] if options.interpret else options.target)
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    FOLDER.mkdir(parents=True)
-    tried, differing = 0, collections.Counter[str]()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    tried, differing = 0, 0
     for first in range(options.seed, options.seed + options.count, options.batch):
         if options.time and time.monotonic() - start > options.time:
             break
         cases = {}
         for seed in range(first, min(first + options.batch, options.seed + options.count)):
-            case = make_case(seed, names)
-            if case is not None:
-                folder = FOLDER / "batch" / f"seed_{seed}"
-                write_case(folder, case, seed)
-                cases[folder.name] = (folder, case)
+            about_case = write(seed, names, folder / "batch" / f"seed_{seed}")
+            if about_case is not None:
+                cases[f"seed_{seed}"] = about_case
         tried += len(cases)
-        for name, message in runner.verdicts([folder for folder, _ in cases.values()]).items():
+        for name, message in runner.verdicts([folder / "batch" / name for name in cases]).items():
             if message:
-                folder, case = cases[name]
-                folder.rename(FOLDER / name)
-                differing[case.operation] += 1
-                print(f"{name}: {case.operation} of opset {case.opset}: {message[:300]}", flush=True)
-        shutil.rmtree(FOLDER / "batch", ignore_errors=True)
-    print(f"{tried} cases in {time.monotonic() - start:.0f} s: {sum(differing.values())} differ "
-          f"{dict(differing.most_common()) if differing else ''}")
+                (folder / "batch" / name).rename(folder / name)
+                differing += 1
+                print(f"{name}: {cases[name]}: {message[:300]}", flush=True)
+        shutil.rmtree(folder / "batch", ignore_errors=True)
+    print(f"{tried} cases in {time.monotonic() - start:.0f} s: {differing} differ")
     return 1 if differing else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(write_case, FOLDER, __doc__))
