@@ -64,6 +64,7 @@ bool stays_small(const Definition& producer, const Definition& reader, TermFacts
   const size_t inner = facts.of(producer.expression).nodes, outer = facts.of(reader.expression).nodes;
   if (inner > most_nodes || outer > most_nodes) return false;
   if (outer + count_reads(reader.expression, producer.value) * inner > most_nodes) return false;
+  if (regroupings(producer.expression) + regroupings(reader.expression) > most_regroupings) return false;
   const double written_out = written_out_nodes(producer.expression, "", 1);
   return written_out_nodes(reader.expression, producer.value, written_out) <= most_written_out;
 }

@@ -99,7 +99,48 @@ class Counter {
   std::unordered_map<Expr, WrittenOut> known_;
 };
 
+// Changes of dimensions between a value and the elements that it reads: how often they are regrouped, and if the last
+// collapsed dimensions are not split yet. `splits` is true if a split comes first.
+struct Regrouped {
+  int64_t times = 0;
+  bool collapsed = false, splits = false;
+};
+
+class Regroupings {
+ public:
+  Regrouped of(Expr e) {
+    if (const auto found = known_.find(e); found != known_.end()) return found->second;
+    Regrouped out;
+    const bool applies = !e->children.empty() && e->children[0]->pattern == Pattern::function;
+    if (applies && e->pattern != Pattern::let) {
+      // Bodies take elements of the changed array.
+      const Regrouped array = of(e->children.back()), body = of(e->children[0]->children[0]);
+      out.times = array.times + body.times + (array.collapsed && body.splits ? 1 : 0);
+      out.collapsed = body.collapsed || (array.collapsed && !body.splits);
+      out.splits = array.splits || body.splits;
+    } else {
+      for (Expr child : e->children) {
+        const Regrouped inner = of(child->pattern == Pattern::function ? child->children[0] : child);
+        out.times = std::max(out.times, inner.times);
+        out.collapsed |= inner.collapsed;
+        out.splits |= inner.splits;
+      }
+    }
+    if (e->pattern == Pattern::join) out.collapsed = true;
+    if (e->pattern == Pattern::split) {
+      out.times += out.collapsed ? 1 : 0;
+      out.collapsed = false, out.splits = true;
+    }
+    return known_[e] = out;
+  }
+
+ private:
+  std::unordered_map<Expr, Regrouped> known_;
+};
+
 }  // namespace
+
+int64_t regroupings(Expr term) { return Regroupings().of(term).times; }
 
 double written_out_nodes(Expr term, const std::string& name, double each) { return Counter(name, each).of(term).nodes; }
 

@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "ir/evaluate/interpreter/interpret_cost.h"
+#include "lowering/fusion/kernel_size.h"
 #include "lowering/pipeline/lower.h"
 #include "lowering/strategies/terms.h"
 #include "tests/support/lower_model.h"
@@ -54,6 +55,31 @@ TEST(Grouping, LongChainsBecomeKernelsOfBoundedSize) {
   size_t layers = 0;
   for (const PlanStep& step : large.steps) layers += step.layers.size();
   EXPECT_EQ(layers, 3000u);
+}
+
+// Each pair regroups the dimensions, which doubles the position's expression.
+TEST(Grouping, ChainsOfReshapesAndTranspositionsBecomeKernelsOfBoundedSize) {
+  const Ints shapes[] = {{5, 42}, {7, 30}, {10, 21}, {14, 15}, {6, 35}};
+  const auto pairs = [&](int count) {
+    NamedModel out;
+    out.opset = 21;
+    out.inputs = {{"x", Scalar::f32, {6, 35}}};
+    out.outputs = {{"t" + std::to_string(count - 1), Scalar::f32, {}}};
+    for (int i = 0; i < count; ++i) {
+      const std::string number = std::to_string(i), before = i == 0 ? "x" : "t" + std::to_string(i - 1);
+      out.constants["s" + number] = Tensor::of(Scalar::i64, {2}, shapes[i % 5]);
+      out.layers.push_back({"reshape" + number, "Reshape", "", {}, {before, "s" + number}, {"r" + number}});
+      out.layers.push_back({"transpose" + number, "Transpose", "", {}, {"r" + number}, {"t" + number}});
+    }
+    return out;
+  };
+  double once = 0, thrice = 0;
+  const LoweredModel small = lowered(pairs(40), once), large = lowered(pairs(120), thrice);
+  for (const LoweredKernel& kernel : large.kernels) EXPECT_LE(regroupings(kernel.expression), most_regroupings);
+  EXPECT_LE(large.steps.size(), 3 * small.steps.size() + 1);
+  EXPECT_LT(small.steps.size(), 20u);
+  EXPECT_LT(thrice, 6 * once + 1);
+  EXPECT_EQ(lowered(pairs(3), once).steps.size(), 1u);
 }
 
 // Each column of a matmul would recompute its row, in any number of dimensions; windows without overlap read each
