@@ -65,6 +65,12 @@ class Inline {
     return out;
   }
 
+  // A scan output of no iterations, which no kernel computes.
+  Expr no_rows(size_t result) {
+    const Type type = call_->type->is_tuple() ? call_->type->parts[result] : call_->type;
+    return additions_.constant(fmt::format("rows{}", result), Tensor(leaf_of(type)->scalar, shape_of(type)));
+  }
+
   // ONNX accepts an array of one element as a scalar.
   Expr one_number(Expr x) {
     while (x->type->is_array()) x = index(literal_integer(Scalar::i64, 0), x);
@@ -205,8 +211,6 @@ class Inline {
     const int64_t steps = bounds.starts.value_or(true) ? *bounds.most : 0;
     const auto results = static_cast<size_t>(call_->operation->results);
     std::vector<Values> rows(results > changing ? results - changing : 0);
-    if (!rows.empty() && steps == 0)
-      return Diagnostic{"", "no iterations give rows of no elements, which no kernel has", ""};
     const Expr always = additions_.constant("true", Tensor::of(Scalar::boolean, {}, std::vector<int>{1}));
     Expr going = bounds.starts ? nullptr : one_number(operands_[1]);  // null if no condition can end the loop
     for (int64_t i = 0; i < steps; ++i) {
@@ -226,7 +230,7 @@ class Inline {
       const Expr on = one_number(after[0]);
       going = going == nullptr ? on : additions_.define(call(Function::logical_and, {going, on}));
     }
-    for (const Values& row : rows) states.push_back(stacked(additions_, row));
+    for (const Values& row : rows) states.push_back(steps == 0 ? no_rows(states.size()) : stacked(additions_, row));
     states.resize(static_cast<size_t>(call_->operation->results));
     return states;
   }
@@ -242,7 +246,6 @@ class Inline {
       sequences[i] = additions_.define(axes.sequences[i].rows(sequences[i]));
     const int64_t steps = sequences[0]->type->size.value();
     HOIST_TRY_VOID(check_steps(steps));
-    if (steps == 0) return Diagnostic{"", "a sequence of no steps has no kernels", ""};
     std::vector<Values> rows(axes.outputs.size());
     for (int64_t i = 0; i < steps; ++i) {
       Values given = states;
@@ -253,7 +256,8 @@ class Inline {
       for (size_t k = 0; k < rows.size(); ++k) rows[k].push_back(after[changing + k]);
     }
     for (size_t k = 0; k < rows.size(); ++k)
-      states.push_back(additions_.define(axes.outputs[k].from_rows(stacked(additions_, rows[k]))));
+      states.push_back(steps == 0 ? no_rows(states.size())
+                                  : additions_.define(axes.outputs[k].from_rows(stacked(additions_, rows[k]))));
     states.resize(static_cast<size_t>(call_->operation->results));
     return states;
   }
