@@ -91,6 +91,14 @@ H::Expr rounded(Scalar s, const H::Expr& e) {
   return extern_call(H::Float(32), fmt::format("hoist_round_{}", row(s).name), {e});
 }
 
+// Halide refuses a constant zero below: the quotient is infinity with the sign of both, and NaN for 0 and NaN.
+H::Expr quotient(const H::Expr& a, const H::Expr& b) {
+  const auto* number = b.as<H::Internal::FloatImm>();
+  if (number == nullptr || number->value != 0) return H::Internal::Div::make(a, b);
+  const double infinite = std::copysign(std::numeric_limits<double>::infinity(), number->value);
+  return H::Internal::Mul::make(a, H::Internal::FloatImm::make(b.type(), infinite));
+}
+
 constexpr Scalars plain;
 
 // The bits of a half as f32; a literal stays one.
@@ -209,7 +217,7 @@ H::Expr Scalars::call_value(Function f, Scalar s, const std::vector<H::Expr>& x)
       if (on_float) return rounded(s, I::Mul::make(x[0], x[1]));
       return narrowed(s, wrapping([](const H::Expr& a, const H::Expr& b) { return I::Mul::make(a, b); }, x[0], x[1]));
     case Function::divide:
-      return on_float ? rounded(s, I::Div::make(x[0], x[1])) : integer("hoist_divide");
+      return on_float ? rounded(s, quotient(x[0], x[1])) : integer("hoist_divide");
     case Function::modulo:
       return on_float ? math("hoist_modulo") : integer("hoist_modulo");
     case Function::remainder:
