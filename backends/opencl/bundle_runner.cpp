@@ -125,6 +125,7 @@ Result<Nothing> BundleRunner::choose_input_shape(size_t input, const std::vector
 
 std::string BundleRunner::model_name() const { return hoist_model_name(bundle_.get()); }
 std::string BundleRunner::device_name() const { return hoist_device_name(bundle_.get()); }
+std::string BundleRunner::engine_name() const { return hoist_engine_name(bundle_.get()); }
 int BundleRunner::device_index() const { return hoist_device_index(bundle_.get()); }
 std::string BundleRunner::profile_name() const { return hoist_profile_name(bundle_.get()); }
 bool BundleRunner::profile_is_cpu() const { return hoist_profile_is_cpu(bundle_.get()) != 0; }

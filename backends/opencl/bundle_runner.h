@@ -71,6 +71,7 @@ class BundleRunner {
 
   std::string model_name() const;
   std::string device_name() const;
+  std::string engine_name() const;   ///< see hoist_engine_name
   int device_index() const;          ///< among all devices
   std::string profile_name() const;  ///< the target that the bundle is compiled for
   bool profile_is_cpu() const;

@@ -113,6 +113,7 @@ void hoist_close(hoist_bundle* b) {
 const char* hoist_error_message(const hoist_bundle* b) { return b ? b->error.message : "out of memory"; }
 const char* hoist_model_name(const hoist_bundle* b) { return b->plan.model_name ? b->plan.model_name : ""; }
 const char* hoist_device_name(const hoist_bundle* b) { return b->target.name; }
+const char* hoist_engine_name(const hoist_bundle* b) { return b->engine ? b->engine->name : ""; }
 int hoist_device_index(const hoist_bundle* b) { return (int)b->device_index; }
 const char* hoist_profile_name(const hoist_bundle* b) { return b->plan.made_for.name ? b->plan.made_for.name : ""; }
 int hoist_profile_is_cpu(const hoist_bundle* b) { return b->plan.made_for.is_cpu; }

@@ -40,13 +40,16 @@ typedef struct hoist_argument {
 #ifndef HOIST_WITHOUT_OPENCL
   cl_mem whole; /* NULL without guards */
   cl_mem part;
+  uint64_t address; /* of CUDA; of the guard */
 #endif
   unsigned char* memory; /* of native code; starts with the guard */
   size_t guard;
 } hoist_argument;
 
-/* The functions that run kernels. Every function but the last two stores its error message in the handle. */
+/* The functions that run kernels. Every function but drop_argument and guard_alignment stores its error message in the
+ * handle. An engine that runs neither host ops nor control flow has no memory, write_later, copy and set_number. */
 typedef struct hoist_engine {
+  const char* name;
   hoist_status (*open)(hoist_bundle* bundle, const hoist_options* options);
   void (*close)(hoist_bundle* bundle); /* also after an open that failed */
   hoist_status (*write)(hoist_bundle* bundle, size_t array, const void* data, size_t bytes);
@@ -74,12 +77,14 @@ typedef struct hoist_engine {
   /* `from` counts from the first guard. */
   hoist_status (*read_argument)(hoist_bundle* bundle, const char* kernel, const hoist_argument* argument, size_t from,
                                 size_t bytes, void* data);
-  void (*drop_argument)(hoist_argument* argument); /* also if it is all zeros */
+  void (*drop_argument)(hoist_bundle* bundle, hoist_argument* argument); /* also if it is all zeros */
   hoist_status (*run_kernel)(hoist_bundle* bundle, const hoist_plan_kernel* kernel, const hoist_argument* arguments);
   size_t (*guard_alignment)(const hoist_bundle* bundle);
 } hoist_engine;
 #ifndef HOIST_WITHOUT_OPENCL
 HOIST_INTERNAL const hoist_engine* hoist_opencl_engine(void);
+/* Opened and closed by the OpenCL engine, see hoist_cuda_open. */
+HOIST_INTERNAL const hoist_engine* hoist_cuda_engine(void);
 #endif
 HOIST_INTERNAL const hoist_engine* hoist_native_engine(void);
 

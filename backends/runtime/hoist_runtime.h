@@ -168,6 +168,9 @@ const char* hoist_status_name(hoist_status status);
 
 const char* hoist_model_name(const hoist_bundle* bundle);
 const char* hoist_device_name(const hoist_bundle* bundle);
+/* "native", "OpenCL", or "CUDA graph": OpenCL's kernels where CUDA's driver hands over a whole run at once, which it
+ * does for plans without host ops and control flow unless the environment has HOIST_NO_CUDA. */
+const char* hoist_engine_name(const hoist_bundle* bundle);
 int hoist_device_index(const hoist_bundle* bundle); /* in the list of hoist_devices; -1: native code */
 /* True if this processor supports the native target of this name ("x86-64-v3") and the system permits it; for
  * sapphirerapids the function requests the tile registers for the process. */

@@ -118,6 +118,7 @@ class Bundle {
 
   std::string model_name() const { return hoist_model_name(handle_); }
   std::string device_name() const { return hoist_device_name(handle_); }
+  std::string engine_name() const { return hoist_engine_name(handle_); }
   /// False if kernels run on another kind of device than they are compiled for: correct, but far slower.
   bool fits_profile() const { return hoist_fits_profile(handle_) != 0; }
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/runtime/bundle_handle.h"
+#include "backends/runtime/opencl/opencl_parts.h"
 
 #ifndef HOIST_WITHOUT_OPENCL
 typedef struct shared_weights {
@@ -79,7 +79,7 @@ HOIST_INTERNAL cl_mem hoist_family_weights(const hoist_bundle* b, const hoist_pl
 /* Called after a specialisation was opened. */
 static hoist_status remember_weights(hoist_bundle* b) {
   hoist_family* family = b->family;
-  if (!b->opencl) return HOIST_OK; /* native code */
+  if (!b->opencl || b->opencl->cuda) return HOIST_OK; /* native code; CUDA shares the whole file */
   shared_weights* all = realloc(family->weights, (family->weights_count + b->plan.array_count + 1) * sizeof *all);
   if (!all) return hoist_no_memory(&b->error, b->plan.array_count * sizeof *all);
   family->weights = all;

@@ -183,7 +183,7 @@ static hoist_status verify_kernel(hoist_bundle* b, const hoist_plan_kernel* kern
   if (!status) status = b->engine->run_kernel(b, kernel, arguments);
   if (!status) status = compare_written(b, kernel, samples, arguments, c);
   if (!status) status = compare_guards(b, kernel, arguments, c);
-  for (size_t i = 0; arguments && i < kernel->parameter_count; ++i) b->engine->drop_argument(&arguments[i]);
+  for (size_t i = 0; arguments && i < kernel->parameter_count; ++i) b->engine->drop_argument(b, &arguments[i]);
   free(arguments);
   return status;
 }

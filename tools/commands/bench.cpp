@@ -206,6 +206,7 @@ Attempt<> bench(const BenchCommand& command) {
                                 {"minimum_ms", whole.minimum},
                                 {"load_ms", timed.load_ms},
                                 {"device", bundle.device_name()},
+                                {"engine", bundle.engine_name()},
                                 {"threads", bundle.threads()},
                                 {"runs", timed.runs.size()},
                                 {"cache", bundle.cache_outcome()},
@@ -230,8 +231,9 @@ Attempt<> bench(const BenchCommand& command) {
       bundle.model_name(), whole.lower_quartile.value, whole.median.value, whole.minimum, timed.runs.size(),
       timed.load_ms, bundle.cache_outcome());
   if (other) say_line("{}", compared);
-  say_line("on {}, {} compute units; runs go from inputs to outputs in host memory, kernels are timed by the device",
-           bundle.device_name(), bundle.threads());
+  say_line(
+      "on {} ({}), {} compute units; runs go from inputs to outputs in host memory, kernels are timed by the device",
+      bundle.device_name(), bundle.engine_name(), bundle.threads());
   if (peaks) say_line("{}", peaks_text(*peaks));
   say(table(rows));
   return ExitCode::done;

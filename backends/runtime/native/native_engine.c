@@ -293,7 +293,10 @@ static hoist_status native_read_argument(hoist_bundle* b, const char* kernel, co
   return HOIST_OK;
 }
 
-static void native_drop_argument(hoist_argument* argument) { free(argument->memory); }
+static void native_drop_argument(hoist_bundle* b, hoist_argument* argument) {
+  (void)b;
+  free(argument->memory);
+}
 
 static hoist_status native_run_kernel(hoist_bundle* b, const hoist_plan_kernel* kernel,
                                       const hoist_argument* arguments) {
@@ -316,9 +319,10 @@ static hoist_status native_run_kernel(hoist_bundle* b, const hoist_plan_kernel* 
 
 HOIST_INTERNAL const hoist_engine* hoist_native_engine(void) {
   static const hoist_engine engine = {
-      native_open,       native_close,          native_write,         native_read,          native_read_all,
-      native_memory_of,  native_write,          native_copy,          native_set_number,    native_stage,
-      native_run,        native_profile,        native_make_argument, native_read_argument, native_drop_argument,
+      "native",          native_open,           native_close,         native_write,
+      native_read,       native_read_all,       native_memory_of,     native_write,
+      native_copy,       native_set_number,     native_stage,         native_run,
+      native_profile,    native_make_argument,  native_read_argument, native_drop_argument,
       native_run_kernel, native_guard_alignment};
   return &engine;
 }

@@ -4,7 +4,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
 #endif
-#include "backends/runtime/opencl/opencl_parts.h"
+#include "backends/runtime/cuda/cuda_parts.h"
 
 #ifndef HOIST_WITHOUT_OPENCL
 
@@ -209,6 +209,24 @@ static void end_weights(weights_reader* reader) {
     read_weights(reader);
 }
 
+/* The rest of opening where CUDA's driver runs the plan. */
+static hoist_status open_with_cuda(hoist_bundle* b) {
+  b->engine = hoist_cuda_engine();
+  hoist_program_keep(b->opencl->program, &b->target, &b->plan, &b->cache_entry);
+  return hoist_make_transfers(b);
+}
+
+static hoist_status open_with_opencl(hoist_bundle* b, const hoist_options* options) {
+  hoist_status status = hoist_make_transfers(b);
+  if (!status) status = hoist_opencl_keep_on_host(b);
+  if (!status) status = hoist_opencl_make_buffers(b);
+  if (!status) status = hoist_opencl_clear_buffers(b, 0);
+  if (!status) status = hoist_opencl_make_steps(b);
+  if (!status && b->cache_entry.path[0]) status = hoist_opencl_keep_program(b, options);
+  if (!status) status = pass_to_host(b, b->opencl->queue);
+  return status ? status : hoist_cl_check(&b->error, clFinish(b->opencl->queue), "clFinish");
+}
+
 static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options) {
   b->opencl = calloc(1, sizeof *b->opencl);
   if (!b->opencl) return hoist_no_memory(&b->error, sizeof *b->opencl);
@@ -225,16 +243,9 @@ static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options
   b->opencl->queue = clCreateCommandQueue(b->opencl->context, b->target.device, 0, &code);
   status = hoist_cl_check(&b->error, code, "clCreateCommandQueue");
   if (!status) status = hoist_opencl_make_program(b, options);
-  if (!status) status = hoist_make_transfers(b);
-  if (!status) status = hoist_opencl_keep_on_host(b);
-  if (!status) status = hoist_opencl_make_buffers(b);
-  if (!status) status = hoist_opencl_clear_buffers(b, 0);
-  if (!status) status = hoist_opencl_make_steps(b);
-  if (!status && b->cache_entry.path[0]) status = hoist_opencl_keep_program(b, options);
+  if (!status) status = hoist_cuda_open(b, options->context_of) ? open_with_cuda(b) : open_with_opencl(b, options);
   if (!status && options->progress)
     options->progress(options->user, b->plan.kernel_count + 1, b->plan.kernel_count + 1, "");
-  if (!status) status = pass_to_host(b, b->opencl->queue);
-  if (!status) status = hoist_cl_check(&b->error, clFinish(b->opencl->queue), "clFinish");
   if (!status && !b->target.is_cpu) {
     free(b->weights);
     b->weights = NULL;
@@ -474,7 +485,8 @@ static hoist_status read_argument(hoist_bundle* b, const char* kernel, const hoi
       &b->error, clEnqueueReadBuffer(b->opencl->queue, buffer, CL_TRUE, from, bytes, data, 0, NULL, NULL), kernel);
 }
 
-static void drop_argument(hoist_argument* argument) {
+static void drop_argument(hoist_bundle* b, hoist_argument* argument) {
+  (void)b;
   if (argument->part) clReleaseMemObject(argument->part);
   if (argument->whole) clReleaseMemObject(argument->whole);
 }
@@ -500,9 +512,9 @@ static hoist_status run_kernel(hoist_bundle* b, const hoist_plan_kernel* kernel,
 
 HOIST_INTERNAL const hoist_engine* hoist_opencl_engine(void) {
   static const hoist_engine engine = {
-      open_on_device, close_device, write_array,    read_array, read_all, memory_of,     write_later,
-      copy_array,     set_number,   make_staging,   run,        profile,  make_argument, read_argument,
-      drop_argument,  run_kernel,   guard_alignment};
+      "OpenCL",  open_on_device, close_device,  write_array,   read_array,   read_all,
+      memory_of, write_later,    copy_array,    set_number,    make_staging, run,
+      profile,   make_argument,  read_argument, drop_argument, run_kernel,   guard_alignment};
   return &engine;
 }
 

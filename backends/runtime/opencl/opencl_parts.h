@@ -23,6 +23,7 @@ struct hoist_opencl {
   unsigned char* host_arena;    /* memory of these arrays */
   unsigned char* zeros;         /* the arena and zero-initialised arrays; NULL if the driver allocates them */
   void* zeros_memory;           /* the pointer for free() */
+  struct hoist_cuda* cuda;      /* if CUDA's driver runs the plan; there are neither buffers nor kernels then */
 };
 
 /* opencl_buffers.c and opencl_kernels.c */

@@ -235,7 +235,7 @@ static hoist_status build(const hoist_target* target, cl_program program, const 
       limited ? " (there is a file-size limit, see ulimit -f: drivers write compiled kernels to files)" : "");
 }
 
-static unsigned char* program_binary(cl_program program, size_t* bytes) {
+HOIST_INTERNAL unsigned char* hoist_program_binary(cl_program program, size_t* bytes) {
   size_t size = 0;
   if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, NULL) != CL_SUCCESS || !size) return NULL;
   unsigned char* binary = malloc(size);
@@ -425,7 +425,7 @@ HOIST_INTERNAL void hoist_program_keep(cl_program program, const hoist_target* t
   if (!entry->path[0]) return;
   if (hoist_is_pocl_on_cpu(target)) spare_builds_for_any_size(plan);
   size_t bytes = 0;
-  unsigned char* binary = program_binary(program, &bytes);
+  unsigned char* binary = hoist_program_binary(program, &bytes);
   const int problem = binary ? write_entry(entry->folder, entry->path, entry->key, binary, bytes) : 0;
   if (binary && !problem) prune_entries(entry->folder);
   const size_t used = strlen(entry->outcome);

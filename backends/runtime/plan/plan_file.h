@@ -270,6 +270,9 @@ HOIST_INTERNAL hoist_status hoist_read_whole(const char* folder, const char* nam
 
 /* True if the arrays overlap in the arena. */
 HOIST_INTERNAL int hoist_share_memory(const hoist_plan_array* a, const hoist_plan_array* b);
+/* For parameters bound to one array: true unless their regions lie apart. Parts of a concatenation share an array, each
+ * in its own region. */
+HOIST_INTERNAL int hoist_parameters_overlap(const hoist_plan_parameter* a, const hoist_plan_parameter* b);
 
 HOIST_INTERNAL hoist_status hoist_plan_read(const char* folder, hoist_plan* plan, hoist_error* error);
 /* The plan of a specialisation other than the first: it has the inputs and outputs of `root`, in the listed shapes. */

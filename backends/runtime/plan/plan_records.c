@@ -148,12 +148,9 @@ static int boxes_overlap(size_t rank, const int64_t* a, const int64_t* b) {
   return 1;
 }
 
-/* For two parameters bound to one array. Parts of a concatenation share an array, each in its own region. */
-static int regions_overlap(hoist_cursor* c, const hoist_plan_parameter* a, const hoist_plan_parameter* b) {
+HOIST_INTERNAL int hoist_parameters_overlap(const hoist_plan_parameter* a, const hoist_plan_parameter* b) {
   if (!a->elements || !b->elements) return 0;
   if (!a->region_count || !b->region_count || a->rank != b->rank) return 1;
-  hoist_count_comparisons(c, (uint64_t)a->region_count * b->region_count);
-  if (hoist_has_failed(c)) return 0;
   if (memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) != 0) return 1;
   for (size_t i = 0; i < a->region_count; ++i) {
     for (size_t k = 0; k < b->region_count; ++k) {
@@ -161,6 +158,12 @@ static int regions_overlap(hoist_cursor* c, const hoist_plan_parameter* a, const
     }
   }
   return 0;
+}
+
+/* As hoist_parameters_overlap, within the limit of comparisons. */
+static int regions_overlap(hoist_cursor* c, const hoist_plan_parameter* a, const hoist_plan_parameter* b) {
+  hoist_count_comparisons(c, (uint64_t)a->region_count * b->region_count);
+  return !hoist_has_failed(c) && hoist_parameters_overlap(a, b);
 }
 
 HOIST_INTERNAL void hoist_take_step_record(hoist_cursor* c, hoist_plan* plan, hoist_plan_step* step) {

@@ -248,6 +248,11 @@ class Bundle:
         return self._text("hoist_device_name")
 
     @property
+    def engine(self) -> str:
+        """``native``, ``OpenCL``, or ``CUDA graph`` where CUDA's driver hands over a whole run of OpenCL's kernels."""
+        return self._text("hoist_engine_name")
+
+    @property
     def device_index(self) -> int | None:
         """The position of the device in devices(); None for native code."""
         index = self._number("hoist_device_index")

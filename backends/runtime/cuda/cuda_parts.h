@@ -1,0 +1,58 @@
+/* The device state of a bundle whose kernels run through CUDA's driver. For the files of this folder and the OpenCL
+ * engine, which opens it. */
+#ifndef HOIST_CUDA_PARTS_H
+#define HOIST_CUDA_PARTS_H
+
+#include "backends/runtime/cuda/cuda_driver.h"
+#include "backends/runtime/opencl/opencl_parts.h"
+
+#ifndef HOIST_WITHOUT_OPENCL
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The weights file on the device, which the specialisations of a bundle share. */
+typedef struct hoist_cuda_weights {
+  hoist_cuda_address address;
+  size_t users;
+} hoist_cuda_weights;
+
+typedef struct hoist_cuda {
+  const hoist_cuda_functions* call;
+  int device;
+  void* context;
+  void* stream;
+  void* module;
+  void* run;   /* all steps as one graph */
+  void** rows; /* one per step: HOIST_CUDA_ROW launches of it as one graph; made by the first profile */
+  void* begin; /* events around a row */
+  void* end;
+  void** functions; /* one per kernel of the plan; NULL if no step uses it */
+  hoist_cuda_address arena;
+  hoist_cuda_address* owned;  /* one per array; 0 for weights and arrays in the arena */
+  hoist_cuda_address* arrays; /* one per array */
+  hoist_cuda_weights* weights;
+} hoist_cuda;
+
+/* Launches in a row: an event alone reads some 4 us too long, a launch inside a graph takes 1 us. */
+#define HOIST_CUDA_ROW 20u
+
+/* Prepares to run the plan on the device of the OpenCL engine, whose program is built. True on success; otherwise
+ * it leaves nothing, and the handle's error is unchanged. */
+HOIST_INTERNAL int hoist_cuda_open(hoist_bundle* bundle, const hoist_bundle* context_of);
+/* cuda_graph.c. A graph of all steps, each after the earlier ones with which it shares memory that one of the two
+ * writes; or of `count` launches of one step, one after the other. */
+HOIST_INTERNAL hoist_status hoist_cuda_graph_of_run(hoist_bundle* bundle, void** ready);
+HOIST_INTERNAL hoist_status hoist_cuda_graph_of_step(hoist_bundle* bundle, size_t step, size_t count, void** ready);
+/* Fills a launch of the kernel with these addresses. `arguments` has a place for each parameter and one more. */
+HOIST_INTERNAL void hoist_cuda_fill_node(const hoist_bundle* bundle, const hoist_plan_kernel* kernel, void** arguments,
+                                         hoist_cuda_node* node);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
+
+#endif
