@@ -117,7 +117,6 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hoist_error_message": (c_char_p, [_HANDLE]),
     "hoist_model_name": (c_char_p, [_HANDLE]),
     "hoist_device_name": (c_char_p, [_HANDLE]),
-    "hoist_engine_name": (c_char_p, [_HANDLE]),
     "hoist_device_index": (c_int, [_HANDLE]),
     "hoist_profile_name": (c_char_p, [_HANDLE]),
     "hoist_fits_profile": (c_int, [_HANDLE]),

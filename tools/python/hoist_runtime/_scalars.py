@@ -46,11 +46,11 @@ class ElementType:
         return self.bits < 8
 
     def packed(self, array: NDArray[Any]) -> NDArray[Any]:
-        """The bytes of an array of `dtype` in the runtime's form: small elements are packed, lowest bits first."""
-        flat = np.ascontiguousarray(array).reshape(-1)
+        """An array with the bytes of an array of `dtype` in the runtime's form: small elements are packed, lowest bits first."""
+        whole = array if array.flags.c_contiguous else np.ascontiguousarray(array)
         if not self.is_packed:
-            return flat.view(np.uint8)
-        codes = flat.view(np.uint8) & (2**self.bits - 1)
+            return whole
+        codes = whole.reshape(-1).view(np.uint8) & (2**self.bits - 1)
         each_byte = 8 // self.bits
         codes = np.pad(codes, (0, -codes.size % each_byte)).reshape(-1, each_byte)
         out = np.zeros(codes.shape[0], np.uint8)
@@ -59,17 +59,18 @@ class ElementType:
         return out
 
     def unpacked(self, held: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-        """An array of `dtype` from bytes in the runtime's form."""
+        """An array of `dtype` from an array with the runtime's bytes."""
         if not self.is_packed:
-            return held.view(self.dtype).reshape(shape)
+            numbers = held if held.dtype == self.dtype else held.view(self.dtype)
+            return numbers if numbers.shape == shape else numbers.reshape(shape)
         each_byte = 8 // self.bits
         shifts = np.arange(each_byte, dtype=np.uint8) * np.uint8(self.bits)
         codes = (held[:, None] >> shifts & np.uint8(2**self.bits - 1)).reshape(-1)[: int(np.prod(shape, dtype=np.int64))]
         if not self.reason and self.scalar.startswith("i"):
             # ml_dtypes may or may not sign-extend the byte.
             sign = np.uint8(2 ** (self.bits - 1))
-            numbers: NDArray[Any] = ((codes ^ sign) - sign).view(np.int8)
-            return numbers.astype(self.dtype).reshape(shape)
+            signed: NDArray[Any] = ((codes ^ sign) - sign).view(np.int8)
+            return signed.astype(self.dtype).reshape(shape)
         return np.ascontiguousarray(codes).view(self.dtype).reshape(shape)
 
 
@@ -107,6 +108,8 @@ def from_anything(given: Any, kind: ElementType, name: str) -> NDArray[Any]:
         array = np.from_dlpack(given)
     else:
         return np.asarray(given, dtype=kind.dtype)
+    if array.dtype == kind.dtype:
+        return array
     if array.dtype.newbyteorder("=") != kind.dtype:
         reason = f" ({kind.reason})" if kind.reason else ""
         raise TypeError(f"input {name} holds {kind.dtype.name}, not {array.dtype.name}{reason}: "

@@ -11,7 +11,7 @@ import weakref
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Callable, Iterator, Mapping, Sequence, Union
+from typing import Any, Callable, Mapping, Sequence, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,6 +86,19 @@ class _Port:
     array: Array
     element: ElementType
     bytes: int
+    extents: Any  # memory for the actual shape of an output
+
+
+_Nothing = ctypes.c_char * 0
+
+
+def _address(array: NDArray[Any]) -> int:
+    """The address of the elements of a contiguous array. `array.ctypes.data` takes longer than a call of the runtime, and is
+    for read-only arrays and types without a buffer."""
+    try:
+        return ctypes.addressof(_Nothing.from_buffer(array))
+    except (TypeError, ValueError, BufferError):
+        return int(array.ctypes.data)
 
 
 def _status(number: int) -> Status:
@@ -170,6 +183,7 @@ class Bundle:
         """See open()."""
         self._handle: _Handle | None = None
         self._lock = threading.RLock()
+        self._described: dict[tuple[str, int], dict[str, _Port]] = {}
         self._folder = Path(folder)
         # A shared context is one of the same library.
         other = None if context_of is None else context_of._opened()
@@ -190,6 +204,7 @@ class Bundle:
             raise error_of(_status(status), message)
         self._handle = _Handle(library, pointer)
         self._library = library
+        self._has_sizes = library.hoist_specialisation_count(pointer) > 1
         if not self.fits_profile:
             warnings.warn(f"{self._folder} is compiled for {self.profile_name}: on {self.device} results are right, and a run may take "
                           "far longer", RuntimeWarning, stacklevel=3)
@@ -248,11 +263,6 @@ class Bundle:
         return self._text("hoist_device_name")
 
     @property
-    def engine(self) -> str:
-        """``native``, ``OpenCL``, or ``CUDA graph`` where CUDA's driver hands over a whole run of OpenCL's kernels."""
-        return self._text("hoist_engine_name")
-
-    @property
     def device_index(self) -> int | None:
         """The position of the device in devices(); None for native code."""
         index = self._number("hoist_device_index")
@@ -282,13 +292,13 @@ class Bundle:
     def inputs(self) -> list[Array]:
         """The inputs of the specialisation in use."""
         with self._lock:
-            return [port.array for port in self._ports("input")]
+            return [port.array for port in self._ports("input").values()]
 
     @property
     def outputs(self) -> list[Array]:
         """The outputs of the specialisation in use."""
         with self._lock:
-            return [port.array for port in self._ports("output")]
+            return [port.array for port in self._ports("output").values()]
 
     @property
     def steps(self) -> list[Step]:
@@ -348,18 +358,21 @@ class Bundle:
         """
         with self._lock:
             given = self._by_name(inputs, named)
-            ports = {port.array.name: port for port in self._ports("input")}
             arrays = []
+            is_other = False
             for name, value in given.items():
-                port = self._named(ports, "input", name)
-                arrays.append((port, self._array(port, value)))
-            with self._choice():
-                for port, array in arrays:
-                    self._call("hoist_choose_input_shape", port.index, _shape(array.shape), array.ndim)
+                port = self._port("input", name)
+                array = self._array(port, value)
+                is_other |= array.shape != port.array.shape
+                arrays.append((port, array))
+            if is_other:
+                with self._choice():
+                    for port, array in arrays:
+                        self._call("hoist_choose_input_shape", port.index, _shape(array.shape), array.ndim)
             for port, array in arrays:
                 self._set(port, array)
             self._call("hoist_run")
-            return [self._output(port) for port in self._ports("output")]
+            return [self._output(port) for port in self._ports("output").values()]
 
     def set_input(self, name: str, value: Any) -> None:
         """Copies one input in, as run() does, for many runs. It never changes the specialisation: the shape must be that of
@@ -462,8 +475,9 @@ class Bundle:
     def _call(self, function: str, *arguments: Any) -> None:
         """A function of the runtime that returns a status."""
         pointer = self._opened().pointer
-        status = _status(getattr(self._library, function)(pointer, *arguments))
-        if status != Status.OK:
+        number = getattr(self._library, function)(pointer, *arguments)
+        if number != 0:
+            status = _status(number)
             raise error_of(status, _c.text(self._library.hoist_error_message(pointer)) or status.name)
 
     def _text(self, function: str) -> str:
@@ -477,21 +491,26 @@ class Bundle:
     def _choice(self) -> _Choice:
         return _Choice(self._library, self._opened())
 
-    def _ports(self, kind: str) -> Iterator[_Port]:
+    def _ports(self, kind: str) -> dict[str, _Port]:
+        """The inputs or outputs of the specialisation in use by name, in order. Each specialisation is described once."""
         handle = self._opened()
-        for index in range(getattr(self._library, f"hoist_{kind}_count")(handle.pointer)):
-            held = _c.Array()
-            self._call(f"hoist_{kind}", index, ctypes.byref(held))
-            element = element_type(_c.text(held.scalar))
-            shape = tuple(int(held.shape[i]) for i in range(held.rank))
-            array = Array(_c.text(held.name), element.scalar, shape, element.dtype, element.reason)
-            yield _Port(index, kind, array, element, held.bytes)
+        key = kind, self._library.hoist_specialisation_in_use(handle.pointer) if self._has_sizes else 0
+        if key not in self._described:
+            count = getattr(self._library, f"hoist_{kind}_count")(handle.pointer)
+            ports = [self._describe(kind, index) for index in range(count)]
+            self._described[key] = {port.array.name: port for port in ports}
+        return self._described[key]
+
+    def _describe(self, kind: str, index: int) -> _Port:
+        held = _c.Array()
+        self._call(f"hoist_{kind}", index, ctypes.byref(held))
+        element = element_type(_c.text(held.scalar))
+        shape = tuple(int(held.shape[i]) for i in range(held.rank))
+        array = Array(_c.text(held.name), element.scalar, shape, element.dtype, element.reason)
+        return _Port(index, kind, array, element, held.bytes, _shape(shape))
 
     def _port(self, kind: str, name: str) -> _Port:
-        return self._named({port.array.name: port for port in self._ports(kind)}, kind, name)
-
-    @staticmethod
-    def _named(ports: Mapping[str, _Port], kind: str, name: str) -> _Port:
+        ports = self._ports(kind)
         if name not in ports:
             raise ArgumentError(Status.BAD_ARGUMENT, f"no {kind} is called {name} (there are: {', '.join(ports)})")
         return ports[name]
@@ -503,7 +522,7 @@ class Bundle:
             return {**inputs, **named}
         if not isinstance(inputs, (list, tuple)):
             raise ArgumentError(Status.BAD_ARGUMENT, "run() takes inputs by name, or all of them in a list: run([array])")
-        names = [port.array.name for port in self._ports("input")]
+        names = list(self._ports("input"))
         if len(inputs) != len(names) or named:
             raise ArgumentError(Status.BAD_ARGUMENT, f"{len(inputs)} inputs given in order, the bundle has {len(names)}: "
                                                      f"{', '.join(names)}")
@@ -520,7 +539,7 @@ class Bundle:
     def _set(self, port: _Port, array: NDArray[Any]) -> None:
         if not port.element.is_string:
             held = port.element.packed(array)
-            self._call("hoist_set_input", port.index, held.ctypes.data, held.nbytes)
+            self._call("hoist_set_input", port.index, _address(held), held.nbytes)
             return
         try:
             texts = strings_of(array, port.array.name)
@@ -534,9 +553,8 @@ class Bundle:
 
     def _output(self, port: _Port) -> NDArray[Any]:
         bound = port.array.shape
-        extents = _shape(bound)
-        self._call("hoist_output_shape", port.index, extents, len(bound))
-        shape = tuple(int(extents[i]) for i in range(len(bound)))
+        self._call("hoist_output_shape", port.index, port.extents, len(bound))
+        shape = tuple(port.extents[:len(bound)])
         if port.element.is_string:
             count = port.bytes // 8
             strings = (_c.String * max(count, 1))()
@@ -546,8 +564,8 @@ class Bundle:
                 whole[i] = _c.text(ctypes.string_at(strings[i].data, strings[i].length) if strings[i].length else b"")
             whole = whole.reshape(bound)
         else:
-            held = np.empty(port.bytes, dtype=np.uint8)
-            self._call("hoist_get_output", port.index, held.ctypes.data, held.nbytes)
+            held = np.empty(port.bytes, dtype=np.uint8) if port.element.is_packed else np.empty(bound, port.element.dtype)
+            self._call("hoist_get_output", port.index, _address(held), held.nbytes)
             whole = port.element.unpacked(held, bound)
         if shape == bound:
             return whole
