@@ -29,7 +29,7 @@ struct OutputKinds {
   OutputKind main_kind() const { return of[main]; }
 };
 
-/// Of the model's outputs. Scores are [samples][classes] of at least two classes, further axes have one element.
+/// For the model's outputs. Scores are [samples][classes] of at least two classes, further axes have one element.
 OutputKinds output_kinds(const Program& program);
 
 /// Of the main output.

@@ -81,7 +81,7 @@ HOIST_INTERNAL hoist_status hoist_program_find(const hoist_target* target, cl_co
 HOIST_INTERNAL hoist_status hoist_program_compile(const hoist_target* target, cl_context context, const char* source,
                                                   size_t bytes, const char* options, cl_program* program,
                                                   hoist_error* error);
-/* What the driver gives as the program's binary; free() it. NULL if it gives none. */
+/* The program's binary as the driver returns it; free() it. NULL if there is none. */
 HOIST_INTERNAL unsigned char* hoist_program_binary(cl_program program, size_t* bytes);
 /* Stores the plan's program after a miss. Call it after every kernel has run once, since drivers finish compilation at
  * the first launch. A failure only adds to the outcome. */
