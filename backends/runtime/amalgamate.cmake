@@ -9,8 +9,9 @@ set(parts ${host}/host_strings.h ${host}/host_operators.h ${host}/host_boxes.h $
   ${host}/host_boxes.c ${host}/host_order.c ${host}/host_pictures.c ${host}/host_operators.c plan/values.c
   plan/bundle_files.c plan/plan_cursor.c plan/plan_records.c plan/plan_controls.c plan/plan_file.c plan/check_file.c
   opencl/opencl_device.c opencl/program.c native/loaded_code.c opencl/opencl_buffers.c opencl/opencl_kernels.c
-  cuda/cuda_driver.c cuda/cuda_text.c cuda/cuda_graph.c cuda/cuda_engine.c opencl/opencl_engine.c native/native_device.c native/sharing.c native/native_engine.c bundle_handle.c
-  specialisations.c transfers.c host_steps.c control.c pixels.c verify.c)
+  cuda/cuda_driver.c cuda/cuda_text.c cuda/cuda_graph.c cuda/cuda_engine.c opencl/opencl_engine.c
+  native/native_device.c native/sharing.c native/native_engine.c bundle_handle.c specialisations.c
+  transfers.c host_steps.c control.c pixels.c verify.c)
 set(text "/* The runtime of a hoist bundle in one file; hoist_runtime.h says how to use it.\n"
          " * Made of the files of hoist's backends/runtime and ir/host; change those. */\n"
          "#ifndef _GNU_SOURCE\n#define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */\n#endif\n"

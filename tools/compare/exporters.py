@@ -221,9 +221,9 @@ class Writer:
     def model(self) -> onnx.ModelProto:
         r = self.r
         if r.chance(0.2):
-            self.constants.append(onnx.numpy_helper.from_array(np.zeros(3, np.float32), "nobody"))
+            self.constants.append(onnx.numpy_helper.from_array(np.zeros(3, np.float32), "unused"))
             if self.old_form:
-                self.given.append(self.info("nobody", np.zeros(3, np.float32)))
+                self.given.append(self.info("unused", np.zeros(3, np.float32)))
         if r.chance(0.3):
             random.Random(r.integer(0, 1 << 30)).shuffle(self.nodes)
         graph = helper.make_graph(self.nodes, r.pick(["g", "", "a graph"]), self.given, self.outputs, self.constants,

@@ -64,10 +64,10 @@ class Composer {
   virtual void give(size_t result, TensorList list) = 0;
 };
 
-/// Of an operator that takes or gives lists, or so many inputs that its definition takes them in parts.
+/// For an operator with lists as operands or results, or with more inputs than its definition reads.
 struct CompositionRow {
   Result<Nothing> (*compose)(Composer& composer);
-  /// Otherwise calls that read tensors alone, and no more than so many, are what the row's definition says.
+  /// Otherwise the row's definition holds for calls that read tensors alone and have at most `most_inputs` inputs.
   bool always = true;
   size_t most_inputs = SIZE_MAX;
 };

@@ -421,7 +421,7 @@ class InferenceSession:
                     elif given is None:
                         break
                     self._decisive += wanted
-            return None  # type: ignore[return-value]  # nobody asks for it: the first run compiles, or onnxruntime runs
+            return None  # type: ignore[return-value]  # without a use: the first run compiles, or onnxruntime runs
 
     def _wanted_values(self, problem: Error) -> list[str]:
         """The inputs whose values are missing at compile time, as the hints of the compiler name them."""
