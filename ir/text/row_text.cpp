@@ -165,10 +165,10 @@ class Lets {
   Result<std::string> expanded(std::string_view text, const LetValues& names, int depth) {
     std::string out;
     for (size_t i = 0; i < text.size();) {
-      if (text[i] != '$') {
-        out += text[i++];
-        continue;
-      }
+      const size_t next = std::min(text.find('$', i), text.size());
+      out += text.substr(i, next - i);
+      i = next;
+      if (i == text.size()) break;
       HOIST_TRY(const std::string inner, value(text, i, names, depth, i));
       out += inner;
       if (out.size() > longest_text)
@@ -283,13 +283,14 @@ class RowFileReader {
       section_.assign(entries.begin() + 1, entries.end());
       return;
     }
-    const std::vector<RowEntry> own = entries;
+    const size_t own = entries.size();
     for (const RowEntry& shared : section_) {
       const auto is_instead = [&](const RowEntry& entry) {
         return entry.key == shared.key ||
                (words_.alternatives.contains(entry.key) && words_.alternatives.contains(shared.key));
       };
-      if (std::none_of(own.begin() + 1, own.end(), is_instead)) entries.push_back(shared);
+      const auto end = entries.begin() + static_cast<ptrdiff_t>(own);
+      if (std::none_of(entries.begin() + 1, end, is_instead)) entries.push_back(shared);
     }
     add_family(entries, 1, {});
   }
