@@ -4,6 +4,8 @@
 
 #include "ir/operators/operators.h"
 #include "lowering/rules/rules.h"
+#include "neural_rules/neural_rules.h"
+#include "neural_rules/rewrite/format_rules.h"
 
 int main() {
   for (const auto check : {hoist::check_own_operators, hoist::check_own_rules}) {
@@ -12,4 +14,5 @@ int main() {
     for (const hoist::Diagnostic& d : checked.errors()) std::fprintf(stderr, "%s\n", d.text().c_str());
     return 1;
   }
+  for (const hoist::NeuralRule& rule : hoist::neural_rules()) hoist::format_rules(rule.name);  // aborts if wrong
 }
