@@ -18,28 +18,56 @@
 #include "ir/operators/definitions/support.h"
 #include "ir/operators/families.h"
 #include "ir/program/onnx_type.h"
+#include "ir/program/program.h"
 
 namespace hoist {
 namespace {
 
+bool by_name(const OperatorRow& a, const OperatorRow& b) {
+  return std::tie(a.domain, a.name) < std::tie(b.domain, b.name);
+}
+
+// The rows of the files and the rows in C++. A row in C++ without a function belongs to an operator with a text.
 std::vector<OperatorRow> joined() {
-  std::vector<OperatorRow> rows;
-  for (auto family :
-       {operators::elementwise_operators,   operators::activation_operators, operators::product_operators,
-        operators::pooling_operators,       operators::reduction_operators,  operators::normalisation_operators,
-        operators::shape_operators,         operators::movement_operators,   operators::gather_operators,
-        operators::selection_operators,     operators::resize_operators,     operators::quantisation_operators,
-        operators::control_operators,       operators::recurrent_operators,  operators::contributed_operators,
-        operators::sampling_operators,      operators::signal_operators,     operators::training_operators,
-        operators::learning_operators,      operators::random_operators,     operators::sequence_operators,
-        operators::text_operators,          operators::encoder_operators,    operators::picture_operators,
-        operators::support_vector_operators}) {
-    for (const OperatorRow& r : family()) rows.push_back(r);
+  const auto files = own_row_files(operator_files);
+  HOIST_CHECK(files.ok(), files.errors()[0].text());
+  auto read = operators::read_operators(*files);
+  HOIST_CHECK(read.ok(), "hoist's operators are wrong: " + read.errors()[0].text());
+  std::vector<OperatorRow> rows = std::move(*read);
+  std::sort(rows.begin(), rows.end(), by_name);
+  const auto texts = static_cast<ptrdiff_t>(rows.size());
+  for (auto family : {operators::product_operators, operators::normalisation_operators, operators::shape_operators,
+                      operators::movement_operators, operators::gather_operators, operators::selection_operators,
+                      operators::resize_operators, operators::control_operators, operators::recurrent_operators,
+                      operators::sampling_operators, operators::signal_operators, operators::training_operators,
+                      operators::learning_operators, operators::sequence_operators, operators::text_operators,
+                      operators::encoder_operators, operators::picture_operators, operators::support_vector_operators,
+                      operators::variadic_operators}) {
+    for (const OperatorRow& r : family()) {
+      if (r.lower != nullptr) {
+        rows.push_back(r);
+        continue;
+      }
+      const auto text = std::lower_bound(rows.begin(), rows.begin() + texts, r, by_name);
+      HOIST_CHECK(text != rows.begin() + texts && text->domain == r.domain && text->name == r.name, std::string(r.name) + " has no text");
+      text->composition = r.composition;
+    }
   }
-  std::sort(rows.begin(), rows.end(), [](const OperatorRow& a, const OperatorRow& b) {
-    return std::tie(a.domain, a.name) < std::tie(b.domain, b.name);
-  });
+  std::sort(rows.begin(), rows.end(), by_name);
   return rows;
+}
+
+// Rows from files are incomplete until they are found.
+std::vector<OperatorRow>& all_rows() {
+  static std::vector<OperatorRow> rows = joined();
+  return rows;
+}
+
+const OperatorRow& completed(OperatorRow& row) {
+  if (row.source == nullptr) return row;
+  const auto done = row.source->complete(row);
+  HOIST_CHECK(done.ok(), "hoist's operators are wrong: " + done.errors()[0].text());
+  return row;
 }
 
 std::vector<OperatorRow>* added_rows = nullptr;  // of a ScopedOperators
@@ -182,13 +210,25 @@ std::string_view name_of(Takes takes) {
 }
 
 std::span<const OperatorRow> operator_table() {
-  static const std::vector<OperatorRow> rows = joined();
-  return rows;
+  for (OperatorRow& row : all_rows()) completed(row);
+  return all_rows();
+}
+
+Result<Nothing> check_own_operators() {
+  HOIST_TRY(const std::vector<RowFile> files, own_row_files(operator_files));
+  HOIST_TRY(std::vector<OperatorRow> rows, operators::read_operators(files));
+  Diagnostics faults;
+  for (OperatorRow& row : rows) {
+    if (const auto done = row.source->complete(row); !done.ok())
+      faults.insert(faults.end(), done.errors().begin(), done.errors().end());
+  }
+  if (!faults.empty()) return faults;
+  return Nothing{};
 }
 
 const OperatorRow* find_operator(std::string_view domain, std::string_view name, int64_t opset) {
   domain = plain(domain);
-  std::span<const OperatorRow> rows = operator_table();
+  std::vector<OperatorRow>& rows = all_rows();
   auto found = std::lower_bound(rows.begin(), rows.end(), std::tie(domain, name),
                                 [](const OperatorRow& r, const auto& key) { return std::tie(r.domain, r.name) < key; });
   if (found == rows.end() || found->domain != domain || found->name != name || opset < found->since) {
@@ -198,11 +238,17 @@ const OperatorRow* find_operator(std::string_view domain, std::string_view name,
     }
     return nullptr;
   }
-  return &*found;
+  return &completed(*found);
 }
 
-operators::ScopedOperators::ScopedOperators(std::vector<OperatorRow> rows)
-    : rows_(std::move(rows)), outer_(std::exchange(added_rows, &rows_)) {}
+operators::ScopedOperators::ScopedOperators(const std::string& text) {
+  const RowFile file{"added.op", text};
+  auto read = read_operators(std::span(&file, 1));
+  HOIST_CHECK(read.ok(), read.errors()[0].text());
+  rows_ = std::move(*read);
+  for (OperatorRow& row : rows_) completed(row);
+  outer_ = std::exchange(added_rows, &rows_);
+}
 operators::ScopedOperators::~ScopedOperators() { added_rows = outer_; }
 
 std::vector<ShapeInput> shape_inputs(const OperatorRow& row) {
@@ -227,7 +273,7 @@ std::set<std::string> symbolic_sizes(const OperatorContext& c) {
 }
 
 Result<std::vector<Expr>> defined(const OperatorContext& c, const OperatorRow& row) {
-  return row.text.empty() ? row.lower(c) : operators::define_by_text(row, c);
+  return row.source == nullptr ? row.lower(c) : operators::define_by_text(row, c);
 }
 
 // Among the operands or in an attribute, as a type or as a tensor's.

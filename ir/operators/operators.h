@@ -1,8 +1,8 @@
-// The operators of the language, one row each: what a call means as an expression. A definition says what is computed,
-// not how: maps without a mode, reductions and views, over arrays of scalars in ONNX's logical layout (a tensor of rank
-// 0 is a scalar). The type of a call is that of its definition, which is also the shape inference. Unfolding a call,
-// which puts the definition in its place, is an exact rule. Extents may be sizes without a number wherever the
-// definition only carries them along; one that needs the number refuses the call.
+// The operators of the language, one row each, text in files *.op or C++: what a call means as an expression. A
+// definition says what is computed, not how: maps without a mode, reductions and views, over arrays of scalars in
+// ONNX's logical layout (a tensor of rank 0 is a scalar). The type of a call is that of its definition, which is also
+// the shape inference. Unfolding a call, which puts the definition in its place, is an exact rule. Extents may be sizes
+// without a number wherever the definition only carries them along; one that needs the number refuses the call.
 //
 // What definitions keep to where ONNX leaves it open, NUMERICS.md beside this file having the comparison with others:
 // - Positions from data are clamped and updates outside are dropped, since a kernel must not leave its arrays whatever
@@ -73,13 +73,18 @@ struct ExtentRow {
 
 struct CompositionRow;  // composition.h
 
+namespace operators {
+class OperatorSource;  // operator_text.h
+}
+
 struct OperatorRow {
   std::string_view domain;        ///< "" is ai.onnx
   std::string_view name;          ///< ONNX op_type
   int since;                      ///< the first version of the domain whose meaning the row has
   int least_inputs, most_inputs;  ///< most_inputs -1: any number
   Takes takes;
-  /// One expression for each result of the call, in terms of the inputs; null where the row has a text.
+  /// One expression for each result of the call, in terms of the inputs; null where the row has a definition in the
+  /// language.
   Result<std::vector<Expr>> (*lower)(const OperatorContext&);
   std::string_view meaning;  ///< of a function, for people: what it computes, and why no text says it
   /// Where float test inputs may be drawn from, such that the operator is defined and well conditioned there.
@@ -92,8 +97,8 @@ struct OperatorRow {
   Expr (*decompose)(const Spec& call) = nullptr;
   /// What it gives depends on how many results are asked for, so that those which nobody reads count too.
   bool counts_results = false;
-  /// The definition in the language (operator_text.h); empty where `lower` is the definition.
-  std::string_view text = {};
+  /// The definition in the language (operator_text.h); null where `lower` is the definition.
+  const operators::OperatorSource* source = nullptr;
   const BodyRow* bodies = nullptr;              ///< null where no attribute is a program
   const ExtentRow* extents = nullptr;           ///< null where types say how long all results are
   const CompositionRow* composition = nullptr;  ///< null where inputs and results are tensors
@@ -125,6 +130,9 @@ Result<std::vector<std::pair<int64_t, int64_t>>> counted_dimensions(const Operat
 
 /// All rows, sorted by domain and name.
 std::span<const OperatorRow> operator_table();
+/// Parses the texts of all rows. Errors: all that is wrong in their files. For developers, at build and where
+/// HOIST_RULES_FOLDER names files that may have changed.
+Result<Nothing> check_own_operators();
 /// The row of an operator, or null: no such row, or one for later versions only. The domain "ai.onnx" is "".
 const OperatorRow* find_operator(std::string_view domain, std::string_view name, int64_t opset);
 

@@ -68,7 +68,7 @@ class RowReader {
 
  private:
   std::string place_of(const std::string& key, size_t offset = 0) const {
-    return place_of_rule(rule_.row.origin, rule_.row.name, key, offset);
+    return place_of_row(rule_.row.origin, rule_.row.name, key, offset);
   }
 
   void fault(const std::string& what, const std::string& key, size_t offset = 0) {

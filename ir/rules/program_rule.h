@@ -34,7 +34,7 @@
 
 #include "ir/program/program.h"
 #include "ir/rules/match.h"
-#include "ir/rules/rule_origin.h"
+#include "ir/text/row_origin.h"
 
 namespace hoist {
 
@@ -51,7 +51,7 @@ struct ProgramRuleRow {
   /// layer that is replaced stays what it is. Only what holds no call is evaluated then.
   bool adds_layers = false;
   std::string pass = {};          ///< that applies it
-  RuleOriginPointer origin = {};  ///< places of its texts, where it is from a file
+  RowOriginPointer origin = {};  ///< places of its texts, where it is from a file
 };
 
 /// A constant that a rule is given: one of the program, or a new one.

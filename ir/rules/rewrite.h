@@ -15,7 +15,7 @@
 
 #include "ir/language/expression.h"
 #include "ir/rules/rule_class.h"
-#include "ir/rules/rule_origin.h"
+#include "ir/text/row_origin.h"
 
 namespace hoist {
 
@@ -49,7 +49,7 @@ struct RuleRow {
   std::string library = {};
   std::string pass = {};          ///< the pass that applies it, or `strategies`; "" in the library
   std::string family = {};        ///< the file that it is from, without folder and ending
-  RuleOriginPointer origin = {};  ///< places of its texts, where it is from a file
+  RowOriginPointer origin = {};  ///< places of its texts, where it is from a file
 };
 
 /// What rows name where text cannot say it; keep these rare.

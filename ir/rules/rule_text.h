@@ -1,48 +1,32 @@
-// Rules as text: hoist's own (*.rules beside the code that owns them, embedded at build) and those of a user's file.
-//
-//   section folds                                  a heading, with keys that its rules share; any key of a rule
-//     library for steps of one's own
+// Rules as text: hoist's own (*.rules beside the code that owns them) and those of a user's file, in the format of
+// ir/text/row_text.h.
 //
 //   rule fold-halves(k) exact: in two parts        NAME(PARAMETERS) CLASS: MEANING
 //     given x: [2*k]T, z: S, f: S, T -> S
 //     fold f z x => fold f (fold f z (slice 0 k x)) (slice k k x)
 //
-// A rule is within terms (RuleRow, rewrite.h) or, where it has examples, between operator calls (ProgramRuleRow,
-// program_rule.h). Keys: parameters, given, left, right, where, meaning, example, pass, library, for. `left` and
-// `right` may be one line, LEFT => RIGHT. A line that begins with -- is a comment; a line that is indented deeper than
-// the key before goes on with its text, after one blank.
+// A rule is within terms (RuleRow, rewrite.h) or, if it has examples or is neural, between operator calls
+// (ProgramRuleRow, program_rule.h). Keys: parameters, given, left, right, where, meaning, example, pass, library, for. `left` and
+// `right` may be one line, LEFT => RIGHT.
 //
 // Rules of hoist's own name the pass that applies them, `pass NAME` (`pass strategies` for the strategies, which refer
 // to rules by name), or the reason to have them without one, `library REASON`.
 //
-// Shared parts of texts are lets of the file; those of a file without rules hold for the files that are read after it:
-//
-//   let missing(n, k) = $k*(($n+$k-1)//$k) - $n    $missing(h*w, R) stands for this text with h*w and R
-//   let suffix(2) =                                of several the first whose numbers, and words in quotes, are those
-//   let suffix(n) = -$n                            of the reference
-//   $(n+1)                                         a number, a sum or difference of two, as arguments may be too
-//
-// `for n in 2..4` or `for kind in group, global` makes a family: a rule for each value of $n. The class
-// `exact or rounding by op` makes two: NAME, exact, where `associative op` is asked for bit for bit, and, where op has
-// to be commutative too, on integers only, which have one zero; and NAME-float, rounding. `library exact: REASON` is
-// about the first of them.
+// The class `exact or rounding by op` makes two: NAME, exact, where `associative op` is asked for bit for bit, and,
+// where op has to be commutative too, on integers only, which have one zero; and NAME-float, rounding. `library exact:
+// REASON` is about the first of them. `exact or rounding by T` makes NAME for integers and NAME-float for floats.
 #pragma once
 
 #include <map>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "ir/rules/program_rule.h"
 #include "ir/rules/rewrite.h"
+#include "ir/text/row_text.h"
 
 namespace hoist {
-
-struct RuleFile {
-  std::string_view name;  ///< messages begin with it; the rows' family is its last part, without the ending
-  std::string_view text;
-};
 
 /// The rows of files, neither typed nor tested.
 struct RuleRows {
@@ -52,12 +36,10 @@ struct RuleRows {
 
 /// `lets` are there before those of the files. Rules of a user are no C++ functions, have no pass and are not neural.
 /// Errors name file, line and column, all in one go.
-Result<RuleRows> parse_rules(std::span<const RuleFile> files, bool of_user,
+Result<RuleRows> parse_rules(std::span<const RowFile> files, bool of_user,
                              const std::map<std::string, std::string>& lets = {});
 
-/// The embedded files, or, where the environment variable HOIST_RULES_FOLDER is set, those of the same names in that
-/// folder, the root of hoist's sources: a rule changes without a build. Errors are those of parse_rules, and files
-/// that are not there.
-Result<RuleRows> read_own_rules(std::span<const RuleFile> files, const std::map<std::string, std::string>& lets = {});
+/// The rows of own_row_files. Errors: as there and in parse_rules.
+Result<RuleRows> read_own_rules(std::span<const RowFile> files, const std::map<std::string, std::string>& lets = {});
 
 }  // namespace hoist

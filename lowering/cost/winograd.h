@@ -1,4 +1,4 @@
-// Which convolutions Winograd's forms (rules/convolution.cpp) make faster, and which form. Fewer products are paid for
+// Which convolutions Winograd's forms (rules/winograd.rules) make faster, and which form. Fewer products are paid for
 // with transforms, whose tiles and products go through memory, and with launches: with few channels, or little to
 // compute, the stencil stays. On GPUs the stencil and the products are estimated as other tiles are. Of bytes the form
 // is one of 16 bits, so it is chosen where a profile says what products of pairs of those cost (pair_products): an

@@ -14,10 +14,9 @@
 namespace hoist {
 
 /// The files *.rules of this folder.
-extern const std::span<const RuleFile> lowering_rule_files;
+extern const std::span<const RowFile> lowering_rule_files;
 /// The rows that they hold.
 const RuleRows& own_rule_rows();
-std::vector<RuleRow> convolution_rules();
 /// The C++ functions and conditions that rows name.
 RuleFunctions native_rules();
 const ProgramConditions& program_conditions();

@@ -27,7 +27,7 @@ std::string one_line(const std::string& text) {
 }
 
 Diagnostic wrong_row(const auto& row, const std::string& instance) {
-  return {place_of_rule(row.origin, row.name),
+  return {place_of_row(row.origin, row.name),
           fmt::format("is wrong as a rule of class {}: {}", name_of(row.rule_class), one_line(instance)),
           "both sides have to mean the same on every instance"};
 }
@@ -39,7 +39,7 @@ Diagnostics test_between_calls(UserRules& rules) {
   if (!loaded) return loaded.errors();
   for (const ProgramRule* rule : *loaded) {
     if (has_arguments(*rule)) {
-      faults.push_back({place_of_rule(row(*rule).origin, row(*rule).name, "given"),
+      faults.push_back({place_of_row(row(*rule).origin, row(*rule).name, "given"),
                         "an operand of given stands on the right side alone",
                         "nobody gives a rule of a file its constants: compute them, as in fill 0f32 [1]"});
       continue;
@@ -90,13 +90,13 @@ const ProgramRule* UserRules::find_between_calls(const std::string& name) const 
 Result<UserRules> read_user_rules(const std::string& text, const std::string& where) {
   UserRules out;
   out.text = text;
-  const RuleFile file{where, text};
+  const RowFile file{where, text};
   HOIST_TRY(out.rows, parse_rules(std::span(&file, 1), true));
   Diagnostics faults;
   const auto check_name = [&](const auto& row) {
     if (is_taken(row.name))
       faults.push_back(
-          {place_of_rule(row.origin, row.name), "hoist has a rule or pass of this name", "name yours otherwise"});
+          {place_of_row(row.origin, row.name), "hoist has a rule or pass of this name", "name yours otherwise"});
   };
   for (const RuleRow& row : out.rows.within_terms) check_name(row);
   for (const ProgramRuleRow& row : out.rows.between_calls) check_name(row);

@@ -5,111 +5,50 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "ir/operators/operators.h"
 #include "ir/program/onnx_type.h"
+#include "ir/rules/rule_text.h"
 #include "neural_rules/model/constants.h"
 #include "neural_rules/model/equalisation.h"
 #include "neural_rules/model/flow.h"
 
 namespace hoist {
+
+extern const std::span<const RowFile> format_rule_files;  // formats.rules
+
 namespace {
 
 // ---- Rows ----------------------------------------------------------------------------------------------------------
 
-constexpr char one_scale[] =
-    "dequantise where quantise = QuantizeLinear(x, scale, zero_point); "
-    "dequantise = DequantizeLinear(quantise, scale, zero_point)";
-
-// A 64th of the power of two at or below the largest magnitude of each block. With q = (2^23 + 1) m, the difference of
-// q and (1 - 2^-24) q, each rounded to f32, is that power of two of m (Rump's unit in the first place, here for all m
-// that are normal): every engine has these operations, while the bits of a float are of opset 26. `above` is smaller by
-// 2^-26, so that the factor overflows nothing.
-std::string own_scales(bool padded) {
-  return fmt::format(
-      "dequantise where magnitudes = Abs(x); {}blocks = Reshape({}; shape = blocked); "
-      "largest = ReduceMax(blocks; axes = along, keepdims = 0); least = {}f32; bounded = Max(largest, least); "
-      "spread = {}f32; above = Mul(bounded, spread); shrink = {}f32; below = Mul(above, shrink); "
-      "power_of_two = Sub(above, below); step = {}f32; scales = Mul(power_of_two, step); "
-      "quantise = QuantizeLinear(x, scales; axis = axis, block_size = size, output_dtype = {}); "
-      "dequantise = DequantizeLinear(quantise, scales; axis = axis, block_size = size)",
-      padded ? "padded = Pad(magnitudes; pads = border); " : "", padded ? "padded" : "magnitudes",
-      static_cast<float>(least_block_magnitude), 0x1.000002p-3F, 0x1.fffffep-1F, 0x1p20F, onnx_type(Scalar::i8));
-}
-
-// What DynamicQuantizeLinear is defined to be, written out: its parts are layers that every engine knows. Zeros only
-// have no range; any scale will do for them.
-constexpr char own_range[] =
-    "zero = 0f32; most = 255f32; least = ReduceMin(x; keepdims = 0); low = Min(least, zero); "
-    "largest = ReduceMax(x; keepdims = 0); high = Max(largest, zero); range = Sub(high, low); step = Div(range, most); "
-    "tiny = 1e-30f32; scale = Max(step, tiny); steps_below = Div(low, scale); shift = Sub(zero, steps_below); "
-    "clipped_shift = Clip(shift, zero, most); whole_shift = Round(clipped_shift); "
-    "zero_point = Cast(whole_shift; to = 2); quantise = QuantizeLinear(x, scale, zero_point); "
-    "dequantised = DequantizeLinear(quantise, scale, zero_point); ";
-
 bool has_scale(Scalar scalar) { return scalar != Scalar::f16 && scalar != Scalar::bf16; }
 
-ProgramRuleRow row_of(const NeuralRule& rule, std::string given, std::string left, std::string right,
-                      std::string where) {
-  return {std::string(rule.name),
-          std::move(given),
-          std::move(left),
-          std::move(right),
-          std::move(where),
-          RuleClass::neural,
-          std::string(rule.what),
-          {},
-          true};
-}
+// The rows of formats.rules that a rule's format or scheme has, and their lets.
+struct Form {
+  std::set<std::string> rows;
+  std::map<std::string, std::string> lets;
+};
 
-void add_value_rows(const NeuralRule& rule, std::vector<ProgramRuleRow>& out) {
-  const ValueFormat& format = *rule.stored;
-  if (format.block != 0) {
-    out.push_back(row_of(rule, "x: X", "x", own_scales(false), "whole blocks of channels"));
-    out.push_back(row_of(rule, "x: X", "x", own_scales(true), "a part of a block of channels"));
-  } else if (has_scale(format.scalar)) {
-    out.push_back(row_of(rule, "x: X, scale: f32, zero_point: Z", "x", one_scale, ""));
-  } else {
-    const std::string right =
-        fmt::format("dequantise where quantise = Cast(x; to = {}); dequantise = Cast(quantise; to = {})",
-                    onnx_type(format.scalar), onnx_type(Scalar::f32));
-    out.push_back(row_of(rule, "x: X", "x", right, ""));
-  }
-}
-
-std::string condition_of(int64_t block, bool reshaped) {
-  return fmt::format("scales of {} weights{}", block, reshaped ? " in a matrix" : "");
-}
-
-// Weights in blocks over several dimensions are stored as a matrix and reshaped.
-void add_product_rows(const NeuralRule& rule, std::vector<ProgramRuleRow>& out) {
-  const ProductScheme& scheme = *rule.product;
-  const WeightFormat& format = scheme.weights;
-  const bool scaled = has_scale(format.scalar), dynamic = scheme.activation == ActivationUse::dynamic;
-  std::string given = "x: X, w: W, b: B = _, weights: N", wide;
-  if (scaled) {
-    given += format.symmetric ? ", scales: S" : ", scales: S, zero_points: Z";
-    wide = fmt::format("DequantizeLinear(weights, scales{}; axis = axis{})", format.symmetric ? "" : ", zero_points",
-                       format.block == 0 ? "" : ", block_size = size");
-  } else {
-    wide = fmt::format("Cast(weights; to = {})", onnx_type(Scalar::f32));
-  }
-  if (scheme.corrected) given += ", bias: [n]f32";
-  for (const bool reshaped : {false, true}) {
-    if (reshaped && format.block == 0) continue;
-    const std::string right = fmt::format(
-        "Product({}, {}, {}; *A) where {}dequantise_weights = {}{}", dynamic ? "dequantised" : "x",
-        reshaped ? "reshape_weights" : "dequantise_weights", scheme.corrected ? "bias" : "b", dynamic ? own_range : "",
-        wide, reshaped ? "; reshape_weights = Reshape(dequantise_weights; shape = extents)" : "");
-    out.push_back(row_of(rule, given, "Product(x, w, b; *A)", right,
-                         fmt::format("any Product, {}", condition_of(format.block, reshaped))));
-  }
-}
-
-std::vector<ProgramRuleRow> rows_of(const NeuralRule& rule) {
-  std::vector<ProgramRuleRow> out;
-  if (rule.stored) add_value_rows(rule, out);
-  if (rule.product) add_product_rows(rule, out);
+Form form_of(const NeuralRule& rule) {
+  const ProductScheme scheme = rule.product.value_or(ProductScheme());
+  const Scalar scalar = rule.stored ? rule.stored->scalar : scheme.weights.scalar;
+  const int64_t block = rule.stored ? rule.stored->block : scheme.weights.block;
+  const bool scaled = has_scale(scalar), dynamic = scheme.activation == ActivationUse::dynamic;
+  Form out;
+  if (rule.stored && block == 0) out.rows = {scaled ? "scaled" : "cast"};
+  if (rule.stored && block != 0) out.rows = {"blocks", "padded-blocks"};
+  if (rule.product) out.rows.insert("weights");
+  if (rule.product && block != 0) out.rows.insert("weights-in-matrix");
+  out.lets = {{"meaning", std::string(rule.what)},
+              {"type", std::to_string(onnx_type(scalar))},
+              {"block", std::to_string(block)},
+              {"scales", !scaled                    ? "none"
+                         : scheme.weights.symmetric ? "scales"
+                                                    : "zero-points"},
+              {"bias", scheme.corrected ? "bias" : "b"},
+              {"activation", dynamic ? "dequantised" : "x"},
+              {"least_magnitude", fmt::format("{}f32", static_cast<float>(least_block_magnitude))}};
   return out;
 }
 
@@ -161,6 +100,25 @@ const ProgramConditions& conditions() {
       {"scales of # weights in a matrix", [](ProgramMatch& m, Numbers n) { return has_scales(m, n[0], true); }},
   };
   return all;
+}
+
+std::vector<const ProgramRule*> loaded(const NeuralRule& rule, const Form& form) {
+  const auto wrong = [](const Diagnostics& faults) {
+    std::string messages = "formats.rules is wrong:";
+    for (const Diagnostic& d : faults) messages += "\n  " + d.text();
+    return messages;
+  };
+  auto read = read_own_rules(format_rule_files, form.lets);
+  HOIST_CHECK(read.ok(), wrong(read.errors()));
+  std::vector<ProgramRuleRow> rows;
+  for (ProgramRuleRow& row : read->between_calls) {
+    if (form.rows.count(row.name) == 0) continue;
+    row.name = rule.name;
+    rows.push_back(std::move(row));
+  }
+  auto rules = load_program_rules(rows, conditions());
+  HOIST_CHECK(rules.ok(), wrong(rules.errors()));
+  return std::move(*rules);
 }
 
 // What nobody reads any more of what a term has read.
@@ -278,22 +236,16 @@ std::vector<Expr> stored_results(const Program& program, const std::string& call
 
 const std::vector<const ProgramRule*>& format_rules(std::string_view rule) {
   static std::mutex mutex;
-  static auto* known = new std::map<std::string, std::vector<const ProgramRule*>>;  // by their texts, as long as rules
+  static auto* known = new std::map<std::string, std::vector<const ProgramRule*>>;  // by their forms, as long as rules
   const NeuralRule* found = find_neural_rule(rule);
-  const std::vector<ProgramRuleRow> rows = found == nullptr ? std::vector<ProgramRuleRow>{} : rows_of(*found);
-  std::string key;
-  for (const ProgramRuleRow& row : rows)
-    key += fmt::format("{}\n{}\n{}\n{}\n", row.name, row.given, row.right, row.where);
+  const Form form = found == nullptr ? Form() : form_of(*found);
+  std::string key(rule);
+  for (const std::string& row : form.rows) key += "\n" + row;
+  for (const auto& [name, value] : form.lets) key += "\n" + value;
   const std::lock_guard lock(mutex);
   const auto [place, fresh] = known->try_emplace(key);
-  if (!fresh || rows.empty()) return place->second;
-  auto loaded = load_program_rules(rows, conditions());
-  std::string messages;
-  if (!loaded.ok()) {
-    for (const Diagnostic& d : loaded.errors()) messages += "\n  " + d.text();
-  }
-  HOIST_CHECK(loaded.ok(), "the rows of " + std::string(rule) + " are wrong:" + messages);
-  return place->second = std::move(*loaded);
+  if (fresh && !form.rows.empty()) place->second = loaded(*found, form);
+  return place->second;
 }
 
 Result<bool> apply_format(std::string_view rule, Program& program, const std::string& value,

@@ -1,4 +1,4 @@
-// The worked example of an operator (tools/pages/contributing.md): one row.
+// The worked example of an operator (tools/pages/contributing.md): one row of a file.
 #include <gtest/gtest.h>
 
 #include "ir/evaluate/evaluate.h"
@@ -8,15 +8,13 @@
 namespace hoist {
 namespace {
 
-using operators::by_text;
 using operators::ScopedOperators;
 
-OperatorRow ramp() {
-  return by_text("Ramp", 1,
-                 "(x : floats; slope = 0.5, top from 1) "
-                 "refuse top > 9: \"top is {top}, at most 9 for {x}\" "
-                 "= each x. select(x < 0, slope * x, min(x, top))");
-}
+constexpr char ramp[] = R"(
+operator Ramp since 1 (x : floats; slope = 0.5, top from 1)
+  refuse top > 9: "top is {top}, at most 9 for {x}"
+  = each x. select(x < 0, slope * x, min(x, top))
+)";
 
 std::string refusal(const std::string& call) {
   auto made = parse(call);
@@ -25,7 +23,7 @@ std::string refusal(const std::string& call) {
 
 TEST(OperatorExample, OneRowAddsAnOperator) {
   EXPECT_EQ(refusal("Ramp(%x : [2]f32)"), "unknown name Ramp");
-  const ScopedOperators added({ramp()});
+  const ScopedOperators added(ramp);
   auto call = parse("Ramp(%x : [2][3]f32; top = 2)");
   ASSERT_TRUE(call.ok()) << call.errors()[0].text();
   EXPECT_EQ(print(*call), "Ramp(%x : [2][3]f32; top = 2)");

@@ -1,23 +1,27 @@
-// The worked example of an exact rule (tools/pages/contributing.md): one row, and the test that every row of hoist's
-// tables has.
+// The worked example of an exact rule (tools/pages/contributing.md): one row of a file, and the test that every row
+// of hoist's files has.
 #include <gtest/gtest.h>
 
 #include "ir/rules/rule_check.h"
+#include "ir/rules/rule_text.h"
 #include "ir/text/text.h"
 #include "lowering/rules/rules.h"
 
 namespace hoist {
 namespace {
 
+constexpr char rules[] = R"(
+rule zip-slices exact: slices of both operands are a slice of the pairs
+  given x: [n]T, y: [n]U
+  zip(slice a c x, slice a c y) => slice a c (zip(x, y))
+  library for steps of a user
+)";
+
 RuleRow zip_slices() {
-  // clang-format off
-  return {"zip-slices",
-          "",                                                        // parameters
-          "x: [n]T, y: [n]U",                                        // variables
-          "zip(slice a c x, slice a c y)", "slice a c (zip(x, y))",  // left, right
-          "",                                                        // side conditions
-          RuleClass::exact, "slices of both operands are a slice of the pairs"};
-  // clang-format on
+  const RowFile file{"mine.rules", rules};
+  const auto read = parse_rules(std::span(&file, 1), false);
+  HOIST_CHECK(read.ok(), read.errors()[0].text());
+  return read->within_terms[0];
 }
 
 Result<RuleTable> with_row(const RuleRow& row) {

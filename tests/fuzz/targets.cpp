@@ -113,7 +113,7 @@ bool parse_a_profile(std::string_view bytes) {
 
 bool parse_a_preference(std::string_view bytes) { return parse_preferences(std::string(bytes), "preferences").ok(); }
 bool parse_user_rules(std::string_view bytes) {
-  const RuleFile file{"rules", bytes};
+  const RowFile file{"rules", bytes};
   return hoist::parse_rules(std::span(&file, 1), true).ok();
 }
 bool parse_steps(std::string_view bytes) { return parse_steering(std::string(bytes), "layer", "steps").ok(); }

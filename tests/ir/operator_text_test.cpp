@@ -2,7 +2,7 @@
 // behaves like any other, and a refused head reports the numbers that disagree.
 #include "ir/operators/definitions/operator_text.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <cmath>
 
@@ -13,9 +13,26 @@
 namespace hoist {
 namespace {
 
-using operators::by_text;
-using operators::check_text;
 using operators::ScopedOperators;
+using testing::HasSubstr;
+
+// The first fault of a file of operators.
+std::string faults(const std::string& text) {
+  const RowFile file{"folder/mine.op", text};
+  auto rows = operators::read_operators(std::span(&file, 1));
+  if (!rows.ok()) return rows.errors()[0].text();
+  for (OperatorRow& row : *rows) {
+    if (const auto done = row.source->complete(row); !done.ok()) return done.errors()[0].text();
+  }
+  return "";
+}
+
+OperatorRow row_of(const std::string& text) {
+  const RowFile file{"folder/mine.op", text};
+  OperatorRow row = operators::read_operators(std::span(&file, 1))->at(0);
+  EXPECT_TRUE(row.source->complete(row).ok()) << text;
+  return row;
+}
 
 std::string refusal(const std::string& call) {
   auto made = parse(call);
@@ -24,38 +41,77 @@ std::string refusal(const std::string& call) {
 
 TEST(OperatorText, EveryRowHasATextThatCanBeReadOrAFunction) {
   for (const OperatorRow& row : operator_table()) {
-    EXPECT_NE(row.text.empty(), row.lower == nullptr) << row.name;
-    EXPECT_NE(row.text.empty(), row.meaning.empty()) << row.name;
-    if (row.text.empty()) continue;
-    auto read = check_text(row);
-    EXPECT_TRUE(read.ok()) << row.name << ": " << read.errors()[0].text();
+    EXPECT_NE(row.source == nullptr, row.lower == nullptr) << row.name;
+    EXPECT_NE(row.source == nullptr, row.meaning.empty()) << row.name;
   }
+  const auto checked = check_own_operators();
+  EXPECT_TRUE(checked.ok()) << checked.errors()[0].text();
 }
 
-TEST(OperatorText, WhatCannotBeReadIsSaid) {
-  EXPECT_FALSE(check_text(by_text("Broken", 1, "(x : floats) = each x. max(x,")).ok());
-  EXPECT_FALSE(check_text(by_text("Broken", 1, "(x : floats; alpha 1.0) = x")).ok());
-  EXPECT_FALSE(check_text(by_text("Broken", 1, "(x : floats) x")).ok());
-  EXPECT_FALSE(check_text(by_text("Broken", 1, "(x : floats; to? : type | 1) = x")).ok());
+// Operators change without a build where a developer names the folder of the sources.
+TEST(OperatorText, IsReadFromTheFolderOfTheSources) {
+  setenv("HOIST_RULES_FOLDER", HOIST_SOURCE_DIR, 1);
+  const auto checked = check_own_operators();
+  setenv("HOIST_RULES_FOLDER", HOIST_SOURCE_DIR "/models", 1);
+  const auto missing = check_own_operators();
+  unsetenv("HOIST_RULES_FOLDER");
+  EXPECT_TRUE(checked.ok()) << checked.errors()[0].text();
+  ASSERT_FALSE(missing.ok());
+  EXPECT_THAT(missing.errors()[0].text(), HasSubstr("cannot be read"));
+}
+
+TEST(OperatorText, FaultsHavePlaces) {
+  const std::string end = ") = x\n";
+  EXPECT_EQ(faults("operator A since 1 (x : floats) = x\n"), "");
+  EXPECT_THAT(faults("operator A since 1 (x : floats) = each x. max(x,\n"), HasSubstr("folder/mine.op:1:"));
+  EXPECT_THAT(faults("let a = max(x,\noperator A since 1\n  (x : floats)\n  -- no comma\n  = each x. $a )\n"),
+              HasSubstr("folder/mine.op:5:16: A: "));
+  EXPECT_THAT(faults("operator A since 1 (x : floats;\n    alpha 1.0)\n  = x\n"),
+              HasSubstr("folder/mine.op:2:11: A: "));
+  EXPECT_THAT(faults("operator A since 1 (x : floats) x\n"), HasSubstr("folder/mine.op:1:33: A: "));
+  EXPECT_THAT(faults("operator A since 1 (x : floats; to? : type | 1" + end), HasSubstr("1:46: A: expected 0"));
+  EXPECT_THAT(faults("operator A (x" + end), HasSubstr("1:10: expected operator NAME since VERSION"));
+  EXPECT_THAT(faults("operators A since 1 (x" + end), HasSubstr("1:1: expected operator NAME since VERSION"));
+  EXPECT_THAT(faults("operator A since 1 samples 1 (x" + end), HasSubstr("1:10: expected operator NAME since"));
+  EXPECT_THAT(faults("operator A since 1 (x" + end + "operator A since 2 (x" + end),
+              HasSubstr("2:10: A: the operator is defined twice"));
+}
+
+TEST(OperatorText, SectionsAndFamilies) {
+  const RowFile file{"mine.op",
+                     "section mine\n  domain my.own\n"
+                     "operator Reduce$kind since 3 samples 0.5 to 1 (x : floats; axes? at 1) = x\n"
+                     "  for kind in Sum, Max\n"};
+  const auto rows = operators::read_operators(std::span(&file, 1));
+  ASSERT_TRUE(rows.ok()) << rows.errors()[0].text();
+  ASSERT_EQ(rows->size(), 2U);
+  EXPECT_EQ(rows->at(1).name, "ReduceMax");
+  EXPECT_EQ(rows->at(1).domain, "my.own");
+  EXPECT_EQ(rows->at(1).since, 3);
+  EXPECT_EQ(rows->at(1).low, 0.5);
+  OperatorRow row = rows->at(1);
+  EXPECT_TRUE(row.source->complete(row).ok());
+  EXPECT_EQ(row.shape_inputs, "1 axes");
 }
 
 TEST(OperatorText, TheHeadSaysWhatACallMayHave) {
-  const OperatorRow clip = by_text("", 1, "(x : numbers, low?, high?) = x");
+  const OperatorRow clip = row_of("operator A since 1 (x : numbers, low?, high?) = x\n");
   EXPECT_EQ(clip.least_inputs, 1);
   EXPECT_EQ(clip.most_inputs, 3);
   EXPECT_EQ(clip.takes, Takes::numbers);
-  EXPECT_EQ(by_text("", 1, "(x... : floats) = x").most_inputs, -1);
-  const OperatorRow reduction = by_text("", 1, "(x : floats; axes?, keepdims = 1) = x", -2, 2, "1 axes");
+  EXPECT_EQ(row_of("operator A since 1 (x... : floats) = x\n").most_inputs, -1);
+  const OperatorRow reduction = row_of("operator A since 1 (x : floats; axes? at 1, keepdims = 1) = x\n");
   EXPECT_EQ(reduction.least_inputs, 1);
   EXPECT_EQ(reduction.most_inputs, 2);
-  EXPECT_EQ(by_text("", 1, "(x : floats; axis, reverse = 0) = x", -2, 2, "1 axis").least_inputs, 2);
+  EXPECT_EQ(row_of("operator A since 1 (x : floats; axis at 1, reverse = 0) = x\n").least_inputs, 2);
 }
 
 // Passes use properties that are derived from the definition, so the added operator is fused, tabulated between 8-bit
 // values, and has the format of its input.
 TEST(OperatorText, AnAddedOperatorHasItsProperties) {
-  const ScopedOperators added({by_text("Ramp", 1, "(x : floats; slope = 0.5) = each x. select(x < 0, slope * x, x)"),
-                               by_text("Mass", 1, "(x : floats; axis = 0) = over axis 0 sum x")});
+  const ScopedOperators added(
+      "operator Ramp since 1 (x : floats; slope = 0.5) = each x. select(x < 0, slope * x, x)\n"
+      "operator Mass since 1 (x : floats; axis = 0) = over axis 0 sum x\n");
   const Type type = array_type({Nat(2), Nat(3)}, scalar_type(Scalar::f32));
   const Expr x = parameter("x", type);
   auto ramp = operator_call({"", "Ramp", newest_version, 1, {}, {}}, {x});
@@ -71,12 +127,11 @@ TEST(OperatorText, AnAddedOperatorHasItsProperties) {
 // Refusals name the term's definitions; a list of axes is processed one row at a time.
 TEST(OperatorText, AcrossAxesTheFunctionKnowsWhereItIs) {
   const ScopedOperators added(
-      {by_text("Ends", 1,
-               "(x : anything; counts) "
-               "refuse length(counts) != wanted: \"counts has {length(counts)} values, not {wanted}\" "
-               "= across (range(0, wanted)) (\\row[n] i. (slice first count step step row "
-               "where first = select(step > 0, n - count, n - 1); count = at(counts, i); "
-               "step = select(i == 0, 1, -1))) x where wanted = rank(x)")});
+      "operator Ends since 1 (x : anything; counts)\n"
+      "  refuse length(counts) != wanted: \"counts has {length(counts)} values, not {wanted}\"\n"
+      "  = across (range(0, wanted)) (\\row[n] i. (slice first count step step row\n"
+      "    where first = select(step > 0, n - count, n - 1); count = at(counts, i);\n"
+      "    step = select(i == 0, 1, -1))) x where wanted = rank(x)\n");
   auto call = parse("Ends(%x : [3][4]f32; counts = [2, 3])");
   ASSERT_TRUE(call.ok()) << call.errors()[0].text();
   auto definition = unfold(**call);
@@ -88,8 +143,9 @@ TEST(OperatorText, AcrossAxesTheFunctionKnowsWhereItIs) {
 
 TEST(OperatorText, ATypeOfZeroMayBeAsIfLeftOut) {
   const ScopedOperators added(
-      {by_text("As", 1, "(x : anything; to? : type | 0) = each x. convert(T, x) where T = select(given(to), to, f16)"),
-       by_text("Must", 1, "(x : anything; to? : type) = each x. convert(to, x)")});
+      "operator As since 1 (x : anything; to? : type | 0) = each x. convert(T, x) where T = select(given(to), to, "
+      "f16)\n"
+      "operator Must since 1 (x : anything; to? : type) = each x. convert(to, x)\n");
   EXPECT_EQ(text((*parse("As(%x : [2]f32; to = 0)"))->type), "[2]f16");
   EXPECT_EQ(text((*parse("As(%x : [2]f32; to = 11)"))->type), "[2]f64");
   EXPECT_EQ(refusal("Must(%x : [2]f32; to = 0)"), "element type 0 of ONNX is not supported");
@@ -98,9 +154,10 @@ TEST(OperatorText, ATypeOfZeroMayBeAsIfLeftOut) {
 // Rows against columns, with an element of a third array at the result's position: operands without a batch dimension,
 // or with batch size 1, are captured by the function.
 TEST(OperatorText, ProductsAreOfRowsAndColumns) {
-  const ScopedOperators added({by_text("Farthest", 1,
-                                       "(a : numbers, b, c) = products (\\row column v. zip(row, column) "
-                                       "|> map (\\(p, q). abs(p - q)) |> reduce max lowest |> (+ v)) a b c")});
+  const ScopedOperators added(
+      "operator Farthest since 1 (a : numbers, b, c)\n"
+      "  = products (\\row column v. zip(row, column)\n"
+      "    |> map (\\(p, q). abs(p - q)) |> reduce max lowest |> (+ v)) a b c\n");
   auto call = parse("Farthest(%a : [5][2][3]f32, %b : [3][4]f32, %c : [2][1]f32)");
   ASSERT_TRUE(call.ok()) << call.errors()[0].text();
   auto wanted = parse(

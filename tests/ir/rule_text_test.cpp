@@ -10,7 +10,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 Result<RuleRows> read(const std::string& text, bool of_user = false) {
-  const RuleFile file{"folder/mine.rules", text};
+  const RowFile file{"folder/mine.rules", text};
   return parse_rules(std::span(&file, 1), of_user);
 }
 
@@ -87,9 +87,9 @@ TEST(RuleText, LetsAndFamilies) {
 }
 
 TEST(RuleText, LetsOfFilesWithoutRulesAreShared) {
-  const RuleFile files[] = {{"shared.rules", "let a = 1\n"},
-                            {"first.rules", "let b = 2\nrule one exact: $a$b\n  x => y\n  pass strategies\n"},
-                            {"second.rules", "let b = 3\nrule two exact: $a$b\n  x => y\n  pass strategies\n"}};
+  const RowFile files[] = {{"shared.rules", "let a = 1\n"},
+                           {"first.rules", "let b = 2\nrule one exact: $a$b\n  x => y\n  pass strategies\n"},
+                           {"second.rules", "let b = 3\nrule two exact: $a$b\n  x => y\n  pass strategies\n"}};
   const auto read_rows = parse_rules(files, false);
   ASSERT_TRUE(read_rows.ok()) << read_rows.errors()[0].text();
   EXPECT_EQ(read_rows->within_terms[0].meaning, "12");
@@ -115,6 +115,22 @@ TEST(RuleText, TwinsByAssociativity) {
   EXPECT_EQ(read_rows[1].rule_class, RuleClass::rounding);
   EXPECT_EQ(read_rows[1].library, "");
   EXPECT_EQ(read_rows[1].pass, "strategies");
+}
+
+TEST(RuleText, TwinsByType) {
+  const auto read_rows = rows(
+      "rule add-zero exact or rounding by T: nothing added\n"
+      "  given x: T, z: T\n"
+      "  x + z => x\n"
+      "  where z is 0\n"
+      "  library scalars\n");
+  ASSERT_EQ(read_rows.size(), 2U);
+  EXPECT_EQ(read_rows[0].where, "z is 0, integer T");
+  EXPECT_EQ(read_rows[0].rule_class, RuleClass::exact);
+  EXPECT_EQ(read_rows[1].name, "add-zero-float");
+  EXPECT_EQ(read_rows[1].where, "z is 0, float T");
+  EXPECT_EQ(read_rows[1].rule_class, RuleClass::rounding);
+  EXPECT_EQ(read_rows[1].library, "scalars");
 }
 
 TEST(RuleText, FaultsHavePlaces) {

@@ -15,15 +15,12 @@
 namespace hoist {
 namespace {
 
-using operators::by_text;
 using operators::ScopedOperators;
 using testing::Contains;
 using testing::IsEmpty;
 using testing::Not;
 
-std::vector<OperatorRow> wave() {
-  return {by_text("Wave", 1, "(x : floats; depth = 0.5) = each x. depth * tanh(x) + x * x")};
-}
+constexpr char wave[] = "operator Wave since 1 (x : floats; depth = 0.5) = each x. depth * tanh(x) + x * x";
 
 // The evaluator, with a wave whose tanh takes most of the time.
 class SlowWaves : public RunnableModel {
@@ -57,7 +54,7 @@ Result<std::unique_ptr<RunnableModel>> with_slow_waves(const RewrittenModel& mod
 }
 
 TEST(AddedOperatorRules, AreChosenUnderABudget) {
-  const ScopedOperators added(wave());
+  const ScopedOperators added(wave);
   auto program = parse_program(
       "program version 21\n"
       "input %x : [16][8]f32\n"
@@ -96,7 +93,7 @@ TEST(AddedOperatorRules, AreChosenUnderABudget) {
 }
 
 TEST(AddedOperatorRules, TakesPartInNeuralRules) {
-  const ScopedOperators added(wave());
+  const ScopedOperators added(wave);
   auto program = parse_program(
       "program version 21\n"
       "input %x : [4][2]f32\n"

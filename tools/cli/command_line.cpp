@@ -111,7 +111,10 @@ std::string help_text(const std::string& help) {
 }  // namespace
 
 Attempt<> do_command(const std::vector<std::string>& words) {
-  if (std::getenv("HOIST_RULES_FOLDER") != nullptr) HOIST_STEP_VOID(ExitCode::bad_input, check_own_rules());
+  if (std::getenv("HOIST_RULES_FOLDER") != nullptr) {
+    HOIST_STEP_VOID(ExitCode::bad_input, check_own_operators());
+    HOIST_STEP_VOID(ExitCode::bad_input, check_own_rules());
+  }
   CLI::App program(about, "hoist");
   program.set_version_flag("-V,--version", "hoist " HOIST_VERSION);
   program.set_help_flag("-h,--help", "what there is, and an example");

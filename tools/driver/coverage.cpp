@@ -89,7 +89,7 @@ std::vector<CoveredOperator> operator_coverage() {
   for (const OperatorRow& row : operator_table()) {
     CoveredOperator& out = found[{std::string(row.domain), std::string(row.name)}];
     out.types = name_of(row.takes);
-    out.how = !row.text.empty() ? Covered::text : row.composition != nullptr ? Covered::composition : Covered::function;
+    out.how = row.source != nullptr ? Covered::text : row.composition != nullptr ? Covered::composition : Covered::function;
   }
   for (const OperatorCases& row : operator_cases) {
     const auto one = found.find({row.domain, row.name});

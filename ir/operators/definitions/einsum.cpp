@@ -250,7 +250,7 @@ Order cheapest_order(const Einsum& einsum) {
   return out;
 }
 
-constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+constexpr std::string_view index_letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 }  // namespace
 
@@ -261,14 +261,14 @@ Expr einsum_in_pairs(const Spec& call) {
   std::vector<std::vector<int64_t>> shapes;
   for (Expr operand : call.children) shapes.push_back(shape_of(operand->type));
   const auto parsed = parse_einsum(std::get<std::string>(equation->second), shapes);
-  if (!parsed || parsed->extents.size() > letters.size()) return nullptr;
+  if (!parsed || parsed->extents.size() > index_letters.size()) return nullptr;
   const Order order = cheapest_order(*parsed);
   std::set<int> all;
   for (const auto& [label, n] : parsed->extents) all.insert(label);
   if (order.work >= work(*parsed, all)) return nullptr;
   const auto term = [&](const EinsumLabels& labels) {
     std::string out;
-    for (int label : labels) out += letters[static_cast<size_t>(std::distance(all.begin(), all.find(label)))];
+    for (int label : labels) out += index_letters[static_cast<size_t>(std::distance(all.begin(), all.find(label)))];
     return out;
   };
   std::vector<Factor> factors;

@@ -3,215 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
-#include <mutex>
-#include <unordered_map>
 
 #include "ir/operators/definitions/forms.h"
+#include "ir/operators/definitions/operator_syntax.h"
 #include "ir/operators/definitions/support.h"
 
 namespace hoist::operators {
 namespace {
-
-struct Operand {
-  std::string name;
-  bool optional = false, variadic = false;
-  bool own_type = false;  // it need not have the element type of the one before
-  Takes takes = Takes::anything;
-  std::vector<Nat> extents;
-  bool more_extents = false;  // others may follow
-};
-
-struct AttributeRow {
-  enum Kind : uint8_t { number, text, type, list } kind = list;
-  std::string name;
-  bool optional = false;
-  Syn otherwise = nullptr;                ///< a term that is known
-  std::vector<std::string> choices = {};  ///< of texts and whole numbers
-  std::optional<int64_t> least = {}, most = {};
-  bool zero_is_absent = false;  ///< of a type: 0 is as if it were left out
-};
-
-struct Refusal {
-  Syn condition;
-  std::string what, hint;
-};
-
-struct OperatorText {
-  SyntaxStore store;
-  std::vector<Operand> operands;
-  std::vector<AttributeRow> attributes;
-  std::vector<Refusal> refusals;
-  std::vector<Syn> results;
-  Syn definitions = nullptr;  ///< the where around the results, whose names count in refusals too
-};
-
-class TextParser {
- public:
-  TextParser(std::vector<Token> tokens, OperatorText& text) : text_(text), parser_(std::move(tokens), text.store, {}) {
-    parser_.allow_forms();
-  }
-
-  Result<Nothing> run() {
-    HOIST_TRY_VOID(parser_.expect("("));
-    if (parser_.peek().text != ";") {
-      do {
-        HOIST_TRY_VOID(operand());
-      } while (parser_.take(","));
-    }
-    if (parser_.take(";")) {
-      do {
-        HOIST_TRY_VOID(attribute());
-      } while (parser_.take(","));
-    }
-    HOIST_TRY_VOID(parser_.expect(")"));
-    while (parser_.take("refuse")) {
-      Refusal r{};
-      HOIST_TRY(r.condition, parser_.term());
-      HOIST_TRY_VOID(parser_.expect(":"));
-      HOIST_TRY(r.what, quoted());
-      if (parser_.peek().kind == Token::string) {
-        HOIST_TRY(r.hint, quoted());
-      }
-      text_.refusals.push_back(std::move(r));
-    }
-    HOIST_TRY_VOID(parser_.expect("="));
-    HOIST_TRY(Syn body, parser_.term());
-    take_results(body);
-    return parser_.end();
-  }
-
- private:
-  // A tuple is one term a result; the definitions of a where belong to each.
-  void take_results(Syn body) {
-    const bool with_definitions = body->kind == Syntax::where;
-    const Syn tuple = with_definitions ? body->children[0] : body;
-    if (with_definitions) text_.definitions = body;
-    if (tuple->kind != Syntax::tuple) {
-      text_.results = {body};
-      return;
-    }
-    for (Syn result : tuple->children) {
-      if (with_definitions) {
-        Syntax& s = text_.store.add(Syntax::where, body->token);
-        s = *body;
-        s.children[0] = result;
-        result = &s;
-      }
-      text_.results.push_back(result);
-    }
-  }
-
-  Result<std::string> quoted() {
-    if (parser_.peek().kind != Token::string) return fault_at(parser_.peek(), "expected a text in quotes");
-    HOIST_TRY(Syn s, parser_.term());
-    return s->text;
-  }
-
-  bool dots() {
-    if (!parser_.take(".")) return false;
-    while (parser_.take(".")) continue;
-    return true;
-  }
-
-  Result<Nothing> operand() {
-    Operand o;
-    HOIST_TRY(o.name, parser_.new_name("the name of an operand"));
-    o.optional = parser_.take("?");
-    o.variadic = dots();
-    if (parser_.take(":")) {
-      for (Takes takes : {Takes::anything, Takes::numbers, Takes::floats, Takes::integers, Takes::booleans}) {
-        if (!o.own_type && parser_.take(name_of(takes))) o.takes = takes, o.own_type = true;
-      }
-      HOIST_TRY(o.extents, parser_.dimensions());
-      o.more_extents = dots();
-    }
-    text_.operands.push_back(std::move(o));
-    return Nothing{};
-  }
-
-  Result<Nothing> attribute() {
-    AttributeRow a;
-    HOIST_TRY(a.name, parser_.new_name("the name of an attribute"));
-    a.optional = parser_.take("?");
-    if (parser_.take(":")) {
-      if (parser_.take("type")) {
-        a.kind = AttributeRow::type;
-        if (parser_.take("=")) {
-          HOIST_TRY(a.otherwise, parser_.term());
-        } else if (parser_.take("|")) {
-          const Token token = parser_.peek();
-          HOIST_TRY(int64_t zero, whole());
-          if (zero != 0) return fault_at(token, "expected 0");
-          a.zero_is_absent = true;
-        }
-      } else if (parser_.take("float")) {
-        a.kind = AttributeRow::number;
-      }
-      if (a.kind != AttributeRow::list) {
-        text_.attributes.push_back(std::move(a));
-        return Nothing{};
-      }
-      HOIST_TRY(Syn choices, parser_.term());
-      take_choices(choices, a);
-      a.kind = AttributeRow::text;
-    } else if (parser_.take("=")) {
-      HOIST_TRY(a.otherwise, parser_.term());
-      Syn first = a.otherwise;
-      while (first->kind == Syntax::infix && first->function == Function::logical_or) first = first->children[0];
-      a.kind = first->kind == Syntax::string ? AttributeRow::text : AttributeRow::number;
-      if (first != a.otherwise) take_choices(a.otherwise, a);
-      a.otherwise = first;
-    }
-    if (parser_.take("from")) {
-      a.kind = AttributeRow::number;
-      HOIST_TRY(a.least, whole());
-      if (parser_.take("to")) {
-        HOIST_TRY(a.most, whole());
-      }
-    }
-    text_.attributes.push_back(std::move(a));
-    return Nothing{};
-  }
-
-  Result<int64_t> whole() {
-    const Token token = parser_.peek();
-    HOIST_TRY(Nat n, parser_.size());
-    if (!n.is_constant()) return fault_at(token, "expected a whole number");
-    return n.value();
-  }
-
-  static void take_choices(Syn s, AttributeRow& a) {
-    if (s->kind == Syntax::infix) {
-      for (Syn c : s->children) take_choices(c, a);
-      return;
-    }
-    a.choices.push_back(s->text);
-  }
-
-  OperatorText& text_;
-  SyntaxParser parser_;
-};
-
-Result<std::unique_ptr<OperatorText>> read(const OperatorRow& row) {
-  auto text = std::make_unique<OperatorText>();
-  HOIST_TRY(auto tokens, tokenise(std::string(row.text)));
-  HOIST_TRY_VOID(TextParser(std::move(tokens), *text).run());
-  return text;
-}
-
-const OperatorText& text_of(const OperatorRow& row) {
-  static std::mutex mutex;
-  static auto* texts = new std::unordered_map<std::string_view, std::unique_ptr<OperatorText>>;
-  const std::lock_guard lock(mutex);
-  auto& place = (*texts)[row.text];
-  if (place == nullptr) {
-    auto made = read(row);
-    HOIST_CHECK(made.ok(), std::string(row.name) + ": " + made.errors()[0].text());
-    place = std::move(*made);
-  }
-  return *place;
-}
 
 // One call, defined by a text.
 class TextDefinition {
@@ -303,10 +101,8 @@ class TextDefinition {
   }
 
   Result<Nothing> attribute(const AttributeRow& a) {
-    const std::vector<ShapeInput> inputs = shape_inputs(row_);
-    auto input = std::find_if(inputs.begin(), inputs.end(), [&](const ShapeInput& s) { return s.name == a.name; });
     if (a.kind == AttributeRow::list) {
-      const size_t place = input == inputs.end() ? SIZE_MAX : input->place;
+      const size_t place = a.input < 0 ? SIZE_MAX : static_cast<size_t>(a.input);
       HOIST_TRY(auto list, integers_of(context_, a.name, place));
       if (!list && !a.optional && place != SIZE_MAX) {
         HOIST_TRY(list, constant_integers(context_, place, a.name));
@@ -429,12 +225,7 @@ class TextDefinition {
 }  // namespace
 
 Result<std::vector<Expr>> define_by_text(const OperatorRow& row, const OperatorContext& context) {
-  return TextDefinition(row, text_of(row), context).run();
-}
-
-Result<Nothing> check_text(const OperatorRow& row) {
-  HOIST_TRY_VOID(read(row));
-  return Nothing{};
+  return TextDefinition(row, row.source->syntax(), context).run();
 }
 
 }  // namespace hoist::operators

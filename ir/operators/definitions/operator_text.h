@@ -1,85 +1,70 @@
-// Definitions of operators as text: a head that says what a call may have, what is refused, and a term of the language
-// in which the operands and attributes stand by name.
+// Operators as text: files *.op of each family, in the format of ir/text/row_text.h.
 //
-//   (x : floats; alpha = 1.0) = each x. select(x < 0, alpha * (exp(x) - 1), x)
+//   -- Zeros stay zeros.
+//   operator LeakyRelu since 6 (x : floats; alpha = 0.01) = each x. select(x < 0, alpha * x, x)
 //
-// tools/pages/reference/operators.md has the grammar, forms.cpp the functions that such terms have beside the language.
-// A text is read when its operator is first used and typed for each call. A text that is ill-formed is a fault of the
-// table and aborts.
+// After `operator NAME since VERSION` may follow `samples 0.1 to 4` (OperatorRow::low and high) and `float8 since 21`
+// (float8_since). Then comes the definition: a head that states the operands and attributes of a call, refusals, and a
+// term of the language in which operands and attributes have their names. tools/pages/reference/operators.md has the
+// grammar, forms.cpp the functions that such terms may use in addition. The key `domain` names a domain besides ai.onnx.
+// A definition is parsed when its operator is first used, and typed for each call. The build checks all of them.
 #pragma once
 
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
 #include "ir/operators/operators.h"
+#include "ir/text/row_text.h"
+
+namespace hoist {
+extern const std::span<const RowFile> operator_files;  ///< the files *.op of ir/operators
+}
 
 namespace hoist::operators {
 
-/// The results of a call by the text of its row.
-Result<std::vector<Expr>> define_by_text(const OperatorRow& row, const OperatorContext& context);
+struct OperatorText;  // operator_syntax.h
 
-/// What is wrong with a text, for tests of the table; nothing where it can be read.
-Result<Nothing> check_text(const OperatorRow& row);
+/// The strings of a row that is text, and its definition as a syntax tree. Rows refer to it, so it is never destroyed.
+class OperatorSource {
+ public:
+  OperatorSource(std::string domain, std::string name, std::string text, RowOrigin origin);
+  ~OperatorSource();
+
+  /// Parses the text at the first call, and writes into the row how many inputs there are and what they take. Errors
+  /// name file, line and column.
+  Result<Nothing> complete(OperatorRow& row) const;
+  /// Only after complete().
+  const OperatorText& syntax() const { return *syntax_; }
+
+  const std::string domain, name, text;
+
+ private:
+  Result<Nothing> parse(OperatorRow& row) const;
+
+  const RowOrigin origin_;
+  mutable std::once_flag parsed_;
+  mutable std::unique_ptr<const OperatorText> syntax_;
+  mutable std::string shape_inputs_;
+  mutable Diagnostics faults_;
+};
+
+/// The rows of files; their definitions are not parsed (OperatorSource::complete).
+Result<std::vector<OperatorRow>> read_operators(std::span<const RowFile> files);
+
+/// The results of a call by the text of its row, which is complete.
+Result<std::vector<Expr>> define_by_text(const OperatorRow& row, const OperatorContext& context);
 
 /// An operand `x...` stands for no more inputs.
 inline constexpr size_t most_variadic = 32;
 
-/// A row whose definition is a text. How many inputs there are and what they take stands in the text's head; an input
-/// that decides a shape is an attribute there, required where it has neither a default nor a question mark.
-constexpr OperatorRow by_text(std::string_view name, int since, std::string_view text, double low = -2, double high = 2,
-                              std::string_view shape_inputs = {}, int float8_since = 0) {
-  OperatorRow row{"", name, since, 0, 0, Takes::anything, nullptr, {}, low, high, shape_inputs, float8_since};
-  row.text = text;
-  const size_t close = [&] {
-    int depth = 0;
-    for (size_t i = 0; i < text.size(); ++i) {
-      if (text[i] == '(') ++depth;
-      if (text[i] == ')' && --depth == 0) return i;
-    }
-    return text.size();
-  }();
-  const std::string_view head = text.substr(1, close - 1);
-  const std::string_view operands = head.substr(0, head.find(';'));
-  bool first = true, any_optional = false;
-  for (size_t start = 0; start < operands.size();) {
-    const size_t end = operands.find(',', start);
-    const std::string_view operand = operands.substr(start, end == std::string_view::npos ? end : end - start);
-    const bool variadic = operand.find("...") < operand.find(':'), optional = operand.find('?') != operand.npos;
-    if (row.most_inputs >= 0) row.most_inputs = variadic ? -1 : row.most_inputs + 1;
-    // A gap may stand before the last one that is needed: the text says which that is.
-    any_optional = any_optional || optional;
-    if (!any_optional) ++row.least_inputs;
-    if (first) {
-      if (operand.find("numbers") != operand.npos) row.takes = Takes::numbers;
-      if (operand.find("floats") != operand.npos) row.takes = Takes::floats;
-      if (operand.find("integers") != operand.npos) row.takes = Takes::integers;
-      if (operand.find("booleans") != operand.npos) row.takes = Takes::booleans;
-    }
-    first = false;
-    if (end == std::string_view::npos) break;
-    start = end + 1;
-  }
-  for (size_t i = 0; i + 1 < shape_inputs.size(); ++i) {
-    if (shape_inputs[i] < '0' || shape_inputs[i] > '9' || shape_inputs[i + 1] != ' ') continue;
-    const int place = shape_inputs[i] - '0';
-    std::string_view input = shape_inputs.substr(i + 2);
-    input = input.substr(0, input.find(','));
-    const size_t at = head.find(input, operands.size());
-    const char next = at + input.size() < head.size() ? head[at + input.size()] : ',';
-    if (next == ',' && row.least_inputs <= place) row.least_inputs = place + 1;
-    if (row.most_inputs >= 0 && row.most_inputs <= place) row.most_inputs = place + 1;
-  }
-  return row;
-}
-
-/// The row in a domain beside the standard's.
-constexpr OperatorRow in_domain(std::string_view domain, OperatorRow row) {
-  row.domain = domain;
-  return row;
-}
-
-/// Rows beside those of the table, as long as this lives; a row of the table with the same name counts first. For
-/// tests: rows may not outlive their texts, and no call of theirs may be used afterwards.
+/// Rows in addition to the table, as long as this lives; a row of the table with the same name counts first. For tests:
+/// none of their calls may be used afterwards.
 class ScopedOperators {
  public:
-  explicit ScopedOperators(std::vector<OperatorRow> rows);
+  explicit ScopedOperators(const std::string& text);  ///< of a file; a wrong one is a fault of the test
   ~ScopedOperators();
   ScopedOperators(const ScopedOperators&) = delete;
   ScopedOperators& operator=(const ScopedOperators&) = delete;

@@ -10,7 +10,6 @@
 #include <set>
 
 #include "ir/base/strings.h"
-#include "ir/operators/definitions/operator_text.h"
 #include "ir/operators/definitions/support.h"
 #include "ir/operators/families.h"
 #include "ir/operators/learning/scores.h"
@@ -656,14 +655,6 @@ Lowered lower_tf_idf_vectorizer(const OperatorContext& c) {
 
 // clang-format off
 constexpr auto learning_rows = std::to_array<OperatorRow>({
-  in_domain(learning, by_text("Binarizer", 1,
-          "(x : numbers; threshold = 0.0) = each x. select(convert(C, x) > threshold, convert(type(x), 1), convert(type(x), 0)) "
-          "where C = select(floats(x), type(x), f32)")),
-  in_domain(learning, by_text("Normalizer", 1,
-          "(x : numbers; norm = \"MAX\" | \"L1\" | \"L2\") "
-          "= along (-1) (\\row. let length = max(of_row (map (convert(f32)) row), 0.000000000000000000000000000001) "
-          "in map (\\v. convert(f32, v) / length) row) x "
-          "where of_row = \\row. select(norm == \"MAX\", reduce max 0 (map abs row), select(norm == \"L1\", sum (map abs row), sqrt(sum (map (\\v. v * v) row))))", 0.25, 2)),
   {"", "TfIdfVectorizer", 9, 1, 1, Takes::anything, lower_tf_idf_vectorizer,
    "how often sequences of tokens stand in rows; a function, since the sequences stand in attributes"},
   {learning, "Scaler", 1, 1, 1, Takes::numbers, lower_scaler,

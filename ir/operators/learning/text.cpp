@@ -7,7 +7,6 @@
 
 #include "ir/base/strings.h"
 #include "ir/evaluate/interpreter/host_call.h"
-#include "ir/operators/definitions/operator_text.h"
 #include "ir/operators/definitions/support.h"
 #include "ir/operators/families.h"
 #include "ir/operators/movement/selection.h"
@@ -224,8 +223,8 @@ constexpr auto text_rows = std::to_array<OperatorRow>({
    "the pieces of strings between delimiters, on the host; a function, since data decide how many there are"}, split_extents),
   {"", "RegexFullMatch", 20, 1, 1, Takes::anything, lower_regex_full_match,
    "whether a pattern fits whole strings, on the host; a function, since the pattern stands in an attribute"},
-  in_domain("com.microsoft", with_extents({"", "Tokenizer", 1, 1, 1, Takes::anything, lower_tokenizer,
-   "the tokens of strings, on the host; a function, since data decide how many there are"}, token_extents)),
+  with_extents({"com.microsoft", "Tokenizer", 1, 1, 1, Takes::anything, lower_tokenizer,
+   "the tokens of strings, on the host; a function, since data decide how many there are"}, token_extents),
   with_extents({"", "StringNormalizer", 10, 1, 1, Takes::anything, lower_string_normalizer,
    "strings in small or capital letters, on the host, less those of a list; a function, since data decide how many stay"},
    normalised_extents),

@@ -1,10 +1,9 @@
-// Operators that only move elements by positions known at compile time: all of them are views.
+// Operators on any number of arrays or parts, by positions known at compile time; movement.op has the others.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
-#include "ir/operators/definitions/operator_text.h"
 #include "ir/operators/definitions/support.h"
 #include "ir/operators/families.h"
 
@@ -51,76 +50,51 @@ Lowered lower_split(const OperatorContext& c) {
   return results;
 }
 
+// Each array as its own reals, one after the other along an axis. Equal scales and zero points keep every number.
+Lowered lower_quantised_concat(const OperatorContext& c) {
+  const auto parameter_of = [&](size_t i, const char* role) -> Result<Expr> {
+    Expr p = input(c, i);
+    if (p == nullptr) return fault(fmt::format("input {} ({}) is left out", i, role));
+    if (product(extents(p)) != 1)
+      return fault(fmt::format("the {} of input {} is {}, expected one number", role, i, text(extents(p))));
+    return reshape(p, {});
+  };
+  HOIST_TRY(Expr scale, parameter_of(0, "scale"));
+  HOIST_TRY(Expr zero, parameter_of(1, "zero point"));
+  const Scalar quantised = element_of(zero);
+  if (!is_integer(quantised) || row(quantised).bits > 8)
+    return fault(fmt::format("the result is {}, expected an integer of 8 bits", row(quantised).name));
+  if (c.inputs.size() < 5 || (c.inputs.size() - 2) % 3 != 0)
+    return fault(fmt::format("{} inputs are no arrays with a scale and a zero point each", c.inputs.size()));
+  std::vector<Expr> arrays;
+  for (size_t i = 2; i + 2 < c.inputs.size(); i += 3) {
+    Expr x = input(c, i);
+    if (x == nullptr) return fault(fmt::format("input {} is left out", i));
+    HOIST_TRY(Expr own_scale, parameter_of(i + 1, "scale"));
+    HOIST_TRY(Expr own_zero, parameter_of(i + 2, "zero point"));
+    if (element_of(x) != quantised || element_of(own_zero) != quantised)
+      return fault(fmt::format("input {} is {}, the result {}", i, row(element_of(x)).name, row(quantised).name));
+    const auto wide = [](Expr e) { return Number(convert(Scalar::f32, e)); };
+    arrays.push_back(map_at(
+        static_cast<int>(rank_of(x)),
+        [&](Expr q) {
+          const Number steps = apply(Function::round, (wide(q) - wide(own_zero)) * wide(own_scale) / wide(scale));
+          return cast(quantised, (steps + wide(zero)).e);
+        },
+        x));
+  }
+  HOIST_TRY(int64_t named, integer_attribute(c, "axis", 0));
+  return concatenation(arrays, named);
+}
+
 // clang-format off
 constexpr auto movement_rows = std::to_array<OperatorRow>({
-  by_text("Transpose", 1, "(x : anything; perm?) = permute perm x", -2, 2, "", 21),
   {"", "Concat", 4, 1, -1, Takes::anything, lower_concat,
    "one after the other along an axis; a function, since any number of arrays meet under any number of dimensions"},
+  {"com.microsoft", "QLinearConcat", 1, 5, -1, Takes::floats, lower_quantised_concat,
+   "arrays with scales of their own one after the other, in one scale; a function, since any number of arrays meet under any number of dimensions"},
   {"", "Split", 18, 1, 2, Takes::anything, lower_split,
    "parts along an axis; a function, since the call says how many results there are", -2, 2, "1 split", 0, nullptr, true},
-  // Negative starts and ends count from the end, and what lies outside is brought inside.
-  by_text("Slice", 1,
-          "(x : anything; starts, ends, axes?, steps?) "
-          "refuse length(ends) != length(starts) | given(axes) & length(axes) != length(starts) | given(steps) & length(steps) != length(starts): "
-          "\"starts, ends, axes and steps have {length(starts)}, {length(ends)}, {select(given(axes), length(axes), length(starts))} "
-          "and {select(given(steps), length(steps), length(starts))} values\" "
-          "refuse given(steps) & holds(steps, 0): \"a step is 0 among {steps}\" "
-          "= across (select(given(axes), axes, range(0, length(starts)))) (\\line[n] i. (slice first count step step line "
-          "where first = select(count == 0, 0, start); count = max(ceil((end - start) / step), 0); "
-          "start = min(max(select(s < 0, s + n, s), low), high); end = min(max(select(e < 0, e + n, e), low), high); "
-          "low = select(step > 0, 0, -1); high = select(step > 0, n, n - 1); s = at(starts, i); e = at(ends, i); "
-          // Beyond the length the first element alone is taken.
-          "step = min(max(at(steps, i, 1), -n - 1), n + 1))) x", -2, 2, "1 starts, 2 ends, 3 axes, 4 steps"),
-  // Negative amounts take elements away first. A number that is known can be the border of a stored array.
-  by_text("Pad", 11,
-          "(x : anything, amounts? : anything, filler? : anything; pads?, axes?, "
-          "mode = \"constant\" | \"reflect\" | \"edge\" | \"wrap\") "
-          "refuse !given(pads): \"pads has 0 values for {length(named)} axes\" "
-          "refuse length(pads) != 2 * length(named): \"pads has {length(pads)} values for {length(named)} axes\" "
-          "refuse length(pads) > 0 & (least(pads) < -1099511627776 | most(pads) > 1099511627776): "
-          "\"pads hold {pads}, which is out of range\" "
-          "refuse given(filler) & (!one_number(filler) | type(filler) != type(x)): "
-          "\"constant_value has to be one {type(x)}, found {filler}\" "
-          "= across named (\\line i. bordered 0 (min(at(pads, i), 0)) (min(at(pads, i + length(named)), 0)) line) "
-          "(\\line i. (select(mode == \"constant\", bordered border before after line, padded mode before after line) "
-          "where before = max(at(pads, i), 0); after = max(at(pads, i + length(named)), 0))) x "
-          "where named = select(given(axes), axes, range(0, rank(x))); "
-          "border = select(!given(filler), convert(type(x), 0), "
-          "select(is_known(filler) & integers(filler), convert(type(x), value(filler)), scalar filler))", -2, 2, "1 pads, 3 axes"),
-  by_text("Tile", 6,
-          "(x : anything; repeats) "
-          "refuse length(repeats) != rank(x): \"repeats has {length(repeats)} values for {rank(x)} dimensions\" "
-          "refuse rank(x) > 0 & (least(repeats) < 0 | most(repeats) > 1099511627776): \"dimensions are to be repeated {repeats} times\" "
-          "= across (range(0, rank(x))) (\\line i. select(n == 1, line, line |> repeat n |> join) where n = at(repeats, i)) x",
-          -2, 2, "1 repeats"),
-  by_text("DepthToSpace", 1,
-          "(x : anything [n][c][h][w]; blocksize from 1 to 65536, mode = \"DCR\" | \"CRD\") "
-          "refuse c % (blocksize * blocksize) != 0: \"blocks of {blocksize} x {blocksize} do not divide {c} channels\" "
-          "= select(mode == \"DCR\", "
-          "x |> reshape [n][blocksize][blocksize][c // (blocksize * blocksize)][h][w] |> transpose (0 3 4 1 5 2), "
-          "x |> reshape [n][c // (blocksize * blocksize)][blocksize][blocksize][h][w] |> transpose (0 1 4 2 5 3)) "
-          "|> reshape [n][c // (blocksize * blocksize)][h * blocksize][w * blocksize]"),
-  by_text("SpaceToDepth", 1,
-          "(x : anything [n][c][h][w]; blocksize from 1 to 65536, mode = \"DCR\" | \"CRD\") "
-          "refuse h % blocksize != 0 | w % blocksize != 0: \"blocks of {blocksize} x {blocksize} do not divide {h} x {w}\" "
-          "= (select(mode == \"DCR\", transpose (0 3 5 1 2 4) blocks, transpose (0 1 3 5 2 4) blocks) "
-          "|> reshape [n][c * blocksize * blocksize][h // blocksize][w // blocksize]) "
-          "where blocks = x |> reshape [n][c][h // blocksize][blocksize][w // blocksize][blocksize]"),
-  by_text("CenterCropPad", 18,
-          "(x : anything; shape, axes?) "
-          "refuse length(shape) != length(named): \"shape has {length(shape)} values for {length(named)} axes\" "
-          "refuse length(shape) > 0 & least(shape) < 0: \"extents {shape} are wanted\" "
-          "= across named (\\line[n] i. (select(wanted < n, slice first wanted line, bordered 0 before (wanted - n - before) line) "
-          "where first = floor((n - wanted) / 2); before = floor((wanted - n) / 2); wanted = at(shape, i))) x "
-          "where named = select(given(axes), axes, range(0, rank(x)))", -2, 2, "1 shape"),
-  by_text("Trilu", 14,
-          "(x : anything, k? : integers; upper = 1) "
-          "refuse rank(x) < 2: \"the input has to be at least a matrix, found {x}\" "
-          "refuse given(k) & (!one_number(k) | type(k) != i64): \"k has to be one i64\" "
-          "= under (rank(x) - 2) (\\matrix. zip(matrix, positions i32 matrix) |> map (\\(line, i). "
-          "zip(line, positions i32 line) |> map (\\(v, j). select(kept i j, v, convert(type(x), 0))))) x "
-          "where kept = \\i j. select(upper, j - i >= diagonal, j - i <= diagonal); "
-          "diagonal = select(given(k), convert(i32, min(max(scalar k, -2147483648i64), 2147483647i64)), 0i32)"),
 });
 // clang-format on
 

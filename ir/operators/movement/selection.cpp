@@ -222,7 +222,7 @@ Expr place_of_ranked(const Ranks& ranks, Expr ranked) {
 Expr largest_of(Expr ranked) { return reduce(Function::maximum, literal_integer(element_of(ranked), 0), ranked); }
 
 // Those of the numbers that are below one of them; 0 in the place of the others.
-Expr below(Expr ranked, Expr before) {
+Expr ranked_below(Expr ranked, Expr before) {
   return map([&](Expr number) { return choose(Number(number) < before, number, 0.0).e; }, ranked);
 }
 
@@ -240,7 +240,7 @@ Expr largest_in_one_kernel(Expr rows, int64_t k) {
           },
           iota(k, Scalar::i32));
     }
-    return let(largest_of(found.empty() ? row : below(row, found.back())), [&](Expr one) {
+    return let(largest_of(found.empty() ? row : ranked_below(row, found.back())), [&](Expr one) {
       std::vector<Expr> more = found;
       more.push_back(one);
       return next(row, more);
@@ -326,7 +326,7 @@ Expr places_of_few(Expr rows, int64_t k, bool largest) {
       const Expr ranked = map_zip({p[0], iota(n, Scalar::i32)}, [&](const std::vector<Expr>& element) {
         return as_ranked(ranks, element[0], element[1], largest);
       });
-      return largest_of(below(ranked, p[1]));
+      return largest_of(ranked_below(ranked, p[1]));
     }));
   };
   const Expr all = scan(next, repeat(r, literal_integer(ranks.words, -1)), iota(k, Scalar::i32));

@@ -6,7 +6,6 @@
 #include <array>
 
 #include "ir/operators/definitions/composition.h"
-#include "ir/operators/definitions/operator_text.h"
 #include "ir/operators/definitions/support.h"
 #include "ir/operators/families.h"
 #include "ir/program/program_builder.h"
@@ -431,7 +430,8 @@ constexpr auto sequence_rows = std::to_array<OperatorRow>({
   composed("Optional", 15, 0, 1, optional_row, "the input as a value that may be absent; a composition: the input itself, or nothing"),
   composed("OptionalHasElement", 15, 0, 1, has_element_row, "whether an optional value is there; a composition: a constant"),
   composed("OptionalGetElement", 15, 1, 1, get_element_row, "what an optional value holds; a composition: the value itself"),
-  with_lists(by_text("Identity", 1, "(x : anything) = x", -2, 2, "", 21), identity_row),
+  // Lists stay what they are; of tensors, the text in movement.op is the definition.
+  with_lists({"", "Identity", 1, 1, 1, Takes::anything, nullptr, {}}, identity_row),
 });
 // clang-format on
 

@@ -1,11 +1,10 @@
-// Operators about shapes: other shapes of the same elements, shapes as numbers, and arrays that are known from a shape.
+// Operators about shapes whose attributes or values of inputs decide the result; shape.op has the others.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "ir/operators/definitions/operator_text.h"
 #include "ir/operators/definitions/support.h"
 #include "ir/operators/families.h"
 
@@ -167,26 +166,11 @@ Lowered lower_range(const OperatorContext& c) {
 // clang-format off
 constexpr auto shape_rows = std::to_array<OperatorRow>({
   {"", "Reshape", 1, 1, 2, Takes::anything, lower_reshape, "the same elements in another shape; a function, since an extent may be left to follow from the others", -2, 2, "1 shape", 21},
-  by_text("Flatten", 1,
-          "(x : anything; axis = 1) "
-          "refuse axis < -rank(x) | axis > rank(x): \"axis {axis} lies outside -{rank(x)}..{rank(x)}\" "
-          "= reshape [rows][columns] x where rows = product(first(place, extents(x))); "
-          "columns = product(last(rank(x) - place, extents(x))); place = select(axis < 0, axis + rank(x), axis)", -2, 2, "", 21),
   {"", "Squeeze", 1, 1, 2, Takes::anything, lower_squeeze, "without dimensions of extent 1; a function, since the rank decides the extents", -2, 2, "1 axes", 21},
   {"", "Unsqueeze", 1, 1, 2, Takes::anything, lower_unsqueeze, "with new dimensions of extent 1; a function, since the rank decides the extents", -2, 2, "1 axes", 21},
-  by_text("Expand", 8, "(x : anything; shape) = broadcast shape x", -2, 2, "1 shape"),
-  by_text("Shape", 1,
-          "(x : anything; start = 0, end = rank(x)) = numbers i64 (last(max(high - low, 0), first(max(low, high), extents(x)))) "
-          "where low = min(max(select(start < 0, start + rank(x), start), 0), rank(x)); "
-          "high = min(max(select(end < 0, end + rank(x), end), 0), rank(x))"),
-  by_text("Size", 1, "(x : anything) = convert(i64, elements(x))"),
   {"", "Constant", 1, 0, 0, Takes::anything, lower_constant, "the attribute's value; a function, since attributes of five kinds become a constant"},
   {"", "ConstantOfShape", 9, 1, 1, Takes::integers, lower_constant_of_shape, "the same number everywhere; a function, since the value of an input is the shape", -2, 2, "0 input"},
   {"", "Range", 11, 3, 3, Takes::numbers, lower_range, "start + i * delta; a function, since the values of the inputs decide how many there are", -2, 2, "0 start, 1 limit, 2 delta"},
-  by_text("EyeLike", 9,
-          "(x : anything [rows][columns]; k = 0, dtype? : type) "
-          "= map (\\i. map (\\j. select(j - i == k, convert(T, 1), convert(T, 0))) (iota columns i64)) (iota rows i64) "
-          "where T = select(given(dtype), dtype, type(x))"),
 });
 // clang-format on
 

@@ -13,12 +13,9 @@
 namespace hoist {
 namespace {
 
-using operators::by_text;
 using operators::ScopedOperators;
 
-std::vector<OperatorRow> wave() {
-  return {by_text("Wave", 1, "(x : floats; depth = 0.5) = each x. depth * tanh(x) + x * x")};
-}
+constexpr char wave[] = "operator Wave since 1 (x : floats; depth = 0.5) = each x. depth * tanh(x) + x * x";
 
 Program program_of_text(const std::string& text) {
   auto program = parse_program(text);
@@ -27,7 +24,7 @@ Program program_of_text(const std::string& text) {
 }
 
 TEST(AddedOperator, IsFusedWithWhatItFollows) {
-  const ScopedOperators added(wave());
+  const ScopedOperators added(wave);
   const Program program = program_of_text(
       "program version 21\n"
       "input %x : [4][8]f32\n"
@@ -42,7 +39,7 @@ TEST(AddedOperator, IsFusedWithWhatItFollows) {
 }
 
 TEST(AddedOperator, IsATableBetweenBytes) {
-  const ScopedOperators added(wave());
+  const ScopedOperators added(wave);
   const Program program = program_of_text(
       "program version 21\n"
       "input %x : [4][8]u8\n"
@@ -61,7 +58,7 @@ TEST(AddedOperator, IsATableBetweenBytes) {
 }
 
 TEST(AddedOperator, IsRaisedToOnnx) {
-  const ScopedOperators added(wave());
+  const ScopedOperators added(wave);
   auto call = parse("Wave(%x : [2][3]f32)");
   ASSERT_TRUE(call.ok()) << call.errors()[0].text();
   auto definition = unfold(**call);

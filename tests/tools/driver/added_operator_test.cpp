@@ -13,7 +13,6 @@
 namespace hoist {
 namespace {
 
-using operators::by_text;
 using operators::ScopedOperators;
 
 constexpr char waves[] =
@@ -34,7 +33,7 @@ Samples seeded_samples(uint64_t seed) {
 }
 
 TEST(AddedOperatorOnADevice, IsChosenForUnderABudget) {
-  const ScopedOperators added({by_text("Wave", 1, "(x : floats; depth = 0.5) = each x. depth * tanh(x) + x * x")});
+  const ScopedOperators added("operator Wave since 1 (x : floats; depth = 0.5) = each x. depth * tanh(x) + x * x");
   auto read = parse_program(waves);
   ASSERT_TRUE(read.ok()) << read.errors()[0].text();
   auto program = prepared_program(std::move(*read));

@@ -1,0 +1,51 @@
+// The syntax of a definition of an operator as text (operator_text.h).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/operators/operators.h"
+#include "ir/text/parse/syntax.h"
+
+namespace hoist::operators {
+
+struct Operand {
+  std::string name;
+  bool optional = false, variadic = false;
+  bool own_type = false;  // it need not have the element type of the one before
+  Takes takes = Takes::anything;
+  std::vector<Nat> extents;
+  bool more_extents = false;  // others may follow
+};
+
+struct AttributeRow {
+  enum Kind : uint8_t { number, text, type, list } kind = list;
+  std::string name;
+  bool optional = false;
+  int input = -1;                         ///< the place of the input that decides it; -1: none
+  Syn otherwise = nullptr;                ///< a term that is known
+  std::vector<std::string> choices = {};  ///< of texts and whole numbers
+  std::optional<int64_t> least = {}, most = {};
+  bool zero_is_absent = false;  ///< of a type: 0 is as if it were left out
+};
+
+struct Refusal {
+  Syn condition;
+  std::string what, hint;
+};
+
+struct OperatorText {
+  SyntaxStore store;
+  std::vector<Operand> operands;
+  std::vector<AttributeRow> attributes;
+  std::vector<Refusal> refusals;
+  std::vector<Syn> results;
+  Syn definitions = nullptr;  ///< the where around the results, whose names count in refusals too
+};
+
+/// Errors name the place as "1:COLUMN".
+Result<std::unique_ptr<OperatorText>> parse_operator_text(const std::string& text);
+
+}  // namespace hoist::operators

@@ -1,0 +1,18 @@
+// Run by the build: reads the operators and the rules that were embedded, and types the rules, so that a wrong row is an
+// error at build, with the line of its file.
+#include <cstdio>
+
+#include "ir/operators/operators.h"
+#include "lowering/rules/rules.h"
+#include "neural_rules/neural_rules.h"
+#include "neural_rules/rewrite/format_rules.h"
+
+int main() {
+  for (const auto check : {hoist::check_own_operators, hoist::check_own_rules}) {
+    const auto checked = check();
+    if (checked.ok()) continue;
+    for (const hoist::Diagnostic& d : checked.errors()) std::fprintf(stderr, "%s\n", d.text().c_str());
+    return 1;
+  }
+  for (const hoist::NeuralRule& rule : hoist::neural_rules()) hoist::format_rules(rule.name);  // aborts if wrong
+}
