@@ -41,19 +41,6 @@ std::vector<ValueInfo> values_of(const Plan& plan, const std::vector<int>& array
 
 }  // namespace
 
-void add_bundle_options(CLI::App& command, std::string& folder, RunOptions& options) {
-  command.add_option("bundle", folder, "what hoist compile wrote")->required()->type_name("DIR");
-  command
-      .add_option(
-          "--device", options.device,
-          "run on this device: an index, a name or a part of one (default: the one that the bundle is made for)")
-      ->type_name("DEVICE");
-  command.add_option("--threads", options.threads, "use at most so many threads of a CPU device")
-      ->type_name("N")
-      ->check(CLI::Range(1, 4096));
-  add_size_option(command, options.sizes);
-}
-
 Attempt<BundleInfo> bundle_info(const std::filesystem::path& folder, const Sizes& sizes) {
   std::error_code ignored;
   const std::string name = folder.string(), hint = "hoist compile MODEL -o DIR writes one";

@@ -14,14 +14,7 @@
 #include "tools/cli/attempt.h"
 #include "tools/data/media.h"
 
-namespace CLI {
-class App;
-}
-
 namespace hoist {
-
-/// Adds the bundle's folder, --device, --threads and --dim.
-void add_bundle_options(CLI::App& command, std::string& folder, RunOptions& options);
 
 /// Reads the files of a bundle for the specialisation of these sizes (sizes.h). The error for another kind of file
 /// names that kind.
