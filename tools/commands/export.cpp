@@ -138,21 +138,35 @@ Attempt<RewrittenModel> as_recorded(const Options& command, Program program) {
 }
 
 // What the bundle computes, as operators.
-Attempt<RewrittenModel> of_bundle(const ExportCommand& command) {
-  for (const auto& [option, given] : {std::pair{"--rule", !command.rules.empty()},
-                                      {"--calibrate", !command.calibration.empty()},
-                                      {"--record", !command.record.empty()},
-                                      {"--budget", !command.budget.empty()},
-                                      {"--objective", !command.objective.empty()},
-                                      {"--dim", !command.options.dimensions.empty()}}) {
+Attempt<RewrittenModel> of_bundle(const Options& command) {
+  for (const auto& [option, given] : {std::pair{"--rule", !command.neural_rules.empty()},
+                                      {"--calibrate", !command.budget.calibration.empty()},
+                                      {"--budget", !command.budget.budget.empty()},
+                                      {"--objective", command.is_given("--objective")},
+                                      {"--dim", !command.model.dimensions.empty()}}) {
     if (given) return usage_failure(option, "is for models: what a bundle has is chosen", "leave it out");
   }
-  HOIST_ATTEMPT([[maybe_unused]] BundleInfo known, bundle_info(command.model));
-  HOIST_STEP(const BundleInfo bundle, ExitCode::bad_input, read_bundle(command.model, true));
+  const bool has_record = !command.budget.record.empty();
+  if (has_record && command.source.empty())
+    return usage_failure("--record", "of a bundle requires the model that it is made from", "add --model FILE");
+  HOIST_ATTEMPT([[maybe_unused]] BundleInfo known, bundle_info(command.subject));
+  HOIST_STEP(const BundleInfo bundle, ExitCode::bad_input, read_bundle(command.subject, true));
   if (command.source.empty()) return rewritten_model(bundle, nullptr);
-  HOIST_ATTEMPT(const Program model,
-                read_program_of(command.source, command.options.values, bundle, command.options.bounds));
-  return rewritten_model(bundle, &model);
+  HOIST_ATTEMPT(Program model, read_program_of(command.source, command.model.values, bundle, command.model.bounds));
+  if (!has_record) return rewritten_model(bundle, &model);
+  // The record has the constants of the choice in the model's form; a bundle has them as its kernels need them.
+  if (model.hash != bundle.plan.model_hash)
+    return input_failure(command.source, "is not the model that the bundle is made from");
+  const auto certificate = nlohmann::json::parse(bundle.plan.certificate, nullptr, false);
+  if (!certificate.is_object())
+    return input_failure(command.subject, "is compiled without a budget, so that no record has its choice",
+                         "leave --record out");
+  Options chosen = command;
+  chosen.budget.budget = certificate.value("budget", "");
+  chosen.budget.objective = certificate.value("objective", "time");
+  chosen.given.insert("--objective");
+  HOIST_STEP(model, ExitCode::bad_input, prepared_program(std::move(model)));
+  return as_recorded(chosen, std::move(model));
 }
 
 Attempt<> check_use(const Options& command) {

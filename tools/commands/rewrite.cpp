@@ -4,6 +4,7 @@
 #include "frontend/frontend.h"
 #include "ir/program/sizes.h"
 #include "ir/rules/program_rule.h"
+#include "ir/text/parse/near_miss.h"
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
 #include "lowering/pipeline/passes.h"
@@ -39,8 +40,12 @@ Attempt<> run_named_passes(const Options& command, Program& program) {
   if (!command.passes.empty()) HOIST_STEP_VOID(ExitCode::bad_input, check_sizes_known(program));
   for (const std::string& name : command.passes) {
     const Pass* pass = find_pass(name);
-    if (pass == nullptr)
-      return usage_failure("--pass " + name, "there is no such pass", "hoist rewrite --help lists them");
+    if (pass == nullptr) {
+      std::vector<std::string> names;
+      for (const Pass& known : passes()) names.emplace_back(known.name);
+      return usage_failure("--pass " + name, "there is no such pass",
+                           did_you_mean(name, names, "hoist rewrite --help lists them"));
+    }
     HOIST_STEP_VOID(ExitCode::bad_input, pass->run(program, options));
   }
   return ExitCode::done;
@@ -64,8 +69,13 @@ Attempt<> apply_in_term(const RuleTable& table, const std::string& step, Expr& t
   HOIST_STEP(const std::vector<Application> steps, ExitCode::usage, parse_steps(step));
   for (Application application : steps) {
     const Rule* rule = table.find(application.rule);
-    if (rule == nullptr)
-      return usage_failure("--rule " + application.rule, "there is no such rule", "hoist rules lists them");
+    if (rule == nullptr) {
+      std::vector<std::string> names;
+      for (const RuleRow& known : lowering_rule_rows()) names.emplace_back(known.name);
+      for (const ProgramRuleRow& known : operator_rule_rows()) names.emplace_back(known.name);
+      return usage_failure("--rule " + application.rule, "there is no such rule",
+                           did_you_mean(application.rule, names, "hoist rules lists them"));
+    }
     application.rule_class = row(*rule).rule_class;
     HOIST_STEP(const std::vector<Expr> terms, ExitCode::no, replay(table, {term, {application}}));
     term = terms.back();

@@ -93,11 +93,13 @@ Attempt<> set_inputs(BundleRunner& bundle, const Options& command) {
   return ExitCode::done;
 }
 
-// The classes with the highest scores of each sample, where the output has as many as there are names.
-// Says whether it has.
-bool show_best(const RunCommand& command, const std::vector<std::string>& names, const Tensor& scores,
-               std::string& lines, nlohmann::ordered_json& answer) {
-  const auto classes = static_cast<int64_t>(names.size());
+// The classes with the highest scores of each sample. With names, the output has as many classes; without names, its
+// last dimension is the classes. Returns false for another output.
+bool show_best(const Options& command, const std::vector<std::string>& names, const Tensor& scores, std::string& lines,
+               nlohmann::ordered_json& answer) {
+  const bool is_number = scores.scalar() != Scalar::string && !scores.shape().empty();
+  const int64_t classes = !names.empty() ? static_cast<int64_t>(names.size()) : is_number ? scores.shape().back() : 0;
+  if (classes == 0) return false;
   const bool fits = !scores.shape().empty() && scores.size() > 0 && scores.size() % classes == 0 &&
                     std::find(scores.shape().begin(), scores.shape().end(), classes) != scores.shape().end();
   if (!fits) return false;
@@ -105,7 +107,8 @@ bool show_best(const RunCommand& command, const std::vector<std::string>& names,
     nlohmann::ordered_json best = nlohmann::json::array();
     for (const ScoredClass& each : best_classes(scores, first, classes, command.best)) {
       lines += fmt::format("  {:10.4g}  {}\n", each.score, printable(class_text(each.label, names)));
-      best.push_back({{"label", each.label}, {"name", names[static_cast<size_t>(each.label)]}, {"score", each.score}});
+      best.push_back({{"label", each.label}, {"score", each.score}});
+      if (!names.empty()) best.back()["name"] = names[static_cast<size_t>(each.label)];
     }
     answer["best"].push_back(std::move(best));
   }
@@ -162,7 +165,8 @@ Attempt<> commands::run(const Options& command) {
     lines += "\n";
     answer["outputs"].back()["not_finite"] = count_not_finite(tensor);
     warn_of_numbers("output " + name, tensor);
-    if (!classes.empty()) any_best |= show_best(command, classes, tensor, lines, answer["outputs"].back());
+    if (!classes.empty() || command.is_given("--top"))
+      any_best |= show_best(command, classes, tensor, lines, answer["outputs"].back());
   }
   if (files) HOIST_STEP_VOID(ExitCode::bad_input, files->commit());
   say(lines);

@@ -164,8 +164,19 @@ nlohmann::ordered_json to_json(const TuneOutcome& outcome) {
   return out;
 }
 
-Attempt<> tune_model(const TuneCommand& given) {
-  TuneCommand command = given;
+// The options that select the device of these choices, for the command that uses them.
+std::string device_words(const ModelOptions& options) {
+  std::string targets;
+  for (const std::string& target : options.targets) targets += (targets.empty() ? "native:" : ",native:") + target;
+  if (!targets.empty()) return " --target " + targets;
+  if (!options.profile.empty()) return " --profile " + options.profile;
+  return options.device.empty() ? "" : " --device " + options.device;
+}
+
+}  // namespace
+
+Attempt<> commands::tune(const Options& given) {
+  Options command = given;
   TuneOptions options;
   if (command.output == "-") return usage_failure("-o -", "is no place for a database", "name a file");
   const tuning::MeasuringPlace place{command.queue, command.job_seconds};
@@ -193,8 +204,8 @@ Attempt<> tune_model(const TuneCommand& given) {
              outcome.after * 1e3, counted(better, "kernel"), outcome.after / outcome.before, stopwatch.seconds());
   if (outcome.stopped) complain("note", "the search was ended early; the same command goes on with it");
   if (better > 0 && outcome.kept)
-    say_line("{}: hoist compile {} --tuning {} takes the choices", path,
-             is_bundle(command.model) ? "MODEL" : command.model, path);
+    say_line("{}: hoist compile {}{} --tuning {} uses the choices", path,
+             is_bundle(command.subject) ? "MODEL" : command.subject, device_words(command.model), path);
   else if (better > 0)
     say_line("the whole is no faster: no choice is kept");
   return answer_json(command.json, to_json(outcome));

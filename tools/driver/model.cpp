@@ -11,6 +11,7 @@
 #include "backends/opencl/device.h"
 #include "ir/operators/operators.h"
 #include "ir/target/starter_profiles.h"
+#include "ir/text/parse/near_miss.h"
 #include "lowering/rules/rules.h"
 #include "tools/cli/terminal.h"
 #include "tools/data/files.h"
@@ -128,7 +129,20 @@ Attempt<Profile> choose_profile(const ModelOptions& options) {
   if (!options.profile.empty()) {
     // A file is preferred to a starter description of the same name.
     const StarterProfile* starter = find_starter_profile(options.profile);
-    if (starter != nullptr && !std::filesystem::exists(options.profile)) return starter->profile;
+    const bool is_file = std::filesystem::exists(options.profile);
+    if (starter != nullptr && !is_file) return starter->profile;
+    if (!is_file) {
+      std::vector<std::string> names;
+      for (const StarterProfile& known : starter_profiles()) names.emplace_back(known.name);
+      // "a100" is a part of a name rather than a misspelt one.
+      const auto part = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
+        return name.find(options.profile) != std::string::npos;
+      });
+      return input_failure("--profile " + options.profile, "is neither a file nor a target description of hoist",
+                           part != names.end()
+                               ? "did you mean " + *part + "?"
+                               : did_you_mean(options.profile, names, "hoist profiles lists the descriptions"));
+    }
     HOIST_STEP(std::string text, ExitCode::bad_input, read_file(options.profile, size_t{1} << 20));
     if (text.find_first_not_of(" \t\r\n") == std::string::npos)
       return input_failure(options.profile, "is empty", "hoist devices --profile writes a file to start from");
@@ -179,7 +193,7 @@ Attempt<OpenedModel> open_model(Program program, ModelOptions options) {
   for (const std::string& note : lowered.notes) {
     if (options.with_notes) complain("note", note);
   }
-  return OpenedModel{std::move(program), std::move(profile), std::move(lowered)};
+  return OpenedModel{std::move(program), std::move(profile), std::move(lowered), options.targets};
 }
 
 Attempt<Program> read_program_and_prepare(const std::filesystem::path& path, const ModelOptions& options) {

@@ -72,6 +72,7 @@ struct OpenedModel {
   Program program;  ///< as read by the frontend
   Profile profile;
   LoweredModel lowered;
+  std::vector<std::string> targets = {};  ///< of native code, as ModelOptions has them
 };
 /// As read_program(), while two preparations of open_model run on another thread: listing the devices (some 50 ms in
 /// the driver) and parsing the rules (nearly as long).

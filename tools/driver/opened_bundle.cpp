@@ -1,8 +1,7 @@
 #include "tools/driver/opened_bundle.h"
 
 #include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
+#include <xxhash.h>
 
 #include "backends/halide/native/native_target.h"
 #include "ir/base/seeded.h"
@@ -208,6 +207,10 @@ std::string file_name(const std::string& value) {
         (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
     if (!kept) c = '_';
   }
+  // File systems limit names to 255 bytes; the hash keeps shortened names distinct.
+  constexpr size_t longest = 200;
+  if (out.size() > longest)
+    out = fmt::format("{}-{:016x}", out.substr(0, longest - 17), XXH64(value.data(), value.size(), 0));
   return out;
 }
 

@@ -64,7 +64,8 @@ PictureOptions as_stored(const Plan& first, size_t input, PictureOptions options
 /// Random elements for every input, drawn from its domain.
 std::vector<Tensor> seeded_inputs(const BundleRunner& bundle, const Plan& plan, uint64_t seed);
 
-/// The file name of an output without its ending: characters outside A-Z a-z 0-9 _ . - become _.
+/// The file name of an output without its ending: characters outside A-Z a-z 0-9 _ . - become _, and a
+/// long name ends with a hash of the whole.
 std::string file_name(const std::string& value);
 
 }  // namespace hoist
