@@ -25,7 +25,9 @@ struct Answered {
 // What numbers alone do not say.
 void warn(const Evaluation& found) {
   if (found.inputs_not_finite > 0)
-    complain("warning", fmt::format("{} runs have NaN or infinities in their inputs", found.inputs_not_finite));
+    complain("warning", found.inputs_not_finite == 1
+                            ? "1 run has NaN or infinities in its inputs"
+                            : fmt::format("{} runs have NaN or infinities in their inputs", found.inputs_not_finite));
   if (found.card.not_finite() > 0)
     complain("warning", fmt::format("{} of {} samples have NaN or infinities among their scores",
                                     found.card.not_finite(), found.card.samples()));

@@ -226,7 +226,8 @@ Attempt<> write_exported(const Options& command, const Program& written, const R
   HOIST_STEP(std::string bytes, ExitCode::bad_input, write_model(written, {HOIST_VERSION}));
   HOIST_STEP_VOID(ExitCode::bad_input, write_file(command.output, bytes));
   if (command.output != "-") {
-    say_line("{}: {} layers, {} bytes{}", command.output, written.definitions.size(), bytes.size(), summary(model));
+    say_line("{}: {}, {} bytes{}", command.output, counted(written.definitions.size(), "layer"), bytes.size(),
+             summary(model));
   }
   return answer_json(command.json, {{"file", command.output},
                                     {"layers", written.definitions.size()},

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/evaluate/interpreter/interpret_cost.h"
+#include "ir/text/counted.h"
 #include "tools/cli/command.h"
 #include "tools/cli/json_answer.h"
 #include "tools/cli/terminal.h"
@@ -70,8 +71,8 @@ Attempt<size_t> report_findings(const Options& command, const std::vector<Findin
     else if (finding.compared == 0)
       say_line("passed {}", finding.subject);
     else
-      say_line("passed {}: {} positions, largest error {:.3g}", finding.subject, finding.compared,
-               finding.largest_error);
+      say_line("passed {}: {}, largest error {:.3g}", finding.subject,
+               counted(static_cast<uint64_t>(finding.compared), "position"), finding.largest_error);
   }
   if (!command.json.empty()) {
     nlohmann::ordered_json out = {{"passed", failed == 0}};
