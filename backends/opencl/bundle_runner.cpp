@@ -23,6 +23,19 @@ std::string described(Scalar scalar, const std::vector<int64_t>& shape) {
   return out + std::string(row(scalar).name);
 }
 
+// ", in numpy array.astype(numpy.float32)"; "" for a type that numpy lacks.
+std::string numpy_example(Scalar scalar) {
+  const ScalarRow& type = row(scalar);
+  if (scalar == Scalar::string || type.bits < 8 || (type.is_float && type.name != "f" + std::to_string(type.bits)))
+    return "";
+  const std::string name = scalar == Scalar::boolean ? "bool_"
+                                                     : (type.is_float    ? "float"
+                                                        : type.is_signed ? "int"
+                                                                         : "uint") +
+                                                           std::to_string(type.bits);
+  return ", in numpy array.astype(numpy." + name + ")";
+}
+
 Result<Tensor> tensor_of(const std::vector<hoist_string>& strings, const std::vector<int64_t>& shape) {
   std::vector<std::string> texts;
   for (const hoist_string& string : strings) texts.emplace_back(string.data, string.length);
@@ -149,7 +162,9 @@ Result<Nothing> BundleRunner::set_input(size_t index, const Tensor& tensor) {
     return Diagnostic{
         "input " + input.name,
         "is " + described(input.scalar, input.shape) + ", given " + described(tensor.scalar(), tensor.shape()),
-        "convert the data, or compile for other dimensions with --dim"};
+        tensor.scalar() == input.scalar
+            ? "convert the data, or compile for other dimensions with --dim"
+            : "convert the elements to " + std::string(row(input.scalar).name) + numpy_example(input.scalar)};
   }
   if (tensor.scalar() == Scalar::string) {
     std::vector<std::string> texts;

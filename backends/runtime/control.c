@@ -57,7 +57,7 @@ static hoist_status go_on(hoist_bundle* b, const hoist_plan_control* loop, uint6
     if (loop->fails) {
       return hoist_fail(
           &b->error, HOIST_TOO_MANY_ITERATIONS,
-          "loop %s: does not end within %llu iterations, the most that it is compiled for (--loop-iterations)",
+          "loop %s: does not end within %llu iterations, the most that it is compiled for (--bound loop-iterations)",
           loop->name, (unsigned long long)loop->most);
     }
     *goes_on = 0;

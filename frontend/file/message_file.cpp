@@ -73,6 +73,8 @@ Result<bool> read_message(const std::filesystem::path& path, int64_t maximum_byt
   HOIST_TRY(const OpenedFile file, OpenedFile::open(path, maximum_bytes));
   Pieces pieces(file);
   const auto from = [&](size_t position) { return pieces.from(position); };
+  if (from(0).starts_with("version https://git-lfs.github.com/spec/"))
+    return Diagnostic{name, "is a pointer of git-lfs, not " + kind, "fetch the file that it stands for: git lfs pull"};
   HOIST_TRY_VOID(scan_wire_format(from, file.size(), *message.GetDescriptor(), limits, name, kind));
   Stream stream(pieces, hash);
   const bool parsed = message.ParseFromZeroCopyStream(&stream);

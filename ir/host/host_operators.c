@@ -205,7 +205,7 @@ static int has_room_for_parts(const hoist_host_array* output, uint64_t n) {
 static int no_room_for_parts(hoist_host_call* call, uint64_t element, const char* parts, uint64_t count,
                              uint64_t room) {
   snprintf(call->message, sizeof call->message,
-           "element %llu has %llu %s, and there is room for %llu (--string-pieces)", (unsigned long long)element,
+           "element %llu has %llu %s, and there is room for %llu (--bound string-pieces)", (unsigned long long)element,
            (unsigned long long)count, parts, (unsigned long long)room);
   return HOIST_HOST_NO_ROOM;
 }

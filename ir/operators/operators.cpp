@@ -49,7 +49,8 @@ std::vector<OperatorRow> joined() {
         continue;
       }
       const auto text = std::lower_bound(rows.begin(), rows.begin() + texts, r, by_name);
-      HOIST_CHECK(text != rows.begin() + texts && text->domain == r.domain && text->name == r.name, std::string(r.name) + " has no text");
+      HOIST_CHECK(text != rows.begin() + texts && text->domain == r.domain && text->name == r.name,
+                  std::string(r.name) + " has no text");
       text->composition = r.composition;
     }
   }

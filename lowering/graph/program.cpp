@@ -159,7 +159,7 @@ void note_left(Program& program, const Folding& folding, const FoldingBudget& bu
   if (folding.left() == 0) return;
   program.notes.push_back(
       fmt::format("{} constants are left to the device: computing them here exceeds {} operations or {} MiB "
-                  "(--fold-operations, --fold-memory)",
+                  "(--bound fold-operations, --bound fold-memory)",
                   folding.left(), budget.operations, budget.bytes >> 20));
 }
 

@@ -18,7 +18,7 @@ Expr stacked(Additions& additions, const std::vector<Expr>& rows) {
 }
 
 Diagnostic too_many_steps(const std::string& what, int64_t steps, int64_t most) {
-  return {"", fmt::format("{} has {} steps, at most {} are unrolled (--unrolled-steps)", what, steps, most),
+  return {"", fmt::format("{} has {} steps, at most {} are unrolled (--bound unrolled-steps)", what, steps, most),
           "run shorter sequences and carry the state from one run to the next"};
 }
 

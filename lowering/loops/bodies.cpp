@@ -195,10 +195,11 @@ class Inline {
   Result<Values> loop() {
     HOIST_TRY(const operators::IterationBounds bounds, operators::iteration_bounds(*call_));
     if (!bounds.most)
-      return Diagnostic{"",
-                        fmt::format("no number of iterations bounds {}, at most {} are unrolled (--unrolled-steps)",
-                                    call_->operation->name, most_),
-                        "give M as a constant: a condition may end the loop before"};
+      return Diagnostic{
+          "",
+          fmt::format("no number of iterations bounds {}, at most {} are unrolled (--bound unrolled-steps)",
+                      call_->operation->name, most_),
+          "give M as a constant: a condition may end the loop before"};
     HOIST_TRY_VOID(check_steps(*bounds.most));
     if (bounds.rows > 0 && !bounds.counted())
       return Diagnostic{"", "data decide how many rows its scan outputs have, and it has to be unrolled here",

@@ -16,14 +16,14 @@
 
 namespace hoist {
 
-/// The default limit of steps of one loop that become definitions (--unrolled-steps). A longer loop is executed at run
-/// time (Control), or refused with this limit in the message if that is impossible.
+/// The default limit of steps of one loop that become definitions (--bound unrolled-steps). A longer loop is executed
+/// at run time (Control), or refused with this limit in the message if that is impossible.
 inline constexpr int64_t most_unrolled_steps = 1024;
 /// The limit of definitions that the bodies of a program become in total.
 inline constexpr int64_t most_unrolled_definitions = int64_t{1} << 16;
 
-/// The iteration limit of a loop if neither the model nor the importer (--loop-iterations) sets one. A run that exceeds
-/// it fails.
+/// The iteration limit of a loop if neither the model nor the importer (--bound loop-iterations) sets one. A run that
+/// exceeds it fails.
 inline constexpr int64_t most_loop_iterations = int64_t{1} << 20;
 /// The limit of operations up to which both branches are computed. A device computes about that many in the time in
 /// which the host reads the condition and launches a kernel.

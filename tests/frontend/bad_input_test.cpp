@@ -42,6 +42,8 @@ TEST(BadFiles, OtherFormatsAreNotOnnx) {
         std::string("\x89PNG\r\n\x1a\n"), std::string(4096, '\0'), std::string("\x1f\x8b\x08\x00gz", 6)}) {
     EXPECT_THAT(read_bytes(other), StartsWith("model.onnx: is not an ONNX model")) << other;
   }
+  EXPECT_THAT(read_bytes("version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 3\n"),
+              StartsWith("model.onnx: is a pointer of git-lfs, not an ONNX model (fetch the file"));
   EXPECT_THAT(read_bytes(float_tensor("x", {3}).SerializeAsString()), HasSubstr("model.onnx: is "));
 }
 
@@ -242,7 +244,8 @@ TEST(BadTensors, InputsAndResultsAreBounded) {
   *model.mutable_graph()->add_initializer() = integer_tensor("shape", {1 << 20, 1 << 20});
   add_node(model, "ConstantOfShape", {"shape"}, {"y"});
   add_output(model, "y", {"", ""});
-  EXPECT_THAT(messages(read(model)), HasSubstr("value 'y': comes out with shape [1048576, 1048576], past the limit"));
+  EXPECT_THAT(messages(read(model)),
+              HasSubstr("(ConstantOfShape), value 'y': comes out with shape [1048576, 1048576], past the limit"));
 
   // Inference that follows the values of shapes must not spell this one out.
   model = empty_model();

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import html
 import inspect
+import json
 import logging
 import re
 import signal
@@ -21,7 +22,7 @@ import pytest
 from conftest import DIGITS, ENVIRONMENT, MODELS, RESIDUAL, SOURCE
 
 import hoist
-from hoist import _options
+from hoist import _option_types
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +205,7 @@ def test_errors_name_the_place_and_the_way_out(model: hoist.Model, bundle: hoist
     with pytest.raises(hoist.DeviceError, match="no-such-device"):
         model.compile(tmp_path / "x.hoist", device="no-such-device")
     with pytest.raises(hoist.UsageError, match="conv"):
-        hoist.load(RESIDUAL, conv="winogard").layers
+        hoist.load(RESIDUAL, pass_={"convolution": "winogard"}).layers
     with pytest.raises(hoist.UsageError, match="requires --budget"):
         model.compile(tmp_path / "x.hoist", best_effort=True)
     with pytest.raises(TypeError, match="unknown option 'optimise'"):
@@ -260,23 +261,20 @@ def test_any_command() -> None:
     assert hoist.devices()[0]["index"] == 0
 
 
-#: What Python has in another way, or as other calls.
-_NOT_IN_PYTHON = {"--help", "--json", "--print-after", "--stop-after", "--log-level", "--quiet", "--verbose"}
+def test_options_are_those_of_the_program() -> None:
+    script = SOURCE / "tools" / "python" / "option_types.py"
+    manual = json.dumps(hoist.command("help", "--json", "-").json)
+    made = subprocess.run([sys.executable, script], input=manual, stdout=subprocess.PIPE, check=True, text=True).stdout
+    assert Path(_option_types.__file__).read_text(encoding="utf-8") == made, f"{script} has the command that renews it"
 
 
-@pytest.mark.parametrize(("command", "options", "apart"), [
-    ("compile", _options.CompileOptions, {"--output", "--budget"}),
-    ("report", _options.ChooseOptions, {"--compare", "--budget", "--output"}),
-    ("inspect", _options.ModelOptions, {"--stage", "--types", "--output"}),
-    ("evaluate", _options.EvaluateOptions, {"--data", "--classes", "--against"}),
-    ("verify", _options.VerifyOptions, set()),
-    ("export", _options.ExportOptions, {"--dim", "--value", "--model", "--output"}),
-])
-def test_options_are_those_of_the_program(command: str, options: type, apart: set[str]) -> None:
-    manual = hoist.command("manual", command, "--json", "-").json
-    [described] = [each for each in manual["commands"] if each["name"] == command]
-    known = {name for option in described["options"] for name in option["names"] if name.startswith("--")}
-    assert {"--" + name.replace("_", "-") for name in options.__annotations__} == known - _NOT_IN_PYTHON - apart
+def test_old_names_of_options_are_accepted(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "hoist"):
+        old = hoist.load(RESIDUAL, fuse="none").kernels  # type: ignore[call-arg]
+    assert old == hoist.load(RESIDUAL, pass_={"fusion": "none"}).kernels
+    assert "--fuse is an old name: write --pass fusion=none" in caplog.text
+    with pytest.raises(TypeError, match="unknown option 'fuze'"):
+        hoist.load(RESIDUAL, fuze="none")  # type: ignore[call-arg]
 
 
 def test_everything_has_a_word_of_explanation() -> None:

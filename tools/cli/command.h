@@ -1,52 +1,45 @@
-// How a command of the program is put together: it adds its options to the command line and leaves behind what to do.
-// One function a command, each in commands/NAME.cpp. Only main.cpp calls them.
+// The commands of the program, each in commands/NAME.cpp: the options of the command line in, an exit code or a failure
+// out. The command table (option_table.h) names and explains them.
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <functional>
-#include <memory>
 #include <string>
 
 #include "tools/cli/attempt.h"
+#include "tools/cli/option_table.h"
 
 namespace hoist {
 
-using Action = std::function<Attempt<>()>;
-
-/// Adds the command and binds its function: the options live as long as the command.
-template <class Options>
-CLI::App& add_command(CLI::App& program, Action& action, const std::string& name, const std::string& what,
-                      const std::string& example, std::shared_ptr<Options> options, Attempt<> (*run)(const Options&)) {
-  CLI::App& command = *program.add_subcommand(name, what);
-  command.footer("Example:\n" + example);
-  command.callback([&action, options, run] { action = [options, run] { return run(*options); }; });
-  return command;
-}
-
-void add_check(CLI::App& program, Action& action);
-void add_compile(CLI::App& program, Action& action);
-void add_run(CLI::App& program, Action& action);
-void add_evaluate(CLI::App& program, Action& action);
-void add_test(CLI::App& program, Action& action);
-void add_verify(CLI::App& program, Action& action);
-void add_inspect(CLI::App& program, Action& action);
-void add_rewrite(CLI::App& program, Action& action);
-void add_bisect(CLI::App& program, Action& action);
-void add_reduce(CLI::App& program, Action& action);
-void add_explain(CLI::App& program, Action& action);
-void add_export(CLI::App& program, Action& action);
-void add_bench(CLI::App& program, Action& action);
-void add_tune(CLI::App& program, Action& action);
-void add_worker(CLI::App& program, Action& action);
-void add_report(CLI::App& program, Action& action);
-void add_sensitivity(CLI::App& program, Action& action);
-void add_devices(CLI::App& program, Action& action);
-void add_profiles(CLI::App& program, Action& action);
-void add_language(CLI::App& program, Action& action);
-void add_rules(CLI::App& program, Action& action);
-void add_operators(CLI::App& program, Action& action);
-void add_help(CLI::App& program, Action& action);
-void add_completion(CLI::App& program, Action& action);
-void add_manual(CLI::App& program, Action& action);
+/// The list of passes, for the help of `rewrite`.
+std::string pass_list();
 
 }  // namespace hoist
+
+namespace hoist::commands {
+
+Attempt<> bench(const Options& options);
+Attempt<> bisect(const Options& options);
+Attempt<> check(const Options& options);
+Attempt<> compile(const Options& options);
+Attempt<> completion(const Options& options);
+Attempt<> devices(const Options& options);
+Attempt<> evaluate(const Options& options);
+Attempt<> explain(const Options& options);
+Attempt<> export_model(const Options& options);
+Attempt<> help(const Options& options);
+Attempt<> inspect(const Options& options);
+Attempt<> language(const Options& options);
+Attempt<> manual(const Options& options);
+Attempt<> operators(const Options& options);
+Attempt<> profiles(const Options& options);
+Attempt<> reduce(const Options& options);
+Attempt<> report(const Options& options);
+Attempt<> rewrite(const Options& options);
+Attempt<> rules(const Options& options);
+Attempt<> run(const Options& options);
+Attempt<> sensitivity(const Options& options);
+Attempt<> test(const Options& options);
+Attempt<> tune(const Options& options);
+Attempt<> verify(const Options& options);
+Attempt<> worker(const Options& options);
+
+}  // namespace hoist::commands

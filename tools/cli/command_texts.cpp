@@ -4,43 +4,44 @@
 
 #include <algorithm>
 
+#include "tools/cli/option_table.h"
+
 namespace hoist {
 namespace {
 
-// CLI11 writes what a value has to be behind the name of its type: "TEXT:{time,size}".
-OptionText text_of(const CLI::Option& option) {
-  OptionText out;
-  for (const std::string& name : option.get_snames()) out.names.push_back("-" + name);
-  for (const std::string& name : option.get_lnames()) out.names.push_back("--" + name);
-  out.what = option.get_description();
-  out.required = option.get_required();
-  out.preset = option.get_default_str();
-  if (option.get_items_expected_max() == 0) return out;
-  const std::string type = option.get_type_name();
-  out.value = type.substr(0, type.find_first_of(":{ "));
-  const size_t open = type.find('{'), close = type.rfind('}');
-  if (open != std::string::npos && close != std::string::npos && open < close) {
-    const std::string choices = type.substr(open + 1, close - open - 1);
-    for (size_t begin = 0, comma = 0; comma != std::string::npos; begin = comma + 1) {
-      comma = choices.find(',', begin);
-      out.choices.push_back(choices.substr(begin, comma - begin));
-    }
-  }
-  if (out.value.empty()) out.value = "VALUE";
-  return out;
+OptionText text_of(const OptionRow& row) {
+  const bool has_help_preset = row.help.find("(default") != std::string::npos;
+  return {row.names(),    row.is_flag() ? "" : row.argument,      row.choices(),
+          row.help,       has_help_preset ? "" : default_of(row), row.group,
+          row.is_required};
 }
 
-CommandText text_of(const CLI::App& app, const std::string& name) {
-  CommandText out{name, app.get_description(), app.get_footer(), {}, {}};
-  constexpr std::string_view heading = "Example:\n";
-  if (out.example.starts_with(heading)) out.example.erase(0, heading.size());
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->get_group().empty()) continue;  // what the help leaves out
-    OptionText text = text_of(*option);
-    const bool has_place = text.names.empty();
-    if (has_place) text.names.push_back(option->get_name(true));
-    (has_place ? out.places : out.options).push_back(std::move(text));
+CommandText text_of(std::string_view name, std::string_view meaning, std::string_view example) {
+  CommandText out{std::string(name), std::string(meaning), std::string(example), {}, {}};
+  out.options.push_back({{"-h", "--help"}, "", {}, "print this help", "", "Options", false});
+  std::vector<const OptionRow*> switches;
+  const auto add_switches = [&] {
+    if (switches.empty()) return;
+    OptionText text{switches.front()->names(), "NAME=VALUE", {}, switches_help(switches, "; "), "",
+                    switches.front()->group,   false};
+    for (const OptionRow* row : switches) {
+      text.old_names.emplace_back(row->old_name);
+      for (const std::string& value : row->choices())
+        text.choices.push_back(std::string(row->switch_name()) + "=" + value);
+    }
+    out.options.push_back(std::move(text));
+    switches.clear();
+  };
+  for (const OptionRow* row : rows_of(name)) {
+    if (*row->group == '\0') continue;
+    if (!row->switch_name().empty() && (switches.empty() || switches.front()->names() == row->names())) {
+      switches.push_back(row);
+      continue;
+    }
+    add_switches();
+    (row->is_place() ? out.places : out.options).push_back(text_of(*row));
   }
+  add_switches();
   return out;
 }
 
@@ -85,9 +86,10 @@ std::string shell_quoted(std::string_view text) {
 
 }  // namespace
 
-std::vector<CommandText> command_texts(const CLI::App& program) {
-  std::vector<CommandText> out = {text_of(program, "")};
-  for (const CLI::App* command : program.get_subcommands({})) out.push_back(text_of(*command, command->get_name()));
+std::vector<CommandText> command_texts() {
+  std::vector<CommandText> out = {text_of("", program_meaning, "")};
+  out.front().options.push_back({{"-V", "--version"}, "", {}, "print the version", "", "Options", false});
+  for (const CommandRow& row : command_rows()) out.push_back(text_of(row.name, row.meaning, row.example));
   return out;
 }
 

@@ -1,8 +1,6 @@
-// What --help says of every command, as data: completions for shells and man pages are made of the same texts, so that
-// none of them is written twice. Not for how help looks: CLI11 does that.
+// The help of every command as data, from the tables of options and commands, for completions of shells and man pages.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -12,8 +10,10 @@ struct OptionText {
   std::vector<std::string> names;    ///< "-o", "--output"; none where it has a place on the line
   std::string value;                 ///< "FILE"; "" where it takes none
   std::vector<std::string> choices;  ///< where only these values are allowed
-  std::string what, preset;          ///< what it says; the value where it is not given
+  std::string what, preset;          ///< its help; the value where it is not given
+  std::string group;                 ///< the heading in --help
   bool required = false;
+  std::vector<std::string> old_names = {};  ///< still accepted
 };
 
 struct CommandText {
@@ -23,7 +23,7 @@ struct CommandText {
 };
 
 /// The program first, then its commands in order.
-std::vector<CommandText> command_texts(const CLI::App& program);
+std::vector<CommandText> command_texts();
 
 /// Completion of commands, options, their values and files.
 std::string bash_completion(const std::vector<CommandText>& commands);

@@ -1,6 +1,5 @@
 #include "tools/cli/json_answer.h"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "ir/language/tensor.h"
@@ -8,18 +7,6 @@
 #include "tools/data/files.h"
 
 namespace hoist {
-
-CLI::Option* add_json_option(CLI::App& command, std::string& path, const std::string& what) {
-  return command
-      .add_option_function<std::string>(
-          "--json",
-          [&path](const std::string& given) {
-            path = given;
-            if (path == "-") keep_results_quiet();
-          },
-          "write " + what + " here (- for standard output)")
-      ->type_name("FILE");
-}
 
 Result<Nothing> write_json(const std::string& path, const nlohmann::ordered_json& answer) {
   const bool only_ascii = path == "-";  // it may be a terminal, which must not act on names

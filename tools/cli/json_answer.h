@@ -1,5 +1,5 @@
-// What a command answers as JSON: the --json option and its file, and what the answers of several commands have in
-// common. In one place, so that every command has the same form; json.md lists the keys.
+// The answer of a command as JSON: its file, and what the answers of several commands have in common. In one place, so
+// that every command has the same form; json.md lists the keys.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,15 +9,7 @@
 #include "ir/language/scalar.h"
 #include "tools/cli/attempt.h"
 
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
-
 namespace hoist {
-
-/// --json FILE; `what` is what is written: "the answer". With "-" standard output has the JSON and nothing else.
-CLI::Option* add_json_option(CLI::App& command, std::string& path, const std::string& what = "the answer");
 
 /// Two spaces a level and a line at the end; "-" is standard output. Names come from models and need not be UTF-8: what
 /// is not becomes the replacement character.

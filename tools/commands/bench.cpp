@@ -21,14 +21,6 @@
 namespace hoist {
 namespace {
 
-struct BenchCommand {
-  std::string bundle, json, against, page;
-  double seconds = 2;
-  bool roofline = false;
-  RunOptions options;
-  queue::QueueOptions queue;
-};
-
 // From inputs in the program's memory to outputs in the program's memory.
 Attempt<double> one_run(BundleRunner& bundle) {
   const Stopwatch stopwatch;
@@ -132,14 +124,13 @@ std::string peaks_text(const Peaks& peaks) {
 }
 
 // The same by a worker that has the device, and that does nothing else on it meanwhile.
-Attempt<> bench_there(const BenchCommand& command) {
-  if (!command.page.empty() || !command.against.empty() || command.options.threads > 0 ||
-      !command.options.sizes.empty())
+Attempt<> bench_there(const Options& command) {
+  if (!command.page.empty() || !command.against.empty() || command.run.threads > 0 || !command.run.sizes.empty())
     return usage_failure("--queue", "goes with none of --page, --against, --threads and --dim", "leave those out");
-  HOIST_ATTEMPT(const BundleInfo info, bundle_info(command.bundle));
-  HOIST_ATTEMPT(const std::string device, queue::device_on_queue(info.plan, command.options.device));
+  HOIST_ATTEMPT(const BundleInfo info, bundle_info(command.subject));
+  HOIST_ATTEMPT(const std::string device, queue::device_on_queue(info.plan, command.run.device));
   HOIST_STEP(queue::Queue queue, ExitCode::device, queue::Queue::connect(command.queue));
-  HOIST_STEP(const std::string packed, ExitCode::bad_input, queue::pack_bundle(command.bundle));
+  HOIST_STEP(const std::string packed, ExitCode::bad_input, queue::pack_bundle(command.subject));
   // What was measured before is no answer: each time is another question.
   const int64_t asked = std::chrono::system_clock::now().time_since_epoch().count();
   nlohmann::json found;
@@ -170,16 +161,18 @@ Attempt<> bench_there(const BenchCommand& command) {
   return ExitCode::done;
 }
 
-Attempt<> bench(const BenchCommand& command) {
+}  // namespace
+
+Attempt<> commands::bench(const Options& command) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode differ, refuse_two_outputs(command.json, "--page", command.page));
   for (const std::string& file : {command.page, command.json})
     HOIST_STEP_VOID(ExitCode::bad_input, refuse_unwritable(file));
   if (!command.queue.url.empty()) return bench_there(command);
-  HOIST_ATTEMPT(Timed timed, open_timed(command.bundle, command.options));
+  HOIST_ATTEMPT(Timed timed, open_timed(command.subject, command.run));
   std::optional<Timed> other;
   std::vector<Timed*> all = {&timed};
   if (!command.against.empty()) {
-    HOIST_ATTEMPT(other, open_timed(command.against, command.options));
+    HOIST_ATTEMPT(other, open_timed(command.against, command.run));
     all.push_back(&*other);
   }
   const BundleRunner& bundle = timed.runner;
@@ -193,7 +186,7 @@ Attempt<> bench(const BenchCommand& command) {
     progress.show("measuring the device");
     const std::vector<std::string>& targets = timed.info.plan.targets;
     HOIST_STEP(const Profile profile, ExitCode::device, profile_of(bundle, timed.info.plan));
-    HOIST_ATTEMPT(peaks, measure_peaks(command.options, profile, targets));
+    HOIST_ATTEMPT(peaks, measure_peaks(command.run, profile, targets));
     peaks = peaks_beside(*peaks, timed_kernels(bundle, timed.info.plan, steps));
   }
   if (!command.page.empty())
@@ -237,25 +230,6 @@ Attempt<> bench(const BenchCommand& command) {
   if (peaks) say_line("{}", peaks_text(*peaks));
   say(table(rows));
   return ExitCode::done;
-}
-
-}  // namespace
-
-void add_bench(CLI::App& program, Action& action) {
-  auto options = std::make_shared<BenchCommand>();
-  CLI::App& command = add_command(program, action, "bench", "time a bundle and each of its kernels on seeded inputs",
-                                  "  hoist bench digits.hoist --json digits.json", options, bench);
-  add_bundle_options(command, options->bundle, options->options);
-  add_json_option(command, options->json, "the times");
-  command.add_option("--seconds", options->seconds, "how long to measure")
-      ->check(CLI::Range(0.01, 3600.0))
-      ->capture_default_str();
-  command.add_flag("--roofline", options->roofline,
-                   "measure what the device does at its best, and show what bounds each kernel and how near it is");
-  command.add_option("--page", options->page, "the same as a page: a timeline of the kernels, and a roofline")
-      ->type_name("FILE");
-  command.add_option("--against", options->against, "time another bundle by turns with this one")->type_name("DIR");
-  add_queue_options(command, options->queue, "let a worker measure, on the device that it has");
 }
 
 }  // namespace hoist

@@ -18,12 +18,6 @@
 namespace hoist {
 namespace {
 
-struct BisectCommand {
-  std::string model, output, json;
-  ModelOptions options;
-  bool no_check = false;
-};
-
 // Where the numbers first change, and the layers that are concerned; nothing where they do not.
 struct Fault {
   Diagnostics problems;
@@ -54,8 +48,8 @@ Attempt<std::optional<Fault>> fault_on_device(OpenedModel model, const ModelOpti
       Fault{{{"kernel " + kernel.name, check.mismatch->comparison.message, check.mismatch->origin}}, step.layers});
 }
 
-Attempt<std::optional<Fault>> first_fault(const Program& program, const BisectCommand& command, Validation* seen) {
-  ModelOptions options = command.options;
+Attempt<std::optional<Fault>> first_fault(const Program& program, const Options& command, Validation* seen) {
+  ModelOptions options = command.model;
   HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(options));
   HOIST_ATTEMPT(OpenedModel model, open_model(program, options));
   HOIST_ATTEMPT(Validation validation, validate_derivation(model.lowered.derivation, model.profile, true));
@@ -66,8 +60,10 @@ Attempt<std::optional<Fault>> first_fault(const Program& program, const BisectCo
   return std::optional(Fault{{described(first)}, {first.layer}});
 }
 
-Attempt<> bisect(const BisectCommand& command) {
-  HOIST_ATTEMPT(Program program, read_program(command.model, command.options));
+}  // namespace
+
+Attempt<> commands::bisect(const Options& command) {
+  HOIST_ATTEMPT(Program program, read_program(command.subject, command.model));
   Validation seen;
   HOIST_ATTEMPT(const std::optional<Fault> fault, first_fault(program, command, &seen));
   say_line("{}", summary_of(seen));
@@ -83,8 +79,10 @@ Attempt<> bisect(const BisectCommand& command) {
   return ExitCode::done;
 }
 
+namespace {
+
 // Layers go one after the other, larger parts first, as long as what is left has a fault.
-Attempt<Program> reduced(Program program, const BisectCommand& command) {
+Attempt<Program> reduced(Program program, const Options& command) {
   Progress progress;
   for (size_t part = std::max<size_t>(program.definitions.size() / 2, 1);; part = std::max<size_t>(part / 2, 1)) {
     bool smaller = false;
@@ -111,13 +109,15 @@ Attempt<Program> reduced(Program program, const BisectCommand& command) {
   }
 }
 
-Attempt<> reduce(const BisectCommand& command) {
+}  // namespace
+
+Attempt<> commands::reduce(const Options& command) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode differ, refuse_two_outputs(command.json, "--output", command.output));
-  HOIST_ATTEMPT(Program program, read_program(command.model, command.options));
+  HOIST_ATTEMPT(Program program, read_program(command.subject, command.model));
   HOIST_ATTEMPT(const std::optional<Fault> fault, first_fault(program, command, nullptr));
   if (!fault)
     return Failure{ExitCode::no,
-                   {{command.model, "every step and every kernel keeps the numbers",
+                   {{command.subject, "every step and every kernel keeps the numbers",
                      "there is nothing to look for: hoist bisect says what was compared"}}};
   const size_t before = program.definitions.size();
   HOIST_ATTEMPT(program, reduced(std::move(program), command));
@@ -130,35 +130,6 @@ Attempt<> reduce(const BisectCommand& command) {
                                     {"layers", program.definitions.size()},
                                     {"layers_before", before},
                                     {"problems", problems_json(left ? left->problems : Diagnostics())}});
-}
-
-void add_options(CLI::App& command, BisectCommand& options) {
-  command.add_option("model", options.model, "an ONNX file")->required()->type_name("MODEL");
-  command.add_flag("--no-check", options.no_check, "look at rules and passes only, not at kernels on the device");
-  add_model_options(command, options.options);
-  add_steering_options(command, options.options);
-  add_json_option(command, options.json);
-}
-
-}  // namespace
-
-void add_bisect(CLI::App& program, Action& action) {
-  auto options = std::make_shared<BisectCommand>();
-  CLI::App& command = add_command(
-      program, action, "bisect",
-      "find the first step from a model to its kernels that changes a number which it must not: both sides of every "
-      "step are computed on random and extreme inputs, then every kernel is compared on the device",
-      "  hoist bisect models/digits_residual.onnx", options, bisect);
-  add_options(command, *options);
-}
-
-void add_reduce(CLI::App& program, Action& action) {
-  auto options = std::make_shared<BisectCommand>();
-  CLI::App& command =
-      add_command(program, action, "reduce", "write the smallest part of a model in which hoist bisect finds a fault",
-                  "  hoist reduce model.onnx -o small.onnx", options, reduce);
-  command.add_option("-o,--output", options->output, "the part, an ONNX file")->required()->type_name("FILE");
-  add_options(command, *options);
 }
 
 }  // namespace hoist

@@ -1,7 +1,6 @@
 // hoist check: which operators a model needs and whether hoist has them; every problem at once.
 #include <nlohmann/json.hpp>
 
-#include "backends/opencl/device.h"
 #include "tools/cli/command.h"
 #include "tools/cli/json_answer.h"
 #include "tools/cli/terminal.h"
@@ -10,12 +9,6 @@
 
 namespace hoist {
 namespace {
-
-struct CheckOptions {
-  std::string model, json;
-  std::vector<std::string> dimensions, values;
-  DataBounds bounds;
-};
 
 std::string_view name_of(Support support) {
   switch (support) {
@@ -38,12 +31,12 @@ struct CheckAnswer {
   ExitCode code = ExitCode::done;
 };
 
-// What compile does but for the expected values of the self-check: whatever is accepted here compiles. The kernels are
-// those for the first device, or for a CPU where there is none.
-Result<ModelSummary> compiles(Program program) {
-  auto device = find_device("");
-  const Profile profile = device ? profile_of(*device) : Profile();
-  CompileOptions options;
+// A compilation without the expected values of the self-check: an accepted model compiles. The kernels are for the
+// target, or for the first device, or for a CPU if there is no device.
+Result<ModelSummary> compiles(Program program, const ModelOptions& given) {
+  const auto chosen = choose_profile(given);
+  const Profile profile = chosen.ok() ? *chosen : Profile();
+  CompileOptions options = compile_options(given);
   options.check_positions = 0;
   HOIST_TRY(LoweredModel lowered, lower_model(std::move(program), options.lower, profile));
   ModelSummary out = summary_of(lowered);
@@ -51,15 +44,16 @@ Result<ModelSummary> compiles(Program program) {
   return out;
 }
 
-Attempt<CheckAnswer> answer(const CheckOptions& options) {
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_bundle(options.model));
-  HOIST_STEP(ReadOptions reading, ExitCode::usage, read_options(options.dimensions, options.values, options.bounds));
+Attempt<CheckAnswer> answer(const Options& options) {
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_bundle(options.subject));
+  HOIST_STEP(ReadOptions reading, ExitCode::usage,
+             read_options(options.model.dimensions, options.model.values, options.model.bounds));
   CheckAnswer out;
-  HOIST_STEP(out.operators, ExitCode::bad_input, list_operators(options.model, reading));
-  auto program = read_model(options.model, reading);
+  HOIST_STEP(out.operators, ExitCode::bad_input, list_operators(options.subject, reading));
+  auto program = read_model(options.subject, reading);
   if (program) {
     for (const std::string& note : program->notes) complain("note", note);
-    if (auto compiled = compiles(std::move(*program)); compiled) {
+    if (auto compiled = compiles(std::move(*program), options.model); compiled) {
       out.summary = std::move(*compiled);
     } else {
       out.problems = compiled.errors();
@@ -73,12 +67,14 @@ Attempt<CheckAnswer> answer(const CheckOptions& options) {
                                    [](const OperatorUse& use) { return use.support == Support::none; });
   if (!lacking) {
     // A model that is wrong in itself, not one that asks for more than hoist has: it fails with every operator allowed.
-    if (!check_model(options.model, reading)) out.code = ExitCode::bad_input;
+    if (!check_model(options.subject, reading)) out.code = ExitCode::bad_input;
   }
   return out;
 }
 
-Attempt<> check(const CheckOptions& options) {
+}  // namespace
+
+Attempt<> commands::check(const Options& options) {
   HOIST_ATTEMPT(CheckAnswer found, answer(options));
   if (!options.json.empty()) {
     nlohmann::ordered_json out = {{"supported", found.code == ExitCode::done},
@@ -100,23 +96,10 @@ Attempt<> check(const CheckOptions& options) {
   if (found.summary) {
     say_line("{}", sentence_of(*found.summary));
     say(arrays_table(*found.summary));
-    say_line("{} can be compiled", options.model);
+    say_line("{} can be compiled", options.subject);
   }
   if (found.code != ExitCode::done) return Failure{found.code, found.problems};
   return ExitCode::done;
-}
-
-}  // namespace
-
-void add_check(CLI::App& program, Action& action) {
-  auto options = std::make_shared<CheckOptions>();
-  CLI::App& command = add_command(program, action, "check",
-                                  "say whether a model can be compiled, and if not, everything that is in the way",
-                                  "  hoist check models/digits_residual.onnx", options, check);
-  command.add_option("model", options->model, "an ONNX file")->required()->type_name("MODEL");
-  add_reading_options(command, options->dimensions, options->values);
-  add_bound_options(command, options->bounds);
-  add_json_option(command, options->json);
 }
 
 }  // namespace hoist

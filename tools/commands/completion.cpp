@@ -10,27 +10,18 @@
 #include "tools/data/files.h"
 
 namespace hoist {
-namespace {
 
-struct CompletionCommand {
-  const CLI::App* program = nullptr;
-  std::string shell, json;
-};
-
-Attempt<> completion(const CompletionCommand& command) {
-  const std::vector<CommandText> texts = command_texts(*command.program);
+Attempt<> commands::completion(const Options& command) {
+  const std::vector<CommandText> texts = command_texts();
   std::string script;
-  if (command.shell == "bash") script = bash_completion(texts);
-  if (command.shell == "zsh") script = zsh_completion(texts);
-  if (command.shell == "fish") script = fish_completion(texts);
+  if (command.subject == "bash") script = bash_completion(texts);
+  if (command.subject == "zsh") script = zsh_completion(texts);
+  if (command.subject == "fish") script = fish_completion(texts);
   say(script);
-  return answer_json(command.json, {{"shell", command.shell}, {"script", script}});
+  return answer_json(command.json, {{"shell", command.subject}, {"script", script}});
 }
 
-struct ManualCommand {
-  const CLI::App* program = nullptr;
-  std::string command, folder, json;
-};
+namespace {
 
 nlohmann::ordered_json options_json(const std::vector<OptionText>& options) {
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
@@ -40,7 +31,9 @@ nlohmann::ordered_json options_json(const std::vector<OptionText>& options) {
                    {"choices", option.choices},
                    {"meaning", option.what},
                    {"default", option.preset},
-                   {"required", option.required}});
+                   {"group", option.group},
+                   {"required", option.required},
+                   {"old_names", option.old_names}});
   }
   return out;
 }
@@ -70,71 +63,30 @@ Attempt<> write_pages(const std::vector<CommandText>& texts, const std::string& 
   return ExitCode::done;
 }
 
-Attempt<> manual(const ManualCommand& command) {
-  const std::vector<CommandText> texts = command_texts(*command.program);
-  if (!command.folder.empty()) {
-    HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_pages(texts, command.folder));
+}  // namespace
+
+Attempt<> commands::manual(const Options& command) {
+  const std::vector<CommandText> texts = command_texts();
+  if (!command.output.empty()) {
+    HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_pages(texts, command.output));
     return answer_json(command.json, manual_json(texts, ""));
   }
   for (const CommandText& text : texts) {
-    if (text.name == command.command) {
+    if (text.name == command.subject) {
       say(man_page(texts, text));
-      return answer_json(command.json, manual_json(texts, command.command));
+      return answer_json(command.json, manual_json(texts, command.subject));
     }
   }
   std::vector<std::string> names;
   for (const CommandText& text : texts) names.push_back(text.name);
-  return usage_failure(command.command, "is not a command", did_you_mean(command.command, names));
+  return usage_failure(command.subject, "is not a command", did_you_mean(command.subject, names));
 }
 
-struct HelpCommand {
-  const CLI::App* program = nullptr;
-  std::string command, json;
-};
-
-// Parsed anew: the parser shows the help of the command that it has just seen.
-Attempt<> help(const HelpCommand& command) {
+Attempt<> commands::help(const Options& command) {
   std::vector<std::string> words = {"--help"};
-  if (!command.command.empty()) words.insert(words.begin(), command.command);
+  if (!command.subject.empty()) words.insert(words.begin(), command.subject);
   HOIST_ATTEMPT([[maybe_unused]] ExitCode code, do_command(words));
-  return answer_json(command.json, manual_json(command_texts(*command.program), command.command));
-}
-
-}  // namespace
-
-void add_help(CLI::App& program, Action& action) {
-  auto options = std::make_shared<HelpCommand>();
-  options->program = &program;
-  CLI::App& command = add_command(program, action, "help", "say what a command does and takes, as its --help",
-                                  "  hoist help compile", options, help);
-  command.add_option("command", options->command, "of which command (default: hoist itself)")->type_name("COMMAND");
-  add_json_option(command, options->json, "commands with their options");
-}
-
-void add_completion(CLI::App& program, Action& action) {
-  auto options = std::make_shared<CompletionCommand>();
-  options->program = &program;
-  CLI::App& command = add_command(program, action, "completion", "print a script that completes commands and options",
-                                  "  source <(hoist completion bash)\n"
-                                  "  hoist completion fish > ~/.config/fish/completions/hoist.fish",
-                                  options, completion);
-  command.add_option("shell", options->shell, "for which shell")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}))
-      ->type_name("SHELL");
-  add_json_option(command, options->json, "the script");
-}
-
-void add_manual(CLI::App& program, Action& action) {
-  auto options = std::make_shared<ManualCommand>();
-  options->program = &program;
-  CLI::App& command = add_command(program, action, "manual", "print the man page of hoist or of a command",
-                                  "  hoist manual compile | man -l -\n"
-                                  "  hoist manual --output-dir man1",
-                                  options, manual);
-  command.add_option("command", options->command, "of which command (default: hoist itself)")->type_name("COMMAND");
-  command.add_option("--output-dir", options->folder, "write all pages into this folder instead")->type_name("FOLDER");
-  add_json_option(command, options->json, "commands with their options");
+  return answer_json(command.json, manual_json(command_texts(), command.subject));
 }
 
 }  // namespace hoist

@@ -16,15 +16,6 @@
 namespace hoist {
 namespace {
 
-struct EvaluateCommand {
-  std::string bundle, against, metric = "top1", json;
-  bool by_class = false;
-  int64_t samples_a_job = 0;
-  EvaluationQuestion question;
-  RunOptions options;
-  queue::QueueOptions queue;
-};
-
 struct Answered {
   Evaluation found;
   std::string device;
@@ -34,15 +25,17 @@ struct Answered {
 // What numbers alone do not say.
 void warn(const Evaluation& found) {
   if (found.inputs_not_finite > 0)
-    complain("warning", fmt::format("{} runs have NaN or infinities in their inputs", found.inputs_not_finite));
+    complain("warning", found.inputs_not_finite == 1
+                            ? "1 run has NaN or infinities in its inputs"
+                            : fmt::format("{} runs have NaN or infinities in their inputs", found.inputs_not_finite));
   if (found.card.not_finite() > 0)
     complain("warning", fmt::format("{} of {} samples have NaN or infinities among their scores",
                                     found.card.not_finite(), found.card.samples()));
   if (const std::string warning = found.card.chance_warning(); !warning.empty()) complain("warning", warning);
 }
 
-Attempt<Answered> evaluate_here(const EvaluateCommand& command, const LabelledData& data) {
-  HOIST_ATTEMPT(BundleRunner bundle, open_checked(command.bundle, command.options));
+Attempt<Answered> evaluate_here(const Options& command, const LabelledData& data) {
+  HOIST_ATTEMPT(BundleRunner bundle, open_checked(command.subject, command.run));
   HOIST_STEP_VOID(ExitCode::device, bundle.choose(data.specialisation));
   Progress progress;
   const auto show = [&](int64_t done) {
@@ -53,17 +46,17 @@ Attempt<Answered> evaluate_here(const EvaluateCommand& command, const LabelledDa
   return Answered{std::move(found), bundle.device_name(), bundle.threads()};
 }
 
-Attempt<Answered> evaluate_there(const EvaluateCommand& command, const LabelledData& data) {
-  if (command.options.threads > 0)
+Attempt<Answered> evaluate_there(const Options& command, const LabelledData& data) {
+  if (command.run.threads > 0)
     return usage_failure("--threads", "is for this machine's device", "workers have it: hoist worker --threads");
-  HOIST_ATTEMPT(std::string device, queue::device_on_queue(data.plan, command.options.device));
+  HOIST_ATTEMPT(std::string device, queue::device_on_queue(data.plan, command.run.device));
   HOIST_STEP(queue::Queue queue, ExitCode::device, queue::Queue::connect(command.queue));
   Progress progress;
   const auto show = [&](size_t done, size_t total) {
     progress.show(fmt::format("part {} of {}", done, total), static_cast<double>(done) / static_cast<double>(total));
   };
   HOIST_ATTEMPT(Evaluation found,
-                queue::evaluate_on_queue(queue, command.bundle, data, device, command.samples_a_job, show));
+                queue::evaluate_on_queue(queue, command.subject, data, device, command.samples_a_job, show));
   return Answered{std::move(found), std::move(device)};
 }
 
@@ -89,15 +82,15 @@ Attempt<> run_on(BundleRunner& bundle, const std::vector<Tensor>& inputs) {
 }
 
 // Every output beside that of the other bundle, which is the reference.
-Attempt<> compare(const EvaluateCommand& command) {
-  HOIST_ATTEMPT(BundleRunner bundle, open_bundle(command.bundle, command.options));
-  HOIST_ATTEMPT(BundleRunner reference, open_bundle(command.against, command.options));
+Attempt<> compare(const Options& command) {
+  HOIST_ATTEMPT(BundleRunner bundle, open_bundle(command.subject, command.run));
+  HOIST_ATTEMPT(BundleRunner reference, open_bundle(command.against, command.run));
   HOIST_ATTEMPT([[maybe_unused]] ExitCode outputs,
                 refuse_other_arrays(command.against, "output", bundle.outputs(), reference.outputs(), false));
-  HOIST_ATTEMPT(const BundleInfo first, bundle_info(command.bundle));
-  const SampleNeeds needs{.labels = false, .pictures = as_stored(first.plan, 0, command.question.pictures)};
+  HOIST_ATTEMPT(const BundleInfo first, bundle_info(command.subject));
+  const SampleNeeds needs{.labels = false, .pictures = as_stored(first.plan, 0, command.pictures)};
   HOIST_ATTEMPT(const FittingSamples fitting,
-                fitting_samples(command.bundle, first, command.options.sizes, command.question.data, needs));
+                fitting_samples(command.subject, first, command.run.sizes, command.data, needs));
   HOIST_STEP_VOID(ExitCode::device, bundle.choose(fitting.specialisation));
   const Samples& samples = fitting.samples;
   for (size_t i = 0; i < bundle.inputs().size() && i < reference.inputs().size(); ++i) {
@@ -133,9 +126,13 @@ Attempt<> compare(const EvaluateCommand& command) {
   return answer_json(command.json, answer);
 }
 
-Attempt<> evaluate(const EvaluateCommand& command) {
+}  // namespace
+
+Attempt<> commands::evaluate(const Options& command) {
   if (!command.against.empty()) return compare(command);
-  HOIST_ATTEMPT(const LabelledData data, labelled_data(command.bundle, command.options.sizes, command.question));
+  HOIST_ATTEMPT(const LabelledData data,
+                labelled_data(command.subject, command.run.sizes,
+                              {command.data, command.scores, command.labels, command.pictures}));
   HOIST_ATTEMPT(const Answered answered,
                 command.queue.url.empty() ? evaluate_here(command, data) : evaluate_there(command, data));
   const Evaluation& found = answered.found;
@@ -162,59 +159,9 @@ Attempt<> evaluate(const EvaluateCommand& command) {
   if (card.classes() > 5)
     say_line("top5: {} of {} right, {:.2f} %", card.in_best_five(), card.samples(),
              100.0 * static_cast<double>(card.in_best_five()) / static_cast<double>(card.samples()));
-  if (command.by_class) say(table(card.class_rows(data.names)));
+  if (command.classes) say(table(card.class_rows(data.names)));
   warn(found);
   return ExitCode::done;
-}
-
-}  // namespace
-
-void add_evaluate(CLI::App& program, Action& action) {
-  auto options = std::make_shared<EvaluateCommand>();
-  CLI::App& command =
-      add_command(program, action, "evaluate",
-                  "run a bundle over a labelled data set and print how often it is right, or over any data and print "
-                  "how near it is to another bundle",
-                  "  hoist evaluate digits.hoist --data models/digits_residual_test.npz\n"
-                  "  hoist evaluate small.hoist --data pictures --against digits.hoist",
-                  options, evaluate);
-  add_bundle_options(command, options->bundle, options->options);
-  command
-      .add_option("--data", options->question.data,
-                  "an .npz with one array per input of the model, [samples][the input's axes after the first], and "
-                  "labels; or a "
-                  "folder of pictures (.jpg, .png, .webp, ...) or sounds (.wav) with a folder for each class, or with "
-                  "labels.txt, "
-                  "FILE LABEL "
-                  "a line")
-      ->required()
-      ->type_name("DATA");
-  CLI::Option* against =
-      command
-          .add_option("--against", options->against,
-                      "another bundle of the model, the reference: for each output its SQNR, and how many positions "
-                      "(pixels of a segmentation, elements of integers) have the same answer; no labels are needed")
-          ->type_name("BUNDLE");
-  command.add_option("--metric", options->metric, "top1: the share of samples whose highest score is the label's")
-      ->check(CLI::IsMember({"top1"}))
-      ->capture_default_str();
-  command.add_option("--output", options->question.output, "the output that holds the scores (default: the first)")
-      ->excludes(against)
-      ->type_name("NAME");
-  command.add_option("--labels", options->question.labels, "the names of classes, one a line, class 0 first")
-      ->excludes(against)
-      ->type_name("FILE");
-  command.add_flag("--classes", options->by_class, "how often each class is right, and what it is taken for")
-      ->excludes(against);
-  add_picture_options(command, options->question.pictures);
-  CLI::Option* queue = add_queue_options(command, options->queue, "let workers evaluate, a part of the data each");
-  queue->excludes(against);
-  command
-      .add_option("--samples-a-job", options->samples_a_job,
-                  "with --queue: how many samples a worker gets at once (default: by their size, 32 parts or more)")
-      ->check(CLI::PositiveNumber)
-      ->needs(queue);
-  add_json_option(command, options->json);
 }
 
 }  // namespace hoist

@@ -15,12 +15,6 @@
 namespace hoist {
 namespace {
 
-struct ExplainCommand {
-  std::string subject, layer, json;
-  bool terms = false, paths = false;
-  ModelOptions options;
-};
-
 struct RuleCounts {
   size_t exact = 0, rounding = 0, neural = 0;
   void add(RuleClass rule_class) {
@@ -35,7 +29,7 @@ std::string indented(const std::string& text, const std::string& first, const st
   return out + "\n";
 }
 
-void say_step(const ExplainCommand& command, const ExplainedStep& seen) {
+void say_step(const Options& command, const ExplainedStep& seen) {
   const ProgramStep& step = seen.step;
   std::string at = seen.layer.empty() ? "" : " at layer " + seen.layer;
   if (command.paths && !step.value.empty())
@@ -55,7 +49,7 @@ void say_step(const ExplainCommand& command, const ExplainedStep& seen) {
   if (!seen.term.empty()) say("        all of it:\n" + indented(seen.term, "          ", "          "));
 }
 
-void say_proof(const ExplainCommand& command, const std::vector<ExplainedStep>& steps) {
+void say_proof(const Options& command, const std::vector<ExplainedStep>& steps) {
   RuleCounts counts;
   for (const ExplainedStep& seen : steps) {
     counts.add(seen.step.rule_class);
@@ -64,7 +58,7 @@ void say_proof(const ExplainCommand& command, const std::vector<ExplainedStep>& 
   say_line("rules applied: {}", counts.text());
 }
 
-Attempt<> explain_derivation(const ExplainCommand& command, const Derived& from, const std::vector<PlanLayer>& layers,
+Attempt<> explain_derivation(const Options& command, const Derived& from, const std::vector<PlanLayer>& layers,
                              const std::vector<PlanStep>& steps, const std::vector<std::string>& kernels) {
   HOIST_ATTEMPT(const Explanation found, explanation_of(command.layer, from, layers, steps, kernels, command.terms));
   if (!found.absence.empty()) say_line("{}", found.absence);
@@ -79,9 +73,8 @@ Attempt<> explain_derivation(const ExplainCommand& command, const Derived& from,
 }
 
 // Without a layer: those that there are, with their kernels, and how many steps led there.
-Attempt<> list_layers(const ExplainCommand& command, const ProgramDerivation& derivation,
-                      const std::vector<PlanLayer>& layers, const std::vector<PlanStep>& steps,
-                      const std::vector<std::string>& kernels) {
+Attempt<> list_layers(const Options& command, const ProgramDerivation& derivation, const std::vector<PlanLayer>& layers,
+                      const std::vector<PlanStep>& steps, const std::vector<std::string>& kernels) {
   if (command.terms || command.paths)
     return usage_failure(command.terms ? "--terms" : "--paths", "is for the steps of one layer",
                          "hoist explain " + command.subject + " LAYER");
@@ -97,8 +90,8 @@ Attempt<> list_layers(const ExplainCommand& command, const ProgramDerivation& de
        {"layers", layers_json(layers, steps, kernels)}});
 }
 
-Attempt<> explain_model(const ExplainCommand& command) {
-  HOIST_ATTEMPT(OpenedModel model, open_model(command.subject, command.options));
+Attempt<> explain_model(const Options& command) {
+  HOIST_ATTEMPT(OpenedModel model, open_model(command.subject, command.model));
   LoweredModel& lowered = model.lowered;
   if (command.layer.empty())
     return list_layers(command, lowered.derivation, lowered.layers, lowered.steps, names_of(lowered.kernels));
@@ -106,37 +99,21 @@ Attempt<> explain_model(const ExplainCommand& command) {
   return explain_derivation(command, from, lowered.layers, lowered.steps, names_of(lowered.kernels));
 }
 
-Attempt<> explain_bundle(const ExplainCommand& command) {
-  HOIST_ATTEMPT(const Sizes sizes, parse_sizes(command.options.dimensions));
+Attempt<> explain_bundle(const Options& command) {
+  HOIST_ATTEMPT(const Sizes sizes, parse_sizes(command.model.dimensions));
   HOIST_ATTEMPT(BundleInfo info, bundle_info(command.subject, sizes));
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_model_options(command.options));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_given(command, OptionNeeds::model));
   HOIST_ATTEMPT(const Derived from, derived(info.plan));
   if (command.layer.empty())
     return list_layers(command, from.derivation, info.plan.layers, info.plan.steps, names_of(info.plan.kernels));
   return explain_derivation(command, from, info.plan.layers, info.plan.steps, names_of(info.plan.kernels));
 }
 
-Attempt<> explain(const ExplainCommand& command) {
-  std::error_code ignored;
-  return std::filesystem::is_directory(command.subject, ignored) ? explain_bundle(command) : explain_model(command);
-}
-
 }  // namespace
 
-void add_explain(CLI::App& program, Action& action) {
-  auto options = std::make_shared<ExplainCommand>();
-  CLI::App& command =
-      add_command(program, action, "explain",
-                  "print the derivation of a layer's kernel: every step with its rule, its class and the term before "
-                  "and after; %A, %B, ... stand for what both sides share, %x0, %x1, ... for variables around",
-                  "  hoist explain models/digits_residual.onnx conv1 --paths", options, explain);
-  command.add_option("subject", options->subject, "an ONNX file, or a bundle")->required()->type_name("MODEL|DIR");
-  command.add_option("layer", options->layer, "the layer's name; without it all layers are listed")->type_name("LAYER");
-  command.add_flag("--terms", options->terms, "with the whole term after each step");
-  command.add_flag("--paths", options->paths, "with the place of each step as a path");
-  add_model_options(command, options->options);
-  add_steering_options(command, options->options);
-  add_json_option(command, options->json, "the steps");
+Attempt<> commands::explain(const Options& command) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(command.subject, ignored) ? explain_bundle(command) : explain_model(command);
 }
 
 }  // namespace hoist

@@ -28,17 +28,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct ExportCommand {
-  std::string model, output, source, calibration, record, budget, objective, json, scaling = "auto";
-  const CLI::Option* output_option = nullptr;
-  std::vector<std::string> rules;
-  PictureOptions pictures;
-  ModelOptions options;
-  bool force = false;
-};
-
 // Known before the work: nobody wants to wait for these messages.
-Attempt<> check_output(const ExportCommand& command) {
+Attempt<> check_file(const Options& command) {
   const fs::path file = command.output;
   std::error_code ignored;
   if (file.empty()) return usage_failure("--output", "is empty", "name the file that the model becomes");
@@ -46,7 +37,7 @@ Attempt<> check_output(const ExportCommand& command) {
   const fs::path folder = file.parent_path();
   if (!folder.empty() && !fs::is_directory(folder, ignored))
     return input_failure(command.output, folder.string() + " is not a folder", "make it first, or name another");
-  if (fs::equivalent(file, command.model, ignored))
+  if (fs::equivalent(file, command.subject, ignored))
     return input_failure(command.output, "is the model itself", "name another file");
   if (fs::is_regular_file(file, ignored) && !command.force)
     return input_failure(command.output, "exists", "use --force to replace it");
@@ -66,22 +57,24 @@ CandidateRules named_rules(const std::vector<Site>& sites, const Assignment& ass
 }
 
 // Data are read and a device is used only where a rule wants to know the range of values.
-Attempt<CalibratedProgram> calibrated(const ExportCommand& command, const Program& program,
-                                      const std::vector<Site>& sites, const Assignment& assignment) {
-  const bool needs_data = std::any_of(command.rules.begin(), command.rules.end(), [](const std::string& name) {
-    const NeuralRule* rule = find_neural_rule(name);
-    return rule != nullptr && rule->calibrated;
-  });
+Attempt<CalibratedProgram> calibrated(const Options& command, const Program& program, const std::vector<Site>& sites,
+                                      const Assignment& assignment) {
+  const bool needs_data =
+      std::any_of(command.neural_rules.begin(), command.neural_rules.end(), [](const std::string& name) {
+        const NeuralRule* rule = find_neural_rule(name);
+        return rule != nullptr && rule->calibrated;
+      });
   if (!needs_data) return CalibratedProgram{program, {}, {}};
-  if (command.calibration.empty())
+  if (command.budget.calibration.empty())
     return usage_failure("--rule", "names a rule that needs the range of values", "give data: --calibrate DATA");
-  HOIST_ATTEMPT(StudiedModel model, open_for_study(command.model, command.options));
-  HOIST_STEP(Samples samples, ExitCode::bad_input,
-             read_samples(command.calibration, input_infos(program), {.numbers = true, .pictures = command.pictures}));
+  HOIST_ATTEMPT(StudiedModel model, open_for_study(command.subject, command.model));
+  HOIST_STEP(
+      Samples samples, ExitCode::bad_input,
+      read_samples(command.budget.calibration, input_infos(program), {.numbers = true, .pictures = command.pictures}));
   const RoundingPlan plan = plan_rounding(program, sites, named_rules(sites, assignment), samples.runs.size(), 0);
   Progress progress;
   progress.show("calibrating");
-  HOIST_STEP(ChannelScaling scaling, ExitCode::usage, parse_channel_scaling(command.scaling));
+  HOIST_STEP(ChannelScaling scaling, ExitCode::usage, parse_channel_scaling(command.budget.scaling));
   HOIST_STEP(CalibratedProgram out, ExitCode::bad_input,
              calibrate(program, sites, samples, model.prepare, plan, scaling));
   return out;
@@ -107,36 +100,37 @@ Attempt<> refuse_other_rules(const std::vector<std::string>& rules) {
   return ExitCode::done;
 }
 
-Attempt<RewrittenModel> under_rules(const ExportCommand& command, const Program& program) {
+Attempt<RewrittenModel> under_rules(const Options& command, const Program& program) {
   const std::vector<Site> sites = find_sites(program);
-  HOIST_STEP(Assignment assignment, ExitCode::bad_input, uniform_assignment(program, sites, command.rules));
+  HOIST_STEP(Assignment assignment, ExitCode::bad_input, uniform_assignment(program, sites, command.neural_rules));
   HOIST_ATTEMPT(CalibratedProgram ready, calibrated(command, program, sites, assignment));
   HOIST_STEP(RewrittenModel model, ExitCode::bad_input, rewrite(ready.program, assignment, ready.statistics));
   return model;
 }
 
 // The choice for the budget and objective that are named.
-Attempt<RecordedChoice> choice_of(const ExportCommand& command, const Record& record) {
+Attempt<RecordedChoice> choice_of(const Options& command, const Record& record) {
   std::string budget;
-  if (!command.budget.empty()) {
-    HOIST_STEP(const Budget parsed, ExitCode::usage, parse_budget(command.budget));
+  if (!command.budget.budget.empty()) {
+    HOIST_STEP(const Budget parsed, ExitCode::usage, parse_budget(command.budget.budget));
     budget = parsed.text();
   }
   HOIST_STEP(RecordedChoice choice, ExitCode::bad_input,
-             find_choice(record, budget, command.objective, command.record));
+             find_choice(record, budget, command.is_given("--objective") ? command.budget.objective : "",
+                         command.budget.record));
   const auto same = std::count_if(record.choices.begin(), record.choices.end(), [&](const RecordedChoice& other) {
     return other.budget == choice.budget && other.objective == choice.objective;
   });
   if (same > 1)
     complain("note", fmt::format("{} has {} choices for {} and {} under different preferences: the latest is taken",
-                                 command.record, same, choice.budget, choice.objective));
+                                 command.budget.record, same, choice.budget, choice.objective));
   return choice;
 }
 
-Attempt<RewrittenModel> as_recorded(const ExportCommand& command, Program program) {
-  HOIST_STEP(const Record record, ExitCode::bad_input, read_record(command.record));
+Attempt<RewrittenModel> as_recorded(const Options& command, Program program) {
+  HOIST_STEP(const Record record, ExitCode::bad_input, read_record(command.budget.record));
   HOIST_STEP_VOID(ExitCode::bad_input,
-                  check_origin(record, {.model_hash = fmt::format("{:016x}", program.hash)}, command.record));
+                  check_origin(record, {.model_hash = fmt::format("{:016x}", program.hash)}, command.budget.record));
   HOIST_ATTEMPT(const RecordedChoice choice, choice_of(command, record));
   HOIST_STEP_VOID(ExitCode::bad_input, scale_channels(program, record.factors));
   HOIST_STEP(RewrittenModel model, ExitCode::bad_input, rewrite(program, choice.chosen, record.statistics));
@@ -144,32 +138,47 @@ Attempt<RewrittenModel> as_recorded(const ExportCommand& command, Program progra
 }
 
 // What the bundle computes, as operators.
-Attempt<RewrittenModel> of_bundle(const ExportCommand& command) {
-  for (const auto& [option, given] : {std::pair{"--rule", !command.rules.empty()},
-                                      {"--calibrate", !command.calibration.empty()},
-                                      {"--record", !command.record.empty()},
-                                      {"--budget", !command.budget.empty()},
-                                      {"--objective", !command.objective.empty()},
-                                      {"--dim", !command.options.dimensions.empty()}}) {
+Attempt<RewrittenModel> of_bundle(const Options& command) {
+  for (const auto& [option, given] : {std::pair{"--rule", !command.neural_rules.empty()},
+                                      {"--calibrate", !command.budget.calibration.empty()},
+                                      {"--budget", !command.budget.budget.empty()},
+                                      {"--objective", command.is_given("--objective")},
+                                      {"--dim", !command.model.dimensions.empty()}}) {
     if (given) return usage_failure(option, "is for models: what a bundle has is chosen", "leave it out");
   }
-  HOIST_ATTEMPT([[maybe_unused]] BundleInfo known, bundle_info(command.model));
-  HOIST_STEP(const BundleInfo bundle, ExitCode::bad_input, read_bundle(command.model, true));
+  const bool has_record = !command.budget.record.empty();
+  if (has_record && command.source.empty())
+    return usage_failure("--record", "of a bundle requires the model that it is made from", "add --model FILE");
+  HOIST_ATTEMPT([[maybe_unused]] BundleInfo known, bundle_info(command.subject));
+  HOIST_STEP(const BundleInfo bundle, ExitCode::bad_input, read_bundle(command.subject, true));
   if (command.source.empty()) return rewritten_model(bundle, nullptr);
-  HOIST_ATTEMPT(const Program model,
-                read_program_of(command.source, command.options.values, bundle, command.options.bounds));
-  return rewritten_model(bundle, &model);
+  HOIST_ATTEMPT(Program model, read_program_of(command.source, command.model.values, bundle, command.model.bounds));
+  if (!has_record) return rewritten_model(bundle, &model);
+  // The record has the constants of the choice in the model's form; a bundle has them as its kernels need them.
+  if (model.hash != bundle.plan.model_hash)
+    return input_failure(command.source, "is not the model that the bundle is made from");
+  const auto certificate = nlohmann::json::parse(bundle.plan.certificate, nullptr, false);
+  if (!certificate.is_object())
+    return input_failure(command.subject, "is compiled without a budget, so that no record has its choice",
+                         "leave --record out");
+  Options chosen = command;
+  chosen.budget.budget = certificate.value("budget", "");
+  chosen.budget.objective = certificate.value("objective", "time");
+  chosen.given.insert("--objective");
+  HOIST_STEP(model, ExitCode::bad_input, prepared_program(std::move(model)));
+  return as_recorded(chosen, std::move(model));
 }
 
-Attempt<> check_use(const ExportCommand& command) {
-  if (!command.calibration.empty() && command.rules.empty())
+Attempt<> check_use(const Options& command) {
+  if (!command.budget.calibration.empty() && command.neural_rules.empty())
     return usage_failure("--calibrate", "requires --rule", "name one: --rule RULE");
-  if (!command.record.empty() && !command.rules.empty())
+  if (!command.budget.record.empty() && !command.neural_rules.empty())
     return usage_failure("--rule", "does not go with --record, which says what is chosen", "leave one of them out");
-  if (!command.budget.empty() && command.record.empty())
-    return usage_failure("--budget", "requires --record",
-                         "hoist compile --budget " + command.budget + " --record FILE chooses, and writes it down");
-  if (!command.objective.empty() && command.record.empty())
+  if (!command.budget.budget.empty() && command.budget.record.empty())
+    return usage_failure(
+        "--budget", "requires --record",
+        "hoist compile --budget " + command.budget.budget + " --record FILE chooses, and writes it down");
+  if (command.is_given("--objective") && command.budget.record.empty())
     return usage_failure("--objective", "requires --record", "it names a choice of a record");
   return ExitCode::done;
 }
@@ -213,11 +222,12 @@ std::string summary(const RewrittenModel& model) {
   return out;
 }
 
-Attempt<> write_exported(const ExportCommand& command, const Program& written, const RewrittenModel& model) {
+Attempt<> write_exported(const Options& command, const Program& written, const RewrittenModel& model) {
   HOIST_STEP(std::string bytes, ExitCode::bad_input, write_model(written, {HOIST_VERSION}));
   HOIST_STEP_VOID(ExitCode::bad_input, write_file(command.output, bytes));
   if (command.output != "-") {
-    say_line("{}: {} layers, {} bytes{}", command.output, written.definitions.size(), bytes.size(), summary(model));
+    say_line("{}: {}, {} bytes{}", command.output, counted(written.definitions.size(), "layer"), bytes.size(),
+             summary(model));
   }
   return answer_json(command.json, {{"file", command.output},
                                     {"layers", written.definitions.size()},
@@ -225,75 +235,34 @@ Attempt<> write_exported(const ExportCommand& command, const Program& written, c
                                     {"rules", rule_counts(model)}});
 }
 
-Attempt<> export_model(const ExportCommand& given) {
-  ExportCommand command = given;
-  if (command.output_option->count() == 0) command.output = output_named_after(command.model, ".exported.onnx");
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, check_output(command));
+}  // namespace
+
+Attempt<> commands::export_model(const Options& given) {
+  Options command = given;
+  if (!command.is_given("--output")) command.output = output_named_after(command.subject, ".exported.onnx");
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, check_file(command));
   HOIST_ATTEMPT([[maybe_unused]] ExitCode fits, check_use(command));
   HOIST_ATTEMPT([[maybe_unused]] ExitCode differ, refuse_two_outputs(command.json, "--output", command.output));
   RewrittenModel model;
   Program written;
   std::error_code ignored;
-  if (fs::is_directory(command.model, ignored)) {
+  if (fs::is_directory(command.subject, ignored)) {
     HOIST_ATTEMPT(model, of_bundle(command));
     HOIST_STEP(written, ExitCode::bad_input, program_of_operators(model));
     return write_exported(command, written, model);
   }
   if (!command.source.empty())
     return usage_failure("--model", "is for bundles: the model that one is made from", "leave it out");
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode neural, refuse_other_rules(command.rules));
-  HOIST_ATTEMPT(Program program, read_program(command.model, command.options));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode neural, refuse_other_rules(command.neural_rules));
+  HOIST_ATTEMPT(Program program, read_program(command.subject, command.model));
   for (const std::string& note : program.notes) complain("note", note);
   written = program;
-  if (!command.rules.empty() || !command.record.empty()) {
+  if (!command.neural_rules.empty() || !command.budget.record.empty()) {
     HOIST_STEP(program, ExitCode::bad_input, prepared_program(std::move(program)));
-    HOIST_ATTEMPT(model, command.record.empty() ? under_rules(command, program) : as_recorded(command, program));
+    HOIST_ATTEMPT(model, command.budget.record.empty() ? under_rules(command, program) : as_recorded(command, program));
     HOIST_STEP(written, ExitCode::bad_input, program_of_operators(model));
   }
   return write_exported(command, written, model);
-}
-
-}  // namespace
-
-void add_export(CLI::App& program, Action& action) {
-  auto options = std::make_shared<ExportCommand>();
-  CLI::App& command =
-      add_command(program, action, "export",
-                  "write a model as ONNX for other engines, as it is, under neural rules, or as a bundle has it",
-                  "  hoist export models/digits_residual.onnx -o plain.onnx\n"
-                  "  hoist export models/digits_residual.onnx --rule u8 --rule w8a8 "
-                  "--calibrate models/digits_residual_calibration.npz -o q.onnx\n"
-                  "  hoist export models/digits_residual.onnx --record digits.json -o chosen.onnx\n"
-                  "  hoist export small.hoist --model models/digits_residual.onnx -o small.onnx",
-                  options, export_model);
-  command.add_option("model", options->model, "an ONNX file, or a bundle")->required()->type_name("MODEL|DIR");
-  options->output_option =
-      command
-          .add_option("-o,--output", options->output,
-                      "the file, - for standard output (default: the model's name with .exported.onnx, here)")
-          ->type_name("FILE");
-  command.add_flag("--force", options->force, "replace the file if there is one");
-  command
-      .add_option("--model", options->source,
-                  "of a bundle: the model that it is made from, for constants that the bundle has in another form")
-      ->type_name("FILE");
-  add_scaling_option(command, options->scaling);
-  command.add_option("--rule", options->rules, "use this neural rule wherever it applies; may be given more than once")
-      ->type_name("RULE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command.add_option("--calibrate", options->calibration, calibration_help)->type_name("DATA");
-  add_picture_options(command, options->pictures);
-  command
-      .add_option("--record", options->record,
-                  "what compile --budget chose: its only choice, or that of --budget and --objective")
-      ->type_name("FILE");
-  command.add_option("--budget", options->budget, "of the record's choices the one for this budget")
-      ->type_name("BUDGET");
-  command.add_option("--objective", options->objective, "of the record's choices the one for this objective")
-      ->check(CLI::IsMember({"time", "size"}));
-  add_reading_options(command, options->options.dimensions, options->options.values);
-  add_json_option(command, options->json, "what was written");
 }
 
 }  // namespace hoist

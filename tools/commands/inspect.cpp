@@ -5,7 +5,6 @@
 #include "ir/text/program_text.h"
 #include "tools/cli/command.h"
 #include "tools/cli/json_answer.h"
-#include "tools/cli/show_passes.h"
 #include "tools/cli/terminal.h"
 #include "tools/driver/model.h"
 #include "tools/driver/opened_bundle.h"
@@ -14,20 +13,12 @@
 #include "tools/inspection/layer_stages.h"
 #include "tools/inspection/layers.h"
 #include "tools/inspection/model_summary.h"
+#include "tools/inspection/show_passes.h"
 
 namespace hoist {
 namespace {
 
-struct InspectCommand {
-  std::string subject, layer;
-  std::vector<std::string> stages;
-  bool types = false;
-  std::string output, json;
-  ModelOptions options;
-  ShownPasses shown;
-};
-
-Attempt<> show_layer(const InspectCommand& command, const LayerStages& shown) {
+Attempt<> show_layer(const Options& command, const LayerStages& shown) {
   for (const LayerStage& stage : shown.stages) {
     say_line("-- {}: {}", stage.stage, stage.title);
     say(stage.text);
@@ -37,10 +28,10 @@ Attempt<> show_layer(const InspectCommand& command, const LayerStages& shown) {
   return answer_json(command.json, to_json(shown));
 }
 
-StageOptions stage_options(const InspectCommand& command) { return {command.stages, command.types}; }
+StageOptions stage_options(const Options& command) { return {command.stages, command.types}; }
 
 // What is in a model as a whole, in a sentence, and each of its layers.
-Attempt<> show_whole(const InspectCommand& command, const ModelSummary& summary, const std::vector<PlanLayer>& layers,
+Attempt<> show_whole(const Options& command, const ModelSummary& summary, const std::vector<PlanLayer>& layers,
                      const std::vector<PlanStep>& steps, const std::vector<std::string>& kernels,
                      const std::vector<Sizes>& specialisations) {
   say_line("{}", sentence_of(summary));
@@ -59,8 +50,8 @@ Attempt<> show_whole(const InspectCommand& command, const ModelSummary& summary,
 }
 
 // A model's calls as it has them, and what is left of them when rules have been applied between calls.
-Attempt<> show_calls(const InspectCommand& command, const Program& program) {
-  HOIST_ATTEMPT(const Program rewritten, rewritten_calls(program, command.options));
+Attempt<> show_calls(const Options& command, const Program& program) {
+  HOIST_ATTEMPT(const Program rewritten, rewritten_calls(program, command.model));
   const std::string before = print_program(program), after = print_program(rewritten);
   const auto calls = [](const Program& p) { return counted(p.definitions.size(), "operator call"); };
   say_line("-- graph: as the model has it, {}", calls(program));
@@ -70,19 +61,19 @@ Attempt<> show_calls(const InspectCommand& command, const Program& program) {
   return answer_json(command.json, {{"program", before}, {"rewritten", after}});
 }
 
-Attempt<> inspect_model(const InspectCommand& command) {
+Attempt<> inspect_model(const Options& command) {
   const bool whole_graph = command.layer.empty() && command.stages == std::vector<std::string>{"graph"};
   if (!command.output.empty() && !whole_graph)
     return usage_failure("--output", "is for the program of a whole model",
                          "inspect MODEL --stage graph --output FILE");
   if (whole_graph || !command.shown.print_after.empty() || !command.shown.stop_after.empty()) {
-    HOIST_ATTEMPT(const Program program, read_program(command.subject, command.options));
+    HOIST_ATTEMPT(const Program program, read_program(command.subject, command.model));
     if (whole_graph && !command.output.empty()) return show_program(program, command.output, command.json);
     if (whole_graph) return show_calls(command, program);
-    HOIST_ATTEMPT(const bool goes_on, show_passes(program, command.options, command.shown));
+    HOIST_ATTEMPT(const bool goes_on, show_passes(program, command.model, command.shown));
     if (!goes_on) return ExitCode::done;
   }
-  HOIST_ATTEMPT(OpenedModel model, open_model(command.subject, command.options));
+  HOIST_ATTEMPT(OpenedModel model, open_model(command.subject, command.model));
   const LoweredModel& lowered = model.lowered;
   if (command.layer.empty())
     return show_whole(command, summary_of(lowered), lowered.layers, lowered.steps, names_of(lowered.kernels), {});
@@ -90,10 +81,10 @@ Attempt<> inspect_model(const InspectCommand& command) {
   return show_layer(command, shown);
 }
 
-Attempt<> inspect_bundle(const InspectCommand& command) {
-  HOIST_ATTEMPT(const Sizes sizes, parse_sizes(command.options.dimensions));
+Attempt<> inspect_bundle(const Options& command) {
+  HOIST_ATTEMPT(const Sizes sizes, parse_sizes(command.model.dimensions));
   HOIST_ATTEMPT(BundleInfo info, bundle_info(command.subject, sizes));
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_model_options(command.options));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_given(command, OptionNeeds::model));
   const Plan& plan = info.plan;
   if (!command.layer.empty()) {
     HOIST_ATTEMPT(const LayerStages shown, stages_of(plan, command.layer, stage_options(command)));
@@ -103,37 +94,11 @@ Attempt<> inspect_bundle(const InspectCommand& command) {
   return show_whole(command, summary_of(plan), plan.layers, plan.steps, names_of(plan.kernels), info.sizes);
 }
 
-Attempt<> inspect(const InspectCommand& command) {
-  std::error_code ignored;
-  return std::filesystem::is_directory(command.subject, ignored) ? inspect_bundle(command) : inspect_model(command);
-}
-
 }  // namespace
 
-void add_inspect(CLI::App& program, Action& action) {
-  auto options = std::make_shared<InspectCommand>();
-  CLI::App& command =
-      add_command(program, action, "inspect",
-                  "show a layer at every stage: graph, high-level and low-level Lift, Halide's schedule, OpenCL",
-                  "  hoist inspect models/digits_residual.onnx conv1 --stage high,low\n"
-                  "  hoist inspect digits.hoist conv1 --stage opencl",
-                  options, inspect);
-  command.add_option("subject", options->subject, "an ONNX file, or a bundle")->required()->type_name("MODEL|DIR");
-  command.add_option("layer", options->layer, "the layer's name; without it all layers are listed with their kernels")
-      ->type_name("LAYER");
-  command.add_option("--stage", options->stages, "only these stages: graph, high, low, halide, opencl")
-      ->delimiter(',')
-      ->check(CLI::IsMember(stage_names()))
-      ->type_name("STAGE,...");
-  command.add_flag("--types", options->types, "with the type after each pattern");
-  command
-      .add_option("-o,--output", options->output,
-                  "with --stage graph and no layer: write the program there, its large constants beside it")
-      ->type_name("FILE.lift");
-  add_model_options(command, options->options);
-  add_steering_options(command, options->options);
-  add_shown_passes(command, options->shown);
-  exclude_shown_passes(command, add_json_option(command, options->json));
+Attempt<> commands::inspect(const Options& command) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(command.subject, ignored) ? inspect_bundle(command) : inspect_model(command);
 }
 
 }  // namespace hoist

@@ -26,22 +26,19 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct DevicesCommand {
-  bool profile = false;
-  std::string device, json;
-};
+}  // namespace
 
-Attempt<> devices(const DevicesCommand& command) {
-  if (command.profile) {
-    HOIST_STEP(Device device, ExitCode::device, find_device(command.device));
+Attempt<> commands::devices(const Options& command) {
+  if (command.print_profile) {
+    HOIST_STEP(Device device, ExitCode::device, find_device(command.run.device));
     say(print(profile_of(device)));
     return ExitCode::done;
   }
   std::vector<Device> all;
-  if (command.device.empty()) {
+  if (command.run.device.empty()) {
     HOIST_STEP(all, ExitCode::device, list_devices());
   } else {
-    HOIST_STEP(Device device, ExitCode::device, find_device(command.device));
+    HOIST_STEP(Device device, ExitCode::device, find_device(command.run.device));
     all.push_back(std::move(device));
   }
   if (!command.json.empty()) {
@@ -81,15 +78,11 @@ Attempt<> devices(const DevicesCommand& command) {
   return ExitCode::done;
 }
 
-struct RulesCommand {
-  std::string name, json;
-  std::vector<std::string> used;
-  bool strategies = false;
-};
+namespace {
 
 // How often each rule and each pass is applied in the derivations of bundles.
-Attempt<> used_rules(const RulesCommand& command) {
-  if (!command.name.empty())
+Attempt<> used_rules(const Options& command) {
+  if (!command.subject.empty())
     return usage_failure("--used", "lists what bundles use, and a rule is named too", "leave one of them out");
   std::map<std::string, int64_t> rules, steps_of_passes;
   for (const std::string& folder : command.used) {
@@ -190,7 +183,7 @@ Json json_of(const NeuralRule& r) {
           {"source", r.source}};
 }
 
-Attempt<> list_strategies(const RulesCommand& command) {
+Attempt<> list_strategies(const Options& command) {
   if (!command.json.empty()) {
     Json out = Json::array();
     for (const Strategy& s : strategies()) out.push_back({{"name", s.name}, {"meaning", s.what}});
@@ -205,7 +198,9 @@ Attempt<> list_strategies(const RulesCommand& command) {
 
 // Rules between operator calls, rules over terms, and those that change values: a row of the engine stands behind those
 // for functions and sums.
-Attempt<> rules(const RulesCommand& command) {
+}  // namespace
+
+Attempt<> commands::rules(const Options& command) {
   if (!command.used.empty()) return used_rules(command);
   if (command.strategies) return list_strategies(command);
   std::vector<const ProgramRuleRow*> between;
@@ -214,7 +209,7 @@ Attempt<> rules(const RulesCommand& command) {
   std::vector<std::string> names;
   const auto wanted = [&](std::string_view name) {
     names.emplace_back(name);
-    return command.name.empty() || name == command.name;
+    return command.subject.empty() || name == command.subject;
   };
   for (const ProgramRuleRow& r : operator_rule_rows()) {
     if (wanted(r.name)) between.push_back(&r);
@@ -231,8 +226,8 @@ Attempt<> rules(const RulesCommand& command) {
     if (wanted(r.name)) neural.push_back(&r);
   }
   if (between.empty() && chosen.empty() && neural.empty()) {
-    return input_failure("rule " + command.name, "there is no such rule",
-                         did_you_mean(command.name, names, "hoist rules lists them"));
+    return input_failure("rule " + command.subject, "there is no such rule",
+                         did_you_mean(command.subject, names, "hoist rules lists them"));
   }
   if (!command.json.empty()) {
     Json out = Json::array();
@@ -248,9 +243,7 @@ Attempt<> rules(const RulesCommand& command) {
   return ExitCode::done;
 }
 
-struct LanguageCommand {
-  std::string json;
-};
+namespace {
 
 // "floats, integers": the element types that a function takes.
 std::string types_of(const FunctionRow& r) {
@@ -290,7 +283,9 @@ Json language_json() {
 }
 
 // The four vocabularies, a table each.
-Attempt<> language(const LanguageCommand& command) {
+}  // namespace
+
+Attempt<> commands::language(const Options& command) {
   if (!command.json.empty()) return answer_json(command.json, language_json());
   using Rows = std::vector<std::vector<std::string>>;
   const auto texts = [](std::initializer_list<std::string_view> views) {
@@ -317,26 +312,26 @@ Attempt<> language(const LanguageCommand& command) {
   return ExitCode::done;
 }
 
-struct OperatorsCommand {
-  std::string name, json;
-  bool page = false;
-};
+namespace {
 
 // All operators of the standard and hoist's own, or those of a name.
-Attempt<> operators(const OperatorsCommand& command) {
+}  // namespace
+
+Attempt<> commands::operators(const Options& command) {
   std::vector<CoveredOperator> all = operator_coverage();
-  if (command.page) {
-    if (!command.name.empty())
+  if (command.print_page) {
+    if (!command.subject.empty())
       return usage_failure("--page", "is of all operators, and one is named too", "leave one of them out");
     say(coverage_page(all));
     return ExitCode::done;
   }
   std::vector<std::string> names;
   for (const CoveredOperator& one : all) names.push_back(one.name);
-  if (!command.name.empty()) std::erase_if(all, [&](const CoveredOperator& one) { return one.name != command.name; });
+  if (!command.subject.empty())
+    std::erase_if(all, [&](const CoveredOperator& one) { return one.name != command.subject; });
   if (all.empty()) {
-    return input_failure("operator " + command.name, "neither the standard nor hoist has such an operator",
-                         did_you_mean(command.name, names, "hoist operators lists them"));
+    return input_failure("operator " + command.subject, "neither the standard nor hoist has such an operator",
+                         did_you_mean(command.subject, names, "hoist operators lists them"));
   }
   const auto row_of = [](const CoveredOperator& one) {
     return find_operator(one.domain, one.name, std::numeric_limits<int>::max());
@@ -363,71 +358,17 @@ Attempt<> operators(const OperatorsCommand& command) {
     return ExitCode::done;
   }
   std::vector<std::vector<std::string>> rows = {{"operator", "versions", "types", "how", "cases", "passing"}};
-  if (!command.name.empty()) rows.back().emplace_back("definition");
+  if (!command.subject.empty()) rows.back().emplace_back("definition");
   for (const CoveredOperator& one : all) {
     rows.push_back({full_name(one.domain, one.name), fmt::format("{}", fmt::join(one.versions, " ")), one.types,
                     std::string(name_of(one.how)), one.cases > 0 ? std::to_string(one.cases) : "",
                     one.cases > 0 ? std::to_string(one.passing) : ""});
-    if (command.name.empty()) continue;
+    if (command.subject.empty()) continue;
     const OperatorRow* row = row_of(one);
     rows.back().emplace_back(row == nullptr ? "" : row->text.empty() ? row->meaning : row->text);
   }
   say(table(rows));
   return ExitCode::done;
-}
-
-}  // namespace
-
-void add_devices(CLI::App& program, Action& action) {
-  auto options = std::make_shared<DevicesCommand>();
-  CLI::App& command =
-      add_command(program, action, "devices", "list the OpenCL devices, or write the profile of one",
-                  "  hoist devices\n  hoist devices --profile --device 0 > here.profile", options, devices);
-  command.add_option("--device", options->device, "only this one: an index, a name or a part of one")
-      ->type_name("DEVICE");
-  auto* json = add_json_option(command, options->json, "the list");
-  command
-      .add_flag("--profile", options->profile,
-                "print the profile of the device (default: the first), for compile --profile")
-      ->excludes(json);
-}
-
-void add_rules(CLI::App& program, Action& action) {
-  auto options = std::make_shared<RulesCommand>();
-  CLI::App& command =
-      add_command(program, action, "rules",
-                  "list the rules, show one, or count those that bundles use; compile --rules takes yours",
-                  "  hoist rules map-fusion\n  hoist rules --used digits.hoist", options, rules);
-  auto* rule = command.add_option("rule", options->name, "only this one")->type_name("RULE");
-  auto* used = command.add_option("--used", options->used, "how often the derivations of these bundles use each rule")
-                   ->type_name("BUNDLE...");
-  command
-      .add_flag("--strategies", options->strategies,
-                "list the strategies that apply rules to a kernel's loops, which --steps of compile may name")
-      ->excludes(rule)
-      ->excludes(used);
-  add_json_option(command, options->json, "the list");
-}
-
-void add_language(CLI::App& program, Action& action) {
-  auto options = std::make_shared<LanguageCommand>();
-  CLI::App& command =
-      add_command(program, action, "language",
-                  "list what expressions are made of: patterns, functions of numbers, named compositions and types",
-                  "  hoist language", options, language);
-  add_json_option(command, options->json, "the lists");
-}
-
-void add_operators(CLI::App& program, Action& action) {
-  auto options = std::make_shared<OperatorsCommand>();
-  CLI::App& command =
-      add_command(program, action, "operators",
-                  "list the operators of the standard and hoist's own: how each is defined, and the ONNX cases "
-                  "that pass",
-                  "  hoist operators\n  hoist operators Conv", options, operators);
-  command.add_option("operator", options->name, "only this one")->type_name("OPERATOR");
-  auto* json = add_json_option(command, options->json, "the list");
-  command.add_flag("--page", options->page, "as the page ir/operators/COVERAGE.md")->excludes(json);
 }
 
 }  // namespace hoist

@@ -17,21 +17,13 @@
 namespace hoist {
 namespace {
 
-struct ReportCommand {
-  std::string model, output, json;
-  std::vector<std::string> compared;
-  const CLI::Option *output_option = nullptr, *objective_option = nullptr;
-  ModelOptions options;
-  BudgetOptions budget;
-};
-
 // Without a budget the page shows what is nearly without loss.
 constexpr char default_budget[] = "sqnr=30dB";
 
 // The choice of a record that --budget and --objective name; nothing of a record that has none.
-Attempt<std::optional<RecordedChoice>> compared_choice(const ReportCommand& command, const Record& record,
+Attempt<std::optional<RecordedChoice>> compared_choice(const Options& command, const Record& record,
                                                        const std::string& where) {
-  const bool has_objective = command.objective_option->count() > 0;
+  const bool has_objective = command.is_given("--objective");
   if (record.choices.empty() && command.budget.budget.empty() && !has_objective) return std::optional<RecordedChoice>();
   std::string budget;
   if (!command.budget.budget.empty()) {
@@ -44,10 +36,10 @@ Attempt<std::optional<RecordedChoice>> compared_choice(const ReportCommand& comm
 }
 
 // Two records beside each other; nothing is measured.
-Attempt<> compare(const ReportCommand& command) {
-  if (!command.model.empty() || command.compared.size() != 2)
+Attempt<> compare_records(const Options& command) {
+  if (!command.subject.empty() || command.compared.size() != 2)
     return usage_failure("--compare", "takes two records and no model", "hoist report --compare A.json B.json");
-  const std::string output = command.output_option->count() == 0 ? "comparison.html" : command.output;
+  const std::string output = !command.is_given("--output") ? "comparison.html" : command.output;
   HOIST_ATTEMPT([[maybe_unused]] ExitCode differ, refuse_two_outputs(command.json, "--output", output));
   for (const std::string& file : {output, command.json}) HOIST_STEP_VOID(ExitCode::bad_input, refuse_unwritable(file));
   std::array<Record, 2> records;
@@ -66,22 +58,24 @@ Attempt<> compare(const ReportCommand& command) {
   return answer_json(command.json, to_json(first, second));
 }
 
-Attempt<> report(const ReportCommand& given) {
-  ReportCommand command = given;
-  if (!command.compared.empty()) return compare(command);
-  if (command.model.empty()) return usage_failure("model", "is required", "hoist report MODEL");
-  if (command.output_option->count() == 0) command.output = output_named_after(command.model, ".html");
+}  // namespace
+
+Attempt<> commands::report(const Options& given) {
+  Options command = given;
+  if (!command.compared.empty()) return compare_records(command);
+  if (command.subject.empty()) return usage_failure("model", "is required", "hoist report MODEL");
+  if (!command.is_given("--output")) command.output = output_named_after(command.subject, ".html");
   HOIST_ATTEMPT([[maybe_unused]] ExitCode differ, refuse_two_outputs(command.json, "--output", command.output));
   for (const std::string& file : {command.output, command.json, command.budget.record})
     HOIST_STEP_VOID(ExitCode::bad_input, refuse_unwritable(file));
   // The choice is made without them: what rules buy stands beside what tuning buys.
-  ModelOptions tuning = command.options;
+  ModelOptions tuning = command.model;
   HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(tuning));
   HOIST_STEP(const FileLock lock, ExitCode::bad_input, FileLock::take(command.budget.record));
-  BudgetOptions budget = command.budget;
+  BudgetOptions budget = command.budget_options();
   budget.closing_models = 2.5;  // the model as it is and as chosen, with what is timed of them
   if (budget.budget.empty()) budget.budget = default_budget;
-  HOIST_ATTEMPT(const ChosenModel chosen, choose_model(command.model, command.options, budget));
+  HOIST_ATTEMPT(const ChosenModel chosen, choose_model(command.subject, command.model, budget));
   for (const std::string& note : chosen.study.notes) complain("note", note);
   const ReferenceScore reference = reference_score(chosen.study);
   if (const std::string warning = reference.warning(); !warning.empty()) complain("warning", warning);
@@ -93,43 +87,6 @@ Attempt<> report(const ReportCommand& given) {
     say_line("{}: open it in a browser", command.output);
   }
   return ExitCode::done;
-}
-
-}  // namespace
-
-void add_report(CLI::App& program, Action& action) {
-  auto options = std::make_shared<ReportCommand>();
-  CLI::App& command = add_command(program, action, "report",
-                                  "accuracy against speed on one page: the front, every layer, and what was chosen",
-                                  "  hoist report models/digits_residual.onnx --calibrate "
-                                  "models/digits_residual_calibration.npz -o report.html\n"
-                                  "  hoist report models/digits_residual.onnx --record digits.json --budget top1=1% "
-                                  "-o report.html\n"
-                                  "  hoist report --compare cpu.json gpu.json -o comparison.html",
-                                  options, report);
-  command.add_option("model", options->model, "an ONNX file")->type_name("MODEL");
-  options->output_option =
-      command.add_option("-o,--output", options->output, "the page (default: the model's name with .html, here)")
-          ->type_name("FILE");
-  add_model_options(command, options->options);
-  add_target_option(command, options->options);
-  command
-      .add_option("--tuning", options->options.tuning,
-                  "say what the choices of hoist tune buy, kernel by kernel, beside what rules buy")
-      ->type_name("FILE|shipped");
-  command
-      .add_option("--budget", options->budget.budget,
-                  std::string("how much accuracy the choice may give up (default: ") + default_budget + ")")
-      ->type_name("BUDGET");
-  add_budget_options(command, options->budget);
-  options->objective_option = command.get_option("--objective");
-  command
-      .add_option("--compare", options->compared,
-                  "two studies side by side instead: the records of compile --record or report --record; --budget and "
-                  "--objective say which choice of each where there are several")
-      ->type_name("RECORD RECORD")
-      ->expected(2);
-  add_json_option(command, options->json, "the numbers of the page");
 }
 
 }  // namespace hoist

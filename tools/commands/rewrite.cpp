@@ -4,6 +4,7 @@
 #include "frontend/frontend.h"
 #include "ir/program/sizes.h"
 #include "ir/rules/program_rule.h"
+#include "ir/text/parse/near_miss.h"
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
 #include "lowering/pipeline/passes.h"
@@ -19,42 +20,41 @@
 namespace hoist {
 namespace {
 
-struct RewriteCommand {
-  std::string file, output, json;
-  std::vector<std::string> passes;
-  std::vector<std::string> dimensions;  ///< NAME=N
-  std::string rule, place, rules;
-  std::shared_ptr<const UserRules> user_rules;
-  bool strict = false;
+const RuleTable& table_of(const Options& command) {
+  return command.model.user_rules != nullptr ? command.model.user_rules->table : lowering_rules();
+}
 
-  const RuleTable& table() const { return user_rules != nullptr ? user_rules->table : lowering_rules(); }
-  /// The rule between operator calls that --rule names, hoist's or the user's; null where it is none of these.
-  const ProgramRule* rule_between_calls() const {
-    const ProgramRule* own = operator_rule(rule);
-    return own != nullptr || user_rules == nullptr ? own : user_rules->find_between_calls(rule);
-  }
-};
+// The rule between operator calls that --rule names, hoist's or the user's; null if it is neither.
+const ProgramRule* rule_between_calls(const Options& command) {
+  const ProgramRule* own = operator_rule(command.rule);
+  const UserRules* users = command.model.user_rules.get();
+  return own != nullptr || users == nullptr ? own : users->find_between_calls(command.rule);
+}
 
-Attempt<> run_named_passes(const RewriteCommand& command, Program& program) {
+Attempt<> run_named_passes(const Options& command, Program& program) {
   PassOptions options;
-  options.strict = command.strict;
+  options.strict = command.model.strict;
   options.tables.use = TableUse::automatic;
   options.convolution = ConvolutionForm::winograd;  // a pass that is asked for does not estimate whether it is worth it
-  options.rules = command.user_rules.get();
+  options.rules = command.model.user_rules.get();
   if (!command.passes.empty()) HOIST_STEP_VOID(ExitCode::bad_input, check_sizes_known(program));
   for (const std::string& name : command.passes) {
     const Pass* pass = find_pass(name);
-    if (pass == nullptr)
-      return usage_failure("--pass " + name, "there is no such pass", "hoist rewrite --help lists them");
+    if (pass == nullptr) {
+      std::vector<std::string> names;
+      for (const Pass& known : passes()) names.emplace_back(known.name);
+      return usage_failure("--pass " + name, "there is no such pass",
+                           did_you_mean(name, names, "hoist rewrite --help lists them"));
+    }
     HOIST_STEP_VOID(ExitCode::bad_input, pass->run(program, options));
   }
   return ExitCode::done;
 }
 
 // Numbers in the place of the program's sizes, where --dim says any.
-Attempt<> put_sizes(const RewriteCommand& command, Program& program) {
+Attempt<> put_sizes(const Options& command, Program& program) {
   std::map<std::string, int64_t> numbers;
-  for (const std::string& text : command.dimensions) {
+  for (const std::string& text : command.model.dimensions) {
     HOIST_STEP(const DimensionValue value, ExitCode::usage, parse_dimension_value(text));
     if (!numbers.emplace(value.name, value.extent).second)
       return usage_failure("--dim " + text, "the size has a number already");
@@ -69,8 +69,13 @@ Attempt<> apply_in_term(const RuleTable& table, const std::string& step, Expr& t
   HOIST_STEP(const std::vector<Application> steps, ExitCode::usage, parse_steps(step));
   for (Application application : steps) {
     const Rule* rule = table.find(application.rule);
-    if (rule == nullptr)
-      return usage_failure("--rule " + application.rule, "there is no such rule", "hoist rules lists them");
+    if (rule == nullptr) {
+      std::vector<std::string> names;
+      for (const RuleRow& known : lowering_rule_rows()) names.emplace_back(known.name);
+      for (const ProgramRuleRow& known : operator_rule_rows()) names.emplace_back(known.name);
+      return usage_failure("--rule " + application.rule, "there is no such rule",
+                           did_you_mean(application.rule, names, "hoist rules lists them"));
+    }
     application.rule_class = row(*rule).rule_class;
     HOIST_STEP(const std::vector<Expr> terms, ExitCode::no, replay(table, {term, {application}}));
     term = terms.back();
@@ -78,8 +83,8 @@ Attempt<> apply_in_term(const RuleTable& table, const std::string& step, Expr& t
   return ExitCode::done;
 }
 
-Attempt<> rewrite_program(const RewriteCommand& command) {
-  HOIST_ATTEMPT(Program program, read_program(command.file));
+Attempt<> rewrite_program(const Options& command) {
+  HOIST_ATTEMPT(Program program, read_program(command.subject));
   HOIST_ATTEMPT([[maybe_unused]] ExitCode put, put_sizes(command, program));
   HOIST_ATTEMPT([[maybe_unused]] ExitCode ran, run_named_passes(command, program));
   if (command.rule.empty()) return show_program(program, command.output, command.json);
@@ -90,8 +95,8 @@ Attempt<> rewrite_program(const RewriteCommand& command) {
   if (definition == program.definitions.end())
     return usage_failure("--at " + command.place, "the program defines no value " + value,
                          "write the value, and :0.1.2 behind it for a place in its term");
-  if (const ProgramRule* rule = command.rule_between_calls()) {
-    HOIST_STEP_VOID(ExitCode::usage, check_strict(*rule, command.strict));
+  if (const ProgramRule* rule = rule_between_calls(command)) {
+    HOIST_STEP_VOID(ExitCode::usage, check_strict(*rule, command.model.strict));
     HOIST_STEP_VOID(ExitCode::bad_input, check_sizes_known(program));
     HOIST_STEP(const bool applied, ExitCode::no, apply_program_rule(*rule, program, value));
     if (!applied) return Failure{ExitCode::no, {{command.rule, "does not apply at " + value, ""}}};
@@ -99,12 +104,12 @@ Attempt<> rewrite_program(const RewriteCommand& command) {
   }
   const std::string path = colon == std::string::npos ? "root" : command.place.substr(colon + 1);
   HOIST_ATTEMPT([[maybe_unused]] ExitCode applied,
-                apply_in_term(command.table(), command.rule + " at " + path, definition->expression));
+                apply_in_term(table_of(command), command.rule + " at " + path, definition->expression));
   return show_program(program, command.output, command.json);
 }
 
-Attempt<> rewrite_term(const RewriteCommand& command, const std::string& text) {
-  for (const auto& [option, values] : {std::pair("--pass", &command.passes), {"--dim", &command.dimensions}}) {
+Attempt<> rewrite_term(const Options& command, const std::string& text) {
+  for (const auto& [option, values] : {std::pair("--pass", &command.passes), {"--dim", &command.model.dimensions}}) {
     if (values->empty()) continue;
     return usage_failure(option, "is for programs, and this file holds a term",
                          "a program begins with the word program");
@@ -112,13 +117,14 @@ Attempt<> rewrite_term(const RewriteCommand& command, const std::string& text) {
   auto term = parse(text);
   if (!term.ok()) {
     Diagnostics problems = term.errors();
-    for (Diagnostic& d : problems) d.where = command.file + ":" + d.where;
+    for (Diagnostic& d : problems) d.where = command.subject + ":" + d.where;
     return Failure{ExitCode::bad_input, problems};
   }
   Expr e = *term;
   if (!command.rule.empty()) {
     const std::string place = command.place.empty() ? "root" : command.place;
-    HOIST_ATTEMPT([[maybe_unused]] ExitCode applied, apply_in_term(command.table(), command.rule + " at " + place, e));
+    HOIST_ATTEMPT([[maybe_unused]] ExitCode applied,
+                  apply_in_term(table_of(command), command.rule + " at " + place, e));
   }
   const std::string printed = print(e) + "\n";
   if (command.output.empty()) {
@@ -130,16 +136,18 @@ Attempt<> rewrite_term(const RewriteCommand& command, const std::string& text) {
   return answer_json(command.json, {{"file", command.output}});
 }
 
-Attempt<> rewrite(const RewriteCommand& given) {
-  RewriteCommand command = given;
-  if (!command.rules.empty()) {
-    HOIST_STEP(const std::string rules, ExitCode::bad_input, read_file(command.rules, size_t{1} << 20));
-    HOIST_STEP(UserRules read, ExitCode::bad_input, read_user_rules(rules, command.rules));
-    command.user_rules = std::make_shared<const UserRules>(std::move(read));
+}  // namespace
+
+Attempt<> commands::rewrite(const Options& given) {
+  Options command = given;
+  if (!command.model.rules.empty()) {
+    HOIST_STEP(const std::string rules, ExitCode::bad_input, read_file(command.model.rules, size_t{1} << 20));
+    HOIST_STEP(UserRules read, ExitCode::bad_input, read_user_rules(rules, command.model.rules));
+    command.model.user_rules = std::make_shared<const UserRules>(std::move(read));
   }
   if (!command.place.empty() && command.rule.empty())
     return usage_failure("--at", "says where a rule applies", "add --rule");
-  HOIST_STEP(const std::string text, ExitCode::bad_input, read_file(command.file, size_t{256} << 20));
+  HOIST_STEP(const std::string text, ExitCode::bad_input, read_file(command.subject, size_t{256} << 20));
   // Comments may stand before the first word.
   size_t start = 0;
   while ((start = text.find_first_not_of(" \t\r\n", start)) != std::string::npos && text.compare(start, 2, "--") == 0)
@@ -152,49 +160,6 @@ std::string pass_list() {
   std::vector<std::vector<std::string>> rows;
   for (const Pass& pass : passes()) rows.push_back({"  " + std::string(pass.name), std::string(pass.meaning)});
   return "Passes, in the order in which hoist compile runs them:\n" + table(rows);
-}
-
-}  // namespace
-
-void add_rewrite(CLI::App& program, Action& action) {
-  auto options = std::make_shared<RewriteCommand>();
-  CLI::App& command =
-      add_command(program, action, "rewrite", "run passes or a rule on a program, or a rule on a term, from text",
-                  "  hoist inspect models/digits_residual.onnx --stage graph --output digits.lift\n"
-                  "  hoist rewrite digits.lift --pass fold-batch-norm --pass fold-constants --pass unfold\n"
-                  "  hoist rewrite term.lift --rule \"split-join(k = 4)\" --at root\n"
-                  "  hoist rewrite open.lift --dim batch=4 -o four.lift\n" +
-                      pass_list(),
-                  options, rewrite);
-  command.add_option("file", options->file, "a program, or a single term")->required()->type_name("FILE.lift");
-  command.add_option("--pass", options->passes, "run this pass; may be given several times")
-      ->type_name("NAME")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command.add_option("--rule", options->rule, "apply this rule, with its parameters: split-join(k = 4)")
-      ->type_name("RULE");
-  command
-      .add_option(
-          "--at", options->place,
-          "where: the value of a definition, with :0.1.2 behind it for a place in its term; of a term alone the "
-          "place")
-      ->type_name("PLACE");
-  command
-      .add_option(
-          "--rules", options->rules,
-          "rules of your own, which --rule and the pass user-rules apply: parsed, typed and tested on random data "
-          "before use")
-      ->type_name("FILE");
-  command
-      .add_option("--dim", options->dimensions,
-                  "put a number in the place of a size of the program, before anything else")
-      ->type_name("NAME=N")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command.add_flag("--strict", options->strict, "passes and rules keep every bit");
-  command.add_option("-o,--output", options->output, "write the result there instead of printing it")
-      ->type_name("FILE");
-  add_json_option(command, options->json, "the result");
 }
 
 }  // namespace hoist

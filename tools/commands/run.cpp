@@ -18,14 +18,6 @@
 namespace hoist {
 namespace {
 
-struct RunCommand {
-  std::string bundle, output, labels, json;
-  size_t best = 5;
-  PictureOptions pictures;
-  std::vector<std::string> inputs;
-  RunOptions options;
-};
-
 // NAME=FILE; names may hold "=", so the split is the one that leaves an input's name.
 std::pair<std::string, std::string> split_input(const std::string& text, const BundleRunner& bundle) {
   for (size_t i = text.find('='); i != std::string::npos; i = text.find('=', i + 1)) {
@@ -50,7 +42,7 @@ void warn_of_numbers(const std::string& where, const Tensor& tensor) {
 }
 
 // The files as tensors, by input; pictures and sounds take the shape of the specialisation in use.
-Attempt<std::vector<std::optional<Tensor>>> read_inputs(const BundleRunner& bundle, const RunCommand& command,
+Attempt<std::vector<std::optional<Tensor>>> read_inputs(const BundleRunner& bundle, const Options& command,
                                                         Diagnostics& problems) {
   std::vector<std::optional<Tensor>> out(bundle.inputs().size());
   std::vector<bool> given(out.size(), false);
@@ -83,7 +75,7 @@ Attempt<std::vector<std::optional<Tensor>>> read_inputs(const BundleRunner& bund
   return out;
 }
 
-Attempt<> set_inputs(BundleRunner& bundle, const RunCommand& command) {
+Attempt<> set_inputs(BundleRunner& bundle, const Options& command) {
   Diagnostics problems;
   HOIST_ATTEMPT(const auto inputs, read_inputs(bundle, command, problems));
   if (bundle.specialisations().size() > 1) {
@@ -101,11 +93,13 @@ Attempt<> set_inputs(BundleRunner& bundle, const RunCommand& command) {
   return ExitCode::done;
 }
 
-// The classes with the highest scores of each sample, where the output has as many as there are names.
-// Says whether it has.
-bool show_best(const RunCommand& command, const std::vector<std::string>& names, const Tensor& scores,
-               std::string& lines, nlohmann::ordered_json& answer) {
-  const auto classes = static_cast<int64_t>(names.size());
+// The classes with the highest scores of each sample. With names, the output has as many classes; without names, its
+// last dimension is the classes. Returns false for another output.
+bool show_best(const Options& command, const std::vector<std::string>& names, const Tensor& scores, std::string& lines,
+               nlohmann::ordered_json& answer) {
+  const bool is_number = scores.scalar() != Scalar::string && !scores.shape().empty();
+  const int64_t classes = !names.empty() ? static_cast<int64_t>(names.size()) : is_number ? scores.shape().back() : 0;
+  if (classes == 0) return false;
   const bool fits = !scores.shape().empty() && scores.size() > 0 && scores.size() % classes == 0 &&
                     std::find(scores.shape().begin(), scores.shape().end(), classes) != scores.shape().end();
   if (!fits) return false;
@@ -113,7 +107,8 @@ bool show_best(const RunCommand& command, const std::vector<std::string>& names,
     nlohmann::ordered_json best = nlohmann::json::array();
     for (const ScoredClass& each : best_classes(scores, first, classes, command.best)) {
       lines += fmt::format("  {:10.4g}  {}\n", each.score, printable(class_text(each.label, names)));
-      best.push_back({{"label", each.label}, {"name", names[static_cast<size_t>(each.label)]}, {"score", each.score}});
+      best.push_back({{"label", each.label}, {"score", each.score}});
+      if (!names.empty()) best.back()["name"] = names[static_cast<size_t>(each.label)];
     }
     answer["best"].push_back(std::move(best));
   }
@@ -134,8 +129,10 @@ Attempt<std::vector<std::string>> output_files(const BundleRunner& bundle) {
   return out;
 }
 
-Attempt<> run(const RunCommand& command) {
-  HOIST_ATTEMPT(BundleRunner bundle, open_bundle(command.bundle, command.options));
+}  // namespace
+
+Attempt<> commands::run(const Options& command) {
+  HOIST_ATTEMPT(BundleRunner bundle, open_bundle(command.subject, command.run));
   HOIST_ATTEMPT(std::vector<std::string> names, output_files(bundle));
   std::vector<std::string> classes;
   bool any_best = false;
@@ -168,7 +165,8 @@ Attempt<> run(const RunCommand& command) {
     lines += "\n";
     answer["outputs"].back()["not_finite"] = count_not_finite(tensor);
     warn_of_numbers("output " + name, tensor);
-    if (!classes.empty()) any_best |= show_best(command, classes, tensor, lines, answer["outputs"].back());
+    if (!classes.empty() || command.is_given("--top"))
+      any_best |= show_best(command, classes, tensor, lines, answer["outputs"].back());
   }
   if (files) HOIST_STEP_VOID(ExitCode::bad_input, files->commit());
   say(lines);
@@ -176,35 +174,6 @@ Attempt<> run(const RunCommand& command) {
     complain("warning",
              fmt::format("{} names {} classes, and no output has so many scores", command.labels, classes.size()));
   return answer_json(command.json, answer);
-}
-
-}  // namespace
-
-void add_run(CLI::App& program, Action& action) {
-  auto options = std::make_shared<RunCommand>();
-  CLI::App& command = add_command(program, action, "run",
-                                  "run a bundle once, its inputs read from files, and show or write its outputs",
-                                  "  hoist run digits.hoist --input image=picture.npy --output-dir out", options, run);
-  add_bundle_options(command, options->bundle, options->options);
-  command
-      .add_option("--input", options->inputs,
-                  "the file of an input: .npy, a TensorProto in .pb, a picture (.jpg, .png, .webp, ...), resized and "
-                  "scaled as the bundle or the options below say, or a sound (.wav); NAME may be left out where there "
-                  "is one input")
-      ->type_name("[NAME=]FILE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command
-      .add_option(
-          "--output-dir", options->output,
-          "where each output is written to NAME.npy (.pb for types that .npy lacks); without it their shapes are "
-          "shown, and with --labels the best classes")
-      ->type_name("OUT");
-  command.add_option("--labels", options->labels, "the names of classes, one a line: shows those of the best scores")
-      ->type_name("FILE");
-  command.add_option("--top", options->best, "so many of them")->check(CLI::Range(1, 1000))->capture_default_str();
-  add_picture_options(command, options->pictures);
-  add_json_option(command, options->json);
 }
 
 }  // namespace hoist

@@ -17,14 +17,6 @@
 namespace hoist {
 namespace {
 
-struct SensitivityCommand {
-  std::string model, calibration, json, scaling = "auto";
-  bool all = false;
-  PictureOptions pictures;
-  ModelOptions options;
-  queue::QueueOptions queue;
-};
-
 std::string number(double value) { return std::isnan(value) ? "-" : fmt::format("{:.3g}", value); }
 
 double error_of(const Candidate& candidate) {
@@ -72,16 +64,18 @@ std::string most_sensitive(const Sensitivity& found) {
          "SQNR: power of the output over that of the error if this rule alone is used (20 dB: a hundredth)\n";
 }
 
-Attempt<> sensitivity(const SensitivityCommand& command) {
+}  // namespace
+
+Attempt<> commands::sensitivity(const Options& command) {
   HOIST_STEP_VOID(ExitCode::bad_input, refuse_unwritable(command.json));
   HOIST_ATTEMPT(MakeRunnable make_runnable, queue::models_on_queue(command.queue));
-  HOIST_ATTEMPT(StudiedModel model, open_for_study(command.model, command.options, std::move(make_runnable)));
-  HOIST_STEP(
-      Samples samples, ExitCode::bad_input,
-      read_samples(command.calibration, input_infos(model.program), {.numbers = true, .pictures = command.pictures}));
+  HOIST_ATTEMPT(StudiedModel model, open_for_study(command.subject, command.model, std::move(make_runnable)));
+  HOIST_STEP(Samples samples, ExitCode::bad_input,
+             read_samples(command.budget.calibration, input_infos(model.program),
+                          {.numbers = true, .pictures = command.pictures}));
   Progress progress;
   SensitivityOptions options;
-  HOIST_STEP(options.scaling, ExitCode::usage, parse_channel_scaling(command.scaling));
+  HOIST_STEP(options.scaling, ExitCode::usage, parse_channel_scaling(command.budget.scaling));
   options.device = arithmetic_of(model.profile);
   options.measure_all = false;  // as a study does, so that both say the same
   // Without uniform models and proposals.
@@ -109,25 +103,6 @@ Attempt<> sensitivity(const SensitivityCommand& command) {
   }
   say(command.all ? all_candidates(found) : most_sensitive(found));
   return ExitCode::done;
-}
-
-}  // namespace
-
-void add_sensitivity(CLI::App& program, Action& action) {
-  auto options = std::make_shared<SensitivityCommand>();
-  CLI::App& command = add_command(
-      program, action, "sensitivity", "measure what each layer tolerates, and what each rule would cost at the output",
-      "  hoist sensitivity models/digits_residual.onnx --calibrate models/digits_residual_calibration.npz", options,
-      sensitivity);
-  command.add_option("model", options->model, "an ONNX file")->required()->type_name("MODEL");
-  command.add_option("--calibrate", options->calibration, calibration_help)->required()->type_name("DATA");
-  add_picture_options(command, options->pictures);
-  add_scaling_option(command, options->scaling);
-  add_model_options(command, options->options);
-  add_target_option(command, options->options);
-  command.add_flag("--all", options->all, "every rule at every site, instead of the most sensitive sites");
-  add_queue_options(command, options->queue, queue::models_on_queue_help);
-  add_json_option(command, options->json, "the sites with their rules");
 }
 
 }  // namespace hoist

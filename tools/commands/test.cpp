@@ -17,15 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct TestCommand {
-  std::vector<std::string> cases, data;
-  double relative = 1e-3, absolute = 1e-7;
-  bool interpret = false;
-  std::string json;
-  ModelOptions options;
-  RunOptions run;
-};
-
 struct Case {
   std::string name;
   fs::path model;
@@ -39,7 +30,7 @@ struct Verdict {
   ExitCode code = ExitCode::done;
 };
 
-Attempt<std::vector<Case>> cases_of(const TestCommand& command) {
+Attempt<std::vector<Case>> cases_of(const Options& command) {
   std::vector<Case> out;
   Diagnostics problems;
   std::error_code ignored;
@@ -47,7 +38,7 @@ Attempt<std::vector<Case>> cases_of(const TestCommand& command) {
     fs::path path = fs::path(text).lexically_normal();
     if (!path.has_filename()) path = path.parent_path();
     if (fs::is_directory(path, ignored)) {
-      if (!command.data.empty())
+      if (!command.data_folders.empty())
         return usage_failure(text, "is a folder, and --data goes with a model", "name the .onnx file");
       if (!fs::exists(path / "model.onnx", ignored))
         problems.push_back({text, "holds no model.onnx", is_bundle(path) ? "hoist verify checks a bundle" : ""});
@@ -57,15 +48,15 @@ Attempt<std::vector<Case>> cases_of(const TestCommand& command) {
       problems.push_back({text, "no such file or folder", ""});
     } else {
       Case one{path.stem().string(), path, {}};
-      for (const std::string& folder : command.data) one.data.emplace_back(folder);
+      for (const std::string& folder : command.data_folders) one.data.emplace_back(folder);
       if (one.data.empty()) one.data.push_back(path.parent_path().empty() ? "." : path.parent_path());
       out.push_back(std::move(one));
     }
   }
-  for (const std::string& folder : command.data) {
+  for (const std::string& folder : command.data_folders) {
     if (!fs::is_directory(folder, ignored)) problems.push_back({"--data " + folder, "there is no such folder", ""});
   }
-  if (!command.data.empty() && out.size() > 1)
+  if (!command.data_folders.empty() && out.size() > 1)
     return usage_failure("--data", "goes with one model", "test the models one by one");
   if (!problems.empty()) return Failure{ExitCode::bad_input, problems};
   return out;
@@ -134,9 +125,9 @@ Attempt<Runnable> interpretable(Program program, const ModelOptions& options) {
   return out;
 }
 
-Attempt<Runnable> compiled(Program program, const TestCommand& command, const fs::path& folder) {
+Attempt<Runnable> compiled(Program program, const Options& command, const fs::path& folder) {
   Runnable out;
-  HOIST_ATTEMPT(CompiledModel model, compile_model(std::move(program), command.options));
+  HOIST_ATTEMPT(CompiledModel model, compile_model(std::move(program), command.model));
   HOIST_STEP_VOID(ExitCode::bad_input, write_bundle(model.plan, folder, {true}));
   HOIST_STEP(out.bundle, ExitCode::device, BundleRunner::open(folder, command.run));
   for (const ArrayInfo& output : out.bundle->outputs()) out.outputs.push_back(output.name);
@@ -144,8 +135,7 @@ Attempt<Runnable> compiled(Program program, const TestCommand& command, const fs
 }
 
 // The first output that differs, or "".
-Attempt<std::string> run_data_set(Runnable& model, const DataSet& data, const TestCommand& command,
-                                  double& largest_error) {
+Attempt<std::string> run_data_set(Runnable& model, const DataSet& data, const Options& command, double& largest_error) {
   if (data.outputs.size() > model.outputs.size()) {
     return input_failure(data.folder.string(),
                          fmt::format("has {} outputs, the model {}", data.outputs.size(), model.outputs.size()));
@@ -173,7 +163,7 @@ bool fits(const Runnable& model, const DataSet& compiled_for, const DataSet& dat
   return true;
 }
 
-Attempt<Verdict> judge(const Case& one, const TestCommand& command, const fs::path& folder) {
+Attempt<Verdict> judge(const Case& one, const Options& command, const fs::path& folder) {
   Verdict out{one.name, "", 0, 0, ExitCode::done};
   std::vector<fs::path> sets;
   for (const fs::path& place : one.data) {
@@ -187,8 +177,8 @@ Attempt<Verdict> judge(const Case& one, const TestCommand& command, const fs::pa
     HOIST_STEP(const DataSet data, ExitCode::bad_input, read_data_set(set, true, kinds));
     if (!model || !fits(*model, compiled_for, data)) {
       model.reset();
-      HOIST_STEP(FittedModel fitted, ExitCode::bad_input, read_for(one, command.options, data));
-      HOIST_ATTEMPT(model, command.interpret ? interpretable(std::move(fitted.program), command.options)
+      HOIST_STEP(FittedModel fitted, ExitCode::bad_input, read_for(one, command.model, data));
+      HOIST_ATTEMPT(model, command.interpret ? interpretable(std::move(fitted.program), command.model)
                                              : compiled(std::move(fitted.program), command, folder));
       model->taken = std::move(fitted.inputs);
       compiled_for = data;
@@ -217,11 +207,15 @@ Result<Nothing> write_verdicts(const std::string& path, const std::vector<Verdic
   return write_json(path, out);
 }
 
-Attempt<> test(const TestCommand& command) {
+}  // namespace
+
+Attempt<> commands::test(const Options& given) {
+  Options command = given;
+  command.run.device = command.model.device;
   HOIST_ATTEMPT(std::vector<Case> cases, cases_of(command));
-  if (command.options.profile.empty() && !command.interpret) {
+  if (command.model.profile.empty() && !command.interpret) {
     // Without a device every case would fail for the same reason.
-    HOIST_ATTEMPT([[maybe_unused]] Profile profile, choose_profile(command.options));
+    HOIST_ATTEMPT([[maybe_unused]] Profile profile, choose_profile(command.model));
   }
   HOIST_STEP(TemporaryFolder temporary, ExitCode::bad_input, TemporaryFolder::make());
   std::vector<Verdict> verdicts;
@@ -245,40 +239,6 @@ Attempt<> test(const TestCommand& command) {
   say_line("{} of {} cases passed", verdicts.size() - failed, verdicts.size());
   if (!command.json.empty()) HOIST_STEP_VOID(ExitCode::bad_input, write_verdicts(command.json, verdicts, failed));
   return failed == 0 ? ExitCode::done : ExitCode::no;
-}
-
-}  // namespace
-
-void add_test(CLI::App& program, Action& action) {
-  auto options = std::make_shared<TestCommand>();
-  CLI::App& command =
-      add_command(program, action, "test", "compile models, run them over recorded data, compare the outputs",
-                  "  hoist test test_relu test_conv\n"
-                  "  hoist test model.onnx --data recorded --rtol 1e-3 --atol 1e-4",
-                  options, test);
-  command
-      .add_option("case", options->cases,
-                  "a folder with model.onnx and test_data_set_K, or a model whose data lie beside it or in --data")
-      ->required()
-      ->type_name("CASE...");
-  command.add_option("--data", options->data, "where the data sets of the one model are")
-      ->type_name("DIR")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command.add_option("--rtol", options->relative, "tolerance relative to the expected value")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command.add_option("--atol", options->absolute, "absolute tolerance")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command.add_flag("--interpret", options->interpret, "evaluate the model's program instead, which needs no device");
-  add_json_option(command, options->json, "the answers");
-  command.add_option("--threads", options->run.threads, "use at most so many threads of a CPU device")
-      ->type_name("N")
-      ->check(CLI::Range(1, 4096));
-  add_model_options(command, options->options);
-  add_target_option(command, options->options);
-  command.get_option("--device")->each([run = options](const std::string& text) { run->run.device = text; });
 }
 
 }  // namespace hoist

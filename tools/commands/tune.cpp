@@ -39,28 +39,19 @@ std::string without_tuning(std::string options) {
   return options;
 }
 
-struct TuneCommand {
-  std::string model, source, output, strategy, list, json;
-  double seconds = 0;
-  int measurements = 32;
-  size_t explored = 0;
-  uint64_t seed = 1;
-  ModelOptions options;
-  tuning::MeasuringPlace place;
-};
-
 // The model that a bundle is made from, under its neural rules, and the bundle's targets and sizes.
-Attempt<Program> program_of_bundle(TuneCommand& command) {
-  ModelOptions& options = command.options;
+Attempt<Program> program_of_bundle(Options& command) {
+  ModelOptions& options = command.model;
   if (!options.dimensions.empty() || !options.targets.empty())
     return usage_failure("--dim and --target", "are for models: a bundle has its sizes and targets", "leave them out");
-  HOIST_ATTEMPT([[maybe_unused]] BundleInfo known, bundle_info(command.model));
-  HOIST_STEP(const BundleInfo bundle, ExitCode::bad_input, read_bundle(command.model, true));
+  HOIST_ATTEMPT([[maybe_unused]] BundleInfo known, bundle_info(command.subject));
+  HOIST_STEP(const BundleInfo bundle, ExitCode::bad_input, read_bundle(command.subject, true));
   if (!bundle.sizes.empty())
-    return input_failure(command.model, "is compiled for several sizes", "tune the model, with --dim for each of them");
+    return input_failure(command.subject, "is compiled for several sizes",
+                         "tune the model, with --dim for each of them");
   options.targets = bundle.plan.targets;
   if (options_text(compile_options(options)) != without_tuning(bundle.plan.options))
-    return input_failure(command.model, "is compiled with " + bundle.plan.options + ", which makes other kernels",
+    return input_failure(command.subject, "is compiled with " + bundle.plan.options + ", which makes other kernels",
                          "give tune the same options, or tune the model");
   std::optional<Program> model;
   if (!command.source.empty()) {
@@ -69,15 +60,15 @@ Attempt<Program> program_of_bundle(TuneCommand& command) {
   }
   HOIST_ATTEMPT(RewrittenModel rewritten, rewritten_model(bundle, model ? &*model : nullptr));
   if (!rewritten.functions.empty())
-    return input_failure(command.model, "has approximated functions, whose kernels come of no model",
+    return input_failure(command.subject, "has approximated functions, whose kernels come of no model",
                          "tune the model that it is made from");
   return std::move(rewritten.program);
 }
 
-Attempt<Program> program_to_tune(TuneCommand& command) {
-  if (is_bundle(command.model)) return program_of_bundle(command);
+Attempt<Program> program_to_tune(Options& command) {
+  if (is_bundle(command.subject)) return program_of_bundle(command);
   if (!command.source.empty()) return usage_failure("--model", "is for bundles", "leave it out");
-  return read_program(command.model, command.options);
+  return read_program(command.subject, command.model);
 }
 
 Attempt<const SearchStrategy*> strategy_called(const std::string& name) {
@@ -109,7 +100,7 @@ std::vector<KnobValues> sampled(const KnobSpace& space, uint64_t seed) {
 }
 
 // --list: what there is to choose for the kernels of a layer.
-Attempt<> list_choices(const TuneCommand& command, const TunedProgram& tuned) {
+Attempt<> list_choices(const Options& command, const TunedProgram& tuned) {
   auto out = nlohmann::ordered_json::array();
   std::vector<std::string> layers;
   for (const tuning::ChoiceKind kind : tuning::all_choices) {
@@ -117,7 +108,8 @@ Attempt<> list_choices(const TuneCommand& command, const TunedProgram& tuned) {
                tuning::subjects_of(tuned, kind, {}, command.explored));
     for (const Subject& subject : subjects) {
       layers.insert(layers.end(), subject.layers.begin(), subject.layers.end());
-      if (std::find(subject.layers.begin(), subject.layers.end(), command.list) == subject.layers.end()) continue;
+      if (std::find(subject.layers.begin(), subject.layers.end(), command.listed_layer) == subject.layers.end())
+        continue;
       const std::vector<Point> points = every_point(subject.space);
       nlohmann::ordered_json entry = {{"layers", subject.layers}, {"points", points.size()}, {"usual", subject.usual}};
       say_line("{}: {}, for {}", tuning::name_of(kind), counted(points.size(), "point"),
@@ -134,8 +126,8 @@ Attempt<> list_choices(const TuneCommand& command, const TunedProgram& tuned) {
     }
   }
   if (out.empty())
-    return input_failure(command.list, "has no kernel with knobs",
-                         did_you_mean(command.list, layers, "hoist inspect lists the layers"));
+    return input_failure(command.listed_layer, "has no kernel with knobs",
+                         did_you_mean(command.listed_layer, layers, "hoist inspect lists the layers"));
   return answer_json(command.json, out);
 }
 
@@ -172,24 +164,36 @@ nlohmann::ordered_json to_json(const TuneOutcome& outcome) {
   return out;
 }
 
-Attempt<> tune_model(const TuneCommand& given) {
-  TuneCommand command = given;
+// The options that select the device of these choices, for the command that uses them.
+std::string device_words(const ModelOptions& options) {
+  std::string targets;
+  for (const std::string& target : options.targets) targets += (targets.empty() ? "native:" : ",native:") + target;
+  if (!targets.empty()) return " --target " + targets;
+  if (!options.profile.empty()) return " --profile " + options.profile;
+  return options.device.empty() ? "" : " --device " + options.device;
+}
+
+}  // namespace
+
+Attempt<> commands::tune(const Options& given) {
+  Options command = given;
   TuneOptions options;
   if (command.output == "-") return usage_failure("-o -", "is no place for a database", "name a file");
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode here, tuning::refuse_absent_device(command.options, command.place));
+  const tuning::MeasuringPlace place{command.queue, command.job_seconds};
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode here, tuning::refuse_absent_device(command.model, place));
   HOIST_ATTEMPT(options.strategy, strategy_called(command.strategy));
   HOIST_ATTEMPT(Program program, program_to_tune(command));
-  HOIST_ATTEMPT(TunedProgram tuned, tuning::tuned_program(std::move(program), command.options));
-  if (!command.list.empty()) return list_choices(command, tuned);
+  HOIST_ATTEMPT(TunedProgram tuned, tuning::tuned_program(std::move(program), command.model));
+  if (!command.listed_layer.empty()) return list_choices(command, tuned);
   options.measurements = command.measurements;
   options.explored = command.explored;
   options.seed = command.seed;
-  const std::string path = command.output.empty() ? output_named_after(command.model, ".tuning") : command.output;
-  HOIST_ATTEMPT(tuned.time_bundles, tuning::times_at(command.place, tuned.options));
+  const std::string path = command.output.empty() ? output_named_after(command.subject, ".tuning") : command.output;
+  HOIST_ATTEMPT(tuned.time_bundles, tuning::times_at(place, tuned.options));
   HOIST_STEP(TuningDatabase database, ExitCode::bad_input, TuningDatabase::open(path));
   const Stopwatch stopwatch;
   HOIST_ATTEMPT(const TuneOutcome outcome,
-                tuning::tune_with_progress(tuned, command.place, options, command.seconds, database));
+                tuning::tune_with_progress(tuned, place, options, command.budget.seconds, database));
   describe(outcome);
   size_t better = 0;
   for (const TunedKernel& kernel : outcome.kernels) better += kernel.chosen.empty() ? 0 : 1;
@@ -200,62 +204,11 @@ Attempt<> tune_model(const TuneCommand& given) {
              outcome.after * 1e3, counted(better, "kernel"), outcome.after / outcome.before, stopwatch.seconds());
   if (outcome.stopped) complain("note", "the search was ended early; the same command goes on with it");
   if (better > 0 && outcome.kept)
-    say_line("{}: hoist compile {} --tuning {} takes the choices", path,
-             is_bundle(command.model) ? "MODEL" : command.model, path);
+    say_line("{}: hoist compile {}{} --tuning {} uses the choices", path,
+             is_bundle(command.subject) ? "MODEL" : command.subject, device_words(command.model), path);
   else if (better > 0)
     say_line("the whole is no faster: no choice is kept");
   return answer_json(command.json, to_json(outcome));
-}
-
-}  // namespace
-
-void add_tune(CLI::App& program, Action& action) {
-  auto options = std::make_shared<TuneCommand>();
-  CLI::App& command = add_command(program, action, "tune",
-                                  "measure which form of each kernel is fastest on this device, for compile --tuning",
-                                  "  hoist tune model.onnx -o model.tuning --time 300\n"
-                                  "  hoist compile model.onnx --tuning model.tuning\n"
-                                  "  hoist tune model.hoist --model model.onnx -o model.tuning\n"
-                                  "  hoist tune model.onnx --list conv1",
-                                  options, tune_model);
-  command
-      .add_option("model", options->model,
-                  "an ONNX model; or a bundle, for the model that it is made from, its targets and sizes")
-      ->required()
-      ->type_name("MODEL|DIR");
-  command
-      .add_option("--model", options->source, "the ONNX model of a bundle whose weights are not the model's any more")
-      ->type_name("MODEL");
-  command
-      .add_option("-o,--output", options->output,
-                  "the database of what was measured; one that is there is added to, and what it has is not measured "
-                  "again (default: the model's name with .tuning)")
-      ->type_name("FILE");
-  command.add_option("--time", options->seconds, "end the search after about so many seconds, as Ctrl-C does at once")
-      ->check(CLI::Range(1.0, 1e7))
-      ->type_name("SECONDS");
-  command.add_option("--measurements", options->measurements, "candidates of each kernel at most")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
-  std::string strategies;
-  for (const SearchStrategy& strategy : tuning::search_strategies())
-    strategies += fmt::format("{}{}: {}", strategies.empty() ? "" : "; ", strategy.name, strategy.what);
-  command.add_option("--strategy", options->strategy, "how candidates are found; " + strategies)->type_name("NAME");
-  command
-      .add_option("--explore", options->explored,
-                  "also try so many random rewrites of each kernel's term, by rules that keep the meaning")
-      ->check(CLI::Range(0, 1000))
-      ->type_name("N")
-      ->capture_default_str();
-  command.add_option("--seed", options->seed, "of what is random in it")->capture_default_str();
-  command
-      .add_option("--list", options->list,
-                  "print what there is to choose for this layer, with some points at random, and measure nothing")
-      ->type_name("LAYER");
-  add_model_options(command, options->options);
-  add_target_option(command, options->options);
-  tuning::add_measuring_options(command, options->place);
-  add_json_option(command, options->json, "the outcome");
 }
 
 }  // namespace hoist

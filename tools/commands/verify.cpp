@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/evaluate/interpreter/interpret_cost.h"
+#include "ir/text/counted.h"
 #include "tools/cli/command.h"
 #include "tools/cli/json_answer.h"
 #include "tools/cli/terminal.h"
@@ -19,19 +20,6 @@
 namespace hoist {
 namespace {
 
-// An element may be a sum over a billion others; --positions means what it says.
-constexpr int64_t usual_positions = 24;
-
-struct VerifyCommand {
-  std::string bundle, data, json, model, help_driver;
-  std::vector<std::string> values;
-  DataBounds bounds;
-  bool derivation = false;
-  int64_t positions = usual_positions;
-  bool all = false;
-  RunOptions options;
-};
-
 // Inputs: the first run of the data, or seeded numbers from the inputs' domains.
 Attempt<std::vector<Tensor>> inputs_for(const BundleRunner& bundle, const Plan& plan, const std::string& data) {
   if (data.empty()) return seeded_inputs(bundle, plan, plan.model_hash);
@@ -45,7 +33,7 @@ std::string subject_of(const Plan& plan, size_t step) {
 }
 
 // Some elements of a step's result, or all of them.
-Attempt<StepComparison> compared(const VerifyCommand& command, const StepValues& values, uint64_t seed) {
+Attempt<StepComparison> compared(const Options& command, const StepValues& values, uint64_t seed) {
   if (command.all) return compare_everywhere(values);
   const int64_t count =
       command.positions == usual_positions ? affordable_elements(values.term, usual_positions) : command.positions;
@@ -53,7 +41,7 @@ Attempt<StepComparison> compared(const VerifyCommand& command, const StepValues&
 }
 
 // After step `index` has run: its result against the interpreter on what its inputs hold.
-Attempt<Finding> check_step(const VerifyCommand& command, BundleRunner& bundle, const Plan& plan, const Device& device,
+Attempt<Finding> check_step(const Options& command, BundleRunner& bundle, const Plan& plan, const Device& device,
                             size_t index) {
   Finding out;
   out.subject = subject_of(plan, index);
@@ -67,7 +55,7 @@ Attempt<Finding> check_step(const VerifyCommand& command, BundleRunner& bundle, 
 }
 
 // A line for each finding, and how many have not passed.
-Attempt<size_t> report_findings(const VerifyCommand& command, const std::vector<Finding>& findings,
+Attempt<size_t> report_findings(const Options& command, const std::vector<Finding>& findings,
                                 const std::string& device) {
   size_t failed = 0;
   nlohmann::ordered_json lines = nlohmann::json::array();
@@ -83,8 +71,8 @@ Attempt<size_t> report_findings(const VerifyCommand& command, const std::vector<
     else if (finding.compared == 0)
       say_line("passed {}", finding.subject);
     else
-      say_line("passed {}: {} positions, largest error {:.3g}", finding.subject, finding.compared,
-               finding.largest_error);
+      say_line("passed {}: {}, largest error {:.3g}", finding.subject,
+               counted(static_cast<uint64_t>(finding.compared), "position"), finding.largest_error);
   }
   if (!command.json.empty()) {
     nlohmann::ordered_json out = {{"passed", failed == 0}};
@@ -98,15 +86,15 @@ Attempt<size_t> report_findings(const VerifyCommand& command, const std::vector<
 }
 
 // Needs no device: terms and hashes alone.
-Attempt<> verify_derivation(const VerifyCommand& command) {
+Attempt<> verify_derivation(const Options& command) {
   Progress progress;
   std::vector<Finding> findings;
   for (size_t i = 0, count = 1; i < count; ++i) {
-    HOIST_STEP(const BundleInfo info, ExitCode::bad_input, read_bundle(command.bundle, true, i));
+    HOIST_STEP(const BundleInfo info, ExitCode::bad_input, read_bundle(command.subject, true, i));
     count = std::max<size_t>(info.sizes.size(), 1);
     std::optional<Program> model;
-    if (!command.model.empty()) {
-      HOIST_ATTEMPT(model, read_program_of(command.model, command.values, info, command.bounds));
+    if (!command.source.empty()) {
+      HOIST_ATTEMPT(model, read_program_of(command.source, command.model.values, info, command.model.bounds));
     }
     progress.show("replaying the derivation");
     HOIST_ATTEMPT(std::vector<Finding> found, check_derivation(info, model ? &*model : nullptr));
@@ -120,7 +108,7 @@ Attempt<> verify_derivation(const VerifyCommand& command) {
 }
 
 // The steps of the specialisation in use, each against the interpreter.
-Attempt<> check_steps_of(const VerifyCommand& command, BundleRunner& bundle, const Plan& plan, Progress& progress,
+Attempt<> check_steps_of(const Options& command, BundleRunner& bundle, const Plan& plan, Progress& progress,
                          std::vector<Finding>& findings) {
   HOIST_STEP(Device device, ExitCode::device, device_of(bundle, plan));
   HOIST_ATTEMPT(std::vector<Tensor> inputs, inputs_for(bundle, plan, command.data));
@@ -142,27 +130,28 @@ Attempt<> check_steps_of(const VerifyCommand& command, BundleRunner& bundle, con
   return ExitCode::done;
 }
 
-Attempt<> verify(const VerifyCommand& command) {
-  if (!command.help_driver.empty()) {
-    HOIST_ATTEMPT(const HelperPart part, parse_helper_part(command.help_driver));
-    return help_driver(command.bundle, command.options, part);
+}  // namespace
+
+Attempt<> commands::verify(const Options& command) {
+  if (!command.helper_part.empty()) {
+    HOIST_ATTEMPT(const HelperPart part, parse_helper_part(command.helper_part));
+    return help_driver(command.subject, command.run, part);
   }
-  if (!command.values.empty() && command.model.empty())
-    return usage_failure("--value", "is for the model that the derivation starts from", "add --model");
-  if (const char* bound = given_bound(command.bounds); bound != nullptr && command.model.empty())
-    return usage_failure(bound, "is for the model that the derivation starts from", "add --model");
-  HOIST_ATTEMPT(BundleInfo info, bundle_info(command.bundle));
+  for (const char* option : {"--value", "--bound loop-iterations", "--bound string-pieces"}) {
+    if (command.is_given(option) && command.source.empty())
+      return usage_failure(option, "is for the model at the start of the derivation", "add --model");
+  }
+  HOIST_ATTEMPT(BundleInfo info, bundle_info(command.subject));
   if (command.derivation) return verify_derivation(command);
-  if (!command.model.empty()) return usage_failure("--model", "is what the derivation starts from", "add --derivation");
-  HOIST_ATTEMPT(BundleRunner bundle, open_checked(command.bundle, command.options));
+  HOIST_ATTEMPT(BundleRunner bundle, open_checked(command.subject, command.run));
   std::vector<Finding> findings;
   Progress progress;
   progress.show("the bundle's self-check");
   HOIST_STEP(findings, ExitCode::device, bundle.verify());
-  HOIST_ATTEMPT(const size_t wanted, specialisation_of(info, command.options.sizes));
+  HOIST_ATTEMPT(const size_t wanted, specialisation_of(info, command.run.sizes));
   for (size_t i = 0; i < bundle.specialisations().size(); ++i) {
-    if (!command.options.sizes.empty() && i != wanted) continue;
-    HOIST_STEP(const BundleInfo one, ExitCode::bad_input, read_bundle(command.bundle, false, i));
+    if (!command.run.sizes.empty() && i != wanted) continue;
+    HOIST_STEP(const BundleInfo one, ExitCode::bad_input, read_bundle(command.subject, false, i));
     HOIST_STEP_VOID(ExitCode::device, bundle.choose(i));
     HOIST_ATTEMPT([[maybe_unused]] ExitCode checked, check_steps_of(command, bundle, one.plan, progress, findings));
   }
@@ -176,40 +165,6 @@ Attempt<> verify(const VerifyCommand& command) {
   }
   HOIST_ATTEMPT(const size_t failed, report_findings(command, findings, bundle.device_name()));
   return failed == 0 ? ExitCode::done : ExitCode::no;
-}
-
-}  // namespace
-
-void add_verify(CLI::App& program, Action& action) {
-  auto options = std::make_shared<VerifyCommand>();
-  CLI::App& command =
-      add_command(program, action, "verify",
-                  "check a bundle: its files, its self-check, and every kernel against the interpreter on real inputs",
-                  "  hoist verify digits.hoist --data models/digits_residual_test.npz", options, verify);
-  add_bundle_options(command, options->bundle, options->options);
-  command
-      .add_option(
-          "--data", options->data,
-          "the inputs: the first sample of an .npz, or the first test_data_set_K of a folder (default: seeded numbers)")
-      ->type_name("DATA");
-  auto* all = command.add_flag("--all", options->all, "compare every element of every kernel's result");
-  command.add_option("--positions", options->positions, "compare so many elements of each kernel's result")
-      ->check(CLI::Range(1, 1000000000))
-      ->type_name("N")
-      ->capture_default_str()
-      ->excludes(all);
-  auto* derivation = command.add_flag("--derivation", options->derivation,
-                                      "replay the derivation instead, which leads to the bundle's kernels; no device "
-                                      "is needed");
-  command
-      .add_option("--model", options->model, "the derivation starts from this model, and all constants are computed")
-      ->type_name("FILE")
-      ->needs(derivation);
-  add_value_option(command, options->values);
-  add_bound_options(command, options->bounds);
-  add_json_option(command, options->json, "the findings");
-  // For the processes that DriverHelpers starts; no help speaks of it.
-  command.add_option("--help-driver", options->help_driver)->group("");
 }
 
 }  // namespace hoist

@@ -204,7 +204,7 @@ def parse() -> argparse.Namespace:
     common.add_argument("--device", help="hoist's device; the first one unless given")
     common.add_argument("--threads", type=int, help="of all engines; all cores of this process unless given")
     common.add_argument("--compile-option", action="append", default=[], metavar="OPTION",
-                        help="handed on to hoist compile, --compile-option=--conv=im2col for instance")
+                        help="handed on to hoist compile, --compile-option=--pass=convolution=im2col for instance")
     common.add_argument("--rounds", type=int, default=5, help="times that the engines take turns")
     common.add_argument("--seconds", type=float, default=1.0, help="of an engine's part of a round")
     common.add_argument("--processor-time", action="store_true",

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -145,44 +144,19 @@ double wave_sample(const std::string& bytes, size_t at, const WaveFormat& format
 
 }  // namespace
 
-namespace {
-
-// A validator for CLI11: the error text, or "".
-template <class Value>
-std::string complaint_of(const Result<Value>& parsed) {
-  if (parsed.ok()) return "";
-  const Diagnostic& wrong = parsed.errors().front();
-  return wrong.what + ", " + wrong.hint;
+Result<Nothing> check_resize(const std::string& text) {
+  HOIST_TRY_VOID(parse_extents("--resize", text));
+  return Nothing{};
 }
 
-}  // namespace
+Result<Nothing> check_crop(const std::string& text) {
+  HOIST_TRY_VOID(parse_extents("--crop", text));
+  return Nothing{};
+}
 
-void add_picture_options(CLI::App& command, PictureOptions& options) {
-  command
-      .add_option("--layout", options.layout,
-                  "of pictures: where channels stand in the input (default: where it has an extent of 1 or 3)")
-      ->check(CLI::IsMember({"auto", "nchw", "nhwc"}));
-  command
-      .add_option("--resize", options.resize,
-                  "resize pictures to this size first, or their shorter side (default: to the input's size)")
-      ->type_name("N|WxH")
-      ->check([](const std::string& text) { return complaint_of(parse_extents("--resize", text)); });
-  command.add_option("--crop", options.crop, "then take so much from the middle")
-      ->type_name("N|WxH")
-      ->check([](const std::string& text) { return complaint_of(parse_extents("--crop", text)); });
-  command.add_option("--colours", options.colours, "the order of colours in the input (default: rgb)")
-      ->check(CLI::IsMember({"rgb", "bgr"}));
-  command
-      .add_option("--scale", options.scale,
-                  "multiply the values, 0 to 255, by this (default: 1/255 where the input is of floats, else 1)")
-      ->type_name("NUMBER")
-      ->check([](const std::string& text) { return complaint_of(parse_scale(text, Scalar::f32)); });
-  command.add_option("--mean", options.mean, "subtract this from scaled values: one number, or one a channel")
-      ->delimiter(',')
-      ->type_name("NUMBER,...");
-  command.add_option("--std", options.deviation, "then divide by this: one number, or one a channel")
-      ->delimiter(',')
-      ->type_name("NUMBER,...");
+Result<Nothing> check_scale(const std::string& text) {
+  HOIST_TRY_VOID(parse_scale(text, Scalar::f32));
+  return Nothing{};
 }
 
 bool any_given(const PictureOptions& options) {

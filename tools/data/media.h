@@ -11,10 +11,6 @@
 #include "ir/program/program.h"
 #include "tools/cli/attempt.h"
 
-namespace CLI {
-class App;
-}
-
 namespace hoist {
 
 /// The conversion of an image file to an input, in this order: resize, centre crop, colour order, (value * scale -
@@ -31,7 +27,10 @@ struct PictureOptions {
   std::optional<hoist_preprocessing> stored = {};  ///< the bundle's description of this input
 };
 
-void add_picture_options(CLI::App& command, PictureOptions& options);
+/// Errors: the text is no value of --resize, --crop or --scale.
+Result<Nothing> check_resize(const std::string& text);
+Result<Nothing> check_crop(const std::string& text);
+Result<Nothing> check_scale(const std::string& text);
 /// True if the command line has one of these options.
 bool any_given(const PictureOptions& options);
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <sstream>
 
+#include "ir/text/counted.h"
 #include "neural_rules/choice/metric.h"
 #include "neural_rules/choice/solver/interval.h"
 #include "tools/data/files.h"
@@ -187,7 +188,8 @@ std::vector<std::vector<std::string>> ScoreCard::class_rows(const std::vector<st
         {class_text(static_cast<int64_t>(i), names), std::to_string(label.samples), std::to_string(label.right),
          fmt::format("{:.1f} %", 100.0 * static_cast<double>(label.right) / static_cast<double>(label.samples)),
          often == label.answers.end() ? ""
-                                      : fmt::format("{}, {} times", class_text(often->first, names), often->second)});
+                                      : fmt::format("{}, {}", class_text(often->first, names),
+                                                    counted(static_cast<uint64_t>(often->second), "time"))});
   }
   return rows;
 }

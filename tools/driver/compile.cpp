@@ -207,7 +207,7 @@ Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& pr
     return Diagnostic{
         "kernel " + kernel.name,
         fmt::format("needs {} bytes of local memory, the device has {}", emitted->local_bytes, profile.local_memory),
-        "compile without --fuse=launch"};
+        "compile without --pass fusion=launch"};
   }
   if (emitted) return emitted;
   Diagnostics errors = emitted.errors();

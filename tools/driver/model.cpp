@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <future>
 #include <limits>
@@ -12,6 +11,7 @@
 #include "backends/opencl/device.h"
 #include "ir/operators/operators.h"
 #include "ir/target/starter_profiles.h"
+#include "ir/text/parse/near_miss.h"
 #include "lowering/rules/rules.h"
 #include "tools/cli/terminal.h"
 #include "tools/data/files.h"
@@ -20,174 +20,19 @@
 
 namespace hoist {
 
-void add_value_option(CLI::App& command, std::vector<std::string>& values) {
-  command
-      .add_option("--value", values,
-                  "the value that an input has in every run, so that it is none any more: a number, a list such as "
-                  "[1,-1], or a .npy or .pb file; for inputs that decide shapes")
-      ->type_name("NAME=VALUE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-}
-
-void add_reading_options(CLI::App& command, std::vector<std::string>& dimensions, std::vector<std::string>& values) {
-  command
-      .add_option("--dim", dimensions,
-                  "the value of a symbolic dimension; INPUT.AXIS=N where it has no name, INPUT=N for the members of a "
-                  "sequence; "
-                  "compile takes several, NAME=N,M")
-      ->type_name("NAME=N")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  add_value_option(command, values);
-}
-
-void add_bound_options(CLI::App& command, DataBounds& bounds) {
-  command
-      .add_option("--loop-iterations", bounds.loop_iterations,
-                  "how often a Loop whose end is up to data runs at most; scan outputs have room for so many rows "
-                  "(default: 1048576, and 1024 where there are scan outputs)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31))
-      ->type_name("N");
-  command
-      .add_option(
-          "--string-pieces", bounds.string_pieces,
-          "how many pieces a StringSplit without maxsplit, or a Tokenizer, cuts a string into at most (default: "
-          "64, and 1024 of a Tokenizer)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
-      ->type_name("N");
-}
-
-const char* given_bound(const DataBounds& bounds) {
-  return bounds.loop_iterations ? "--loop-iterations" : bounds.string_pieces ? "--string-pieces" : nullptr;
-}
-
-void add_model_options(CLI::App& command, ModelOptions& options, bool with_device) {
-  add_reading_options(command, options.dimensions, options.values);
-  add_bound_options(command, options.bounds);
-  command
-      .add_option("--unrolled-steps", options.unrolled_steps,
-                  "put at most so many steps of a loop one after the other, the iterations of Loop and Scan and the "
-                  "steps of recurrent layers; a longer one stays a loop that the runtime performs")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 16))
-      ->type_name("N")
-      ->capture_default_str();
-  command
-      .add_option(
-          "--conv", options.convolution,
-          "the form of convolutions; winograd: of those with windows of 3x3 and 5x5 at stride 1 in f32, which round "
-          "otherwise, and of 3x3 in bytes, which do not, with up to 4 times the weights; auto: winograd where "
-          "that is less work (not under --objective size), else stencil")
-      ->check(CLI::IsMember({"auto", "stencil", "im2col", "winograd"}))
-      ->capture_default_str();
-  command
-      .add_option(
-          "--fuse", options.fusion,
-          "auto: on CPUs one launch performs many kernels one after the other; none: each is a launch of its own; "
-          "launch: chains of layers whose values fit in a work-group's local memory become one kernel")
-      ->check(CLI::IsMember({"auto", "none", "launch"}))
-      ->capture_default_str();
-  command
-      .add_option("--tables", options.tables,
-                  "look results up in a table where layers stand between 8-bit values of a quantised model")
-      ->check(CLI::IsMember({"auto", "on", "off"}))
-      ->capture_default_str();
-  command
-      .add_option("--constants", options.constants,
-                  "weights that the model stores in small types: widened at compile time, which is fast, or in the "
-                  "kernels, which keeps the bundle small (auto: stored under --objective size)")
-      ->check(CLI::IsMember({"auto", "computed", "stored"}))
-      ->capture_default_str();
-  command
-      .add_option("--fold-operations", options.folding.operations,
-                  "compute constants here with at most so many operations over the model; the device computes the rest")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 50))
-      ->type_name("N")
-      ->capture_default_str();
-  command
-      .add_option_function<int64_t>(
-          "--fold-memory", [&options](int64_t mebibytes) { options.folding.bytes = mebibytes << 20; },
-          "and with at most so many MiB of results (default: 4096)")
-      ->check(CLI::Range(0, 1 << 20))
-      ->type_name("MIB");
-  command.add_flag("--strict", options.strict, "only rules that keep every bit");
-  auto* profile =
-      command
-          .add_option("--profile", options.profile,
-                      "compile for the device that this file describes, or one of those that `hoist profiles` lists")
-          ->type_name("FILE|NAME");
-  if (with_device) {
-    command
-        .add_option("--device", options.device,
-                    "compile for this device: an index, a name or a part of one (default: the first that `hoist "
-                    "devices` lists)")
-        ->type_name("DEVICE")
-        ->excludes(profile);
-  }
-}
-
-namespace {
-
-// "native" is replaced by the name of the best target that this machine runs, so that the bundle records it.
-std::string resolved_target(const std::string& word) {
+Result<std::string> resolved_target(const std::string& word) {
   const std::string prefix = "native:";
-  if (word.rfind(prefix, 0) == 0) {
-    auto target = native_target(word.substr(prefix.size()));
-    if (!target) throw CLI::ValidationError("--target " + word, target.errors().front().text());
-    return (*target)->name;
+  if (word.starts_with(prefix)) {
+    HOIST_TRY(const NativeTarget* target, native_target(word.substr(prefix.size())));
+    return std::string(target->name);
   }
   std::string found;
   for (const NativeTarget& target : native_targets()) {
     if (native_device({target.name}).ok()) found = target.name;
   }
-  if (word != "native") throw CLI::ValidationError("--target " + word, "it is opencl, native or native:NAME");
-  if (found.empty()) throw CLI::ValidationError("--target native", "no target is for this processor");
+  if (word != "native") return Diagnostic{"--target " + word, "is not opencl, native or native:NAME", ""};
+  if (found.empty()) return Diagnostic{"--target native", "no target is for this processor", ""};
   return found;
-}
-
-}  // namespace
-
-void add_target_option(CLI::App& command, ModelOptions& options) {
-  std::vector<std::string> names;
-  for (const NativeTarget& target : native_targets()) names.push_back(std::string("native:") + target.name);
-  command
-      .add_option_function<std::string>(
-          "--target",
-          [&options](const std::string& text) {
-            if (text == "opencl") return;
-            for (const std::string& word : CLI::detail::split(text, ',')) {
-              const std::string name = resolved_target(word);
-              if (std::find(options.targets.begin(), options.targets.end(), name) == options.targets.end())
-                options.targets.push_back(name);
-            }
-          },
-          fmt::format("what the kernels become: opencl (default), or machine code that needs no driver: native for "
-                      "this processor, or {}; of several the best that the processor has is taken when the bundle is "
-                      "opened, and loops are made for the first",
-                      fmt::join(names, ", ")))
-      ->type_name("TARGET")
-      ->excludes("--device")
-      ->excludes("--profile");
-}
-
-void add_steering_options(CLI::App& command, ModelOptions& options) {
-  command
-      .add_option("--rules", options.rules,
-                  "rules of your own, parsed, typed and tested on random data before use: those between operator calls "
-                  "apply wherever they can, before hoist's, and --steps may name the others")
-      ->type_name("FILE");
-  command
-      .add_option("--steps", options.steps,
-                  "derive the kernel of this layer by the steps in the file instead of hoist's strategy")
-      ->type_name("LAYER=FILE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command
-      .add_option(
-          "--tuning", options.tuning,
-          "choose what hoist tune has found to be fastest on the device, for kernels that it knows, of these or "
-          "similar sizes; shipped: what comes with hoist")
-      ->type_name("FILE|shipped");
 }
 
 namespace {
@@ -273,30 +118,10 @@ Attempt<> refuse_bundle(const std::filesystem::path& model) {
   return input_failure(model.string(), "is a bundle, and a model is needed", "name the ONNX file that it is made from");
 }
 
-Attempt<> refuse_model_options(const ModelOptions& options) {
-  const char* given = nullptr;
-  if (!options.values.empty()) given = "--value";
-  if (const char* bound = given_bound(options.bounds)) given = bound;
-  if (options.unrolled_steps != most_unrolled_steps) given = "--unrolled-steps";
-  if (!options.device.empty()) given = "--device";
-  if (!options.profile.empty()) given = "--profile";
-  if (options.convolution != "auto") given = "--conv";
-  if (options.fusion != "auto") given = "--fuse";
-  if (options.tables != "auto") given = "--tables";
-  if (options.constants != "auto") given = "--constants";
-  if (options.folding != FoldingBudget{}) given = "--fold-operations or --fold-memory";
-  if (options.strict) given = "--strict";
-  if (!options.rules.empty()) given = "--rules";
-  if (!options.steps.empty()) given = "--steps";
-  if (!options.tuning.empty()) given = "--tuning";
-  if (given == nullptr) return ExitCode::done;
-  return usage_failure(given, "is for models: a bundle stays as it was compiled", "name the ONNX file instead");
-}
-
 Attempt<Profile> choose_profile(const ModelOptions& options) {
   if (!options.targets.empty()) {
     if (options.fusion == "launch")
-      return usage_failure("--fuse launch", "needs work-groups that share memory, which native code has none of",
+      return usage_failure("--pass fusion=launch", "needs work-groups that share memory, which native code has none of",
                            "leave it out, or compile for OpenCL");
     HOIST_STEP(const NativeTarget* target, ExitCode::usage, native_target(options.targets.front()));
     return profile_of(*target);
@@ -304,7 +129,20 @@ Attempt<Profile> choose_profile(const ModelOptions& options) {
   if (!options.profile.empty()) {
     // A file is preferred to a starter description of the same name.
     const StarterProfile* starter = find_starter_profile(options.profile);
-    if (starter != nullptr && !std::filesystem::exists(options.profile)) return starter->profile;
+    const bool is_file = std::filesystem::exists(options.profile);
+    if (starter != nullptr && !is_file) return starter->profile;
+    if (!is_file) {
+      std::vector<std::string> names;
+      for (const StarterProfile& known : starter_profiles()) names.emplace_back(known.name);
+      // "a100" is a part of a name rather than a misspelt one.
+      const auto part = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
+        return name.find(options.profile) != std::string::npos;
+      });
+      return input_failure("--profile " + options.profile, "is neither a file nor a target description of hoist",
+                           part != names.end()
+                               ? "did you mean " + *part + "?"
+                               : did_you_mean(options.profile, names, "hoist profiles lists the descriptions"));
+    }
     HOIST_STEP(std::string text, ExitCode::bad_input, read_file(options.profile, size_t{1} << 20));
     if (text.find_first_not_of(" \t\r\n") == std::string::npos)
       return input_failure(options.profile, "is empty", "hoist devices --profile writes a file to start from");
@@ -347,15 +185,15 @@ Attempt<Program> read_program(const std::filesystem::path& path, const ModelOpti
 
 Attempt<OpenedModel> open_model(Program program, ModelOptions options) {
   if (options.strict && options.convolution == "winograd")
-    return usage_failure("--conv winograd", "rounds otherwise than the model says, and --strict keeps every bit",
-                         "leave one of them out");
+    return usage_failure("--pass convolution=winograd",
+                         "rounds otherwise than the model says, and --strict keeps every bit", "leave one of them out");
   HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(options));
   HOIST_ATTEMPT(Profile profile, choose_profile(options));
   HOIST_STEP(LoweredModel lowered, ExitCode::bad_input, lower_model(program, compile_options(options).lower, profile));
   for (const std::string& note : lowered.notes) {
     if (options.with_notes) complain("note", note);
   }
-  return OpenedModel{std::move(program), std::move(profile), std::move(lowered)};
+  return OpenedModel{std::move(program), std::move(profile), std::move(lowered), options.targets};
 }
 
 Attempt<Program> read_program_and_prepare(const std::filesystem::path& path, const ModelOptions& options) {

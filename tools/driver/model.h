@@ -13,10 +13,6 @@
 #include "tools/cli/attempt.h"
 #include "tools/driver/compile.h"
 
-namespace CLI {
-class App;
-}
-
 namespace hoist {
 
 /// The options in the form of the command line.
@@ -44,22 +40,9 @@ struct ModelOptions {
   bool with_notes = true;      ///< print the notes of the frontend and of lowering
 };
 
-/// Adds --dim and --value, which affect how a model file is read.
-void add_reading_options(CLI::App& command, std::vector<std::string>& dimensions, std::vector<std::string>& values);
-/// Adds --value only.
-void add_value_option(CLI::App& command, std::vector<std::string>& values);
-/// Adds --loop-iterations and --string-pieces, which also affect how a model is read.
-void add_bound_options(CLI::App& command, DataBounds& bounds);
-/// The name of the first bound option that is given, or null.
-const char* given_bound(const DataBounds& bounds);
-/// Adds --rules, --steps and --tuning, for commands that show or make kernels.
-void add_steering_options(CLI::App& command, ModelOptions& options);
-/// Adds --dim, --value, --loop-iterations, --string-pieces, --unrolled-steps, --conv, --fuse, --tables, --constants,
-/// --strict, --profile; with_device: --device too.
-void add_model_options(CLI::App& command, ModelOptions& options, bool with_device = true);
-
-/// Adds --target, for commands that make bundles.
-void add_target_option(CLI::App& command, ModelOptions& options);
+/// The name of the target of a word of --target: "native" selects the best that this machine runs, so that the bundle
+/// records its name.
+Result<std::string> resolved_target(const std::string& word);
 
 /// The frontend's options: the operators of the table, --dim, --value (its files are read here), and the bounds.
 Result<ReadOptions> read_options(const std::vector<std::string>& dimensions,
@@ -71,10 +54,6 @@ Result<Program> read_model_of_shapes(const std::filesystem::path& path, ReadOpti
 
 /// Reports a bundle or a program as text that is given in place of a model.
 Attempt<> refuse_bundle(const std::filesystem::path& model);
-
-/// For commands that take a bundle: wrong use if any option but --dim is given, since the bundle is already compiled.
-/// --dim chooses one of the bundle's sizes (sizes.h).
-Attempt<> refuse_model_options(const ModelOptions& options);
 
 /// The target description from the file, or as the device reports it. Without either, the first device.
 Attempt<Profile> choose_profile(const ModelOptions& options);
@@ -93,6 +72,7 @@ struct OpenedModel {
   Program program;  ///< as read by the frontend
   Profile profile;
   LoweredModel lowered;
+  std::vector<std::string> targets = {};  ///< of native code, as ModelOptions has them
 };
 /// As read_program(), while two preparations of open_model run on another thread: listing the devices (some 50 ms in
 /// the driver) and parsing the rules (nearly as long).

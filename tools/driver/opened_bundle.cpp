@@ -1,8 +1,7 @@
 #include "tools/driver/opened_bundle.h"
 
 #include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
+#include <xxhash.h>
 
 #include "backends/halide/native/native_target.h"
 #include "ir/base/seeded.h"
@@ -40,19 +39,6 @@ std::vector<ValueInfo> values_of(const Plan& plan, const std::vector<int>& array
 }
 
 }  // namespace
-
-void add_bundle_options(CLI::App& command, std::string& folder, RunOptions& options) {
-  command.add_option("bundle", folder, "what hoist compile wrote")->required()->type_name("DIR");
-  command
-      .add_option(
-          "--device", options.device,
-          "run on this device: an index, a name or a part of one (default: the one that the bundle is made for)")
-      ->type_name("DEVICE");
-  command.add_option("--threads", options.threads, "use at most so many threads of a CPU device")
-      ->type_name("N")
-      ->check(CLI::Range(1, 4096));
-  add_size_option(command, options.sizes);
-}
 
 Attempt<BundleInfo> bundle_info(const std::filesystem::path& folder, const Sizes& sizes) {
   std::error_code ignored;
@@ -221,6 +207,10 @@ std::string file_name(const std::string& value) {
         (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
     if (!kept) c = '_';
   }
+  // File systems limit names to 255 bytes; the hash keeps shortened names distinct.
+  constexpr size_t longest = 200;
+  if (out.size() > longest)
+    out = fmt::format("{}-{:016x}", out.substr(0, longest - 17), XXH64(value.data(), value.size(), 0));
   return out;
 }
 

@@ -14,14 +14,7 @@
 #include "tools/cli/attempt.h"
 #include "tools/data/media.h"
 
-namespace CLI {
-class App;
-}
-
 namespace hoist {
-
-/// Adds the bundle's folder, --device, --threads and --dim.
-void add_bundle_options(CLI::App& command, std::string& folder, RunOptions& options);
 
 /// Reads the files of a bundle for the specialisation of these sizes (sizes.h). The error for another kind of file
 /// names that kind.
@@ -71,7 +64,8 @@ PictureOptions as_stored(const Plan& first, size_t input, PictureOptions options
 /// Random elements for every input, drawn from its domain.
 std::vector<Tensor> seeded_inputs(const BundleRunner& bundle, const Plan& plan, uint64_t seed);
 
-/// The file name of an output without its ending: characters outside A-Z a-z 0-9 _ . - become _.
+/// The file name of an output without its ending: characters outside A-Z a-z 0-9 _ . - become _, and a
+/// long name ends with a hash of the whole.
 std::string file_name(const std::string& value);
 
 }  // namespace hoist

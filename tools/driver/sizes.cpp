@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -70,21 +69,6 @@ Attempt<Sizes> parse_sizes(const std::vector<std::string>& dimensions) {
     out.emplace_back(value.name, value.extent);
   }
   return out;
-}
-
-void add_size_option(CLI::App& command, Sizes& sizes) {
-  command
-      .add_option_function<std::vector<std::string>>(
-          "--dim",
-          [&sizes](const std::vector<std::string>& words) {
-            auto parsed = parse_sizes(words);
-            if (!parsed.ok()) throw CLI::ValidationError(parsed.failure().problems.front().text());
-            sizes = *parsed;
-          },
-          "one of the sizes that the bundle is compiled for")
-      ->type_name("NAME=N")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 Attempt<size_t> specialisation_of(const BundleInfo& bundle, const Sizes& sizes) {

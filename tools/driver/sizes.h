@@ -10,10 +10,6 @@
 #include "backends/opencl/bundle_runner.h"
 #include "tools/cli/attempt.h"
 
-namespace CLI {
-class App;
-}
-
 namespace hoist {
 
 /// One combination: its --dim options, and the sizes that have several values.
@@ -26,8 +22,6 @@ struct SizeChoice {
 /// more combinations than a bundle may hold, or a size given twice.
 Attempt<std::vector<SizeChoice>> size_choices(const std::vector<std::string>& dimensions);
 
-/// Adds --dim of a command that takes a bundle.
-void add_size_option(CLI::App& command, Sizes& sizes);
 Attempt<Sizes> parse_sizes(const std::vector<std::string>& dimensions);
 
 /// The index of the bundle's specialisation with these sizes; sizes that are not named match the first

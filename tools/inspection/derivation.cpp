@@ -151,7 +151,7 @@ Attempt<> put_kept_constants(Program& program, const std::map<std::string, Tenso
   return input_failure(
       "constant " + missing,
       fmt::format("and {} more are in the bundle as kernels need them, not as the model has them", count - 1),
-      "add --model FILE, the model that the bundle is made from");
+      "add --model FILE, the model that the bundle is made from, and after a budget its --record FILE");
 }
 
 // ---- Terms for people ----------------------------------------------------------------------------------------------

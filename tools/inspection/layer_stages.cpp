@@ -49,6 +49,16 @@ std::string launch_text(const std::string& name, const Launch& launch) {
                      launch.global[1], launch.global[2], launch.local[0], launch.local[1], launch.local[2]);
 }
 
+// The last stage: the code of a kernel in the form of the target.
+const char* code_stage(const std::vector<std::string>& targets) { return targets.empty() ? "opencl" : "native"; }
+
+Attempt<> refuse_other_code(const StageOptions& options, const std::vector<std::string>& targets) {
+  const std::string own = code_stage(targets), other = own == "native" ? "opencl" : "native";
+  if (!holds(options.stages, other)) return ExitCode::done;
+  return usage_failure("--stage " + other, "is not the code of this target",
+                       "write --stage " + own + ", or choose another target with --target");
+}
+
 bool wanted(const StageOptions& options, const std::string& stage) {
   return options.stages.empty() || holds(options.stages, stage);
 }
@@ -63,15 +73,15 @@ void add_group(const OpenedModel& model, const LoweredGroup& group, const StageO
   }
   if (wanted(options, "low"))
     out.stages.push_back({"low", joined_names(group.layers), print(group.low, printing) + "\n"});
-  if (!wanted(options, "halide") && !wanted(options, "opencl")) return;
-  auto emitted = emit_kernel(kernel, model.profile);
+  const std::string code = code_stage(model.targets);
+  if (!wanted(options, "halide") && !wanted(options, code)) return;
+  auto emitted = emit_kernel(kernel, model.profile, model.targets);
   if (!emitted) {
     out.refused = Failure{ExitCode::bad_input, emitted.errors()};
     return;
   }
   if (wanted(options, "halide")) out.stages.push_back({"halide", "what is computed where", emitted->schedule + "\n"});
-  if (wanted(options, "opencl"))
-    out.stages.push_back({"opencl", launch_text(kernel.name, *emitted), emitted->source + "\n"});
+  if (wanted(options, code)) out.stages.push_back({code, launch_text(kernel.name, *emitted), emitted->source + "\n"});
 }
 
 void add_step(const Plan& plan, const PlanStep& step, const StageOptions& options, LayerStages& out) {
@@ -87,19 +97,20 @@ void add_step(const Plan& plan, const PlanStep& step, const StageOptions& option
         {"graph", out.layer + " is part of kernel " + kernel.name + ": " + joined_names(step.layers), arrays});
   }
   if (wanted(options, "low")) out.stages.push_back({"low", joined_names(step.layers), kernel.expression + "\n"});
-  if (wanted(options, "opencl"))
-    out.stages.push_back({"opencl", launch_text(kernel.name, kernel), kernel.source + "\n"});
+  const std::string code = code_stage(plan.targets);
+  if (wanted(options, code)) out.stages.push_back({code, launch_text(kernel.name, kernel), kernel.source + "\n"});
 }
 
 }  // namespace
 
 const std::vector<std::string>& stage_names() {
-  static const std::vector<std::string> names = {"graph", "high", "low", "halide", "opencl"};
+  static const std::vector<std::string> names = {"graph", "high", "low", "halide", "opencl", "native"};
   return names;
 }
 
 Attempt<LayerStages> stages_of(const OpenedModel& model, const std::string& layer, const StageOptions& options) {
   const LoweredModel& lowered = model.lowered;
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_other_code(options, model.targets));
   HOIST_ATTEMPT(const std::vector<size_t> steps, steps_of(layer, lowered.layers, lowered.steps));
   PrintOptions printing;
   printing.show_types = options.types;
@@ -132,6 +143,7 @@ Attempt<> refuse_stages_of_models(const StageOptions& options) {
 
 Attempt<LayerStages> stages_of(const Plan& plan, const std::string& layer, const StageOptions& options) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode kept, refuse_stages_of_models(options));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_other_code(options, plan.targets));
   HOIST_ATTEMPT(const std::vector<size_t> steps, steps_of(layer, plan.layers, plan.steps));
   LayerStages out{layer, {}, ""};
   if (steps.empty()) out.absence = absence_of(layer, plan.layers);

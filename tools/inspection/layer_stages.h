@@ -13,7 +13,7 @@
 
 namespace hoist {
 
-/// graph, high, low, halide, opencl: the names of the stages in order.
+/// graph, high, low, halide, and opencl or native: the names of the stages in order.
 const std::vector<std::string>& stage_names();
 
 struct LayerStage {

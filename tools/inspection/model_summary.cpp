@@ -132,7 +132,8 @@ std::string sentence_of(const ModelSummary& summary) {
   std::string decided;
   for (const auto& [layer, most] : summary.controls) {
     decided += decided.empty() ? "; data decide " : ", ";
-    decided += most > 0 ? fmt::format("how often {} runs, at most {} times", layer, most)
+    decided += most > 0 ? fmt::format("how often {} runs, at most {}", layer,
+                                      hoist::counted(static_cast<uint64_t>(most), "time"))
                         : fmt::format("which branch of {} runs", layer);
   }
   return fmt::format("{}: {} from {}; {} in {}{}, {} multiplications a run, {} of weights, {} between layers{}",

@@ -12,11 +12,6 @@
 
 #include "ir/base/result.h"
 
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
-
 namespace hoist::queue {
 
 /// The address of a queue and the credentials; "" if not given.
@@ -25,8 +20,6 @@ struct QueueOptions {
   std::string token, credentials;           ///< files
   std::string authority, certificate, key;  ///< files of TLS
 };
-/// Adds --queue and its related options.
-CLI::Option* add_queue_options(CLI::App& command, QueueOptions& options, const std::string& what);
 /// The URL for messages: without user name and password.
 std::string shown_url(const QueueOptions& options);
 

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include <CLI/CLI.hpp>
-
 #include "ir/base/stopwatch.h"
 #include "ir/base/temporary_folder.h"
 #include "tools/cli/interruption.h"
@@ -275,48 +273,6 @@ void describe_study(Study& study, const StudiedModel& model, const RecordOrigin&
 }
 
 }  // namespace
-
-void add_budget_options(CLI::App& command, BudgetOptions& options) {
-  command.add_option("--calibrate", options.calibration, calibration_help)->type_name("DATA");
-  add_picture_options(command, options.pictures);
-  command
-      .add_option("--verify-data", options.verification,
-                  "data that the budget is verified on (default: the last quarter of the calibration data)")
-      ->type_name("DATA");
-  command.add_option("--objective", options.objective, "what to save")
-      ->check(CLI::IsMember({"time", "size"}))
-      ->capture_default_str();
-  add_scaling_option(command, options.scaling);
-  command.add_option("--preferences", options.preferences, "pin, forbid or prefer rules by layer, one a line")
-      ->type_name("FILE");
-  command
-      .add_option(
-          "--time", options.seconds,
-          "seconds that the whole command may take: choosing ends early enough for what follows and uses what is "
-          "verified by then, as Ctrl-C does at once (without --time no run of metric=CMD takes longer than 600)")
-      ->check(CLI::Range(1.0, 1e6))
-      ->type_name("SECONDS");
-  command
-      .add_option("--record", options.record,
-                  "what is measured and chosen: written as it grows, and read where it exists, so that another budget, "
-                  "objective or pin measures only what is new and the same question has the same answer, without data")
-      ->type_name("FILE");
-  queue::add_queue_options(command, options.queue, queue::models_on_queue_help);
-}
-
-Attempt<> refuse_budget_options(const BudgetOptions& options) {
-  const char* given = nullptr;
-  if (!options.calibration.empty()) given = "--calibrate";
-  if (!options.verification.empty()) given = "--verify-data";
-  if (!options.preferences.empty()) given = "--preferences";
-  if (!options.record.empty()) given = "--record";
-  if (options.seconds > 0) given = "--time";
-  if (!options.queue.url.empty()) given = "--queue";
-  if (options.objective != "time") given = "--objective";
-  if (options.scaling != "auto") given = "--scale-channels";
-  if (given == nullptr) return ExitCode::done;
-  return usage_failure(given, "requires --budget", "say how much may be given up: --budget top1=0.5%");
-}
 
 UserMetric command_metric(const std::string& command, const Program& program, double seconds) {
   return [command, seconds, names = program.outputs](const RunOutputs& runs) -> Result<double> {

@@ -27,9 +27,6 @@ struct BudgetOptions {
   double closing_models = 1;
   queue::QueueOptions queue;  ///< whose workers help
 };
-void add_budget_options(CLI::App& command, BudgetOptions& options);
-/// Wrong use where an option is given that means nothing without a budget.
-Attempt<> refuse_budget_options(const BudgetOptions& options);
 
 /// A command as a metric: it gets a folder with a folder for each run of the verification data, 0, 1, ..., in which
 /// each output of the model is NAME.npy, and prints one number. Errors: it fails, prints anything else, an output

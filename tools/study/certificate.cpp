@@ -23,9 +23,11 @@ using Json = nlohmann::ordered_json;
 // How far the power of the output may move from one device to another: well below what any rule changes.
 constexpr double power_tolerance = 1e-3;
 
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+Json finite_json(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-Json interval(const Interval& value) { return {number(value.value), number(value.low), number(value.high)}; }
+Json certified_interval(const Interval& value) {
+  return {finite_json(value.value), finite_json(value.low), finite_json(value.high)};
+}
 
 Json point_json(const StudyPoint& point) {
   return {{"name", point.name},
@@ -35,15 +37,15 @@ Json point_json(const StudyPoint& point) {
           {"both_right", point.both_right},
           {"both_wrong", point.both_wrong},
           {"flips", point.flips},
-          {"sqnr_db", number(point.sqnr)},
-          {"psnr_db", number(point.psnr)},
-          {"metric", number(point.user_metric)},
-          {"top1", interval(point.top1)},
-          {"agreement", interval(point.agreement)},
-          {"predicted_error", number(point.predicted_error)},
-          {"measured_error", number(point.error)},
-          {"milliseconds", number(point.time.value * 1e3)},
-          {"weight_bytes", number(point.size)},
+          {"sqnr_db", finite_json(point.sqnr)},
+          {"psnr_db", finite_json(point.psnr)},
+          {"metric", finite_json(point.user_metric)},
+          {"top1", certified_interval(point.top1)},
+          {"agreement", certified_interval(point.agreement)},
+          {"predicted_error", finite_json(point.predicted_error)},
+          {"measured_error", finite_json(point.error)},
+          {"milliseconds", finite_json(point.time.value * 1e3)},
+          {"weight_bytes", finite_json(point.size)},
           {"chosen", point.chosen}};
 }
 
@@ -121,7 +123,7 @@ std::string certificate_text(const Choosing& found) {
               {"calibration", {{"hash", study.calibration_hash}, {"samples", study.calibration_samples}}},
               {"verification", {{"hash", study.verification_hash}, {"samples", study.verification_samples}}}};
   if (const ReferenceScore score = reference_score(study); score.samples > 0)
-    out["reference"] = {{"right", score.right}, {"samples", score.samples}, {"guessing", number(score.guessing)}};
+    out["reference"] = {{"right", score.right}, {"samples", score.samples}, {"guessing", finite_json(score.guessing)}};
   out["rules"] = Json::object();
   for (const auto& [site, rule] : found.chosen) out["rules"][site] = rule;
   out["points"] = Json::array();

@@ -1,6 +1,5 @@
 #include "tools/study/device_models.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <numeric>
 
@@ -98,15 +97,6 @@ Attempt<StudiedModel> open_for_study(const std::filesystem::path& path, const Mo
   prepare.lower = compile_options(options).lower;
   prepare.make_runnable = std::move(make_runnable);
   return StudiedModel{std::move(program), prepare.profile, device.name, prepare, prepare_on_device(prepare)};
-}
-
-void add_scaling_option(CLI::App& command, std::string& scaling) {
-  command
-      .add_option("--scale-channels", scaling,
-                  "move scale between layers before anything is rounded: smoothquant (by data, wherever it helps 8-bit "
-                  "products), auto (where it halves their error), equalise (ranges of weights alone) or off")
-      ->check(CLI::IsMember({"auto", "off", "equalise", "smoothquant"}))
-      ->capture_default_str();
 }
 
 Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOptions& options, const Profile& profile) {

@@ -60,9 +60,6 @@ inline constexpr char calibration_help[] =
     "an .npz with one array per input of the model, [samples][the input's axes after the first], or a folder of "
     "test_data_set_K";
 
-/// --scale-channels: a name that parse_channel_scaling knows.
-void add_scaling_option(CLI::App& command, std::string& scaling);
-
 /// Batch normalisation folded, and reshaped weights as constants: what sites and rules need to see. The derivation
 /// begins with the program as it is given.
 Result<Program> prepared_program(Program program);

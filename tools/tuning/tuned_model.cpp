@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-
 #include "backends/opencl/device.h"
 #include "ir/base/stopwatch.h"
 #include "ir/text/counted.h"
@@ -76,17 +74,6 @@ Attempt<TunedProgram> tuned_program(Program program, ModelOptions& options) {
   how.run.device = options.device;
   HOIST_STEP_VOID(ExitCode::bad_input, run_passes(out.program, Pass::calls, pass_options(how.lower, how.profile)));
   return out;
-}
-
-void add_measuring_options(CLI::App& command, MeasuringPlace& place) {
-  queue::add_queue_options(command, place.queue, "let workers that have the device measure candidates");
-  command
-      .add_option("--job-time", place.seconds,
-                  "end the process that measures some candidates, compiling included, where it takes longer, and find "
-                  "out which of them is to blame")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(1.0, 1e6))
-      ->capture_default_str();
 }
 
 Attempt<> refuse_absent_device(const ModelOptions& options, const MeasuringPlace& place) {

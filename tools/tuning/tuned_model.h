@@ -18,7 +18,6 @@ struct MeasuringPlace {
   queue::QueueOptions queue;
   double seconds = 120;  ///< time limit of one measurement of candidates, including compilation
 };
-void add_measuring_options(CLI::App& command, MeasuringPlace& place);
 
 /// Wrong use if --profile describes a device that is missing here and no queue may have a worker with it, since tuning
 /// needs measurements.

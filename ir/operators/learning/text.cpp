@@ -40,7 +40,7 @@ Lowered lower_string_concat(const OperatorContext& c) {
 
 // ---- Pieces --------------------------------------------------------------------------------------------------------
 
-// How many pieces of a string there is room for where neither the model nor its reader (--string-pieces) says so.
+// How many pieces of a string there is room for where neither the model nor its reader (--bound string-pieces) says so.
 constexpr int64_t most_pieces = 64;
 
 Result<int64_t> room_for_pieces(const OperatorContext& c, int64_t otherwise) {

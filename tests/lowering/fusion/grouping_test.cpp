@@ -158,7 +158,7 @@ TEST(Folding, StaysWithinItsBudget) {
   EXPECT_LT(processor_seconds() - before, 5);
   EXPECT_GE(left->definitions.size(), 2u);
   ASSERT_FALSE(left->notes.empty());
-  EXPECT_NE(left->notes.back().find("--fold-operations"), std::string::npos) << left->notes.back();
+  EXPECT_NE(left->notes.back().find("--bound fold-operations"), std::string::npos) << left->notes.back();
 
   for (const FoldingBudget& budget : {FoldingBudget{100, int64_t{1} << 30}, FoldingBudget{1 << 30, 64}}) {
     auto tight = lower_calls(constant_sum(20), false, {}, ConstantUse::computed, budget);

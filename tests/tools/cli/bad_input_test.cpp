@@ -61,7 +61,7 @@ TEST(BadModel, ALoopWithoutEndEndsAtItsLimit) {
   ASSERT_TRUE(write_npy(folder.path() / "x.npy", Tensor::of(Scalar::f32, {1}, std::vector<double>{1})).ok());
   ASSERT_TRUE(write_npy(folder.path() / "more.npy", Tensor::of(Scalar::boolean, {}, std::vector<int64_t>{1})).ok());
   for (const char* target : {"", "native"}) {
-    std::vector<std::string> words = {"compile", path, "-o", bundle, "--force", "--loop-iterations", "50"};
+    std::vector<std::string> words = {"compile", path, "-o", bundle, "--force", "--bound", "loop-iterations=50"};
     if (*target != '\0') words.insert(words.end(), {"--target", target});
     const Ran compiled = run_hoist(words);
     ASSERT_EQ(compiled.code, 0) << compiled.err;
@@ -70,7 +70,7 @@ TEST(BadModel, ALoopWithoutEndEndsAtItsLimit) {
                                "more=" + (folder.path() / "more.npy").string()});
     EXPECT_EQ(ran.code, 3);
     EXPECT_THAT(ran.err, HasSubstr("does not end within 50 iterations"));
-    EXPECT_THAT(ran.err, HasSubstr("--loop-iterations"));
+    EXPECT_THAT(ran.err, HasSubstr("--bound loop-iterations"));
   }
 }
 
@@ -226,7 +226,8 @@ TEST(BadModel, UnknownDimension) {
 TEST(WrongUse, LocalMemoryInNativeCode) {
   const Folder folder;
   expect_refused(folder.write("model.onnx", convolution_model().SerializeAsString()),
-                 "--fuse launch: needs work-groups that share memory", 2, {"--target", "native", "--fuse", "launch"});
+                 "--pass fusion=launch: needs work-groups that share memory", 2,
+                 {"--target", "native", "--pass", "fusion=launch"});
 }
 
 TEST(WrongUse, IsHinted) {
@@ -238,7 +239,7 @@ TEST(WrongUse, IsHinted) {
   EXPECT_THAT(told({"comple"}), HasSubstr("did you mean compile?"));
   EXPECT_THAT(told({"compile", "m.onnx", "--ouput", "d"}), HasSubstr("did you mean --output?"));
   EXPECT_THAT(told({"reduce", "m.onnx"}), HasSubstr("--output is required"));
-  EXPECT_THAT(told({"compile", "m.onnx", "-o", "d", "--conv", "fourier"}), HasSubstr("fourier"));
+  EXPECT_THAT(told({"compile", "m.onnx", "-o", "d", "--pass", "convolution=fourier"}), HasSubstr("fourier"));
   EXPECT_THAT(told({"compile", "m.onnx", "--resize", "0x7"}), HasSubstr("--resize: is no size, write --resize 256"));
   EXPECT_THAT(told({"compile", "m.onnx", "--scale", "1/0"}), HasSubstr("--scale: is no number"));
   EXPECT_THAT(told({"bench", "m.hoist", "--seconds", "1e9"}), HasSubstr("1e9 not in range 0.01 to 3600 ("));
@@ -284,7 +285,8 @@ Folder* BadRun::folder_ = nullptr;
 TEST_F(BadRun, InputOfWrongNameTypeOrShape) {
   expect_refused_run({"imgae=" + in("image.npy")}, "did you mean image?");
   expect_refused_run({"image=" + in("small.npy")}, "[1][1][8][8]f32, given [1][1][8][7]f32");
-  expect_refused_run({"image=" + in("double.npy")}, "given [1][1][8][8]f64");
+  expect_refused_run({"image=" + in("double.npy")},
+                     "given [1][1][8][8]f64 (convert the elements to f32, in numpy array.astype(numpy.float32))");
   expect_refused_run({"image=" + in("none.npy")}, "none.npy");
   expect_refused_run({"image=" + in("model.onnx")}, "is neither .npy nor .pb");
   expect_refused_run({}, "input image: is not given");

@@ -122,10 +122,10 @@ TEST_F(Commands, SamplesOfALargerBatchCountOnce) {
 }
 
 TEST_F(Commands, FormsOfConvolutionAndStrictAgree) {
-  for (const std::vector<std::string>& options : {std::vector<std::string>{"--conv", "stencil"},
-                                                  {"--conv=im2col"},
-                                                  {"--conv=winograd"},
-                                                  {"--fuse=launch"},
+  for (const std::vector<std::string>& options : {std::vector<std::string>{"--pass", "convolution=stencil"},
+                                                  {"--pass", "convolution=im2col"},
+                                                  {"--pass", "convolution=winograd"},
+                                                  {"--pass", "fusion=launch"},
                                                   {"--strict"}}) {
     const std::string folder = in("form.hoist"), answer = in("form.json");
     std::vector<std::string> words = {"compile", (models / "digits_residual.onnx").string(), "-o", folder, "--force"};
@@ -275,7 +275,7 @@ TEST_F(Commands, VerifyComparesAllThatMeansSomethingAndNoMore) {
   const std::string path = folder.write("model.onnx", model.SerializeAsString()).string();
   const std::string sound = in("sound.hoist"), damaged = in("damaged.hoist");
   // A fused launch would be compared with the damaged kernel.
-  ASSERT_EQ(run_hoist({"compile", path, "-o", sound, "--fuse", "none"}).code, 0);
+  ASSERT_EQ(run_hoist({"compile", path, "-o", sound, "--pass", "fusion=none"}).code, 0);
   auto info = read_bundle(sound, true);
   ASSERT_TRUE(info.ok());
   const PlanKernel& first = info->plan.kernels[0];

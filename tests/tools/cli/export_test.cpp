@@ -57,7 +57,8 @@ TEST_F(Export, StoredConstantsStaySmallInTheBundle) {
   uintmax_t bytes[2];
   for (const bool stored : {false, true}) {
     const std::string bundle = in(stored ? "stored" : "computed");
-    Ran ran = run_hoist({"compile", in("small.onnx"), "-o", bundle, "--constants", stored ? "stored" : "computed"});
+    Ran ran = run_hoist({"compile", in("small.onnx"), "-o", bundle, "--pass",
+                         std::string("constants=") + (stored ? "stored" : "computed")});
     ASSERT_EQ(ran.code, 0) << ran.err;
     ran = run_hoist({"verify", bundle});
     EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
@@ -66,8 +67,8 @@ TEST_F(Export, StoredConstantsStaySmallInTheBundle) {
   // Mappings for GPUs need the shape of weights that were inlined into a kernel.
   std::ofstream(in("gpu")) << "name=a GPU\nkind=gpu\nvector_width=4\nvector_registers=255\nlocal_memory=49152\n"
                               "compute_units=132\nmaximum_group=1024\n";
-  const Ran ran =
-      run_hoist({"compile", in("small.onnx"), "-o", in("for_gpu"), "--constants", "stored", "--profile", in("gpu")});
+  const Ran ran = run_hoist(
+      {"compile", in("small.onnx"), "-o", in("for_gpu"), "--pass", "constants=stored", "--profile", in("gpu")});
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_LT(bytes[1] * 3, bytes[0]);
 }

@@ -117,7 +117,7 @@ TEST_F(StringsOfModels, SentencesBecomeTokens) {
     }());
     const Ran longer = run({repeated("word", 1025), "", ""});
     EXPECT_EQ(longer.code, 3);
-    EXPECT_THAT(longer.err, HasSubstr("element 0 has 1025 tokens, and there is room for 1024 (--string-pieces)"));
+    EXPECT_THAT(longer.err, HasSubstr("element 0 has 1025 tokens, and there is room for 1024 (--bound string-pieces)"));
     EXPECT_EQ(run_hoist({"verify", in(name)}).code, 0);
   }
 }
@@ -135,7 +135,7 @@ TEST_F(StringsOfModels, TheirPiecesHaveAsMuchRoomAsIsAskedFor) {
   for (const Texts& more : {Texts{}, Texts{"--target", "native"}}) {
     const std::string name = more.empty() ? "a.hoist" : "native.hoist", out = in(name + ".out");
     Texts options = more;
-    options.insert(options.end(), {"--string-pieces", "4"});
+    options.insert(options.end(), {"--bound", "string-pieces=4"});
     ASSERT_NO_FATAL_FAILURE(compile(name, options, path));
     const auto run = [&](const Texts& given) {
       write_words(given);
@@ -148,22 +148,23 @@ TEST_F(StringsOfModels, TheirPiecesHaveAsMuchRoomAsIsAskedFor) {
     EXPECT_EQ(string_at(read(name + ".out/two.pb"), 5), "z.w");
     const Ran tokens = run({"a", "a b c"});
     EXPECT_EQ(tokens.code, 3);
-    EXPECT_THAT(tokens.err, HasSubstr("element 1 has 5 tokens and marks, and there is room for 4 (--string-pieces)"));
+    EXPECT_THAT(tokens.err,
+                HasSubstr("element 1 has 5 tokens and marks, and there is room for 4 (--bound string-pieces)"));
     const Ran pieces = run({"a,b,c,d,e,f", ""});
     EXPECT_EQ(pieces.code, 3);
-    EXPECT_THAT(pieces.err, HasSubstr("element 0 has 6 pieces, and there is room for 4 (--string-pieces)"));
+    EXPECT_THAT(pieces.err, HasSubstr("element 0 has 6 pieces, and there is room for 4 (--bound string-pieces)"));
     // For its derivation the model is read with the options of the compilation.
     const Texts derived = {"verify", in(name), "--derivation", "--model", path};
     EXPECT_EQ(run_hoist(derived).code, 1);
     Texts same = derived;
-    same.insert(same.end(), {"--string-pieces", "4"});
+    same.insert(same.end(), {"--bound", "string-pieces=4"});
     const Ran verified = run_hoist(same);
     EXPECT_EQ(verified.code, 0) << verified.out << verified.err;
   }
-  const Ran without = run_hoist({"verify", in("a.hoist"), "--string-pieces", "4"});
+  const Ran without = run_hoist({"verify", in("a.hoist"), "--bound", "string-pieces=4"});
   EXPECT_EQ(without.code, 2);
-  EXPECT_THAT(without.err, HasSubstr("--string-pieces"));
-  EXPECT_EQ(run_hoist({"compile", path, "-o", in("b.hoist"), "--string-pieces", "0"}).code, 2);
+  EXPECT_THAT(without.err, HasSubstr("--bound string-pieces"));
+  EXPECT_EQ(run_hoist({"compile", path, "-o", in("b.hoist"), "--bound", "string-pieces=0"}).code, 2);
 }
 
 }  // namespace

@@ -359,7 +359,7 @@ TEST_P(ControlTest, ListsGrowAsOftenAsDataSay) {
   auto out = runner->run({Tensor(Scalar::f32, {2, 3}), Tensor::of(Scalar::f32, {}, std::vector<double>{1}), whole(0)});
   ASSERT_FALSE(out.ok());
   EXPECT_THAT(out.errors()[0].text(), HasSubstr("does not end within 20 iterations, the most that it is compiled for "
-                                                "(--loop-iterations)"));
+                                                "(--bound loop-iterations)"));
 }
 
 // A nested loop with as many iterations as the outer loop has done, in a branch of it that data select.

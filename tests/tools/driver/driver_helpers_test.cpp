@@ -41,7 +41,7 @@ class DriverHelpersTest : public InTemporaryFolder {
   void SetUp() override {
     InTemporaryFolder::SetUp();
     const Ran compiled = run_hoist({"compile", std::string(HOIST_SOURCE_DIR) + "/models/digits_residual.onnx", "-o",
-                                    in("a.hoist"), "--no-check", "--fuse", "none"});
+                                    in("a.hoist"), "--no-check", "--pass", "fusion=none"});
     ASSERT_EQ(compiled.code, 0) << compiled.err;
     const auto bundle = read_bundle(in("a.hoist"));
     ASSERT_TRUE(bundle.ok());

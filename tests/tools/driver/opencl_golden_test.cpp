@@ -1,6 +1,6 @@
 // Tests the OpenCL text of small layers: tests/golden/opencl holds programs and their kernels for one CPU target
-// description, one file per case; a case called NAME.launch is compiled with --fuse=launch. A change there changes the
-// speed, or is an error.
+// description, one file per case; a case called NAME.launch is compiled with --pass fusion=launch. A change there
+// changes the speed, or is an error.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

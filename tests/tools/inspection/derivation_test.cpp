@@ -27,7 +27,8 @@ class Derivations : public testing::Test {
     folder_ = new TemporaryFolder(std::move(*folder));
     // With one launch per layer, and with one for all layers.
     for (const auto& [model, fusion] : {std::pair{"digits_residual", "none"}, {"digits_fully_connected", "launch"}}) {
-      const Ran ran = run_hoist({"compile", models + model + ".onnx", "-o", in(model), "--no-check", "--fuse", fusion});
+      const Ran ran = run_hoist({"compile", models + model + ".onnx", "-o", in(model), "--no-check", "--pass",
+                                 std::string("fusion=") + fusion});
       ASSERT_EQ(ran.code, 0) << ran.err;
     }
   }
@@ -115,7 +116,7 @@ TEST_F(Derivations, WhatDoesNotLeadToTheBundleIsFound) {
 
 TEST_F(Derivations, ExplainShowsBothSidesOfEveryStep) {
   for (const std::vector<std::string>& subject :
-       {std::vector<std::string>{in("digits_residual")}, {models + "digits_residual.onnx", "--fuse", "none"}}) {
+       {std::vector<std::string>{in("digits_residual")}, {models + "digits_residual.onnx", "--pass", "fusion=none"}}) {
     const auto explained = [&](const std::vector<std::string>& options) {
       std::vector<std::string> words = {"explain"};
       words.insert(words.end(), subject.begin(), subject.end());
@@ -138,7 +139,7 @@ TEST_F(Derivations, ExplainShowsBothSidesOfEveryStep) {
 
 TEST_F(Derivations, ConvolutionsInSeveralKernelsReplay) {
   const std::string model = models + "digits_residual.onnx", folder = in("winograd");
-  Ran ran = run_hoist({"compile", model, "-o", folder, "--conv=winograd", "--no-check"});
+  Ran ran = run_hoist({"compile", model, "-o", folder, "--pass", "convolution=winograd", "--no-check"});
   ASSERT_EQ(ran.code, 0) << ran.err;
   ran = run_hoist({"verify", folder, "--derivation", "--model", model});
   EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
@@ -149,9 +150,9 @@ TEST_F(Derivations, ConvolutionsInSeveralKernelsReplay) {
   for (size_t at = 0; (at = ran.out.find(" cut-kernels at layer ", at)) != std::string::npos; ++at) ++cuts;
   EXPECT_EQ(cuts, 6U) << ran.out;
   EXPECT_THAT(ran.out, HasSubstr(" winograd-f4x4-3x3-bias(i = 0, j = 0) at layer conv1  [rounding]"));
-  ran = run_hoist({"compile", model, "-o", in("both"), "--conv=winograd", "--strict"});
+  ran = run_hoist({"compile", model, "-o", in("both"), "--pass", "convolution=winograd", "--strict"});
   EXPECT_EQ(ran.code, 2);
-  EXPECT_THAT(ran.err, HasSubstr("--conv winograd: rounds otherwise than the model says"));
+  EXPECT_THAT(ran.err, HasSubstr("--pass convolution=winograd: rounds otherwise than the model says"));
 }
 
 TEST_F(Derivations, LongTextsAreCutAndSharedPartsNamed) {

@@ -1,5 +1,5 @@
-// Tests tables of quantised models on the device: the results of the three values of --tables, their steps in explain,
-// and the precedence of a rule for a function.
+// Tests tables of quantised models on the device: the results of the three values of --pass tables, their steps in
+// explain, and the precedence of a rule for a function.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -124,7 +124,7 @@ TEST_F(Tables, ExplainShowsThemAndOffLeavesThemOut) {
   (void)model(chain);
   const std::string folder = (folder_.path() / "model.hoist").string();
   for (const char* value : {"auto", "on", "off"}) {
-    const std::string option = std::string("--tables=") + value;
+    const std::string option = std::string("--pass=tables=") + value;
     ASSERT_EQ(run_hoist({"compile", path_, "-o", folder, "--force", option}).code, 0);
     EXPECT_EQ(run_hoist({"verify", folder, "--all"}).code, 0) << value;
     for (const char* layer : {"dequantise", "f1", "f2", "quantise"}) {
@@ -138,10 +138,10 @@ TEST_F(Tables, ExplainShowsThemAndOffLeavesThemOut) {
       }
     }
   }
-  const Ran wrong = run_hoist({"compile", path_, "-o", folder, "--force", "--tables=some"});
+  const Ran wrong = run_hoist({"compile", path_, "-o", folder, "--force", "--pass", "tables=some"});
   EXPECT_EQ(wrong.code, 2);
-  EXPECT_THAT(wrong.err, HasSubstr("--tables"));
-  EXPECT_EQ(run_hoist({"explain", folder, "f1", "--tables=on"}).code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("--pass tables"));
+  EXPECT_EQ(run_hoist({"explain", folder, "f1", "--pass", "tables=on"}).code, 2);
 }
 
 }  // namespace

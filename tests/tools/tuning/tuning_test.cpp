@@ -171,6 +171,8 @@ TEST_F(TuningTest, ATunedModelCompilesAndReplays) {
                                           "--dim", "N=2", "--json", in("m.json"),   "--measurements", "3"};
   const Ran tuned = run_hoist(words);
   ASSERT_EQ(tuned.code, 0) << tuned.err;
+  if (tuned.out.find("uses the choices") != std::string::npos)
+    EXPECT_THAT(tuned.out, HasSubstr(" --target native:")) << "the command without it compiles for OpenCL";
   auto text = read_file(in("m.json"));
   ASSERT_TRUE(text.ok());
   const auto answer = nlohmann::json::parse(*text);
@@ -281,7 +283,7 @@ TEST_F(TuningTest, TheCostModelComputesSmallLayersInOneLaunch) {
   const std::string model = std::string(HOIST_SOURCE_DIR) + "/models/digits_residual.onnx";
   const auto kernels_of = [&](const std::vector<std::string>& more) {
     std::vector<std::string> words = {"compile", model,         "--profile", in("cpu.profile"), "--no-check",
-                                      "-o",      in("m.hoist"), "--force",   "--fuse",          "none"};
+                                      "-o",      in("m.hoist"), "--force",   "--pass",          "fusion=none"};
     words.insert(words.end(), more.begin(), more.end());
     const Ran ran = run_hoist(words);
     EXPECT_EQ(ran.code, 0) << ran.err;
@@ -328,7 +330,7 @@ TEST_F(TuningTest, ABundleIsTunedAsItsModel) {
   EXPECT_THAT(alone.err, HasSubstr("add --model FILE"));
   EXPECT_EQ(run_hoist({"tune", in("m.hoist"), "--target", "native"}).code, 2);
   EXPECT_EQ(run_hoist({"tune", model, "--model", model, "--list", "conv1"}).code, 2);
-  EXPECT_EQ(run_hoist({"tune", in("m.hoist"), "--model", model, "--conv", "stencil"}).code, 3);
+  EXPECT_EQ(run_hoist({"tune", in("m.hoist"), "--model", model, "--pass", "convolution=stencil"}).code, 3);
   const Ran of_model = run_hoist({"tune", model, "--target", "native", "--list", "conv1"});
   const Ran of_bundle = run_hoist({"tune", in("m.hoist"), "--model", model, "--list", "conv1"});
   ASSERT_EQ(of_bundle.code, 0) << of_bundle.err;

@@ -4,7 +4,6 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -12,7 +11,7 @@
 #include "ir/text/text.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/log.h"
-#include "tools/cli/show_passes.h"
+#include "tools/cli/parse_options.h"
 #include "tools/driver/child_program.h"
 #include "tools/driver/model.h"
 #include "tools/inspection/derivation.h"
@@ -20,6 +19,7 @@
 #include "tools/inspection/layer_stages.h"
 #include "tools/inspection/layers.h"
 #include "tools/inspection/model_summary.h"
+#include "tools/inspection/show_passes.h"
 #include "tools/python/extension/call.h"
 
 namespace hoist {
@@ -42,25 +42,16 @@ py::tuple command(const Words& words, const py::object& listener) {
   return py::make_tuple(static_cast<int>(code), problems_of(problems), text_of(heard.results), py::bytes(heard.files));
 }
 
-Attempt<ModelOptions> parse_model_options(const Words& words) {
-  ModelOptions out;
-  CLI::App app;
-  add_model_options(app, out);
-  add_steering_options(app, out);
-  try {
-    app.parse(Words(words.rbegin(), words.rend()));
-  } catch (const CLI::ParseError& error) {
-    return usage_failure("", error.what());
-  }
-  return out;
-}
-
 class Model {
  public:
   Model(const std::string& path, const Words& words, const py::object& listener) {
     model_ = perform_attempt<std::shared_ptr<const OpenedModel>>(
         listener, [&]() -> Attempt<std::shared_ptr<const OpenedModel>> {
-          HOIST_ATTEMPT(options_, parse_model_options(words));
+          Words all = {"inspect"};
+          all.insert(all.end(), words.begin(), words.end());
+          all.insert(all.end(), {"--", path});
+          HOIST_ATTEMPT(ParsedCommand parsed, parse_command(all));
+          options_ = std::move(parsed.options.model);
           HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(options_));
           HOIST_ATTEMPT(OpenedModel model, open_model(path, options_));
           return std::make_shared<const OpenedModel>(std::move(model));

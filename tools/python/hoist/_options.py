@@ -3,7 +3,8 @@
     dim={"N": 8}           --dim N=8         a dictionary is NAME=VALUE, once for each name
     dim={"N": [1, 8]}      --dim N=1,8       several values of one name are joined by commas
     mean=(0.5, 0.4, 0.3)   --mean 0.5,0.4,0.3
-    strict=True            --strict          False and None are what was not given
+    pass_={"fusion": "none"}  --pass fusion=none
+    strict=True            --strict          False and None are not given
     calibrate={"x": a}     --calibrate FILE  of arrays, which a temporary .npz takes
 """
 
@@ -16,138 +17,11 @@ import weakref
 import zipfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Mapping, Sequence, TypedDict, Union
+from typing import Any, Mapping
 
 import numpy as np
 
-FileName = Union[str, "os.PathLike[str]"]
-#: Arrays by the name of the model's input, [samples][the input's axes after the first], and "labels"; or a path.
-Data = Union[FileName, Mapping[str, Any]]
-
-
-class LoweringOptions(TypedDict, total=False):
-    """Options that determine the kernels of a model."""
-
-    dim: Mapping[str, int | Sequence[int]]
-    value: Mapping[str, Any]
-    loop_iterations: int
-    string_pieces: int
-    unrolled_steps: int
-    conv: str
-    fuse: str
-    tables: str
-    constants: str
-    fold_operations: int
-    fold_memory: int
-    strict: bool
-    profile: FileName
-    device: str | int
-
-
-class ModelOptions(LoweringOptions, total=False):
-    """Options of `load`: `hoist inspect --help` explains each."""
-
-    rules: FileName
-    steps: Mapping[str, FileName]
-    tuning: FileName
-
-
-class PictureOptions(TypedDict, total=False):
-    """Options of image preprocessing: `hoist compile --help` explains each."""
-
-    layout: str
-    resize: int | str
-    crop: int | str
-    colours: str
-    scale: str | float
-    mean: float | Sequence[float]
-    std: float | Sequence[float]
-
-
-class QueueOptions(TypedDict, total=False):
-    """Options of the queue: `hoist evaluate --help` explains each."""
-
-    queue: str
-    queue_token: FileName
-    queue_credentials: FileName
-    queue_authority: FileName
-    queue_certificate: FileName
-    queue_key: FileName
-
-
-class BudgetOptions(PictureOptions, QueueOptions, total=False):
-    """Options of a choice under a budget: `hoist compile --help` explains each."""
-
-    calibrate: Data
-    verify_data: Data
-    objective: str
-    scale_channels: str
-    preferences: FileName | Sequence[str]  #: a file, or its statements
-    time: float
-    record: FileName
-
-
-class CompileOptions(ModelOptions, BudgetOptions, total=False):
-    """Options of `Model.compile` besides `budget`: `hoist compile --help` explains each."""
-
-    target: str | Sequence[str]
-    tune: bool | float
-    best_effort: bool
-    report: FileName
-    force: bool
-    no_check: bool
-    validate: bool
-    programs: bool
-
-
-class ChooseOptions(LoweringOptions, BudgetOptions, total=False):
-    """Options of `Model.choose`: `hoist report --help` explains each."""
-
-    target: str | Sequence[str]
-    tuning: FileName
-
-
-class BundleOptions(TypedDict, total=False):
-    """Device and sizes of a bundle: `hoist evaluate --help` explains each."""
-
-    device: str | int
-    threads: int
-    dim: Mapping[str, int]
-
-
-class EvaluateOptions(BundleOptions, PictureOptions, QueueOptions, total=False):
-    """Options of `Bundle.evaluate`: `hoist evaluate --help` explains each."""
-
-    metric: str
-    output: str
-    labels: FileName
-    samples_a_job: int
-
-
-class VerifyOptions(BundleOptions, total=False):
-    """Options of `Bundle.verify`: `hoist verify --help` explains each."""
-
-    data: Data
-    all: bool
-    positions: int
-    derivation: bool
-    model: FileName
-    value: Mapping[str, Any]
-    loop_iterations: int
-    string_pieces: int
-
-
-class ExportOptions(PictureOptions, total=False):
-    """Options of `Model.export`: `hoist export --help` explains each."""
-
-    force: bool
-    rule: str | Sequence[str]
-    calibrate: Data
-    record: FileName
-    budget: str
-    objective: str
-    scale_channels: str
-
+from ._option_types import OLD_NAMES
 
 _REPEATED = frozenset({"rule", "budget"})
 
@@ -163,7 +37,7 @@ class Words:
     def __enter__(self) -> list[str]:
         known = sorted(self._known.__annotations__)
         for name in self._given:
-            if name not in known:
+            if name not in known and not (name in OLD_NAMES and "pass_" in known):
                 raise TypeError(f"unknown option {name!r}; there are {', '.join(known)}")
         with ExitStack() as stack:
             self._stack = stack
@@ -175,7 +49,7 @@ class Words:
         self._stack.close()
 
     def _words(self, name: str, value: Any) -> list[str]:
-        option = "--" + name.replace("_", "-")
+        option = "--" + name.rstrip("_").replace("_", "-")
         if value is None or value is False:
             return []
         if value is True:

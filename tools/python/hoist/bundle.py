@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from . import _html, runtime
 from ._call import Answer, ask
-from ._options import BundleOptions, Data, EvaluateOptions, FileName, VerifyOptions
+from ._option_types import BundleOptions, Data, EvaluateOptions, FileName, VerifyOptions
 from .errors import DeviceError, InputError, MismatchError, Problem, UsageError
 from .ir import Lowered
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Mapping, Sequence, Union, overload
 
 from . import _core, _html
 from ._call import Listener, ask, raising
-from ._options import ChooseOptions, CompileOptions, ExportOptions, FileName, ModelOptions, Words, folder_of
+from ._option_types import ChooseOptions, CompileOptions, ExportOptions, FileName, ModelOptions
+from ._options import Words, folder_of
 from .bundle import Bundle
 from .errors import BudgetError, InputError, Problem
 from .ir import Kernel, Lowered, Program, Summary, kernels_of, summary_of
@@ -108,7 +109,7 @@ class Model(Lowered):
     def check(self) -> Check:
         """Checks whether the model can be compiled and lists all problems. A file that is not a model raises
         InputError."""
-        decisive = ("dim", "value", "loop_iterations", "string_pieces")
+        decisive = ("dim", "value")
         reading = {name: value for name, value in self._options.items() if name in decisive}
         answer = ask("check", [str(self._path)], ModelOptions, reading, (0, 1, 3))
         if answer.json is None:
@@ -208,5 +209,5 @@ class _Exporting(ExportOptions, ModelOptions, total=False):
 
 def load(source: Source, **options: Unpack[ModelOptions]) -> Model:
     """A model: a path, the bytes of a file, or an onnx.ModelProto. `options` are the options of
-    `hoist inspect`: `dim={"N": 8}`, `conv="im2col"`, `device=0`, ..."""
+    `hoist inspect`: `dim={"N": 8}`, `pass_={"convolution": "im2col"}`, `device=0`, ..."""
     return Model(source, **options)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Mapping
 
 from . import _html
 from ._call import ask
-from ._options import ChooseOptions, FileName, folder_of
+from ._option_types import ChooseOptions, FileName
+from ._options import folder_of
 from .bundle import Bundle
 
 if TYPE_CHECKING:

@@ -7,11 +7,6 @@
 #include "ir/program/program.h"
 #include "tools/driver/model.h"
 
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
-
 namespace hoist {
 
 struct ShownPasses {
@@ -19,9 +14,6 @@ struct ShownPasses {
   std::string stop_after;
 };
 
-void add_shown_passes(CLI::App& command, ShownPasses& shown);
-/// They print programs, and a command with `option` answers otherwise.
-void exclude_shown_passes(CLI::App& command, CLI::Option* option);
 /// Runs the passes and prints what is asked for. Says whether the command goes on: not after --stop-after.
 Attempt<bool> show_passes(Program program, const ModelOptions& options, const ShownPasses& shown);
 /// The program of operator calls that definitions are put in the place of: without copies and what constants alone

@@ -1,6 +1,5 @@
-#include "tools/cli/show_passes.h"
+#include "tools/inspection/show_passes.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <functional>
 #include <iterator>
@@ -39,7 +38,7 @@ Attempt<bool> run_observed(Program& program, const ModelOptions& options, const 
   HOIST_ATTEMPT([[maybe_unused]] ExitCode rules, read_steering(read));
   const CompileOptions compile = compile_options(read);
   Profile profile;
-  // No other pass asks what the device is, and there may be none.
+  // No other pass depends on the device, and there may be none.
   if (compile.lower.fusion == LaunchFusion::launch) {
     HOIST_ATTEMPT(profile, choose_profile(options));
   }
@@ -53,20 +52,6 @@ Attempt<bool> run_observed(Program& program, const ModelOptions& options, const 
 }
 
 }  // namespace
-
-void add_shown_passes(CLI::App& command, ShownPasses& shown) {
-  command
-      .add_option("--print-after", shown.print_after,
-                  "print the program as text after these passes (hoist rewrite --help lists them), import or all")
-      ->delimiter(',')
-      ->type_name("PASS,...");
-  command.add_option("--stop-after", shown.stop_after, "print the program after this pass, and end there")
-      ->type_name("PASS");
-}
-
-void exclude_shown_passes(CLI::App& command, CLI::Option* option) {
-  for (const char* shown : {"--print-after", "--stop-after"}) option->excludes(command.get_option(shown));
-}
 
 Attempt<bool> show_passes(Program program, const ModelOptions& options, const ShownPasses& shown) {
   if (shown.print_after.empty() && shown.stop_after.empty()) return true;

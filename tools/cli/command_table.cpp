@@ -1,0 +1,113 @@
+#include "tools/cli/command.h"
+#include "tools/cli/option_table.h"
+
+namespace hoist {
+
+const std::vector<CommandRow>& command_rows() {
+  static const std::vector<CommandRow> rows = {
+      {"check", "say whether a model can be compiled, and if not, everything that is in the way",
+       "  hoist check models/digits_residual.onnx", commands::check},
+      {"compile", "compile a model to a bundle: a folder that any C program can load and run",
+       "  hoist compile models/digits_residual.onnx -o digits.hoist\n"
+       "  hoist compile model.onnx -o model.hoist --dim batch=8 --device 0\n"
+       "  hoist compile model.onnx -o model.hoist --dim batch=1,8,32\n"
+       "  hoist compile resnet.onnx --resize 256 --crop 224 --mean 0.485,0.456,0.406 --std "
+       "0.229,0.224,0.225\n"
+       "  hoist compile model.onnx --target native --tune=30\n"
+       "  hoist compile models/digits_residual.onnx -o small.hoist --budget top1=0.5% "
+       "--calibrate models/digits_residual_calibration.npz --record digits.json\n"
+       "  hoist compile models/digits_residual.onnx -o smaller.hoist --budget top1=2% "
+       "--record digits.json",
+       commands::compile},
+      {"run", "run a bundle once, its inputs read from files, and show or write its outputs",
+       "  hoist run digits.hoist --input image=picture.npy --output-dir out", commands::run},
+      {"evaluate",
+       "run a bundle over a labelled data set and print how often it is right, or over any data and print "
+       "how near it is to another bundle",
+       "  hoist evaluate digits.hoist --data models/digits_residual_test.npz\n"
+       "  hoist evaluate small.hoist --data images --against digits.hoist",
+       commands::evaluate},
+      {"test", "compile models, run them over recorded data, compare the outputs",
+       "  hoist test test_relu test_conv\n"
+       "  hoist test model.onnx --data recorded --rtol 1e-3 --atol 1e-4",
+       commands::test},
+      {"verify", "check a bundle: its files, its self-check, and every kernel against the interpreter on real inputs",
+       "  hoist verify digits.hoist --data models/digits_residual_test.npz", commands::verify},
+      {"inspect", "show a layer at every stage: graph, high-level and low-level Lift, Halide's schedule, OpenCL",
+       "  hoist inspect models/digits_residual.onnx conv1 --stage high,low\n"
+       "  hoist inspect digits.hoist conv1 --stage opencl",
+       commands::inspect},
+      {"explain",
+       "print the derivation of a layer's kernel: every step with its rule, its class and the term before "
+       "and after; %A, %B, ... stand for what both sides share, %x0, %x1, ... for variables around",
+       "  hoist explain models/digits_residual.onnx conv1 --paths", commands::explain},
+      {"rewrite", "run passes or a rule on a program, or a rule on a term, from text",
+       "  hoist inspect models/digits_residual.onnx --stage graph --output digits.lift\n"
+       "  hoist rewrite digits.lift --pass fold-batch-norm --pass fold-constants --pass unfold\n"
+       "  hoist rewrite term.lift --rule \"split-join(k = 4)\" --at root\n"
+       "  hoist rewrite open.lift --dim batch=4 -o four.lift\n" +
+           pass_list(),
+       commands::rewrite},
+      {"bisect",
+       "find the first step from a model to its kernels that changes a number which it must not: both sides of every "
+       "step are computed on random and extreme inputs, then every kernel is compared on the device",
+       "  hoist bisect models/digits_residual.onnx", commands::bisect},
+      {"reduce", "write the smallest part of a model in which hoist bisect finds a fault",
+       "  hoist reduce model.onnx -o small.onnx", commands::reduce},
+      {"export", "write a model as ONNX for other engines, as it is, under neural rules, or as a bundle has it",
+       "  hoist export models/digits_residual.onnx -o plain.onnx\n"
+       "  hoist export models/digits_residual.onnx --rule u8 --rule w8a8 "
+       "--calibrate models/digits_residual_calibration.npz -o q.onnx\n"
+       "  hoist export models/digits_residual.onnx --record digits.json -o chosen.onnx\n"
+       "  hoist export small.hoist --model models/digits_residual.onnx -o small.onnx",
+       commands::export_model},
+      {"bench", "time a bundle and each of its kernels on seeded inputs",
+       "  hoist bench digits.hoist --json digits.json", commands::bench},
+      {"tune", "measure which form of each kernel is fastest on this device, for compile --tuning",
+       "  hoist tune model.onnx -o model.tuning --time 300\n"
+       "  hoist compile model.onnx --tuning model.tuning\n"
+       "  hoist tune model.hoist --model model.onnx -o model.tuning\n"
+       "  hoist tune model.onnx --list conv1",
+       commands::tune},
+      {"worker", "work on the jobs of a queue, for commands with --queue",
+       "  hoist worker --queue nats://coordinator:4222\n"
+       "  hoist worker --queue nats://coordinator:4222 --list",
+       commands::worker},
+      {"report", "accuracy against speed on one page: the front, every layer, and what was chosen",
+       "  hoist report models/digits_residual.onnx --calibrate "
+       "models/digits_residual_calibration.npz -o report.html\n"
+       "  hoist report models/digits_residual.onnx --record digits.json --budget top1=1% "
+       "-o report.html\n"
+       "  hoist report --compare cpu.json gpu.json -o comparison.html",
+       commands::report},
+      {"sensitivity", "measure what each layer tolerates, and what each rule would cost at the output",
+       "  hoist sensitivity models/digits_residual.onnx --calibrate models/digits_residual_calibration.npz",
+       commands::sensitivity},
+      {"devices", "list the OpenCL devices, or write the profile of one",
+       "  hoist devices\n  hoist devices --profile --device 0 > here.profile", commands::devices},
+      {"profiles", "list profiles of common devices, or write one, for compile --profile",
+       "  hoist profiles\n  hoist profiles nvidia-a100 > mine.profile\n  hoist compile model.onnx --profile "
+       "nvidia-a100",
+       commands::profiles},
+      {"language", "list what expressions are made of: patterns, functions of numbers, named compositions and types",
+       "  hoist language", commands::language},
+      {"rules", "list the rules, show one, or count those that bundles use; compile --rules takes yours",
+       "  hoist rules map-fusion\n  hoist rules --used digits.hoist", commands::rules},
+      {"operators",
+       "list the operators of the standard and hoist's own: how each is defined, and the ONNX cases "
+       "that pass",
+       "  hoist operators\n  hoist operators Conv", commands::operators},
+      {"help", "say what a command does and takes, as its --help", "  hoist help compile", commands::help},
+      {"completion", "print a script that completes commands and options",
+       "  source <(hoist completion bash)\n"
+       "  hoist completion fish > ~/.config/fish/completions/hoist.fish",
+       commands::completion},
+      {"manual", "print the man page of hoist or of a command",
+       "  hoist manual compile | man -l -\n"
+       "  hoist manual --output-dir man1",
+       commands::manual},
+  };
+  return rows;
+}
+
+}  // namespace hoist

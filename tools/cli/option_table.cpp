@@ -1,0 +1,609 @@
+#include "tools/cli/option_table.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "backends/halide/native/native_target.h"
+#include "tools/cli/log.h"
+#include "tools/cli/terminal.h"
+#include "tools/driver/sizes.h"
+#include "tools/inspection/layer_stages.h"
+#include "tools/queue/queued_models.h"
+#include "tools/tuning/strategies/candidates.h"
+
+// A member of Options as the function that a row needs.
+#define AT(path) [](Options& o) -> OptionMember { return &o.path; }
+#define SET(function) [](Options&) -> OptionMember { return static_cast<SetOption>(function); }
+
+namespace hoist {
+namespace table_of_options {
+namespace {
+
+// Commands with common options.
+constexpr char models[] = "bisect compile explain inspect reduce report sensitivity test tune",
+               compilers[] = "bisect check compile explain inspect reduce report sensitivity test tune",
+               readers[] = "bisect check compile explain export inspect reduce report sensitivity test tune",
+               value_readers[] =
+                   "bisect check compile explain export inspect reduce report sensitivity test tune verify",
+               bounded[] = "bisect check compile explain inspect reduce report sensitivity test tune verify",
+               steered[] = "bisect compile explain inspect reduce",
+               targeted[] = "check compile explain inspect report sensitivity test tune",
+               bundles[] = "bench evaluate run verify", budgeted[] = "compile report",
+               scaled[] = "compile export report sensitivity",
+               images[] = "compile evaluate export report run sensitivity",
+               queued[] = "bench compile evaluate report sensitivity tune worker";
+
+// Headings of --help, in their order there.
+constexpr char output[] = "Output", sizes[] = "Sizes", device[] = "Device", accuracy[] = "Accuracy",
+               pictures[] = "Images", speed[] = "Speed", checks[] = "Checks", queue_group[] = "Queue",
+               expert[] = "Expert", general[] = "Options", hidden[] = "";
+
+constexpr auto of_models = OptionNeeds::model, of_budgets = OptionNeeds::budget;
+
+Result<Nothing> set_level(Options&, const std::string& level) {
+  set_log_level(level);
+  return Nothing{};
+}
+
+Result<Nothing> set_verbose(Options&, const std::string&) {
+  set_log_level("info");
+  return Nothing{};
+}
+
+Result<Nothing> set_quiet(Options&, const std::string&) {
+  say_only_errors();
+  return Nothing{};
+}
+
+Result<Nothing> set_json(Options& options, const std::string& path) {
+  options.json = path;
+  if (path == "-") keep_results_quiet();
+  return Nothing{};
+}
+
+Result<Nothing> add_target(Options& options, const std::string& name) {
+  if (name == "opencl") return Nothing{};
+  HOIST_TRY(const std::string target, resolved_target(name));
+  std::vector<std::string>& targets = options.model.targets;
+  if (std::find(targets.begin(), targets.end(), target) == targets.end()) targets.push_back(target);
+  return Nothing{};
+}
+
+Result<Nothing> add_size(Options& options, const std::string& text) {
+  auto parsed = parse_sizes({text});
+  if (!parsed.ok()) return parsed.failure().problems;
+  options.run.sizes.insert(options.run.sizes.end(), parsed->begin(), parsed->end());
+  return Nothing{};
+}
+
+Result<Nothing> set_folding_memory(Options& options, const std::string& mebibytes) {
+  options.model.folding.bytes = std::stoll(mebibytes) << 20;
+  return Nothing{};
+}
+
+std::string alternatives(const std::vector<std::string>& names) { return fmt::format("{}", fmt::join(names, "|")); }
+
+std::string target_names() {
+  std::vector<std::string> names;
+  for (const NativeTarget& target : native_targets()) names.push_back(std::string("native:") + target.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string strategy_meanings() {
+  std::string out;
+  for (const tuning::SearchStrategy& strategy : tuning::search_strategies())
+    out += fmt::format("{}{}: {}", out.empty() ? "" : "; ", strategy.name, strategy.what);
+  return out;
+}
+
+using Rows = std::vector<OptionRow>;
+
+OptionRow row(const char* commands, const char* name, const char* argument, std::string help,
+              OptionMember (*member)(Options&), const char* group = general) {
+  OptionRow out;
+  out.commands = commands;
+  out.name = name;
+  out.argument = argument;
+  out.help = std::move(help);
+  out.member = member;
+  out.group = group;
+  return out;
+}
+
+Rows words() {
+  return {
+      row("bisect check compile reduce sensitivity", "model", "MODEL", "an ONNX file", AT(subject)).required(),
+      row("report", "model", "MODEL", "an ONNX file", AT(subject)),
+      row("export", "model", "MODEL|DIR", "an ONNX file, or a bundle", AT(subject)).required(),
+      row("tune", "model", "MODEL|DIR", "an ONNX file; or a bundle, for its model, targets and sizes", AT(subject))
+          .required(),
+      row("explain inspect", "subject", "MODEL|DIR", "an ONNX file, or a bundle", AT(subject)).required(),
+      row("explain inspect", "layer", "LAYER", "the layer's name; without it the command lists all layers", AT(layer)),
+      row(bundles, "bundle", "DIR", "the output of hoist compile", AT(subject)).required(),
+      row("test", "case", "CASE...",
+          "a folder with model.onnx and test_data_set_K, or a model with its data in the same folder or in --data",
+          AT(cases))
+          .required(),
+      row("rewrite", "file", "FILE.lift", "a program, or a single term", AT(subject)).required(),
+      row("rules", "rule", "RULE", "only this rule", AT(subject)),
+      row("operators", "operator", "OPERATOR", "only this operator", AT(subject)),
+      row("profiles", "profile", "PROFILE", "print this target description as a file", AT(subject)),
+      row("help manual", "command", "COMMAND", "the command (default: hoist itself)", AT(subject)),
+      row("completion", "shell", "SHELL", "the shell", AT(subject)).allowing("bash|zsh|fish").required(),
+  };
+}
+
+Rows outputs() {
+  return {
+      row("compile", "-o,--output", "DIR", "the bundle's folder (default: the model's name with .hoist, here)",
+          AT(output), output),
+      row("export", "-o,--output", "FILE",
+          "the file, - for standard output (default: the model's name with .exported.onnx, here)", AT(output), output),
+      row("inspect", "-o,--output", "FILE.lift",
+          "with --stage graph and no layer: write the program to this file, its large constants next to it", AT(output),
+          output),
+      row("reduce", "-o,--output", "FILE", "the part, an ONNX file", AT(output), output).required(),
+      row("report", "-o,--output", "FILE", "the page (default: the model's name with .html, here)", AT(output), output),
+      row("rewrite", "-o,--output", "FILE", "write the result to this file instead of printing it", AT(output), output),
+      row("tune", "-o,--output", "FILE",
+          "the database of measurements; an existing one grows, and its measurements are reused (default: the model's "
+          "name with .tuning)",
+          AT(output), output),
+      row("run", "--output-dir", "OUT", "write each output to NAME.npy in this folder (.pb for types that .npy lacks)",
+          AT(output), output),
+      row("manual", "--output-dir", "FOLDER", "write all pages to this folder instead", AT(output), output),
+      row("compile", "--force", "", "replace the folder if it is a bundle", AT(force), output),
+      row("export", "--force", "", "replace an existing file", AT(force), output),
+      row("compile", "--programs", "",
+          "keep the driver's compiled kernels in the bundle (programs/), which then opens without compiling if device "
+          "and driver are the same",
+          AT(programs), output)
+          .excluding("--no-check"),
+      row("compile", "--report", "FILE", "the page of the study of the choice", AT(report), output)
+          .only_for(of_budgets),
+      row("compile inspect", "--json", "FILE", "write the answer to this file (- for standard output)", SET(set_json),
+          output)
+          .excluding("--print-after --stop-after"),
+      row("worker", "--json", "FILE", "with --list: write the answer to this file (- for standard output)",
+          SET(set_json), output)
+          .needing("--list"),
+      row("bench bisect check completion devices evaluate explain export help language manual operators profiles "
+          "reduce report rewrite rules run sensitivity test tune verify",
+          "--json", "FILE", "write the answer to this file (- for standard output)", SET(set_json), output),
+      row("compile inspect", "--print-after", "PASS,...",
+          "print the program as text after these passes (hoist rewrite --help lists them), import or all",
+          AT(shown.print_after), output),
+      row("compile inspect", "--stop-after", "PASS", "print the program after this pass, and end", AT(shown.stop_after),
+          output),
+      row("inspect", "--stage", "STAGE,...", "only these stages", AT(stages), output)
+          .allowing(alternatives(stage_names())),
+      row("inspect", "--types", "", "print the type after each pattern", AT(types), output),
+      row("explain", "--terms", "", "print the whole term after each step", AT(terms), output),
+      row("explain", "--paths", "", "print the place of each step as a path", AT(paths), output),
+      row("bench", "--page", "FILE", "write a page with a timeline of the kernels and a roofline", AT(page), output),
+      row("operators", "--page", "", "print the page ir/operators/COVERAGE.md", AT(print_page), output)
+          .excluding("--json"),
+      row("devices", "--profile", "",
+          "print the target description of the device (default: the first), for compile --profile", AT(print_profile),
+          output)
+          .excluding("--json"),
+      row("rules", "--used", "BUNDLE...", "count the uses of each rule in the derivations of these bundles", AT(used),
+          output),
+      row("rules", "--strategies", "",
+          "list the strategies that apply rules to a kernel's loops, which --steps of compile may name", AT(strategies),
+          output)
+          .excluding("rule --used"),
+      row("run", "--labels", "FILE", "the names of classes, one per line, for the classes with the best scores",
+          AT(labels), output),
+      row("run", "--top", "N", "print this number of classes with the best scores", AT(best), output)
+          .allowing("1..1000"),
+      row("evaluate", "--labels", "FILE", "the names of classes, one per line, class 0 first", AT(labels), output)
+          .excluding("--against"),
+      row("evaluate", "--classes", "", "print for each class the share of right answers and the usual wrong ones",
+          AT(classes), output)
+          .excluding("--against"),
+      row("sensitivity", "--all", "", "every rule at every site, instead of the most sensitive sites", AT(all), output),
+      row("tune", "--list", "LAYER", "print the choices for this layer, with some random points, and measure nothing",
+          AT(listed_layer), output),
+  };
+}
+
+Rows extents() {
+  return {
+      row(readers, "--dim", "NAME=N",
+          "the value of a symbolic dimension; INPUT.AXIS=N for a dimension without a name, INPUT=N for the members of "
+          "a sequence; compile takes several, NAME=N,M",
+          AT(model.dimensions), sizes),
+      row(bundles, "--dim", "NAME=N", "one of the sizes that the bundle is compiled for", SET(add_size), sizes),
+      row("rewrite", "--dim", "NAME=N", "substitute a number for a size of the program, before anything else",
+          AT(model.dimensions), sizes),
+      row(value_readers, "--value", "NAME=VALUE",
+          "the value of an input in every run, which is then no input: a number, a list such as [1,-1], or a .npy or "
+          ".pb file; for inputs that decide shapes",
+          AT(model.values), sizes)
+          .only_for(of_models),
+      row(bounded, "--bound loop-iterations", "N",
+          "iterations of a Loop with a data-dependent end; scan outputs have this capacity (default: 1048576, and 1024 "
+          "with scan outputs)",
+          AT(model.bounds.loop_iterations), sizes)
+          .allowing("1..2147483648")
+          .only_for(of_models)
+          .formerly("--loop-iterations"),
+      row(bounded, "--bound string-pieces", "N",
+          "pieces of a string for StringSplit without maxsplit and Tokenizer (default: 64, and 1024 for Tokenizer)",
+          AT(model.bounds.string_pieces), sizes)
+          .allowing("1..1048576")
+          .only_for(of_models)
+          .formerly("--string-pieces"),
+      row(compilers, "--bound unrolled-steps", "N",
+          "steps of Loop, Scan and recurrent layers that are unrolled; a longer loop executes in the runtime",
+          AT(model.unrolled_steps), sizes)
+          .allowing("1..65536")
+          .only_for(of_models)
+          .formerly("--unrolled-steps"),
+      row(compilers, "--bound fold-operations", "N",
+          "operations for computing constants at compile time, over the whole model; the device computes the rest",
+          AT(model.folding.operations), sizes)
+          .allowing("0..1125899906842624")
+          .only_for(of_models)
+          .formerly("--fold-operations"),
+      row(compilers, "--bound fold-memory", "MIB", "MiB of constants computed at compile time (default: 4096)",
+          SET(set_folding_memory), sizes)
+          .allowing("0..1048576")
+          .only_for(of_models)
+          .formerly("--fold-memory"),
+  };
+}
+
+Rows devices() {
+  return {
+      row(targeted, "--target", "TARGET,...",
+          "opencl (default), or machine code that needs no driver: native for this processor, or " + target_names() +
+              "; of several targets the bundle loads the best that the processor has, and loops are made for the first",
+          SET(add_target), device)
+          .only_for(of_models)
+          .excluding("--device --profile"),
+      row(models, "--profile", "FILE|NAME",
+          "compile for the device that this file describes, or for one that `hoist profiles` lists", AT(model.profile),
+          device)
+          .only_for(of_models)
+          .excluding("--device"),
+      row(models, "--device", "DEVICE",
+          "compile for this device: an index, a name or a part of one (default: the first that `hoist devices` lists)",
+          AT(model.device), device)
+          .only_for(of_models),
+      row(bundles, "--device", "DEVICE",
+          "run on this device: an index, a name or a part of one (default: the device that the bundle is made for)",
+          AT(run.device), device),
+      row("devices", "--device", "DEVICE", "only this device: an index, a name or a part of one", AT(run.device),
+          device),
+      row("worker", "--device", "DEVICE",
+          "work on this device alone: an index, a name or a part of one, or native for native code (default: the first "
+          "OpenCL device and native code)",
+          AT(worker.device), device),
+      row("bench evaluate run test verify", "--threads", "N", "the most threads of a CPU device", AT(run.threads),
+          device)
+          .allowing("1..4096"),
+      row("worker", "--threads", "N", "the most threads of a CPU device for one job", AT(worker.threads), device)
+          .allowing("1..4096"),
+  };
+}
+
+Rows accuracies() {
+  return {
+      row("compile", "--budget", "BUDGET",
+          "the accuracy that may be lost: top1=0.5%, sqnr=30dB, agreement=99%, metric=CMD; several budgets make a "
+          "bundle (and a report) each, with the budget in its name, from one study",
+          AT(budgets), accuracy),
+      row("report", "--budget", "BUDGET", "the accuracy that the choice may lose (default: sqnr=30dB)",
+          AT(budget.budget), accuracy),
+      row("export", "--budget", "BUDGET", "the record's choice for this budget", AT(budget.budget), accuracy),
+      row(budgeted, "--calibrate", "DATA", calibration_help, AT(budget.calibration), accuracy).only_for(of_budgets),
+      row("export", "--calibrate", "DATA", calibration_help, AT(budget.calibration), accuracy),
+      row("sensitivity", "--calibrate", "DATA", calibration_help, AT(budget.calibration), accuracy).required(),
+      row(budgeted, "--verify-data", "DATA",
+          "data for the verification of the budget (default: the last quarter of the calibration data)",
+          AT(budget.verification), accuracy)
+          .only_for(of_budgets),
+      row(budgeted, "--objective", "GOAL", "the quantity to save", AT(budget.objective), accuracy)
+          .allowing("time|size")
+          .only_for(of_budgets),
+      row("export", "--objective", "GOAL", "the record's choice for this objective (default: its only one)",
+          AT(budget.objective), accuracy)
+          .allowing("time|size"),
+      row(scaled, "--scale-channels", "METHOD",
+          "move scale between layers before rounding: smoothquant (by data, wherever it helps 8-bit products), auto "
+          "(where it halves their error), equalise (by the ranges of weights) or off",
+          AT(budget.scaling), accuracy)
+          .allowing("auto|off|equalise|smoothquant")
+          .only_for(of_budgets),
+      row(budgeted, "--preferences", "FILE", "rules to pin, forbid or prefer by layer, one per line",
+          AT(budget.preferences), accuracy)
+          .only_for(of_budgets),
+      row(budgeted, "--time", "SECONDS",
+          "time limit of the whole command: the choice ends early enough for the compilations that follow and uses the "
+          "points verified by then, as Ctrl-C does at once (without --time a run of metric=CMD has 600 seconds)",
+          AT(budget.seconds), accuracy)
+          .allowing("1..1e6")
+          .only_for(of_budgets),
+      row(budgeted, "--record", "FILE",
+          "the file of measurements and choices: it grows during the run, and a later run with another budget, "
+          "objective or preference measures only what is missing and repeats an earlier answer without data",
+          AT(budget.record), accuracy)
+          .only_for(of_budgets),
+      row("export", "--record", "FILE",
+          "the record of compile --budget: its only choice, or the choice for --budget and --objective",
+          AT(budget.record), accuracy),
+      row("compile", "--best-effort", "", "write the best point's bundle if the budget is not met", AT(best_effort),
+          accuracy)
+          .only_for(of_budgets),
+      row("report", "--compare", "RECORD RECORD",
+          "compare two records of compile --record or report --record instead; --budget and --objective select the "
+          "choice of each record that has several",
+          AT(compared), accuracy),
+      row("export", "--rule", "RULE", "apply this neural rule wherever it applies; may be repeated", AT(neural_rules),
+          accuracy),
+      row("evaluate", "--data", "DATA",
+          "an .npz with one array per input of the model, [samples][the input's axes after the first], and labels; or "
+          "a folder of images (.jpg, .png, .webp, ...) or sounds (.wav) with a folder for each class, or with "
+          "labels.txt, FILE LABEL per line",
+          AT(data), accuracy)
+          .required(),
+      row("evaluate", "--against", "BUNDLE",
+          "another bundle of the model as reference: for each output its SQNR, and how many positions (pixels of a "
+          "segmentation, elements of integers) have the same answer; needs no labels",
+          AT(against), accuracy),
+      row("evaluate", "--metric", "METRIC", "top1: the share of samples with the highest score at their label",
+          AT(metric), accuracy)
+          .allowing("top1"),
+      row("evaluate", "--output", "NAME", "the output with the scores (default: the first)", AT(scores), accuracy)
+          .excluding("--against"),
+  };
+}
+
+Rows preprocessing() {
+  return {
+      row(images, "--layout", "LAYOUT",
+          "the layout of images in the input (default: channels are the dimension with extent 1 or 3)",
+          AT(pictures.layout), pictures)
+          .allowing("auto|nchw|nhwc"),
+      row(images, "--resize", "N|WxH",
+          "resize images to this size, or their shorter side (default: to the input's size)", AT(pictures.resize),
+          pictures)
+          .checked_by(check_resize),
+      row(images, "--crop", "N|WxH", "then crop the centre to this size", AT(pictures.crop), pictures)
+          .checked_by(check_crop),
+      row(images, "--colours", "ORDER", "the order of colours in the input (default: rgb)", AT(pictures.colours),
+          pictures)
+          .allowing("rgb|bgr"),
+      row(images, "--scale", "NUMBER",
+          "multiply the values, 0 to 255, by this number (default: 1/255 for an input of floats, else 1)",
+          AT(pictures.scale), pictures)
+          .checked_by(check_scale),
+      row(images, "--mean", "NUMBER,...", "subtract this from scaled values: one number, or one per channel",
+          AT(pictures.mean), pictures),
+      row(images, "--std", "NUMBER,...", "then divide by this: one number, or one per channel", AT(pictures.deviation),
+          pictures),
+  };
+}
+
+Rows speeds() {
+  return {
+      row("compile", "--tune{60}", "",
+          "--tune=SECONDS: first measure other forms and tiles of the kernels for about this time, as hoist tune does, "
+          "and use those that make whole runs faster; measurements are kept in the file of --tuning, else nowhere; "
+          "--tune=0 measures nothing and uses the tiles that a learned cost model expects to be clearly faster; with "
+          "--queue its workers measure",
+          AT(tune_seconds), speed)
+          .allowing("0..1e7"),
+      row(steered, "--tuning", "FILE|shipped",
+          "use the fastest choices that hoist tune has found on the device, for the same or similar kernels; shipped: "
+          "choices that hoist contains",
+          AT(model.tuning), speed)
+          .only_for(of_models),
+      row("report", "--tuning", "FILE|shipped",
+          "show the gain of hoist tune's choices for each kernel, and the gain of rules", AT(model.tuning), speed),
+      row("bench", "--seconds", "SECONDS", "the duration of the measurement", AT(seconds), speed)
+          .allowing("0.01..3600"),
+      row("bench", "--roofline", "",
+          "measure the peak rates of the device, and show the bound of each kernel and its distance", AT(roofline),
+          speed),
+      row("bench", "--against", "DIR", "time another bundle, interleaved with this one", AT(against), speed),
+      row("tune", "--time", "SECONDS", "end the search after about this time, as Ctrl-C does at once",
+          AT(budget.seconds), speed)
+          .allowing("1..1e7"),
+      row("tune", "--measurements", "N", "the most candidates of each kernel", AT(measurements), speed)
+          .allowing("1..100000"),
+      row("tune", "--strategy", "NAME", "the search for candidates; " + strategy_meanings(), AT(strategy), speed),
+      row("tune", "--explore", "N", "also try random rewrites of each kernel's term, by rules that keep the meaning",
+          AT(explored), speed)
+          .allowing("0..1000"),
+      row("tune", "--seed", "N", "the random seed", AT(seed), speed),
+      row("tune", "--job-time", "SECONDS",
+          "end the process that measures some candidates, compilation included, after this time, and find out which of "
+          "them is to blame",
+          AT(job_seconds), speed)
+          .allowing("1..1e6"),
+      row("tune", "--model", "MODEL", "the ONNX model of a bundle whose weights have another form than the model's",
+          AT(source), speed),
+  };
+}
+
+Rows comparisons() {
+  return {
+      row("compile", "--no-check", "",
+          "do not compare the kernels with the interpreter on the device before the bundle is written", AT(no_check),
+          checks),
+      row("bisect reduce", "--no-check", "", "compare rules and passes only, not kernels on the device", AT(no_check),
+          checks),
+      row("compile", "--validate", "",
+          "compare both sides of every step of the derivation with the interpreter, on random and extreme inputs, "
+          "before anything is written",
+          AT(validate), checks),
+      row(models, "--strict", "", "only rules that keep every bit", AT(model.strict), checks).only_for(of_models),
+      row("rewrite", "--strict", "", "passes and rules keep every bit", AT(model.strict), checks),
+      row("verify", "--data", "DATA",
+          "the inputs: the first sample of an .npz, or the first test_data_set_K of a folder (default: seeded "
+          "elements)",
+          AT(data), checks),
+      row("verify", "--all", "", "compare every element of every kernel's result", AT(all), checks),
+      row("verify", "--positions", "N", "compare this number of elements of each kernel's result", AT(positions),
+          checks)
+          .allowing("1..1000000000")
+          .excluding("--all"),
+      row("verify", "--derivation", "",
+          "replay the derivation, which leads to the bundle's kernels, instead; needs no device", AT(derivation),
+          checks),
+      row("verify", "--model", "FILE", "the model at the start of the derivation; all constants are computed from it",
+          AT(source), checks)
+          .needing("--derivation"),
+      row("export", "--model", "FILE", "the model of the bundle, for constants that the bundle stores in another form",
+          AT(source), checks),
+      row("test", "--data", "DIR", "the data sets of the model", AT(data_folders), checks),
+      row("test", "--rtol", "NUMBER", "tolerance relative to the expected value", AT(relative), checks)
+          .allowing("0..inf"),
+      row("test", "--atol", "NUMBER", "absolute tolerance", AT(absolute), checks).allowing("0..inf"),
+      row("test", "--interpret", "", "interpret the model's program instead; needs no device", AT(interpret), checks),
+      row("run", "--input", "[NAME=]FILE",
+          "the file of an input: .npy, a TensorProto in .pb, an image (.jpg, .png, .webp, ...), preprocessed as the "
+          "bundle or the options state, or a sound (.wav); NAME is optional if there is one input",
+          AT(inputs)),
+  };
+}
+
+Rows queues() {
+  const std::string url = ": nats://HOST:PORT of a NATS server with JetStream (tls:// for TLS), several with commas";
+  const auto file = [](const char* name, const char* help, OptionMember (*member)(Options&)) {
+    return row(queued, name, "FILE", help, member, queue_group).needing("--queue");
+  };
+  return {
+      row("bench", "--queue", "URL", "let a worker measure, on its device" + url, AT(queue.url), queue_group),
+      row("evaluate", "--queue", "URL", "let workers evaluate, a part of the data each" + url, AT(queue.url),
+          queue_group)
+          .excluding("--against"),
+      row("compile report sensitivity", "--queue", "URL", queue::models_on_queue_help + url, AT(queue.url),
+          queue_group),
+      row("tune", "--queue", "URL", "let workers with the device measure candidates" + url, AT(queue.url), queue_group),
+      row("worker", "--queue", "URL", "the source of jobs" + url, AT(queue.url), queue_group),
+      file("--queue-token", "the file with the server's token", AT(queue.token)),
+      file("--queue-credentials", "a credentials file of NATS (.creds)", AT(queue.credentials)),
+      file("--queue-authority", "TLS: certificates of the server's authorities, in PEM", AT(queue.authority)),
+      file("--queue-certificate", "TLS: this side's certificate, in PEM", AT(queue.certificate)),
+      file("--queue-key", "TLS: this side's private key, in PEM", AT(queue.key)),
+      row("evaluate", "--samples-a-job", "N",
+          "with --queue: the number of samples in a job (default: by their size, 32 parts or more)", AT(samples_a_job),
+          queue_group)
+          .allowing("1..1000000000")
+          .needing("--queue"),
+      row("worker", "--job-time", "SECONDS", "time limit of a job", AT(worker.job_seconds), queue_group)
+          .allowing("1..1e6"),
+      row("worker", "--job-memory", "GIB", "memory limit of a job's process, in GiB", AT(worker.job_gigabytes),
+          queue_group)
+          .allowing("0.1..1e6"),
+      row("worker", "--attempts", "N", "failed deliveries before a job is set aside", AT(worker.deliveries),
+          queue_group)
+          .allowing("1..1000"),
+      row("worker", "--lease", "SECONDS",
+          "time without a heartbeat after which a job is delivered again; the first caller on a queue decides",
+          AT(worker.lease_seconds), queue_group)
+          .allowing("1..3600"),
+      row("worker", "--jobs", "N", "end after this number of jobs", AT(worker.jobs), queue_group)
+          .allowing("1..1000000000"),
+      row("worker", "--idle", "SECONDS", "end after this time without a job", AT(worker.idle), queue_group)
+          .allowing("0.001..1e9"),
+      row("worker", "--unconfined", "",
+          "do not confine the files and the network of jobs, where the system cannot or a driver fails",
+          AT(worker.unconfined), queue_group),
+      row("worker", "--list", "", "print the workers, the number of waiting jobs and the jobs set aside, and end",
+          AT(list_queue), queue_group)
+          .needing("--queue"),
+  };
+}
+
+Rows experts() {
+  return {
+      row(models, "--pass convolution", "FORM",
+          "the form of convolutions; winograd rounds otherwise for f32 windows of 3x3 and 5x5 at stride 1, keeps every "
+          "bit for 3x3 in bytes, and has up to 4 times the weights; auto: winograd where it saves work (not under "
+          "--objective size), else stencil",
+          AT(model.convolution), expert)
+          .allowing("auto|stencil|im2col|winograd")
+          .only_for(of_models)
+          .formerly("--conv"),
+      row(models, "--pass fusion", "FORM",
+          "auto: on CPUs one launch runs many kernels; none: a launch for each kernel; launch: chains of layers whose "
+          "values fit in local memory become one kernel",
+          AT(model.fusion), expert)
+          .allowing("auto|none|launch")
+          .only_for(of_models)
+          .formerly("--fuse"),
+      row(models, "--pass tables", "USE", "table lookup for layers between 8-bit values of a quantised model",
+          AT(model.tables), expert)
+          .allowing("auto|on|off")
+          .only_for(of_models)
+          .formerly("--tables"),
+      row(models, "--pass constants", "FORM",
+          "weights in small types: computed (widened at compile time, fast) or stored (widened in the kernels, a small "
+          "bundle); auto: stored under --objective size",
+          AT(model.constants), expert)
+          .allowing("auto|computed|stored")
+          .only_for(of_models)
+          .formerly("--constants"),
+      row(steered, "--rules", "FILE",
+          "your own rules, parsed, typed and tested on random data before use: rules between operator calls apply "
+          "before hoist's wherever they can, and --steps may name the others",
+          AT(model.rules), expert)
+          .only_for(of_models),
+      row(steered, "--steps", "LAYER=FILE",
+          "derive the kernel of this layer by the steps in the file instead of hoist's strategy", AT(model.steps),
+          expert)
+          .only_for(of_models),
+      row("rewrite", "--pass", "NAME", "run this pass; may be repeated", AT(passes)),
+      row("rewrite", "--rule", "RULE", "apply this rule, with its parameters: split-join(k = 4)", AT(rule)),
+      row("rewrite", "--at", "PLACE",
+          "the place: the value of a definition, followed by :0.1.2 for a place in its term; the place alone for a "
+          "term",
+          AT(place)),
+      row("rewrite", "--rules", "FILE",
+          "your own rules, for --rule and the pass user-rules: parsed, typed and tested on random data before use",
+          AT(model.rules)),
+      // Options of processes that the program starts.
+      row("verify", "--help-driver", "PART", "", AT(helper_part), hidden),
+      row("worker", "--job", "DIR", "", AT(job), hidden).excluding("--queue"),
+      row("worker", "--cache", "DIR", "", AT(cache), hidden),
+  };
+}
+
+Rows of_the_program() {
+  return {
+      row("", "--log-level", "LEVEL",
+          "log passes, kernels, their times and hits of the cache on standard error, for any command (warning unless "
+          "given)",
+          SET(set_level))
+          .allowing(alternatives(log_levels())),
+      row("", "-v,--verbose", "", "--log-level info", SET(set_verbose)),
+      row("", "-q,--quiet", "", "no progress and no notes on standard error, only errors", SET(set_quiet))
+          .excluding("--verbose"),
+  };
+}
+
+}  // namespace
+}  // namespace table_of_options
+
+const std::vector<OptionRow>& option_rows() {
+  using namespace table_of_options;
+  static const Rows rows = [] {
+    Rows out;
+    for (auto part : {of_the_program, words, outputs, extents, devices, accuracies, preprocessing, speeds, comparisons,
+                      queues, experts}) {
+      Rows more = part();
+      std::move(more.begin(), more.end(), std::back_inserter(out));
+    }
+    return out;
+  }();
+  return rows;
+}
+
+}  // namespace hoist

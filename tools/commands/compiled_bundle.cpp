@@ -1,0 +1,195 @@
+#include "tools/commands/compiled_bundle.h"
+
+#include <algorithm>
+
+#include "backends/bundle/bundle.h"
+#include "frontend/write_model.h"
+#include "ir/text/counted.h"
+#include "lowering/fusion/statements.h"
+#include "tools/cli/terminal.h"
+#include "tools/data/files.h"
+#include "tools/driver/opened_bundle.h"
+#include "tools/inspection/layers.h"
+#include "tools/inspection/model_summary.h"
+
+namespace hoist {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The layers of the kernel that differs as a model beside the bundle that does not come to be; what to say of it.
+std::string write_reduced(const Options& command, const CompiledModel& compiled,
+                          const std::vector<std::string>& layers) {
+  fs::path path = command.output;
+  if (!path.has_filename()) path = path.parent_path();
+  path += ".mismatch.onnx";
+  auto bytes = write_model(model_of_layers(compiled.program, layers), {.producer_version = HOIST_VERSION});
+  if (!bytes) return "the layers alone are no model: " + bytes.errors().front().text();
+  if (auto written = write_file(path, *bytes); !written) return written.errors().front().text();
+  return "these layers alone are the model " + path.string();
+}
+
+Failure mismatch_failure(const Options& command, const CompiledModel& compiled, const SelfCheck& check) {
+  if (!check.mismatch) {
+    return Failure{ExitCode::differs,
+                   {{check.launch_mismatch->subject,
+                     fmt::format("leaves something else on {} than its kernels launched alone: {}", check.device,
+                                 check.launch_mismatch->message),
+                     "no bundle is written; --pass fusion=none launches each alone"}}};
+  }
+  const KernelMismatch& mismatch = *check.mismatch;
+  const PlanStep& step = compiled.plan.steps[mismatch.step];
+  const PlanKernel& kernel = compiled.plan.kernels[static_cast<size_t>(step.kernel)];
+  Failure out;
+  out.code = ExitCode::differs;
+  out.problems.push_back(
+      {fmt::format("kernel {}, which computes {}", kernel.name, joined_names(step.layers)),
+       fmt::format("differs from the interpreter on {} at {} of {} elements, first at {}", check.device,
+                   mismatch.comparison.different, mismatch.comparison.compared, mismatch.comparison.message),
+       "no bundle is written"});
+  const bool several = count_statements(compiled.groups[mismatch.step].low) > 0;
+  out.problems.push_back(
+      {kernel.name, mismatch.origin, several ? "--pass fusion=none gives each layer a launch of its own" : ""});
+  out.problems.push_back({kernel.name, write_reduced(command, compiled, step.layers),
+                          "send it to the project: this is a fault of hoist or of the driver"});
+  return out;
+}
+
+Result<Nothing> write_models(std::vector<SizedModel>& models, const std::string& output, const BundleOptions& options) {
+  if (models.size() == 1) return write_bundle(models.front().compiled.plan, output, options);
+  std::vector<SizedPlan> plans;
+  for (SizedModel& model : models) plans.push_back({model.sizes, &model.compiled.plan});
+  return write_bundle(plans, output, options);
+}
+
+}  // namespace
+
+Result<std::vector<PlanPreprocessing>> preprocessing_of(const std::vector<ValueInfo>& inputs,
+                                                        const PictureOptions& options) {
+  std::vector<PlanPreprocessing> out;
+  if (!any_given(options)) return out;
+  Diagnostics problems;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    auto how = preprocessing_for(inputs[i], options);
+    if (!how) {
+      problems.insert(problems.end(), how.errors().begin(), how.errors().end());
+      continue;
+    }
+    out.push_back(plan_preprocessing(static_cast<int>(i), *how));
+  }
+  if (out.empty()) return problems;
+  return out;
+}
+
+Attempt<> write_results(const Options& command, std::vector<SizedModel>& models, const Record* record) {
+  for (SizedModel& model : models) {
+    HOIST_STEP(model.compiled.plan.preprocessing, ExitCode::bad_input,
+               preprocessing_of(input_infos(model.compiled.program), command.pictures));
+  }
+  const CompiledModel& first = models.front().compiled;
+  std::string not_checked;
+  Attempt<SelfCheck> attempt = SelfCheck();
+  SizedModel* at_work = &models.front();
+  BundleOptions options{command.force, {}};
+  if (command.no_check)
+    not_checked = "--no-check is given";
+  else if (auto found = device_for(first.plan, first.profile, command.model.device); !found.ok())
+    not_checked = found.errors()[0].text();
+  bool any_checked = false;
+  for (SizedModel& model : models) {
+    model.check.not_checked = not_checked.empty() ? too_large_to_check(model.compiled.plan) : not_checked;
+    any_checked |= model.check.not_checked.empty();
+  }
+  if (command.programs) {
+    for (const SizedModel& model : models) {
+      if (!model.check.not_checked.empty())
+        return Failure{ExitCode::device, {{"--programs", "needs a run on the device: " + model.check.not_checked, ""}}};
+    }
+  }
+  if (any_checked) {
+    options.check = [&](const fs::path& folder) -> Result<Nothing> {
+      for (SizedModel& model : models) {
+        if (!model.check.not_checked.empty()) continue;
+        const CompiledModel& compiled = model.compiled;
+        at_work = &model;
+        RunOptions run;
+        run.device = command.model.device;
+        run.sizes = model.sizes;
+        if (command.programs) run.cache_folder = (folder / "programs").string();
+        attempt = self_check(folder, compiled.plan, compiled.groups, 1,
+                             compiled.rules != nullptr ? compiled.rules->table : lowering_rules(), run);
+        if (!attempt.ok()) return attempt.failure().problems;
+        model.check = *attempt;
+        if (!model.check.agrees()) return Diagnostic{"self-check", "differs", ""};
+        std::error_code none;
+        if (command.programs && fs::is_empty(run.cache_folder, none))
+          return Diagnostic{"--programs", "nothing is kept: cache: " + model.check.driver_cache, ""};
+      }
+      return Nothing{};
+    };
+  }
+  auto written = write_models(models, command.output, options);
+  if (!attempt.ok()) return attempt.failure();
+  if (!at_work->check.agrees()) return mismatch_failure(command, at_work->compiled, at_work->check);
+  if (!written) return Failure{ExitCode::bad_input, written.errors()};
+  if (record != nullptr && !command.budget.record.empty())
+    HOIST_STEP_VOID(ExitCode::bad_input, write_record(command.budget.record, *record));
+  return ExitCode::done;
+}
+
+void report_check(const SelfCheck& check) {
+  if (!check.not_checked.empty()) {
+    say_line("not checked: {}", check.not_checked);
+    return;
+  }
+  std::string how =
+      check.kernels_whole == check.kernels
+          ? "every element"
+          : fmt::format(
+                "{} elements{}", check.compared,
+                check.kernels_whole == 0 ? "" : fmt::format(", all of {}", counted(check.kernels_whole, "kernel")));
+  if (check.kernels_left > 0) how += fmt::format(", none of {} whose elements take too long", check.kernels_left);
+  if (!check.ended.empty())
+    complain("note", "seeded inputs do not get further than " + check.ended + " (hoist verify --data checks the rest)");
+  if (check.kernels == 0) {
+    say_line("nothing to check: no kernel computes an element");
+    return;
+  }
+  say_line("checked on {}: {} {} with the interpreter ({}); {:.1f} s, and {:.1f} s in the driver (cache: {})",
+           check.device, counted(check.kernels, "kernel"), check.kernels == 1 ? "agrees" : "agree", how, check.seconds,
+           check.driver_seconds, check.driver_cache);
+}
+
+void report_size(const Options& command, const CompiledModel& compiled, double seconds) {
+  const Plan& plan = compiled.plan;
+  const ArrayBytes bytes = array_bytes(plan.arrays, plan.arena_bytes);
+  const std::string steps = plan.steps.size() == plan.kernels.size() ? "" : counted(plan.steps.size(), "step") + " of ";
+  const size_t launches = count_launches(plan.steps.size(), plan.launches);
+  const std::string joined =
+      plan.launches.empty() ? "" : fmt::format(" in {} launch{}", launches, launches == 1 ? "" : "es");
+  say_line("{}: {} in {}{}{}, {} of weights, {} between layers, for {}; {:.1f} s", command.output,
+           counted(compiled.program.layers.size(), "layer"), steps, counted(plan.kernels.size(), "kernel"), joined,
+           bytes_text(bytes.weights), bytes_text(bytes.values), compiled.profile.name, seconds);
+}
+
+CompileAnswer answer_of(const Options& command, const CompiledModel& compiled, const SelfCheck& check, double seconds) {
+  CompileAnswer out = {{"bundle", command.output}};
+  out.update(to_json(summary_of(compiled.plan)));
+  out["profile"] = compiled.profile.name;
+  out["targets"] = compiled.plan.targets;
+  out["seconds"] = seconds;
+  out["check"] = {{"done", check.not_checked.empty()}};
+  if (!check.not_checked.empty()) {
+    out["check"]["reason"] = check.not_checked;
+    return out;
+  }
+  out["check"]["device"] = check.device;
+  out["check"]["kernels"] = check.kernels;
+  out["check"]["elements"] = check.compared;
+  out["check"]["seconds"] = check.seconds;
+  out["check"]["driver_seconds"] = check.driver_seconds;
+  out["check"]["cache"] = check.driver_cache;
+  return out;
+}
+
+}  // namespace hoist

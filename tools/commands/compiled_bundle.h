@@ -1,0 +1,37 @@
+// The last part of `hoist compile`: the self-check of the compiled models, the bundle that they become, and what the
+// command prints and answers about them.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/cli/options.h"
+#include "tools/driver/self_check.h"
+#include "tools/driver/sizes.h"
+
+namespace hoist {
+
+using CompileAnswer = nlohmann::ordered_json;
+
+/// A model compiled for some sizes (none if there is one set of them), and the result of its self-check.
+struct SizedModel {
+  Sizes sizes;
+  CompiledModel compiled;
+  SelfCheck check = {};
+  CompileAnswer tuned = {};  ///< what --tune did
+};
+
+/// The preprocessing of the options for every input that takes images.
+Result<std::vector<PlanPreprocessing>> preprocessing_of(const std::vector<ValueInfo>& inputs,
+                                                        const PictureOptions& options);
+
+/// Writes the bundle after its kernels agree with the interpreter, if a device is available. The record is written
+/// last, after a bundle that holds its choice.
+Attempt<> write_results(const Options& command, std::vector<SizedModel>& models, const Record* record);
+
+void report_check(const SelfCheck& check);
+void report_size(const Options& command, const CompiledModel& compiled, double seconds);
+CompileAnswer answer_of(const Options& command, const CompiledModel& compiled, const SelfCheck& check, double seconds);
+
+}  // namespace hoist

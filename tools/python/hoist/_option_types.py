@@ -1,0 +1,185 @@
+"""Written by tools/python/option_types.py: options of the program as keyword arguments."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Mapping, Sequence, TypedDict, Union
+
+FileName = Union[str, "os.PathLike[str]"]
+#: Arrays by the name of the model's input, [samples][the input's axes after the first], and "labels"; or a path.
+Data = Union[FileName, Mapping[str, Any]]
+
+
+class ModelOptions(TypedDict, total=False):
+    """`hoist inspect --help` explains each."""
+
+    dim: Mapping[str, int | Sequence[int]]
+    value: Mapping[str, Any]
+    bound: Mapping[str, int]
+    target: str | Sequence[str]
+    profile: FileName
+    device: str | int
+    tuning: FileName
+    strict: bool
+    pass_: Mapping[str, str]
+    rules: FileName
+    steps: Mapping[str, FileName]
+
+
+class CompileOptions(TypedDict, total=False):
+    """`hoist compile --help` explains each."""
+
+    force: bool
+    programs: bool
+    report: FileName
+    dim: Mapping[str, int | Sequence[int]]
+    value: Mapping[str, Any]
+    bound: Mapping[str, int]
+    target: str | Sequence[str]
+    profile: FileName
+    device: str | int
+    calibrate: Data
+    verify_data: Data
+    objective: str
+    scale_channels: str
+    preferences: FileName | Sequence[str]
+    time: float
+    record: FileName
+    best_effort: bool
+    layout: str
+    resize: int | str
+    crop: int | str
+    colours: str
+    scale: str | float
+    mean: float | Sequence[float]
+    std: float | Sequence[float]
+    tune: bool | float
+    tuning: FileName
+    no_check: bool
+    validate: bool
+    strict: bool
+    queue: str
+    queue_token: FileName
+    queue_credentials: FileName
+    queue_authority: FileName
+    queue_certificate: FileName
+    queue_key: FileName
+    pass_: Mapping[str, str]
+    rules: FileName
+    steps: Mapping[str, FileName]
+
+
+class ChooseOptions(TypedDict, total=False):
+    """`hoist report --help` explains each."""
+
+    dim: Mapping[str, int | Sequence[int]]
+    value: Mapping[str, Any]
+    bound: Mapping[str, int]
+    target: str | Sequence[str]
+    profile: FileName
+    device: str | int
+    calibrate: Data
+    verify_data: Data
+    objective: str
+    scale_channels: str
+    preferences: FileName | Sequence[str]
+    time: float
+    record: FileName
+    layout: str
+    resize: int | str
+    crop: int | str
+    colours: str
+    scale: str | float
+    mean: float | Sequence[float]
+    std: float | Sequence[float]
+    tuning: FileName
+    strict: bool
+    queue: str
+    queue_token: FileName
+    queue_credentials: FileName
+    queue_authority: FileName
+    queue_certificate: FileName
+    queue_key: FileName
+    pass_: Mapping[str, str]
+
+
+class BundleOptions(TypedDict, total=False):
+    """`hoist bench --help` explains each."""
+
+    dim: Mapping[str, int | Sequence[int]]
+    device: str | int
+    threads: int
+
+
+class EvaluateOptions(TypedDict, total=False):
+    """`hoist evaluate --help` explains each."""
+
+    labels: FileName
+    classes: bool
+    dim: Mapping[str, int | Sequence[int]]
+    device: str | int
+    threads: int
+    metric: str
+    output: str
+    layout: str
+    resize: int | str
+    crop: int | str
+    colours: str
+    scale: str | float
+    mean: float | Sequence[float]
+    std: float | Sequence[float]
+    queue: str
+    queue_token: FileName
+    queue_credentials: FileName
+    queue_authority: FileName
+    queue_certificate: FileName
+    queue_key: FileName
+    samples_a_job: int
+
+
+class VerifyOptions(TypedDict, total=False):
+    """`hoist verify --help` explains each."""
+
+    dim: Mapping[str, int | Sequence[int]]
+    value: Mapping[str, Any]
+    bound: Mapping[str, int]
+    device: str | int
+    threads: int
+    data: Data
+    all: bool
+    positions: int
+    derivation: bool
+    model: FileName
+
+
+class ExportOptions(TypedDict, total=False):
+    """`hoist export --help` explains each."""
+
+    force: bool
+    budget: str
+    calibrate: Data
+    objective: str
+    scale_channels: str
+    record: FileName
+    rule: str | Sequence[str]
+    layout: str
+    resize: int | str
+    crop: int | str
+    colours: str
+    scale: str | float
+    mean: float | Sequence[float]
+    std: float | Sequence[float]
+
+
+#: Names of earlier versions, which the program still accepts.
+OLD_NAMES = frozenset({
+    "constants",
+    "conv",
+    "fold_memory",
+    "fold_operations",
+    "fuse",
+    "loop_iterations",
+    "string_pieces",
+    "tables",
+    "unrolled_steps",
+})
