@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lowering/graph/program.h"
+#include "lowering/rules/padding_taps.h"
 #include "lowering/rules/tables.h"
 
 namespace hoist {
@@ -485,6 +486,7 @@ const ProgramConditions& program_conditions() {
       {"quantised from zero", plain(is_quantised_from_zero)},
       {"phases of strides", plain(has_phases)},
       {"short phases of strides", plain(has_short_phases)},
+      {"taps of padding", plain(has_taps_of_padding)},
       {"no multiple of # along # of inputs and # of weights",
        [](ProgramMatch& m, Numbers n) { return is_no_multiple(m, n[0], n[1], n[2]); }},
       // Momentum says how those would change.
