@@ -679,6 +679,7 @@ constexpr Pass all_passes[] = {
     {"drop-relu", "what quantising to bytes from zero on makes of negative numbers needs no Relu", Pass::calls, false,
      nullptr},
     {"reciprocals", "quantising multiplies instead of dividing", Pass::calls, true, nullptr},
+    {"powers", "squares and cubes are multiplications", Pass::calls, true, nullptr},
     {"drop-padding-taps", "taps of filters that read nothing but padding are dropped", Pass::calls, false, nullptr},
     {"single-channels", "integer products of filters of one channel are of floats, where a CPU multiplies pairs",
      Pass::calls, false, nullptr, has_pair_products},
