@@ -189,9 +189,10 @@ class RowLets {
 Expr shared_nest(Expr term, int depth, bool by_rows, bool& reads_folds) {
   if (!term->type->is_array() || !SharedDimension::opens(term)) return term;
   SharedDimension dimension(depth);
-  Expr body = shared_nest(dimension.element(term), depth + 1, by_rows, reads_folds);
+  const Expr element = dimension.element(term);
+  Expr body = shared_nest(by_rows ? Inlined().of(element) : element, depth + 1, by_rows, reads_folds);
   reads_folds |= dimension.reads_folds();
-  if (by_rows && body->type->is_array()) body = RowLets(dimension).around(Inlined().of(body));
+  if (by_rows && body->type->is_array()) body = RowLets(dimension).around(body);
   return dimension.around(body, term->type->size);
 }
 
