@@ -58,7 +58,8 @@ struct Collected {
   std::vector<Extremes> extremes;
   std::vector<Moments> moments;
   bool has_channels = false;
-  int64_t count = 0;  // of the first pass
+  bool varies = false;  // the channel dimension is dynamic: one set of statistics for all
+  int64_t count = 0;    // of the first pass
   int64_t zeros = 0;
   std::vector<uint64_t> histogram = std::vector<uint64_t>(histogram_bins);
   WideSum block_errors = 0;  // squares
@@ -183,14 +184,12 @@ bool Calibrator::collect_second_moments(const Program& program, const std::strin
 Result<Nothing> Calibrator::observe_extremes(const std::string& value, const Tensor& tensor) {
   if (!is_counted(tensor)) return Nothing{};
   Collected& collected = state_->values[value];
-  const ChannelLayout layout = layout_of(tensor, state_->axis(value));
-  const auto channels = static_cast<size_t>(layout.channels);
-  if (collected.count == 0) collected.extremes.resize(channels);
-  if (collected.extremes.size() != channels) {
-    return Diagnostic{
-        value,
-        fmt::format("has {} channels here and {} in other calibration data", channels, collected.extremes.size()),
-        "all samples need the same shape"};
+  ChannelLayout layout = layout_of(tensor, state_->axis(value));
+  if (collected.count == 0) collected.extremes.resize(static_cast<size_t>(layout.channels));
+  if (collected.extremes.size() != static_cast<size_t>(layout.channels)) collected.varies = true;
+  if (collected.varies) {
+    layout = {1, tensor.size(), false};
+    collected.extremes = {collected.all_extremes()};
   }
   int64_t bad = -1;
   const Elements numbers(tensor);
@@ -215,7 +214,8 @@ Result<Nothing> Calibrator::observe_extremes(const std::string& value, const Ten
 Result<Nothing> Calibrator::observe(const std::string& value, const Tensor& tensor) {
   if (!is_counted(tensor)) return Nothing{};
   Collected& collected = state_->values[value];
-  const ChannelLayout layout = layout_of(tensor, state_->axis(value));
+  const ChannelLayout layout =
+      collected.varies ? ChannelLayout{1, tensor.size(), false} : layout_of(tensor, state_->axis(value));
   if (collected.extremes.size() != static_cast<size_t>(layout.channels))
     return Diagnostic{value, "the second pass over the calibration data has other shapes", ""};
   const Extremes all = collected.all_extremes();

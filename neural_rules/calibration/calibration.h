@@ -56,7 +56,8 @@ inline constexpr int histogram_bins = 2048;
 
 /// Collects the statistics of any number of values in two passes over the same data: every tensor is passed to
 /// `observe_extremes` before the first one is passed to `observe`. The caller has to exclude constants among the
-/// model's values. Integer tensors and empty tensors are ignored.
+/// model's values. Integer tensors and empty tensors are ignored. A value with a dynamic channel dimension has no
+/// statistics per channel.
 class Calibrator {
  public:
   explicit Calibrator(const Program& program);
@@ -71,7 +72,7 @@ class Calibrator {
   bool collect_second_moments(const Program& program, const std::string& layer,
                               int64_t most_windows = most_sample_windows);
 
-  /// Errors: NaN or an infinity in the tensor, a number of channels that differs from previous tensors.
+  /// Errors: NaN or an infinity in the tensor.
   Result<Nothing> observe_extremes(const std::string& value, const Tensor& tensor);
   /// Errors: numbers or values that did not occur in the first pass.
   Result<Nothing> observe(const std::string& value, const Tensor& tensor);

@@ -102,6 +102,7 @@ Result<Statistics> statistics_of(const Program& program, const std::vector<Site>
   HOIST_TRY(model.program, with_outputs(program, values));
   model.only_values = true;
   HOIST_TRY(const std::unique_ptr<RunnableModel> runnable, prepare(model));
+  const size_t own = model_output_count(program);
   Calibrator calibrator(program);
   for (const PlannedRounding& planned : plan.layers)
     calibrator.collect_second_moments(program, planned.layer, planned.windows);
@@ -110,11 +111,11 @@ Result<Statistics> statistics_of(const Program& program, const std::vector<Site>
       const Stopwatch stopwatch;
       const std::vector<Tensor>& inputs = samples.runs[run];
       HOIST_TRY(const std::vector<Tensor> outputs, runnable->run(inputs));
-      if (extremes) seen({outputs.begin(), outputs.begin() + static_cast<std::ptrdiff_t>(program.outputs.size())});
+      if (extremes) seen({outputs.begin(), outputs.begin() + static_cast<std::ptrdiff_t>(own)});
       for (size_t i = 0; i < inputs.size(); ++i)
         HOIST_TRY_VOID(observe(calibrator, program.inputs[i].first, inputs[i], extremes));
       for (size_t i = 0; i < outputs.size(); ++i)
-        HOIST_TRY_VOID(observe(calibrator, seen_value(model.program, i, program.outputs.size()), outputs[i], extremes));
+        HOIST_TRY_VOID(observe(calibrator, seen_value(model.program, i, own), outputs[i], extremes));
       // In the first run a device may still get ready.
       if (passes.done == std::min<size_t>(1, passes.runs - 1)) {
         const size_t count = passes.all / passes.runs;

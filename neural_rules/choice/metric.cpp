@@ -59,9 +59,15 @@ double divergence_of(OutputKind kind, std::span<const double> reference, std::sp
   return std::max(sum, 0.0);  // rounding alone makes it negative
 }
 
-std::vector<double> sample_of(const Tensor& tensor, int64_t sample, int64_t values) {
+// Texts have no distance: one that the reference has too is 1, another one 0.
+std::vector<double> sample_of(const Tensor& tensor, const Tensor& reference, int64_t sample, int64_t values) {
   std::vector<double> out(static_cast<size_t>(values));
-  for (int64_t i = 0; i < values; ++i) out[static_cast<size_t>(i)] = value_at(tensor, sample * values + i);
+  for (int64_t i = 0; i < values; ++i) {
+    const int64_t at = sample * values + i;
+    const bool is_text = tensor.scalar() == Scalar::string;
+    out[static_cast<size_t>(i)] =
+        is_text ? static_cast<double>(tensor.integer_at(at) == reference.integer_at(at)) : value_at(tensor, at);
+  }
   return out;
 }
 
@@ -99,6 +105,10 @@ Result<Nothing> OutputComparison::add(const Tensor& reference, const Tensor& cha
   const auto problem = [](const std::string& what) { return Diagnostic{"output", what, ""}; };
   HOIST_CHECK(samples_a_run >= 1 && samples >= 0 && samples <= samples_a_run, "a run holds the samples that it counts");
   const std::vector<int64_t>& shape = reference.shape();
+  if (dynamic_) {
+    add_whole(reference, changed, samples);
+    return Nothing{};
+  }
   if (shape != changed.shape()) {
     return problem(fmt::format("is {}, the reference model's is {}", shape_text(changed.shape()), shape_text(shape)));
   }
@@ -122,7 +132,8 @@ Result<Nothing> OutputComparison::add(const Tensor& reference, const Tensor& cha
   values_ = values;
   labelled_ = labelled_ || !labels.empty();
   for (int64_t s = 0; s < samples; ++s) {
-    const std::vector<double> was = sample_of(reference, s, values), is = sample_of(changed, s, values);
+    const std::vector<double> was = sample_of(reference, reference, s, values),
+                              is = sample_of(changed, reference, s, values);
     add_values(was, is);
     if (kind_ == OutputKind::values) continue;
     add_scores(was, is);
@@ -131,8 +142,19 @@ Result<Nothing> OutputComparison::add(const Tensor& reference, const Tensor& cha
   return Nothing{};
 }
 
+void OutputComparison::add_whole(const Tensor& reference, const Tensor& changed, int64_t samples) {
+  samples_ += samples;
+  if (reference.shape() == changed.shape()) {
+    --samples_;
+    add_values(sample_of(reference, reference, 0, reference.size()), sample_of(changed, reference, 0, changed.size()));
+  } else {
+    error_ = largest_ = infinity;
+  }
+}
+
 void OutputComparison::add_values(std::span<const double> reference, std::span<const double> changed) {
   ++samples_;
+  compared_ += static_cast<int64_t>(reference.size());
   not_finite_ += all_finite(changed) ? 0 : 1;
   reference_not_finite_ += all_finite(reference) ? 0 : 1;
   const bool centred = kind_ != OutputKind::values && all_finite(reference) && all_finite(changed);
@@ -178,7 +200,7 @@ OutputMetrics OutputComparison::metrics() const {
   out.kind = kind_;
   out.samples = samples_;
   out.values_a_sample = std::max<int64_t>(values_, 0);
-  const double count = static_cast<double>(samples_) * static_cast<double>(out.values_a_sample);
+  const auto count = static_cast<double>(std::max<int64_t>(compared_, 1));
   out.signal_power = samples_ == 0 ? nan_value : signal_ / count;
   out.mean_squared_error = samples_ == 0 ? nan_value : error_ / count;
   out.sqnr = sqnr_of(out.signal_power, out.mean_squared_error);

@@ -20,7 +20,7 @@ namespace hoist {
 /// to all scores changes no answer; probabilities are what a softmax gave (this concerns the divergence alone).
 enum class OutputKind : uint8_t { values, logits, probabilities };
 
-/// An element as a number, whatever its type.
+/// An element as a number, whatever its type; texts are no numbers.
 double value_at(const Tensor& tensor, int64_t i);
 
 /// The class with the highest score among `classes` elements from flat position `first`; the first of equals; -1 where
@@ -63,13 +63,15 @@ double error_at_sqnr(double signal_power, double decibel);
 /// Gathers one output over the runs of a data set.
 class OutputComparison {
  public:
-  explicit OutputComparison(OutputKind kind) : kind_(kind) {}
+  /// `dynamic` is true for values with a dynamic dimension: each run is compared as a whole, may have any size and may
+  /// be empty, and the error is infinite if the changed output has another shape.
+  explicit OutputComparison(OutputKind kind, bool dynamic = false) : kind_(kind), dynamic_(dynamic) {}
 
-  /// One run: both outputs have the same shape, floats or integers, with `samples_a_run` samples along the first axis
-  /// (the whole tensor is the sample where it is 1). Only the first `samples` are counted, since the last run of a data
-  /// set may be filled up. `labels` is empty or has a class for each of `samples`; all calls or none give labels.
-  /// Errors: shapes that differ between the two or between calls, a first axis that does not hold the samples, labels
-  /// outside the classes or of another count.
+  /// One run: both outputs have the same shape, numbers or texts (of power 1, and error 1 where they changed), with
+  /// `samples_a_run` samples along the first axis (the whole tensor is the sample where it is 1). Only the first
+  /// `samples` are counted, since the last run of a data set may be filled up. `labels` is empty or has a class for
+  /// each of `samples`; all calls or none give labels. Errors: shapes that differ between the two or between calls, a
+  /// first axis that does not hold the samples, labels outside the classes or of another count.
   Result<Nothing> add(const Tensor& reference, const Tensor& changed, int64_t samples_a_run, int64_t samples,
                       std::span<const int64_t> labels = {});
   OutputMetrics metrics() const;
@@ -78,12 +80,15 @@ class OutputComparison {
   struct OfClass {
     int64_t samples = 0, reference_right = 0, right = 0;
   };
+  void add_whole(const Tensor& reference, const Tensor& changed, int64_t samples);
   void add_values(std::span<const double> reference, std::span<const double> changed);
   void add_scores(std::span<const double> reference, std::span<const double> changed);
   void add_label(int64_t label, int64_t reference_class, int64_t changed_class);
 
   OutputKind kind_;
+  bool dynamic_;
   int64_t samples_ = 0, values_ = -1;
+  int64_t compared_ = 0;       ///< values of all samples
   int64_t finite_values_ = 0;  ///< of the reference that the signal is made of
   double signal_ = 0, error_ = 0, largest_ = 0, low_ = 0, high_ = 0, divergence_ = 0;
   int64_t not_finite_ = 0, reference_not_finite_ = 0, flips_ = 0;

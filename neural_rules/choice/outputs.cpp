@@ -7,11 +7,17 @@
 namespace hoist {
 namespace {
 
+bool is_dynamic(const Program& program, const std::string& output) {
+  return std::any_of(program.extents.begin(), program.extents.end(),
+                     [&](const DataExtent& extent) { return extent.value == output; });
+}
+
 OutputKind kind_of_output(const Program& program, const std::string& output) {
   const Type type = find_type(program, output);
   if (type == nullptr) return OutputKind::values;
   const std::vector<int64_t> shape = shape_of(type);
-  if (shape.size() < 2 || shape[1] < 2) return OutputKind::values;
+  if (shape.size() < 2 || shape[1] < 2 || leaf_of(type)->scalar == Scalar::string || is_dynamic(program, output))
+    return OutputKind::values;
   if (std::any_of(shape.begin() + 2, shape.end(), [](int64_t extent) { return extent != 1; }))
     return OutputKind::values;
   const Definitions definitions = definitions_of(program);
@@ -24,9 +30,9 @@ OutputKind kind_of_output(const Program& program, const std::string& output) {
   return OutputKind::logits;
 }
 
-Result<OutputMetrics> compare_output(OutputKind kind, size_t output, bool labelled, const Samples& samples,
+Result<OutputMetrics> compare_output(const OutputKinds& kinds, size_t output, bool labelled, const Samples& samples,
                                      const RunOutputs& reference, const RunOutputs& changed) {
-  OutputComparison comparison(kind);
+  OutputComparison comparison(kinds.of[output], kinds.dynamic.count(output) != 0);
   for (size_t run = 0; run < changed.size(); ++run) {
     const int64_t first = static_cast<int64_t>(run) * samples.samples_a_run;
     const int64_t count = std::min(samples.samples_a_run, samples.count - first);
@@ -41,7 +47,10 @@ Result<OutputMetrics> compare_output(OutputKind kind, size_t output, bool labell
 
 OutputKinds output_kinds(const Program& program) {
   OutputKinds out;
-  for (const std::string& output : program.outputs) out.of.push_back(kind_of_output(program, output));
+  for (size_t i = 0; i < model_output_count(program); ++i) {
+    out.of.push_back(kind_of_output(program, program.outputs[i]));
+    if (is_dynamic(program, program.outputs[i])) out.dynamic.insert(i);
+  }
   const auto scores = std::find_if(out.of.begin(), out.of.end(), [](OutputKind k) { return k != OutputKind::values; });
   if (scores != out.of.end()) out.main = static_cast<size_t>(scores - out.of.begin());
   return out;
@@ -65,10 +74,10 @@ Result<RunOutputs> run_all(RunnableModel& model, const Samples& samples, size_t 
 Result<OutputMetrics> compare_runs(const OutputKinds& kinds, const Samples& samples, const RunOutputs& reference,
                                    const RunOutputs& changed) {
   const bool labelled = !samples.labels.empty() && kinds.main_kind() != OutputKind::values;
-  HOIST_TRY(OutputMetrics out, compare_output(kinds.main_kind(), kinds.main, labelled, samples, reference, changed));
+  HOIST_TRY(OutputMetrics out, compare_output(kinds, kinds.main, labelled, samples, reference, changed));
   for (size_t i = 0; i < kinds.of.size() && !changed.empty(); ++i) {
-    if (i == kinds.main || reference[0][i].size() == 0) continue;
-    HOIST_TRY(const OutputMetrics other, compare_output(kinds.of[i], i, false, samples, reference, changed));
+    if (i == kinds.main || (reference[0][i].size() == 0 && kinds.dynamic.count(i) == 0)) continue;
+    HOIST_TRY(const OutputMetrics other, compare_output(kinds, i, false, samples, reference, changed));
     const bool have_power = out.signal_power > 0 && other.signal_power > 0;
     out.mean_squared_error += other.mean_squared_error * (have_power ? out.signal_power / other.signal_power : 1);
   }
@@ -84,6 +93,7 @@ OutputDigest digest_of(const OutputKinds& kinds, const Samples& samples, const R
     int64_t values = 0;
     for (const std::vector<Tensor>& run : outputs) {
       const Tensor& tensor = run[output];
+      if (tensor.scalar() == Scalar::string) break;
       for (int64_t i = 0; i < tensor.size(); ++i) sum += value_at(tensor, i) * value_at(tensor, i);
       values += tensor.size();
     }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <vector>
 
 #include "ir/program/program.h"
@@ -23,11 +24,12 @@ struct OutputKinds {
   /// The output that classes are read off, and whose power errors are given against: the first that is scores, or the
   /// first.
   size_t main = 0;
+  std::set<size_t> dynamic = {};  ///< outputs with a dynamic dimension: values
 
   OutputKind main_kind() const { return of[main]; }
 };
 
-/// Scores are [samples][classes] of at least two classes, further axes have one element.
+/// Of the model's outputs. Scores are [samples][classes] of at least two classes, further axes have one element.
 OutputKinds output_kinds(const Program& program);
 
 /// Of the main output.
@@ -47,7 +49,7 @@ Result<OutputMetrics> compare_runs(const OutputKinds& kinds, const Samples& samp
 struct OutputDigest {
   size_t main = 0;                   ///< the output that the classes are of
   std::vector<int64_t> classes;      ///< the top class of each sample, where the main output is scores
-  std::vector<double> mean_squares;  ///< of all values of each output
+  std::vector<double> mean_squares;  ///< of all values of each output; 0 of texts
 };
 OutputDigest digest_of(const OutputKinds& kinds, const Samples& samples, const RunOutputs& outputs);
 

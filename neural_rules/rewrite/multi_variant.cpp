@@ -100,6 +100,7 @@ class VariantMaker {
       }
     }
     for (std::string& output : graft_.program().outputs) output = resolved(output);
+    for (DataExtent& extent : graft_.program().extents) extent.value = resolved(extent.value);
     for (const auto& [value, versions] : versions_) chain("version of " + value, value, versions);
     HOIST_TRY(out_.model.program, graft_.finish());
     out_.model.only_values = true;
@@ -319,6 +320,7 @@ Result<LocalErrors> make_local_errors(const Program& program, const std::vector<
   const std::map<std::string, Type> types = value_types(program);
   Graft graft(program);
   graft.program().outputs.clear();
+  graft.program().extents.clear();
   for (const SiteRule& rule : rules) {
     const std::string name = "error of " + sites[rule.site].key() + " " + rule.rule;
     int64_t elements = 0;
@@ -354,7 +356,7 @@ Result<Program> with_outputs(const Program& program, const std::vector<std::stri
     if (!known.insert(value).second) continue;
     const std::string name = names.make(value + ".seen");
     calls.push_back({name, "Identity", "", {}, {value}, {name}});
-    out.outputs.push_back(name);
+    out.outputs.insert(out.outputs.begin() + static_cast<std::ptrdiff_t>(model_output_count(out)), name);
   }
   return with_calls(out, calls);
 }

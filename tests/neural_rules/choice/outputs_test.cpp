@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "ir/base/strings.h"
 #include "tests/neural_rules/calibrated_model.h"
 
 namespace hoist {
@@ -81,6 +82,23 @@ TEST(Outputs, AnOutputWithoutPowerCountsAsItIs) {
   const auto found = compare_runs(kinds, samples, {{floats({3, 4}), floats({0})}}, {{floats({3, 4}), floats({0.5})}});
   ASSERT_TRUE(found.ok());
   EXPECT_DOUBLE_EQ(found->mean_squared_error, 0.25);
+}
+
+TEST(Outputs, TextsAreTheSameOrNot) {
+  const auto texts = [](const std::vector<std::string>& words) {
+    auto made = tensor_of_strings({1, static_cast<int64_t>(words.size())}, words);
+    HOIST_CHECK(made.ok(), "few words");
+    return *made;
+  };
+  Samples samples;
+  samples.count = 2;
+  const OutputKinds kinds{{OutputKind::values}, 0};
+  const RunOutputs reference = {{texts({"cat", "dog"})}, {texts({"cat", "cat"})}};
+  const auto found = compare_runs(kinds, samples, reference, {{texts({"cat", "cow"})}, {texts({"cat", "cat"})}});
+  ASSERT_TRUE(found.ok());
+  EXPECT_DOUBLE_EQ(found->signal_power, 1);
+  EXPECT_DOUBLE_EQ(found->mean_squared_error, 0.25);
+  EXPECT_EQ(digest_of(kinds, samples, reference).mean_squares, (std::vector<double>{0}));
 }
 
 TEST(Outputs, TheDigestHasThePowerOfEachAndTheClassesOfTheMainOne) {
