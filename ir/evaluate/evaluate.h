@@ -27,6 +27,10 @@ using ElementSource = std::function<uint64_t(const std::string& parameter, int64
 Result<Tensor> interpret_made_at(Expr e, const ElementSource& elements, const std::vector<int64_t>& positions);
 /// All elements.
 Result<Tensor> interpret(Expr e, const Bindings& bindings);
+/// A call or a cast, and the words of its operands (scalar_math.h).
+using OperationObserver = std::function<void(Expr operation, const std::vector<uint64_t>& operands)>;
+/// interpret(), which passes each operation to the observer as often as it executes it.
+Result<Tensor> interpret_observed(Expr e, const Bindings& bindings, const OperationObserver& observer);
 /// The same values as interpret, bit for bit, with compiled index functions.
 Result<Tensor> evaluate(Expr e, const Bindings& bindings);
 /// evaluate() with at most `bytes` of intermediate values: nothing if it needs more, or if the term cannot be compiled

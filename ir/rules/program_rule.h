@@ -45,7 +45,7 @@ struct ProgramRuleRow {
   std::string meaning;  ///< one plain sentence, shown by explain
   /// Instances of the left side for the row's own test: calls over typed parameters, with lower-case names for sizes
   /// that the test draws. A parameter is a constant where its name begins with `known`, zeros where it begins with
-  /// `zero`, and above zero where it holds `positive` (a variance, say).
+  /// `zero`, above zero where it holds `positive` (a variance, say), and the number n where it is `known_n`.
   std::vector<std::string> examples;
   /// What the right side names are layers of their own, called LAYER/NAME (VALUE/NAME in rules for reads), and the
   /// layer that is replaced stays what it is. Only what holds no call is evaluated then.

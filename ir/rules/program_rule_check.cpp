@@ -67,7 +67,26 @@ class ProgramRuleChecker {
     return out;
   }
 
+  // The number n that the name known_n says.
+  static std::optional<int64_t> number_in(const std::string& name) {
+    constexpr std::string_view known = "known_";
+    const std::string digits = name.starts_with(known) ? name.substr(known.size()) : "";
+    const bool is_number = !digits.empty() && digits.size() < 10 &&
+                           std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+    return is_number ? std::optional<int64_t>(std::stoll(digits)) : std::nullopt;
+  }
+
   Tensor data_for(Expr parameter, bool special) {
+    if (const auto number = number_in(parameter->name)) {
+      Tensor all(leaf_of(parameter->type)->scalar, shape_of(parameter->type));
+      for (int64_t i = 0; i < all.size(); ++i) {
+        if (is_float(all.scalar()))
+          all.set_float(i, static_cast<double>(*number));
+        else
+          all.set_integer(i, *number);
+      }
+      return all;
+    }
     const bool positive = parameter->name.find("positive") != std::string::npos;
     Tensor tensor = random_.tensor(parameter->type, special && !positive);
     for (int64_t i = 0; positive && i < tensor.size(); ++i) {

@@ -8,6 +8,7 @@
 
 #include "ir/properties/properties.h"
 #include "lowering/fusion/kernel_size.h"
+#include "lowering/fusion/shared_reads.h"
 #include "lowering/layout/arrangement.h"
 #include "lowering/pipeline/steps.h"
 #include "lowering/strategies/terms.h"
@@ -47,18 +48,6 @@ class TermFacts {
   std::unordered_map<Expr, Facts> known_;
 };
 
-// The number of uses of a parameter in the tree of a term, `enough` at most.
-size_t count_reads(Expr root, const std::string& name) {
-  std::unordered_map<Expr, size_t> known;
-  std::function<size_t(Expr)> count = [&](Expr e) {
-    if (auto found = known.find(e); found != known.end()) return found->second;
-    size_t reads = e->pattern == Pattern::parameter && e->name == name ? 1 : 0;
-    for (Expr c : e->children) reads = std::min(enough, reads + count(c));
-    return known[e] = reads;
-  };
-  return count(root);
-}
-
 // True if the consumer stays within the size limits with the producer's term inlined at every use.
 bool stays_small(const Definition& producer, const Definition& reader, TermFacts& facts) {
   const size_t inner = facts.of(producer.expression).nodes, outer = facts.of(reader.expression).nodes;
@@ -69,8 +58,15 @@ bool stays_small(const Definition& producer, const Definition& reader, TermFacts
   return written_out_nodes(reader.expression, producer.value, written_out) <= most_written_out;
 }
 
-void merge(const Definition& producer, Definition& reader) {
-  reader.expression = substitute_parameters(reader.expression, {{producer.value, producer.expression}});
+Expr merged_term(const Definition& producer, const Definition& reader) {
+  return merged_term(producer.expression, producer.value, reader.expression, folds(producer.expression));
+}
+
+constexpr const char* by_rows = "merge-rows";
+
+void merge(const std::string& pass, const Definition& producer, Definition& reader) {
+  reader.expression = pass == by_rows ? merged_rows(producer.expression, producer.value, reader.expression)
+                                      : merged_term(producer, reader);
   std::vector<std::string> layers = producer.layers;
   add_layers(layers, reader.layers);
   reader.layers = std::move(layers);
@@ -170,7 +166,7 @@ void inline_views(Program& program, TermFacts& facts) {
 // they are stored in the order in which they are computed.
 bool turns_product(const Definition& producer, const Definition& reader) {
   if (producer.weights.empty() || producer.channels_first) return false;
-  return rows_lie_across(substitute_parameters(reader.expression, {{producer.value, producer.expression}}));
+  return rows_lie_across(merged_term(producer, reader));
 }
 
 bool may_merge(const Definition& producer, const Definition& reader, bool turns_products, TermFacts& facts) {
@@ -180,11 +176,26 @@ bool may_merge(const Definition& producer, const Definition& reader, bool turns_
   // Rows that share a fold keep their shape: after a reshape in the same kernel the fold would be recomputed for every
   // element.
   if (inner.shares_folds && sizes_of(producer.expression->type) != sizes_of(reader.expression->type)) return false;
-  return stays_small(producer, reader, facts) && !rereads(reader.expression, producer.value) &&
-         (turns_products || !turns_product(producer, reader));
+  if (!stays_small(producer, reader, facts) || rereads(reader.expression, producer.value)) return false;
+  if (inner.folds && count_reads(reader.expression, producer.value) > 1 &&
+      !conserves_work(merged_term(producer, reader), producer.expression, reader.expression))
+    return false;
+  return turns_products || !turns_product(producer, reader);
 }
 
-void merge_producers(Program& program, bool turns_products, TermFacts& facts) {
+// Two definitions that the other pass leaves apart, at least one of which folds.
+bool may_merge_rows(const Definition& producer, const Definition& reader, TermFacts& facts) {
+  const Facts inner = facts.of(producer.expression), outer = facts.of(reader.expression);
+  if (!inner.folds || inner.concatenates || outer.concatenates || inner.on_host || outer.on_host) return false;
+  if (!leaf_of(producer.expression->type)->is_scalar() || !leaf_of(reader.expression->type)->is_scalar()) return false;
+  if (!producer.weights.empty() || !reader.weights.empty() || !stays_small(producer, reader, facts)) return false;
+  const Expr merged = merged_rows(producer.expression, producer.value, reader.expression);
+  return merged != nullptr && gains_by_rows(merged, producer.expression, reader.expression);
+}
+
+// Merges each definition with one use into its consumer if `accepts` admits both.
+void merge_into_only_readers(Program& program, const std::string& pass,
+                             const std::function<bool(const Definition& producer, const Definition& reader)>& accepts) {
   const std::set<std::string> outputs(program.outputs.begin(), program.outputs.end());
   std::map<std::string, size_t> places;
   for (size_t i = 0; i < program.definitions.size(); ++i) places[program.definitions[i].value] = i;
@@ -202,8 +213,8 @@ void merge_producers(Program& program, bool turns_products, TermFacts& facts) {
       for (size_t j : producers) {
         const Definition& producer = program.definitions[j];
         if (readers.of(producer.value).size() != 1 || outputs.count(producer.value) != 0) continue;
-        if (!may_merge(producer, reader, turns_products, facts)) continue;
-        merge_into(program, "merge-producers", producer, reader);
+        if (!accepts(producer, reader)) continue;
+        merge_into(program, pass, producer, reader);
         readers.merged(j, producer.value, i);
         readers.remove(j);
         places.erase(producer.value);
@@ -228,7 +239,7 @@ void merge_into(Program& program, const std::string& pass, const Definition& pro
   ProgramStep step = replayed_step(pass, reader);
   step.parameters["producer"] = producer.value;
   program.steps.push_back(std::move(step));
-  merge(producer, reader);
+  merge(pass, producer, reader);
 }
 
 bool rereads(Expr e, const std::string& name) {
@@ -358,7 +369,16 @@ void inline_widening(Program& program) {
 
 void merge_producers(Program& program, bool turns_products) {
   TermFacts facts;
-  merge_producers(program, turns_products, facts);
+  merge_into_only_readers(program, "merge-producers", [&](const Definition& producer, const Definition& reader) {
+    return may_merge(producer, reader, turns_products, facts);
+  });
+}
+
+void merge_rows(Program& program) {
+  TermFacts facts;
+  merge_into_only_readers(program, by_rows, [&](const Definition& producer, const Definition& reader) {
+    return may_merge_rows(producer, reader, facts);
+  });
 }
 
 }  // namespace hoist

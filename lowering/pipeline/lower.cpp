@@ -13,6 +13,7 @@
 #include "ir/properties/index_ranges.h"
 #include "ir/properties/properties.h"
 #include "ir/text/parse/near_miss.h"
+#include "lowering/cost/work.h"
 #include "lowering/fusion/cut.h"
 #include "lowering/fusion/grouping.h"
 #include "lowering/fusion/joined_steps.h"
@@ -245,7 +246,7 @@ class Lowering {
     kernel.name = identifier(group.layers.front(), names_, next_number_);
     kernel.layers = group.layers;
     for (const std::string& array : arrays) kernel.domains.push_back(domain_of(array, definition));
-    kernel.operations = count_arithmetic(kernel.expression);
+    kernel.operations = executed_work(kernel.expression).arithmetic();
     kernel.unproved = unproved(kernel.expression, arrays);
     int index = static_cast<int>(model_.kernels.size());
     kernel_index_[kernel.expression] = index;

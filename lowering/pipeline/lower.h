@@ -48,7 +48,7 @@ struct LoweredKernel {
   std::vector<std::vector<Region>> reads;  ///< per parameter: where the values that it reads lie
   Region region;                           ///< the elements of the result that hold the value
   std::string unproved;    ///< a position that data decide and that may lie outside its array; "" where none may
-  int64_t operations = 0;  ///< of one launch, as count_arithmetic has them
+  int64_t operations = 0;  ///< of one launch: Work::arithmetic() of its term
   std::string host;        ///< the function of ir/host that runs it; "" for all that devices run
   bool is_joined = false;  ///< launches perform its steps (PlanLaunch in ir/plan/plan.h)
   /// Of its parameters, those whose arrays the caches do not hold when the kernel begins (CPU).

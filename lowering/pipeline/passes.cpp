@@ -204,6 +204,11 @@ Result<Nothing> producers(Program& program, const PassOptions& options) {
   return Nothing{};
 }
 
+Result<Nothing> rows(Program& program, const PassOptions&) {
+  merge_rows(program);
+  return Nothing{};
+}
+
 // What a record says of a definition with this term, by one knob.
 std::optional<int64_t> recorded(const PassOptions& options, Expr term, std::string_view knob) {
   if (!options.records) return std::nullopt;
@@ -679,6 +684,8 @@ constexpr Pass all_passes[] = {
     {"drop-relu", "what quantising to bytes from zero on makes of negative numbers needs no Relu", Pass::calls, false,
      nullptr},
     {"reciprocals", "quantising multiplies instead of dividing", Pass::calls, true, nullptr},
+    {"powers", "squares and cubes are multiplications", Pass::calls, true, nullptr},
+    {"drop-padding-taps", "taps of filters that read nothing but padding are dropped", Pass::calls, false, nullptr},
     {"single-channels", "integer products of filters of one channel are of floats, where a CPU multiplies pairs",
      Pass::calls, false, nullptr, has_pair_products},
     {"pad-to-two", "integer products sum over pairs, where a CPU multiplies those in 16 bits", Pass::calls, true,
@@ -711,6 +718,8 @@ constexpr Pass all_passes[] = {
     {"inline-widening", "what is dequantised is computed again by what reads it", Pass::terms, false, widening},
     {"merge-producers", "elementwise definitions become part of one kernel with what they follow", Pass::terms, false,
      producers},
+    {"merge-rows", "sums along rows become part of one kernel with what reads them, as in normalisations written out",
+     Pass::terms, false, rows},
     {"explore", "rules that records of a search name are applied (hoist tune --explore)", Pass::terms, false,
      exploration, has_records},
     {"im2col", "the windows of convolutions are kept in memory (--pass convolution=im2col, or records say so)",

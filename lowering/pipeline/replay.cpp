@@ -12,6 +12,7 @@
 #include "ir/text/text.h"
 #include "lowering/fusion/cut.h"
 #include "lowering/fusion/launches.h"
+#include "lowering/fusion/shared_reads.h"
 #include "lowering/graph/copies.h"
 #include "lowering/layout/stored_terms.h"
 #include "lowering/loops/schedule.h"
@@ -296,13 +297,15 @@ class Replay {
     if (find_pass(step.rule) == nullptr) return Diagnostic{"", "there is no pass " + step.rule, ""};
     if (from == nullptr || from >= reader)
       return Diagnostic{"", "the program defines no value " + producer + " before " + step.value, ""};
+    if (step.rule == "merge-rows" && merged_rows(from->expression, producer, reader->expression) == nullptr)
+      return Diagnostic{"", step.value + " and " + producer + " have no rows in common", ""};
     const bool launch = step.rule == "fuse-launch";
     if (launch)
       keep_in_launch(program_, *from, *reader);
     else
       merge_into(program_, step.rule, *from, *reader);
     // A producer with one reader is gone with it; others go when nobody reads them.
-    if (launch || step.rule == "merge-producers")
+    if (launch || step.rule == "merge-producers" || step.rule == "merge-rows")
       program_.definitions.erase(program_.definitions.begin() + (from - program_.definitions.data()));
     return Nothing{};
   }

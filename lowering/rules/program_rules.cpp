@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lowering/graph/program.h"
+#include "lowering/rules/padding_taps.h"
 #include "lowering/rules/tables.h"
 
 namespace hoist {
@@ -448,6 +449,15 @@ bool has_short_phases(ProgramMatch& match) {
   return true;
 }
 
+// A computed float to the power of one known number, which keeps its shape.
+bool is_power_of(const ProgramMatch& match, int64_t exponent) {
+  const Tensor* t = match.known("t");
+  const Type x = match.values.at("x")->type;
+  if (!is_one_number(t) || match.known("x") != nullptr || !is_float(leaf_of(x)->scalar)) return false;
+  if (t->shape().size() > sizes_of(x).size() || t->scalar() == Scalar::string) return false;
+  return is_float(t->scalar()) ? t->float_at(0) == static_cast<double>(exponent) : t->integer_at(0) == exponent;
+}
+
 // Statistics of channels as numbers of the type that they scale. Adds `by_channel`: the shape in which they broadcast.
 bool are_factors_of_channels(ProgramMatch& match) {
   const Type x = match.values.at("x")->type;
@@ -485,6 +495,8 @@ const ProgramConditions& program_conditions() {
       {"quantised from zero", plain(is_quantised_from_zero)},
       {"phases of strides", plain(has_phases)},
       {"short phases of strides", plain(has_short_phases)},
+      {"taps of padding", plain(has_taps_of_padding)},
+      {"power of #", [](ProgramMatch& m, Numbers n) { return is_power_of(m, n[0]); }},
       {"no multiple of # along # of inputs and # of weights",
        [](ProgramMatch& m, Numbers n) { return is_no_multiple(m, n[0], n[1], n[2]); }},
       // Momentum says how those would change.

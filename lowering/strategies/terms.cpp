@@ -1,12 +1,12 @@
 #include "lowering/strategies/terms.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "ir/properties/properties.h"
+#include "lowering/cost/saturated.h"
 
 namespace hoist {
 namespace {
@@ -28,29 +28,17 @@ Expr rebuild(Expr e, const std::function<Expr(Expr)>& replace, std::unordered_ma
   return result;
 }
 
-int64_t arithmetic_of_node(Expr e) {
+int64_t operations_of_node(Expr e) {
   if (e->pattern == Pattern::call && e->function == Function::fma) return 2;
-  return e->pattern == Pattern::call || e->pattern == Pattern::select ? 1 : 0;
+  return e->pattern == Pattern::call || e->pattern == Pattern::select || e->pattern == Pattern::cast ? 1 : 0;
 }
 
-int64_t operations_of_node(Expr e) { return e->pattern == Pattern::cast ? 1 : arithmetic_of_node(e); }
-
-int64_t multiplications_of_node(Expr e) {
-  return e->pattern == Pattern::call && (e->function == Function::multiply || e->function == Function::fma) ? 1 : 0;
-}
-
-// The sum of what `of_node` says, each node as often as the maps and folds around it say.
-int64_t sum_over_nodes(Expr e, int64_t (*of_node)(Expr), std::unordered_map<Expr, int64_t>& known) {
+int64_t tree_operations(Expr e, std::unordered_map<Expr, int64_t>& known) {
   if (auto found = known.find(e); found != known.end()) return found->second;
-  int64_t sum = of_node(e);
+  int64_t sum = operations_of_node(e);
   for (Expr c : usual_children(e)) {
     const bool repeats = c->pattern == Pattern::function && e->pattern != Pattern::let;
-    const int64_t times = repeats ? applications(e) : 1;
-    int64_t product = 0;
-    if (__builtin_mul_overflow(sum_over_nodes(c, of_node, known), times, &product) ||
-        __builtin_add_overflow(sum, product, &sum)) {
-      sum = std::numeric_limits<int64_t>::max();
-    }
+    sum = saturated_sum(sum, saturated_product(tree_operations(c, known), repeats ? applications(e) : 1));
   }
   return known[e] = sum;
 }
@@ -69,17 +57,7 @@ int64_t applications(Expr e) {
 
 int64_t count_operations(Expr e) {
   std::unordered_map<Expr, int64_t> known;
-  return sum_over_nodes(e, operations_of_node, known);
-}
-
-int64_t count_arithmetic(Expr e) {
-  std::unordered_map<Expr, int64_t> known;
-  return sum_over_nodes(e, arithmetic_of_node, known);
-}
-
-int64_t count_multiplications(Expr e) {
-  std::unordered_map<Expr, int64_t> known;
-  return sum_over_nodes(e, multiplications_of_node, known);
+  return tree_operations(e, known);
 }
 
 bool mentions(Expr e, const std::string& name) {

@@ -17,13 +17,9 @@ bool mentions(Expr e, const std::string& name);
 Expr with_numbered_parameters(Expr e);
 /// How often a node other than a let applies its function: a map's extent, say.
 int64_t applications(Expr e);
-/// Calls, casts and selections that the value takes, each as often as the maps and folds around it say; at most the
-/// largest number there is.
+/// An upper bound of the executed calls, casts and selections: each node of the tree counts as often as the maps and
+/// folds around it say, saturated. lowering/cost/work.h counts what is executed.
 int64_t count_operations(Expr e);
-/// Those but the casts, which instructions that multiply bytes or halves do without.
-int64_t count_arithmetic(Expr e);
-/// The multiplications among them; a fused multiply-add is one.
-int64_t count_multiplications(Expr e);
 /// Rebuilds a term: `replace` gives a closed replacement of the same type for a closed subterm, or null to go on
 /// inside.
 Expr replace_closed(Expr e, const std::function<Expr(Expr)>& replace);

@@ -10,6 +10,7 @@
 #include "ir/base/stopwatch.h"
 #include "neural_rules/choice/candidates.h"
 #include "neural_rules/choice/cost.h"
+#include "neural_rules/choice/study_description.h"
 #include "neural_rules/choice/verification.h"
 #include "neural_rules/formats/rounding_plan.h"
 
@@ -49,7 +50,7 @@ class Chooser {
     verifier_->points = std::move(measured_.points);
     verifier_->digests = std::move(measured_.digests);
     if (!options_.decided) HOIST_TRY_VOID(measure());
-    if (measured_.uniform.empty()) return too_late("the model as it is was timed");
+    if (measured_.uniform.empty() || verifier_->points.empty()) return as_it_is();
     costs_ = cost_model(sensitivity_, measured_.uniform, options_.objective);
     for (StudyPoint& point : verifier_->points) predict(point);
     // Pins can forbid the model as it is, and everything is compared with it all the same.
@@ -68,7 +69,7 @@ class Chooser {
   }
 
  private:
-  Result<Nothing> check() const {
+  Result<Nothing> check() {
     const BudgetMeasure measure = options_.budget.measure;
     const bool of_scores = measure == BudgetMeasure::top1 || measure == BudgetMeasure::agreement;
     if (of_scores && kinds_.main_kind() == OutputKind::values) {
@@ -82,15 +83,13 @@ class Chooser {
     HOIST_CHECK(measure != BudgetMeasure::metric || options_.metric, "a budget by metric without one");
     // Preferences that contradict themselves are known before the work.
     const SensitivityOptions& asked = options_.sensitivity;
-    HOIST_TRY_VOID(candidate_rules(program_, find_sites(program_), asked.preferences, asked.device));
+    HOIST_TRY(const CandidateRules candidates,
+              candidate_rules(program_, find_sites(program_), asked.preferences, asked.device));
+    may_all_stay_ = std::all_of(candidates.may_stay.begin(), candidates.may_stay.end(), [](bool may) { return may; });
     return Nothing{};
   }
 
   bool can_verify() const { return !verification_.runs.empty(); }
-
-  static Diagnostic too_late(const std::string& before_what) {
-    return {"the time for the search", "is over before " + before_what, "give more --time, or fewer samples"};
-  }
 
   // False where the time is over first; what was begun is dropped then.
   template <class Work>
@@ -104,32 +103,27 @@ class Chooser {
     }
   }
 
-  double elapsed() const { return -options_.seconds_until(0); }
-
-  // For work without which there is no choice.
-  double seconds_at_most() const {
-    return std::max(options_.seconds_until(1) + options_.grace_seconds, options_.least_seconds - elapsed());
-  }
-
-  // What is not known yet: the reference first, so that a metric that fails is known before the work; uniform models
-  // next, which are points that keep the budget or not, before it is known why.
+  // Measures everything that is unknown: the reference first, so that a failing metric is reported early; then
+  // uniform-precision baselines, which are points themselves; then errors. Parts that do not fit into the time are left
+  // out.
   Result<Nothing> measure() {
     if (!can_verify()) return Nothing{};
     const bool finds_rules = measured_.empty();
     if (finds_rules || !is_complete() || verifier_->points.empty()) {
-      HOIST_TRY(const bool has, within(seconds_at_most(), [this] { return ensure_reference(); }));
-      if (!has) return too_late("the model as it is ran on the verification data");
+      HOIST_TRY(const bool has, within(options_.seconds_for_first(), [this] { return ensure_reference(); }));
+      if (!has) return Nothing{};
     }
     if (finds_rules) {
-      HOIST_TRY(const bool has, within(seconds_at_most(), [this]() -> Result<Nothing> {
+      // Calibration takes as long as the reference or longer, and for nothing if no model under rules can follow it.
+      const double seconds = options_.seconds_until(1) - reference_seconds_;
+      if (seconds < reference_seconds_) return Nothing{};
+      HOIST_TRY(const bool has, within(seconds, [this]() -> Result<Nothing> {
                   SensitivityOptions timed = options_.sensitivity;
-                  timed.out_of_time = [this] {
-                    return options_.spent() > rules_share && elapsed() > rules_share * options_.least_seconds;
-                  };
+                  timed.out_of_time = [this] { return options_.spent() > rules_share; };
                   HOIST_TRY(sensitivity_, find_rules(program_, calibration_, prepare_, timed));
                   return Nothing{};
                 }));
-      if (!has) return too_late("the model was calibrated");
+      if (!has) return Nothing{};
       sensitivity_.complete = false;
       keep();
     }
@@ -152,12 +146,15 @@ class Chooser {
     return measured_.complete();
   }
 
-  // One is verified however late it is, or the model would stay as it is.
+  // The first baseline may use all of the time, since the model would stay as it is without it.
   Result<Nothing> time_uniform_models() {
     SensitivityOptions timed = options_.sensitivity;
     const auto has_one = [this] { return verifier_->points.size() > 1; };
     timed.measured = [this] { keep(); };
     timed.out_of_time = [&] { return options_.stopped() || (has_one() && over(uniform_share)); };
+    // The reference is the model that rules see, unless its channels are scaled.
+    if (measured_.uniform.empty() && !reference_steps_.empty() && sensitivity_.factors.empty())
+      measured_.uniform.push_back(unchanged_model(sensitivity_, reference_steps_));
     double begin = options_.spent();
     // The models up to the first point may take longer than those after it.
     for (const bool first : {true, false}) {
@@ -178,7 +175,7 @@ class Chooser {
         }
         return Nothing{};
       };
-      const double seconds = first ? seconds_at_most() : options_.seconds_until(latest_uniform_share);
+      const double seconds = options_.seconds_until(first ? 1 : latest_uniform_share);
       HOIST_TRY([[maybe_unused]] const bool done, within(seconds, work));
     }
     keep();
@@ -187,10 +184,16 @@ class Chooser {
 
   Result<Nothing> ensure_reference() {
     if (verifier_->has_reference()) return Nothing{};
+    const Stopwatch stopwatch;
     RewrittenModel reference;
     reference.program = program_;
-    HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(reference));
-    return verifier_->add_reference(std::move(runnable));
+    HOIST_TRY(std::shared_ptr<RunnableModel> runnable, prepare_(reference));
+    HOIST_TRY_VOID(verifier_->add_reference(runnable));
+    if (measured_.uniform.empty()) {
+      HOIST_TRY(reference_steps_, runnable->step_times());
+    }
+    reference_seconds_ = stopwatch.seconds();
+    return Nothing{};
   }
 
   // A model that was just timed, begun when the share `begin` of the time was over.
@@ -288,11 +291,10 @@ class Chooser {
       }
       Proposal proposal;
       Result<bool> in_time =
-          within(i == 0 && !has_choice() ? seconds_at_most() : options_.seconds_until(latest_proposal_share),
-                 [&]() -> Result<Nothing> {
-                   HOIST_TRY(proposal, verify(assignment_of(sensitivity_, costs_, choice->options), i));
-                   return Nothing{};
-                 });
+          within(options_.seconds_until(i == 0 && !has_choice() ? 1 : latest_proposal_share), [&]() -> Result<Nothing> {
+            HOIST_TRY(proposal, verify(assignment_of(sensitivity_, costs_, choice->options), i));
+            return Nothing{};
+          });
       if (!in_time && options_.stopped()) return Nothing{};
       HOIST_TRY(const bool is_verified, std::move(in_time));
       if (!is_verified) return Nothing{};
@@ -419,14 +421,14 @@ class Chooser {
     options_.sensitivity.progress("timing whole runs", proposal_share);
     const std::vector<bool> timed = worth_timing();
     const auto wanted = [&](size_t point) { return timed[point]; };
-    HOIST_TRY_VOID(within(seconds_at_most(), [&]() -> Result<Nothing> {
+    HOIST_TRY_VOID(within(options_.seconds_until(1), [&]() -> Result<Nothing> {
       HOIST_TRY_VOID(ensure_reference());
       return verifier_->prepare_untimed(wanted);
     }));
     double seconds = options_.least_timing_seconds, taken = 0;
     for (;;) {
       const Stopwatch stopwatch;
-      HOIST_TRY_VOID(within(seconds_at_most(), [&] { return verifier_->take_times(seconds, wanted); }));
+      HOIST_TRY_VOID(within(options_.seconds_until(1), [&] { return verifier_->take_times(seconds, wanted); }));
       verifier_->set_times(Verifier::Rounds::all);
       taken += stopwatch.seconds();
       if (options_.objective != Objective::time || !verifier_->can_halve()) return Nothing{};
@@ -536,15 +538,45 @@ class Chooser {
     return chosen;
   }
 
+  // The choice if the time is over before rules are known.
+  Result<Choosing> as_it_is() {
+    if (!may_all_stay_)
+      return Diagnostic{options_.sensitivity.preferences.where,
+                        "leaves no choice: the time is over before a pinned rule is measured, and the model may not "
+                        "stay as it is",
+                        "give more --time, or pin less"};
+    if (verifier_->points.empty()) {
+      StudyPoint reference;
+      reference.name = "reference";
+      reference.sqnr = std::numeric_limits<double>::infinity();
+      reference.predicted_time = reference.size = std::nan("");
+      verifier_->points.push_back(std::move(reference));
+      verifier_->digests.emplace_back();
+    }
+    verifier_->points[0].chosen = true;
+    Choosing out;
+    out.study = described(0);
+    const char* reached = verifier_->points[0].verified ? "a model under rules" : "the model as it is";
+    out.study.notes = {
+        fmt::format("the model stays as it is: the time was over before {} was verified; give more "
+                    "--time, or fewer samples",
+                    reached)};
+    out.study.summary = "nothing changed: the time was not enough to measure a rule";
+    if (!verifier_->points[0].verified) out.study.confidence = "met without a run, since nothing is changed";
+    out.reference_outputs = out.chosen_outputs = verifier_->digests[0];
+    out.measured = std::move(measured_);
+    return out;
+  }
+
   Result<Choosing> finish() {
     HOIST_TRY(const size_t chosen, find_chosen());
     Choosing out;
-    out.study.budget_met = verifier_->keeps_budget(chosen);
     keep();
     for (StudyPoint& point : verifier_->points) point.chosen = false;
     verifier_->points[chosen].chosen = true;
     out.chosen = verifier_->points[chosen].assignment;
-    describe(out.study, chosen);
+    out.study = described(chosen);
+    out.study.budget_met = verifier_->keeps_budget(chosen);
     add_front(out.study);
     out.reference_outputs = verifier_->digests[0];
     out.chosen_outputs = verifier_->digests[chosen];
@@ -555,57 +587,9 @@ class Chooser {
     return out;
   }
 
-  static std::string words_of_time(const StudyPoint& point) {
-    if (point.is_timed()) return time_text(point.time.value);
-    return std::isfinite(point.predicted_time) ? time_text(point.predicted_time) + " (predicted)" : "an unknown time";
-  }
-
-  void describe(Study& study, size_t chosen) {
-    study.budget = options_.budget.text();
-    study.objective = name_of(options_.objective);
-    study.seed = options_.sensitivity.seed;
-    study.calibration_hash = calibration_.hash;
-    study.verification_hash = verification_.hash;
-    study.calibration_samples = sensitivity_.samples;
-    study.verification_samples = verifier_->points[0].samples;
-    study.output_power = sensitivity_.output_power;
-    if (kinds_.main_kind() != OutputKind::values) study.classes = class_count(program_);
-    study.points = verifier_->points;
-    study.confidence = confidence(options_.budget, verifier_->evidence(chosen));
-    const StudyPoint& point = study.points[chosen];
-    double accumulated = 0;
-    for (StudySite& site : sensitivity_.studied) {
-      if (const auto found = point.assignment.find(site.site.key()); found != point.assignment.end()) {
-        site.chosen = found->second;
-        for (const Candidate& candidate : site.candidates) {
-          if (candidate.rule == site.chosen)
-            accumulated += std::isnan(candidate.error_alone) ? candidate.predicted_error : candidate.error_alone;
-        }
-      }
-      site.accumulated_error = accumulated;
-    }
-    study.sites = sensitivity_.studied;
-    study.notes = sensitivity_.notes;
-    study.notes.insert(study.notes.end(), sensitivity_.left_out.begin(), sensitivity_.left_out.end());
-    if (const std::string note = resolution_note(options_.budget, study.verification_samples); !note.empty())
-      study.notes.push_back(note);
-    if (!unsteady_.empty()) study.notes.push_back(unsteady_);
-    if (std::any_of(study.points.begin(), study.points.end(), [](const StudyPoint& each) { return !each.is_timed(); }))
-      study.notes.push_back(
-          "the time was over before all points were timed: those without a time are not chosen, or all by predicted "
-          "times");
-    if (study.points.size() == 1 && !study.sites.empty())
-      study.notes.push_back("no rule was verified before the run ended: the model stays as it is; give more --time");
-    if (point.assignment.empty()) {
-      const bool is_time = options_.objective == Objective::time;
-      study.notes.push_back(fmt::format("nothing that keeps the budget is known to be {} than the model as it is{}",
-                                        is_time ? "faster on this device" : "smaller",
-                                        is_time ? "; --objective size looks for the fewest bytes" : ""));
-    }
-    study.summary = fmt::format(
-        "{} of {} sites changed: {}; {} a run against {}, {:.1f} kB of weights in their formats against {:.1f} kB",
-        point.assignment.size(), study.sites.size(), verdict(options_.budget, verifier_->evidence(chosen)),
-        words_of_time(point), words_of_time(study.points[0]), point.size / 1e3, study.points[0].size / 1e3);
+  Study described(size_t chosen) const {
+    return describe_study({program_, options_, calibration_, verification_, sensitivity_, *verifier_, unsteady_},
+                          chosen);
   }
 
   // The rest of the front, as predicted.
@@ -642,8 +626,11 @@ class Chooser {
   const OutputKinds kinds_;
   Measured measured_;
   Sensitivity& sensitivity_ = measured_.sensitivity;
-  std::string unsteady_;  ///< a note, or ""
-  double longest_ = 0;    ///< share of the time that preparing, timing and verifying one model took
+  bool may_all_stay_ = true;               ///< no pin forbids the model as it is
+  std::vector<StepTime> reference_steps_;  ///< as it was prepared here
+  double reference_seconds_ = 0;           ///< to prepare and to verify it
+  std::string unsteady_;                   ///< a note, or ""
+  double longest_ = 0;                     ///< share of the time that preparing, timing and verifying one model took
   CostModel costs_;
   std::optional<Verifier> verifier_;
 };

@@ -82,6 +82,13 @@ class Owners {
   std::map<std::string, size_t> added_;
 };
 
+std::vector<double> seconds_of_sites(const Sensitivity& sensitivity, const Owners& owners,
+                                     const std::vector<StepTime>& steps) {
+  std::vector<double> out(sensitivity.sites.size() + 1, 0);
+  for (const StepTime& step : steps) out[owners.owner(step.layers)] += step.seconds;
+  return out;
+}
+
 Result<UniformModel> timed(const Sensitivity& sensitivity, const PrepareModel& prepare, const Owners& owners,
                            const Kind& kind) {
   UniformModel out;
@@ -90,9 +97,8 @@ Result<UniformModel> timed(const Sensitivity& sensitivity, const PrepareModel& p
   if (!kind.name.empty()) out.assignment = everywhere(sensitivity, kind.cost_class);
   HOIST_TRY(RewrittenModel model, rewrite(sensitivity.program, out.assignment, sensitivity.statistics));
   HOIST_TRY(out.runnable, prepare(model));
-  HOIST_TRY(std::vector<StepTime> steps, out.runnable->step_times());
-  out.site_seconds.assign(sensitivity.sites.size() + 1, 0);
-  for (const StepTime& step : steps) out.site_seconds[owners.owner(step.layers)] += step.seconds;
+  HOIST_TRY(const std::vector<StepTime> steps, out.runnable->step_times());
+  out.site_seconds = seconds_of_sites(sensitivity, owners, steps);
   return out;
 }
 
@@ -219,6 +225,12 @@ class Coster {
 };
 
 }  // namespace
+
+UniformModel unchanged_model(const Sensitivity& sensitivity, const std::vector<StepTime>& steps) {
+  UniformModel out;
+  out.site_seconds = seconds_of_sites(sensitivity, Owners(sensitivity), steps);
+  return out;
+}
 
 Result<bool> add_uniform_models(std::vector<UniformModel>& models, const Sensitivity& sensitivity,
                                 const PrepareModel& prepare, const SensitivityOptions& options,

@@ -29,6 +29,9 @@ struct UniformModel {
   std::vector<double> site_seconds;  ///< of the kernels that belong to each site, then of those that belong to none
 };
 
+/// The model as it is, from the times of its steps.
+UniformModel unchanged_model(const Sensitivity& sensitivity, const std::vector<StepTime>& steps);
+
 /// Takes each model when it is timed; its `runnable` may be moved away.
 using TakeUniform = std::function<Result<Nothing>(UniformModel& model)>;
 

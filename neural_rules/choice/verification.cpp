@@ -7,9 +7,27 @@
 
 namespace hoist {
 
-// Runs all verification data; the user's metric goes into the point.
+// All points are verified on the same samples.
+size_t Verifier::runs() const {
+  if (points.empty()) return runs_;
+  const int64_t filled = (points[0].samples + samples_.samples_a_run - 1) / samples_.samples_a_run;
+  return std::min(samples_.runs.size(), static_cast<size_t>(filled));
+}
+
+Result<size_t> Verifier::runs_that_fit(RunnableModel& runnable) const {
+  constexpr size_t least_runs = 8;
+  const size_t all = samples_.runs.size();
+  if (all <= least_runs || options_.metric || std::isinf(options_.verification_seconds)) return all;
+  HOIST_TRY_VOID(run_all(runnable, samples_, 1));  // a device may still get ready
+  const Stopwatch stopwatch;
+  HOIST_TRY_VOID(run_all(runnable, samples_, 1));
+  const double fitting = options_.verification_seconds / std::max(stopwatch.seconds(), 1e-9);
+  return fitting >= static_cast<double>(all) ? all : std::max(least_runs, static_cast<size_t>(fitting));
+}
+
+// Runs the verification data; the user's metric goes into the point.
 Result<RunOutputs> Verifier::run(RunnableModel& runnable, StudyPoint& point) const {
-  HOIST_TRY(RunOutputs outputs, run_all(runnable, samples_, samples_.runs.size()));
+  HOIST_TRY(RunOutputs outputs, run_all(runnable, samples_, runs()));
   point.user_metric = std::nan("");
   if (options_.metric) {
     HOIST_TRY(point.user_metric, options_.metric(outputs));
@@ -20,6 +38,7 @@ Result<RunOutputs> Verifier::run(RunnableModel& runnable, StudyPoint& point) con
 Result<Nothing> Verifier::add_reference(std::shared_ptr<RunnableModel> runnable) {
   StudyPoint point;
   point.name = "reference";
+  HOIST_TRY(runs_, runs_that_fit(*runnable));
   HOIST_TRY(reference_, run(*runnable, point));
   if (!points.empty()) {
     models_.resize(points.size());

@@ -46,12 +46,15 @@ class Verifier {
 
  private:
   Result<RunOutputs> run(RunnableModel& runnable, StudyPoint& point) const;
+  size_t runs() const;
+  Result<size_t> runs_that_fit(RunnableModel& runnable) const;
 
   const Sensitivity& studied_;
   const OutputKinds kinds_;
   const Samples& samples_;
   const PrepareModel& prepare_;
   const ChooseOptions& options_;
+  size_t runs_ = samples_.runs.size();  ///< of the verification data, before points tell
   Result<Nothing> time_round(int runs, bool keeps, const Wanted& wanted);
 
   RunOutputs reference_;

@@ -140,6 +140,7 @@ TEST(RuntimeFaults, EveryCallOfTheRuntimeThatCanFailIsWrapped) {
       "pthread_mutex_init",
       "pthread_mutex_lock",
       "pthread_mutex_unlock",
+      "pthread_once",
       "syscall",                // requests registers; a processor without them has fewer targets
       "madvise",                // requests large pages; if it fails, the memory is unchanged
       "sched_getaffinity",      // if it fails, the process counts as bound to some cores

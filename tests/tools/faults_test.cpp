@@ -1,6 +1,7 @@
 // Tests the program with failing allocations, file calls and OpenCL calls (hoist_with_faults, see tests/faults), killed
 // at random moments, and on a full disk: it leaves a whole bundle or none, and a message tells which.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -283,13 +284,17 @@ TEST_F(Faults, AKilledStudyIsResumedToTheSameChoice) {
     return manifest.is_object() ? manifest["certificate"]["rules"].dump() : "";
   };
   std::string expected;
-  const auto prepare = [&](long) {
+  // Every fourth kill is of a study that goes on from what the kill before it left.
+  const auto goes_on = [](long i) { return i % 4 == 0; };
+  const auto prepare = [&](long i) {
     if (expected.empty() && fs::exists(bundle)) expected = chosen();
+    if (i > 1 && goes_on(i)) return choose;
     fs::remove(record);
     fs::remove_all(bundle);
     return choose;
   };
-  kill_at_random_moments(std::max(1L, wanted("HOIST_KILLS", 6) / 3), prepare, [&](long) {
+  kill_at_random_moments(wanted("HOIST_KILLS", 2), prepare, [&](long i) {
+    if (goes_on(i + 1)) return;
     const Ran resumed = run_shell(choose);
     EXPECT_EQ(resumed.code, 0) << resumed.err;
     EXPECT_EQ(chosen(), expected);
@@ -298,6 +303,39 @@ TEST_F(Faults, AKilledStudyIsResumedToTheSameChoice) {
     for (const auto& point : known["points"]) EXPECT_GT(point["time"][0].get<double>(), 0) << point["name"];
   });
   EXPECT_NE(expected, "");
+}
+
+// Two processes with one record, and with one folder for the bundle: the second says who has it, and a kill of the
+// first leaves no lock.
+TEST_F(Faults, ASecondStudyIsToldWhoWrites) {
+  const std::string models = HOIST_SOURCE_DIR "/models/digits_fully_connected";
+  const auto study = [&](const std::string& bundle, const std::string& record) {
+    return fmt::format(
+        "{} '{}' compile '{}.onnx' -o '{}' --force --budget sqnr=25dB --no-check --calibrate "
+        "'{}_calibration.npz' --record '{}'",
+        environment() + " exec", HOIST_PROGRAM, models, (place() / bundle).string(), models,
+        (place() / record).string());
+  };
+  const pid_t first = ::fork();
+  if (first == 0) {
+    ::execl("/bin/sh", "sh", "-c", (study("a.hoist", "a.json") + " >/dev/null 2>&1").c_str(), nullptr);
+    ::_exit(127);
+  }
+  ASSERT_GT(first, 0);
+  while (!fs::exists(place() / "a.json")) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const Ran same_record = run_shell(study("b.hoist", "a.json")), same_bundle = run_shell(study("a.hoist", "b.json"));
+  const std::string holder = fmt::format("is being written by process {} on host", first);
+  EXPECT_EQ(same_record.code, 3);
+  EXPECT_THAT(same_record.err, testing::HasSubstr("a.json: " + holder));
+  EXPECT_EQ(same_bundle.code, 3);
+  EXPECT_THAT(same_bundle.err, testing::HasSubstr("a.hoist: " + holder));
+  EXPECT_FALSE(fs::exists(place() / "b.hoist") || fs::exists(place() / "b.json"));
+  ::kill(first, SIGKILL);
+  int status = 0;
+  EXPECT_EQ(::waitpid(first, &status, 0), first);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  const Ran after = run_shell(study("a.hoist", "a.json"));
+  EXPECT_EQ(after.code, 0) << after.err;
 }
 
 // Killed while it tunes: what is in the database can be read, and the next search goes on from it.

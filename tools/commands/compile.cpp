@@ -194,11 +194,11 @@ Attempt<> compile_within(const Options& command, CompileAnswer& answer) {
     return ExitCode::no;
   }
   HOIST_ATTEMPT([[maybe_unused]] ExitCode reported, write_report(chosen, command.report, ""));
-  const Record record = chosen.record;
+  const std::optional<Record> record = chosen.record;
   HOIST_ATTEMPT(CompiledModel compiled, compile_chosen(command, std::move(chosen)));
   std::vector<SizedModel> models;
   models.push_back({{}, std::move(compiled)});
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_results(command, models, &record));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_results(command, models, record ? &*record : nullptr));
   const double seconds = stopwatch.seconds();
   report_size(command, models.front().compiled, seconds);
   report_check(models.front().check);

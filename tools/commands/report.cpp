@@ -80,7 +80,8 @@ Attempt<> commands::report(const Options& given) {
   const ReferenceScore reference = reference_score(chosen.study);
   if (const std::string warning = reference.warning(); !warning.empty()) complain("warning", warning);
   HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_report(chosen, command.output, command.json, tuning.records));
-  if (!budget.record.empty()) HOIST_STEP_VOID(ExitCode::bad_input, write_record(budget.record, chosen.record));
+  if (chosen.record && !budget.record.empty())
+    HOIST_STEP_VOID(ExitCode::bad_input, write_record(budget.record, *chosen.record));
   if (command.output != "-") {
     say(summary_text(chosen.study));
     if (reference.samples > 0) say_line("{}", reference.text());

@@ -1,24 +1,17 @@
 #include "tools/inspection/model_summary.h"
 
 #include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "ir/text/counted.h"
 #include "ir/text/text.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/cost/saturated.h"
 #include "tools/cli/json_answer.h"
 #include "tools/cli/terminal.h"
 #include "tools/data/data.h"
 
 namespace hoist {
 namespace {
-
-// The sum, saturated at the largest integer: the numbers come from untrusted models.
-int64_t saturated_sum(int64_t a, int64_t b) {
-  int64_t sum = 0;
-  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
-}
 
 template <class Model, class TermOf>
 ModelSummary summarised(const Model& model, const TermOf& term_of) {
@@ -37,16 +30,15 @@ ModelSummary summarised(const Model& model, const TermOf& term_of) {
   out.layers = model.layers.size();
   for (const auto& kernel : model.kernels) out.kernels += kernel.host.empty() ? 1 : 0;
   out.steps = model.steps.size();
-  std::vector<int64_t> multiplications;
+  std::vector<Work> works;
   for (const auto& kernel : model.kernels) {
     const Expr term = term_of(kernel);
-    multiplications.push_back(term == nullptr ? 0 : count_multiplications(term));
+    works.push_back(term == nullptr ? Work{} : executed_work(term));
   }
   for (const PlanStep& step : model.steps) {
     const auto kernel = static_cast<size_t>(step.kernel);
     if (!model.kernels[kernel].host.empty()) out.on_host[model.kernels[kernel].host] += 1;
-    out.operations = saturated_sum(out.operations, model.kernels[kernel].operations);
-    out.multiplications = saturated_sum(out.multiplications, multiplications[kernel]);
+    out.work = out.work + works[kernel];
   }
   for (const PlanControl& control : model.controls)
     out.controls[control.layers.empty() ? control.name : control.layers.front()] = control.is_loop ? control.most : 0;
@@ -139,7 +131,7 @@ std::string sentence_of(const ModelSummary& summary) {
   return fmt::format("{}: {} from {}; {} in {}{}, {} multiplications a run, {} of weights, {} between layers{}",
                      summary.name, listed_values(summary, summary.outputs, "output"),
                      listed_values(summary, summary.inputs, "input"), counted(summary.layers, "layer"),
-                     counted(summary.kernels, "kernel"), on_host, number_text(summary.multiplications),
+                     counted(summary.kernels, "kernel"), on_host, number_text(summary.work.products),
                      bytes_text(summary.bytes.weights), bytes_text(summary.bytes.values), decided);
 }
 
@@ -169,8 +161,12 @@ nlohmann::ordered_json to_json(const ModelSummary& summary) {
   out["step_count"] = summary.steps;
   if (!summary.on_host.empty()) out["on_host"] = summary.on_host;
   if (!summary.controls.empty()) out["controls"] = summary.controls;
-  out["operations"] = summary.operations;
-  out["multiplications"] = summary.multiplications;
+  out["operations"] = summary.work.arithmetic();
+  out["multiplications"] = summary.work.products;
+  for (size_t i = 0; i < operation_classes; ++i) {
+    const auto kind = static_cast<OperationClass>(i);
+    out["operations_by_class"][std::string(name_of(kind))] = summary.work.of(kind);
+  }
   out["weight_bytes"] = summary.bytes.weights;
   out["value_bytes"] = summary.bytes.values;
   return out;

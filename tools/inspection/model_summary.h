@@ -10,6 +10,7 @@
 
 #include "ir/plan/plan.h"
 #include "ir/program/program.h"
+#include "lowering/cost/work.h"
 #include "lowering/pipeline/lower.h"
 
 namespace hoist {
@@ -30,8 +31,7 @@ struct ModelSummary {
   std::map<std::string, size_t> on_host;  ///< the number of steps of each host op
   /// Dynamic control flow, by layer: the maximum iterations of a loop, 0 for a branch.
   std::map<std::string, int64_t> controls;
-  int64_t operations = 0;       ///< arithmetic operations of a run in which each step runs once
-  int64_t multiplications = 0;  ///< among them, as executed by the kernels, padding included
+  Work work;  ///< executed by the kernels of a run in which each step runs once
   ArrayBytes bytes;
 };
 

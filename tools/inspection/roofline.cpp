@@ -8,6 +8,8 @@
 #include "ir/base/stopwatch.h"
 #include "ir/base/temporary_folder.h"
 #include "ir/text/program_text.h"
+#include "ir/text/text.h"
+#include "lowering/cost/work.h"
 #include "neural_rules/choice/solver/interval.h"
 #include "tools/driver/compile.h"
 
@@ -138,9 +140,15 @@ Peaks peaks_beside(Peaks peaks, const std::vector<TimedKernel>& kernels) {
 
 KernelWork work_of(const PlanKernel& kernel) {
   KernelWork out{.operations = kernel.operations};
+  const auto term = parse(kernel.expression);
+  if (term.ok()) {
+    const Work work = executed_work(*term);
+    out.operations = work.needed;
+    out.bytes = work.bytes();
+  }
   int operands = 0;
   for (const KernelParameter& parameter : kernel.parameters) {
-    out.bytes += byte_size(parameter.scalar, parameter.shape);
+    if (!term.ok()) out.bytes += byte_size(parameter.scalar, parameter.shape);
     operands += !parameter.written && !is_float(parameter.scalar) && row(parameter.scalar).bits == 8 ? 1 : 0;
   }
   out.on_bytes = operands >= 2;

@@ -85,8 +85,9 @@ struct Recalled {
 };
 
 // Times that were taken under another objective, and points that were verified on other data or without the metric that
-// is asked for now, are of no use; errors at sites are.
-void forget_what_differs(Record& record, const RecordOrigin& wanted, const StudyData& data) {
+// is asked for now, are of no use; errors at sites are. Neither are points that a time limit verified on a part of the
+// data, where there is no limit now.
+void forget_what_differs(Record& record, const RecordOrigin& wanted, const StudyData& data, bool limited) {
   const bool same_times = record.origin.objective == wanted.objective;
   const bool other_data = data.verification.count > 0 && data.verification.hash != record.origin.verification_hash;
   const bool other_metric = !wanted.metric.empty() && wanted.metric != record.origin.metric;
@@ -94,7 +95,8 @@ void forget_what_differs(Record& record, const RecordOrigin& wanted, const Study
     record.times.clear();
     record.all_timed = false;
   }
-  if (!same_times || other_data || other_metric) record.points.clear();
+  const bool has_part = !record.points.empty() && record.points[0].point.samples < data.verification.count;
+  if (!same_times || other_data || other_metric || (has_part && !limited)) record.points.clear();
 }
 
 Attempt<Recalled> recall_record(const StudiedModel& model, RecordOrigin& wanted, const Preferences& preferences,
@@ -111,7 +113,7 @@ Attempt<Recalled> recall_record(const StudiedModel& model, RecordOrigin& wanted,
   wanted.calibration_hash = out.record.origin.calibration_hash;
   wanted.verification_hash =
       out.data.verification.count > 0 ? out.data.verification.hash : out.record.origin.verification_hash;
-  forget_what_differs(out.record, wanted, out.data);
+  forget_what_differs(out.record, wanted, out.data, options.seconds > 0);
   if (wanted.metric.empty()) wanted.metric = out.record.origin.metric;
   if (out.record.points.empty() || out.record.times.empty()) {
     out.record.points.clear();
@@ -182,9 +184,6 @@ class RecordKeeper {
   bool complained_ = false;
 };
 
-// A search that is shorter verifies nothing, even on small networks and two slow cores.
-constexpr double least_search_seconds = 20;
-
 // The time of the command, and what of it is kept for the end: the chosen model is compiled once more, checked and
 // written, which takes about as long as the models of the study.
 class TimeLimit {
@@ -199,16 +198,13 @@ class TimeLimit {
 
   double spent() const { return since_.seconds() / for_search(); }
   double seconds_until(double share) const { return share * for_search() - since_.seconds(); }
-  double grace() const {
-    constexpr double least = 5, share = 0.1, part = 0.6;  // the end may come late as well
-    return part * std::max(least, share * seconds_);
-  }
+  // So that the models at the end, which take as long, are ready in time.
+  double seconds_for_first() const { return (seconds_ - checking - since_.seconds()) / (1 + slower * closing_models_); }
 
  private:
-  double for_search() const {
-    constexpr double checking = 1.5, slower = 1.3;
-    return std::max(seconds_ - checking - slower * closing_models_ * longest_, 1e-3);
-  }
+  static constexpr double checking = 1.5, slower = 1.3;
+
+  double for_search() const { return std::max(seconds_ - checking - slower * closing_models_ * longest_, 1e-3); }
 
   double seconds_, closing_models_;
   Stopwatch since_;
@@ -230,10 +226,10 @@ void limit_time(ChooseOptions& choosing, const BudgetOptions& options, PrepareMo
   prepare = timed_by(limit, std::move(prepare));
   choosing.spent = [limit] { return limit->spent(); };
   choosing.seconds_until = [limit](double share) { return limit->seconds_until(share); };
-  choosing.grace_seconds = limit->grace();
-  choosing.least_seconds = least_search_seconds;
+  choosing.seconds_for_first = [limit] { return limit->seconds_for_first(); };
   const double seconds = options.seconds - options.since.seconds();
   choosing.timing_seconds = std::min(choosing.timing_seconds, seconds / 10);
+  choosing.verification_seconds = seconds / 15;
   choosing.sensitivity.calibration_seconds = seconds / 5;
   SensitivityOptions& sensitivity = choosing.sensitivity;
   sensitivity.noise_seconds = std::min(sensitivity.noise_seconds, seconds / 8);
@@ -366,10 +362,16 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
   HOIST_STEP_VOID(ExitCode::bad_input, scale_channels(model.program, found.factors));
   HOIST_STEP(RewrittenModel rewritten, ExitCode::bad_input, rewrite(model.program, found.chosen, found.statistics));
   choice.chosen = found.chosen;
+  if (!study.points[0].verified)  // nothing was run that a certificate could certify
+    return ChosenModel{
+        std::move(model), compile_options(studied), std::move(rewritten), {}, "", std::move(study), true};
   choice.certificate = known.decided ? known.decided->certificate : certificate_text(found);
   HOIST_STEP(const bool kept, ExitCode::bad_input, certificate_says_met(choice.certificate, options.record));
-  Record record = std::move(keeper).whole(found.measured);
-  add_choice(record, choice);
+  std::optional<Record> record;
+  if (!found.measured.uniform.empty()) {
+    record = std::move(keeper).whole(found.measured);
+    add_choice(*record, choice);
+  }
   return ChosenModel{std::move(model),
                      compile_options(studied),
                      std::move(rewritten),

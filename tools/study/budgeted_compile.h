@@ -37,8 +37,8 @@ struct ChosenModel {
   StudiedModel model;
   CompileOptions compile;  ///< as it was studied
   RewrittenModel rewritten;
-  Record record;  ///< with this choice as the last one
-  std::string certificate;
+  std::optional<Record> record;  ///< with this choice as the last one; nothing if no rule was measured in time
+  std::string certificate;       ///< "" if nothing was verified in time
   Study study;
   bool budget_met = true;
 };

@@ -195,6 +195,11 @@ Attempt<std::optional<Finding>> check_certificate(BundleRunner& bundle, const st
         return std::optional<Finding>();
       samples = std::move(split->kept_apart);
     }
+    // The time of the study may have been enough for the first of them alone.
+    const int64_t verified = std::min(samples.count, certificate.at("verification").at("samples").get<int64_t>());
+    samples.runs.resize(static_cast<size_t>((verified + samples.samples_a_run - 1) / samples.samples_a_run));
+    samples.labels.resize(std::min(samples.labels.size(), static_cast<size_t>(std::max<int64_t>(verified, 0))));
+    samples.count = verified;
     RunOutputs outputs;
     for (const std::vector<Tensor>& inputs : samples.runs) {
       HOIST_STEP(std::vector<Tensor> all, ExitCode::device, bundle.run(inputs));

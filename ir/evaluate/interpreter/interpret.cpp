@@ -63,10 +63,11 @@ struct Frame {
   ElementMemo* element = nullptr;
 };
 
-// The source of parameter values; exactly one member is set.
+// The source of parameter values, of which exactly one is set, and the observer if there is one.
 struct Parameters {
   const Bindings* bindings = nullptr;
   const ElementSource* elements = nullptr;
+  const OperationObserver* observer = nullptr;
 };
 
 class Interpreter {
@@ -131,12 +132,16 @@ class Interpreter {
       case Pattern::call: {
         uint64_t a[3] = {};
         for (size_t i = 0; i < e->children.size(); ++i) a[i] = at(child(i), env, nullptr);
+        if (parameters_.observer != nullptr) (*parameters_.observer)(e, {a, a + e->children.size()});
         return compute(e->function, child(0)->type->scalar, a[0], a[1], a[2]);
       }
       case Pattern::select:
         return at(child(at(child(0), env, nullptr) != 0 ? 1 : 2), env, path);
-      case Pattern::cast:
-        return convert(child(0)->type->scalar, e->type->scalar, at(child(0), env, nullptr));
+      case Pattern::cast: {
+        const uint64_t from = at(child(0), env, nullptr);
+        if (parameters_.observer != nullptr) (*parameters_.observer)(e, {from});
+        return convert(child(0)->type->scalar, e->type->scalar, from);
+      }
       case Pattern::reinterpret:
         return reinterpret(child(0)->type->scalar, at(child(0), env, nullptr));
       case Pattern::let:
@@ -633,23 +638,29 @@ Result<Tensor> values_at(Expr e, const Parameters& parameters, const std::vector
   return values(e, parameters, positions);
 }
 
-}  // namespace
-
-Result<Tensor> interpret_at(Expr e, const Bindings& bindings, const std::vector<int64_t>& positions) {
-  return values_at(e, {&bindings, nullptr}, positions);
-}
-
-Result<Tensor> interpret_made_at(Expr e, const ElementSource& elements, const std::vector<int64_t>& positions) {
-  return values_at(e, {nullptr, &elements}, positions);
-}
-
-Result<Tensor> interpret(Expr e, const Bindings& bindings) {
+Result<Tensor> whole_value(Expr e, const Bindings& bindings, const OperationObserver* observer) {
   e = without_operator_calls(e);
   HOIST_TRY_VOID(check_whole_computable(e, bindings));
   std::vector<int64_t> positions(static_cast<size_t>(scalar_count_of(e->type).value()));
   for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int64_t>(i);
-  HOIST_TRY(Tensor flat, values(e, {&bindings, nullptr}, positions));
+  HOIST_TRY(Tensor flat, values(e, {&bindings, nullptr, observer}, positions));
   return flat.reshaped(shape_of(e->type));
+}
+
+}  // namespace
+
+Result<Tensor> interpret_at(Expr e, const Bindings& bindings, const std::vector<int64_t>& positions) {
+  return values_at(e, {.bindings = &bindings}, positions);
+}
+
+Result<Tensor> interpret_made_at(Expr e, const ElementSource& elements, const std::vector<int64_t>& positions) {
+  return values_at(e, {.elements = &elements}, positions);
+}
+
+Result<Tensor> interpret(Expr e, const Bindings& bindings) { return whole_value(e, bindings, nullptr); }
+
+Result<Tensor> interpret_observed(Expr e, const Bindings& bindings, const OperationObserver& observer) {
+  return whole_value(e, bindings, &observer);
 }
 
 Tensor elements_at(const Tensor& from, const std::vector<int64_t>& positions) {

@@ -7,6 +7,7 @@
 
 #include "ir/program/program_values.h"
 #include "ir/properties/properties.h"
+#include "lowering/cost/work.h"
 #include "lowering/pipeline/lower.h"
 #include "lowering/pipeline/passes.h"
 #include "lowering/strategies/terms.h"
@@ -246,8 +247,11 @@ TEST(QuantisedProducts, CountTwoOperationsEach) {
                     {total, call(Function::multiply, {cast(Scalar::i32, get(0, p)), cast(Scalar::i32, get(1, p))})});
       },
       literal(Scalar::i32, 0), zip({x, w}));
-  EXPECT_EQ(count_arithmetic(sum), 16);
-  EXPECT_EQ(count_operations(sum), 32) << "with the casts";
+  const Work work = executed_work(sum);
+  EXPECT_EQ(work.arithmetic(), 16);
+  EXPECT_EQ(work.of(OperationClass::integer), 16);
+  EXPECT_EQ(work.of(OperationClass::conversion), 16);
+  EXPECT_EQ(work.products, 8);
 }
 
 TEST(QuantisedProducts, ReadWholeWordsWhereThereIsAnInstruction) {

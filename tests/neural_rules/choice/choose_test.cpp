@@ -5,13 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <random>
-#include <thread>
 
-#include "ir/base/cancellation.h"
-#include "ir/base/stopwatch.h"
 #include "neural_rules/choice/candidates.h"
 #include "neural_rules/choice/cost.h"
 #include "tests/neural_rules/calibrated_model.h"
@@ -442,33 +438,6 @@ TEST(Choose, AStudyThatEndsAnywhereIsResumedToTheSameChoice) {
     }
     EXPECT_GT(untimed, 3u);
   }
-}
-
-// What is begun ends with its share of the time, also where a single candidate would take minutes.
-TEST(Choose, TheEndOfTheTimeIsKeptByLongCandidates) {
-  const Program program = residual_model(9);
-  constexpr double limit = 4;
-  const Stopwatch stopwatch;
-  const PrepareModel slow = [&](const RewrittenModel& model) -> Result<std::unique_ptr<RunnableModel>> {
-    const double seconds = model.only_values && !model.functions.empty() ? 60 : model.uses.size() > 2 ? 60 : 0.1;
-    for (const Stopwatch taken; taken.seconds() < seconds;) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      cancellation_point();
-    }
-    return evaluated_models()(model);
-  };
-  ChooseOptions options = options_for("sqnr=5dB");
-  options.objective = Objective::size;
-  options.spent = [&] { return stopwatch.seconds() / limit; };
-  options.seconds_until = [&](double share) { return share * limit - stopwatch.seconds(); };
-  options.grace_seconds = 1;
-  options.sensitivity.calibration_seconds = 1;
-  const auto found = choose(program, normal_samples(program, samples_of_test, 1),
-                            normal_samples(program, samples_of_test, 100), slow, options);
-  EXPECT_LT(stopwatch.seconds(), limit + 2);
-  ASSERT_TRUE(found.ok()) << found.errors()[0].text();
-  EXPECT_TRUE(found->study.budget_met);
-  EXPECT_FALSE(found->measured.complete());
 }
 
 }  // namespace

@@ -1,0 +1,51 @@
+// The positions on which scalars of a term depend, as sets of loops: variables, quotients and remainders. Interned, so
+// that equal sets are equal numbers.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "ir/evaluate/evaluate_index.h"
+
+namespace hoist {
+
+using PositionSet = int;  ///< 0 is the empty set
+
+class PositionSets {
+ public:
+  /// `scalars` has the set of each scalar, on which computed positions depend.
+  PositionSets(Indices& indices, const std::vector<PositionSet>& scalars) : indices_(indices), scalars_(scalars) {}
+
+  PositionSet united(PositionSet a, PositionSet b);
+  PositionSet of(IndexId index);
+  PositionSet of(const std::vector<IndexId>& path);
+  /// The loops that repeat a scalar with these positions inside the loops `around`: its own, and those outside the
+  /// innermost of them. Code is moved out of the loops inside.
+  /// Unrolled loops and vectors, `spread`, run inside folds and repeat nothing.
+  PositionSet repeating(PositionSet own, PositionSet around, PositionSet spread);
+  /// The number of combinations of the positions, saturated. Positions that follow from common variables have at most
+  /// as many combinations as the variables.
+  int64_t combinations(PositionSet set);
+
+ private:
+  PositionSet interned(std::vector<AtomId> atoms);
+  PositionSet of_atom(AtomId id);
+  // The variables from which a position follows, with the number of their values that matter.
+  const std::map<AtomId, int64_t>& variables_of(AtomId id);
+  // Loops are opened in the order of their variables.
+  AtomId order_of(AtomId id) { return variables_of(id).rbegin()->first; }
+
+  Indices& indices_;
+  const std::vector<PositionSet>& scalars_;
+  std::vector<std::vector<AtomId>> sets_ = {{}};
+  std::map<std::vector<AtomId>, PositionSet> numbers_ = {{{}, 0}};
+  std::map<std::pair<PositionSet, PositionSet>, PositionSet> unions_;
+  std::unordered_map<IndexId, PositionSet> of_indices_;
+  std::unordered_map<PositionSet, int64_t> combinations_;
+  std::unordered_map<AtomId, std::map<AtomId, int64_t>> variables_;
+};
+
+}  // namespace hoist

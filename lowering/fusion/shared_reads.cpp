@@ -1,0 +1,265 @@
+#include "lowering/fusion/shared_reads.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/properties/properties.h"
+#include "lowering/cost/work.h"
+#include "lowering/strategies/terms.h"
+
+namespace hoist {
+namespace {
+
+// The element of an array of one, in a form that reads no array where that is possible.
+Expr only_element(Expr array) {
+  switch (array->pattern) {
+    case Pattern::map:
+      if (array->mode == Mode::view) return apply(array->children[0], {only_element(array->children[1])});
+      break;
+    case Pattern::repeat:
+      return array->children[0];
+    case Pattern::zip: {
+      std::vector<Expr> parts;
+      for (Expr part : array->children) parts.push_back(only_element(part));
+      return tuple(std::move(parts));
+    }
+    default:
+      break;
+  }
+  return index(literal_integer(Scalar::i32, 0), array);
+}
+
+// One dimension of a term: arrays that it reads element by element, and parameters in place of their elements.
+class SharedDimension {
+ public:
+  explicit SharedDimension(int depth) : depth_(depth) {}
+
+  // True if elements of such a term follow from elements of its parts.
+  static bool opens(Expr e) {
+    switch (e->pattern) {
+      case Pattern::map:
+        return e->mode == Mode::view;
+      case Pattern::zip:
+      case Pattern::repeat:
+        return true;
+      case Pattern::split:
+        return e->sizes[0] == Nat(1);
+      case Pattern::join:
+        return e->children[0]->type->element->size == Nat(1);
+      default:
+        return false;
+    }
+  }
+
+  // The element of an array at the index common to all arrays.
+  Expr element(Expr e) {
+    if (auto found = known_.find(e); found != known_.end()) return found->second;
+    return known_[e] = opens(e) ? part_of(e) : leaf(e);
+  }
+
+  // The map over the arrays whose function is this body.
+  Expr around(Expr body, const Nat& extent) const {
+    if (arrays_.empty()) return repeat(extent, body);
+    if (arrays_.size() == 1)
+      return map([&](Expr v) { return substitute_parameters(body, {{names_[0], v}}); }, arrays_[0]);
+    return map(
+        [&](Expr v) {
+          std::map<std::string, Expr> values;
+          for (size_t i = 0; i < names_.size(); ++i) values[names_[i]] = get(static_cast<int64_t>(i), v);
+          return substitute_parameters(body, values);
+        },
+        zip(arrays_));
+  }
+
+  bool is_element(Expr parameter) const {
+    return std::find(names_.begin(), names_.end(), parameter->name) != names_.end();
+  }
+  bool reads_folds() const { return std::any_of(arrays_.begin(), arrays_.end(), folds); }
+
+ private:
+  Expr part_of(Expr e) {
+    const Expr first = e->children[0];
+    switch (e->pattern) {
+      case Pattern::map:
+        return apply(first, {element(e->children[1])});
+      case Pattern::zip: {
+        std::vector<Expr> parts;
+        for (Expr array : e->children) parts.push_back(element(array));
+        return tuple(std::move(parts));
+      }
+      case Pattern::split:
+        return repeat(1, element(first));
+      case Pattern::join: {
+        return only_element(element(first));
+      }
+      default:
+        return first;  // of a repetition
+    }
+  }
+
+  Expr leaf(Expr array) {
+    arrays_.push_back(array);
+    names_.push_back(fmt::format("\2{}.{}", depth_, arrays_.size()));
+    return parameter(names_.back(), array->type->element);
+  }
+
+  int depth_;
+  std::vector<Expr> arrays_;
+  std::vector<std::string> names_;
+  std::unordered_map<Expr, Expr> known_;
+};
+
+// The term with values in place of the lets that bind scalars, and elements in place of arrays of one that are indexed:
+// RowLets then adds the lets that the whole nest needs.
+class Inlined {
+ public:
+  Expr of(Expr e) {
+    if (e->children.empty()) return e;
+    if (auto found = known_.find(e); found != known_.end()) return found->second;
+    std::vector<Expr> children;
+    for (Expr c : e->children) children.push_back(of(c));
+    const auto made = with_children(e, std::move(children));
+    HOIST_CHECK(made.ok(), made.errors()[0].text());
+    Expr out = *made;
+    if (out->pattern == Pattern::let && out->children[0]->type->is_scalar())
+      out = of(apply(out->children[1], {out->children[0]}));
+    else if (out->pattern == Pattern::index && out->children[1]->type->size == Nat(1))
+      out = only_element(out->children[1]);
+    return known_[e] = out;
+  }
+
+ private:
+  std::unordered_map<Expr, Expr> known_;
+};
+
+// Sums and the like that the elements of a row share, which lets around the row hold.
+class RowLets {
+ public:
+  explicit RowLets(const SharedDimension& rows) : rows_(rows) {}
+
+  Expr around(Expr row) {
+    find(row, false);
+    Expr out = replaced(row, shared_.size());
+    for (size_t i = shared_.size(); i-- > 0;) {
+      const Expr rest = out;
+      out = let(replaced(shared_[i], i), [&](Expr v) { return substitute_parameters(rest, {{name(i), v}}); });
+    }
+    return out;
+  }
+
+ private:
+  static std::string name(size_t i) { return fmt::format("\2let{}", i); }
+
+  // A closed scalar that folds elements of these rows.
+  bool is_shared(Expr e) const {
+    if (e->pattern == Pattern::function || e->free > 0 || !e->type->is_scalar() || !folds(e)) return false;
+    const std::vector<Expr> reads = parameters_of(e);
+    return std::any_of(reads.begin(), reads.end(), [&](Expr p) { return rows_.is_element(p); });
+  }
+
+  // In the order in which they depend on each other; a part of a shared scalar is shared if a function inside reads it.
+  void find(Expr e, bool inside_shared) {
+    if (!seen_.emplace(e, inside_shared).second) return;
+    const bool shared = is_shared(e);
+    for (Expr c : e->children) find(c, shared && c->pattern != Pattern::function);
+    if (shared && !inside_shared && std::find(shared_.begin(), shared_.end(), e) == shared_.end()) shared_.push_back(e);
+  }
+
+  // The term with parameters for the first of the shared scalars.
+  Expr replaced(Expr e, size_t first) const {
+    return replace_closed(e, [&](Expr part) -> Expr {
+      const auto end = shared_.begin() + static_cast<ptrdiff_t>(first);
+      const auto found = std::find(shared_.begin(), end, part);
+      return found == end ? nullptr : parameter(name(static_cast<size_t>(found - shared_.begin())), part->type);
+    });
+  }
+
+  const SharedDimension& rows_;
+  std::vector<Expr> shared_;
+  std::set<std::pair<Expr, bool>> seen_;
+};
+
+// `reads_folds` becomes true if an array of the nest is computed by folds.
+Expr shared_nest(Expr term, int depth, bool by_rows, bool& reads_folds) {
+  if (!term->type->is_array() || !SharedDimension::opens(term)) return term;
+  SharedDimension dimension(depth);
+  const Expr element = dimension.element(term);
+  Expr body = shared_nest(by_rows ? Inlined().of(element) : element, depth + 1, by_rows, reads_folds);
+  reads_folds |= dimension.reads_folds();
+  if (by_rows && body->type->is_array()) body = RowLets(dimension).around(body);
+  return dimension.around(body, term->type->size);
+}
+
+// The largest number of elements that share a fold.
+int64_t elements_of_rows(Expr term) {
+  int64_t out = 0;
+  any_node(term, [&](Expr e) {
+    if (e->pattern == Pattern::let && e->children[0]->type->is_scalar() && folds(e->children[0])) {
+      const Type shared_by = e->children[1]->children[0]->type;
+      if (leaf_of(shared_by)->is_scalar()) out = std::max(out, element_count(shape_of(shared_by)));
+    }
+    return false;
+  });
+  return out;
+}
+
+}  // namespace
+
+Expr with_shared_elements(Expr term) {
+  bool reads_folds = false;
+  return shared_nest(term, 0, false, reads_folds);
+}
+
+Expr merged_rows(Expr producer, const std::string& value, Expr consumer) {
+  bool reads_folds = false;
+  const Expr term = Inlined().of(substitute_parameters(consumer, {{value, producer}}));
+  const Expr out = shared_nest(term, 0, true, reads_folds);
+  return reads_folds ? nullptr : out;
+}
+
+bool gains_by_rows(Expr merged, Expr producer, Expr consumer) {
+  // A row of f32 stays in the first caches, and longer reductions are divided among threads (block-reductions).
+  constexpr int64_t longest_row = 16384 - 1;
+  // Storing an element and loading it again take about as long as so many instructions.
+  constexpr int64_t instructions_of_element = 4;
+  if (elements_of_rows(merged) > longest_row) return false;
+  const int64_t stored = element_count(shape_of(producer->type));
+  const int64_t more = executed_work(merged).instructions() - executed_work(producer).instructions() -
+                       executed_work(consumer).instructions();
+  return more <= instructions_of_element * stored;
+}
+
+size_t count_reads(Expr term, const std::string& name) {
+  constexpr size_t most = size_t{1} << 40;
+  std::unordered_map<Expr, size_t> known;
+  const std::function<size_t(Expr)> count = [&](Expr e) {
+    if (auto found = known.find(e); found != known.end()) return found->second;
+    size_t reads = e->pattern == Pattern::parameter && e->name == name ? 1 : 0;
+    for (Expr c : e->children) reads = std::min(most, reads + count(c));
+    return known[e] = reads;
+  };
+  return count(term);
+}
+
+Expr merged_term(Expr producer, const std::string& value, Expr consumer, bool is_costly) {
+  if (is_costly && count_reads(consumer, value) > 1) {
+    const Expr shared = with_shared_elements(consumer);
+    if (count_reads(shared, value) < count_reads(consumer, value)) consumer = shared;
+  }
+  return substitute_parameters(consumer, {{value, producer}});
+}
+
+bool conserves_work(Expr merged, Expr producer, Expr consumer) {
+  // Repeating so many operations takes about as long as the launch of another kernel.
+  constexpr int64_t launch_operations = 1 << 14;
+  const int64_t apart = executed_work(producer).arithmetic() + executed_work(consumer).arithmetic();
+  return executed_work(merged).arithmetic() - apart <= launch_operations;
+}
+
+}  // namespace hoist

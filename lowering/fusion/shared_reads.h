@@ -1,0 +1,34 @@
+// Sharing inside fused kernels: a value that a consumer reads several times at one position is computed once.
+#pragma once
+
+#include <string>
+
+#include "ir/language/expression.h"
+
+namespace hoist {
+
+/// The term as one nest of maps over the distinct arrays that it reads element by element, so that the element of each
+/// is one variable of the nest. Views of an array remain around it: x |> transpose occurs once for all its uses.
+/// Subterms that are no maps, zips or repetitions stay as they are.
+Expr with_shared_elements(Expr term);
+
+/// The consumer's term with the producer's term in place of its value. If `is_costly`, uses of the value at one
+/// position share its computation.
+Expr merged_term(Expr producer, const std::string& value, Expr consumer, bool is_costly);
+
+/// The consumer's term with the producer's term in place of its value, as one nest of maps in which lets around each
+/// row hold the sums that its elements share. Null if an array of the nest would be computed by folds, since rows do
+/// not share those.
+Expr merged_rows(Expr producer, const std::string& value, Expr consumer);
+
+/// True if the merged rows take less than the two kernels: rows are short, and recomputed values cost less than storing
+/// and loading the producer's array.
+bool gains_by_rows(Expr merged, Expr producer, Expr consumer);
+
+/// True if the merged term executes no more operations than the two alone, up to the work of a launch.
+bool conserves_work(Expr merged, Expr producer, Expr consumer);
+
+/// The number of uses of a parameter in the tree of a term, at most 2^40.
+size_t count_reads(Expr term, const std::string& name);
+
+}  // namespace hoist

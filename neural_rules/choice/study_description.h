@@ -1,0 +1,26 @@
+// The study of a choice: what it found, in numbers and in sentences. For choose.h, which measures; the sentences of
+// budgets are in budget.h.
+#pragma once
+
+#include <string>
+
+#include "neural_rules/choice/choose.h"
+#include "neural_rules/choice/study.h"
+#include "neural_rules/choice/verification.h"
+
+namespace hoist {
+
+/// Everything that a choice was made from.
+struct ChoiceFindings {
+  const Program& program;
+  const ChooseOptions& options;
+  const Samples &calibration, &verification;
+  const Sensitivity& sensitivity;
+  const Verifier& verifier;
+  const std::string& unsteady;  ///< a note on a busy machine, or ""
+};
+
+/// The study without points that are only predicted; `chosen` is a point of the verifier.
+Study describe_study(const ChoiceFindings& findings, size_t chosen);
+
+}  // namespace hoist
