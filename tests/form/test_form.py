@@ -60,6 +60,8 @@ def found(tree: Path, name: str, text: str) -> list[str]:
     ("ir/a.md", "The last vector *sticks\nout* of the row.\n", ["sticks out"]),
     ("ir/a.md", "- **What is trusted**: the plan.\n", ["a sentence begins with What"]),
     ("ir/a.md", "Who prefers Python reads this.\n", ["a sentence begins with Who"]),
+    ("ir/a.rules", "rule a exact: what nobody reads goes\n  a => b\n", ["nobody", "a fragment begins with what"]),
+    ("ir/a.rules", "-- The sum.\n-- Of packed columns the last.\n", ["a sentence begins with Of"]),
     ("ir/a.rules", "rule a exact\n  says \"the values that nobody reads go\"\n", ["nobody"]),
 ])
 def test_a_sentence_that_must_be_found(tree: Path, name: str, text: str, reasons: list[str]) -> None:
@@ -71,6 +73,7 @@ def test_a_sentence_that_must_be_found(tree: Path, name: str, text: str, reasons
     ("ir/a.cpp", "// Calls `nobody` of lowering/nobody/beside.h and keep_data_decide().\n"),
     ("ir/a.cpp", 'const char* term = "map nobody >> [n] stands beside";\n'),
     ("ir/a.cpp", "// AMX stands for advanced matrix extensions; most of the time it is there.\n"),
+    ("ir/a.rules", "-- The rule replaces\n-- what follows.\n"),
     ("ir/a.md", "# What became of my layer?\n\n```\nOf code nobody reads.\n```\n\n    Of indented code\n"),
     ("tests/golden/a.md", "Nobody reads what stands here.\n"),
 ])

@@ -6,6 +6,7 @@ paths, identifiers) is replaced by a placeholder, so that names of code are neve
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
 from dataclasses import dataclass
@@ -170,14 +171,29 @@ def _hash_blocks(name: str, text: str) -> Iterator[Block]:
 
 
 def _row_blocks(name: str, text: str) -> Iterator[Block]:
-    """Rules and operators as text: comments behind `--`, and quoted sentences."""
-    for at, each in enumerate(text.split("\n"), 1):
-        match = re.search(r"(?:^|\s)-- (.*)$", each)
+    """Rules and operators as text: comments after `--`, quoted sentences, and the sentence of each rule."""
+    comment: list[str] = []
+    begin = 0
+    lines = [*text.split("\n"), ""]
+    for at, each in enumerate(lines, 1):
+        match = re.search(r"(?:^|\s)-- ?(.*)$", each)
+        alone = each.startswith("--")
+        if comment and not alone:
+            yield from _paragraphs(name, begin, "comment", "\n".join(comment))
+            comment = []
+        if match and alone:
+            begin = begin if comment else at
+            comment.append(match.group(1))
+            continue
         if match:
             yield Block(name, at, "comment", match.group(1))
         for literal in re.findall(r'"((?:\\.|[^"\\])*)"', each):
             if _is_prose(literal):
                 yield Block(name, at, "message", literal)
+        said = re.match(r"(?:rule \S+ [^:]*:|  meaning)(?: (.*))?$", each)
+        if said:
+            more = itertools.takewhile(lambda line: line.startswith("    "), lines[at:])
+            yield Block(name, at, "message", " ".join([said.group(1) or "", *more] if "meaning" in each else [said.group(1)]))
 
 
 def _markdown_blocks(name: str, text: str) -> Iterator[Block]:
