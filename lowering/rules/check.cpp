@@ -1,4 +1,4 @@
-// Run by the build: reads and types the rules that were embedded, so that a wrong one is an error at build, with the
+// The build runs this program: it reads and types the embedded rules, so that a wrong rule is a build error with the
 // line of its file.
 #include <cstdio>
 

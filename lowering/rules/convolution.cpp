@@ -1,33 +1,34 @@
-// Convolutions in several kernels. A right side says with `materialise global` what is kept between them, and in which
-// order of dimensions; the pass "cut-kernels" makes definitions of it (lowering/fusion/cut.h).
+// Convolutions in several kernels. The right side of a rule marks with `materialise global` the arrays between the
+// kernels and their order of dimensions; the pass `cut-kernels` makes them definitions (lowering/fusion/cut.h).
 //
-// Winograd's F(m x m, r x r) (Lavin and Gray, arXiv 1509.09308): tiles d of n x n elements, n = m + r - 1, which lie m
-// apart, and filters g become B^T d B and G g G^T, whose products element by element, summed over channels, are a
-// matrix q; A^T q A is a tile of m x m results. The matrices follow from points at which polynomials are evaluated:
-// here 0, infinity and pairs +p, -p, so that a row of B^T for p and the one for -p are the sum and the difference of an
-// even and an odd part, and so are the columns of A^T. F(2x2, 3x3) takes the pair of 1, the other two those of 3/4 and
-// 3/2: all entries of A and B are exact in f32, and the error is less than with 1 and 2. Filters are transformed in f64
-// and rounded once.
+// Winograd's F(m x m, r x r) (Lavin and Gray, arXiv 1509.09308). A tile d has n x n elements, n = m + r - 1; tiles are
+// m apart. Tiles become B^T d B and filters g become G g G^T; their elementwise products, summed over channels, are a
+// matrix q, and A^T q A is a tile of m x m results. The matrices follow from points at which polynomials are evaluated:
+// here 0, infinity and pairs +p, -p. The rows of B^T for p and -p are the sum and the difference of an even and an odd
+// part, and so are the columns of A^T. F(2x2, 3x3) takes the pair of 1, the other two forms the pairs of 3/4 and 3/2:
+// all entries of A and B are exact in f32, and the error is less than with 1 and 2. Filters are transformed in f64 and
+// rounded once.
 //
-// Rounding: of 256 channels of normally distributed numbers (half of them zero, as behind a ReLU), the largest error
-// over the root mean square of the results is 1.3e-6 for F(2x2, 3x3), 7.0e-6 for F(4x4, 3x3) and 4.6e-6 for
-// F(2x2, 5x5), where the sums one by one, in f32, have 2.6e-6, 3.5e-6 and 3.9e-6. All are far below
-// the relative 1e-3 with which ONNX's own cases compare results in f32. With the points of 1, numbers of small size
-// whose sums are exact give the same results as the convolution. A transform carries a
-// number to all results of its tile, an infinite one as NaN, a large one as far as its last digits. So a tile is only
-// transformed where its numbers are alike (unfit_results), and the results of others are sums of the window's products.
+// Rounding: for 256 channels of normally distributed elements, half of them zero as after a ReLU, the largest error
+// over the root mean square of the results is 1.3e-6 for F(2x2, 3x3), 7.0e-6 for F(4x4, 3x3) and 4.6e-6 for F(2x2,
+// 5x5). Direct sums in f32 have 2.6e-6, 3.5e-6 and 3.9e-6. All are far below the relative 1e-3 with which ONNX's own
+// cases compare results in f32. With the points of 1, small integers whose sums are exact give the same results as the
+// convolution. A transform spreads an element over all results of its tile: an infinite one as NaN, a large one down to
+// its last digits. So only tiles of elements of similar magnitude are transformed (unfit_results); the results of other
+// tiles are sums of the window's products.
 //
-// Whole numbers: with whole points p_i everything but the distances between them is whole. So the filters are left with
-// their values at the points, G' = D G with D = diag(d_i), d_i the product of (p_i - p_k) over the others, which the
-// output makes up for by A' = l A D^-1, l the least common multiple of the distances: A' and B are whole, and a tile of
-// results comes out l^2 times as large. Nothing is rounded, and sums may wrap: of l^2 y, which is known modulo 2^32,
-// the odd part of l^2 is undone by its inverse modulo 2^32 and the power of two, 2^e, by a shift, so that y is right
-// where it is below 2^(31 - e). Of bytes x and signed bytes g, |y| <= r^2 c 255 * 128. F(2x2, 3x3) has points 0, 1, -1
-// and infinity and l = 2, so c may be 1,827; F(4x4, 3x3) has those and 2, -2 and l = 24, l^2 = 2^6 * 9, so c may be
-// 114. Tiles and filters fit in 16 bits, whose products in pairs one instruction sums: a row of B has coefficients of
-// at most 5 above zero and 8 below, together 10, so that |B^T d B| <= (2 * 2 + 8 * 8) * 255 = 17,340, and one of G' at
-// most 7, so that |G' g G'^T| <= 49 * 128 = 6,272. Tiles of 6x6 results would not fit. Floats cannot take the place of
-// these numbers: f32 holds whole ones up to 2^24, less than two of the products above.
+// Integers: with integer points p_i only the distances between points cause fractions. The filters keep their values at
+// the points, G' = D G with D = diag(d_i), where d_i is the product of (p_i - p_k) over the other points. The output
+// compensates with A' = l A D^-1, where l is the least common multiple of the distances: A' and B are integer matrices,
+// and a tile of results is l^2 times too large. Nothing is rounded, and sums may wrap. l^2 y is known modulo 2^32; the
+// odd part of l^2 is undone by its inverse modulo 2^32 and the power of two, 2^e, by a shift, so y is right if it is
+// below 2^(31 - e). For bytes x and signed bytes g, |y| <= r^2 c 255 * 128. F(2x2, 3x3) has the points 0, 1, -1 and
+// infinity and l = 2, so c may be 1,827; F(4x4, 3x3) adds 2 and -2 and has l = 24, l^2 = 2^6 * 9, so c may be 114.
+// Tiles and filters fit in 16 bits, and one instruction sums pairs of 16-bit products: the positive coefficients of a
+// row of B sum to at most 5, the negative ones to at most 8, together 10, so |B^T d B| <= (2 * 2 + 8 * 8) * 255 =
+// 17,340; the coefficients of a row of G' sum to at most 7, so |G' g G'^T| <= 49 * 128 = 6,272. Tiles of 6x6 results
+// would not fit. Floats cannot replace these integers: f32 holds integers up to 2^24, less than two of the products
+// above.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,8 +41,8 @@
 namespace hoist {
 namespace {
 
-// Of which types a convolution's numbers are, and those of its transformed tiles and filters. The filters' transform is
-// computed in `exact`.
+// The element types of a convolution, of its transformed tiles and of its transformed filters. `exact` is the type in
+// which the filters' transform is computed.
 struct Numbers {
   const char *image, *filter, *sum;
   const char *transformed, *exact;
@@ -61,7 +62,8 @@ class Transforms {
   int64_t results() const { return n_ - r_ + 1; }
   const Numbers& numbers() const { return numbers_; }
 
-  // The values of the filter at the points, in floats each over the product of the point's distances to all others.
+  // The values of the filter at the points; for floats each value is divided by the product of the point's distances to
+  // all others.
   std::string filter_rows() const {
     std::vector<std::vector<double>> rows;
     const auto at = [&](double point) {
@@ -77,7 +79,7 @@ class Transforms {
     return fmt::format("constant [{}][{}]{} {{{}}}", n_, r_, numbers_.exact, out);
   }
 
-  // By how much results in whole numbers are too large: the square of the distances' least common multiple.
+  // The factor by which integer results are too large: the square of the distances' least common multiple.
   int64_t excess() const { return common_distance() * common_distance(); }
 
   // B^T v: the row of a point holds the coefficients of the product of (x - other) over the other points.
@@ -97,8 +99,8 @@ class Transforms {
     return lets + array(rows);
   }
 
-  // A^T v: row i holds the i-th powers of the points; in whole numbers each point's column times what the filter was
-  // not divided by.
+  // A^T v: row i holds the i-th powers of the points. For integers each point's column is multiplied by the factor that
+  // the filter was not divided by.
   std::string output() const {
     const char* type = numbers_.sum;
     std::string lets;
@@ -135,7 +137,7 @@ class Transforms {
     return out;
   }
 
-  // 1 in floats, whose filters are divided by the distances.
+  // 1 for floats, whose filters are divided by the distances.
   int64_t common_distance() const {
     int64_t out = 1;
     for (double point : finite_points())
@@ -146,7 +148,8 @@ class Transforms {
     return numbers_.whole ? static_cast<double>(common_distance()) / distances(point) : 1;
   }
 
-  // The coefficients of the even powers in the product of (x^2 - p^2) over the pairs but one; the odd ones are 0.
+  // The coefficients of the even powers in the product of (x^2 - p^2) over all pairs but one; the coefficients of odd
+  // powers are 0.
   std::vector<double> squares(std::optional<size_t> without) const {
     std::vector<double> out = {1};
     for (size_t i = 0; i < pairs_.size(); ++i) {
@@ -161,7 +164,8 @@ class Transforms {
   static std::string scaled(double factor, const std::string& text, const char* type) {
     return factor == 1 ? "(" + text + ")" : fmt::format("{}{} * ({})", factor, type, text);
   }
-  // Of the elements first, first + 2, ... with these factors, the last one first, as its factor is 1.
+  // The sum of the elements first, first + 2, ... times these factors; the last factor is 1, so its element comes
+  // first.
   static std::string sum(const std::vector<double>& factors, const std::string& array, size_t first, const char* type) {
     std::string out;
     for (size_t i = factors.size(); i-- > 0;)
@@ -177,38 +181,39 @@ class Transforms {
   Numbers numbers_;
 };
 
-// What undoes the excess of results in i32 below 2^(31 - e), where 2^e is the excess without its odd part.
+// Removes the excess from i32 results below 2^(31 - e), where 2^e is the power of two in the excess.
 std::string divided(int64_t excess) {
   const int shift = __builtin_ctzll(static_cast<uint64_t>(excess));
   const auto odd = static_cast<uint32_t>(excess >> shift);
-  uint32_t inverse = 1;  // each step doubles how many of its bits are right
+  uint32_t inverse = 1;  // each step doubles the number of correct bits
   for (int step = 0; step < 5; ++step) inverse *= 2 - odd * inverse;
   const std::string product =
       inverse == 1 ? "v" : fmt::format("v * {}i32", static_cast<int64_t>(static_cast<int32_t>(inverse)));
   return fmt::format("shift_right({}, {}i32)", product, shift);
 }
 
-// A transform of a tile's columns and then of its rows. What the columns give is kept, as all rows read it.
+// The transform of a tile's columns and then of its rows. The transformed columns are materialised, because all rows
+// read them.
 std::string both_ways(const std::string& transform) {
   const std::string function = "(\\v. " + transform + ")";
   return "(\\square. square |> transpose |> map unroll (\\column. column |> " + function +
          " |> map unroll (\\s. s)) |> materialise private |> transpose |> map " + function + ")";
 }
 
-// The squares [rows][columns][side][side] of a plane, `step` apart.
+// The squares [rows][columns][side][side] of a channel plane, `step` apart.
 std::string squares(const std::string& side, const std::string& step) {
   return "map (slide " + side + " " + step + ") |> slide " + side + " " + step + " |> map transpose";
 }
 
-// The positions of a plane [rows][columns] of which i and j lack to whole tiles, with those.
+// The positions of a channel plane [rows][columns], completed by i rows and j columns to whole tiles.
 std::string completed(const Transforms& transforms, const std::string& zero) {
   const std::string m = std::to_string(transforms.results()), overlap = std::to_string(transforms.window() - 1);
   return "pad 0 i (repeat (" + m + "*u + " + overlap + " - j) " + zero + ") |> map (pad 0 j " + zero + ")";
 }
 
-// For each result of the images x, 1 where its tile may not be computed from transformed numbers, else 0. Sums of the
-// magnitudes over the channels are compared as bits, which are in the order of the sums and end with infinity and NaN.
-// Results that complete the last tiles are repeated ones, which change nothing.
+// For each result of the images x: 1 if its tile may not be computed by the transform, else 0. Sums of magnitudes over
+// the channels are compared as bits, which have the order of the sums and place infinity and NaN last. The last tiles
+// are completed with repeated results, which change nothing.
 std::string unfit_results(const Transforms& transforms) {
   const std::string r = std::to_string(transforms.window()), m = std::to_string(transforms.results());
   constexpr int64_t mantissa = 1 << 23, bias = 127;
@@ -234,8 +239,8 @@ std::string unfit_results(const Transforms& transforms) {
          for_each("j", "u") + ") |> " + for_each("i", "t") + ")";
 }
 
-// A convolution whose windows have the size and the steps that `transforms` is for; with `bias`, one that adds a number
-// for each filter to its sums.
+// A convolution with the window size and the strides that `transforms` covers; with `bias`, one that adds a bias for
+// each filter.
 RuleRow winograd(const Transforms& transforms, bool bias) {
   const std::string r = std::to_string(transforms.window()), m = std::to_string(transforms.results()),
                     n = std::to_string(transforms.tile()), overlap = std::to_string(transforms.window() - 1);
@@ -250,7 +255,8 @@ RuleRow winograd(const Transforms& transforms, bool bias) {
            ") |> reduce (\\a b. a + b) ";
   };
   const std::string transformed = numbers.transformed, filter_rows = transforms.filter_rows();
-  // Channels and filters inside, as the result has them: what one side gives is computed, and read, in that order.
+  // Channels and filters are the innermost dimensions, as in the result, so that one side computes them in the order in
+  // which the other reads them.
   const std::string products_of = " |> map (\\q. q.0 * cast " + exact + " q.1) |> reduce (\\a b. a + b) 0" + exact;
   const std::string filters = filter_rows + " |> map (\\a. " + filter_rows +
                               " |> map (\\s. transpose (2 1 0 3) g |> map (map (map (\\w. zip(s, w)" + products_of +
@@ -286,7 +292,7 @@ RuleRow winograd(const Transforms& transforms, bool bias) {
                                           " |> map (map (\\plane. plane |> map (map " + both_ways(transforms.output()) +
                                           ") |> map transpose |> join |> map join |> slice 0 (" + m +
                                           "*t - i) |> map (slice 0 (" + m + "*u - j))" + results + "))";
-  // Filters that the sums of a few results read are stored in the order in which vectors of those do.
+  // Filters that the sums of a few results read are stored in the order in which vectors of those results read them.
   const std::string guarded =
       "zip(x, " + unfit_results(transforms) + ", " + transformed_results +
       ") |> map (\\y. zip(transpose (1 2 3 0) g |> materialise global |> transpose (3 0 1 2), y.2) |> map (\\f. zip(" +
@@ -302,12 +308,12 @@ RuleRow winograd(const Transforms& transforms, bool bias) {
       m, r, transforms.tile() * transforms.tile(),
       transforms.results() * transforms.results() * transforms.window() * transforms.window());
   if (numbers.whole) {
-    // Of bytes with and without a sign; see above.
+    // Signed and unsigned bytes; see above.
     const int64_t most = ((int64_t{1} << 31) / (transforms.excess() & -transforms.excess()) - 1) /
                          (transforms.window() * transforms.window() * 255 * 128);
     row.where += fmt::format(", c <= {}", most);
     row.rule_class = RuleClass::exact;
-    row.meaning += ". In whole numbers, of which sums may wrap: with so many channels results fit";
+    row.meaning += ". For integers, whose sums may wrap: this many channels still fit";
   }
   return row;
 }

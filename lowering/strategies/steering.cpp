@@ -127,7 +127,7 @@ class Steerer {
     }
     if (input_.strict && row(*rule).rule_class != RuleClass::exact)
       return fault(step,
-                   fmt::format("{} is a {} rule, and --strict takes exact ones alone", step.rule,
+                   fmt::format("{} is a {} rule, and --strict allows only exact rules", step.rule,
                                name_of(row(*rule).rule_class)),
                    "leave --strict out, or the step");
     if (step.where == SteeringStep::first || step.where == SteeringStep::everywhere) return apply_anywhere(step);

@@ -98,7 +98,7 @@ TEST(RulesBetweenCalls, WrongOnesAreRefusedWithTheInstance) {
   EXPECT_THAT(fault("  left x\n  right x\n  example Relu(%x : [n]f32)\n"),
               HasSubstr("the left side is no operator call"));
   EXPECT_THAT(fault("  left Relu(x)\n  right Mul(x, s)\n  given s: f32\n  example Relu(%x : [n]f32)\n"),
-              HasSubstr("an operand of given stands on the right side alone"));
+              HasSubstr("an operand of given appears on the right side alone"));
   EXPECT_THAT(fault("  left Relu(x)\n  right x\n  example Abs(%x : [n]f32)\n"), HasSubstr("no instance was found"));
   EXPECT_THAT(fault("  left Relu(x)\n  right x\n  given x: (f32, i8)\n  example Relu(%x : [n]f32)\n"),
               HasSubstr("an operand is an array of scalars"));
@@ -172,7 +172,7 @@ TEST(RulesBetweenCalls, RoundingOnesAreRefusedUnderStrict) {
   const auto model = lowered_with(*rules, true);
   ASSERT_FALSE(model.ok());
   EXPECT_EQ(all_of(model.errors()),
-            "column-factors: is a rounding rule, and --strict takes exact ones alone (leave one of them out)\n");
+            "column-factors: is a rounding rule, and --strict allows only exact rules (leave one of them out)\n");
 }
 
 TEST(RulesBetweenCalls, OneThatNeverEndsIsRefused) {

@@ -162,7 +162,7 @@ TEST(Steering, WrongFilesAreRefused) {
   EXPECT_THAT(fault("reduce-to-fold at result\n"), HasSubstr("reduce-to-fold does not apply at"));
   EXPECT_THAT(fault("open-vectors at result\n"), HasSubstr("open-vectors does not apply at root: "));
   EXPECT_THAT(fault("reduce-map-fusion-to-fold\nmultiply-add-to-fma\n", true),
-              HasSubstr("multiply-add-to-fma is a rounding rule, and --strict takes exact ones alone"));
+              HasSubstr("multiply-add-to-fma is a rounding rule, and --strict allows only exact rules"));
   EXPECT_THAT(fault_of(steered("reduce-to-fold\n", nullptr, false, "prodct")),
               HasSubstr("--steps prodct=my.steps: no kernel computes this layer (did you mean product?)"));
 }

@@ -109,7 +109,7 @@ TEST_F(RewriteCommand, TakesAUsersRulesBetweenCalls) {
   const std::string rounding = written("rounding.rules", "rule twice-negated rounding\n" + head);
   ran = run_hoist({"rewrite", program, "--rules", rounding, "--strict", "--rule", "twice-negated", "--at", "y"});
   EXPECT_EQ(ran.code, 2);
-  EXPECT_THAT(ran.err, HasSubstr("twice-negated: is a rounding rule, and --strict takes exact ones alone"));
+  EXPECT_THAT(ran.err, HasSubstr("twice-negated: is a rounding rule, and --strict allows only exact rules"));
   EXPECT_EQ(run_hoist({"rewrite", program, "--rules", rounding, "--strict", "--pass", "user-rules"}).code, 3);
   ran = run_hoist({"rewrite", program, "--rules",
                    written("wrong.rules",

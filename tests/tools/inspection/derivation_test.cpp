@@ -234,7 +234,7 @@ TEST_F(Derivations, RulesBetweenCallsApplyAndReplay) {
   const std::string rounding = written("rounding.rules", replaced(text, "exact", "rounding"));
   ran = run_hoist({"compile", model, "-o", in("strict"), "--rules", rounding, "--strict"});
   EXPECT_EQ(ran.code, 3);
-  EXPECT_THAT(ran.err, HasSubstr("relu-as-maximum: is a rounding rule, and --strict takes exact ones alone"));
+  EXPECT_THAT(ran.err, HasSubstr("relu-as-maximum: is a rounding rule, and --strict allows only exact rules"));
   EXPECT_FALSE(fs::exists(in("strict")));
 }
 
