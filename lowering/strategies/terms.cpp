@@ -39,7 +39,7 @@ int64_t multiplications_of_node(Expr e) {
   return e->pattern == Pattern::call && (e->function == Function::multiply || e->function == Function::fma) ? 1 : 0;
 }
 
-// The sum of what `of_node` says, each node as often as the maps and folds around it say.
+// The sum of `of_node` over all nodes, each counted as often as the maps and folds around it repeat it.
 int64_t sum_over_nodes(Expr e, int64_t (*of_node)(Expr), std::unordered_map<Expr, int64_t>& known) {
   if (auto found = known.find(e); found != known.end()) return found->second;
   int64_t sum = of_node(e);

@@ -11,18 +11,18 @@
 
 namespace hoist {
 
-/// Does the term read the parameter of that name?
+/// True if the term reads the parameter of that name.
 bool mentions(Expr e, const std::string& name);
 /// The term with its parameters called p0, p1, ... in order, so that equal terms over other arrays are equal.
 Expr with_numbered_parameters(Expr e);
-/// How often a node other than a let applies its function: a map's extent, say.
+/// How often a node other than a let applies its function: a map's extent, for example.
 int64_t applications(Expr e);
-/// Calls, casts and selections that the value takes, each as often as the maps and folds around it say; at most the
-/// largest number there is.
+/// Calls, casts and selections that the value needs, each counted as often as the maps and folds around it repeat it;
+/// saturates.
 int64_t count_operations(Expr e);
-/// Those but the casts, which instructions that multiply bytes or halves do without.
+/// The same without the casts, which instructions that multiply bytes or halves do not need.
 int64_t count_arithmetic(Expr e);
-/// The multiplications among them; a fused multiply-add is one.
+/// The multiplications of the value; a fused multiply-add counts as one.
 int64_t count_multiplications(Expr e);
 /// Rebuilds a term: `replace` gives a closed replacement of the same type for a closed subterm, or null to go on
 /// inside.
@@ -30,10 +30,10 @@ Expr replace_closed(Expr e, const std::function<Expr(Expr)>& replace);
 
 /// The least multiple of k that is at least n.
 inline int64_t round_up(int64_t n, int64_t k) { return (n + k - 1) / k * k; }
-/// The place of the first closed subterm, outermost first, that the test accepts.
+/// The place of the first closed subterm, outermost first, for which the test holds.
 std::optional<Path> first_closed(Expr root, const std::function<bool(Expr)>& accepts);
-/// The places of the subterms that the test accepts in the order in which a reader counts them: outermost first, left
-/// to right. A term is a graph that is walked as a tree here, so the walk ends after so many nodes.
+/// The places of the subterms for which the test holds, outermost first, left to right, as a reader counts them. A term
+/// is a graph that is walked as a tree here, so the walk ends after so many nodes.
 std::vector<Path> places_where(Expr root, const std::function<bool(Expr)>& accepts, size_t most_nodes);
 
 }  // namespace hoist

@@ -123,7 +123,7 @@ TEST(Steering, RunsAStrategyByName) {
   ASSERT_TRUE(tiles.ok() && plain.ok());
   EXPECT_EQ(tiles->groups[0].low, plain->groups[0].low);
   EXPECT_NE(named->groups[0].low, plain->groups[0].low);
-  EXPECT_THAT(fault_of(steered("strategy tiles\n")), HasSubstr("my.steps:1: there is no strategy tiles"));
+  EXPECT_THAT(fault_of(steered("strategy tiles\n")), HasSubstr("my.steps:1: unknown strategy tiles"));
   EXPECT_THAT(fault_of(steered("strategy register-tile\n")), HasSubstr("did you mean register-tiles?"));
   EXPECT_THAT(fault_of(steered("strategy group-rows\n")),
               HasSubstr("my.steps:1: group-rows cannot map this kernel to the device"));
@@ -150,15 +150,14 @@ TEST(Steering, WrongFilesAreRefused) {
     return fault_of(steered(text, nullptr, strict));
   };
   EXPECT_THAT(fault("\n-- nothing\n"), HasSubstr("my.steps: holds no step"));
-  EXPECT_THAT(fault("reduce-to-fold(k = 8\n"), HasSubstr("my.steps:1: the parameters do not end"));
+  EXPECT_THAT(fault("reduce-to-fold(k = 8\n"), HasSubstr("my.steps:1: the parameters have no closing bracket"));
   EXPECT_THAT(fault("reduce-to-fold nowhere\n"), HasSubstr("my.steps:1: expected a place, found nowhere"));
-  EXPECT_THAT(fault("reduce-to-fold at mapp\n"), HasSubstr("there is no pattern mapp (did you mean map?)"));
-  EXPECT_THAT(fault("reduce-to-fold at map #0\n"), HasSubstr("\"0\" is no number of a pattern"));
-  EXPECT_THAT(fault("-- one\nreduce-to-fald\n"),
-              HasSubstr("my.steps:2: there is no rule reduce-to-fald (did you mean"));
+  EXPECT_THAT(fault("reduce-to-fold at mapp\n"), HasSubstr("unknown pattern mapp (did you mean map?)"));
+  EXPECT_THAT(fault("reduce-to-fold at map #0\n"), HasSubstr("\"0\" is not a number of a pattern"));
+  EXPECT_THAT(fault("-- one\nreduce-to-fald\n"), HasSubstr("my.steps:2: unknown rule reduce-to-fald (did you mean"));
   EXPECT_THAT(fault("fold-dot\n"), HasSubstr("fold-dot applies nowhere in the kernel's term"));
-  EXPECT_THAT(fault("open-seq in loop\n"), HasSubstr("no step before has opened a loop"));
-  EXPECT_THAT(fault("open-seq at fold seq\n"), HasSubstr("has 0 places of fold seq, and number 1 is asked for"));
+  EXPECT_THAT(fault("open-seq in loop\n"), HasSubstr("no earlier step has opened a loop"));
+  EXPECT_THAT(fault("open-seq at fold seq\n"), HasSubstr("has 0 places of fold seq, and the step names number 1"));
   EXPECT_THAT(fault("reduce-to-fold at result\n"), HasSubstr("reduce-to-fold does not apply at"));
   EXPECT_THAT(fault("open-vectors at result\n"), HasSubstr("open-vectors does not apply at root: "));
   EXPECT_THAT(fault("reduce-map-fusion-to-fold\nmultiply-add-to-fma\n", true),

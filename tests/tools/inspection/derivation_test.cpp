@@ -205,7 +205,7 @@ TEST_F(Derivations, UsersSteerAKernel) {
   const std::string wrong = written("wrong.steps", "open-tyles at result\n");
   ran = run_hoist({"compile", model, "-o", in("wrong"), "--steps", layer + "=" + wrong});
   EXPECT_EQ(ran.code, 3);
-  EXPECT_THAT(ran.err, HasSubstr("wrong.steps:1: there is no rule open-tyles (did you mean open-tiles?)"));
+  EXPECT_THAT(ran.err, HasSubstr("wrong.steps:1: unknown rule open-tyles (did you mean open-tiles?)"));
   EXPECT_FALSE(fs::exists(in("wrong")));
   EXPECT_EQ(run_hoist({"compile", model, "-o", in("wrong"), "--steps", layer}).code, 2);
   EXPECT_EQ(run_hoist({"explain", in("steered"), layer, "--steps", layer + "=" + steps}).code, 2);
