@@ -36,7 +36,7 @@ int64_t lanes_of(int64_t n, int64_t width);
 int64_t lanes_of_columns(int64_t n, int64_t width);
 /// The innermost dimension of a value without folds, in vectors of lanes_of_columns.
 void open_columns(Rewriter& r, const Path& place, int64_t width);
-/// Loops over the outermost dimensions beyond those that a rule collapses, until `rank` dimensions are left.
+/// Loops over the outermost dimensions that no rule collapses, until `rank` dimensions are left.
 Path open_outermost(Rewriter& r, Path place, int rank);
 /// All dimensions but the last `keep` become one collapsed dimension of work-groups.
 Path open_leading(Rewriter& r, Path place, int keep, int dimension);

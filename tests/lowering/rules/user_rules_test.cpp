@@ -151,7 +151,7 @@ TEST(RulesBetweenCalls, ApplyAndReplay) {
   EXPECT_EQ(read->steps.front().rule_class, RuleClass::rounding);
   const auto without = replay(*read, {});
   ASSERT_FALSE(without.ok());
-  EXPECT_THAT(all_of(without.errors()), HasSubstr("there is no rule or pass column-factors"));
+  EXPECT_THAT(all_of(without.errors()), HasSubstr("unknown rule or pass column-factors"));
   ReplayOptions options;
   options.user_rules = &*rules;
   std::vector<std::string> notes;

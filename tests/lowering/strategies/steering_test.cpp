@@ -137,7 +137,7 @@ TEST(Steering, UsesTheUsersRulesAndReplays) {
   auto read = parse_derivation(print_derivation(model->derivation));
   ASSERT_TRUE(read.ok()) << said(read.errors());
   EXPECT_EQ(read->rules, pairs);
-  EXPECT_THAT(fault_of(replay(*read, {})), HasSubstr("there is no rule or pass halve-loop"));
+  EXPECT_THAT(fault_of(replay(*read, {})), HasSubstr("unknown rule or pass halve-loop"));
   ReplayOptions options;
   options.user_rules = &*rules;
   auto replayed = replay(*read, options);

@@ -108,7 +108,7 @@ TEST_F(Derivations, WhatDoesNotLeadToTheBundleIsFound) {
   }
   EXPECT_THAT(faults(other), HasSubstr("the weights "));
   other.plan.derivation = "program\nsteps\nunfold\n";
-  EXPECT_THAT(faults(other), HasSubstr("there is no pass unfold over the whole program"));
+  EXPECT_THAT(faults(other), HasSubstr("unknown pass unfold over the whole program"));
   other.plan.derivation = "nothing";
   EXPECT_THAT(faults(other), HasSubstr("derivation.lift"));
 }

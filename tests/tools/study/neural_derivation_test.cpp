@@ -201,7 +201,7 @@ TEST_F(NeuralBundle, SaysWhatASomebodyChanged) {
   EXPECT_EQ(faults("", "", true), "");
   const std::string scale = "  constant %\"image/scale\" : f32 = {";
   EXPECT_NE(faults(scale, scale + "1", false), "");
-  EXPECT_THAT(faults("\nu8(", "\nu9(", false), HasSubstr("there is no pass u9 over the whole program"));
+  EXPECT_THAT(faults("\nu8(", "\nu9(", false), HasSubstr("unknown pass u9 over the whole program"));
   EXPECT_THAT(faults("\nbf16 at %relu1 neural", "\nbf16 at %relu1", false), HasSubstr("the rule is neural"));
   EXPECT_NE(faults("\nbf16 at %relu1 neural", "\nf16 at %relu1 neural", false), "");
   EXPECT_NE(faults("\nbf16 at %relu1 neural\n", "\n", false), "");
