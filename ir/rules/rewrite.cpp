@@ -337,7 +337,7 @@ Result<std::vector<Expr>> replay(const RuleTable& table, const Derivation& deriv
     std::string where = fmt::format("step {}, {}", terms.size(), text(step));
     const Rule* rule = table.find(step.rule);
     if (rule == nullptr) {
-      return Diagnostic{where, "there is no rule " + step.rule, did_you_mean(step.rule, table.names())};
+      return Diagnostic{where, "unknown rule " + step.rule, did_you_mean(step.rule, table.names())};
     }
     if (rule->row.rule_class != step.rule_class) {
       return Diagnostic{

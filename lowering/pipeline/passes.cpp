@@ -341,8 +341,8 @@ void find_shared_folds(Expr e, int64_t most, Path& path, std::vector<Path>& out)
 }
 
 // A kernel computes a value shared by a row of the result once per row. If the rows that share it are strided across
-// those of the result, the kernel computes it again for every element, which is faster than another launch only up to
-// about `least_steps`.
+// the rows of the result, the kernel computes it again for every element, which is faster than another launch only up
+// to about `least_steps`.
 int64_t most_elements_that_share(Expr term) {
   constexpr int64_t least_steps = 1 << 14;
   const std::vector<int64_t> shape = shape_of(term->type);

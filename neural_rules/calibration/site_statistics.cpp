@@ -25,7 +25,7 @@ const std::string& seen_value(const Program& program, size_t output, size_t own)
 Diagnostic unknown_rule(const std::string& name) {
   std::vector<std::string> names;
   for (const NeuralRule& rule : neural_rules()) names.emplace_back(rule.name);
-  return {"rule " + name, "there is no such rule", did_you_mean(name, names, "hoist rules lists them")};
+  return {"rule " + name, "unknown rule", did_you_mean(name, names, "hoist rules lists them")};
 }
 
 // Applies a rule at every possible site, or gives the reason why it applies nowhere.

@@ -35,7 +35,8 @@ Result<Budget> parse_budget(const std::string& text);
 Result<Objective> parse_objective(const std::string& text);
 std::string name_of(Objective objective);
 
-/// Of the verification data, with the changed model beside the reference. What the budget does not ask for is not read.
+/// Measured on the verification data, for the changed model and the reference. Fields that the budget does not need are
+/// unset.
 struct BudgetEvidence {
   int64_t samples = 0;
   bool labelled = false;
@@ -63,8 +64,8 @@ std::string verdict(const Budget& budget, const BudgetEvidence& evidence);
 /// shares would show that the budget is met, where these do not.
 std::string confidence(const Budget& budget, const BudgetEvidence& evidence);
 
-/// What `samples` samples cannot tell: a sample is 1/samples, so a smaller budget allows nothing at all. "" where the
-/// budget is at least one sample or is not counted in samples.
+/// The reason why `samples` samples are too few: one sample is 1/samples, so a smaller budget allows nothing at all. ""
+/// if the budget is at least one sample or is not counted in samples.
 std::string resolution_note(const Budget& budget, int64_t samples);
 
 }  // namespace hoist

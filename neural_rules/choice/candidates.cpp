@@ -71,7 +71,7 @@ const std::string* has_format(const std::vector<std::string>& rules, Scalar want
   return found == rules.end() ? nullptr : &*found;
 }
 
-// What the preferences leave of the formats of a value.
+// The formats of a value that the preferences allow.
 std::string left_at(const Site& site, const AllowedRules& allowed) {
   if (allowed.rules.empty()) return site.key() + " stays as it is";
   return fmt::format("{} is left {}", site.key(), fmt::join(allowed.rules, ", "));

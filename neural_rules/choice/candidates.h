@@ -1,7 +1,7 @@
 // Which rules may be used at which sites of a program, and what each needs elsewhere: the table's preconditions and the
 // user's preferences joined. Not for whether a rule is worth it: sensitivity.h and choose.h.
 //
-// Of rules that cost the same at a site the one with the least predicted noise stands for all.
+// Among rules of equal cost at a site, the rule with the least predicted noise represents all.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace hoist {
 
 struct CandidateRule {
   std::string rule;
-  Assignment needs;  ///< a format for the value that a product reads, where the rule wants one
+  Assignment needs;  ///< the format of the value that a contraction reads, if the rule needs one
 };
 
 struct CandidateRules {

@@ -19,7 +19,7 @@ struct Kind {
   std::string cost_class, name;
 };
 
-// Integer products come first: they save the most, and the time may be over before the last kind.
+// Integer contractions come first: they save the most, and the time limit may end before the last kind.
 std::vector<Kind> kinds_of(const Sensitivity& sensitivity) {
   std::vector<Kind> out;
   for (const SiteKind kind : {SiteKind::product, SiteKind::value, SiteKind::function}) {
@@ -37,7 +37,7 @@ std::vector<Kind> kinds_of(const Sensitivity& sensitivity) {
   return out;
 }
 
-// Whether a site has no way around it, so that its time has to be known however late it is.
+// True if a site has to have a rule, so that its time has to be known however late it is.
 bool is_required(const Sensitivity& sensitivity, const Kind& kind) {
   return std::any_of(sensitivity.rules.begin(), sensitivity.rules.end(), [&](const SiteRule& rule) {
     return rule.cost_class == kind.cost_class && !sensitivity.may_stay[rule.site];

@@ -15,21 +15,22 @@ namespace hoist {
 struct Measured {
   Sensitivity sensitivity;
   std::vector<UniformModel> uniform;  ///< the model as it is first
-  bool all_timed = false;             ///< whether `uniform` has every kind of rule
+  bool all_timed = false;             ///< true if `uniform` has every kind of rule
   std::vector<StudyPoint> points;     ///< verified; the reference first
   std::vector<OutputDigest> digests;  ///< a point each
   std::string metric;                 ///< the command whose number the points have, "" for none
 
   bool empty() const { return sensitivity.sites.empty(); }
-  /// True if no measurement is left to take but of further points: every point is timed, and every uniform model that
+  /// True if only further points are left to measure: every point is timed, and every uniform-precision baseline that
   /// may be chosen is a point.
   bool complete() const;
-  /// A uniform model whose rules are candidates, and that is no point yet: its verification was not reached.
+  /// A uniform-precision baseline whose rules are candidates and that is no point yet: the run ended before its
+  /// verification.
   bool is_missing(const UniformModel& model) const;
 };
 
-/// Puts it into the record, whose origin and choices stay. What the record has of rules and kinds of rules that are
-/// no candidates here stays too.
+/// Stores the measurements in the record, whose origin and choices stay. Measurements of rules and kinds of rules that
+/// are no candidates here stay too.
 void add_to_record(Record& record, const Measured& measured);
 
 /// The other way, for the program that the record was measured of, under these preferences: rules that they leave out

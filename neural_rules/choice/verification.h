@@ -1,5 +1,6 @@
-// Assignments as models that run, measured on verification data beside the unchanged model: what changed at the output,
-// the user's metric, and run times taken in turns so that a busy machine slows all of them alike. For choose.h.
+// Assignments as runnable models, measured on verification data and compared with the unchanged model: the change of
+// the output, the user's metric, and run times in interleaved runs, so that a busy machine slows all models alike. For
+// choose.h.
 #pragma once
 
 #include <memory>
@@ -19,8 +20,7 @@ class Verifier {
            const ChooseOptions& options)
       : studied_(studied), kinds_(std::move(kinds)), samples_(samples), prepare_(prepare), options_(options) {}
 
-  /// Has to come before any other: the model as it was before anything was done to it. Where it is known already, only
-  /// its outputs are taken.
+  /// Call this first, with the unchanged model. If its results are known already, only its outputs are computed.
   Result<Nothing> add_reference(std::shared_ptr<RunnableModel> runnable);
   /// Runs the model (prepares it where `runnable` is null) and fills in what the point measures; its position.
   Result<size_t> add(StudyPoint point, std::shared_ptr<RunnableModel> runnable = nullptr);

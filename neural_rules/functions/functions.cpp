@@ -238,7 +238,7 @@ Result<Approximated> approximate(Expr term, const std::string& rule) {
   HOIST_TRY(const Rows rows, rows_of(rule));
   Rewriter rewriter(*rows.table, term);
   if (rewriter.apply_everywhere(rows.names) == 0) {
-    return Diagnostic{rule, "the layer has nothing that the rule stands in for",
+    return Diagnostic{rule, "the layer has no function that the rule approximates",
                       std::string(find_neural_rule(rule)->precondition)};
   }
   return Approximated{rewriter.term(), rewriter.derivation()};

@@ -37,8 +37,8 @@ std::string own_scales(bool padded) {
       static_cast<float>(least_block_magnitude), 0x1.000002p-3F, 0x1.fffffep-1F, 0x1p20F, onnx_type(Scalar::i8));
 }
 
-// What DynamicQuantizeLinear is defined to be, written out: its parts are layers that every engine knows. Zeros only
-// have no range; any scale will do for them.
+// The definition of DynamicQuantizeLinear written out in layers that every engine supports. An array of zeros has no
+// range, so any scale serves for it.
 constexpr char own_range[] =
     "zero = 0f32; most = 255f32; least = ReduceMin(x; keepdims = 0); low = Min(least, zero); "
     "largest = ReduceMax(x; keepdims = 0); high = Max(largest, zero); range = Sub(high, low); step = Div(range, most); "
@@ -128,8 +128,8 @@ bool has_scales(ProgramMatch& match, int64_t block, bool reshaped) {
   return true;
 }
 
-// Adds how the channels of a value are cut into blocks that share a scale, neighbours along their axis: the axis, the
-// size, zeros behind the last block, the shape with blocks as a dimension of their own, and which one that is.
+// Adds the division of a value's channels into blocks of adjacent channels with one scale: the axis, the block size,
+// the zeros after the last block, the shape with the blocks as a dimension, and the index of that dimension.
 bool has_blocks(ProgramMatch& match, bool padded) {
   const Type type = match.values.at("x")->type;
   if (!leaf_of(type)->is_scalar() || leaf_of(type)->scalar != Scalar::f32) return false;
@@ -163,7 +163,7 @@ const ProgramConditions& conditions() {
   return all;
 }
 
-// What nobody reads any more of what a term has read.
+// Removes the values that the term read and that have no uses left.
 void drop_unread(Program& program, const std::vector<Expr>& read) {
   const std::map<std::string, int> uses = use_counts(program);
   for (Expr p : read) {
@@ -175,7 +175,7 @@ void drop_unread(Program& program, const std::vector<Expr>& read) {
 
 // ---- Moving --------------------------------------------------------------------------------------------------------
 
-// What makes f32 of stored numbers: of `small` with one scale and zero point, or by a cast where there are none.
+// Converts stored elements to f32: from `small` by one scale and zero point, or by a cast if there are none.
 Result<Expr> widened(int64_t version, Expr small, const std::vector<Expr>& grid) {
   std::vector<Expr> operands = {small};
   operands.insert(operands.end(), grid.begin(), grid.end());
@@ -213,17 +213,17 @@ bool takes_small(const OperatorCall& call, const TermFacts& facts, Scalar scalar
   if (is_float(scalar) && bits == 8) return found->float8_since != 0 && version >= found->float8_since;
   if (found->takes == Takes::floats) return scalar == Scalar::f16;
   if (facts.kind == LayerKind::view || facts.joins) return true;
-  // Those that look for the largest number.
+  // Operators that select the largest element.
   return bits == 8 || scalar == Scalar::f16 || (scalar == Scalar::bf16 && version >= 22);
 }
 
-// Right before its first reader, or gone where nobody reads it any more.
+// Directly before its first use, or removed if it has no uses left.
 void place_or_drop(Program& program, const std::string& value) {
   if (place_before_first_reader(program, value) || is_output(program, value)) return;
   std::erase_if(program.definitions, [&](const Definition& d) { return d.value == value; });
 }
 
-// The values that a call gives: its own, or the components that somebody takes.
+// The values that a call computes: its own, or its used components.
 std::vector<std::string> results_of(const Program& program, const Definition& call) {
   if (!call.expression->type->is_tuple()) return {call.value};
   std::vector<std::string> out;
@@ -236,7 +236,7 @@ std::vector<std::string> results_of(const Program& program, const Definition& ca
   return out;
 }
 
-// The call on small numbers instead of those that were widened; null where it cannot take them.
+// The call on quantised elements instead of the widened ones; null if the operator does not accept them.
 Expr on_small(const Program& program, const Definition& call, const TermFacts& facts, Widening& grid) {
   std::vector<Expr> operands(call.expression->operation->operands.empty()
                                  ? 0
@@ -347,7 +347,7 @@ bool move_before_dequantise(Program& program, const std::string& value) {
   }
 
   ProgramStep step = replayed_step(std::string(move_step), *call);
-  step.note = "the layer works on the stored numbers, and what reads it dequantises";
+  step.note = "the layer works on the stored elements, and its consumers dequantise";
   const std::vector<std::string> layers = call->layers;
   if (small->type->is_tuple()) call->expression = small;
   for (size_t i = 0; i < results.size(); ++i) {
@@ -370,7 +370,7 @@ Result<bool> repeat_neural_step(const ProgramStep& step, Program& program) {
   }
   if (step.rule == move_step) {
     if (move_before_dequantise(program, step.value)) return true;
-    return Diagnostic{"", "the layer does not move dequantised numbers", ""};
+    return Diagnostic{"", "the layer does not move dequantised elements", ""};
   }
   if (step.rule == channel_scaling_step) {
     HOIST_TRY_VOID(repeat_scaling(program, step));

@@ -18,7 +18,7 @@ struct SiteRule;
 
 class Graft {
  public:
-  /// What to read where a grafted layer reads a value of the original program.
+  /// The value to read instead of a value of the original program, for spliced layers.
   using Resolver = std::function<std::string(const std::string&)>;
 
   explicit Graft(const Program& program);
@@ -34,7 +34,7 @@ class Graft {
   std::string value(const std::string& prefix, const ProgramDifference& change, const std::string& name,
                     const Resolver& resolve);
 
-  /// Layers in topological order, those that no output needs left out. Errors: those of with_calls.
+  /// Layers in topological order, without unused ones. Errors: errors of with_calls.
   Result<Program> finish();
 
  private:

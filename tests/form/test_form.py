@@ -72,7 +72,7 @@ def test_a_sentence_that_must_be_found(tree: Path, name: str, text: str, reasons
     ("ir/a.cpp", "// True if both arrays overlap. The rest of them is a view.\n"),
     ("ir/a.cpp", "// Calls `nobody` of lowering/nobody/beside.h and keep_data_decide().\n"),
     ("ir/a.cpp", 'const char* term = "map nobody >> [n] stands beside";\n'),
-    ("ir/a.cpp", "// AMX stands for advanced matrix extensions; most of the time it is there.\n"),
+    ("ir/a.cpp", "// AMX stands for advanced matrix extensions; most of the time it is there; 1 % of the time limit is left.\n"),
     ("ir/a.rules", "-- The rule replaces\n-- what follows.\n"),
     ("ir/a.md", "# What became of my layer?\n\n```\nOf code nobody reads.\n```\n\n    Of indented code\n"),
     ("tests/golden/a.md", "Nobody reads what stands here.\n"),

@@ -277,7 +277,7 @@ TEST_F(Rewriting, ReplaySaysWhichStepFails) {
   EXPECT_EQ(failure("map-fusion at root"), "");
   EXPECT_THAT(failure("map-fusion at root\nmap-fusion at root"),
               HasSubstr("step 2, map-fusion at root: does not apply: expected map"));
-  EXPECT_THAT(failure("map-fusio at root"), HasSubstr("there is no rule map-fusio (did you mean map-fusion?)"));
+  EXPECT_THAT(failure("map-fusio at root"), HasSubstr("unknown rule map-fusio (did you mean map-fusion?)"));
   EXPECT_THAT(failure("map-fusion at 0.9"), HasSubstr("no such place"));
   EXPECT_THAT(failure("map-fusion at root rounding"), HasSubstr("the rule is exact, the step says rounding"));
   EXPECT_THAT(failure("split-join(k = 99999999999) at root"), HasSubstr("is not a size"));

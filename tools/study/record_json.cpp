@@ -245,7 +245,7 @@ void add_rounded(const Json& json, const std::string& value, ValueStatistics& of
   const std::string layer = fields.text("layer"), rule = fields.text("rule");
   auto numbers = std::make_shared<const Tensor>(tensor_of(fields, "numbers"));
   if (!of.rounded[layer].emplace(rule, std::move(numbers)).second)
-    throw Fault{fmt::format("the rounded weights of {} under {} are there twice", layer, rule)};
+    throw Fault{fmt::format("the rounded weights of {} under {} appear twice", layer, rule)};
   fields.end();
 }
 

@@ -333,7 +333,7 @@ TEST(RecordText, ChangedWeightsAreRefused) {
   EXPECT_THAT(error(replaced(text, "\"" + numbers + "\"", "7")), HasSubstr("is not a text"));
   EXPECT_THAT(error(replaced(text, whole, "7")), HasSubstr("is no object"));
   EXPECT_THAT(error(replaced(text, whole, whole + "," + whole)),
-              HasSubstr("of conv1 under w8a8-adaptive are there twice"));
+              HasSubstr("of conv1 under w8a8-adaptive appear twice"));
   EXPECT_THAT(error(replaced(text, "\"rule\":\"w8a8-adaptive\",", "")), HasSubstr("has no rule"));
 }
 
