@@ -30,7 +30,7 @@ struct Launch {
   uint64_t local_bytes = 0;
 };
 
-// The launches of a lowered program, and whether one stands inside a loop of the host.
+// The launches of a lowered program, and whether a launch is inside a loop of the host.
 class FindLaunches : public H::Internal::IRVisitor {
  public:
   std::vector<Launch> launches;
@@ -176,7 +176,7 @@ Result<EmittedKernel> emit_checked(Expr e, const EmitOptions& options) {
   out.source += text.source;
   for (const std::string& argument : text.arguments) {
     auto place = originals.find(argument);
-    HOIST_CHECK(place != originals.end(), "an argument that nobody asked for: " + argument);
+    HOIST_CHECK(place != originals.end(), "an unexpected argument: " + argument);
     out.arguments.push_back(place->second);
   }
   describe(emitter, prefetched, out);

@@ -130,7 +130,7 @@ Value Emitter::read_parameter(Expr e) {
   Scalar kind = leaf_of(e->type)->scalar;
   const bool packed = is_packed(kind);
   const int each_byte = packed ? 8 / row(kind).bits : 1;
-  // What has no elements is read by nobody, and is no argument of the kernel.
+  // An array without elements is never read, and is no argument of the kernel.
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return nothing(kind, shape.size());
   auto found = inputs_.find(e->name);
   if (found == inputs_.end()) {
@@ -242,7 +242,8 @@ Value Emitter::dot(Expr e, const Environment& env) {
                                         H::Internal::Call::PureExtern));
 }
 
-// sum + (the products of the first numbers of pairs + those of the second ones), each of the two summed from zero on.
+// sum + (the products of the first elements of pairs + the products of the second ones), each of the two summed from
+// zero on.
 std::optional<Value> Emitter::sums_of_pairs(Expr e, const Environment& env) {
   const auto is_sum = [](Expr call) { return call->pattern == Pattern::call && call->function == Function::add; };
   if (!is_sum(e) || !is_sum(e->children[1])) return std::nullopt;
@@ -404,7 +405,7 @@ Value Emitter::read_view(Expr e, const Environment& env) {
     if (is_table(e->children[1])) return scalar(look_up(scalars_, e->children[1]->constant, position.scalar));
     Value a = read(e->children[1], env);
     const int64_t n = extent(e->children[1]);
-    // A position that follows from that of an element behind an open border may lie anywhere.
+    // A position that follows from the position of an element beyond an open border may be any integer.
     H::Expr known = safe_index(H::cast<int32_t>(position.scalar), n);
     return a.at(H::unsafe_promise_clamped(known, 0, number(n - 1)));
   }
@@ -444,7 +445,7 @@ Value Emitter::read_view(Expr e, const Environment& env) {
           [=](const H::Expr& o) { return array([=](const H::Expr& i) { return a.at(H::min(o * k, shifted) + i); }); });
     }
     case Pattern::untile: {
-      // The row that holds an element: the last row reaches back over the one before it, where they agree.
+      // The row that holds an element: the last row overlaps the one before it, and they agree there.
       int64_t k = e->children[0]->type->element->size.value(), n = e->sizes[0].value();
       H::Expr width = number(k), start = number(n - k);
       return cached([=](const H::Expr& x) { return a.at(x / width).at(x - H::min(x / width * width, start)); });

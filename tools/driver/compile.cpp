@@ -39,7 +39,7 @@ KernelParameter describe(Expr parameter, Domain domain) {
   return out;
 }
 
-std::string on_host_text(const std::string& function) { return "// performed on the host: " + function + "\n"; }
+std::string on_host_text(const std::string& function) { return "// computed on the host: " + function + "\n"; }
 
 KernelParameter result_of(const LoweredKernel& kernel) {
   KernelParameter result;
@@ -61,7 +61,7 @@ PlanKernel host_kernel(const LoweredKernel& kernel, std::vector<int>& order) {
   out.expression = print(kernel.expression);
   for (Expr array : kernel.expression->children) {
     const auto place = std::find(kernel.parameters.begin(), kernel.parameters.end(), array);
-    HOIST_CHECK(place != kernel.parameters.end(), "a step on the host reads what is no parameter");
+    HOIST_CHECK(place != kernel.parameters.end(), "a host op reads an array that is no parameter");
     order.push_back(static_cast<int>(place - kernel.parameters.begin()));
     out.parameters.push_back(describe(array, {}));
   }

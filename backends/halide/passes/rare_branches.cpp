@@ -1,6 +1,6 @@
-// A choice that is marked as rare becomes a branch around the innermost loops in which its condition changes. Each of
-// the two branches holds the loops with that value, and of the arrays that are kept there those that it needs: the
-// usual branch is the code that it would be without the choice, and the other one takes no time where it is not taken.
+// A selection that is marked as rare becomes a branch around the innermost loops in which its condition changes. Each
+// of the two branches has the loops with its value and the stored arrays that it needs: the usual branch is the code
+// without the selection, and the rare branch costs nothing unless it is taken.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -252,7 +252,7 @@ class RareBranches : public IRMutator {
     FirstCondition first;
     s.accept(&first);
     if (!first.found.defined()) return mutate(s);
-    // The names inside are those of the other branch, too, which no pass minds: each is in one scope of its own.
+    // Both branches have the same names, which is valid for all passes: each is in a scope of its own.
     return IfThenElse::make(first.found, branched(chosen(s, first.found, true)),
                             branched(chosen(s, first.found, false)));
   }

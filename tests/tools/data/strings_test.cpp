@@ -77,7 +77,7 @@ TEST_F(StringsOfModels, CheckAndInspectSayWhatRunsOnTheHost) {
   EXPECT_THAT(checked.out, HasSubstr("on the host regex_full_match, string_concat, string_lower"));
   const Ran inspected = run_hoist({"inspect", model, "join", "--stage", "low", "--stage", "opencl"});
   EXPECT_EQ(inspected.code, 0) << inspected.err;
-  EXPECT_THAT(inspected.out, HasSubstr("performed on the host: string_concat"));
+  EXPECT_THAT(inspected.out, HasSubstr("computed on the host: string_concat"));
 }
 
 // A text pipeline as written by converters: lower-case sentences and their tokens, as many as in the longest sentence.
