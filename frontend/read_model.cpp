@@ -156,7 +156,7 @@ class Reader {
 
   /// Tensors that no initialiser of the model stands for, in its order: members for an input that is a sequence.
   const std::vector<std::string>& input_names() const { return input_names_; }
-  /// What the data say of inputs that are no tensors.
+  /// Values that the data give for inputs that are no tensors.
   std::vector<std::string> data_notes() const {
     std::vector<std::string> out;
     for (const ListInput& list : lists_) {
@@ -170,7 +170,7 @@ class Reader {
  private:
   onnx::GraphProto& graph() { return *model_.mutable_graph(); }
 
-  // Those that no initialiser stands for. What is wrong with them is told with what is wrong with their types.
+  // Inputs without an initialiser. Their problems are reported together with the problems of their types.
   void list_inputs() {
     std::set<std::string> initialised;
     for (const onnx::TensorProto& tensor : graph().initializer()) initialised.insert(tensor.name());
@@ -231,7 +231,7 @@ class Reader {
     return found == lists_.end() ? nullptr : &*found;
   }
 
-  // Inputs with values are initialisers like those that the model has itself.
+  // Inputs with values become initialisers like the model's own.
   Diagnostics give_values() {
     Diagnostics problems;
     std::set<std::string> given;
@@ -266,7 +266,7 @@ class Reader {
     return did_you_mean(name, input_names_, all);
   }
 
-  // What the options say, and the extents of the data for axes of which they say nothing.
+  // The options, and the extents of the data for axes that the options do not set.
   std::vector<DimensionValue> dimensions_of(const std::vector<DeclaredInput>& declared) const {
     std::vector<DimensionValue> out = options_.dimensions;
     std::erase_if(out, [&](const DimensionValue& value) {  // how many members there are is settled
@@ -376,8 +376,8 @@ class Reader {
     return problems;
   }
 
-  // Results whose extents are up to data but for what the model declares: to the user they are dimensions like those of
-  // inputs.
+  // Results with data-dependent extents that the model declares: for the user they are inputs with
+  // symbolic dimensions.
   std::vector<DeclaredInput> results_sized_by_data() const {
     std::vector<DeclaredInput> out;
     for (const onnx::NodeProto& node : model_.graph().node()) {
@@ -423,7 +423,7 @@ class Reader {
     return problems;
   }
 
-  // What a declared type says once names have values: -1 where it says nothing.
+  // A declared type after names have values: -1 for an open extent.
   std::vector<int64_t> declared_shape(const onnx::TensorShapeProto& shape) const {
     std::vector<int64_t> out;
     for (const auto& dim : shape.dim()) {
@@ -475,9 +475,9 @@ class Reader {
     return note_types(types);
   }
 
-  // Declared shapes against what the definitions give. onnx's inference may give others: it keeps windows of a pool
-  // that would start behind the input. Where data decide an extent, it is at most what the definition gives.
-  // Exporters declare what is not so, and onnxruntime does not believe them either.
+  // Compares declared shapes with the shapes of the definitions. onnx's inference may differ: it keeps windows of a
+  // pool that would start beyond the input. A data-dependent extent is at most the definition's. Exporters declare
+  // wrong shapes, and onnxruntime ignores them too.
   std::vector<std::string> compare_declared(const Program& program, const ProgramBuilder& builder) const {
     const std::map<std::string, Type> types = value_types(program);
     std::vector<std::string> notes;
@@ -614,7 +614,7 @@ class Reader {
     header.constants.insert(list_values_.begin(), list_values_.end());
     std::set<std::string> places;
     for (const Diagnostic& error : errors) places.insert(error.where);
-    for (const NamedCall& call : calls) {  // what is wrong with an output is so with the layer that gives it
+    for (const NamedCall& call : calls) {  // an error of an output is an error of its layer
       if (std::any_of(call.outputs.begin(), call.outputs.end(),
                       [&](const std::string& output) { return !output.empty() && places.count(output) != 0; }))
         places.insert(call.name);
@@ -710,7 +710,7 @@ class Reader {
   Constants constants_;
   std::vector<ValueInfo> inputs_;
   Diagnostics input_problems_;
-  std::set<std::string> unsettled_;            // inputs of which nobody says how many members they have
+  std::set<std::string> unsettled_;            // inputs with an unknown number of members
   std::vector<ListInput> lists_;               // inputs that are no tensors
   std::map<std::string, Tensor> list_values_;  // of members that have theirs from the compilation on
   MapLayers maps_;

@@ -133,7 +133,7 @@ Result<Nothing> scan_wire_format(const BytesFrom& bytes, size_t size, const Desc
   Scanner scanner(bytes, limits);
   const std::string problem = scanner.message(type, size, 0);
   if (problem.empty()) return Nothing{};
-  if (scanner.limited()) return Diagnostic{file, problem, "the limit guards against hostile files"};
+  if (scanner.limited()) return Diagnostic{file, problem, "the limit guards against untrusted files"};
   if (!scanner.any_known()) return Diagnostic{file, "is not " + kind, "it " + problem};
   return Diagnostic{file, "is truncated or damaged", problem};
 }

@@ -118,7 +118,7 @@ void check_nodes(const onnx::GraphProto& graph, const std::string& inside, const
     // Bodies of functions take the place of layers of the model alone.
     if (support == Support::function && !inside.empty()) {
       report({layer_place(node), "operator " + node.op_type() + " is not supported inside another layer",
-              "'hoist operators' lists those that are"});
+              "'hoist operators' lists the supported ones"});
       continue;
     }
     if (auto problem = check_node(node, model)) report(*problem);

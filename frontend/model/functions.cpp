@@ -34,7 +34,7 @@ class FreshNames {
   std::string layer(const std::string& wanted) { return fresh(layers_, wanted); }
 
  private:
-  // Those of graphs inside of layers too, where a new name would be captured.
+  // Names of graphs inside layers too, where a new name would be captured.
   void take(const onnx::GraphProto& graph) {
     for (const auto& input : graph.input()) values_.insert(input.name());
     for (const auto& tensor : graph.initializer()) values_.insert(tensor.name());
@@ -195,7 +195,7 @@ class ModelFunctions {
  private:
   static constexpr int64_t unknown = -1, open = -2;
 
-  // The calls among these layers and in graphs inside of them, by one level. Whether there were any.
+  // Inlines one level of the calls among these layers and in graphs inside them. Returns whether there were any.
   bool expand_calls(Nodes& nodes, FreshNames& fresh) {
     bool any = false;
     Nodes expanded;

@@ -139,8 +139,8 @@ void spell_out_versions(onnx::ModelProto& model) {
   }
 }
 
-// onnx's schemas. Inference of ai.onnx.ml reads types of inputs without looking whether they are known (LabelEncoder
-// behind a TreeEnsembleRegressor), so it is left out for layers of other domains than the standard's where one is not.
+// onnx's schemas. Inference of ai.onnx.ml reads types of inputs without a check (LabelEncoder after a
+// TreeEnsembleRegressor), so it is left out for layers of other domains with an unknown input type.
 class GuardedSchemas : public onnx::ISchemaRegistry {
  public:
   const onnx::OpSchema* GetSchema(const std::string& key, int newest, const std::string& domain) const override {

@@ -215,7 +215,7 @@ bool leaves_out_results(const onnx::NodeProto& node) {
   return schema->outputs().back().GetOption() != onnx::OpSchema::Variadic;
 }
 
-// Whether the operator has to name this result: both of TopK's, whoever reads them.
+// True if the operator has to name this result: TopK names both, even if only one is used.
 bool names_result(const onnx::NodeProto& node, int place) {
   const auto* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), node.domain());
   if (schema == nullptr || place >= static_cast<int>(schema->outputs().size())) return false;

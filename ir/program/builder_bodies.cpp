@@ -141,7 +141,7 @@ Result<std::string> ProgramBuilder::splice_iterations(const NamedCall& named) {
   int64_t count = std::numeric_limits<int64_t>::max();
   if (!named.inputs.empty() && !named.inputs[0].empty()) {
     HOIST_TRY(const Tensor* trips, known_value(named.inputs[0]));
-    if (trips == nullptr || trips->size() != 1) return std::string("data decide how many iterations there are");
+    if (trips == nullptr || trips->size() != 1) return std::string("the number of iterations depends on data");
     count = trips->integer_at(0);
     if (count > most_spliced_iterations)
       return fmt::format("it has up to {} iterations, more than most_spliced_iterations of {}", count,
@@ -154,7 +154,7 @@ Result<std::string> ProgramBuilder::splice_iterations(const NamedCall& named) {
   for (int64_t i = 0; i < count; ++i) {
     if (!condition.empty()) {
       HOIST_TRY(const Tensor* goes, known_value(condition));
-      if (goes == nullptr || goes->size() != 1) return fmt::format("data decide whether iteration {} runs", i);
+      if (goes == nullptr || goes->size() != 1) return fmt::format("whether iteration {} runs depends on data", i);
       if (goes->integer_at(0) == 0) break;
     }
     if (i == most_spliced_iterations || program_.layers.size() > most_spliced_layers)
@@ -274,9 +274,9 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
     auto made = inside.finish();
     if (made.ok() && !made->extents.empty()) {
       problems.push_back({"",
-                          fmt::format("{} gives {}, which is as long along dimension {} as data decide", body.attribute,
+                          fmt::format("{} gives {}, whose dimension {} has a data-dependent length", body.attribute,
                                       made->extents[0].value, made->extents[0].dimension),
-                          "bodies give arrays of known extents only"});
+                          "bodies may only give arrays of known extents"});
       continue;
     }
     if (!made.ok()) {
@@ -299,7 +299,7 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
       if (kind(found, i) == kind(wanted, i)) continue;
       problems.push_back({"",
                           fmt::format("{} gives {}, {} gives {}", first, kind(wanted, i), attribute, kind(found, i)),
-                          "what decides between them has to be known at compile time (--value)"});
+                          "the values that decide between them have to be known at compile time (--value)"});
       break;
     }
     lists = wanted;

@@ -240,7 +240,7 @@ Result<ProgramBuilder::CountedBody> ProgramBuilder::counted_body(const NamedCall
     out.states.push_back(extents_of(c, value));
     if (out.states[k].size() != states[k].size())
       return Diagnostic{"",
-                        fmt::format("carried value {} is {} before {}, and {} behind it", k,
+                        fmt::format("carried value {} is {} before {}, and {} after it", k,
                                     hoist::text(types_.at(named.inputs[first_loop_state + k])), body.attribute,
                                     hoist::text(inside.types_.at(value))),
                         ""};
@@ -367,7 +367,7 @@ Result<std::string> ProgramBuilder::define_counted_loop(const NamedCall& named) 
   std::map<std::pair<size_t, size_t>, int64_t> growth;
   CountedBody inner;
   for (int round = 0;; ++round) {
-    if (round == most_rounds) return std::string("what it carries gets other extents again and again");
+    if (round == most_rounds) return std::string("the extents of its carried values change in every round");
     for (const WholeNumbers& state : states) HOIST_TRY_VOID(operators::check_room(state));
     HOIST_TRY(inner, counted_body(named, most, states));
     bool again = false;

@@ -169,7 +169,7 @@ void ProgramBuilder::add_call(const NamedCall& named) {
     if (iterates) {
       const auto reason = define_open_loop(named);
       if (!reason) return fail(reason.errors());
-      if (!reason->empty()) fail({{"", "data decide extents of what it reads, and " + *reason, ""}});
+      if (!reason->empty()) fail({{"", "has operands with data-dependent extents, and " + *reason, ""}});
       return;
     }
   }

@@ -95,7 +95,7 @@ std::string describe(Expr e) {
   return name;
 }
 
-// Whether the nodes are the same but for their types, their sizes and what is below them.
+// True if the nodes are equal except for their types, their sizes and their children.
 bool have_same_form(Expr pattern, Expr term) {
   return pattern->pattern == term->pattern && pattern->function == term->function && pattern->mode == term->mode &&
          pattern->dimension == term->dimension && pattern->memory == term->memory && pattern->border == term->border &&

@@ -140,7 +140,7 @@ std::optional<Path> first_place(Expr root, const Path& under, SeenTerms& exhaust
   return path;
 }
 
-// Rules live as long as the program, also those of tables that are dropped.
+// Rules live as long as the program, including the rules of tables that are dropped.
 const Rule* keep(Rule rule) {
   static std::mutex mutex;
   static auto* rules = new std::deque<Rule>;

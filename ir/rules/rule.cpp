@@ -68,7 +68,7 @@ bool is_projection(Expr e) {
   return e->pattern == Pattern::bound;
 }
 
-// Where a metavariable on the left side stands for a function, its arguments have to be different bound variables.
+// If a metavariable on the left side is a function, its arguments have to be different bound variables.
 void check_left(Expr e, const std::string& where, Diagnostics& faults) {
   if (e->pattern == Pattern::meta) {
     for (Expr a : e->children) {

@@ -175,7 +175,7 @@ class Checker {
                                                   : random_.one_of<Scalar>({Scalar::i32, Scalar::u8, Scalar::i64}));
       }
     }
-    // Positions are small whole numbers.
+    // Positions are small integers.
     if (types_.contains("I")) match.types["I"] = scalar_type(random_.one_of<Scalar>({Scalar::i32, Scalar::i64}));
     return true;
   }
@@ -274,7 +274,7 @@ class Checker {
     Expr term = at(root, place);
     auto result = apply_rule(rule_, term, arguments);
     if (!result) {
-      // Where the left side's own pattern vanished in the normal form, there is nothing to apply the rule to.
+      // If the left side's own pattern vanished in the normal form, the rule has no place to apply.
       Pattern outermost = rule_.variants[0].left->pattern;
       if (outermost != Pattern::meta && term->pattern != outermost) return false;
       ++refused;

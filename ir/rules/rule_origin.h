@@ -10,8 +10,8 @@
 
 namespace hoist {
 
-/// From this offset of a text on, until the next part, characters stand one after the other at this place of a file;
-/// all of an expanded part stands for its first character, the `$` of a reference.
+/// From this offset of a text until the next part, characters are contiguous at this place of a file; all characters of
+/// an expanded part have the place of its first character, the `$` of a reference.
 struct TextPart {
   size_t offset = 0;
   int line = 0, column = 0;

@@ -39,7 +39,7 @@ bool is_number(const std::string& text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// The parts between commas that stand in no parentheses.
+// The parts between commas outside parentheses.
 std::vector<std::string> parts_of(std::string_view text) {
   std::vector<std::string> out = {""};
   int nesting = 0;
@@ -54,7 +54,7 @@ std::vector<std::string> parts_of(std::string_view text) {
   return out;
 }
 
-// Behind the parenthesis that closes the one at `open`; npos where none does.
+// The place after the parenthesis that closes the one at `open`; npos if there is none.
 size_t behind_parentheses(std::string_view text, size_t open) {
   int nesting = 0;
   for (size_t i = open; i < text.size(); ++i) {
@@ -291,7 +291,7 @@ class RulesReader {
 
   void detail(Entry entry, std::string_view text) {
     const int column = static_cast<int>(entry.indent) + 1;
-    if (!open_) return fault(line_, column, "stands in no rule", begin_a_rule);
+    if (!open_) return fault(line_, column, "belongs to no rule", begin_a_rule);
     if (std::find(keys.begin(), keys.end(), entry.key) == keys.end()) {
       if (text.find("=>") == std::string_view::npos)
         return fault(line_, column, "unknown key " + entry.key, did_you_mean(entry.key, keys, known_keys));
@@ -442,7 +442,7 @@ class RulesReader {
 
   static void add_sides(const PlacedText& text, ReadRule& rule) {
     const size_t arrow = text.text.find("=>");
-    if (arrow == std::string::npos) return;  // behind a reference that stands for nothing, which is a fault already
+    if (arrow == std::string::npos) return;  // after a reference to an unknown let, which is already a fault
     rule.fields["left"] = part(text, 0, arrow);
     rule.fields["right"] = part(text, arrow + 2, text.text.size());
   }
@@ -475,7 +475,7 @@ class RulesReader {
     else if (rule_class == name_of(RuleClass::neural))
       rule.rule_class = RuleClass::neural;
     else if (rule_class != name_of(RuleClass::exact))
-      fault(word.line, word.column, "\"" + rule_class + "\" is no class", "write exact or rounding behind the name");
+      fault(word.line, word.column, "\"" + rule_class + "\" is no class", "write exact or rounding after the name");
   }
 
   void add_row(ReadRule& rule, const TextPart& place) {
@@ -489,7 +489,7 @@ class RulesReader {
     if (!of_user_ && rule.rule_class != RuleClass::neural && (only_exact ? !pass : library == pass))
       fault_of_rule(rule, place, "says neither or both of the pass that applies it and the reason why it is there",
                     "pass NAME, pass strategies or library REASON");
-    // LetValues of operators begin with a capital, those of the language do not.
+    // LetValues of operators begin with a capital, names of the language do not.
     const std::string left = field("left");
     const bool calls = !left.empty() && std::isupper(static_cast<unsigned char>(left[0])) != 0;
     if (rule.examples.empty() && calls)
@@ -565,7 +565,7 @@ class RulesReader {
   std::vector<Entry> entries_;  // of what is open, its first line first
   std::vector<Entry> section_;
   std::set<std::string> names_;
-  Lets shared_, lets_;  // of files without rules, and those of the file that is read
+  Lets shared_, lets_;  // of files without rules, and of the current file
   RuleRows rows_;
   Diagnostics faults_;
 };

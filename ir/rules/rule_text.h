@@ -1,4 +1,4 @@
-// Rules as text: hoist's own (*.rules beside the code that owns them, embedded at build) and those of a user's file.
+// Rules as text: hoist's own (*.rules in the folder that owns them, embedded at build) and the rules of a user's file.
 //
 //   section folds                                  a heading, with keys that its rules share; any key of a rule
 //     library for steps of one's own
@@ -15,7 +15,8 @@
 // Rules of hoist's own name the pass that applies them, `pass NAME` (`pass strategies` for the strategies, which refer
 // to rules by name), or the reason to have them without one, `library REASON`.
 //
-// Shared parts of texts are lets of the file; those of a file without rules hold for the files that are read after it:
+// Shared parts of texts are lets of the file; the lets of a file without rules hold for the files that are read after
+// it:
 //
 //   let missing(n, k) = $k*(($n+$k-1)//$k) - $n    $missing(h*w, R) stands for this text with h*w and R
 //   let suffix(2) =                                of several the first whose numbers, and words in quotes, are those
@@ -50,14 +51,14 @@ struct RuleRows {
   std::vector<ProgramRuleRow> between_calls;
 };
 
-/// `lets` are there before those of the files. Rules of a user are no C++ functions, have no pass and are not neural.
-/// Errors name file, line and column, all in one go.
+/// `lets` come before the lets of the files. A user's rules are no C++ functions, have no pass and are not neural.
+/// Errors name file, line and column, all together.
 Result<RuleRows> parse_rules(std::span<const RuleFile> files, bool of_user,
                              const std::map<std::string, std::string>& lets = {});
 
-/// The embedded files, or, where the environment variable HOIST_RULES_FOLDER is set, those of the same names in that
-/// folder, the root of hoist's sources: a rule changes without a build. Errors are those of parse_rules, and files
-/// that are not there.
+/// The embedded files, or, if the environment variable HOIST_RULES_FOLDER is set, the files of the same names in that
+/// folder, the root of hoist's sources: a rule changes without a build. Errors: errors of parse_rules, and missing
+/// files.
 Result<RuleRows> read_own_rules(std::span<const RuleFile> files, const std::map<std::string, std::string>& lets = {});
 
 }  // namespace hoist

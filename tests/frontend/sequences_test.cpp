@@ -237,8 +237,8 @@ TEST(Sequences, LoopsThatCarryThemAreUnrolled) {
   ASSERT_TRUE(program.ok()) << messages(program);
   EXPECT_EQ(run(*program, {numbers({1, 2})}), (Members{{0, 0}, {1, 2}, {2, 4}}));
   EXPECT_THAT(messages(read_text(growing("int64 n, ", ""))),
-              testing::AllOf(HasSubstr("carries sequences or optional values from one iteration to the next, and data "
-                                       "decide how many iterations there are"),
+              testing::AllOf(HasSubstr("carries sequences or optional values from one iteration to the next, and "
+                                       "the number of iterations depends on data"),
                              HasSubstr("compile for one value with --value n=...")));
   EXPECT_THAT(messages(read_text(growing("", "n = Constant<value = int64 {9223372036854775807}>()\n"))),
               HasSubstr("iterations, more than most_spliced_iterations of 1024"));

@@ -249,7 +249,7 @@ TEST(ProgramText, LargeConstantsStandInASidecar) {
   auto wrong = [&](const std::string&, const std::string&) -> std::optional<Tensor> {
     return Tensor(Scalar::f32, {20});
   };
-  EXPECT_THAT(parse_program(text, wrong).errors()[0].text(), HasSubstr("type or hash differs"));
+  EXPECT_THAT(parse_program(text, wrong).errors()[0].text(), HasSubstr("in type or hash"));
 }
 
 // What passes note of definitions is part of the text.

@@ -28,7 +28,7 @@ void end_with_message() {
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     write_text(" (there is a file-size limit, see ulimit -f: drivers write compiled kernels to files)\n");
   } else {
-    write_text(" (see whether there is room for compiled kernels; PoCL keeps its own in ~/.cache/pocl)\n");
+    write_text(" (see whether the disk has space for compiled kernels; PoCL keeps its own in ~/.cache/pocl)\n");
   }
   ::_exit(static_cast<int>(ExitCode::device));
 }

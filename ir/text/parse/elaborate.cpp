@@ -173,7 +173,7 @@ Result<Expr> Elaborator::number(Syn s, Type type) {
 
 Result<Expr> Elaborator::bits(Syn s) {
   auto scalar = scalar_named(s->suffix);
-  if (!scalar) return fault_at(s->token, "a type stands before #, such as f32#7fc00000");
+  if (!scalar) return fault_at(s->token, "a type comes before #, such as f32#7fc00000");
   bool hexadecimal = !s->text.empty() && s->text.find_first_not_of("0123456789abcdef") == std::string::npos;
   int width = row(*scalar).bits;
   if (!hexadecimal || static_cast<int>(s->text.size()) * 4 > std::max(width, 4)) {

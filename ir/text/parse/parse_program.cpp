@@ -196,7 +196,7 @@ Result<Nothing> SyntaxParser::program_constant(Program& program, const Sidecar& 
     }
     if (!value) return fault_at(name, "the values of %" + name.text + " are not in the file of constants");
     if (value->scalar() != leaf->scalar || value->shape() != shape || constant_hash(*value) != hash.text)
-      return fault_at(name, "the values of %" + name.text + " are not those of the text: their type or hash differs");
+      return fault_at(name, "the values of %" + name.text + " differ from the text in type or hash");
     program.constants[name.text] = std::move(*value);
   }
   parameters_[name.text] = declared;
@@ -325,7 +325,8 @@ Result<Nothing> SyntaxParser::controls_stand_last(const Program& program) {
   for (const auto& [name, type] : program.inputs) inputs.push_back(name);
   if (!std::equal(given.rbegin(), given.rend(), inputs.rbegin()) ||
       !std::equal(wanted.rbegin(), wanted.rend(), program.outputs.rbegin()))
-    return fault_at(peek(), "what controls give and want are the last inputs and outputs, in their order");
+    return fault_at(
+        peek(), "the inputs and outputs of controls are the last inputs and outputs of the program, in their order");
   return Nothing{};
 }
 
@@ -354,7 +355,7 @@ Result<Nothing> SyntaxParser::check_control(const Program& program, const Contro
   size_t given = control.given().size(), wanted = control.wanted().size();
   for (const Control& before : program.controls) given += before.given().size(), wanted += before.wanted().size();
   if (given > program.inputs.size() || wanted > program.outputs.size())
-    return fault_at(word, "what it gives are inputs, and what it wants are outputs");
+    return fault_at(word, "its results have to be inputs of the program, and its operands outputs");
   return Nothing{};
 }
 
@@ -408,7 +409,7 @@ Result<Program> SyntaxParser::program(const Sidecar& sidecar, bool withhold) {
     } else if (take("domain")) {
       HOIST_TRY_VOID(program_domain(program));
     } else {
-      if (at("size")) return expected("input, constant, define, output or extent: sizes stand before them");
+      if (at("size")) return expected("input, constant, define, output or extent: sizes come before them");
       if (!take("define")) return expected("input, constant, define, output, extent, perform, bounded or domain");
       HOIST_TRY_VOID(fresh(peek()));
       HOIST_TRY_VOID(program_definition(program));
@@ -419,7 +420,8 @@ Result<Program> SyntaxParser::program(const Sidecar& sidecar, bool withhold) {
   for (const DataExtent& extent : program.extents) {
     for (size_t i = 0; i < model_output_count(program); ++i) {
       if (program.outputs[i] == extent.count)
-        return fault_at(peek(), "%" + extent.count + " counts elements, so it stands behind the other outputs, once");
+        return fault_at(
+            peek(), "%" + extent.count + " is the length of an output, so it appears once, after the other outputs");
     }
   }
   parameters_ = outer;

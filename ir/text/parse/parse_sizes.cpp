@@ -64,7 +64,7 @@ Result<Nat> SyntaxParser::size_atom() {
   if (token.kind == Token::number) {
     if (!token.suffix.empty() || token.text.find_first_not_of("0123456789") != std::string::npos ||
         token.text.size() > 13) {
-      return fault_at(token, fmt::format("expected a whole number as size, found {}{}", token.text, token.suffix));
+      return fault_at(token, fmt::format("expected an integer as size, found {}{}", token.text, token.suffix));
     }
     return bounded(Nat(std::stoll(token.text)), token);
   }

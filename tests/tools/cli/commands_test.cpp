@@ -105,7 +105,7 @@ TEST_F(Commands, OutputsAreAsLongAsDataDecide) {
   std::ofstream(file, std::ios::binary) << model.SerializeAsString();
   ran = run_hoist({"check", file});
   EXPECT_EQ(ran.code, 1);
-  EXPECT_THAT(ran.err, HasSubstr("distinct: reads places, whose dimension 1 is as long as data decide, up to 6, and "
+  EXPECT_THAT(ran.err, HasSubstr("distinct: reads places, whose dimension 1 has a data-dependent length, up to 6, and "
                                  "Unique"));
 }
 

@@ -117,7 +117,7 @@ TEST_F(StringsOfModels, SentencesBecomeTokens) {
     }());
     const Ran longer = run({repeated("word", 1025), "", ""});
     EXPECT_EQ(longer.code, 3);
-    EXPECT_THAT(longer.err, HasSubstr("element 0 has 1025 tokens, and there is room for 1024 (--string-pieces)"));
+    EXPECT_THAT(longer.err, HasSubstr("element 0 has 1025 tokens, and the capacity is 1024 (--string-pieces)"));
     EXPECT_EQ(run_hoist({"verify", in(name)}).code, 0);
   }
 }
@@ -148,10 +148,10 @@ TEST_F(StringsOfModels, TheirPiecesHaveAsMuchRoomAsIsAskedFor) {
     EXPECT_EQ(string_at(read(name + ".out/two.pb"), 5), "z.w");
     const Ran tokens = run({"a", "a b c"});
     EXPECT_EQ(tokens.code, 3);
-    EXPECT_THAT(tokens.err, HasSubstr("element 1 has 5 tokens and marks, and there is room for 4 (--string-pieces)"));
+    EXPECT_THAT(tokens.err, HasSubstr("element 1 has 5 tokens and marks, and the capacity is 4 (--string-pieces)"));
     const Ran pieces = run({"a,b,c,d,e,f", ""});
     EXPECT_EQ(pieces.code, 3);
-    EXPECT_THAT(pieces.err, HasSubstr("element 0 has 6 pieces, and there is room for 4 (--string-pieces)"));
+    EXPECT_THAT(pieces.err, HasSubstr("element 0 has 6 pieces, and the capacity is 4 (--string-pieces)"));
     // For its derivation the model is read with the options of the compilation.
     const Texts derived = {"verify", in(name), "--derivation", "--model", path};
     EXPECT_EQ(run_hoist(derived).code, 1);
