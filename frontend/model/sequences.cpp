@@ -90,7 +90,7 @@ Result<ListInput> list_input(const std::string& name, const DeclaredValue& decla
   if (count.value_or(0) > most_members)
     return Diagnostic{
         where, "is a sequence of " + counted(*count, "member") + ", past the limit of " + std::to_string(most_members),
-        "most_members is the limit: each is an input of its own"};
+        "most_members is the limit: each member is an input"};
   for (size_t k = 0; k < count.value_or(0); ++k) out.members.push_back(name + "." + std::to_string(k));
   return out;
 }

@@ -1,7 +1,7 @@
-// Operators of onnxruntime's domain com.microsoft that its tools for quantisation and transformers write. Those that
-// are several layers of the standard have a body in the frontend; here stand formulas and what 8-bit values mean in
-// between: a quantised operator is the operator on (number - zero point) * scale in f32, divided by the scale of the
-// result, rounded half to even, plus its zero point, saturated. What onnxruntime computes is the definition.
+// Operators of onnxruntime's domain com.microsoft that its tools for quantisation and transformers write. Operators
+// that are several layers of the standard have a body in the frontend; this file has formulas, and the meaning of 8-bit
+// values: a quantised operator is the operator on (element - zero point) * scale in f32, divided by the scale of the
+// result, rounded half to even, plus its zero point, saturated. The results of onnxruntime are the definition.
 #include <fmt/format.h>
 
 #include <array>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view microsoft = "com.microsoft";
 
-// What stands for an 8-bit number, with the scale and the zero point of its array.
+// The real value of an 8-bit element, by the scale and the zero point of its array.
 #define HOIST_REAL(x)                                                                                         \
   "real_" x " = \\q. (convert(f32, q) - zero_" x ") * scale_" x "; scale_" x " = scalar " x "_scale; zero_" x \
   " = select(given(" x "_zero), convert(f32, scalar " x "_zero), 0f32); "
@@ -29,7 +29,7 @@ constexpr std::string_view microsoft = "com.microsoft";
 #define HOIST_UNARY_HEAD "x : integers, x_scale : floats, x_zero? : integers, y_scale : floats, y_zero? : integers"
 #define HOIST_UNARY_CHECKS HOIST_EIGHT_BITS("x") HOIST_SAME_TYPE("x", "x_zero") HOIST_SAME_TYPE("x", "y_zero")
 
-// Of two numbers the zero point is added before rounding: onnxruntime does so here and in averages of windows alone.
+// With two operands the zero point is added before rounding: onnxruntime does so here and in averages of windows alone.
 #define HOIST_BINARY(function) \
   "(x : integers, x_scale : floats, x_zero? : integers, b : integers, b_scale : floats, b_zero? : integers, "         \
   "y_scale : floats, y_zero? : integers) " HOIST_EIGHT_BITS("x") HOIST_SAME_TYPE("x", "b")                            \
@@ -129,7 +129,7 @@ constexpr auto contributed_rows = std::to_array<OperatorRow>({
           "x |> statistic axis (widened >> (\\row. 1 / deviation row))) "
           "where deviation = \\row. sqrt(mean (map (\\v. v * v) row) + epsilon); "
           "widened = \\row. (each row. convert(wider(stash_type, type(x)), row))")),
-  // Weights of `bits` bits stand in bytes, the first in the lowest bits, in blocks along k; zero points likewise.
+  // Weights of `bits` bits are packed in bytes, the first in the lowest bits, in blocks along k; zero points likewise.
   in_domain(microsoft, by_text("MatMulNBits", 1,
           "(a : floats, b : integers [n][blocks][bytes], scales : floats, zeros? : anything, groups? : integers, bias? : floats; "
           "K from 1, N from 1, bits = 4, block_size from 16, accuracy_level = 0) "

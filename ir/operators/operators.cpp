@@ -45,7 +45,7 @@ std::vector<OperatorRow>* added_rows = nullptr;  // of a ScopedOperators
 
 std::string_view plain(std::string_view domain) { return domain == "ai.onnx" ? "" : domain; }
 
-// What every operator may rely on: its inputs are arrays of scalars with constant extents, as many as the row says.
+// The guarantees for every operator: its inputs are arrays of scalars with constant extents, as many as the row states.
 Result<Nothing> check_inputs(const OperatorContext& c, const OperatorRow& row) {
   HOIST_CHECK(c.constants.size() == c.inputs.size(), "one constant for each input of the call");
   // An input that has become an attribute is there.
@@ -115,7 +115,7 @@ Result<Expr> definition_of(const Spec& call, const std::vector<Expr>& operands, 
   return defined_by(define, call, operands, known);
 }
 
-// Definitions of calls, found once: typing a call asks for its definition, and so does everything that unfolds it.
+// Definitions of calls, found once: typing a call needs its definition, and so does inlining it.
 class Definitions {
  public:
   Expr find(const Spec& call, const std::vector<Expr>& operands) {
@@ -241,9 +241,9 @@ bool names_strings(const OperatorContext& c) {
          });
 }
 
-// A definition takes sizes without a number as far as it only carries them along, and strings as far as it moves and
-// compares them. Where it asks for the number (Nat::value), or builds what has no type for every number or for strings,
-// it has no answer: an error of the call.
+// A definition accepts symbolic sizes as long as it only carries them along, and strings as long as it moves and
+// compares them. If it needs the number (Nat::value), or builds a term without a type for every number or for strings,
+// it has no result: an error of the call.
 Result<std::vector<Expr>> defined_for_all(const OperatorContext& c, const OperatorRow& row,
                                           const std::set<std::string>& sizes) {
   const FaultsAreErrors guard;
@@ -257,7 +257,7 @@ Result<std::vector<Expr>> defined_for_all(const OperatorContext& c, const Operat
     if (sizes.empty()) return operators::fault(fmt::format("{} has no meaning for strings: {}", row.name, fault.text));
     return operators::fault(
         fmt::format("{} has no type here for every {}: {}", row.name, fmt::join(sizes, ", "), fault.text),
-        "write a number in the place of the size");
+        "write a number instead of the size");
   }
 }
 
@@ -268,7 +268,7 @@ Result<std::vector<Expr>> define(const OperatorContext& c) {
   if (row == nullptr) {
     return operators::fault(
         fmt::format("operator {} of version {} is not supported", full_name(c.call), c.call.version),
-        "hoist operators lists what is");
+        "hoist operators lists the supported ones");
   }
   HOIST_TRY_VOID(check_inputs(c, *row));
   const std::set<std::string> sizes = symbolic_sizes(c);

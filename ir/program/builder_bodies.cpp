@@ -154,7 +154,7 @@ Result<std::string> ProgramBuilder::splice_iterations(const NamedCall& named) {
   for (int64_t i = 0; i < count; ++i) {
     if (!condition.empty()) {
       HOIST_TRY(const Tensor* goes, known_value(condition));
-      if (goes == nullptr || goes->size() != 1) return fmt::format("whether iteration {} runs depends on data", i);
+      if (goes == nullptr || goes->size() != 1) return fmt::format("the condition of iteration {} depends on data", i);
       if (goes->integer_at(0) == 0) break;
     }
     if (i == most_spliced_iterations || program_.layers.size() > most_spliced_layers)

@@ -253,7 +253,7 @@ TEST(Sequences, LoopsThatAppendNeedNoEnd) {
   std::string appending = grows;
   appending.replace(appending.find("z, i)"), 5, "z)");
   EXPECT_THAT(messages(read_text(appending)),
-              testing::AllOf(HasSubstr("y: is a sequence of as many tensors as data decide, which no output is "
+              testing::AllOf(HasSubstr("y: is a sequence with a data-dependent number of tensors, which no output is "
                                        "(ConcatFromSequence makes one tensor of them, which may be)"),
                              HasSubstr("compile for one value with --value n=...")));
   const auto ending = [&](const std::string& call, const std::string& type) {
@@ -267,7 +267,7 @@ TEST(Sequences, LoopsThatAppendNeedNoEnd) {
   EXPECT_EQ(program->extents.size(), 1u);
   EXPECT_THAT(
       messages(read_text(ending("less = SequenceErase(y)\nout = ConcatFromSequence<axis = 0>(less)", "float[k]"))),
-      HasSubstr("input 0 is a sequence of as many tensors as data decide, and a known number is needed"));
+      HasSubstr("input 0 is a sequence with a data-dependent number of tensors, and a known number is needed"));
 }
 
 TEST(Sequences, SequenceMapIsALoop) {
@@ -292,7 +292,7 @@ TEST(Sequences, WhatIsWrongIsSaid) {
   EXPECT_THAT(told("e = SequenceEmpty()\ny = ConcatFromSequence<axis = 0>(e)"),
               HasSubstr("an empty sequence has nothing to join"));
   EXPECT_THAT(told("s = SequenceConstruct(x, z)\ny = SequenceAt(s, p)"),
-              testing::AllOf(HasSubstr("data decide the position, and members differ: [2]f32 and [3]f32"),
+              testing::AllOf(HasSubstr("the position depends on data, and members differ: [2]f32 and [3]f32"),
                              HasSubstr("compile for one value with --value p=...")));
   EXPECT_THAT(told("e = SequenceEmpty<dtype = 7>()\ns = SequenceInsert(e, x)" + at),
               HasSubstr("Tensor are expected to have the same elem type"));

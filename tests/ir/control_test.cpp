@@ -222,8 +222,8 @@ TEST(Loop, NestedOnesAreBounded) {
     return "program input %v : f32 define %w : f32 = " + value + " output %w";
   };
   EXPECT_EQ(error_of(nested(8)), "no error");
-  EXPECT_THAT(error_of(nested(9)), HasSubstr("programs stand in each other more than 8 deep"));
-  EXPECT_THAT(error_of(nested(60)), HasSubstr("programs stand in each other more than 8 deep"));
+  EXPECT_THAT(error_of(nested(9)), HasSubstr("programs are nested more than 8 deep"));
+  EXPECT_THAT(error_of(nested(60)), HasSubstr("programs are nested more than 8 deep"));
 }
 
 TEST(Loop, WhatDoesNotFitIsSaid) {

@@ -196,7 +196,7 @@ TEST(Pictures, InOtherOrdersAndInGrey) {
 TEST(Pictures, NeedASizeThatIsKnown) {
   const auto without = parse("ImageDecoder(%x : [100]u8)");
   ASSERT_FALSE(without.ok());
-  EXPECT_THAT(without.errors().front().text(), HasSubstr("how high and wide its pictures are is not known"));
+  EXPECT_THAT(without.errors().front().text(), HasSubstr("the height and width of its images are unknown"));
   EXPECT_FALSE(parse("ImageDecoder(%x : [100]u8; size = [0, 8])").ok());
   EXPECT_FALSE(parse("ImageDecoder(%x : [10][10]u8; size = [6, 8])").ok());
   EXPECT_FALSE(parse("ImageDecoder(%x : [100]i8; size = [6, 8])").ok());

@@ -12,7 +12,7 @@
 
 namespace hoist {
 
-/// A dimension's name: the code of its letter, or a negative number where it stands under an ellipsis, the last one -1.
+/// A dimension's name: the code of its letter, or a negative number if it belongs to an ellipsis, the last one -1.
 using EinsumLabels = std::vector<int>;
 
 struct Einsum {

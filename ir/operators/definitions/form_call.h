@@ -29,7 +29,7 @@ class FormCall {
     return fault_at(syntax_->token, fmt::format("{} takes {} arguments, found {}", syntax_->text, wanted, count()));
   }
   Result<Expr> value(size_t i, Type number = nullptr) const { return elaborator_.argument(arguments_[i], number); }
-  /// The function that stands there, for arguments of these types; its last parameters are these known values.
+  /// The function at that place, for arguments of these types; its last parameters are these known values.
   Result<Expr> function(size_t i, const std::vector<Type>& types, const std::vector<Known>& known = {}) const {
     return rounded_once(types, [&](const std::vector<Type>& used) {
       return elaborator_.function_argument(arguments_[i], used, nullptr, known);
@@ -44,13 +44,13 @@ class FormCall {
   }
   Result<std::string> word(size_t i) const { return known<std::string>(i, "a text"); }
   Result<Scalar> scalar(size_t i) const { return known<Scalar>(i, "an element type"); }
-  Result<int64_t> integer(size_t i) const { return known<int64_t>(i, "a whole number that is known"); }
+  Result<int64_t> integer(size_t i) const { return known<int64_t>(i, "a known integer"); }
   /// A list, or one number.
   Result<Shape> integers(size_t i) const {
     if (auto one = integer(i); one.ok()) return Shape{*one};
-    return known<Shape>(i, "whole numbers that are known");
+    return known<Shape>(i, "known integers");
   }
-  /// Whether an attribute that the call leaves out stands there.
+  /// True if the attribute at that place is left out by the call.
   bool is_absent(size_t i) const {
     const auto found = arguments_[i].syntax == nullptr ? std::nullopt : elaborator_.known(arguments_[i].syntax);
     return found && std::holds_alternative<Absent>(*found);

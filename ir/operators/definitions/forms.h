@@ -1,5 +1,5 @@
-// What terms in definitions of operators have beside the language: functions on what is known, and forms, which carry a
-// function of one element, one row or one window to arrays of any rank. Only for ir/operators.
+// Terms in definitions of operators that the language does not have: functions on known values, and forms, which extend
+// a function of one element, one row or one window to arrays of any rank. Only for ir/operators.
 #pragma once
 
 #include <map>

@@ -10,7 +10,7 @@
 
 namespace hoist {
 
-/// What the call is by a function of the host, a tuple where it has several results; null where there is none.
+/// The host op that computes the call, a tuple for several results; null if there is none.
 Result<Expr> host_form(const Spec& call, const KnownValues& known = {});
 
 namespace operators {

@@ -27,7 +27,7 @@ struct AttributeRow {
   std::string name;
   bool optional = false;
   Syn otherwise = nullptr;                ///< a term that is known
-  std::vector<std::string> choices = {};  ///< of texts and whole numbers
+  std::vector<std::string> choices = {};  ///< of texts and integers
   std::optional<int64_t> least = {}, most = {};
   bool zero_is_absent = false;  ///< of a type: 0 is as if it were left out
 };
@@ -177,7 +177,7 @@ class TextParser {
   Result<int64_t> whole() {
     const Token token = parser_.peek();
     HOIST_TRY(Nat n, parser_.size());
-    if (!n.is_constant()) return fault_at(token, "expected a whole number");
+    if (!n.is_constant()) return fault_at(token, "expected an integer");
     return n.value();
   }
 
@@ -239,7 +239,8 @@ class TextDefinition {
       if (!made.ok()) return located(made.errors());
       results.push_back(*made);
     }
-    HOIST_CHECK(undecided.empty(), std::string(row_.name) + ": whether this is refused is not known: " + undecided);
+    HOIST_CHECK(undecided.empty(),
+                std::string(row_.name) + ": an unknown value decides whether this is refused: " + undecided);
     return results;
   }
 

@@ -1,11 +1,11 @@
-// Definitions of operators as text: a head that says what a call may have, what is refused, and a term of the language
-// in which the operands and attributes stand by name.
+// Definitions of operators as text: a head with the operands, attributes and refusals of a call, and a term of the
+// language that names the operands and attributes.
 //
 //   (x : floats; alpha = 1.0) = each x. select(x < 0, alpha * (exp(x) - 1), x)
 //
-// tools/pages/reference/operators.md has the grammar, forms.cpp the functions that such terms have beside the language.
-// A text is read when its operator is first used and typed for each call. A text that is ill-formed is a fault of the
-// table and aborts.
+// tools/pages/reference/operators.md has the grammar, forms.cpp the functions that such terms have besides the
+// language. A text is read at the first use of its operator and typed for each call. A text that is ill-formed is a
+// fault of the table and aborts.
 #pragma once
 
 #include "ir/operators/operators.h"
@@ -15,11 +15,11 @@ namespace hoist::operators {
 /// The results of a call by the text of its row.
 Result<std::vector<Expr>> define_by_text(const OperatorRow& row, const OperatorContext& context);
 
-/// What is wrong with a text, for tests of the table; nothing where it can be read.
+/// The error of a text, for tests of the table; nothing if it can be read.
 Result<Nothing> check_text(const OperatorRow& row);
 
-/// A row whose definition is a text. How many inputs there are and what they take stands in the text's head; an input
-/// that decides a shape is an attribute there, required where it has neither a default nor a question mark.
+/// A row whose definition is a text. The text's head states the number of inputs and their types; an input that decides
+/// a shape is an attribute there, required unless it has a default or a question mark.
 constexpr OperatorRow by_text(std::string_view name, int since, std::string_view text, double low = -2, double high = 2,
                               std::string_view shape_inputs = {}, int float8_since = 0) {
   OperatorRow row{"", name, since, 0, 0, Takes::anything, nullptr, {}, low, high, shape_inputs, float8_since};
@@ -40,7 +40,7 @@ constexpr OperatorRow by_text(std::string_view name, int since, std::string_view
     const std::string_view operand = operands.substr(start, end == std::string_view::npos ? end : end - start);
     const bool variadic = operand.find("...") < operand.find(':'), optional = operand.find('?') != operand.npos;
     if (row.most_inputs >= 0) row.most_inputs = variadic ? -1 : row.most_inputs + 1;
-    // A gap may stand before the last one that is needed: the text says which that is.
+    // A gap may come before the last required input: the text states which one.
     any_optional = any_optional || optional;
     if (!any_optional) ++row.least_inputs;
     if (first) {
@@ -66,14 +66,14 @@ constexpr OperatorRow by_text(std::string_view name, int since, std::string_view
   return row;
 }
 
-/// The row in a domain beside the standard's.
+/// The row in a domain besides the standard's.
 constexpr OperatorRow in_domain(std::string_view domain, OperatorRow row) {
   row.domain = domain;
   return row;
 }
 
-/// Rows beside those of the table, as long as this lives; a row of the table with the same name counts first. For
-/// tests: rows may not outlive their texts, and no call of theirs may be used afterwards.
+/// Further rows during the lifetime of this object; a row of the table with the same name has precedence. For tests:
+/// rows may not outlive their texts, and no call of theirs may be used afterwards.
 class ScopedOperators {
  public:
   explicit ScopedOperators(std::vector<OperatorRow> rows);

@@ -10,7 +10,7 @@ namespace {
 
 bool is_narrow(Scalar scalar) { return is_float(scalar) && row(scalar).bits == 16; }
 
-// Does the operation on floats give anything but one of its operands, up to a sign, or a whole number?
+// True if the result of the operation on floats may be other than one of its operands, up to a sign, or an integer.
 bool rounds(Function function) {
   switch (function) {
     case Function::maximum:

@@ -1,7 +1,6 @@
-// What the families of operators share: attributes and constant inputs with type-checked errors, axes, scalar formulas,
-// broadcasting, reshaping and reductions over axes. Everything here builds views and maps without a mode. Functions
-// that return an Expr want arguments that were checked before: a wrong one is a fault of hoist and aborts. Only for
-// ir/operators.
+// Common code of the operator families: attributes and constant inputs with type-checked errors, axes, scalar formulas,
+// broadcasting, reshaping and reductions over axes. All terms are views and maps without a mode. Functions that return
+// an Expr require checked arguments: a wrong one is a fault of hoist and aborts. Only for ir/operators.
 #pragma once
 
 #include <functional>
@@ -18,7 +17,7 @@ using Lowered = Result<std::vector<Expr>>;
 using Shape = std::vector<int64_t>;
 using Sizes = std::vector<Nat>;  ///< extents that need not be numbers
 
-/// No array of a lowered layer has more elements; what a model asks for beyond is refused.
+/// The largest number of elements of an array in a lowered layer; a model beyond it is refused.
 inline constexpr int64_t most_elements = int64_t{1} << 40;
 
 /// No table that an operator makes at compile time (positions, weights, counts) has more entries.
@@ -38,7 +37,7 @@ int64_t product(const Shape& shape);
 Nat product(const Sizes& sizes);
 /// Extents that are not negative and whose product stays within most_elements.
 Result<Nothing> check_extents(const Shape& shape);
-Result<Nothing> check_sizes(const Sizes& sizes);  ///< the same of those that are numbers
+Result<Nothing> check_sizes(const Sizes& sizes);  ///< the same for numeric ones
 
 // ---- Attributes: the value, or `otherwise` where the layer has none; a wrong kind is an error ----------------------
 bool has_attribute(const OperatorContext& context, const std::string& name);
@@ -56,7 +55,7 @@ Result<Scalar> scalar_of_onnx(int64_t data_type);
 
 // ---- Inputs ------------------------------------------------------------------------------------------------------
 Expr input(const OperatorContext& context, size_t i);  ///< null when left out
-/// Whether an input that may have become an attribute is there.
+/// True if an input that may have become an attribute is present.
 bool is_given(const OperatorContext& context, size_t i, const std::string& role);
 /// The value of an input that has to be known at compile time, or of the attribute that it has become; `role` is its
 /// name in the standard ("axes").
@@ -114,19 +113,19 @@ Expr clamped_position(Expr i, int64_t n);
 
 // ---- Arrays --------------------------------------------------------------------------------------------------------
 Expr at_position(int64_t position, Expr array);
-/// An array of its own in global memory, which what reads it several times does not compute again.
+/// An array of its own in global memory, so that several uses do not compute it again.
 Expr in_memory(Expr x);
 /// map over the zip of the arrays (of one array: over itself); the function gets one element of each.
 Expr map_zip(const std::vector<Expr>& arrays, const std::function<Expr(const std::vector<Expr>&)>& f);
 /// The same under `depth` dimensions that all arrays have.
 Expr map_zip_at(int64_t depth, const std::vector<Expr>& arrays, const std::function<Expr(const std::vector<Expr>&)>& f);
-/// The extents to which all broadcast in numpy's sense, or which two do not fit. Sizes without a number fit where they
-/// are equal, and beside 1.
+/// The extents to which all broadcast in numpy's sense, or the two that do not fit. Symbolic sizes fit if they are
+/// equal, and next to 1.
 Result<Sizes> broadcast_sizes(const std::vector<Expr>& arrays);
 Result<Shape> broadcast_extents(const std::vector<Expr>& arrays);  ///< as numbers
 /// A scalar function on arrays that broadcast: mapped where an array has the dimension, closed over where it has not.
 Expr elementwise(std::vector<Expr> arrays, const std::function<Expr(const std::vector<Expr>&)>& f);
-/// Repeats along new dimensions and along those of extent 1.
+/// Repeats along new dimensions and along dimensions of extent 1.
 Expr broadcast_to(Expr x, const Shape& shape);
 /// The same elements in row-major order under another shape of equal size: joins and splits where extents differ.
 Expr reshape(Expr x, const Shape& shape);

@@ -17,12 +17,12 @@ WholeNumber difference(ExtentComposer& c, const WholeNumber& a, const WholeNumbe
 WholeNumber product(ExtentComposer& c, const WholeNumber& a, const WholeNumber& b);
 WholeNumber least(ExtentComposer& c, const WholeNumber& a, const WholeNumber& b);
 WholeNumber greatest(ExtentComposer& c, const WholeNumber& a, const WholeNumber& b);
-/// Of a number from 0 on by one from 1 on.
+/// For a number from 0 on and a divisor from 1 on.
 WholeNumber quotient(ExtentComposer& c, const WholeNumber& a, const WholeNumber& b);
 WholeNumber remainder(ExtentComposer& c, const WholeNumber& a, const WholeNumber& b);
 WholeNumber product(ExtentComposer& c, const WholeNumbers& factors);
 
-/// No array that data decide the extents of has room for more elements.
+/// The capacity of arrays with data-dependent extents has this limit.
 inline constexpr int64_t most_bounded_elements = int64_t{1} << 28;
 /// That an array of these extents does not take more room.
 Result<Nothing> check_bounds(const WholeNumbers& extents);

@@ -82,8 +82,8 @@ constexpr auto elementwise_rows = std::to_array<OperatorRow>({
   by_text("Max", 6, "(x... : numbers) = each x. combined max x"),
   by_text("Min", 6, "(x... : numbers) = each x. combined min x"),
   by_text("Where", 9, "(c : booleans, a : anything, b) = each c a b. select(c, a, b)"),
-  // The bounds were attributes once. Those that are known stand in the term: with a number a kernel's bound is an
-  // instruction, with any float it has to look for NaN and for the sign of zeros.
+  // The bounds were attributes in early versions. Known bounds are literals of the term: with a literal, a kernel's
+  // bound is one instruction; with any float it has to test for NaN and for the sign of zeros.
   by_text("Clip", 6,
           "(x : numbers, low?, high?; min? : float, max? : float) "
           "refuse given(low) & !one_number(low): \"min has to be one number, found {low}\" "

@@ -1,8 +1,8 @@
-// Operators that draw random numbers. The standard leaves the generator open. Here the number of an element is a
-// function of the call's seed and of the element's position alone: SplitMix64 (Steele, Lea and Flood, "Fast splittable
-// pseudorandom number generators", OOPSLA 2014), whose state at any position is known, so that elements can be computed
-// in any order and every device gives the same bits. A call without a seed has seed 0; a frontend gives each layer its
-// own. What is drawn does not change from run to run.
+// Operators that draw random numbers. The standard leaves the generator open. Here an element is a function of only the
+// call's seed and the element's position: SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
+// generators", OOPSLA 2014), whose state at any position is known, so that elements can be computed in any order and
+// every device gives the same bits. A call without a seed has seed 0; a frontend gives each layer its own. Every run
+// draws the same values.
 #include "ir/operators/elementwise/random.h"
 
 #include <array>
@@ -91,7 +91,7 @@ constexpr auto random_rows = std::to_array<OperatorRow>({
           "words |> map (\\w. let u = unit w * index (convert(i32, classes - 1)) sums in "
           "min(sums |> map (\\s. convert(T, s <= u)) |> reduce (+) 0, classes - 1))) "
           "where " HOIST_UNIT "widened = \\row. (each row. convert(D, row)); D = wide(type(x)); T = select(given(dtype), dtype, i32)"),
-  // Behind the identity stands a mask that drops nothing.
+  // After the identity comes a mask that drops nothing.
   by_text("Dropout", 7,
           "(x : floats, ratio? : floats, training_mode? : booleans; seed = 0) "
           "refuse given(ratio) & !one_number(ratio): \"ratio has to be one number, found {ratio}\" "

@@ -1,6 +1,6 @@
-// Encoders of the domain ai.onnx.ml: numbers and strings by tables that stand in attributes. Strings are compared by
-// their words, so that kernels look them up as they do numbers. A map is the tensor of its values by key, so that
-// ZipMap, DictVectorizer and CastMap check how many keys there are and pass values on.
+// Encoders of the domain ai.onnx.ml: numbers and strings mapped by tables in attributes. Strings are compared by their
+// handles, so that their tables work like tables of numbers. A map is the tensor of its values by key, so ZipMap,
+// DictVectorizer and CastMap check the number of keys and pass on the values.
 #include <fmt/format.h>
 
 #include <optional>
@@ -36,7 +36,7 @@ Result<std::optional<Tensor>> labels_in(const OperatorContext& c, const std::str
   return std::optional<Tensor>();
 }
 
-// What stands for an element that no key equals, of one element.
+// The result for an element that equals no key, a single element.
 Result<Tensor> default_label(const OperatorContext& c, Scalar scalar) {
   if (auto found = c.call.attributes.find("default_tensor"); found != c.call.attributes.end()) {
     const auto* tensor = std::get_if<Tensor>(&found->second);
@@ -59,7 +59,7 @@ Result<Tensor> default_label(const OperatorContext& c, Scalar scalar) {
   return out;
 }
 
-// NaN among the keys stands for every NaN. Of equal keys the last one counts.
+// NaN among the keys matches every NaN. Among equal keys the last one counts.
 Lowered looked_up(Expr x, const Tensor& keys, const Tensor& values, const Tensor& otherwise) {
   if (keys.size() != values.size() || keys.size() == 0)
     return fault(fmt::format("{} keys and {} values", keys.size(), values.size()));

@@ -40,7 +40,7 @@ Lowered lower_scaler(const OperatorContext& c) {
   }));
 }
 
-// What equals the value that stands for a missing one; NaN does where it is that value.
+// True for an element that equals the value for missing ones; NaN equals it if it is that value.
 Lowered lower_imputer(const OperatorContext& c) {
   Expr x = c.inputs[0];
   const Scalar scalar = element_of(x);
@@ -189,7 +189,7 @@ struct Forest {
           if (next < 0 || next >= std::ssize(nodes))
             return fault(fmt::format("a branch leads to node {} of {}", next, nodes.size()));
           const int64_t depth_of = known[static_cast<size_t>(next)];
-          if (depth_of == -2) return fault("the branches of a tree lead round in a circle");
+          if (depth_of == -2) return fault("the branches of a tree form a cycle");
           if (depth_of < 0) ready = false, open.push_back(next);
           below_it = std::max(below_it, depth_of);
         }
@@ -198,7 +198,7 @@ struct Forest {
         else if (!second)
           own = -2;
         else
-          return fault("the branches of a tree lead round in a circle");
+          return fault("the branches of a tree form a cycle");
       }
     }
     int64_t deepest = 0;
@@ -224,7 +224,7 @@ struct Forest {
       const auto own = static_cast<int64_t>(i);
       const bool ends = node.branch == leaf;
       if (!ends && (node.feature < 0 || node.feature >= features))
-        return fault(fmt::format("a node looks at feature {} of {}", node.feature, features));
+        return fault(fmt::format("a node tests feature {} of {}", node.feature, features));
       values.push_back(node.value);
       feature_of.push_back(ends ? 0 : node.feature);
       yes.push_back(ends ? own : node.yes);
@@ -312,14 +312,14 @@ Result<Forest> forest_of(const OperatorContext& c, const std::string& kind) {
   HOIST_TRY(forest.base, floats_attribute(c, "base_values"));
   const size_t n = modes.size();
   for (size_t size : {trees.size(), numbers.size(), features.size(), yes.size(), no.size(), values.size()}) {
-    if (size != n) return fault(fmt::format("{} modes and {} of something else for the nodes", n, size));
+    if (size != n) return fault(fmt::format("{} modes and {} other entries for the nodes", n, size));
   }
   if (!missing.empty() && missing.size() != n)
     return fault(fmt::format("{} missing_value_tracks_true for {} nodes", missing.size(), n));
   std::map<std::pair<int64_t, int64_t>, int64_t> places;
   for (size_t i = 0; i < n; ++i) {
     if (!places.emplace(std::pair(trees[i], numbers[i]), static_cast<int64_t>(i)).second)
-      return fault(fmt::format("node {} of tree {} stands there twice", numbers[i], trees[i]));
+      return fault(fmt::format("node {} of tree {} appears twice", numbers[i], trees[i]));
   }
   constexpr std::array<std::string_view, 7> names = {"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE", "BRANCH_GT",
                                                      "BRANCH_EQ",  "BRANCH_NEQ", "LEAF"};
@@ -413,7 +413,7 @@ Lowered lower_tree_classifier(const OperatorContext& c) {
   HOIST_TRY_VOID(check_targets(forest));
   const TwoClasses two = labels.size() == 2 ? two_classes(forest) : TwoClasses{};
   HOIST_TRY(Expr scores, forest.scores(x));
-  // What becomes of a row reads each score several times, and no tree is walked again for that.
+  // The transformation of a row reads each score several times, and no tree is walked again for that.
   scores = in_memory(scores);
   const Expr chosen = map(
       [&](Expr row) {
@@ -450,7 +450,7 @@ Lowered lower_tree_ensemble(const OperatorContext& c) {
   HOIST_TRY(Floats members, floats_attribute(c, "membership_values"));
   const size_t n = features.size();
   for (size_t size : {yes.size(), no.size(), yes_is_leaf.size(), no_is_leaf.size(), splits.size(), modes.size()}) {
-    if (size != n) return fault(fmt::format("{} features and {} of something else for the nodes", n, size));
+    if (size != n) return fault(fmt::format("{} features and {} other entries for the nodes", n, size));
   }
   if (!missing.empty() && missing.size() != n)
     return fault(fmt::format("{} missing_value_tracks_true for {} nodes", missing.size(), n));
@@ -465,7 +465,7 @@ Lowered lower_tree_ensemble(const OperatorContext& c) {
   if (aggregate < 0 || aggregate >= std::ssize(aggregates) || transform < 0 || transform >= std::ssize(transforms))
     return fault(fmt::format("aggregate_function is {}, post_transform {}", aggregate, transform));
   forest.aggregate = aggregates[static_cast<size_t>(aggregate)];
-  // Nodes first, leaves behind them, then what further values of sets need.
+  // Nodes first, then leaves, then the further values of sets.
   const auto place_of = [&](int64_t number, int64_t is_leaf) {
     return is_leaf != 0 ? number + static_cast<int64_t>(n) : number;
   };
@@ -490,7 +490,7 @@ Lowered lower_tree_ensemble(const OperatorContext& c) {
     forest.weights[{static_cast<int64_t>(n + i), leaf_targets[i]}] = leaf_weights[i];
     forest.nodes.push_back({});
   }
-  // Sets stand in the order in which the trees are walked, the true branch first, each with a NaN behind it.
+  // Sets are in the order in which the trees are walked, the true branch first, each followed by a NaN.
   size_t next_member = 0;
   std::vector<bool> seen(n, false);
   const std::vector<Node> nodes = forest.nodes;
@@ -533,7 +533,7 @@ Lowered lower_tree_ensemble(const OperatorContext& c) {
 
 // ---- Sequences of tokens -------------------------------------------------------------------------------------------
 
-// The sequences to be counted, those of one length together.
+// The sequences to be counted, sequences of equal length together.
 struct NGrams {
   int64_t length = 1;
   Tensor tokens;  ///< [sequences][length]
@@ -573,7 +573,7 @@ Result<std::vector<NGrams>> ngrams_of(const OperatorContext& c, int64_t& total) 
   return out;
 }
 
-// How often each of the sequences stands in a row, its tokens `step` apart.
+// How often each of the sequences appears in a row, its tokens `step` apart.
 Expr counted(const NGrams& grams, int64_t step, Expr row) {
   const Expr windows = slide(grams.length, 1, step, row);
   return map(
@@ -589,7 +589,7 @@ Expr counted(const NGrams& grams, int64_t step, Expr row) {
       constant(grams.tokens));
 }
 
-// Sequences of one token are counted once, whatever may lie between those of longer ones.
+// Sequences of one token are counted once, whatever the steps of longer sequences.
 Lowered lower_tf_idf_vectorizer(const OperatorContext& c) {
   Expr x = c.inputs[0];
   const Scalar token = element_of(x);
@@ -613,7 +613,7 @@ Lowered lower_tf_idf_vectorizer(const OperatorContext& c) {
     return fault(fmt::format("ngram_indexes lead to {} columns, expected 1 to {}", columns, most_table_entries));
   if (!weights.empty() && std::ssize(weights) != columns)
     return fault(fmt::format("{} weights for {} columns", weights.size(), columns));
-  Shape sources(static_cast<size_t>(columns), total);  // behind the counts stands 0
+  Shape sources(static_cast<size_t>(columns), total);  // a 0 follows the counts
   for (size_t i = 0; i < places.size(); ++i) {
     int64_t& source = sources[static_cast<size_t>(places[i])];
     if (source != total) return fault(fmt::format("two sequences have the ngram_index {}", places[i]));

@@ -41,7 +41,7 @@ Lowered lower_string_concat(const OperatorContext& c) {
 
 // ---- Pieces --------------------------------------------------------------------------------------------------------
 
-// How many pieces of a string there is room for where neither the model nor its reader (--string-pieces) says so.
+// The capacity for pieces of a string, if neither the model nor --string-pieces states it.
 constexpr int64_t most_pieces = 64;
 
 Result<int64_t> room_for_pieces(const OperatorContext& c, int64_t otherwise) {
@@ -91,13 +91,13 @@ Lowered lower_regex_full_match(const OperatorContext& c) {
 
 // ---- Tokens --------------------------------------------------------------------------------------------------------
 
-// How many tokens of a string there is room for, marks included, where the reader of the model does not say so.
+// The capacity for tokens of a string, including marks, if --string-pieces does not state it.
 constexpr int64_t most_tokens = 1024;
 
 // The attributes of a Tokenizer.
 struct Tokenising {
   std::vector<std::string> expressions;  // none: each character is a token
-  bool between = false;                  // they fit what stands between tokens
+  bool between = false;                  // they match the text between tokens
   int64_t least_characters = 1;
   bool marks = false;
   std::string filler;
@@ -120,7 +120,7 @@ Result<Tokenising> tokenising_of(const OperatorContext& c) {
     if (out.expressions == std::vector<std::string>{""}) out.expressions.clear();
   } else {
     HOIST_TRY(const std::string expression, string_attribute(c, "tokenexp", ""));
-    if (expression.empty()) return fault("neither separators nor tokenexp say what tokens are");
+    if (expression.empty()) return fault("neither separators nor tokenexp define tokens");
     if (expression != ".") out.expressions = {expression};
   }
   if (out.expressions.empty() && out.least_characters > 1)
@@ -206,7 +206,7 @@ Lowered lower_string_normalizer(const OperatorContext& c) {
       flatten(compared));
   const Chosen chosen = chosen_places(stays, shape.back());
   const int64_t axis = rank_of(x) - 1;
-  // Where no word stays there is one that is empty.
+  // If no word remains, there is one empty word.
   return std::vector<Expr>{elements_along(changed, axis, chosen.places), max(chosen.count, 1.0).e};
 }
 

@@ -1,11 +1,11 @@
-// Operators that choose among elements: the largest, those that a condition keeps, those that differ, boxes that do not
-// overlap. How many they choose is often a matter of the data: then the result has room for the most that there can be,
-// the chosen ones stand first, and one more result counts them (ExtentRow). What is behind them is 0.
+// Operators that choose among elements: the largest, the elements that a condition selects, distinct elements, boxes
+// that do not overlap. The number of chosen elements often depends on data: then the result has the capacity for the
+// largest number, the chosen elements come first, one more result is their number (ExtentRow), and the rest is 0.
 //
-// Those that are chosen are put together in blocks, and the block of the j-th one is found by halving the running count
-// of them, which never decreases; the few largest are found one after the other, each below the one before; elements
-// are sorted by a network of comparisons, whose steps are kernels that all elements take part in (O(n log^2 n) in all).
-// Every order is total, by the place where nothing else decides, so that results are the same everywhere.
+// The chosen elements are collected in blocks, and the block of the j-th one is found by bisecting the running count,
+// which never decreases. The few largest are found in sequence, each below the one before. Elements are sorted by a
+// network of comparisons, whose steps are kernels over all elements (O(n log^2 n) in all). Every order is total, by the
+// position in case of ties, so that results are the same everywhere.
 #include "ir/operators/movement/selection.h"
 
 #include <fmt/format.h>
@@ -56,12 +56,13 @@ Expr running_sums(Expr numbers) {
 
 Expr last_of(Expr row) { return at_position(extents(row)[0] - 1, row); }
 
-// flags : [n]bool. How many stand in a row up to each place, that one included.
+// flags : [n]bool. The number of set flags up to each position, inclusive.
 Expr running_count(Expr flags) {
   return running_sums(map([](Expr flag) { return convert(Scalar::i64, flag); }, flags));
 }
 
-// How many of the places 0 .. n-1 pass, where those that do stand first, as a number of that type. Found by halving.
+// The number of positions 0 .. n-1 that pass, if the passing ones come first, as a number of that type. Found by
+// bisection.
 Expr passing_places(int64_t n, Scalar scalar, const std::function<Expr(Expr place)>& passes) {
   Shape steps;
   for (int64_t step = 1; step <= n; step *= 2) steps.insert(steps.begin(), step);
@@ -73,7 +74,7 @@ Expr passing_places(int64_t n, Scalar scalar, const std::function<Expr(Expr plac
       literal_integer(scalar, 0), constant(Tensor::of(scalar, {static_cast<int64_t>(steps.size())}, steps)));
 }
 
-// Where the element number `which` of those that are counted stands; the number of elements where there is none.
+// The position of the counted element with number `which`; the number of elements if there is none.
 Expr place_of_counted(Expr counts, Expr which) {
   return passing_places(extents(counts)[0], element_of(counts),
                         [&](Expr place) { return (Number(index(place, counts)) <= which).e; });
@@ -81,7 +82,7 @@ Expr place_of_counted(Expr counts, Expr which) {
 
 // ---- Sorting -------------------------------------------------------------------------------------------------------
 
-/// Whether the element of a row at one place stands before that at another one.
+/// True if the element of a row at one position comes before the element at another one.
 using Before = std::function<Expr(const std::vector<Expr>& row, Expr place, Expr other)>;
 
 // Up to so many elements are compared with all others: one kernel, and a scatter that a kernel takes.
@@ -108,7 +109,7 @@ Expr sorted_places(const std::vector<Expr>& arrays, int64_t n, const Before& bef
       return scatter(in_memory(ranks), iota(n, place), repeat(n, literal_integer(place, 0)));
     }));
   }
-  // A bitonic network over the next power of two. What is behind the row stands behind all of it.
+  // A bitonic network over the next power of two. Elements beyond the row come after all of it.
   int64_t width = 1;
   while (width < n) width *= 2;
   Shape blocks, distances;
@@ -144,7 +145,7 @@ Expr sorted_places(const std::vector<Expr>& arrays, int64_t n, const Before& bef
 
 Result<Nothing> check_sorted(int64_t n, const std::string& what) {
   if (n <= most_sorted) return Nothing{};
-  return fault(fmt::format("{} has {} elements to be sorted, at most {} are", what, n, most_sorted));
+  return fault(fmt::format("{} has {} elements to sort, at most {} are supported", what, n, most_sorted));
 }
 
 // NaN is one number, larger than all others, and bools are numbers.
@@ -192,7 +193,7 @@ Expr as_ordered_bits(Expr a) {
 struct Ranks {
   Scalar words;
   int64_t place_bits;
-  // What a place is taken from; the largest number of all stays free.
+  // The element to rank; the largest integer of all stays free.
   uint64_t last_place() const { return (uint64_t{1} << place_bits) - 2; }
 };
 
@@ -201,7 +202,7 @@ Ranks ranks_of(Scalar scalar, int64_t n) {
   return left > 0 && n < int64_t{1} << left ? Ranks{Scalar::u32, left} : Ranks{Scalar::u64, 32};
 }
 
-// Elements and their places as one number each: the largest one belongs to the element that stands first.
+// Elements and their positions as one integer each: the largest one belongs to the element that comes first.
 Expr as_ranked(const Ranks& ranks, Expr a, Expr place, bool largest) {
   const Expr all = whole_literal(Scalar::u32, ~uint64_t{0} >> (64 - ordered_bits(element_of(a))));
   const Number bits = as_ordered_bits(a);
@@ -212,7 +213,7 @@ Expr as_ranked(const Ranks& ranks, Expr a, Expr place, bool largest) {
   return apply(Function::logical_or, moved, lower).e;
 }
 
-// What as_ranked has put into a number.
+// Undoes as_ranked.
 Expr place_of_ranked(const Ranks& ranks, Expr ranked) {
   const Number lower = Number(whole_literal(ranks.words, ranks.last_place())) - ranked;
   const Expr mask = whole_literal(ranks.words, ranks.last_place() + 1);
@@ -221,7 +222,7 @@ Expr place_of_ranked(const Ranks& ranks, Expr ranked) {
 
 Expr largest_of(Expr ranked) { return reduce(Function::maximum, literal_integer(element_of(ranked), 0), ranked); }
 
-// Those of the numbers that are below one of them; 0 in the place of the others.
+// The integers below one of them; 0 instead of the others.
 Expr below(Expr ranked, Expr before) {
   return map([&](Expr number) { return choose(Number(number) < before, number, 0.0).e; }, ranked);
 }
@@ -251,7 +252,7 @@ Expr largest_in_one_kernel(Expr rows, int64_t k) {
 
 // So many are chosen in one kernel, whose length grows with them.
 constexpr int64_t most_in_one_kernel = 16;
-// Shorter rows are read again as fast as their blocks are.
+// Shorter rows are read as fast as their blocks.
 constexpr int64_t least_in_blocks = 4096;
 
 // rows : [r][n]. The places of the k first ones of each row, [r][k]i32: the k largest elements lie in the k blocks that
@@ -281,9 +282,8 @@ Expr places_by_blocks(Expr rows, int64_t k, bool largest) {
       2, [&](Expr ranked) { return place_of_ranked(ranks, ranked); }, largest_in_one_kernel(candidates, k)));
 }
 
-// Where an element and its place are more than one number has: rows : [r][n], the places of the k first ones of each
-// row, [r][k]i32. Each is that which stands first of the largest elements behind the one before, in the order of the
-// result.
+// For elements and positions that do not fit in one integer: rows : [r][n], the positions of the k first elements of
+// each row, [r][k]i32. Each is the first of the largest elements after the one before, in the order of the result.
 Expr places_of_few_wide(Expr rows, int64_t k, bool largest) {
   const int64_t r = extents(rows)[0], n = extents(rows)[1];
   const Scalar place = Scalar::i32;
@@ -334,7 +334,7 @@ Expr places_of_few(Expr rows, int64_t k, bool largest) {
       2, [&](Expr ranked) { return place_of_ranked(ranks, ranked); }, transpose({1, 0}, all)));
 }
 
-// Reading a row again costs less than a step of a network, in which elements stand anywhere.
+// Reading a row repeatedly costs less than a step of a network, in which elements may be anywhere.
 bool are_few(int64_t k, int64_t n) {
   int64_t log = 1;
   while ((int64_t{1} << log) < n) ++log;
@@ -357,8 +357,7 @@ Result<Expr> places_on_host(Expr rows, int64_t k, bool largest) {
 
 }  // namespace
 
-// In blocks: each counts those that it keeps and puts them together; which block has the one that is looked for is
-// found by halving.
+// In blocks: each block counts and collects its selected elements; the block of a wanted element is found by bisection.
 Chosen chosen_places(Expr flags, int64_t room) {
   const Scalar place = Scalar::i32;
   const int64_t n = extents(flags)[0], size = std::min(n, longest_sum), blocks = (n + size - 1) / size;
@@ -369,7 +368,7 @@ Chosen chosen_places(Expr flags, int64_t room) {
       },
       rows));
   const Expr up_to = running_sums(map(last_of, counts));
-  // What is not kept stands nowhere.
+  // Unselected elements have no position.
   const Expr kept = in_memory(map_zip({counts, rows}, [&](const std::vector<Expr>& row) {
     const Expr targets = map_zip({row[0], row[1]}, [&](const std::vector<Expr>& element) {
       return choose(element[1], Number(element[0]) - 1.0, static_cast<double>(size)).e;
@@ -402,7 +401,7 @@ Lowered lower_non_zero(const OperatorContext& c) {
   if (rank == 0) return std::vector<Expr>{repeat({0, n}, whole_number(0)), chosen.count};
   Shape strides(shape.size(), 1);
   for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
-  // Divisors that stand in the kernel are multiplications there, those in a table are not.
+  // Divisions by constants in the kernel become multiplications, divisions by table entries do not.
   const auto position = [&](Number at, size_t i) {
     return apply(Function::remainder, at / static_cast<double>(strides[i]), static_cast<double>(shape[i]));
   };
@@ -424,7 +423,7 @@ Lowered lower_non_zero(const OperatorContext& c) {
 
 Result<Dimensions> non_zero_dimensions(const OperatorContext&) { return Dimensions{{0, 1}}; }
 
-// Of a call whose last result counts, the extents are a matter of the data.
+// The extents of a call whose last result is the count depend on data.
 bool is_counted(const OperatorContext& c, const ExtentRow& extents_row) { return c.call.results > extents_row.count; }
 
 Result<int64_t> compressed_axis(const OperatorContext& c) {
@@ -504,8 +503,8 @@ Result<Dimensions> largest_dimensions(const OperatorContext& c) {
 }
 constexpr ExtentRow largest_extents = {2, largest_dimensions};
 
-// NaN is larger than all numbers, as numpy sorts, and of equal elements the first one stands first. A k that is
-// computed is the count, whatever it is: whoever cuts the results to it says where it is too large.
+// NaN is larger than all numbers, as numpy sorts, and the first of equal elements comes first. A computed k is the
+// count, whatever its value: the check of the count reports one that is too large.
 Lowered top_k(const OperatorContext& c, bool on_host) {
   const Expr x = c.inputs[0];
   HOIST_TRY(int64_t named, integer_attribute(c, "axis", -1));
@@ -568,7 +567,7 @@ Result<Dimensions> unique_dimensions(const OperatorContext& c) {
   return Dimensions{{0, axis}, {1, 0}, {3, 0}};
 }
 
-// Equal elements stand side by side once they are sorted, the first of them first. NaNs are equal, as numpy has it.
+// Equal elements are adjacent after sorting, the first of them first. NaNs are equal, as in numpy.
 Lowered unique(const OperatorContext& c, bool on_host) {
   Expr x = c.inputs[0];
   HOIST_TRY(const int64_t axis, compressed_axis(c));
@@ -588,7 +587,7 @@ Lowered unique(const OperatorContext& c, bool on_host) {
   const int64_t width = product(extents(x)) / n;
   if (on_host && (width > 1 || element_of(x) == Scalar::string)) return std::vector<Expr>();
   const Expr slices = reshape(permute(first_axis, x), {n, width});
-  // The elements of two slices decide one after the other: -1 where the first stands before the second, else 1.
+  // The elements of two slices are compared in order: -1 if the first slice comes before the second, else 1.
   const Scalar sign = Scalar::i32;
   const auto way = [&](Expr p, Expr q) {
     return choose(in_order(p, q), literal_integer(sign, -1),
@@ -619,7 +618,7 @@ Lowered unique(const OperatorContext& c, bool on_host) {
   const Expr groups = running_count(opens);
   const Expr count = last_of(groups);
   const auto numbers = [&] { return iota(n, Scalar::i64); };
-  // Where each group begins in the order; n behind the last one.
+  // The beginning of each group in the order; n after the last one.
   const Expr starts =
       in_memory(map([&](Expr group) { return place_of_counted(groups, group); }, iota(n + 1, Scalar::i64)));
   // The group of each element by its place in the order: the places that sort the order itself.
@@ -642,7 +641,7 @@ Lowered unique(const OperatorContext& c, bool on_host) {
     const Number at = place_inside(group, n);
     return (Number(index(place_inside(at + 1.0, n + 1), starts)) - index(at.e, starts)).e;
   };
-  // Of each result the group; groups are numbered in the order of their elements, or by their first ones.
+  // The group of each result; groups are numbered in the order of their elements, or by their first ones.
   Expr wanted = numbers(), inverse_places = group_of;
   if (sorted == 0) {
     const Expr ahead = running_count(map_zip(
@@ -652,7 +651,7 @@ Lowered unique(const OperatorContext& c, bool on_host) {
     inverse_places = map(
         [&](Expr group) { return (Number(index(place_inside(first_of_group(group), n), ahead)) - 1.0).e; }, group_of);
   }
-  // `counted` of the groups that there are, 0 behind them.
+  // `counted` values for the existing groups, 0 after them.
   const auto of_groups = [&](const std::function<Expr(Expr)>& counted) {
     return map_zip({numbers(), wanted},
                    [&](const std::vector<Expr>& p) { return choose(Number(p[0]) < count, counted(p[1]), 0.0).e; });
@@ -685,12 +684,12 @@ Result<Expr> one_number(const OperatorContext& c, size_t i, const std::string& r
   return convert(scalar, rank_of(x) == 0 ? x : at_position(0, flatten(x)));
 }
 
-// Each step takes the best box that is left of every image and class, and with it those that overlap it. So there are
-// as many steps as boxes may be taken of one class, each of which looks at all boxes. All that a step knows of a box is
-// one number: while the box is left its score, then 0, or the number of the step that has taken it.
+// Each step takes the best remaining box of every image and class, and removes the boxes that overlap it. So there are
+// as many steps as boxes may be taken of one class, each of which reads all boxes. A step knows one number of a box:
+// while the box remains its score, then 0, or the number of the step that has taken it.
 constexpr int64_t most_taken = int64_t{1} << 16;
 
-// What is known of a call, and how many boxes of each class there is room for.
+// The known facts of a call, and the capacity for boxes of each class.
 struct Suppressing {
   int64_t centred = 0, images = 0, classes = 0, n = 0, most = 0;
   bool any_score = false;
@@ -723,14 +722,14 @@ Result<Suppressing> suppressing_of(const OperatorContext& c) {
   HOIST_TRY_VOID(check_extents({out.images * out.classes, out.most, 3}));
   if (out.n > INT32_MAX) return fault(fmt::format("{} boxes, at most {} are supported", out.n, INT32_MAX));
   if (out.most > most_taken) {
-    return fault(fmt::format("{} boxes of a class may be taken, at most {} are", out.most, most_taken),
+    return fault(fmt::format("{} boxes of a class may be taken, at most {} are supported", out.most, most_taken),
                  "give max_output_boxes_per_class as a constant");
   }
   return out;
 }
 
-// The same by a function of the host, which looks at as many boxes as it takes to find those that are wanted, and at
-// each box beside those that are taken alone.
+// The same as a host op, which visits only as many boxes as it needs to find the wanted ones, and compares each box
+// only with the taken ones.
 Lowered suppress_on_host(const OperatorContext& c) {
   HOIST_TRY(const Suppressing how, suppressing_of(c));
   const int64_t room = how.images * how.classes * how.most;
@@ -748,7 +747,7 @@ Lowered suppress_on_host(const OperatorContext& c) {
   const Expr settings = constant(Tensor::of(Scalar::i64, {2}, Shape{how.centred, how.any_score}));
   HOIST_TRY(const Expr all, host("boxes_apart", {c.inputs[0], c.inputs[1], wanted, overlap, threshold, settings},
                                  array_type({room + 1, 3}, scalar_type(Scalar::i64))));
-  // A function again, and not a kernel: what one step on the host gives another does not travel to the device and back.
+  // A host op too, rather than a kernel: a value between two host ops does not travel to the device and back.
   HOIST_TRY(const Expr triples, host("first_numbers", {all}, array_type({room, 3}, scalar_type(Scalar::i64))));
   HOIST_TRY(const Expr count, host("last_numbers", {all}, scalar_type(Scalar::i64)));
   return std::vector<Expr>{triples, count};
@@ -764,7 +763,7 @@ Lowered lower_non_max_suppression(const OperatorContext& c) {
   HOIST_TRY(const Expr threshold, one_number(c, 4, "score_threshold", Scalar::f32, 0));
   const int64_t rows = images * classes, room = rows * most;
   if (room == 0) return std::vector<Expr>{repeat({0, 3}, whole_number(0)), whole_number(0)};
-  // Rows of whole vectors; what is behind the boxes has no area and is never left.
+  // Rows of whole vectors; the elements after the boxes have no area and are never chosen.
   constexpr int64_t vector = 16;
   const int64_t behind = n > vector ? (n + vector - 1) / vector * vector - n : 0, length = n + behind;
   const Scalar place = Scalar::i32;
@@ -801,7 +800,7 @@ Lowered lower_non_max_suppression(const OperatorContext& c) {
     const Number meet = (height > 0.0) & (width > 0.0) & (of_p > 0.0) & (of_q > 0.0) & (joined > 0.0);
     return meet & (shared / joined > overlap);
   };
-  // What is left is this or more: NaN, which is below all numbers, and scores in their order.
+  // Remaining boxes have this value or more: NaN, which is below all numbers, and scores in their order.
   constexpr auto left = 2.0 * most_taken;
   const auto key = [&](Expr score) {
     const Number bits = choose(apply(Function::is_nan, score), left, as_ordered_bits(score));
@@ -837,7 +836,7 @@ Lowered lower_non_max_suppression(const OperatorContext& c) {
     }));
   };
   const Expr steps = in_memory(fold(step, keys, iota(most, place)));
-  // The place of what a step has taken among those of its row, -1 for all else.
+  // The position of a step's taken box among the boxes of its row, -1 for all others.
   const auto taken_as = [&](Expr state) {
     return choose(Number(state) < left, Number(convert(place, state)) - 1.0, -1.0).e;
   };
@@ -857,7 +856,7 @@ Lowered lower_non_max_suppression(const OperatorContext& c) {
                               map([&](Expr at) { return convert(place, (Number(at) >= 0.0).e); }, targets));
     return std::vector<Expr>{scatter(targets, found, repeat({room, 3}, whole_number(0))), convert(Scalar::i64, count)};
   }
-  // Of each row the boxes that are taken, in order; n behind them.
+  // The taken boxes of each row, in order; n after them.
   const Expr taken = in_memory(map(
       [&](Expr row) {
         return scatter(map(taken_as, row), iota(length, place), repeat(most, literal_integer(place, n)));

@@ -1,5 +1,5 @@
-// Sequences and optional values: compositions of calls over lists of tensors. A position that only data decide is a
-// selection among members, which have to be of one type then.
+// Sequences and optional values: compositions of calls over lists of tensors. A data-dependent position is a selection
+// among members, which then have to be of one type.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace hoist {
 
 std::string text(const TensorList& list) {
-  if (!list.rows.empty()) return "a sequence of as many tensors as data decide";
+  if (!list.rows.empty()) return "a sequence with a data-dependent number of tensors";
   return list.absent ? "an optional value that is absent" : "a sequence of " + counted(list.members.size(), "tensor");
 }
 
@@ -47,7 +47,7 @@ Result<TensorList> known_sequence_input(const Composer& c, size_t input) {
   HOIST_TRY(TensorList list, sequence_input(c, input));
   if (!list.rows.empty())
     return fault(fmt::format("input {} is {}, and a known number is needed", input, text(list)),
-                 "what appends, counts, joins or takes a member may read such a sequence");
+                 "only appending, counting, joining and taking a member apply to such a sequence");
   return list;
 }
 
@@ -68,13 +68,13 @@ Composed check_member(const Composer& c, TensorList& list, const std::string& va
     return fault(fmt::format("a sequence of {} takes no {}", row(*list.scalar).name, row(scalar).name));
   if (list.members.size() >= most_members)
     return fault(fmt::format("the sequence has more than {} members", most_members),
-                 "most_members is the limit: a sequence is as many values of the program");
+                 "most_members is the limit: each member is a value of the program");
   list.scalar = scalar;
   return Nothing{};
 }
 
 // ---- Positions -----------------------------------------------------------------------------------------------------
-/// Of `range` places: a number, counted from the start, or a value that data decide.
+/// One of `range` positions: a number, counted from the start, or a data-dependent value.
 struct Position {
   std::optional<size_t> known;
   std::string value;
@@ -96,7 +96,7 @@ Result<std::string> number_input(Composer& c, size_t input) {
 
 Result<Position> position_input(Composer& c, size_t input, size_t range, const TensorList& list) {
   HOIST_TRY(const std::string name, number_input(c, input));
-  if (range == 0) return fault(fmt::format("there is no position in {}", text(list)));
+  if (range == 0) return fault(fmt::format("an empty sequence has no position: {}", text(list)));
   HOIST_TRY(const Tensor* value, c.known(name));
   if (value == nullptr) return Position{{}, name};
   const int64_t position = value->integer_at(0), n = static_cast<int64_t>(range);
@@ -110,8 +110,8 @@ Result<Position> position_input(Composer& c, size_t input, size_t range, const T
 Composed check_alike(const Composer& c, const std::vector<std::string>& members) {
   for (const std::string& member : members) {
     if (c.type(member) == c.type(members[0])) continue;
-    return fault(fmt::format("data decide the position, and members differ: {} and {}", hoist::text(c.type(members[0])),
-                             hoist::text(c.type(member))),
+    return fault(fmt::format("the position depends on data, and members differ: {} and {}",
+                             hoist::text(c.type(members[0])), hoist::text(c.type(member))),
                  "--value fixes the position");
   }
   return Nothing{};
@@ -126,7 +126,7 @@ std::string from_start(Composer& c, const std::string& position, size_t range) {
   return c.add("Where", {}, {behind, moved, position})[0];
 }
 
-// Whether a position from the start comes after `place`.
+// True if a position from the start comes after `place`.
 std::string comes_after(Composer& c, const std::string& position, size_t place) {
   const Tensor number = Tensor::of(scalar_of(c, position), {}, std::vector<int64_t>{static_cast<int64_t>(place)});
   return c.add("Less", {}, {c.constant(number), position})[0];
@@ -163,7 +163,7 @@ Composed sequence_insert(Composer& c) {
   HOIST_TRY_VOID(check_member(c, list, added));
   Position position{list.members.size(), ""};
   if (c.has(2)) {
-    // A position behind the last member is one, too; counted from the end, the last member's own is -1.
+    // A position after the last member is valid, too; counted from the end, the last member's own is -1.
     HOIST_TRY(const std::string name, tensor_input(c, 2));
     HOIST_TRY(const Tensor* value, c.known(name));
     const bool at_end = value != nullptr && value->size() == 1 && !is_float(value->scalar()) &&
@@ -184,7 +184,7 @@ Composed sequence_insert(Composer& c) {
   const std::string place = from_start(c, position.value, n);
   TensorList out{false, {}, list.scalar};
   for (size_t k = 0; k <= n; ++k) {
-    // Before the place members stay, behind it they come one later.
+    // Before the position members stay, after it they come one later.
     std::string member = added;
     if (k > 0) member = c.add("Where", {}, {comes_after(c, place, k - 1), member, list.members[k - 1]})[0];
     if (k < n) member = c.add("Where", {}, {comes_after(c, place, k), list.members[k], member})[0];
@@ -296,7 +296,7 @@ std::string moved(Composer& c, const std::string& value, int64_t axis, bool to_f
   return c.add("Transpose", {{"perm", order}}, {value})[0];
 }
 
-// A member an element, as many as data decide.
+// One member for each element, in a data-dependent number.
 Composed split_counted(Composer& c, const std::string& value, int64_t axis, bool keeps) {
   const Tensor* each = nullptr;
   if (c.has(1)) {
@@ -305,7 +305,7 @@ Composed split_counted(Composer& c, const std::string& value, int64_t axis, bool
     keeps = true;
   }
   if (c.has(1) && (each == nullptr || !each->shape().empty() || each->integer_at(0) != 1))
-    return fault("data decide how long the axis is, which can be split into single elements only");
+    return fault("the length of the axis depends on data, so it can only be split into single elements");
   TensorList list{false, {}, scalar_of(c, value), moved(c, value, axis, true)};
   if (keeps) list.rows = c.add("Unsqueeze", {{"axes", std::vector<int64_t>{axis + 1}}}, {list.rows})[0];
   c.give(0, std::move(list));
@@ -332,7 +332,7 @@ Composed split_to_sequence(Composer& c) {
   return Nothing{};
 }
 
-// An axis and the one behind it as one.
+// Joins an axis and the next one.
 std::string joined_axes(Composer& c, const std::string& value, int64_t axis) {
   std::vector<int64_t> shape = shape_of(c.type(value));
   shape.erase(shape.begin() + axis);
@@ -391,8 +391,8 @@ Composed optional_get_element(Composer& c) {
 }
 
 Lowered refuse_call(const OperatorContext& c) {
-  return fault(fmt::format("{} takes or gives more than tensors", full_name(c.call)),
-               "such calls become others while a program is built from a model");
+  return fault(fmt::format("{} has operands or results that are no tensors", full_name(c.call)),
+               "the import of a model replaces such calls");
 }
 
 constexpr CompositionRow empty_row = {sequence_empty}, construct_row = {sequence_construct},

@@ -46,7 +46,7 @@ Lowered lower_reshape(const OperatorContext& c) {
   if (open >= 0) {
     int64_t total = product(from);
     if (known == 0 || total % known != 0) {
-      return fault(fmt::format("{} elements do not fill rows of {} that the new shape asks for", total, known));
+      return fault(fmt::format("{} elements do not fill rows of {} of the new shape", total, known));
     }
     to[static_cast<size_t>(open)] = total / known;
   }

@@ -33,7 +33,7 @@ namespace {
   "plane_plus = \\v (f, b). under (rank(x) - 2) (\\window. dot (flatten window) (flatten f) + b) v; " \
   "patched = patches (spatial(w)) " strides " dilations"
 
-// What filters have to be, of which as many channels follow as the input has.
+// The check of filters, whose number of channels equals the input's.
 #define HOIST_FILTERS(channels)                                                                                \
   "refuse rank(x) < 3 | rank(x) > 5: \"the input has to be [N][C] and 1 to 3 spatial dimensions, found {x}\" " \
   "refuse rank(w) != rank(x): \"the weights {w} have another rank than the input {x}\" "                       \
@@ -42,7 +42,7 @@ namespace {
   "refuse group < 1 | c % group != 0 | extent(0, w) % group != 0: "                                            \
   "\"{group} groups do not divide {c} channels and {extent(0, w)} filters\" "                                  \
   "refuse elements(w) == 0 | c == 0: \"the weights {w} are empty\" "                                           \
-  "refuse " channels " != c: \"the input has {c} channels, the weights {w} want {" channels "}\" "
+  "refuse " channels " != c: \"the input has {c} channels, the weights {w} require {" channels "}\" "
 
 #define HOIST_BIAS(outputs)                                                                                            \
   "refuse given(bias) & (rank(bias) != 1 | extent(0, bias) != " outputs "): \"the bias is {bias}, expected [{" outputs \
@@ -61,7 +61,7 @@ namespace {
   "refuse !integers(" x ") | bits(" x ") > " most ": \"input " place " is {type(" x \
   ")}, expected an integer of 8 bits\" "
 #define HOIST_EIGHT_BITS(x, place) HOIST_INTEGERS_UP_TO("8", x, place)
-// The first operand of integer products: rules between calls widen it beyond what the standard has.
+// The first operand of integer contractions: rules between calls widen it beyond the standard's types.
 #define HOIST_SIXTEEN_BITS(x, place) HOIST_INTEGERS_UP_TO("16", x, place)
 #define HOIST_ZERO_POINT(x, place, zero)                                                  \
   "refuse given(" zero ") & type(" zero ") != type(" x "): \"input " place " is {type(" x \
@@ -77,8 +77,8 @@ namespace {
 
 #define HOIST_REQUANTISED "saturated(type(y_zero), round(convert(f32, total) * factor) + convert(f32, zero))"
 
-// Sums of (a - zero) * b are those of a * b less zero times the sum of b, which is known where b is: the products are
-// of 8-bit numbers as they are stored then. Only where one zero point belongs to all of a, and b has none.
+// The sum of (a - zero) * b is the sum of a * b minus zero times the sum of b, which is known if b is: then the
+// products are of 8-bit elements as stored. Only if all of a has one zero point, and b has none.
 #define HOIST_INTEGER_PRODUCT                                                                         \
   "total = select(plain_a & plain_b, products dot a b, "                                              \
   "select(plain_b & one_number(a_zero) & rank(b) == 2 & is_known(b), "                                \

@@ -1,4 +1,4 @@
-// Quantised numbers: to them and from them. What is computed with them stands with the products.
+// Quantising and dequantising. Computations on quantised elements are with the contractions.
 #include <array>
 
 #include "ir/operators/definitions/operator_text.h"

@@ -59,7 +59,7 @@ Result<std::vector<T>> list_attribute(const OperatorContext& c, const std::strin
   return *list;
 }
 
-/// What a call says, checked. Extents: T steps, B sequences in a batch, I inputs, H hidden units, D directions.
+/// A checked call. Extents: T steps, B sequences in a batch, I inputs, H hidden units, D directions.
 struct Recurrence {
   int64_t gates = 1;
   int64_t version = 0;
@@ -89,7 +89,7 @@ struct Recurrence {
     const auto per_direction = static_cast<int64_t>(activations.size()) / directions();
     return activations[static_cast<size_t>(direction * per_direction + which)];
   }
-  /// Of a gate's sum, which is bounded first.
+  /// The function of a gate's sum, which is clipped first.
   Expr activated(int64_t direction, int64_t which, Expr sum) const {
     return activation(direction, which)(clip > 0 ? (max(min(Number(sum), clip), -clip)).e : sum);
   }
@@ -100,7 +100,7 @@ Result<Nothing> want_shape(Expr x, const std::string& role, const Sizes& wanted)
   return fault(fmt::format("{} is {}, expected {}", role, text(sizes_of(x->type)), text(wanted)));
 }
 
-// Of one function: the operator of that name, or the formula.
+// One activation function: the operator of that name, or the formula.
 Result<Activation> activation_of(const Recurrence& r, const ActivationRow& row, const Attributes& attributes) {
   if (row.formula != nullptr) {
     const auto number = [&](const std::string& name, double otherwise) {
@@ -198,7 +198,7 @@ Result<Recurrence> read_recurrence(const OperatorContext& c, int64_t gates, size
   return r;
 }
 
-// Sums of products of two rows.
+// Contractions of two rows.
 Expr dot(const Recurrence& r, Expr a, Expr b) {
   return reduce(
       [](Expr p, Expr q) { return operator_add(p, q); }, zero(r.wide),
@@ -215,7 +215,7 @@ Expr product_plus(const Recurrence& r, Expr rows, Expr weights, Expr added) {
   return map_zip({rows, added}, [&](const Elements& e) { return against(e[0], e[1]); });
 }
 
-// Of all steps at once: [T][B][gates*H]. With no bias the product is zero more.
+// For all steps together: [T][B][gates*H]. Without a bias zero is added.
 Expr input_products(const Recurrence& r, int64_t direction, bool recurrent_bias) {
   const Nat outputs = r.hidden() * Nat(r.gates);
   Expr added = repeat(outputs, zero(r.wide));
@@ -228,7 +228,7 @@ Expr input_products(const Recurrence& r, int64_t direction, bool recurrent_bias)
   return in_memory(split(r.batch(), product_plus(r, join(r.x), r.of(direction, r.w), in_memory(added))));
 }
 
-/// The states of one direction behind each step and behind the last.
+/// The states of one direction after each step and after the last.
 struct DirectionRun {
   Expr each = nullptr;  ///< of the first state, in order of the sequence: [T][B][H]
   Elements last;        ///< [B][H]
@@ -284,7 +284,7 @@ DirectionRun run_direction(const Recurrence& r, int64_t direction, Expr products
   for (size_t i = 0; i < states; ++i) out.last.push_back(states == 1 ? last : get(static_cast<int64_t>(i), last));
   Expr each = states == 1 ? all : map([](Expr state) { return get(0, state); }, all);
   if (reversed) each = slice(n - 1, n, each, -1);
-  if (r.lengths != nullptr) {  // behind the end of a sequence there are zeros
+  if (r.lengths != nullptr) {  // zeros after the end of a sequence
     each = map_zip({each, iota(n, Scalar::i64)}, [&](const Elements& e) {
       return map_zip({e[0], r.lengths}, [&](const Elements& row) {
         return map(

@@ -1,6 +1,6 @@
-// Normalisations: statistics over some axes, then a formula of each element. Batch normalisation has its statistics as
-// inputs. Where ONNX computes statistics in a wider type (stash_type), so do the definitions. Statistics are bound by
-// lets, so that they are computed once a row.
+// Normalisations: statistics over some axes, then a formula for each element. Batch normalisation has its statistics as
+// inputs. If ONNX computes statistics in a wider type (stash_type), so do the definitions. Statistics are bound by
+// lets, so that they are computed once per row.
 #include <algorithm>
 #include <array>
 
@@ -45,7 +45,8 @@ Lowered lower_mean_variance(const OperatorContext& c) {
 
 // clang-format off
 constexpr auto normalisation_rows = std::to_array<OperatorRow>({
-  // Statistics may be wider than the data. In training they are those of the batch, which the running ones follow.
+  // Statistics may be wider than the data. In training they are the statistics of the batch, which the running ones
+  // follow.
   by_text("BatchNormalization", 7,
           "(x : floats [n]..., scale : floats [c], bias : floats [c], mean : floats [c], variance : floats [c]; "
           "epsilon = 0.00001, momentum = 0.9, training_mode = 0, spatial = 1) "

@@ -7,7 +7,7 @@
 namespace hoist::operators {
 namespace {
 
-// Where windows lie, which the form `windows` reads.
+// The places of windows, which the form `windows` reads.
 #define HOIST_WINDOWS "kernel_shape?, strides?, pads?, dilations?, auto_pad = \"NOTSET\", ceil_mode = 0"
 
 // (sum of |x|^p)^(1/p) of a row.

@@ -1,4 +1,5 @@
-// Reductions over axes, places of extremes, running sums, and the softmax family, whose rows need two reductions.
+// Reductions over axes, positions of minima and maxima, running sums, and the softmax family, whose rows need two
+// reductions.
 #include <array>
 
 #include "ir/operators/definitions/operator_text.h"
@@ -11,9 +12,9 @@ namespace {
 #define HOIST_REDUCTION(takes, formula) \
   "(x : " takes "; axes?, keepdims = 1, noop_with_empty_axes = 0) = reduced " formula " x"
 
-// The extreme first and then where it stands: two reductions whose order is free, so kernels form them side by side.
-// NaN wins over every number, as it is what an extreme with NaN among its elements is; of several the first wins, or
-// the last.
+// The minimum or maximum first and then its position: two reductions in any order, so kernels compute them in parallel.
+// NaN wins over every number, because a minimum or maximum with NaN among its elements is NaN; of several positions the
+// first wins, or the last.
 #define HOIST_PLACE_IN(row, extreme, last)                  \
   "(let best = reduce " extreme " " row " in (select(" last \
   ", reduce max lowest hits, "                              \

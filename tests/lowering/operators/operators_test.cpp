@@ -897,7 +897,7 @@ TEST(Operators, TreesOfWhichBranchesLeadRoundAreRefused) {
                                               {"target_weights", std::vector<double>{10, 20}}}));
   };
   EXPECT_EQ(show(forest(2).run()), "[2][1] 10 20");
-  EXPECT_EQ(forest(0).error(), "the branches of a tree lead round in a circle");
+  EXPECT_EQ(forest(0).error(), "the branches of a tree form a cycle");
   EXPECT_EQ(forest(7).error(), "tree 0 has no node 7");
 }
 
@@ -911,7 +911,7 @@ TEST(OperatorErrors, NameTheTwoNumbers) {
   EXPECT_EQ(LayerCase("Softmax", {counting({2})}, {{"axis", 1.5}}).error(), "attribute axis has to be an integer");
   EXPECT_EQ(LayerCase("Exp", {integers({1}, {1})}).error(), "Exp takes floats, found i64");
   EXPECT_EQ(LayerCase("Nothing", {}).error(),
-            "operator Nothing of version 21 is not supported (hoist operators lists what is)");
+            "operator Nothing of version 21 is not supported (hoist operators lists the supported ones)");
   EXPECT_EQ(LayerCase("Reshape", {counting({2}), integers({1}, {2})}).error(),
             "input 1 (shape) has to be known at compile time, but x1 is computed from the model's inputs (make it an "
             "initialiser, or a function of shapes)");
