@@ -1,6 +1,6 @@
-// Golden texts: one file a case under tests/golden, input and whole expected text. HOIST_UPDATE_GOLDEN=1 rewrites them;
-// a missing file fails, so that a case is never silently empty. The input stands in the test (expect_golden), or in the
-// file alone (golden_cases): a new case of that kind is a file that ends where its output would begin.
+// Golden texts: one file per case under tests/golden, input and whole expected text. HOIST_UPDATE_GOLDEN=1 rewrites
+// them; a missing file fails, so that a case is never silently empty. The input is in the test (expect_golden), or in
+// the file alone (golden_cases): a new case of that kind is a file that ends before its output.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -45,9 +45,9 @@ inline void expect_golden(const std::string& name, const std::string& input, con
 
 /// A file that has its own input.
 struct GoldenCase {
-  std::string name;   ///< for expect_golden: "passes/unfold.lift"
-  std::string stem;   ///< "unfold"
-  std::string input;  ///< what stands above the separator
+  std::string name;   ///< for expect_golden: "passes/merge-producers.lift"
+  std::string stem;   ///< "merge-producers"
+  std::string input;  ///< the text above the separator
 };
 
 /// All files of tests/golden/FOLDER, by name.

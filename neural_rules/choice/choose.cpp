@@ -27,8 +27,8 @@ constexpr double reference_sqnr = 20, reference_flips = 0.03;
 constexpr double uniform_share = 0.5, error_share = 0.75, proposal_share = 0.9;
 // Runs are timed until both halves of the rounds choose the same, for so many times the least seconds at most.
 constexpr double most_turns = 8;
-// Preparing the rules of a large model takes longer; at this share of the time the rules of the remaining sites are
-// left out.
+// Preparing the rules of a large model takes longer; at this share of the time limit the rules of the remaining sites
+// are left out.
 constexpr double rules_share = 0.35;
 // A uniform-precision baseline that takes longer than this share is dropped.
 constexpr double latest_uniform_share = 0.7, latest_proposal_share = 0.95;

@@ -1,4 +1,4 @@
-// Operators of onnxruntime's domain: bodies in the place of those that are several layers, and what has none.
+// Operators of onnxruntime's domain: bodies for operators that are several layers, and the refusal of the others.
 #include <gmock/gmock.h>
 
 #include <limits>

@@ -314,7 +314,7 @@ TEST(Sequences, WhatIsWrongIsSaid) {
       HasSubstr("input 'x': is neither a tensor nor a sequence of tensors"));
 }
 
-// What onnx's inference does not get to see, since it has no values there: types come from lists.
+// A place without values, where onnx's inference fails: types come from lists.
 TEST(Sequences, WhatIsWrongInABuiltProgramIsSaid) {
   const auto told = [](const std::vector<NamedCall>& calls) {
     ProgramBuilder builder("g", 21);

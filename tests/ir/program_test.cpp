@@ -252,7 +252,7 @@ TEST(ProgramText, LargeConstantsStandInASidecar) {
   EXPECT_THAT(parse_program(text, wrong).errors()[0].text(), HasSubstr("in type or hash"));
 }
 
-// What passes note of definitions is part of the text.
+// Facts that passes note about definitions are part of the text.
 TEST(ProgramText, FactsAreRead) {
   const std::string text =
       "program version 21\n"

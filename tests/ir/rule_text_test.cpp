@@ -140,7 +140,7 @@ TEST(RuleText, FaultsHavePlaces) {
   EXPECT_THAT(faults("-- nothing\n"), HasSubstr("folder/mine.rules: holds no rule"));
 }
 
-// The terms of rows are read later; their places are those of the file all the same, also behind lets.
+// The terms of rows are read later; their places are places of the file all the same, also after lets.
 TEST(RuleText, FaultsOfTermsHavePlaces) {
   const auto fault = [](const std::string& text) {
     const auto table = RuleTable::load(rows(text));

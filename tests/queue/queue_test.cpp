@@ -429,7 +429,7 @@ TEST_F(QueueTest, WhoAsksSaysHowLongAJobMayTake) {
   job.options = {{"specialisation", 0}, {"milliseconds", 60'000}};
   job.limits = {1, 2};
   EXPECT_THAT(answer_to(job).aside, HasSubstr("after 2 attempts: ")) << one.said();
-  EXPECT_THAT(one.said(), HasSubstr("takes longer than 1 s"));
+  EXPECT_THAT(one.said(), HasSubstr("took longer than 1 s"));
 }
 
 // The runs of sensitivity and of the verification of budgets.

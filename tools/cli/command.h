@@ -1,5 +1,5 @@
-// How a command of the program is put together: it adds its options to the command line and leaves behind what to do.
-// One function a command, each in commands/NAME.cpp. Only main.cpp calls them.
+// A command of the program: it adds its options to the command line and returns its action. One function per command,
+// each in commands/NAME.cpp. Only main.cpp calls them.
 #pragma once
 
 #include <CLI/CLI.hpp>

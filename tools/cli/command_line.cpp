@@ -28,8 +28,8 @@ namespace hoist {
 namespace {
 
 constexpr char about[] =
-    "hoist compiles ONNX models to OpenCL bundles, and shows every stage between.\n"
-    "Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 bad input, 4 device trouble, 5 a self-check differs.";
+    "hoist compiles ONNX models to OpenCL bundles, and shows every intermediate stage. Exit codes: 0 success, 1 a "
+    "negative answer, 2 wrong use, 3 bad input, 4 device error, 5 a self-check failed.";
 
 // Says what is wrong with words that the parser would only call unexpected, or would report after something else.
 std::optional<Failure> misspelt(CLI::App& program, const std::vector<std::string>& words) {
@@ -114,19 +114,19 @@ Attempt<> do_command(const std::vector<std::string>& words) {
   if (std::getenv("HOIST_RULES_FOLDER") != nullptr) HOIST_STEP_VOID(ExitCode::bad_input, check_own_rules());
   CLI::App program(about, "hoist");
   program.set_version_flag("-V,--version", "hoist " HOIST_VERSION);
-  program.set_help_flag("-h,--help", "what there is, and an example");
-  program.fallthrough();             // what concerns every command may stand behind its name
-  program.require_subcommand(0, 1);  // a word behind a command is never another one: hoist manual compile
+  program.set_help_flag("-h,--help", "lists the commands, and an example");
+  program.fallthrough();             // options for every command may follow its name
+  program.require_subcommand(0, 1);  // a word after a command is never another command: hoist manual compile
   program
       .add_option_function<std::string>("--log-level", set_log_level,
-                                        "say on standard error what is being done, for any command: passes and kernels "
-                                        "with their times, hits of the cache (warning unless given)")
+                                        "log to standard error, for any command: passes and kernels with their times, "
+                                        "hits of the cache (default: warning)")
       ->type_name("LEVEL")
       ->check(CLI::IsMember(log_levels()));
   auto* verbose = program.add_flag_callback(
       "-v,--verbose", [] { set_log_level("info"); }, "--log-level info");
   program
-      .add_flag_callback("-q,--quiet", say_only_errors, "nothing on standard error but errors: no progress, no notes")
+      .add_flag_callback("-q,--quiet", say_only_errors, "print only errors on standard error: no progress, no notes")
       ->excludes(verbose);
   Action action;
   for (auto add : {add_check,     add_compile, add_run,         add_evaluate, add_test,     add_verify,   add_inspect,
@@ -137,7 +137,7 @@ Attempt<> do_command(const std::vector<std::string>& words) {
   }
   if (words.empty()) {
     say(help_text(program.help()));
-    return usage_failure("", "no command is given", "hoist COMMAND --help explains one");
+    return usage_failure("", "no command given", "hoist COMMAND --help explains one");
   }
   if (auto failure = misspelt(program, words)) return *failure;
   try {
@@ -154,7 +154,7 @@ Attempt<> do_command(const std::vector<std::string>& words) {
                          "hoist" + name + " --help shows how");
   }
   if (auto failure = empty_word(program)) return *failure;
-  if (!action) return usage_failure("", "no command is given", "hoist --help lists them");
+  if (!action) return usage_failure("", "no command given", "hoist --help lists them");
   return action();
 }
 

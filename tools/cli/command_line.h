@@ -8,8 +8,8 @@
 
 namespace hoist {
 
-/// What a command comes to, "check" "model.onnx" say, in a process that is not only for it: nothing is done about
-/// signals, and failures are not printed.
+/// The result of a command, for example "check" "model.onnx", in a process with other work: signals are not handled,
+/// and failures are not printed.
 Attempt<> do_command(const std::vector<std::string>& words);
 
 /// Parses and does what was asked; results are on standard output, messages on standard error when it returns.

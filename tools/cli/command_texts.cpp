@@ -7,7 +7,7 @@
 namespace hoist {
 namespace {
 
-// CLI11 writes what a value has to be behind the name of its type: "TEXT:{time,size}".
+// CLI11 writes the condition of a value after the name of its type: "TEXT:{time,size}".
 OptionText text_of(const CLI::Option& option) {
   OptionText out;
   for (const std::string& name : option.get_snames()) out.names.push_back("-" + name);
@@ -35,7 +35,7 @@ CommandText text_of(const CLI::App& app, const std::string& name) {
   constexpr std::string_view heading = "Example:\n";
   if (out.example.starts_with(heading)) out.example.erase(0, heading.size());
   for (const CLI::Option* option : app.get_options()) {
-    if (option->get_group().empty()) continue;  // what the help leaves out
+    if (option->get_group().empty()) continue;  // left out of the help
     OptionText text = text_of(*option);
     const bool has_place = text.names.empty();
     if (has_place) text.names.push_back(option->get_name(true));
@@ -53,7 +53,7 @@ std::string escaped(std::string_view text, std::string_view special, std::string
   return out;
 }
 
-// Options of the program stand behind every command too.
+// Options of the program may follow every command too.
 std::vector<OptionText> options_of(const std::vector<CommandText>& commands, const CommandText& command) {
   std::vector<OptionText> out = command.options;
   if (command.name.empty()) return out;

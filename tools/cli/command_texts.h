@@ -1,5 +1,5 @@
-// What --help says of every command, as data: completions for shells and man pages are made of the same texts, so that
-// none of them is written twice. Not for how help looks: CLI11 does that.
+// The --help texts of every command, as data: completions for shells and man pages are made of the same texts, so that
+// none of them is written twice. CLI11 decides the layout of the help.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,7 +12,7 @@ struct OptionText {
   std::vector<std::string> names;    ///< "-o", "--output"; none where it has a place on the line
   std::string value;                 ///< "FILE"; "" where it takes none
   std::vector<std::string> choices;  ///< where only these values are allowed
-  std::string what, preset;          ///< what it says; the value where it is not given
+  std::string what, preset;          ///< the help; the value if it is not given
   bool required = false;
 };
 

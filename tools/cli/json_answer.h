@@ -1,5 +1,5 @@
-// What a command answers as JSON: the --json option and its file, and what the answers of several commands have in
-// common. In one place, so that every command has the same form; json.md lists the keys.
+// The JSON answer of a command: the --json option and its file, and the common parts of several commands' answers. It
+// is in one place, so that every command has the same form; json.md lists the keys.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -38,7 +38,7 @@ Attempt<bool> run_observed(Program& program, const ModelOptions& options, const 
   HOIST_ATTEMPT([[maybe_unused]] ExitCode rules, read_steering(read));
   const CompileOptions compile = compile_options(read);
   Profile profile;
-  // No other pass asks what the device is, and there may be none.
+  // No other pass depends on the device, and there may be none.
   if (compile.lower.fusion == LaunchFusion::launch) {
     HOIST_ATTEMPT(profile, choose_profile(options));
   }
@@ -59,7 +59,7 @@ void add_shown_passes(CLI::App& command, ShownPasses& shown) {
                   "print the program as text after these passes (hoist rewrite --help lists them), import or all")
       ->delimiter(',')
       ->type_name("PASS,...");
-  command.add_option("--stop-after", shown.stop_after, "print the program after this pass, and end there")
+  command.add_option("--stop-after", shown.stop_after, "print the program after this pass, and stop")
       ->type_name("PASS");
 }
 

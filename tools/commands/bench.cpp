@@ -54,7 +54,7 @@ Attempt<Timed> open_timed(const std::string& folder, const RunOptions& options) 
   return Timed{std::move(info), std::move(runner), load};
 }
 
-// By turns, so that a machine that slows down slows all of them down; each for that long in all.
+// Interleaved runs, so that a machine that slows down slows all of them; each bundle runs for that long in all.
 Attempt<> time_runs(const std::vector<Timed*>& bundles, double seconds) {
   constexpr int turns = 10;
   for (int turn = 0; turn < turns; ++turn) {
@@ -126,9 +126,8 @@ std::string peaks_text(const Peaks& peaks) {
   for (const Peaks::Copy& copy : peaks.copies)
     copies +=
         fmt::format(", {:.1f} GB/s where {:.1f} MB are copied", copy.rate / 1e9, static_cast<double>(copy.bytes) / 1e6);
-  return fmt::format(
-      "measured at its best: {:.0f} GFLOP/s in f32, {:.0f} with products of bytes{}, a launch in {:.1f} us",
-      peaks.operations / 1e9, peaks.byte_operations / 1e9, copies, peaks.launch * 1e6);
+  return fmt::format("measured peak: {:.0f} GFLOP/s in f32, {:.0f} with products of bytes{}, a launch in {:.1f} us",
+                     peaks.operations / 1e9, peaks.byte_operations / 1e9, copies, peaks.launch * 1e6);
 }
 
 // The same by a worker that has the device, and that does nothing else on it meanwhile.
@@ -140,7 +139,7 @@ Attempt<> bench_there(const BenchCommand& command) {
   HOIST_ATTEMPT(const std::string device, queue::device_on_queue(info.plan, command.options.device));
   HOIST_STEP(queue::Queue queue, ExitCode::device, queue::Queue::connect(command.queue));
   HOIST_STEP(const std::string packed, ExitCode::bad_input, queue::pack_bundle(command.bundle));
-  // What was measured before is no answer: each time is another question.
+  // Earlier measurements are no answer: each run has to measure again.
   const int64_t asked = std::chrono::system_clock::now().time_since_epoch().count();
   nlohmann::json found;
   queue::Gathering gathering;
@@ -219,7 +218,7 @@ Attempt<> bench(const BenchCommand& command) {
     const double ratio = whole.lower_quartile.value / theirs.lower_quartile.value;
     out["against"] = {
         {"bundle", command.against}, {"lower_quartile_ms", theirs.lower_quartile.value}, {"ratio", ratio}};
-    compared = fmt::format("{}: lower quartile {:.4f} ms of {} runs, by turns; this bundle takes {:.2f} of that",
+    compared = fmt::format("{}: lower quartile {:.4f} ms of {} interleaved runs; this bundle takes {:.2f} of that",
                            command.against, theirs.lower_quartile.value, other->runs.size(), ratio);
   }
   if (!command.json.empty()) {
@@ -245,15 +244,16 @@ void add_bench(CLI::App& program, Action& action) {
                                   "  hoist bench digits.hoist --json digits.json", options, bench);
   add_bundle_options(command, options->bundle, options->options);
   add_json_option(command, options->json, "the times");
-  command.add_option("--seconds", options->seconds, "how long to measure")
+  command.add_option("--seconds", options->seconds, "the duration of the measurement")
       ->check(CLI::Range(0.01, 3600.0))
       ->capture_default_str();
   command.add_flag("--roofline", options->roofline,
-                   "measure what the device does at its best, and show what bounds each kernel and how near it is");
-  command.add_option("--page", options->page, "the same as a page: a timeline of the kernels, and a roofline")
+                   "measure the device's peak rates, and print each kernel's bound and its share of it");
+  command.add_option("--page", options->page, "write the same as a page: a timeline of the kernels, and a roofline")
       ->type_name("FILE");
-  command.add_option("--against", options->against, "time another bundle by turns with this one")->type_name("DIR");
-  add_queue_options(command, options->queue, "let a worker measure, on the device that it has");
+  command.add_option("--against", options->against, "time another bundle in interleaved runs with this one")
+      ->type_name("DIR");
+  add_queue_options(command, options->queue, "let a worker measure on its device");
 }
 
 }  // namespace hoist

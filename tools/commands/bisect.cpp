@@ -24,13 +24,13 @@ struct BisectCommand {
   bool no_check = false;
 };
 
-// Where the numbers first change, and the layers that are concerned; nothing where they do not.
+// The first step that changes values, and its layers; nothing if there is none.
 struct Fault {
   Diagnostics problems;
   std::vector<std::string> layers;
 };
 
-// What comes after the rules: code generator and driver, where there is a device of the profile.
+// The steps after the rules: code generator and driver, if there is a device of the target description.
 Attempt<std::optional<Fault>> fault_on_device(OpenedModel model, const ModelOptions& options) {
   HOIST_ATTEMPT(const CompiledModel compiled, compile_model(std::move(model), options));
   const Result<Device> device = device_for(compiled.profile, options.device);
@@ -44,7 +44,7 @@ Attempt<std::optional<Fault>> fault_on_device(OpenedModel model, const ModelOpti
                            compiled.rules != nullptr ? compiled.rules->table : lowering_rules(), run));
   if (check.launch_mismatch) {
     return std::optional(Fault{
-        {{check.launch_mismatch->subject, check.launch_mismatch->message, "its kernels are right, launched alone"}},
+        {{check.launch_mismatch->subject, check.launch_mismatch->message, "its kernels are right when launched alone"}},
         {}});
   }
   if (!check.mismatch) return std::optional<Fault>();
@@ -98,7 +98,7 @@ Attempt<Program> reduced(Program program, const BisectCommand& command) {
       bool faulty = false;
       if (!candidate.outputs.empty() && candidate.definitions.size() < program.definitions.size()) {
         auto fault = first_fault(candidate, command, nullptr);
-        faulty = fault.ok() && fault->has_value();  // what no longer compiles is no smaller example
+        faulty = fault.ok() && fault->has_value();  // a model that no longer compiles is no smaller example
       }
       if (faulty) {
         program = std::move(candidate);
@@ -117,8 +117,8 @@ Attempt<> reduce(const BisectCommand& command) {
   HOIST_ATTEMPT(const std::optional<Fault> fault, first_fault(program, command, nullptr));
   if (!fault)
     return Failure{ExitCode::no,
-                   {{command.model, "every step and every kernel keeps the numbers",
-                     "there is nothing to look for: hoist bisect says what was compared"}}};
+                   {{command.model, "every step and every kernel keeps the values",
+                     "nothing to reduce: hoist bisect lists the comparisons"}}};
   const size_t before = program.definitions.size();
   HOIST_ATTEMPT(program, reduced(std::move(program), command));
   HOIST_ATTEMPT(const std::optional<Fault> left, first_fault(program, command, nullptr));
@@ -134,7 +134,7 @@ Attempt<> reduce(const BisectCommand& command) {
 
 void add_options(CLI::App& command, BisectCommand& options) {
   command.add_option("model", options.model, "an ONNX file")->required()->type_name("MODEL");
-  command.add_flag("--no-check", options.no_check, "look at rules and passes only, not at kernels on the device");
+  command.add_flag("--no-check", options.no_check, "check rules and passes only, not kernels on the device");
   add_model_options(command, options.options);
   add_steering_options(command, options.options);
   add_json_option(command, options.json);
@@ -144,20 +144,22 @@ void add_options(CLI::App& command, BisectCommand& options) {
 
 void add_bisect(CLI::App& program, Action& action) {
   auto options = std::make_shared<BisectCommand>();
-  CLI::App& command = add_command(
-      program, action, "bisect",
-      "find the first step from a model to its kernels that changes a number which it must not: both sides of every "
-      "step are computed on random and extreme inputs, then every kernel is compared on the device",
-      "  hoist bisect models/digits_residual.onnx", options, bisect);
+  CLI::App& command =
+      add_command(program, action, "bisect",
+                  "find the first step from a model to its kernels that wrongly changes a value: computes both sides "
+                  "of every step on random and extreme inputs, then compares every kernel on the device",
+                  "  hoist bisect models/digits_residual.onnx", options, bisect);
   add_options(command, *options);
 }
 
 void add_reduce(CLI::App& program, Action& action) {
   auto options = std::make_shared<BisectCommand>();
   CLI::App& command =
-      add_command(program, action, "reduce", "write the smallest part of a model in which hoist bisect finds a fault",
+      add_command(program, action, "reduce", "write the smallest part of a model in which hoist bisect finds an error",
                   "  hoist reduce model.onnx -o small.onnx", options, reduce);
-  command.add_option("-o,--output", options->output, "the part, an ONNX file")->required()->type_name("FILE");
+  command.add_option("-o,--output", options->output, "the file for the part, an ONNX file")
+      ->required()
+      ->type_name("FILE");
   add_options(command, *options);
 }
 

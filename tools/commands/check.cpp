@@ -38,8 +38,8 @@ struct CheckAnswer {
   ExitCode code = ExitCode::done;
 };
 
-// What compile does but for the expected values of the self-check: whatever is accepted here compiles. The kernels are
-// those for the first device, or for a CPU where there is none.
+// The compilation without the expected values of the self-check: every accepted model compiles. The kernels are for the
+// first device, or for a CPU if there is none.
 Result<ModelSummary> compiles(Program program) {
   auto device = find_device("");
   const Profile profile = device ? profile_of(*device) : Profile();
@@ -110,9 +110,9 @@ Attempt<> check(const CheckOptions& options) {
 
 void add_check(CLI::App& program, Action& action) {
   auto options = std::make_shared<CheckOptions>();
-  CLI::App& command = add_command(program, action, "check",
-                                  "say whether a model can be compiled, and if not, everything that is in the way",
-                                  "  hoist check models/digits_residual.onnx", options, check);
+  CLI::App& command =
+      add_command(program, action, "check", "check whether a model can be compiled, and list every obstacle",
+                  "  hoist check models/digits_residual.onnx", options, check);
   command.add_option("model", options->model, "an ONNX file")->required()->type_name("MODEL");
   add_reading_options(command, options->dimensions, options->values);
   add_bound_options(command, options->bounds);

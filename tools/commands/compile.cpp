@@ -46,7 +46,7 @@ struct CompileCommand {
   ShownPasses shown;
 };
 
-// Known before the work: nobody wants to wait for this message.
+// Checked before the long work.
 Attempt<> check_output(const CompileCommand& command) {
   const std::filesystem::path folder = command.output;
   std::error_code ignored;
@@ -106,14 +106,14 @@ Attempt<CompiledModel> compile_chosen(const CompileCommand& command, ChosenModel
                        std::move(groups)};
 }
 
-// The layers of the kernel that differs as a model beside the bundle that does not come to be; what to say of it.
+// The layers of a differing kernel as a model, next to the bundle that is not written; returns the hint.
 std::string write_reduced(const CompileCommand& command, const CompiledModel& compiled,
                           const std::vector<std::string>& layers) {
   fs::path path = command.output;
   if (!path.has_filename()) path = path.parent_path();
   path += ".mismatch.onnx";
   auto bytes = write_model(model_of_layers(compiled.program, layers), {.producer_version = HOIST_VERSION});
-  if (!bytes) return "the layers alone are no model: " + bytes.errors().front().text();
+  if (!bytes) return "the layers alone do not form a model: " + bytes.errors().front().text();
   if (auto written = write_file(path, *bytes); !written) return written.errors().front().text();
   return "these layers alone are the model " + path.string();
 }
@@ -140,11 +140,11 @@ Failure mismatch_failure(const CompileCommand& command, const CompiledModel& com
   out.problems.push_back(
       {kernel.name, mismatch.origin, several ? "--fuse none gives each layer a launch of its own" : ""});
   out.problems.push_back({kernel.name, write_reduced(command, compiled, step.layers),
-                          "send it to the project: this is a fault of hoist or of the driver"});
+                          "send it to the project: this is a bug of hoist or of the driver"});
   return out;
 }
 
-// What the options say of pictures, for every input that takes them.
+// The image options for every input of images.
 Result<std::vector<PlanPreprocessing>> preprocessing_of(const std::vector<ValueInfo>& inputs,
                                                         const PictureOptions& options) {
   std::vector<PlanPreprocessing> out;
@@ -167,7 +167,7 @@ struct SizedModel {
   Sizes sizes;
   CompiledModel compiled;
   SelfCheck check = {};
-  CompileAnswer tuned = {};  ///< what --tune did
+  CompileAnswer tuned = {};  ///< the result of --tune
 };
 
 Result<Nothing> write_models(std::vector<SizedModel>& models, const std::string& output, const BundleOptions& options) {
@@ -221,7 +221,7 @@ Attempt<> write_results(const CompileCommand& command, std::vector<SizedModel>& 
         if (!model.check.agrees()) return Diagnostic{"self-check", "differs", ""};
         std::error_code none;
         if (command.programs && fs::is_empty(run.cache_folder, none))
-          return Diagnostic{"--programs", "nothing is kept: cache: " + model.check.driver_cache, ""};
+          return Diagnostic{"--programs", "nothing was stored: cache: " + model.check.driver_cache, ""};
       }
       return Nothing{};
     };
@@ -299,7 +299,7 @@ CompileAnswer answer_of(const ChosenModel& chosen) {
   return out;
 }
 
-// Behind the names of kernels for other sizes, so that those of all sizes differ: programs link them together.
+// Comes after the names of kernels, so that kernels of all sizes have different names: programs link them together.
 std::string kernel_suffix(const std::vector<SizedModel>& before, const Sizes& sizes) {
   if (before.empty()) return "";
   std::string out = sizes_suffix(sizes);
@@ -370,7 +370,7 @@ Attempt<> compile_alone(const CompileCommand& command) {
   const double seconds = stopwatch.seconds();
   report_size(command, models.front().compiled, seconds);
   report_check(models.front().check);
-  // The bundle stands: what nobody asked for must not run out of memory.
+  // The bundle is written: optional work must not run out of memory.
   if (command.json.empty()) return ExitCode::done;
   CompileAnswer answer = answer_of(command, models.front().compiled, models.front().check, seconds);
   if (!tuned.is_null()) answer["tuned"] = std::move(tuned);
@@ -390,9 +390,7 @@ Attempt<> compile_within(const CompileCommand& command, CompileAnswer& answer) {
     return ExitCode::no;
   }
   if (reference_score(chosen.study).is_chance() && !command.best_effort) {
-    complain("error",
-             "the model itself is no better than guessing on these data, so that keeping its answers proves "
-             "nothing");
+    complain("error", "the model itself is no better than guessing on these data, so a budget proves nothing");
     complain("note", "no bundle is written; --best-effort writes it all the same");
     return ExitCode::no;
   }
@@ -451,7 +449,7 @@ Attempt<std::vector<CompileCommand>> commands_by_budget(const CompileCommand& co
       one.output = named_for(command.output, budget);
       if (!command.report.empty()) one.report = named_for(command.report, budget);
       if (!names.insert(one.output).second)
-        return usage_failure("--budget " + budget, "has the same name as another one: " + one.output,
+        return usage_failure("--budget " + budget, "has the same name as another target: " + one.output,
                              "compile for them one after the other, with --record");
       HOIST_STEP([[maybe_unused]] const Budget known, ExitCode::usage, parse_budget(budget));
     }
@@ -478,7 +476,7 @@ Attempt<> check_pictures(const CompileCommand& command) {
 Attempt<> compile(const CompileCommand& given) {
   CompileCommand command = given;
   if (command.programs && !command.options.targets.empty())
-    return usage_failure("--programs", "is about OpenCL, and native code is compiled already", "leave it out");
+    return usage_failure("--programs", "applies to OpenCL, and native code is compiled already", "leave it out");
   if (command.output_option->count() == 0) command.output = output_named_after(command.model, ".hoist");
   HOIST_ATTEMPT([[maybe_unused]] ExitCode fits, check_pictures(command));
   if (command.budgets.empty()) {
@@ -500,20 +498,20 @@ Attempt<> compile(const CompileCommand& given) {
   if (!command.options.rules.empty() || !command.options.steps.empty() || !command.options.tuning.empty() ||
       command.tune_option->count() > 0)
     return usage_failure("--steps, --rules, --tuning and --tune",
-                         "do not go with a budget, which measures the kernels that estimates choose", "leave them out");
+                         "exclude a budget, which measures kernels with estimated choices", "leave them out");
   CompileAnswer answer;
   if (commands.size() == 1) {
     HOIST_ATTEMPT(const ExitCode code, compile_within(commands.front(), answer));
     HOIST_ATTEMPT([[maybe_unused]] ExitCode written, answer_json(command.json, answer));
     return code;
   }
-  // What one of them has measured the others know from the record.
+  // Measurements of one target reach the others through the record.
   HOIST_STEP(const TemporaryFolder folder, ExitCode::bad_input, TemporaryFolder::make());
   CompileAnswer answers = {{"budgets", CompileAnswer::array()}};
   ExitCode worst = ExitCode::done;
   size_t left = commands.size();
   for (CompileCommand& one : commands) {
-    // What one budget leaves of its time the next ones have.
+    // Time that one budget leaves is for the next ones.
     const double begin = command.budget.since.seconds();
     if (one.budget.seconds > 0)
       one.budget.seconds = begin + std::max(one.budget.seconds - begin, 0.1) / static_cast<double>(left);
@@ -556,8 +554,8 @@ void add_compile(CLI::App& program, Action& action) {
                        "do not compare the kernels with the interpreter on the device before the bundle is written");
   command
       .add_flag("--programs", options->programs,
-                "keep what the driver makes of the kernels in the bundle (programs/), which then opens without "
-                "compiling them wherever device and driver are the same")
+                "store the driver's compiled kernels in the bundle (programs/), which then opens without compiling on "
+                "the same device and driver")
       ->excludes(no_check);
   command.add_flag("--validate", options->validate,
                    "compare both sides of every step of the derivation with the interpreter, on random and extreme "
@@ -577,7 +575,7 @@ void add_compile(CLI::App& program, Action& action) {
   exclude_shown_passes(command, add_json_option(command, options->json));
   command
       .add_option("--budget", options->budgets,
-                  "how much accuracy may be given up: top1=0.5%, sqnr=30dB, agreement=99%, metric=CMD; of several each "
+                  "the accuracy that may be given up: top1=0.5%, sqnr=30dB, agreement=99%, metric=CMD; of several each "
                   "has a bundle (and a report) with its name before the ending, from one study")
       ->type_name("BUDGET")
       ->expected(1)
@@ -585,7 +583,8 @@ void add_compile(CLI::App& program, Action& action) {
   add_budget_options(command, options->budget);
   command.add_option("--report", options->report, "the page of the study that the choice was made from")
       ->type_name("FILE");
-  command.add_flag("--best-effort", options->best_effort, "write the best point's bundle when the budget is not met");
+  command.add_flag("--best-effort", options->best_effort,
+                   "write the best point's bundle even if the budget is not met");
 }
 
 }  // namespace hoist

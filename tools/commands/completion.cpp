@@ -105,9 +105,10 @@ Attempt<> help(const HelpCommand& command) {
 void add_help(CLI::App& program, Action& action) {
   auto options = std::make_shared<HelpCommand>();
   options->program = &program;
-  CLI::App& command = add_command(program, action, "help", "say what a command does and takes, as its --help",
-                                  "  hoist help compile", options, help);
-  command.add_option("command", options->command, "of which command (default: hoist itself)")->type_name("COMMAND");
+  CLI::App& command =
+      add_command(program, action, "help", "print the description and the options of a command, as its --help does",
+                  "  hoist help compile", options, help);
+  command.add_option("command", options->command, "the command (default: hoist itself)")->type_name("COMMAND");
   add_json_option(command, options->json, "commands with their options");
 }
 
@@ -132,7 +133,7 @@ void add_manual(CLI::App& program, Action& action) {
                                   "  hoist manual compile | man -l -\n"
                                   "  hoist manual --output-dir man1",
                                   options, manual);
-  command.add_option("command", options->command, "of which command (default: hoist itself)")->type_name("COMMAND");
+  command.add_option("command", options->command, "the command (default: hoist itself)")->type_name("COMMAND");
   command.add_option("--output-dir", options->folder, "write all pages into this folder instead")->type_name("FOLDER");
   add_json_option(command, options->json, "commands with their options");
 }

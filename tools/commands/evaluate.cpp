@@ -1,4 +1,4 @@
-// hoist evaluate: a bundle over a labelled data set, or beside another bundle over any data.
+// hoist evaluate: a bundle over a labelled data set, or against another bundle over any data.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -31,7 +31,7 @@ struct Answered {
   int threads = 0;  ///< 0 where several machines have answered
 };
 
-// What numbers alone do not say.
+// Explains the numbers.
 void warn(const Evaluation& found) {
   if (found.inputs_not_finite > 0)
     complain("warning", fmt::format("{} runs have NaN or infinities in their inputs", found.inputs_not_finite));
@@ -55,7 +55,8 @@ Attempt<Answered> evaluate_here(const EvaluateCommand& command, const LabelledDa
 
 Attempt<Answered> evaluate_there(const EvaluateCommand& command, const LabelledData& data) {
   if (command.options.threads > 0)
-    return usage_failure("--threads", "is for this machine's device", "workers have it: hoist worker --threads");
+    return usage_failure("--threads", "runs on this machine's device",
+                         "workers choose it themselves: hoist worker --threads");
   HOIST_ATTEMPT(std::string device, queue::device_on_queue(data.plan, command.options.device));
   HOIST_STEP(queue::Queue queue, ExitCode::device, queue::Queue::connect(command.queue));
   Progress progress;
@@ -75,9 +76,9 @@ Attempt<> refuse_other_arrays(const std::string& other, const char* what, const 
       return arrays[i].name + " " + type_text(arrays[i].scalar, with_shapes ? arrays[i].shape : std::vector<int64_t>{});
     };
     if (described(wanted) != described(there))
-      return input_failure(
-          other, fmt::format("has other {}s: {} in the place of {}", what, described(there), described(wanted)),
-          "both bundles have to be of one model");
+      return input_failure(other,
+                           fmt::format("has other {}s: {} instead of {}", what, described(there), described(wanted)),
+                           "both bundles have to come from one model");
   }
   return ExitCode::done;
 }
@@ -88,7 +89,7 @@ Attempt<> run_on(BundleRunner& bundle, const std::vector<Tensor>& inputs) {
   return ExitCode::done;
 }
 
-// Every output beside that of the other bundle, which is the reference.
+// Compares every output with the output of the other bundle, which is the reference.
 Attempt<> compare(const EvaluateCommand& command) {
   HOIST_ATTEMPT(BundleRunner bundle, open_bundle(command.bundle, command.options));
   HOIST_ATTEMPT(BundleRunner reference, open_bundle(command.against, command.options));
@@ -171,13 +172,12 @@ Attempt<> evaluate(const EvaluateCommand& command) {
 
 void add_evaluate(CLI::App& program, Action& action) {
   auto options = std::make_shared<EvaluateCommand>();
-  CLI::App& command =
-      add_command(program, action, "evaluate",
-                  "run a bundle over a labelled data set and print how often it is right, or over any data and print "
-                  "how near it is to another bundle",
-                  "  hoist evaluate digits.hoist --data models/digits_residual_test.npz\n"
-                  "  hoist evaluate small.hoist --data pictures --against digits.hoist",
-                  options, evaluate);
+  CLI::App& command = add_command(program, action, "evaluate",
+                                  "run a bundle over a labelled data set and print the share of right answers, or over "
+                                  "any data and print the difference to another bundle",
+                                  "  hoist evaluate digits.hoist --data models/digits_residual_test.npz\n  hoist "
+                                  "evaluate small.hoist --data images --against digits.hoist",
+                                  options, evaluate);
   add_bundle_options(command, options->bundle, options->options);
   command
       .add_option("--data", options->question.data,
@@ -204,14 +204,15 @@ void add_evaluate(CLI::App& program, Action& action) {
   command.add_option("--labels", options->question.labels, "the names of classes, one a line, class 0 first")
       ->excludes(against)
       ->type_name("FILE");
-  command.add_flag("--classes", options->by_class, "how often each class is right, and what it is taken for")
+  command
+      .add_flag("--classes", options->by_class, "print how often each class is right, and its most frequent confusion")
       ->excludes(against);
   add_picture_options(command, options->question.pictures);
-  CLI::Option* queue = add_queue_options(command, options->queue, "let workers evaluate, a part of the data each");
+  CLI::Option* queue = add_queue_options(command, options->queue, "let workers evaluate, each a part of the data");
   queue->excludes(against);
   command
       .add_option("--samples-a-job", options->samples_a_job,
-                  "with --queue: how many samples a worker gets at once (default: by their size, 32 parts or more)")
+                  "with --queue: the number of samples per job (default: by their size, 32 parts or more)")
       ->check(CLI::PositiveNumber)
       ->needs(queue);
   add_json_option(command, options->json);

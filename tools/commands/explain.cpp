@@ -45,7 +45,7 @@ void say_step(const ExplainCommand& command, const ExplainedStep& seen) {
     note += fmt::format(" ({} {} part of it)", joined_names(seen.absorbed), seen.absorbed.size() == 1 ? "is" : "are");
   say_line("{:4}. {}{}{}  [{}]{}", seen.number, step.rule, parameters_text(step), at, name_of(step.rule_class),
            note.empty() ? "" : "  " + note);
-  // What a rule puts between a value and those that read it.
+  // The layers that a rule inserts between a value and its consumers.
   for (const auto& [value, term] : seen.added)
     say(indented(fmt::format("{} = {}", value, term), "          ", "          "));
   for (const auto& [name, type] : seen.folded) say_line("        {} is a constant : {}", name, type);
@@ -78,12 +78,12 @@ Attempt<> explain_derivation(const ExplainCommand& command, const Derived& from,
   return answer_json(command.json, to_json(found));
 }
 
-// Without a layer: those that there are, with their kernels, and how many steps led there.
+// Without a layer: all layers, with their kernels and the number of steps.
 Attempt<> list_layers(const ExplainCommand& command, const ProgramDerivation& derivation,
                       const std::vector<PlanLayer>& layers, const std::vector<PlanStep>& steps,
                       const std::vector<std::string>& kernels) {
   if (command.terms || command.paths)
-    return usage_failure(command.terms ? "--terms" : "--paths", "is for the steps of one layer",
+    return usage_failure(command.terms ? "--terms" : "--paths", "applies to the steps of one layer",
                          "hoist explain " + command.subject + " LAYER");
   RuleCounts counts;
   for (const ProgramStep& step : derivation.steps) counts.add(step.rule_class);
@@ -132,8 +132,8 @@ void add_explain(CLI::App& program, Action& action) {
                   "  hoist explain models/digits_residual.onnx conv1 --paths", options, explain);
   command.add_option("subject", options->subject, "an ONNX file, or a bundle")->required()->type_name("MODEL|DIR");
   command.add_option("layer", options->layer, "the layer's name; without it all layers are listed")->type_name("LAYER");
-  command.add_flag("--terms", options->terms, "with the whole term after each step");
-  command.add_flag("--paths", options->paths, "with the place of each step as a path");
+  command.add_flag("--terms", options->terms, "print the whole term after each step");
+  command.add_flag("--paths", options->paths, "print the place of each step as a path");
   add_model_options(command, options->options);
   add_steering_options(command, options->options);
   add_json_option(command, options->json, "the steps");

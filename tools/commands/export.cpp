@@ -37,23 +37,23 @@ struct ExportCommand {
   bool force = false;
 };
 
-// Known before the work: nobody wants to wait for these messages.
+// Checked before the long work.
 Attempt<> check_output(const ExportCommand& command) {
   const fs::path file = command.output;
   std::error_code ignored;
-  if (file.empty()) return usage_failure("--output", "is empty", "name the file that the model becomes");
+  if (file.empty()) return usage_failure("--output", "is empty", "name a file for the model");
   if (fs::is_directory(file, ignored)) return input_failure(command.output, "is a folder", "name a file");
   const fs::path folder = file.parent_path();
   if (!folder.empty() && !fs::is_directory(folder, ignored))
     return input_failure(command.output, folder.string() + " is not a folder", "make it first, or name another");
   if (fs::equivalent(file, command.model, ignored))
-    return input_failure(command.output, "is the model itself", "name another file");
+    return input_failure(command.output, "is the input model itself", "name another file");
   if (fs::is_regular_file(file, ignored) && !command.force)
     return input_failure(command.output, "exists", "use --force to replace it");
   return ExitCode::done;
 }
 
-// What was named has to be.
+// Every named value has to exist.
 CandidateRules named_rules(const std::vector<Site>& sites, const Assignment& assignment) {
   CandidateRules out;
   for (const Site& site : sites) {
@@ -65,7 +65,7 @@ CandidateRules named_rules(const std::vector<Site>& sites, const Assignment& ass
   return out;
 }
 
-// Data are read and a device is used only where a rule wants to know the range of values.
+// Data are read and a device is used only if a rule needs the range of values.
 Attempt<CalibratedProgram> calibrated(const ExportCommand& command, const Program& program,
                                       const std::vector<Site>& sites, const Assignment& assignment) {
   const bool needs_data = std::any_of(command.rules.begin(), command.rules.end(), [](const std::string& name) {
@@ -87,12 +87,12 @@ Attempt<CalibratedProgram> calibrated(const ExportCommand& command, const Progra
   return out;
 }
 
-// Rules that keep values are hoist's own business, and nobody finds them by looking for a misspelt name.
+// Rules that keep values are internal, so a misspelt name does not suggest them.
 Attempt<> refuse_other_rules(const std::vector<std::string>& rules) {
   const auto refusal = [](const std::string& rule, RuleClass rule_class) {
     return input_failure(
         "rule " + rule,
-        fmt::format("is {} and keeps values: it makes kernels, and nothing of it is in a model", name_of(rule_class)),
+        fmt::format("is {} and keeps values: it concerns kernels, and no model contains it", name_of(rule_class)),
         "name rules of the class neural; hoist rules lists them");
   };
   for (const std::string& rule : rules) {
@@ -143,7 +143,7 @@ Attempt<RewrittenModel> as_recorded(const ExportCommand& command, Program progra
   return model;
 }
 
-// What the bundle computes, as operators.
+// The computation of the bundle, as operators.
 Attempt<RewrittenModel> of_bundle(const ExportCommand& command) {
   for (const auto& [option, given] : {std::pair{"--rule", !command.rules.empty()},
                                       {"--calibrate", !command.calibration.empty()},
@@ -151,7 +151,7 @@ Attempt<RewrittenModel> of_bundle(const ExportCommand& command) {
                                       {"--budget", !command.budget.empty()},
                                       {"--objective", !command.objective.empty()},
                                       {"--dim", !command.options.dimensions.empty()}}) {
-    if (given) return usage_failure(option, "is for models: what a bundle has is chosen", "leave it out");
+    if (given) return usage_failure(option, "applies to models: the rules of a bundle are fixed", "leave it out");
   }
   HOIST_ATTEMPT([[maybe_unused]] BundleInfo known, bundle_info(command.model));
   HOIST_STEP(const BundleInfo bundle, ExitCode::bad_input, read_bundle(command.model, true));
@@ -165,7 +165,7 @@ Attempt<> check_use(const ExportCommand& command) {
   if (!command.calibration.empty() && command.rules.empty())
     return usage_failure("--calibrate", "requires --rule", "name one: --rule RULE");
   if (!command.record.empty() && !command.rules.empty())
-    return usage_failure("--rule", "does not go with --record, which says what is chosen", "leave one of them out");
+    return usage_failure("--rule", "excludes --record, which has the choice", "leave one of them out");
   if (!command.budget.empty() && command.record.empty())
     return usage_failure("--budget", "requires --record",
                          "hoist compile --budget " + command.budget + " --record FILE chooses, and writes it down");
@@ -188,7 +188,7 @@ Result<Expr> approximated_by(Expr e, const std::string& rule_or_row) {
     if (std::any_of(steps.begin(), steps.end(), [&](const Application& step) { return step.rule == rule_or_row; }))
       return approximated->term;
   }
-  return Diagnostic{rule_or_row, "is a row of no rule that applies to the layer", ""};
+  return Diagnostic{rule_or_row, "names no rule that applies to the layer", ""};
 }
 
 // Layers under function rules as the operators that compute the approximation, products in f16 between casts.
@@ -240,7 +240,7 @@ Attempt<> export_model(const ExportCommand& given) {
     return write_exported(command, written, model);
   }
   if (!command.source.empty())
-    return usage_failure("--model", "is for bundles: the model that one is made from", "leave it out");
+    return usage_failure("--model", "applies to bundles: the model that the bundle comes from", "leave it out");
   HOIST_ATTEMPT([[maybe_unused]] ExitCode neural, refuse_other_rules(command.rules));
   HOIST_ATTEMPT(Program program, read_program(command.model, command.options));
   for (const std::string& note : program.notes) complain("note", note);
@@ -257,25 +257,25 @@ Attempt<> export_model(const ExportCommand& given) {
 
 void add_export(CLI::App& program, Action& action) {
   auto options = std::make_shared<ExportCommand>();
-  CLI::App& command =
-      add_command(program, action, "export",
-                  "write a model as ONNX for other engines, as it is, under neural rules, or as a bundle has it",
-                  "  hoist export models/digits_residual.onnx -o plain.onnx\n"
-                  "  hoist export models/digits_residual.onnx --rule u8 --rule w8a8 "
-                  "--calibrate models/digits_residual_calibration.npz -o q.onnx\n"
-                  "  hoist export models/digits_residual.onnx --record digits.json -o chosen.onnx\n"
-                  "  hoist export small.hoist --model models/digits_residual.onnx -o small.onnx",
-                  options, export_model);
+  CLI::App& command = add_command(
+      program, action, "export",
+      "write a model as ONNX for other engines: unchanged, under neural rules, or with the rules of a bundle",
+      "  hoist export models/digits_residual.onnx -o plain.onnx\n"
+      "  hoist export models/digits_residual.onnx --rule u8 --rule w8a8 "
+      "--calibrate models/digits_residual_calibration.npz -o q.onnx\n"
+      "  hoist export models/digits_residual.onnx --record digits.json -o chosen.onnx\n"
+      "  hoist export small.hoist --model models/digits_residual.onnx -o small.onnx",
+      options, export_model);
   command.add_option("model", options->model, "an ONNX file, or a bundle")->required()->type_name("MODEL|DIR");
   options->output_option =
       command
           .add_option("-o,--output", options->output,
                       "the file, - for standard output (default: the model's name with .exported.onnx, here)")
           ->type_name("FILE");
-  command.add_flag("--force", options->force, "replace the file if there is one");
+  command.add_flag("--force", options->force, "replace an existing file");
   command
       .add_option("--model", options->source,
-                  "of a bundle: the model that it is made from, for constants that the bundle has in another form")
+                  "for a bundle: the model that it comes from, for constants that the bundle has in another form")
       ->type_name("FILE");
   add_scaling_option(command, options->scaling);
   command.add_option("--rule", options->rules, "use this neural rule wherever it applies; may be given more than once")
@@ -286,11 +286,10 @@ void add_export(CLI::App& program, Action& action) {
   add_picture_options(command, options->pictures);
   command
       .add_option("--record", options->record,
-                  "what compile --budget chose: its only choice, or that of --budget and --objective")
+                  "the choice of compile --budget: its only choice, or the one of --budget and --objective")
       ->type_name("FILE");
-  command.add_option("--budget", options->budget, "of the record's choices the one for this budget")
-      ->type_name("BUDGET");
-  command.add_option("--objective", options->objective, "of the record's choices the one for this objective")
+  command.add_option("--budget", options->budget, "the record's choice for this budget")->type_name("BUDGET");
+  command.add_option("--objective", options->objective, "the record's choice for this objective")
       ->check(CLI::IsMember({"time", "size"}));
   add_reading_options(command, options->options.dimensions, options->options.values);
   add_json_option(command, options->json, "what was written");

@@ -39,7 +39,7 @@ Attempt<> show_layer(const InspectCommand& command, const LayerStages& shown) {
 
 StageOptions stage_options(const InspectCommand& command) { return {command.stages, command.types}; }
 
-// What is in a model as a whole, in a sentence, and each of its layers.
+// A summary of the model in one sentence, and each of its layers.
 Attempt<> show_whole(const InspectCommand& command, const ModelSummary& summary, const std::vector<PlanLayer>& layers,
                      const std::vector<PlanStep>& steps, const std::vector<std::string>& kernels,
                      const std::vector<Sizes>& specialisations) {
@@ -47,7 +47,7 @@ Attempt<> show_whole(const InspectCommand& command, const ModelSummary& summary,
   if (!specialisations.empty()) {
     std::string there;
     for (const Sizes& sizes : specialisations) there += (there.empty() ? "" : "; ") + sizes_text(sizes);
-    say_line("compiled for {} (--dim shows another than the first)", there);
+    say_line("compiled for {} (--dim selects other sizes than the first)", there);
   }
   say(arrays_table(summary));
   say_line("");
@@ -73,7 +73,7 @@ Attempt<> show_calls(const InspectCommand& command, const Program& program) {
 Attempt<> inspect_model(const InspectCommand& command) {
   const bool whole_graph = command.layer.empty() && command.stages == std::vector<std::string>{"graph"};
   if (!command.output.empty() && !whole_graph)
-    return usage_failure("--output", "is for the program of a whole model",
+    return usage_failure("--output", "applies to the program of a whole model",
                          "inspect MODEL --stage graph --output FILE");
   if (whole_graph || !command.shown.print_after.empty() || !command.shown.stop_after.empty()) {
     HOIST_ATTEMPT(const Program program, read_program(command.subject, command.options));
@@ -114,21 +114,22 @@ void add_inspect(CLI::App& program, Action& action) {
   auto options = std::make_shared<InspectCommand>();
   CLI::App& command =
       add_command(program, action, "inspect",
-                  "show a layer at every stage: graph, high-level and low-level Lift, Halide's schedule, OpenCL",
+                  "print a layer at every stage: graph, high-level and low-level Lift, Halide's schedule, OpenCL",
                   "  hoist inspect models/digits_residual.onnx conv1 --stage high,low\n"
                   "  hoist inspect digits.hoist conv1 --stage opencl",
                   options, inspect);
   command.add_option("subject", options->subject, "an ONNX file, or a bundle")->required()->type_name("MODEL|DIR");
   command.add_option("layer", options->layer, "the layer's name; without it all layers are listed with their kernels")
       ->type_name("LAYER");
-  command.add_option("--stage", options->stages, "only these stages: graph, high, low, halide, opencl")
+  command.add_option("--stage", options->stages, "print only these stages: graph, high, low, halide, opencl")
       ->delimiter(',')
       ->check(CLI::IsMember(stage_names()))
       ->type_name("STAGE,...");
-  command.add_flag("--types", options->types, "with the type after each pattern");
+  command.add_flag("--types", options->types, "print the type after each pattern");
   command
-      .add_option("-o,--output", options->output,
-                  "with --stage graph and no layer: write the program there, its large constants beside it")
+      .add_option(
+          "-o,--output", options->output,
+          "with --stage graph and no layer: write the program there, and its large constants in files next to it")
       ->type_name("FILE.lift");
   add_model_options(command, options->options);
   add_steering_options(command, options->options);

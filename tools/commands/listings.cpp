@@ -74,9 +74,9 @@ Attempt<> devices(const DevicesCommand& command) {
              d.compute_units, static_cast<double>(d.global_memory) / 1e9, d.local_memory / 1024, d.vector_width,
              d.half ? ", half" : "", d.doubles ? ", double" : "");
     say_line("   floats {}",
-             !d.computes_exactly ? "may round differently or lose denormals: kernels are compared within bounds"
+             !d.computes_exactly ? "may round differently or flush subnormals: kernels are compared within bounds"
              : d.divides_exactly ? "are exact: kernels are compared bit for bit, with division and square root"
-                                 : "are exact: kernels are compared bit for bit, but for division and square root");
+                                 : "are exact: kernels are compared bit for bit, except division and square root");
   }
   return ExitCode::done;
 }
@@ -140,7 +140,7 @@ void say_rule(const ProgramRuleRow& r) {
   say_line("    {}", r.meaning);
 }
 
-// What a rule that changes values asks for and promises.
+// The requirements and guarantees of a rule that changes values.
 void say_rule(const NeuralRule& r) {
   say_line("{}  neural", r.name);
   say_line("    {}", r.what);
@@ -203,8 +203,8 @@ Attempt<> list_strategies(const RulesCommand& command) {
   return ExitCode::done;
 }
 
-// Rules between operator calls, rules over terms, and those that change values: a row of the engine stands behind those
-// for functions and sums.
+// Rules between operator calls, rules over terms, and rules that change values: a rule for functions or sums is
+// followed by a row of its engine.
 Attempt<> rules(const RulesCommand& command) {
   if (!command.used.empty()) return used_rules(command);
   if (command.strategies) return list_strategies(command);
@@ -231,7 +231,7 @@ Attempt<> rules(const RulesCommand& command) {
     if (wanted(r.name)) neural.push_back(&r);
   }
   if (between.empty() && chosen.empty() && neural.empty()) {
-    return input_failure("rule " + command.name, "there is no such rule",
+    return input_failure("rule " + command.name, "unknown rule",
                          did_you_mean(command.name, names, "hoist rules lists them"));
   }
   if (!command.json.empty()) {
@@ -301,10 +301,10 @@ Attempt<> language(const LanguageCommand& command) {
     const ScalarRow& r = row(static_cast<Scalar>(i));
     const bool is_other = r.scalar == Scalar::boolean || r.scalar == Scalar::string;
     scalars.push_back({std::string(r.name), std::to_string(r.bits),
-                       is_other      ? "true or false, or a string's word"
+                       is_other      ? "true or false, or a string's handle"
                        : r.is_float  ? "float"
                        : r.is_signed ? "integer"
-                                     : "integer without a sign"});
+                                     : "unsigned integer"});
   }
   Rows patterns = {{"pattern", "type", "meaning"}};
   for (const PatternRow& r : pattern_table()) patterns.push_back(texts({r.name, r.scheme, r.meaning}));
@@ -322,7 +322,7 @@ struct OperatorsCommand {
   bool page = false;
 };
 
-// All operators of the standard and hoist's own, or those of a name.
+// All operators of the standard and hoist's own, or the operators of a name.
 Attempt<> operators(const OperatorsCommand& command) {
   std::vector<CoveredOperator> all = operator_coverage();
   if (command.page) {
@@ -335,7 +335,7 @@ Attempt<> operators(const OperatorsCommand& command) {
   for (const CoveredOperator& one : all) names.push_back(one.name);
   if (!command.name.empty()) std::erase_if(all, [&](const CoveredOperator& one) { return one.name != command.name; });
   if (all.empty()) {
-    return input_failure("operator " + command.name, "neither the standard nor hoist has such an operator",
+    return input_failure("operator " + command.name, "is neither an operator of the standard nor of hoist",
                          did_you_mean(command.name, names, "hoist operators lists them"));
   }
   const auto row_of = [](const CoveredOperator& one) {
@@ -381,14 +381,14 @@ Attempt<> operators(const OperatorsCommand& command) {
 void add_devices(CLI::App& program, Action& action) {
   auto options = std::make_shared<DevicesCommand>();
   CLI::App& command =
-      add_command(program, action, "devices", "list the OpenCL devices, or write the profile of one",
+      add_command(program, action, "devices", "list the OpenCL devices, or write the target description of one",
                   "  hoist devices\n  hoist devices --profile --device 0 > here.profile", options, devices);
-  command.add_option("--device", options->device, "only this one: an index, a name or a part of one")
+  command.add_option("--device", options->device, "only this device: an index, a name or a part of one")
       ->type_name("DEVICE");
   auto* json = add_json_option(command, options->json, "the list");
   command
       .add_flag("--profile", options->profile,
-                "print the profile of the device (default: the first), for compile --profile")
+                "print the target description of the device (default: the first), for compile --profile")
       ->excludes(json);
 }
 
@@ -399,11 +399,13 @@ void add_rules(CLI::App& program, Action& action) {
                   "list the rules, show one, or count those that bundles use; compile --rules takes yours",
                   "  hoist rules map-fusion\n  hoist rules --used digits.hoist", options, rules);
   auto* rule = command.add_option("rule", options->name, "only this one")->type_name("RULE");
-  auto* used = command.add_option("--used", options->used, "how often the derivations of these bundles use each rule")
-                   ->type_name("BUNDLE...");
+  auto* used =
+      command.add_option("--used", options->used, "count the uses of each rule in the derivations of these bundles")
+          ->type_name("BUNDLE...");
   command
-      .add_flag("--strategies", options->strategies,
-                "list the strategies that apply rules to a kernel's loops, which --steps of compile may name")
+      .add_flag(
+          "--strategies", options->strategies,
+          "list the strategies, which apply rules to a kernel's loops and which the steps of compile --steps may name")
       ->excludes(rule)
       ->excludes(used);
   add_json_option(command, options->json, "the list");
@@ -411,20 +413,18 @@ void add_rules(CLI::App& program, Action& action) {
 
 void add_language(CLI::App& program, Action& action) {
   auto options = std::make_shared<LanguageCommand>();
-  CLI::App& command =
-      add_command(program, action, "language",
-                  "list what expressions are made of: patterns, functions of numbers, named compositions and types",
-                  "  hoist language", options, language);
+  CLI::App& command = add_command(program, action, "language",
+                                  "list the parts of terms: patterns, scalar functions, named compositions and types",
+                                  "  hoist language", options, language);
   add_json_option(command, options->json, "the lists");
 }
 
 void add_operators(CLI::App& program, Action& action) {
   auto options = std::make_shared<OperatorsCommand>();
-  CLI::App& command =
-      add_command(program, action, "operators",
-                  "list the operators of the standard and hoist's own: how each is defined, and the ONNX cases "
-                  "that pass",
-                  "  hoist operators\n  hoist operators Conv", options, operators);
+  CLI::App& command = add_command(program, action, "operators",
+                                  "list the operators of the standard and hoist's own: the form of each definition, "
+                                  "and the number of ONNX cases that pass",
+                                  "  hoist operators\n  hoist operators Conv", options, operators);
   command.add_option("operator", options->name, "only this one")->type_name("OPERATOR");
   auto* json = add_json_option(command, options->json, "the list");
   command.add_flag("--page", options->page, "as the page ir/operators/COVERAGE.md")->excludes(json);

@@ -23,7 +23,7 @@ Attempt<> profiles(const ProfilesCommand& command) {
   }
   if (chosen.empty()) {
     const std::string close = near_miss(command.name, names);
-    return usage_failure(command.name, "is no starter profile",
+    return usage_failure(command.name, "is no starter target description",
                          close.empty() ? "hoist profiles lists them" : "did you mean " + close + "?");
   }
   if (!command.json.empty()) {
@@ -44,7 +44,7 @@ Attempt<> profiles(const ProfilesCommand& command) {
 void add_profiles(CLI::App& program, Action& action) {
   auto options = std::make_shared<ProfilesCommand>();
   CLI::App& command = add_command(
-      program, action, "profiles", "list profiles of common devices, or write one, for compile --profile",
+      program, action, "profiles", "list target descriptions of common devices, or write one, for compile --profile",
       "  hoist profiles\n  hoist profiles nvidia-a100 > mine.profile\n  hoist compile model.onnx --profile nvidia-a100",
       options, profiles);
   command.add_option("profile", options->name, "print this one as a file")->type_name("PROFILE");

@@ -1,4 +1,4 @@
-// hoist report: accuracy against time, one page that needs nothing beside itself.
+// hoist report: accuracy against time, as a page in one file.
 #include "tools/report/report.h"
 
 #include <array>
@@ -43,7 +43,7 @@ Attempt<std::optional<RecordedChoice>> compared_choice(const ReportCommand& comm
   return std::optional<RecordedChoice>(std::move(choice));
 }
 
-// Two records beside each other; nothing is measured.
+// Compares two records; nothing is measured.
 Attempt<> compare(const ReportCommand& command) {
   if (!command.model.empty() || command.compared.size() != 2)
     return usage_failure("--compare", "takes two records and no model", "hoist report --compare A.json B.json");
@@ -74,7 +74,7 @@ Attempt<> report(const ReportCommand& given) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode differ, refuse_two_outputs(command.json, "--output", command.output));
   for (const std::string& file : {command.output, command.json, command.budget.record})
     HOIST_STEP_VOID(ExitCode::bad_input, refuse_unwritable(file));
-  // The choice is made without them: what rules buy stands beside what tuning buys.
+  // The choice is made without them: the gain of rules is printed next to the gain of tuning.
   ModelOptions tuning = command.options;
   HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(tuning));
   HOIST_STEP(const FileLock lock, ExitCode::bad_input, FileLock::take(command.budget.record));
@@ -100,7 +100,7 @@ Attempt<> report(const ReportCommand& given) {
 void add_report(CLI::App& program, Action& action) {
   auto options = std::make_shared<ReportCommand>();
   CLI::App& command = add_command(program, action, "report",
-                                  "accuracy against speed on one page: the front, every layer, and what was chosen",
+                                  "write a page on accuracy against speed: the front, every layer, and the choice",
                                   "  hoist report models/digits_residual.onnx --calibrate "
                                   "models/digits_residual_calibration.npz -o report.html\n"
                                   "  hoist report models/digits_residual.onnx --record digits.json --budget top1=1% "
@@ -115,11 +115,11 @@ void add_report(CLI::App& program, Action& action) {
   add_target_option(command, options->options);
   command
       .add_option("--tuning", options->options.tuning,
-                  "say what the choices of hoist tune buy, kernel by kernel, beside what rules buy")
+                  "print the gain of hoist tune's choices, kernel by kernel, next to the gain of rules")
       ->type_name("FILE|shipped");
   command
       .add_option("--budget", options->budget.budget,
-                  std::string("how much accuracy the choice may give up (default: ") + default_budget + ")")
+                  std::string("the accuracy that the choice may give up (default: ") + default_budget + ")")
       ->type_name("BUDGET");
   add_budget_options(command, options->budget);
   options->objective_option = command.get_option("--objective");
@@ -129,7 +129,7 @@ void add_report(CLI::App& program, Action& action) {
                   "--objective say which choice of each where there are several")
       ->type_name("RECORD RECORD")
       ->expected(2);
-  add_json_option(command, options->json, "the numbers of the page");
+  add_json_option(command, options->json, "the figures of the page");
 }
 
 }  // namespace hoist

@@ -1,4 +1,4 @@
-// hoist rewrite: passes and rules on a program, or rules on a single term, that stand in a file as text.
+// hoist rewrite: passes and rules on a program, or rules on a single term, from a text file.
 #include <nlohmann/json.hpp>
 
 #include "frontend/frontend.h"
@@ -44,8 +44,7 @@ Attempt<> run_named_passes(const RewriteCommand& command, Program& program) {
   if (!command.passes.empty()) HOIST_STEP_VOID(ExitCode::bad_input, check_sizes_known(program));
   for (const std::string& name : command.passes) {
     const Pass* pass = find_pass(name);
-    if (pass == nullptr)
-      return usage_failure("--pass " + name, "there is no such pass", "hoist rewrite --help lists them");
+    if (pass == nullptr) return usage_failure("--pass " + name, "unknown pass", "hoist rewrite --help lists them");
     HOIST_STEP_VOID(ExitCode::bad_input, pass->run(program, options));
   }
   return ExitCode::done;
@@ -69,8 +68,7 @@ Attempt<> apply_in_term(const RuleTable& table, const std::string& step, Expr& t
   HOIST_STEP(const std::vector<Application> steps, ExitCode::usage, parse_steps(step));
   for (Application application : steps) {
     const Rule* rule = table.find(application.rule);
-    if (rule == nullptr)
-      return usage_failure("--rule " + application.rule, "there is no such rule", "hoist rules lists them");
+    if (rule == nullptr) return usage_failure("--rule " + application.rule, "unknown rule", "hoist rules lists them");
     application.rule_class = row(*rule).rule_class;
     HOIST_STEP(const std::vector<Expr> terms, ExitCode::no, replay(table, {term, {application}}));
     term = terms.back();
@@ -88,8 +86,8 @@ Attempt<> rewrite_program(const RewriteCommand& command) {
   auto definition = std::find_if(program.definitions.begin(), program.definitions.end(),
                                  [&](const Definition& d) { return d.value == value; });
   if (definition == program.definitions.end())
-    return usage_failure("--at " + command.place, "the program defines no value " + value,
-                         "write the value, and :0.1.2 behind it for a place in its term");
+    return usage_failure("--at " + command.place, "the program does not define the value " + value,
+                         "write the value, followed by :0.1.2 for a place in its term");
   if (const ProgramRule* rule = command.rule_between_calls()) {
     HOIST_STEP_VOID(ExitCode::usage, check_strict(*rule, command.strict));
     HOIST_STEP_VOID(ExitCode::bad_input, check_sizes_known(program));
@@ -106,7 +104,7 @@ Attempt<> rewrite_program(const RewriteCommand& command) {
 Attempt<> rewrite_term(const RewriteCommand& command, const std::string& text) {
   for (const auto& [option, values] : {std::pair("--pass", &command.passes), {"--dim", &command.dimensions}}) {
     if (values->empty()) continue;
-    return usage_failure(option, "is for programs, and this file holds a term",
+    return usage_failure(option, "applies to programs, and this file holds a term",
                          "a program begins with the word program");
   }
   auto term = parse(text);
@@ -138,9 +136,9 @@ Attempt<> rewrite(const RewriteCommand& given) {
     command.user_rules = std::make_shared<const UserRules>(std::move(read));
   }
   if (!command.place.empty() && command.rule.empty())
-    return usage_failure("--at", "says where a rule applies", "add --rule");
+    return usage_failure("--at", "states the place of a rule", "add --rule");
   HOIST_STEP(const std::string text, ExitCode::bad_input, read_file(command.file, size_t{256} << 20));
-  // Comments may stand before the first word.
+  // Comments may come before the first word.
   size_t start = 0;
   while ((start = text.find_first_not_of(" \t\r\n", start)) != std::string::npos && text.compare(start, 2, "--") == 0)
     start = std::min(text.find('\n', start), text.size());
@@ -166,7 +164,9 @@ void add_rewrite(CLI::App& program, Action& action) {
                   "  hoist rewrite open.lift --dim batch=4 -o four.lift\n" +
                       pass_list(),
                   options, rewrite);
-  command.add_option("file", options->file, "a program, or a single term")->required()->type_name("FILE.lift");
+  command.add_option("file", options->file, "a file with a program, or a single term")
+      ->required()
+      ->type_name("FILE.lift");
   command.add_option("--pass", options->passes, "run this pass; may be given several times")
       ->type_name("NAME")
       ->expected(1)
@@ -174,24 +174,21 @@ void add_rewrite(CLI::App& program, Action& action) {
   command.add_option("--rule", options->rule, "apply this rule, with its parameters: split-join(k = 4)")
       ->type_name("RULE");
   command
-      .add_option(
-          "--at", options->place,
-          "where: the value of a definition, with :0.1.2 behind it for a place in its term; of a term alone the "
-          "place")
+      .add_option("--at", options->place,
+                  "where: the value of a definition, with :0.1.2 after it for a place in its term; of a term alone the "
+                  "place")
       ->type_name("PLACE");
   command
       .add_option(
           "--rules", options->rules,
-          "rules of your own, which --rule and the pass user-rules apply: parsed, typed and tested on random data "
-          "before use")
+          "your own rules, for --rule and the pass user-rules: parsed, typed and tested on random data before use")
       ->type_name("FILE");
   command
-      .add_option("--dim", options->dimensions,
-                  "put a number in the place of a size of the program, before anything else")
+      .add_option("--dim", options->dimensions, "replace a symbolic size of the program by a number, before any pass")
       ->type_name("NAME=N")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command.add_flag("--strict", options->strict, "passes and rules keep every bit");
+  command.add_flag("--strict", options->strict, "only passes and rules that keep every bit");
   command.add_option("-o,--output", options->output, "write the result there instead of printing it")
       ->type_name("FILE");
   add_json_option(command, options->json, "the result");

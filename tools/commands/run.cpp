@@ -46,10 +46,10 @@ Result<Tensor> read_input(const std::string& file, const ArrayInfo& input, const
 void warn_of_numbers(const std::string& where, const Tensor& tensor) {
   const int64_t bad = count_not_finite(tensor);
   if (bad > 0)
-    complain("warning", fmt::format("{} has {} NaN or infinities among {} numbers", where, bad, tensor.size()));
+    complain("warning", fmt::format("{} has {} NaN or infinities among {} elements", where, bad, tensor.size()));
 }
 
-// The files as tensors, by input; pictures and sounds take the shape of the specialisation in use.
+// The files as tensors, by input; images and sounds take the shape of the specialisation in use.
 Attempt<std::vector<std::optional<Tensor>>> read_inputs(const BundleRunner& bundle, const RunCommand& command,
                                                         Diagnostics& problems) {
   std::vector<std::optional<Tensor>> out(bundle.inputs().size());
@@ -174,7 +174,7 @@ Attempt<> run(const RunCommand& command) {
   say(lines);
   if (!classes.empty() && !any_best)
     complain("warning",
-             fmt::format("{} names {} classes, and no output has so many scores", command.labels, classes.size()));
+             fmt::format("{} names {} classes, and no output has as many scores", command.labels, classes.size()));
   return answer_json(command.json, answer);
 }
 
@@ -182,9 +182,9 @@ Attempt<> run(const RunCommand& command) {
 
 void add_run(CLI::App& program, Action& action) {
   auto options = std::make_shared<RunCommand>();
-  CLI::App& command = add_command(program, action, "run",
-                                  "run a bundle once, its inputs read from files, and show or write its outputs",
-                                  "  hoist run digits.hoist --input image=picture.npy --output-dir out", options, run);
+  CLI::App& command =
+      add_command(program, action, "run", "run a bundle once on inputs from files, and print or write its outputs",
+                  "  hoist run digits.hoist --input image=picture.npy --output-dir out", options, run);
   add_bundle_options(command, options->bundle, options->options);
   command
       .add_option("--input", options->inputs,
@@ -200,9 +200,13 @@ void add_run(CLI::App& program, Action& action) {
           "where each output is written to NAME.npy (.pb for types that .npy lacks); without it their shapes are "
           "shown, and with --labels the best classes")
       ->type_name("OUT");
-  command.add_option("--labels", options->labels, "the names of classes, one a line: shows those of the best scores")
+  command
+      .add_option("--labels", options->labels,
+                  "the names of classes, one per line: prints the classes with the best scores")
       ->type_name("FILE");
-  command.add_option("--top", options->best, "so many of them")->check(CLI::Range(1, 1000))->capture_default_str();
+  command.add_option("--top", options->best, "print so many of them")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   add_picture_options(command, options->pictures);
   add_json_option(command, options->json);
 }

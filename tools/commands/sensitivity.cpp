@@ -84,7 +84,7 @@ Attempt<> sensitivity(const SensitivityCommand& command) {
   HOIST_STEP(options.scaling, ExitCode::usage, parse_channel_scaling(command.scaling));
   options.device = arithmetic_of(model.profile);
   options.measure_all = false;  // as a study does, so that both say the same
-  // Without uniform models and proposals.
+  // Without uniform-precision baselines and proposals.
   const double begin = share_of_study(StudyPart::sensitivities, 0, 1),
                end = share_of_study(StudyPart::rules_alone, 1, 1);
   options.progress = [&](const std::string& text, double share) {
@@ -116,7 +116,7 @@ Attempt<> sensitivity(const SensitivityCommand& command) {
 void add_sensitivity(CLI::App& program, Action& action) {
   auto options = std::make_shared<SensitivityCommand>();
   CLI::App& command = add_command(
-      program, action, "sensitivity", "measure what each layer tolerates, and what each rule would cost at the output",
+      program, action, "sensitivity", "measure the tolerance of each layer, and the effect of each rule on the output",
       "  hoist sensitivity models/digits_residual.onnx --calibrate models/digits_residual_calibration.npz", options,
       sensitivity);
   command.add_option("model", options->model, "an ONNX file")->required()->type_name("MODEL");
@@ -125,7 +125,7 @@ void add_sensitivity(CLI::App& program, Action& action) {
   add_scaling_option(command, options->scaling);
   add_model_options(command, options->options);
   add_target_option(command, options->options);
-  command.add_flag("--all", options->all, "every rule at every site, instead of the most sensitive sites");
+  command.add_flag("--all", options->all, "print every rule at every site, instead of the most sensitive sites");
   add_queue_options(command, options->queue, queue::models_on_queue_help);
   add_json_option(command, options->json, "the sites with their rules");
 }

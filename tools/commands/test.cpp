@@ -48,7 +48,7 @@ Attempt<std::vector<Case>> cases_of(const TestCommand& command) {
     if (!path.has_filename()) path = path.parent_path();
     if (fs::is_directory(path, ignored)) {
       if (!command.data.empty())
-        return usage_failure(text, "is a folder, and --data goes with a model", "name the .onnx file");
+        return usage_failure(text, "is a folder, and --data requires a model", "name the .onnx file");
       if (!fs::exists(path / "model.onnx", ignored))
         problems.push_back({text, "holds no model.onnx", is_bundle(path) ? "hoist verify checks a bundle" : ""});
       else
@@ -162,7 +162,8 @@ Attempt<std::string> run_data_set(Runnable& model, const DataSet& data, const Te
   return message;
 }
 
-// Whether what was compiled for some data takes others: the same types, and the same values where it has none to take.
+// True if a program that was compiled for some data accepts other data: the same types, and the same compile-time
+// values.
 bool fits(const Runnable& model, const DataSet& compiled_for, const DataSet& data) {
   if (compiled_for.layout != data.layout) return false;
   for (size_t i = 0; i < data.inputs.size(); ++i) {
@@ -252,13 +253,14 @@ Attempt<> test(const TestCommand& command) {
 void add_test(CLI::App& program, Action& action) {
   auto options = std::make_shared<TestCommand>();
   CLI::App& command =
-      add_command(program, action, "test", "compile models, run them over recorded data, compare the outputs",
+      add_command(program, action, "test", "compile models, run them on recorded data, and compare the outputs",
                   "  hoist test test_relu test_conv\n"
                   "  hoist test model.onnx --data recorded --rtol 1e-3 --atol 1e-4",
                   options, test);
   command
-      .add_option("case", options->cases,
-                  "a folder with model.onnx and test_data_set_K, or a model whose data lie beside it or in --data")
+      .add_option(
+          "case", options->cases,
+          "a folder with model.onnx and test_data_set_K, or a model with its data in the same folder or in --data")
       ->required()
       ->type_name("CASE...");
   command.add_option("--data", options->data, "where the data sets of the one model are")
@@ -271,7 +273,8 @@ void add_test(CLI::App& program, Action& action) {
   command.add_option("--atol", options->absolute, "absolute tolerance")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command.add_flag("--interpret", options->interpret, "evaluate the model's program instead, which needs no device");
+  command.add_flag("--interpret", options->interpret,
+                   "evaluate the model's program with the interpreter, which needs no device");
   add_json_option(command, options->json, "the answers");
   command.add_option("--threads", options->run.threads, "use at most so many threads of a CPU device")
       ->type_name("N")

@@ -32,7 +32,7 @@ using tuning::TuneOptions;
 using tuning::TuneOutcome;
 using tuning::TuningDatabase;
 
-// What a plan says of its options, but for knobs that were chosen, which change no task.
+// The options of a plan that change its tasks: all options except chosen knobs.
 std::string without_tuning(std::string options) {
   const std::string word = " tuned";
   if (const size_t at = options.find(word); at != std::string::npos) options.erase(at, word.size());
@@ -53,14 +53,15 @@ struct TuneCommand {
 Attempt<Program> program_of_bundle(TuneCommand& command) {
   ModelOptions& options = command.options;
   if (!options.dimensions.empty() || !options.targets.empty())
-    return usage_failure("--dim and --target", "are for models: a bundle has its sizes and targets", "leave them out");
+    return usage_failure("--dim and --target", "applies to models: a bundle has fixed sizes and targets",
+                         "leave them out");
   HOIST_ATTEMPT([[maybe_unused]] BundleInfo known, bundle_info(command.model));
   HOIST_STEP(const BundleInfo bundle, ExitCode::bad_input, read_bundle(command.model, true));
   if (!bundle.sizes.empty())
     return input_failure(command.model, "is compiled for several sizes", "tune the model, with --dim for each of them");
   options.targets = bundle.plan.targets;
   if (options_text(compile_options(options)) != without_tuning(bundle.plan.options))
-    return input_failure(command.model, "is compiled with " + bundle.plan.options + ", which makes other kernels",
+    return input_failure(command.model, "is compiled with " + bundle.plan.options + ", which changes the kernels",
                          "give tune the same options, or tune the model");
   std::optional<Program> model;
   if (!command.source.empty()) {
@@ -69,8 +70,8 @@ Attempt<Program> program_of_bundle(TuneCommand& command) {
   }
   HOIST_ATTEMPT(RewrittenModel rewritten, rewritten_model(bundle, model ? &*model : nullptr));
   if (!rewritten.functions.empty())
-    return input_failure(command.model, "has approximated functions, whose kernels come of no model",
-                         "tune the model that it is made from");
+    return input_failure(command.model, "has approximated functions, whose kernels differ from the model's",
+                         "tune the model that it comes from");
   return std::move(rewritten.program);
 }
 
@@ -85,7 +86,7 @@ Attempt<const SearchStrategy*> strategy_called(const std::string& name) {
   if (const SearchStrategy* found = tuning::find_search_strategy(name)) return found;
   std::vector<std::string> names;
   for (const SearchStrategy& strategy : tuning::search_strategies()) names.emplace_back(strategy.name);
-  return usage_failure("--strategy " + name, "is no strategy of search",
+  return usage_failure("--strategy " + name, "is no search strategy",
                        did_you_mean(name, names, "hoist tune --help lists them"));
 }
 
@@ -175,7 +176,7 @@ nlohmann::ordered_json to_json(const TuneOutcome& outcome) {
 Attempt<> tune_model(const TuneCommand& given) {
   TuneCommand command = given;
   TuneOptions options;
-  if (command.output == "-") return usage_failure("-o -", "is no place for a database", "name a file");
+  if (command.output == "-") return usage_failure("-o -", "is not usable as a database", "name a file");
   HOIST_ATTEMPT([[maybe_unused]] ExitCode here, tuning::refuse_absent_device(command.options, command.place));
   HOIST_ATTEMPT(options.strategy, strategy_called(command.strategy));
   HOIST_ATTEMPT(Program program, program_to_tune(command));
@@ -196,14 +197,15 @@ Attempt<> tune_model(const TuneCommand& given) {
   if (better == 0)
     say_line("nothing is faster than what an estimate chooses; {:.0f} s", stopwatch.seconds());
   else
-    say_line("whole runs by turns: {:.3f} ms before, {:.3f} ms with {} tuned ({:.2f}); {:.0f} s", outcome.before * 1e3,
-             outcome.after * 1e3, counted(better, "kernel"), outcome.after / outcome.before, stopwatch.seconds());
+    say_line("whole runs interleaved: {:.3f} ms before, {:.3f} ms with {} tuned ({:.2f}); {:.0f} s",
+             outcome.before * 1e3, outcome.after * 1e3, counted(better, "kernel"), outcome.after / outcome.before,
+             stopwatch.seconds());
   if (outcome.stopped) complain("note", "the search was ended early; the same command goes on with it");
   if (better > 0 && outcome.kept)
-    say_line("{}: hoist compile {} --tuning {} takes the choices", path,
+    say_line("{}: hoist compile {} --tuning {} uses the choices", path,
              is_bundle(command.model) ? "MODEL" : command.model, path);
   else if (better > 0)
-    say_line("the whole is no faster: no choice is kept");
+    say_line("the whole model is no faster: no choice is stored");
   return answer_json(command.json, to_json(outcome));
 }
 
@@ -212,7 +214,7 @@ Attempt<> tune_model(const TuneCommand& given) {
 void add_tune(CLI::App& program, Action& action) {
   auto options = std::make_shared<TuneCommand>();
   CLI::App& command = add_command(program, action, "tune",
-                                  "measure which form of each kernel is fastest on this device, for compile --tuning",
+                                  "measure the fastest form of each kernel on this device, for compile --tuning",
                                   "  hoist tune model.onnx -o model.tuning --time 300\n"
                                   "  hoist compile model.onnx --tuning model.tuning\n"
                                   "  hoist tune model.hoist --model model.onnx -o model.tuning\n"
@@ -223,8 +225,7 @@ void add_tune(CLI::App& program, Action& action) {
                   "an ONNX model; or a bundle, for the model that it is made from, its targets and sizes")
       ->required()
       ->type_name("MODEL|DIR");
-  command
-      .add_option("--model", options->source, "the ONNX model of a bundle whose weights are not the model's any more")
+  command.add_option("--model", options->source, "the ONNX model of a bundle whose weights were changed")
       ->type_name("MODEL");
   command
       .add_option("-o,--output", options->output,
@@ -234,7 +235,7 @@ void add_tune(CLI::App& program, Action& action) {
   command.add_option("--time", options->seconds, "end the search after about so many seconds, as Ctrl-C does at once")
       ->check(CLI::Range(1.0, 1e7))
       ->type_name("SECONDS");
-  command.add_option("--measurements", options->measurements, "candidates of each kernel at most")
+  command.add_option("--measurements", options->measurements, "the maximum number of candidates per kernel")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   std::string strategies;
@@ -247,10 +248,10 @@ void add_tune(CLI::App& program, Action& action) {
       ->check(CLI::Range(0, 1000))
       ->type_name("N")
       ->capture_default_str();
-  command.add_option("--seed", options->seed, "of what is random in it")->capture_default_str();
+  command.add_option("--seed", options->seed, "the seed of random choices")->capture_default_str();
   command
       .add_option("--list", options->list,
-                  "print what there is to choose for this layer, with some points at random, and measure nothing")
+                  "print the alternatives for this layer, with some random points, and measure nothing")
       ->type_name("LAYER");
   add_model_options(command, options->options);
   add_target_option(command, options->options);

@@ -131,7 +131,7 @@ Attempt<> check_steps_of(const VerifyCommand& command, BundleRunner& bundle, con
     HOIST_STEP_VOID(failed_run(bundle), bundle.run_steps(i, 1));
     if (bundle.step_runs(i) == 0) {
       Finding finding;
-      finding.subject = subject_of(plan, i) + ": not chosen by these inputs";
+      finding.subject = subject_of(plan, i) + ": not selected by these inputs";
       finding.passed = true;
       findings.push_back(std::move(finding));
       continue;
@@ -148,12 +148,12 @@ Attempt<> verify(const VerifyCommand& command) {
     return help_driver(command.bundle, command.options, part);
   }
   if (!command.values.empty() && command.model.empty())
-    return usage_failure("--value", "is for the model that the derivation starts from", "add --model");
+    return usage_failure("--value", "names the model that the derivation starts from", "add --model");
   if (const char* bound = given_bound(command.bounds); bound != nullptr && command.model.empty())
-    return usage_failure(bound, "is for the model that the derivation starts from", "add --model");
+    return usage_failure(bound, "names the model that the derivation starts from", "add --model");
   HOIST_ATTEMPT(BundleInfo info, bundle_info(command.bundle));
   if (command.derivation) return verify_derivation(command);
-  if (!command.model.empty()) return usage_failure("--model", "is what the derivation starts from", "add --derivation");
+  if (!command.model.empty()) return usage_failure("--model", "the derivation starts from it", "add --derivation");
   HOIST_ATTEMPT(BundleRunner bundle, open_checked(command.bundle, command.options));
   std::vector<Finding> findings;
   Progress progress;
@@ -184,7 +184,7 @@ void add_verify(CLI::App& program, Action& action) {
   auto options = std::make_shared<VerifyCommand>();
   CLI::App& command =
       add_command(program, action, "verify",
-                  "check a bundle: its files, its self-check, and every kernel against the interpreter on real inputs",
+                  "check a bundle: its files, its self-check, and every kernel against the interpreter on given inputs",
                   "  hoist verify digits.hoist --data models/digits_residual_test.npz", options, verify);
   add_bundle_options(command, options->bundle, options->options);
   command
@@ -201,8 +201,7 @@ void add_verify(CLI::App& program, Action& action) {
   auto* derivation = command.add_flag("--derivation", options->derivation,
                                       "replay the derivation instead, which leads to the bundle's kernels; no device "
                                       "is needed");
-  command
-      .add_option("--model", options->model, "the derivation starts from this model, and all constants are computed")
+  command.add_option("--model", options->model, "replay the derivation from this model, and compute all constants")
       ->type_name("FILE")
       ->needs(derivation);
   add_value_option(command, options->values);

@@ -18,7 +18,7 @@ struct WorkerCommand {
   std::string job, cache;  ///< of the process for one job
 };
 
-// What a worker starts for a job.
+// The command that a worker starts for a job.
 Attempt<> perform(const WorkerCommand& command) {
   constexpr double gigabyte = 1 << 30U;
   queue::limit_memory(static_cast<int64_t>(command.options.job_gigabytes * gigabyte));
@@ -39,16 +39,15 @@ Attempt<> run_worker(const WorkerCommand& command) {
 void add_worker(CLI::App& program, Action& action) {
   auto options = std::make_shared<WorkerCommand>();
   queue::WorkerOptions& how = options->options;
-  CLI::App& command = add_command(program, action, "worker", "work on the jobs of a queue, for commands with --queue",
+  CLI::App& command = add_command(program, action, "worker", "execute the jobs of a queue, for commands with --queue",
                                   "  hoist worker --queue nats://coordinator:4222\n"
                                   "  hoist worker --queue nats://coordinator:4222 --list",
                                   options, run_worker);
-  CLI::Option* queue = add_queue_options(command, how.queue, "where jobs come from");
+  CLI::Option* queue = add_queue_options(command, how.queue, "the address of the queue");
   command
-      .add_option(
-          "--device", how.device,
-          "work on this device alone: an index, a name or a part of one, or native for native code (default: the "
-          "first OpenCL device and native code)")
+      .add_option("--device", how.device,
+                  "use only this device: an index, a name or a part of one, or native for native code (default: the "
+                  "first OpenCL device and native code)")
       ->type_name("DEVICE");
   command.add_option("--threads", how.threads, "use at most so many threads of a CPU device for a job")
       ->type_name("N")
@@ -57,13 +56,13 @@ void add_worker(CLI::App& program, Action& action) {
       ->type_name("SECONDS")
       ->check(CLI::Range(1.0, 1e6))
       ->capture_default_str();
-  command.add_option("--job-memory", how.job_gigabytes, "memory that a job's process may have, in GiB")
+  command.add_option("--job-memory", how.job_gigabytes, "the memory limit of a job's process, in GiB")
       ->type_name("GIB")
       ->check(CLI::Range(0.1, 1e6))
       ->capture_default_str();
   command
       .add_option("--attempts", how.deliveries,
-                  "how often a job is given to workers that fail or end before it is set aside")
+                  "the number of attempts by workers that fail or end before a job is set aside")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command
@@ -72,14 +71,14 @@ void add_worker(CLI::App& program, Action& action) {
       ->type_name("SECONDS")
       ->check(CLI::Range(1.0, 3600.0))
       ->capture_default_str();
-  command.add_option("--jobs", how.jobs, "end after so many")->check(CLI::PositiveNumber)->type_name("N");
+  command.add_option("--jobs", how.jobs, "end after so many jobs")->check(CLI::PositiveNumber)->type_name("N");
   command.add_option("--idle", how.idle, "end after so long without a job")
       ->check(CLI::PositiveNumber)
       ->type_name("SECONDS");
   command.add_flag("--unconfined", how.unconfined,
-                   "do not keep jobs from files and the network, where the system cannot or a driver fails there");
-  CLI::Option* list = command.add_flag("--list", options->list,
-                                       "print the workers, how many jobs wait, and what is set aside, and end");
+                   "do not confine jobs: for systems without confinement, and drivers that fail in it");
+  CLI::Option* list = command.add_flag(
+      "--list", options->list, "print the workers, the waiting jobs, and the jobs that were set aside, and end");
   list->needs(queue);
   add_json_option(command, options->json, "with --list: the answer")->needs(list);
   // For the process that a worker starts; no help speaks of them.

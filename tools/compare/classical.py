@@ -43,7 +43,7 @@ Draw = np.random.Generator
 
 @dataclass
 class Data:
-    """What an estimator learns from and is asked about."""
+    """The training data and test data of an estimator."""
     x: np.ndarray
     y: np.ndarray
     asked: np.ndarray
@@ -70,7 +70,7 @@ class Kind:
     task: str  # binary, classes, regression or transform
     missing: bool = False
     positive: bool = False  # features are not negative
-    whole: bool = False  # features are small whole numbers
+    whole: bool = False  # features are small integers
     double: bool = True  # may have f64 inputs
     options: dict[str, Any] = field(default_factory=dict)  # of the converter
     zip_map: bool = True  # the converter can leave ZipMap out
@@ -399,7 +399,8 @@ def witness(case: Trained) -> list[np.ndarray] | str:
 
 
 def wanted(case: Trained, theirs: list[np.ndarray] | str) -> list[np.ndarray] | None:
-    """What the library predicts in the shapes and types of the model's outputs; what it has no word for, as onnxruntime."""
+    """The library's predictions in the shapes and types of the model's outputs; outputs that the library lacks come
+    from onnxruntime."""
     out = []
     columns = case.regression and isinstance(theirs, str)  # converters write [rows][1]
     for place, value in enumerate(case.model.graph.output):
@@ -419,7 +420,7 @@ def wanted(case: Trained, theirs: list[np.ndarray] | str) -> list[np.ndarray] | 
 
 
 def verdicts(program: Path, folders: list[Path], options: list[str]) -> dict[str, str]:
-    """What hoist has to say against each case; "" where it agrees."""
+    """The difference of hoist's result for each case; "" if it agrees."""
     if not folders:
         return {}
     answer = FOLDER / "answer.json"
@@ -439,7 +440,7 @@ def verdicts(program: Path, folders: list[Path], options: list[str]) -> dict[str
 
 
 def is_rounding(message: str, outputs: list[np.ndarray]) -> bool:
-    """Whether the difference is that of sums in f32 whose terms are far larger than some results."""
+    """True if the difference is explained by f32 sums whose terms are far larger than some results."""
     found = re.search(r"largest error (\S+)$", message)
     numbers = [np.abs(array[np.isfinite(array)]).max(initial=0) for array in outputs if array.dtype.kind == "f"]
     return found is not None and "label" not in message and float(found[1]) <= ATOL * max(numbers, default=0)

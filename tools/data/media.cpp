@@ -62,7 +62,7 @@ Result<Nothing> find_pixels(const ValueInfo& input, const PictureOptions& option
   const std::string type = type_text(input.scalar, input.shape);
   if (shape.size() == 4) shape.erase(shape.begin());
   if (shape.size() != 3 || input.scalar == Scalar::boolean || input.scalar == Scalar::string)
-    return Diagnostic{"input " + input.name, "is " + type + ", which is no picture",
+    return Diagnostic{"input " + input.name, "is " + type + ", which is no image",
                       "pictures go into [1][channels][height][width] or [1][height][width][channels]"};
   const auto are_channels = [](int64_t extent) { return extent == 1 || extent == 3; };
   if (options.layout.empty() && options.stored)
@@ -75,7 +75,7 @@ Result<Nothing> find_pixels(const ValueInfo& input, const PictureOptions& option
   how.columns = static_cast<size_t>(shape[first ? 2 : 1]);
   if (!are_channels(shape[first ? 0 : 2]))
     return Diagnostic{"input " + input.name,
-                      fmt::format("is {}, with {} channels, and pictures have 3 or 1", type, how.channels),
+                      fmt::format("is {}, with {} channels, and images have 3 or 1", type, how.channels),
                       "--layout says where channels stand"};
   const auto height = static_cast<uint64_t>(shape[first ? 1 : 0]), width = static_cast<uint64_t>(shape[first ? 2 : 1]);
   if (height > 0 && width > 0 && height <= HOIST_MOST_PIXELS / width) return Nothing{};
@@ -160,11 +160,11 @@ std::string complaint_of(const Result<Value>& parsed) {
 void add_picture_options(CLI::App& command, PictureOptions& options) {
   command
       .add_option("--layout", options.layout,
-                  "of pictures: where channels stand in the input (default: where it has an extent of 1 or 3)")
+                  "of images: the place of channels in the input (default: the dimension of extent 1 or 3)")
       ->check(CLI::IsMember({"auto", "nchw", "nhwc"}));
   command
       .add_option("--resize", options.resize,
-                  "resize pictures to this size first, or their shorter side (default: to the input's size)")
+                  "resize images to this size first, or their shorter side (default: to the input's size)")
       ->type_name("N|WxH")
       ->check([](const std::string& text) { return complaint_of(parse_extents("--resize", text)); });
   command.add_option("--crop", options.crop, "then take so much from the middle")
@@ -241,8 +241,8 @@ Result<Picture> decode_picture(const fs::path& file, bool grey) {
 Result<Tensor> read_picture(const fs::path& file, const ValueInfo& input, const PictureOptions& options) {
   HOIST_TRY(const hoist_preprocessing how, preprocessing_for(input, options));
   if (input.shape.size() == 4 && input.shape[0] != 1)
-    return Diagnostic{"input " + input.name, fmt::format("takes {} pictures at once", input.shape[0]),
-                      "give an array, or a folder of pictures as --data"};
+    return Diagnostic{"input " + input.name, fmt::format("takes {} images at once", input.shape[0]),
+                      "give an array, or a folder of images as --data"};
   HOIST_TRY(const Picture picture, decode_picture(file, how.channels == 1));
   const hoist_pixels pixels = {picture.values.data(),
                                static_cast<size_t>(picture.height),

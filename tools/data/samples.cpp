@@ -129,7 +129,8 @@ Result<Samples> from_arrays(const NpzFile& file, std::span<const ValueInfo> inpu
 
 Result<Samples> from_folders(const fs::path& folder, std::span<const ValueInfo> inputs, const SampleNeeds& needs) {
   if (needs.labels) {
-    return Diagnostic{folder.string(), "is a folder, not an .npz", "labels are an array of an .npz beside the inputs"};
+    return Diagnostic{folder.string(), "is a folder, not an .npz",
+                      "labels are an array in the same .npz as the inputs"};
   }
   HOIST_TRY(std::vector<fs::path> sets, data_sets_in(folder));
   Samples out;
@@ -243,8 +244,7 @@ Result<std::vector<int64_t>> numbers_of_labels(const std::vector<LabelledFile>& 
 Result<Samples> from_media(const std::vector<LabelledFile>& files, std::span<const ValueInfo> inputs,
                            const SampleNeeds& needs, const std::string& where) {
   if (inputs.size() != 1)
-    return Diagnostic{where,
-                      fmt::format("is a folder of pictures or sounds, and the model has {} inputs", inputs.size()),
+    return Diagnostic{where, fmt::format("is a folder of images or sounds, and the model has {} inputs", inputs.size()),
                       "give an .npz with an array for each input"};
   const bool labelled = std::none_of(files.begin(), files.end(), [](const auto& each) { return each.label.empty(); });
   if (needs.labels && !labelled)
@@ -306,7 +306,7 @@ std::string hash_of(const Samples& samples) {
   return fmt::format("{:016x}", XXH3_64bits_digest(state.get()));
 }
 
-// Of the inputs of each sample that counts.
+// The inputs of each counted sample.
 std::vector<uint64_t> content_hashes(const Samples& samples) {
   std::vector<uint64_t> out;
   for (const std::vector<Tensor>& run : samples.runs) {

@@ -134,7 +134,7 @@ Result<std::vector<std::string>> strings_of(const LoweredModel& lowered) {
     if (const auto text = string_of_word(word))
       out.insert(*text);
     else
-      problems.push_back({"", fmt::format("no string is known for the word {:x}", word), ""});
+      problems.push_back({"", fmt::format("no string is known for the handle {:x}", word), ""});
   };
   const auto add_all = [&](const Tensor& tensor) {
     if (tensor.scalar() != Scalar::string) return;

@@ -50,10 +50,9 @@ void add_bound_options(CLI::App& command, DataBounds& bounds) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 31))
       ->type_name("N");
   command
-      .add_option(
-          "--string-pieces", bounds.string_pieces,
-          "how many pieces a StringSplit without maxsplit, or a Tokenizer, cuts a string into at most (default: "
-          "64, and 1024 of a Tokenizer)")
+      .add_option("--string-pieces", bounds.string_pieces,
+                  "the maximum number of pieces of a string for a StringSplit without maxsplit, or a Tokenizer "
+                  "(default: 64, and 1024 for a Tokenizer)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->type_name("N");
 }
@@ -89,13 +88,13 @@ void add_model_options(CLI::App& command, ModelOptions& options, bool with_devic
       ->capture_default_str();
   command
       .add_option("--tables", options.tables,
-                  "look results up in a table where layers stand between 8-bit values of a quantised model")
+                  "replace layers between two 8-bit values of a quantised model by look-up tables")
       ->check(CLI::IsMember({"auto", "on", "off"}))
       ->capture_default_str();
   command
       .add_option("--constants", options.constants,
-                  "weights that the model stores in small types: widened at compile time, which is fast, or in the "
-                  "kernels, which keeps the bundle small (auto: stored under --objective size)")
+                  "the conversion of weights that the model stores in small types: at compile time, which is fast, or "
+                  "in the kernels, which makes the bundle small (auto: in the kernels under --objective size)")
       ->check(CLI::IsMember({"auto", "computed", "stored"}))
       ->capture_default_str();
   command
@@ -107,14 +106,14 @@ void add_model_options(CLI::App& command, ModelOptions& options, bool with_devic
   command
       .add_option_function<int64_t>(
           "--fold-memory", [&options](int64_t mebibytes) { options.folding.bytes = mebibytes << 20; },
-          "and with at most so many MiB of results (default: 4096)")
+          "and with results of at most so many MiB (default: 4096)")
       ->check(CLI::Range(0, 1 << 20))
       ->type_name("MIB");
   command.add_flag("--strict", options.strict, "only rules that keep every bit");
   auto* profile =
       command
           .add_option("--profile", options.profile,
-                      "compile for the device that this file describes, or one of those that `hoist profiles` lists")
+                      "compile for the device that this file describes, or for one that `hoist profiles` lists")
           ->type_name("FILE|NAME");
   if (with_device) {
     command
@@ -173,8 +172,8 @@ void add_target_option(CLI::App& command, ModelOptions& options) {
 void add_steering_options(CLI::App& command, ModelOptions& options) {
   command
       .add_option("--rules", options.rules,
-                  "rules of your own, parsed, typed and tested on random data before use: those between operator calls "
-                  "apply wherever they can, before hoist's, and --steps may name the others")
+                  "your own rules, parsed, typed and tested on random data before use: rules between operator calls "
+                  "apply wherever they match, before hoist's, and --steps may name the others")
       ->type_name("FILE");
   command
       .add_option("--steps", options.steps,
@@ -270,7 +269,7 @@ Attempt<> refuse_bundle(const std::filesystem::path& model) {
     return input_failure(model.string(), "is a program as text, and an ONNX model is needed",
                          "hoist rewrite runs passes and rules on programs");
   if (!is_bundle(model)) return ExitCode::done;
-  return input_failure(model.string(), "is a bundle, and a model is needed", "name the ONNX file that it is made from");
+  return input_failure(model.string(), "is a bundle, and a model is needed", "name the ONNX file that it comes from");
 }
 
 Attempt<> refuse_model_options(const ModelOptions& options) {
@@ -290,13 +289,13 @@ Attempt<> refuse_model_options(const ModelOptions& options) {
   if (!options.steps.empty()) given = "--steps";
   if (!options.tuning.empty()) given = "--tuning";
   if (given == nullptr) return ExitCode::done;
-  return usage_failure(given, "is for models: a bundle stays as it was compiled", "name the ONNX file instead");
+  return usage_failure(given, "applies to models: a bundle stays as it was compiled", "name the ONNX file instead");
 }
 
 Attempt<Profile> choose_profile(const ModelOptions& options) {
   if (!options.targets.empty()) {
     if (options.fusion == "launch")
-      return usage_failure("--fuse launch", "needs work-groups that share memory, which native code has none of",
+      return usage_failure("--fuse launch", "needs work-groups that share memory, which native code does not have",
                            "leave it out, or compile for OpenCL");
     HOIST_STEP(const NativeTarget* target, ExitCode::usage, native_target(options.targets.front()));
     return profile_of(*target);
@@ -307,7 +306,7 @@ Attempt<Profile> choose_profile(const ModelOptions& options) {
     if (starter != nullptr && !std::filesystem::exists(options.profile)) return starter->profile;
     HOIST_STEP(std::string text, ExitCode::bad_input, read_file(options.profile, size_t{1} << 20));
     if (text.find_first_not_of(" \t\r\n") == std::string::npos)
-      return input_failure(options.profile, "is empty", "hoist devices --profile writes a file to start from");
+      return input_failure(options.profile, "is empty", "hoist devices --profile writes a file to start with");
     HOIST_STEP(Profile profile, ExitCode::bad_input, parse_profile(text, options.profile));
     return profile;
   }
@@ -347,7 +346,7 @@ Attempt<Program> read_program(const std::filesystem::path& path, const ModelOpti
 
 Attempt<OpenedModel> open_model(Program program, ModelOptions options) {
   if (options.strict && options.convolution == "winograd")
-    return usage_failure("--conv winograd", "rounds otherwise than the model says, and --strict keeps every bit",
+    return usage_failure("--conv winograd", "rounds differently from the model, and --strict keeps every bit",
                          "leave one of them out");
   HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(options));
   HOIST_ATTEMPT(Profile profile, choose_profile(options));

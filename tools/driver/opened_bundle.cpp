@@ -42,11 +42,10 @@ std::vector<ValueInfo> values_of(const Plan& plan, const std::vector<int>& array
 }  // namespace
 
 void add_bundle_options(CLI::App& command, std::string& folder, RunOptions& options) {
-  command.add_option("bundle", folder, "what hoist compile wrote")->required()->type_name("DIR");
+  command.add_option("bundle", folder, "a folder that hoist compile wrote")->required()->type_name("DIR");
   command
-      .add_option(
-          "--device", options.device,
-          "run on this device: an index, a name or a part of one (default: the one that the bundle is made for)")
+      .add_option("--device", options.device,
+                  "run on this device: an index, a name or a part of one (default: the device of the bundle)")
       ->type_name("DEVICE");
   command.add_option("--threads", options.threads, "use at most so many threads of a CPU device")
       ->type_name("N")
@@ -81,7 +80,7 @@ Result<Device> device_for(const Profile& profile, const std::string& wanted) {
   for (Device& device : devices) {
     if (same_device(profile, profile_of(device))) return std::move(device);
   }
-  return Diagnostic{"", "no device here fits the profile " + profile.name, ""};
+  return Diagnostic{"", "no device of this machine fits the target description " + profile.name, ""};
 }
 
 Result<Device> device_for(const Plan& plan, const Profile& profile, const std::string& wanted) {
@@ -90,7 +89,7 @@ Result<Device> device_for(const Plan& plan, const Profile& profile, const std::s
   const bool loads = std::any_of(plan.native_files.begin(), plan.native_files.end(),
                                  [](const PlanFile& file) { return file.path.ends_with(".so"); });
   if (!loads && !plan.kernels.empty())
-    return Diagnostic{"", "no C compiler is here to link a shared library of the kernels", ""};
+    return Diagnostic{"", "this machine has no C compiler to link a shared library of the kernels", ""};
   return device;
 }
 
@@ -141,15 +140,15 @@ Attempt<BundleRunner> open_checked(const std::filesystem::path& folder, RunOptio
   HOIST_STEP(BundleRunner runner, ExitCode::device, BundleRunner::open(folder, options));
   if (!runner.fits_profile()) {
     complain("warning",
-             fmt::format("the bundle is made for {}, a {}, and runs on {}, which is none: it may take a "
-                         "thousand times as long (--device chooses, hoist devices lists them)",
+             fmt::format("the bundle is made for {}, a {}, and runs on {}, which is another kind of device: it may be "
+                         "a thousand times slower (--device chooses, hoist devices lists them)",
                          runner.profile_name(), runner.profile_is_cpu() ? "CPU" : "GPU", runner.device_name()));
   } else if (runner.device_index() >= 0 && runner.profile_name() != runner.device_name() &&
              !(options.device.empty() && has_device(runner.profile_name()))) {
-    complain("note", fmt::format("the bundle is made for {} and runs on {}: its results are as right there, its times "
-                                 "may not be what they could (hoist verify checks it, compile --device makes one for "
-                                 "this device)",
-                                 runner.profile_name(), runner.device_name()));
+    complain("note",
+             fmt::format("the bundle is made for {} and runs on {}: its results are correct there, but it may be "
+                         "slower than necessary (hoist verify checks it, compile --device makes one for this device)",
+                         runner.profile_name(), runner.device_name()));
   }
   return runner;
 }

@@ -150,6 +150,7 @@ def _paragraphs(name: str, line: int, kind: str, text: str) -> Iterator[Block]:
 def _hash_blocks(name: str, text: str) -> Iterator[Block]:
     comment: list[str] = []
     begin = end = 0
+    trailed = False
     lines = text.split("\n")
     if name.endswith(".py"):
         for match in re.finditer(r'^([ \t]*)[rf]?"""(.*?)"""', text, re.S | re.M):
@@ -159,13 +160,14 @@ def _hash_blocks(name: str, text: str) -> Iterator[Block]:
     for at, each in enumerate(lines, 1):
         match = re.match(r"^\s*#(?!!)\s?(.*)$", each) or re.match(r"^[^\"'#]*\s{2}#\s(.*)$", each)
         if match and not match.group(1).startswith(("noqa", "type:")):
-            if comment and at != end + 1:
+            trails = each.lstrip()[:1] != "#"
+            if comment and (at != end + 1 or trails or trailed):
                 yield from _paragraphs(name, begin, "comment", "\n".join(comment))
                 comment = []
             if not comment:
                 begin = at
             comment.append(match.group(1))
-            end = at
+            end, trailed = at, trails
     if comment:
         yield from _paragraphs(name, begin, "comment", "\n".join(comment))
 

@@ -69,7 +69,7 @@ void add_group(const OpenedModel& model, const LoweredGroup& group, const StageO
     out.refused = Failure{ExitCode::bad_input, emitted.errors()};
     return;
   }
-  if (wanted(options, "halide")) out.stages.push_back({"halide", "what is computed where", emitted->schedule + "\n"});
+  if (wanted(options, "halide")) out.stages.push_back({"halide", "loop nests and memories", emitted->schedule + "\n"});
   if (wanted(options, "opencl"))
     out.stages.push_back({"opencl", launch_text(kernel.name, *emitted), emitted->source + "\n"});
 }

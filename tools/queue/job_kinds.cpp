@@ -154,7 +154,11 @@ const std::vector<JobKind>& job_kinds() {
       {"evaluate", "runs a bundle over labelled samples and counts", {"bundle", "samples"}, false, perform_evaluation},
       {"run", "the outputs of a bundle for the inputs of some runs", {"bundle", "inputs"}, false, perform_runs},
       {"measure", "how long a bundle takes, with the device to itself", {"bundle"}, true, perform_measurement},
-      {"time", "how long bundles take by turns, with the device to itself", {"bundle", "others"}, true, perform_timing},
+      {"time",
+       "times bundles in interleaved runs, with the device to itself",
+       {"bundle", "others"},
+       true,
+       perform_timing},
   };
   return kinds;
 }

@@ -334,7 +334,7 @@ class Worker {
 Attempt<> work(const WorkerOptions& options) {
   if (!options.unconfined && !can_confine())
     return Failure{ExitCode::device,
-                   {{"", "this system cannot keep jobs in their place, and jobs bring programs of strangers",
+                   {{"", "this system cannot confine jobs, and jobs bring untrusted programs",
                      "a kernel with Landlock can; --unconfined where all who use the queue are trusted"}}};
   ::prctl(PR_SET_DUMPABLE, 0);  // denies job processes access to this process, which has the queue's credentials
   HOIST_ATTEMPT(std::vector<Offered> offered, devices_of(options.device));

@@ -31,7 +31,7 @@ Attempt<std::string> preferences_text(const BudgetOptions& options) {
   return text;
 }
 
-// Options change times as a device does. Those that an objective chooses are told by the objective.
+// Options change times as a device does. The objective itself determines the options of a size objective.
 RecordOrigin origin_of(const StudiedModel& model, const ModelOptions& options, Objective objective,
                        const std::string& scaling) {
   RecordOrigin out;
@@ -49,25 +49,26 @@ struct StudyData {
 
 Attempt<StudyData> read_data(const Program& program, const BudgetOptions& options) {
   if (options.calibration.empty())
-    return usage_failure("--calibrate", "is needed: rules are chosen by data",
-                         "give --calibrate DATA, or a --record that exists");
+    return usage_failure("--calibrate", "is required: rules are chosen by data",
+                         "give --calibrate DATA, or an existing --record");
   const SampleNeeds needs{.numbers = true, .pictures = options.pictures};
   HOIST_STEP(Samples samples, ExitCode::bad_input, read_samples(options.calibration, input_infos(program), needs));
   StudyData out;
   if (options.verification.empty()) {
     HOIST_STEP(SplitSamples split, ExitCode::bad_input, keep_apart(samples, options.calibration));
-    complain("note", fmt::format("the last {} of {} samples are kept apart for verification (--verify-data gives other "
-                                 "data)",
-                                 split.kept_apart.count, samples.count));
+    complain("note",
+             fmt::format("the last {} of {} samples are reserved for verification (--verify-data gives other data)",
+                         split.kept_apart.count, samples.count));
     out = {std::move(split.first), std::move(split.kept_apart)};
   } else {
     HOIST_STEP(out.verification, ExitCode::bad_input, read_samples(options.verification, input_infos(program), needs));
     out.calibration = std::move(samples);
   }
   if (const int64_t seen = count_samples_among(out.verification, out.calibration); seen > 0)
-    complain("warning", fmt::format("{} of {} verification samples are among the calibration samples: the errors that "
-                                    "are measured on them are too small",
-                                    seen, out.verification.count));
+    complain(
+        "warning",
+        fmt::format("{} of {} verification samples are also calibration samples: the measured errors are too small",
+                    seen, out.verification.count));
   if (const OutputKinds kinds = output_kinds(program); kinds.main_kind() != OutputKind::values) {
     const int64_t classes = class_count(program);
     const std::string& scores = program.outputs[kinds.main];
@@ -78,7 +79,7 @@ Attempt<StudyData> read_data(const Program& program, const BudgetOptions& option
   return out;
 }
 
-// What a record that exists has for this choice.
+// The choice of an existing record for this budget and objective.
 struct Recalled {
   Record record;
   Measured measured;
@@ -119,21 +120,18 @@ Attempt<Recalled> recall_record(const StudiedModel& model, RecordOrigin& wanted,
     out.record.points.clear();
     if (options.calibration.empty())
       return usage_failure(options.record, "has no verified points for this objective, data and metric",
-                           "give --calibrate DATA: what it knows of layers is not measured again");
+                           "give --calibrate DATA: the measurements of layers are not repeated");
   }
   const auto timed = std::count_if(out.record.points.begin(), out.record.points.end(),
                                    [](const RecordedPoint& of) { return of.point.is_timed(); });
   if (const auto all = std::ssize(out.record.points); timed < all) {
-    const std::string untimed = fmt::format(
-        "{} of {} points have no run time: the run that measured them was ended "
-        "before it had timed them",
-        all - timed, all);
+    const std::string untimed =
+        fmt::format("{} of {} points have no run time: their run ended before it had timed them", all - timed, all);
     if (options.calibration.empty())
-      return usage_failure(options.record, untimed,
-                           "give --calibrate DATA: they are timed, and nothing else is measured again");
+      return usage_failure(options.record, untimed, "give --calibrate DATA: only the missing times are measured");
     complain("note", options.record + ": " + untimed + "; they are timed now");
   }
-  // Who gives data to a record that is not complete wants to know more.
+  // Data for an incomplete record mean that measuring should continue.
   const bool final = options.calibration.empty() || (out.record.complete && out.record.all_timed);
   for (const RecordedChoice& known : out.record.choices) {
     const bool same_question = known.budget == question.budget && known.objective == question.objective &&
@@ -243,8 +241,8 @@ void limit_time(ChooseOptions& choosing, const BudgetOptions& options, PrepareMo
   sensitivity.rounding_seconds = std::min(sensitivity.rounding_seconds, seconds / 10);
 }
 
-constexpr char kept_nowhere[] = "nothing is kept: --record FILE keeps what is measured";
-constexpr char kept_in_record[] = "what was measured is in the record, and the same command goes on from there";
+constexpr char kept_nowhere[] = "nothing is stored: --record FILE stores the measurements";
+constexpr char kept_in_record[] = "the measurements are in the record, and the same command continues with them";
 
 // In the place of an earlier one for the same question.
 void add_choice(Record& record, const RecordedChoice& choice) {
@@ -281,25 +279,27 @@ void add_budget_options(CLI::App& command, BudgetOptions& options) {
   add_picture_options(command, options.pictures);
   command
       .add_option("--verify-data", options.verification,
-                  "data that the budget is verified on (default: the last quarter of the calibration data)")
+                  "data for the verification of the budget (default: the last quarter of the calibration data)")
       ->type_name("DATA");
   command.add_option("--objective", options.objective, "what to save")
       ->check(CLI::IsMember({"time", "size"}))
       ->capture_default_str();
   add_scaling_option(command, options.scaling);
-  command.add_option("--preferences", options.preferences, "pin, forbid or prefer rules by layer, one a line")
+  command
+      .add_option("--preferences", options.preferences, "pin, forbid or prefer rules by layer, one statement per line")
       ->type_name("FILE");
   command
       .add_option(
           "--time", options.seconds,
-          "seconds that the whole command may take: choosing ends early enough for what follows and uses what is "
-          "verified by then, as Ctrl-C does at once (without --time no run of metric=CMD takes longer than 600)")
+          "seconds for the whole command: the search ends early enough for the remaining work and uses the points "
+          "verified so far, as Ctrl-C does at once (without --time no run of metric=CMD takes longer than 600)")
       ->check(CLI::Range(1.0, 1e6))
       ->type_name("SECONDS");
   command
-      .add_option("--record", options.record,
-                  "what is measured and chosen: written as it grows, and read where it exists, so that another budget, "
-                  "objective or pin measures only what is new and the same question has the same answer, without data")
+      .add_option(
+          "--record", options.record,
+          "the measurements and choices: written during the run, and read if the file exists, so that another budget, "
+          "objective or pin measures only what is missing and an equal command has the same answer, without data")
       ->type_name("FILE");
   queue::add_queue_options(command, options.queue, queue::models_on_queue_help);
 }
@@ -315,7 +315,7 @@ Attempt<> refuse_budget_options(const BudgetOptions& options) {
   if (options.objective != "time") given = "--objective";
   if (options.scaling != "auto") given = "--scale-channels";
   if (given == nullptr) return ExitCode::done;
-  return usage_failure(given, "requires --budget", "say how much may be given up: --budget top1=0.5%");
+  return usage_failure(given, "requires --budget", "state the accepted loss: --budget top1=0.5%");
 }
 
 UserMetric command_metric(const std::string& command, const Program& program, double seconds) {
@@ -384,7 +384,7 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
   if (known.decided) choosing.decided = known.decided->chosen;
   RecordKeeper keeper(std::move(known.record), options.record);
   Progress progress;
-  double done = 0;  // what is shown never falls
+  double done = 0;  // the shown share never falls
   Interruptible interruptible;
   choosing.sensitivity.device = arithmetic_of(model.profile);
   choosing.budget = budget;
@@ -395,7 +395,7 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
     progress.show(text, done);
   };
   choosing.stopped = [&] { return interruptible.interrupted(); };
-  interruptible.explain_end("calibration was not over, and nothing of it is kept");
+  interruptible.explain_end("calibration was not finished, and none of it is stored");
   choosing.keep = [&](const Measured& measured, bool has_choice) {
     if (has_choice) interruptible.arm();
     interruptible.explain_end(options.record.empty() ? kept_nowhere : kept_in_record);

@@ -39,8 +39,8 @@ Attempt<TunedCompilation> choose_by_measuring(const Program& program, double sec
   if (outcome.choices.empty())
     say_line("tuned: nothing makes whole runs faster than what an estimate chooses");
   else
-    say_line("tuned: {}, whole runs by turns {:.3f} ms before, {:.3f} ms after ({:.2f})", counted(out.chosen, "kernel"),
-             out.before * 1e3, out.after * 1e3, out.after / out.before);
+    say_line("tuned: {}, whole runs interleaved: {:.3f} ms before, {:.3f} ms after ({:.2f})",
+             counted(out.chosen, "kernel"), out.before * 1e3, out.after * 1e3, out.after / out.before);
   options.records = records_of(std::move(outcome.choices));
   return out;
 }

@@ -444,7 +444,7 @@ TEST(Choose, AStudyThatEndsAnywhereIsResumedToTheSameChoice) {
   }
 }
 
-// What is begun ends with its share of the time, also where a single candidate would take minutes.
+// Work in progress ends with its share of the time limit, also if a single candidate would take minutes.
 TEST(Choose, TheEndOfTheTimeIsKeptByLongCandidates) {
   const Program program = residual_model(9);
   constexpr double limit = 4;

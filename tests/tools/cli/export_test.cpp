@@ -96,7 +96,7 @@ TEST_F(Export, NeverReplacesTheModelItself) {
   fs::copy_file(digits_, in("model.onnx"));
   const Ran ran = run(in("model.onnx"), in("model.onnx"), {"--force"});
   EXPECT_EQ(ran.code, 3);
-  EXPECT_THAT(ran.err, HasSubstr("is the model itself"));
+  EXPECT_THAT(ran.err, HasSubstr("is the input model itself"));
 }
 
 TEST_F(Export, SaysWhyAFileCannotBeWritten) {
@@ -190,7 +190,7 @@ TEST_F(Export, ABundleIsTheModelAgain) {
 TEST_F(Export, SaysWhatIsWrongWithRules) {
   Ran ran = run(digits_, in("x.onnx"), {"--rule", "w9"});
   EXPECT_EQ(ran.code, 3);
-  EXPECT_THAT(ran.err, HasSubstr("rule w9: there is no such rule"));
+  EXPECT_THAT(ran.err, HasSubstr("rule w9: unknown rule"));
 
   ran = run(digits_, in("x.onnx"), {"--rule", "map-fusion"});
   EXPECT_EQ(ran.code, 3);

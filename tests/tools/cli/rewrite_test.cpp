@@ -123,7 +123,7 @@ TEST_F(RewriteCommand, WrongUseIsSaid) {
   const std::string term = written("term.lift", "%x : f32\n");
   Ran ran = run_hoist({"rewrite", term, "--pass", "unfold"});
   EXPECT_EQ(ran.code, 2);
-  EXPECT_THAT(ran.err, HasSubstr("is for programs, and this file holds a term"));
+  EXPECT_THAT(ran.err, HasSubstr("applies to programs, and this file holds a term"));
   ran = run_hoist({"rewrite", written("bad.lift", "program\ndefine %y : f32 = %x\n")});
   EXPECT_EQ(ran.code, 3);
   EXPECT_THAT(ran.err, HasSubstr("bad.lift:2:19: the type of %x is not known"));

@@ -180,7 +180,7 @@ TEST_F(Media, WhatIsDamagedOrDoesNotFitIsSaid) {
     }
   }
   EXPECT_THAT(complaint("missing.png", input), HasSubstr("No such file"));
-  EXPECT_THAT(complaint("a.png", {"x", Scalar::f32, {1, 10}}), HasSubstr("which is no picture"));
+  EXPECT_THAT(complaint("a.png", {"x", Scalar::f32, {1, 10}}), HasSubstr("which is no image"));
   EXPECT_THAT(complaint("a.png", {"x", Scalar::f32, {1, 4, 6, 5}}), HasSubstr("5 channels"));
   PictureOptions options;
   options.mean = {1, 2};
@@ -340,7 +340,7 @@ TEST_F(Media, ABundleKeepsHowPicturesBecomeItsInput) {
   const Ran none = run_hoist({"compile", (models / "../tests/fuzz/corpus/onnx_model/picture.onnx").string(), "-o",
                               in("none.hoist"), "--crop", "5"});
   EXPECT_EQ(none.code, 3);
-  EXPECT_THAT(none.err, HasSubstr("which is no picture"));
+  EXPECT_THAT(none.err, HasSubstr("which is no image"));
 }
 
 TEST(Scores, NoBetterThanChanceIsSaid) {

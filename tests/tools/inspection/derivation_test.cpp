@@ -151,7 +151,7 @@ TEST_F(Derivations, ConvolutionsInSeveralKernelsReplay) {
   EXPECT_THAT(ran.out, HasSubstr(" winograd-f4x4-3x3-bias(i = 0, j = 0) at layer conv1  [rounding]"));
   ran = run_hoist({"compile", model, "-o", in("both"), "--conv=winograd", "--strict"});
   EXPECT_EQ(ran.code, 2);
-  EXPECT_THAT(ran.err, HasSubstr("--conv winograd: rounds otherwise than the model says"));
+  EXPECT_THAT(ran.err, HasSubstr("--conv winograd: rounds differently from the model"));
 }
 
 TEST_F(Derivations, LongTextsAreCutAndSharedPartsNamed) {

@@ -266,13 +266,13 @@ TEST(RecordText, TruncatedTextIsRefused) {
   const std::string text = record_text(small());
   EXPECT_THAT(error(""), HasSubstr("file: is empty"));
   for (size_t length = 1; length + 2 < text.size(); ++length)
-    EXPECT_THAT(error(text.substr(0, length)), HasSubstr("file: is not JSON: it breaks off")) << length;
+    EXPECT_THAT(error(text.substr(0, length)), HasSubstr("file: is not JSON: the first error is at byte")) << length;
 }
 
 TEST(RecordText, ChangedTextIsRefused) {
   const std::string text = record_text(small());
   ASSERT_EQ(error(text), "");
-  EXPECT_THAT(error(replaced(text, "hoist record", "other")), HasSubstr("no record of hoist"));
+  EXPECT_THAT(error(replaced(text, "hoist record", "other")), HasSubstr("not a record of hoist"));
   EXPECT_THAT(error(replaced(text, "\"format\": 5", "\"format\": 1")),
               HasSubstr("format 1, this hoist reads format 5"));
   EXPECT_THAT(error(replaced(text, "\"format\": 5", "\"format\": -1")), HasSubstr("format of the record"));

@@ -135,7 +135,7 @@ TEST_F(TuningTest, NeedsAFileForItsDatabase) {
   EXPECT_THAT(folder.err, HasSubstr("is a folder"));
   const Ran dash = run_hoist({"tune", model, "-o", "-"});
   EXPECT_EQ(dash.code, 2);
-  EXPECT_THAT(dash.err, HasSubstr("-o -: is no place for a database"));
+  EXPECT_THAT(dash.err, HasSubstr("-o -: is not usable as a database"));
 }
 
 TEST_F(TuningTest, WithoutAServerNothingIsWritten) {

@@ -33,7 +33,7 @@ function show(id, ...children) {
 // A name and its value in a list of pairs.
 const pair = (name, ...value) => [html("dt", {}, name), html("dd", {}, ...value)];
 
-// A name breaks behind its separators before it breaks anywhere.
+// A name breaks after its separators before it breaks anywhere.
 const breakable = (name) => name.split(/(?<=[/._])/).map((part) => [part, html("wbr", {})]);
 
 // Exactly one of several buttons is pressed.

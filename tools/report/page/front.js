@@ -56,7 +56,7 @@ function logarithmicAxis(low, high, from, to) {
   return { place: (value) => from + ((Math.log10(value) - bounds[0]) / (bounds[1] - bounds[0])) * (to - from), ticks };
 }
 
-// What is drawn of a point under the measure, in the units of the axes.
+// The shape of a point under the measure, in the units of the axes.
 function markOf(point, unit) {
   const interval = showsBars && point.verified && measured(point.time) ? point.time : { low: null, high: null };
   const limit = (value, otherwise) => (isNumber(value) ? value : otherwise);
@@ -80,7 +80,7 @@ function axes(marks, width, height, exact) {
     x: logarithmic ? logarithmicAxis(low, high, left, right)
                    : linearAxis(low, high, left, right, Math.max(4, Math.floor(width / 80))),
     y: ys.length ? linearAxis(Math.min(...ys), Math.max(...ys), bottom, top, 6) : linearAxis(0, 1, bottom, top, 6),
-    // What is exact stands above the scale, which has no end.
+    // Exact points are above the scale, which has no end.
     yOf(value) { return value === Infinity ? 20 : this.y.place(value); },
   };
 }
@@ -122,7 +122,7 @@ function errorBars(mark, frame) {
   return bars;
 }
 
-// The first of the places beside the point where no other label or point is; none when there is none.
+// The first of the places next to the point without another label or point; none if all are taken.
 const longestLabel = 30;
 function placeLabel(name, x, y, taken, frame) {
   const text = name.length > longestLabel ? `${name.slice(0, longestLabel - 1)}…` : name;
@@ -233,7 +233,7 @@ function chart(width) {
     wish && whatIfMark(wish)));
   figure.append(keyOf(shown));
 }
-// Who gets a label first where there is little room.
+// The order in which points get labels if there is little space.
 const rank = (point) => (point.chosen ? 0 : point.isReference ? 1 : point === selectedPoint ? 2 : point.isUniform ? 3 : 4);
 
 function keyOf(shown) {

@@ -13,7 +13,7 @@ function belowIn(statistics) {
   };
 }
 
-// What each level takes in; values beyond the first and the last one are clipped to them.
+// The range of each level; values beyond the first and the last one are clipped to them.
 function cellsOf(levels, below, total) {
   const between = (index) => (levels[index] + levels[index + 1]) / 2;
   return levels.map((level, index) => {
@@ -24,7 +24,7 @@ function cellsOf(levels, below, total) {
   });
 }
 
-// Neighbours together until they are as wide as a bar.
+// Adjacent levels are combined until they are as wide as a bar.
 function atLeastAsWide(cells, width) {
   const out = [];
   for (const cell of cells) {
@@ -110,7 +110,7 @@ function histogram(site) {
   return [
     html("figure", { class: "histogram" }, distribution(site, rule, 0, statistics.histogram.length, text + steps),
       html("figcaption", { class: "note" }, text, ".", steps, " Heights are square roots of counts.",
-           levels.length > 0 && " The line is what is stored: clipped values stand at the ends.")),
+           levels.length > 0 && " The line is the stored distribution: clipped values are at its ends.")),
     showsDetail && html("figure", { class: "histogram detail" },
       distribution(site, rule, from, to, `The values around the median, before and after ${name}`),
       html("figcaption", { class: "note" }, `The values around the median, closely: every stroke across the bars is a number that ${name} has, among the values that become it. Where there are no strokes, the numbers lie as close together as the bars.`)),

@@ -74,7 +74,7 @@ function drawCode() {
   if (focused) byId("code").querySelector(`[data-form="${focused}"]`).focus({ preventScroll: true });
 }
 
-// The layers that share a node of the picture, where a large model has several in one.
+// The layers that share a node of the graph, if a large model has several in one.
 function neighbours() {
   const node = nodeOfLayer.has(selectedLayer) ? picture.nodes[nodeOfLayer.get(selectedLayer)] : null;
   if (!node || node.layers.length < 2) return null;
@@ -83,7 +83,7 @@ function neighbours() {
                      on: { click: () => selectLayer(name, null, false) } }, name), " "]));
 }
 
-// What goes in and out, and what its kernels compute.
+// The layer's inputs and outputs, and the values of its kernels.
 function shapesOf(layer) {
   if (!layer) return null;
   const lines = (texts) => texts.map((text) => html("div", {}, html("code", {}, text)));

@@ -84,7 +84,7 @@ function drawPointTable() {
   // The chosen one, then the fastest, of equals the one with the smallest error.
   const order = (a, b) => b.chosen - a.chosen || timeOf(a) - timeOf(b) || errorOf(a) - errorOf(b);
   const rows = [...points].sort(order).map((point) => ({ point, cells: pointCells(point) }));
-  // Scores have no PSNR, pictures no classes.
+  // Scores have no PSNR, images no classes.
   const used = (_, column) => rows.some(({ cells }) => cells[column][0] !== missing);
   show("points", html("table", {},
     html("thead", {}, html("tr", {}, html("th", { scope: "col" }, "Point"), heads.filter(used).map((head) => html("th", { scope: "col" }, head)))),

@@ -54,8 +54,8 @@ const hasAgreement = (point) => point.verified && measured(point.agreement);
 
 // Unknown as soon as one part is.
 const plus = (sum, after, before) => (isNumber(sum) && isNumber(after) && isNumber(before) ? sum + after - before : null);
-// What if: the chosen point with other rules at some sites. Predicted errors and times of sites add up; the size is that
-// of weights, which only products have.
+// The what-if: the chosen point with other rules at some sites. Predicted errors and times of sites add up; the size is
+// the size of weights, which only contractions have.
 const changes = new Map();
 const whatIfRule = (site) => (changes.has(site.key) ? changes.get(site.key) : site.chosen);
 // The value that a product reads, where rules store it.
@@ -73,7 +73,7 @@ function contradictions() {
 }
 const weightBytes = (site, rule) => (site.kind === "product" ? candidateOf(site, rule).bytes || 0 : 0);
 const baseline = {
-  // What was measured, to which predicted differences are added.
+  // The measured values, to which predicted differences are added.
   time: chosen ? timeOf(chosen) : sites.reduce((sum, site) => sum + (chosenAt(site).time || 0), 0),
   error: chosen ? chosen.predicted_error : totalError,
   size: chosen ? chosen.size : sites.reduce((sum, site) => sum + weightBytes(site, site.chosen), 0),
@@ -83,7 +83,7 @@ function quoted(name) {
   const line = name.replace(/[\x00-\x1f\x7f]/g, " ");
   return /^[^\s#"\\]+$/.test(line) && line !== "*" ? line : `"${line.replace(/["\\]/g, "\\$&")}"`;
 }
-// The what-if for --preferences: rules that are to be there, and those that are to go.
+// The what-if for --preferences: rules to add, and rules to remove.
 function preferences() {
   const lines = [...changes].map(([key, rule]) => {
     const site = siteByKey.get(key);
