@@ -131,7 +131,7 @@ Result<std::string> ProgramBuilder::splice_iterations(const NamedCall& named) {
   const OperatorRow* row = find_operator(named.domain, named.operation, program_.version);
   const std::string done;
   if (row == nullptr || row->bodies == nullptr || !row->bodies->iterates || named.bodies.size() != 1)
-    return std::string("it does not iterate over one body");
+    return std::string("it has no body to iterate");
   const NamedBody& body = named.bodies[0];
   const size_t states = named.inputs.size() < 2 ? 0 : named.inputs.size() - 2;
   if (body.inputs.size() != states + 2 || body.outputs.size() < states + 1 ||
@@ -284,7 +284,7 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
       continue;
     }
     if (!body_lists.empty() && row.bodies->picked == nullptr) {
-      problems.push_back({"", body.attribute + " gives " + text(body_lists[0].list), "it has to give tensors"});
+      problems.push_back({"", body.attribute + " gives " + text(body_lists[0].list), "its results have to be tensors"});
       continue;
     }
     given_lists[body.attribute] = std::move(body_lists);
@@ -333,7 +333,7 @@ void ProgramBuilder::add_body_output(size_t result, const std::string& value, st
   const auto list = lists_.find(value);
   if (list == lists_.end()) return add_output(value);
   if (!list->second.rows.empty()) {
-    problems_.push_back({value, "is " + text(list->second) + ", which no body gives", ""});
+    problems_.push_back({value, "is " + text(list->second) + ", which is the result of no body", ""});
     return;
   }
   lists.push_back({result, list->second});

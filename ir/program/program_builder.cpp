@@ -397,12 +397,12 @@ void ProgramBuilder::add_output(const std::string& value) {
   const auto list = lists_.find(value);
   if (list == lists_.end()) {
     if (types_.count(value) == 0 && failed_.count(value) == 0)
-      problems_.push_back({value, "a model output that nothing defines", ""});
+      problems_.push_back({value, "an undefined model output", ""});
     program_.outputs.push_back(value);
     return;
   }
   if (!list->second.rows.empty()) {
-    problems_.push_back({value, "is " + text(list->second) + ", which no output is",
+    problems_.push_back({value, "is " + text(list->second) + ", which no model output may be",
                          "ConcatFromSequence makes one tensor of them, which may be"});
     return;
   }

@@ -102,7 +102,7 @@ class StepReader {
       }
       if (!step.parameters.emplace(name, value).second) return fault("the parameter " + name + " stands here twice");
     } while (take(", "));
-    if (!take(")")) return fault("the parameters do not end");
+    if (!take(")")) return fault("the parameters have no closing bracket");
     return Nothing{};
   }
 

@@ -197,7 +197,7 @@ class Matcher {
     Expr value = nullptr;
     if (pattern->children.empty()) {
       if (mentions_bound(term, 0, depth)) {
-        return fail(fmt::format("{} may not depend on the variables bound around it", pattern->name));
+        return fail(fmt::format("{} must not depend on the variables bound around it", pattern->name));
       }
       value = depth == 0 ? term : shift(term, -depth, 0);
     } else {
@@ -205,7 +205,7 @@ class Matcher {
       if (value == nullptr) return false;
     }
     auto [place, fresh] = match_.metas.emplace(pattern->name, value);
-    return fresh || place->second == value || fail(fmt::format("{} stands for two different terms", pattern->name));
+    return fresh || place->second == value || fail(fmt::format("{} matches two different terms", pattern->name));
   }
 
   Expr function_for(Expr pattern, Expr term, int64_t depth) {
@@ -233,7 +233,7 @@ class Matcher {
     auto by = static_cast<int64_t>(arguments.size()) - depth;
     auto body = Renaming(values, by).run(term, 0);
     if (!body.ok() || mentions_forbidden(*body)) {
-      fail(fmt::format("{} may depend on its arguments only", pattern->name));
+      fail(fmt::format("{} may only depend on its arguments", pattern->name));
       return nullptr;
     }
     Spec spec;
@@ -393,7 +393,7 @@ std::optional<Mismatch> match_term(Expr pattern, Expr term, Match& match) { retu
 
 Result<Nat> instantiate(const Nat& size, const Match& match) {
   for (const std::string& name : names_of(size)) {
-    if (!match.sizes.contains(name)) return Diagnostic{"", fmt::format("nothing says what the size {} is", name), ""};
+    if (!match.sizes.contains(name)) return Diagnostic{"", fmt::format("the size {} is undetermined", name), ""};
   }
   auto value = try_substitute(size, match.sizes);
   if (!value) return Diagnostic{"", fmt::format("{} divides by something below 1", size.text()), ""};
@@ -406,8 +406,7 @@ Result<Type> instantiate(Type type, const Match& match) {
       return type;
     case TypeNode::variable_kind: {
       auto found = match.types.find(type->name);
-      if (found == match.types.end())
-        return Diagnostic{"", fmt::format("nothing says what the type {} is", type->name), ""};
+      if (found == match.types.end()) return Diagnostic{"", fmt::format("the type {} is undetermined", type->name), ""};
       return found->second;
     }
     case TypeNode::array_kind: {

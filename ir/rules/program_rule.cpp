@@ -78,7 +78,7 @@ class RowReader {
   void check_left() {
     const bool is_name = rule_.left->kind == Syntax::application && rule_.left->children.empty();
     if (!is_name && rule_.left->kind != Syntax::operation)
-      fault("the left side is no operator call and no name", "left");
+      fault("the left side is neither an operator call nor a name", "left");
     if (!is_name || rule_.right == nullptr) return;
     rule_.row.adds_layers = true;
     const Syn right = rule_.right;
@@ -747,8 +747,8 @@ Result<int> apply_program_rules(std::span<const ProgramRule* const> rules, Progr
         const auto applied = apply_program_rule(*rule, program, value);
         if (!applied.ok() || !*applied) continue;
         if (++here > most_at_one_place) {
-          return Diagnostic{rule->row.name, fmt::format("applies to what it makes at {}, again and again", value),
-                            "give it a left side that its right side does not have, or a condition"};
+          return Diagnostic{rule->row.name, fmt::format("applies to its own result at {} without end", value),
+                            "choose a left side that does not match the right side, or add a condition"};
         }
         changed = true;
         ++count;

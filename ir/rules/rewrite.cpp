@@ -66,9 +66,9 @@ std::optional<Expr> apply_variant(const Rule& rule, const Rule::Variant& variant
   if (rule.rewrite) {
     auto result = rule.rewrite(term, arguments);
     if (!result)
-      fault.what = "its function gives nothing here";
+      fault.what = "its function has no result here";
     else if ((*result)->type != term->type)
-      fault.what = "its function gives the type " + text((*result)->type);
+      fault.what = "its function has a result of type " + text((*result)->type);
     else
       return result;
     return std::nullopt;
@@ -184,12 +184,13 @@ Result<Application> parse_step(const std::string& step) {
     else if (word == name_of(RuleClass::neural))
       application.rule_class = RuleClass::neural;
     else
-      return Diagnostic{step, "unknown class " + word, "write rounding or neural, and nothing for exact"};
+      return Diagnostic{step, "unknown class " + word, "write rounding or neural, or nothing for exact"};
     tail = tail.substr(0, space);
   }
   HOIST_TRY(application.place, path_named(tail));
   if (size_t open = head.find('('); open != std::string::npos) {
-    if (head.back() != ')') return Diagnostic{step, "the list of arguments does not end", "write rule(k = 8) at 0.1"};
+    if (head.back() != ')')
+      return Diagnostic{step, "the list of arguments has no closing bracket", "write rule(k = 8) at 0.1"};
     HOIST_TRY(application.arguments, parse_arguments(step, head.substr(open + 1, head.size() - open - 2)));
     head = trimmed(head.substr(0, open));
   }

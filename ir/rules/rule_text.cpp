@@ -110,10 +110,10 @@ class Lets {
     if (depth > deepest_reference) return fault(fmt::format("lets are nested deeper than {}", deepest_reference));
     if (at + 1 < text.size() && text[at + 1] == '(') {
       end = behind_parentheses(text, at + 1);
-      if (end == std::string::npos) return fault("the parenthesis does not end");
+      if (end == std::string::npos) return fault("the parenthesis is not closed");
       HOIST_TRY(const std::string sum, expanded(text.substr(at + 2, end - at - 3), names, depth));
       const auto number = sum_of(sum, names);
-      return number ? Result<std::string>(*number) : fault("\"" + sum + "\" is no sum or difference of two numbers");
+      return number ? Result<std::string>(*number) : fault("\"" + sum + "\" is not a sum or difference of two numbers");
     }
     for (end = at + 1; end < text.size() && is_letter(text[end]);) ++end;
     const std::string name(text.substr(at + 1, end - at - 1));
@@ -341,7 +341,7 @@ class RulesReader {
       head = trimmed(head.substr(0, open));
     }
     if (equals == std::string::npos || !std::all_of(head.begin(), head.end(), is_letter) || head.empty())
-      return fault(place.line, place.column, "expected let NAME = TEXT", "names are of a-z and _");
+      return fault(place.line, place.column, "expected let NAME = TEXT", "names consist of a-z and _");
     added.body = trimmed(text.substr(equals + 1));
     if (!lets_.add(head, std::move(added))) fault(place.line, place.column, "the let " + head + " stands here twice");
   }
@@ -358,7 +358,7 @@ class RulesReader {
     if (in != std::string::npos) values = values_of(trimmed(found->text.text.substr(in + 4)));
     if (values.empty() || values.size() > most_values || !std::all_of(name.begin(), name.end(), is_letter))
       return fault(place.line, place.column, "expected for NAME in A, B, C or in 1..4",
-                   fmt::format("names are of a-z and _, values at most {}", most_values));
+                   fmt::format("names consist of a-z and _, with at most {} values", most_values));
     for (const std::string& value : values) {
       LetValues inner = names;
       inner[name] = value;
@@ -487,13 +487,13 @@ class RulesReader {
     const bool library = !field("library").empty(), pass = !field("pass").empty();
     const bool only_exact = field("library").starts_with("exact: ");
     if (!of_user_ && rule.rule_class != RuleClass::neural && (only_exact ? !pass : library == pass))
-      fault_of_rule(rule, place, "says neither or both of the pass that applies it and the reason why it is there",
+      fault_of_rule(rule, place, "needs either the pass that applies it or a reason without one",
                     "pass NAME, pass strategies or library REASON");
     // LetValues of operators begin with a capital, names of the language do not.
     const std::string left = field("left");
     const bool calls = !left.empty() && std::isupper(static_cast<unsigned char>(left[0])) != 0;
     if (rule.examples.empty() && calls)
-      fault_of_rule(rule, place, "has no example, which a rule between operator calls is tested on",
+      fault_of_rule(rule, place, "has no example, and a rule between operator calls is tested on examples",
                     "write example and the left side over typed parameters, such as Relu(%x : [n]f32)");
     auto origin = std::make_shared<RuleOrigin>();
     origin->file = file_;

@@ -65,7 +65,7 @@ class Cut {
     if (is_kept_in_global(e)) {
       HOIST_TRY(Expr term, outside(e->children[0], kept));
       if (!leaf_of(term->type)->is_scalar())
-        return Diagnostic{"", "materialise global keeps tuples, and arrays of kernels hold numbers",
+        return Diagnostic{"", "materialise global has a tuple, and arrays of kernels hold scalars",
                           "keep each component separately"};
       kept.push_back({fresh(term->type), term});
       return kept.back().array;

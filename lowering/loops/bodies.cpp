@@ -229,7 +229,7 @@ class Inline {
     const auto results = static_cast<size_t>(call_->operation->results);
     std::vector<Values> rows(results > changing ? results - changing : 0);
     if (!rows.empty() && steps == 0)
-      return Diagnostic{"", "no iterations give rows of no elements, which no kernel has", ""};
+      return Diagnostic{"", "without iterations the rows are empty, and kernels have no empty arrays", ""};
     const Expr always = additions_.constant("true", Tensor::of(Scalar::boolean, {}, std::vector<int>{1}));
     Expr going = bounds.starts ? nullptr : one_number(operands_[1]);  // null if no condition can end the loop
     for (int64_t i = 0; i < steps; ++i) {
@@ -284,7 +284,7 @@ class Inline {
       sequences[i] = additions_.define(axes.sequences[i].rows(sequences[i]));
     const int64_t steps = sequences[0]->type->size.value();
     HOIST_TRY_VOID(check_steps(steps));
-    if (steps == 0) return Diagnostic{"", "a sequence of no steps has no kernels", ""};
+    if (steps == 0) return Diagnostic{"", "an empty sequence has no kernels", ""};
     std::vector<Values> rows(axes.outputs.size());
     for (int64_t i = 0; i < steps; ++i) {
       Values given = states;

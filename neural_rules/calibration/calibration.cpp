@@ -254,7 +254,7 @@ Result<Nothing> Calibrator::observe(const std::string& value, const Tensor& tens
 Result<Statistics> Calibrator::finish() const {
   Statistics statistics;
   Diagnostics problems;
-  if (state_->values.empty()) return Diagnostic{"calibration data", "the calibration data has no elements", ""};
+  if (state_->values.empty()) return Diagnostic{"calibration data", "holds no elements", ""};
   for (const auto& [name, collected] : state_->values) {
     const Moments moments = collected.all_moments();
     const Extremes extremes = collected.all_extremes();

@@ -252,10 +252,11 @@ TEST(Sequences, LoopsThatAppendNeedNoEnd) {
   const std::string grows = growing("int64 n, ", "");
   std::string appending = grows;
   appending.replace(appending.find("z, i)"), 5, "z)");
-  EXPECT_THAT(messages(read_text(appending)),
-              testing::AllOf(HasSubstr("y: is a sequence with a data-dependent number of tensors, which no output is "
-                                       "(ConcatFromSequence makes one tensor of them, which may be)"),
-                             HasSubstr("compile for one value with --value n=...")));
+  EXPECT_THAT(
+      messages(read_text(appending)),
+      testing::AllOf(HasSubstr("y: is a sequence with a data-dependent number of tensors, which no model output may be "
+                               "(ConcatFromSequence makes one tensor of them, which may be)"),
+                     HasSubstr("compile for one value with --value n=...")));
   const auto ending = [&](const std::string& call, const std::string& type) {
     std::string text = appending;
     text.replace(text.find("(seq(float[2]) y)"), 17, "(" + type + " out)");

@@ -142,7 +142,7 @@ TEST(Parse, errors_say_where_what_and_what_to_do) {
        "1:6: a function of 2 parameters where one of 1 is wanted (write \\(a, b). to take a tuple apart)"},
       {"x: [n]f32", "map (\\(a, b). a) x", "1:6: 2 names for the components of f32"},
       {"x: [n]f32", "map (\\map. map) x",
-       "1:7: map is a word of the language and cannot be the name of a variable (choose another name)"},
+       "1:7: map is a keyword of the language and cannot be the name of a variable (choose another name)"},
       {"x: [n]f32", "map cast x",
        "1:5: cast needs a type after its name (in parentheses if it is an argument: map (cast i32) x)"},
       {"x: [n]f32", "map reinterpret x",
@@ -167,7 +167,7 @@ TEST(Parse, errors_say_where_what_and_what_to_do) {
       {"", "constant [2]f32 #\"AAAA\"", "1:17: the payload does not hold the bytes of [2]f32"},
       {"", "f32#123456789", "1:1: expected at most 8 hexadecimal digits after f32#"},
       {"x: [4]f32", "pad2d 1 1 0 x",
-       "1:1: pad2d: the arguments do not have the dimensions that it takes (it takes l: size, r: size, v: A, x: "
+       "1:1: pad2d: the arguments have the wrong dimensions (it takes l: size, r: size, v: A, x: "
        "[h][w]A)"},
       {"x: [4][5]i8", "map2d exp x", "1:1: map2d: exp: not defined on i8"},
       {"x: [4]i8", "map sigmoid x", "1:5: sigmoid: exp: not defined on i8"},
@@ -182,7 +182,7 @@ TEST(Parse, errors_say_where_what_and_what_to_do) {
   EXPECT_EQ(parse_declarations("x: [n]T, x: T").errors()[0].text(), "1:10: x is declared twice");
   EXPECT_EQ(parse_declarations("f: A, B").errors()[0].text(), "1:8: expected -> and the type of the result of f");
   EXPECT_EQ(parse_declarations("map: A").errors()[0].text(),
-            "1:1: map is a word of the language and cannot be the name of an argument (choose another name)");
+            "1:1: map is a keyword of the language and cannot be the name of an argument (choose another name)");
 }
 
 std::string repeated(const std::string& text, int count) {

@@ -150,11 +150,11 @@ TEST(Pictures, HaveToHaveTheSizeOfTheModel) {
 TEST(Pictures, AreTypedByHeightWidthAndColours) {
   const Type stream = array_type({Nat(100)}, scalar_type(Scalar::u8));
   EXPECT_EQ(host_call_problem("picture_decode", {stream}, pixels_of(2, 3)), "");
-  EXPECT_THAT(host_call_problem("picture_decode", {stream}, pixels_of(0, 3)), HasSubstr("does not make"));
+  EXPECT_THAT(host_call_problem("picture_decode", {stream}, pixels_of(0, 3)), HasSubstr("does not turn"));
   EXPECT_THAT(
       host_call_problem("picture_decode", {stream}, array_type({Nat(2), Nat(3), Nat(1)}, scalar_type(Scalar::u8))),
-      HasSubstr("does not make"));
-  EXPECT_THAT(host_call_problem("picture_decode", {pixels_of(2, 3)}, pixels_of(2, 3)), HasSubstr("does not make"));
+      HasSubstr("does not turn"));
+  EXPECT_THAT(host_call_problem("picture_decode", {pixels_of(2, 3)}, pixels_of(2, 3)), HasSubstr("does not turn"));
 }
 
 // Data for benchmarks and checks.

@@ -128,7 +128,7 @@ TEST(ApplyRule, TakesFunctionsOfComponents) {
 TEST(ApplyRule, WantsEqualTermsForOneName) {
   RuleRow same{"same", "", "x: T", "x + x", "x * x", "", RuleClass::rounding, ""};
   EXPECT_EQ(applied(same, "%a : f32 + %a"), printed("(%a : f32) * %a"));
-  EXPECT_EQ(applied(same, "%a : f32 + (%b : f32)"), "no: x stands for two different terms at 1");
+  EXPECT_EQ(applied(same, "%a : f32 + (%b : f32)"), "no: x matches two different terms at 1");
 }
 
 TEST(ApplyRule, MatchesModesExactly) {

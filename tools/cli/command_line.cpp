@@ -114,7 +114,7 @@ Attempt<> do_command(const std::vector<std::string>& words) {
   if (std::getenv("HOIST_RULES_FOLDER") != nullptr) HOIST_STEP_VOID(ExitCode::bad_input, check_own_rules());
   CLI::App program(about, "hoist");
   program.set_version_flag("-V,--version", "hoist " HOIST_VERSION);
-  program.set_help_flag("-h,--help", "lists the commands, and an example");
+  program.set_help_flag("-h,--help", "list the commands, and print an example");
   program.fallthrough();             // options for every command may follow its name
   program.require_subcommand(0, 1);  // a word after a command is never another command: hoist manual compile
   program

@@ -377,7 +377,7 @@ Result<Expr> Elaborator::function(Syn f, const std::vector<Type>& types, Type hi
     }
     if (f->binders.size() != types.size() + known_values.size()) {
       return fault_at(f->token,
-                      fmt::format("a function of {} parameters where one of {} is wanted", f->binders.size(),
+                      fmt::format("a function of {} parameters, expected {}", f->binders.size(),
                                   types.size() + known_values.size()),
                       types.size() == 1 && types[0]->is_tuple() ? "write \\(a, b). to take a tuple apart" : "");
     }

@@ -179,7 +179,7 @@ Result<Expr> Elaborator::composition(Syn s, const std::vector<Argument>& argumen
     if (m) types.push_back((*m)->type);
   }
   if (const NamedDefinition* d = fitting_definition(rows, types)) return expand(*d, s, arguments, made);
-  return fault_at(s->token, s->text + ": the arguments do not have the dimensions that it takes",
+  return fault_at(s->token, s->text + ": the arguments have the wrong dimensions",
                   "it takes " + std::string(rows[0]->row->given));
 }
 

@@ -39,7 +39,7 @@ Result<Attribute> list_of(const std::vector<Attribute>& parts, const Token& toke
   std::vector<T> out;
   for (const Attribute& part : parts) {
     const T* value = std::get_if<T>(&part);
-    if (value == nullptr) return fault_at(token, fmt::format("a list of {} holds something else", kind));
+    if (value == nullptr) return fault_at(token, fmt::format("a list of {} holds another value", kind));
     out.push_back(*value);
   }
   return Attribute(std::move(out));
@@ -232,7 +232,7 @@ Result<Nothing> SyntaxParser::program_sizes(Program& program) {
 // extent DIMENSION of %OUTPUT is %COUNT; both outputs are already declared.
 Result<Nothing> SyntaxParser::program_extent(Program& program) {
   const Token word = next();
-  if (programs_ > 1) return fault_at(word, "a body gives arrays of known extents only");
+  if (programs_ > 1) return fault_at(word, "a body may only give arrays of known extents");
   DataExtent extent;
   HOIST_TRY(extent.dimension, integer());
   const auto output = [&](const char* before) -> Result<std::string> {
@@ -250,11 +250,11 @@ Result<Nothing> SyntaxParser::program_extent(Program& program) {
     return fault_at(word,
                     fmt::format("%{} is {}, which has no dimension {}", extent.value, text(type), extent.dimension));
   if (parameters_.at(extent.count) != scalar_type(Scalar::i64) || extent.count == extent.value)
-    return fault_at(word, "%" + extent.count + " is no i64 scalar that counts");
+    return fault_at(word, "%" + extent.count + " is not an i64 scalar");
   for (const DataExtent& other : program.extents) {
     if (other.value == extent.count || other.count == extent.value ||
         (other.value == extent.value && other.dimension == extent.dimension))
-      return fault_at(word, "%" + extent.value + " has an extent twice, or counts itself");
+      return fault_at(word, "%" + extent.value + " has two lengths for a dimension, or itself as length");
   }
   program.extents.push_back(std::move(extent));
   return Nothing{};
@@ -264,7 +264,7 @@ Result<Nothing> SyntaxParser::program_extent(Program& program) {
 // uses outputs of the program, in its order, after the inputs and outputs of the model and of earlier controls.
 Result<Nothing> SyntaxParser::program_control(Program& program) {
   const Token word = next();
-  if (programs_ > 1) return fault_at(word, "a body performs nothing: its calls have bodies of their own");
+  if (programs_ > 1) return fault_at(word, "a body has no controls: its calls have bodies of their own");
   Control control;
   if (take("branch"))
     control.kind = Control::Kind::branch;
@@ -298,7 +298,7 @@ Result<Nothing> SyntaxParser::program_control(Program& program) {
       Control::Choice& choice = control.choices.emplace_back();
       names = {&choice.yes, &choice.no, &choice.result};
     } else {
-      return fault_at(part, "expected what belongs to a loop or a branch");
+      return fault_at(part, "expected a part of a loop or a branch");
     }
     for (std::string* name : names) HOIST_TRY_VOID(value(*name));
   }
@@ -308,7 +308,7 @@ Result<Nothing> SyntaxParser::program_control(Program& program) {
                         !control.trips.empty() || !control.number.empty() || !control.next.empty() ||
                         !control.count.empty();
   if (loops ? !control.choices.empty() : has_loop || control.condition.empty() || control.choices.empty())
-    return fault_at(word, "a branch has a condition and choices, a loop anything but choices");
+    return fault_at(word, "a branch has a condition and choices, a loop has no choices");
   if (control.most < 0) return fault_at(word, "a loop has 0 or more iterations");
   HOIST_TRY_VOID(check_control(program, control, word));
   program.controls.push_back(std::move(control));
@@ -351,7 +351,7 @@ Result<Nothing> SyntaxParser::check_control(const Program& program, const Contro
     good &= type(each.row) != nullptr && type(each.result) != nullptr && control.most > 0 &&
             type(each.result) == array_type(control.most, type(each.row));
   }
-  if (!good) return fault_at(word, "its values have not the types that they need");
+  if (!good) return fault_at(word, "its values have wrong types");
   size_t given = control.given().size(), wanted = control.wanted().size();
   for (const Control& before : program.controls) given += before.given().size(), wanted += before.wanted().size();
   if (given > program.inputs.size() || wanted > program.outputs.size())
@@ -398,7 +398,7 @@ Result<Program> SyntaxParser::program(const Sidecar& sidecar, bool withhold) {
     } else if (take("output")) {
       const Token name = next();
       if (parameters_.count(name.text) == 0 || name.kind != Token::parameter)
-        return fault_at(name, "an output that nothing defines");
+        return fault_at(name, "an undefined output");
       program.outputs.push_back(name.text);
     } else if (at("extent")) {
       HOIST_TRY_VOID(program_extent(program));

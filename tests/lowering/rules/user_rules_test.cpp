@@ -92,7 +92,7 @@ TEST(RulesBetweenCalls, WrongOnesAreRefusedWithTheInstance) {
   EXPECT_THAT(fault("  left Relu(x)\n  right x\n  where small x\n  example Relu(%x : [n]f32)\n"),
               HasSubstr("unknown condition small x"));
   EXPECT_THAT(fault("  left Relu(x)\n  right x\n"),
-              HasSubstr("has no example, which a rule between operator calls is tested on"));
+              HasSubstr("has no example, and a rule between operator calls is tested on examples"));
   EXPECT_THAT(fault("  left Relu(x)\n  right x\n  parameters k\n  example Relu(%x : [n]f32)\n"),
               HasSubstr("a rule between operator calls has no parameters"));
   EXPECT_THAT(fault("  left x\n  right x\n  example Relu(%x : [n]f32)\n"),

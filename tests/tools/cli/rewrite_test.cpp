@@ -75,7 +75,7 @@ TEST_F(RewriteCommand, PutsNumbersInThePlaceOfSizes) {
   ran = run_hoist({"rewrite", open, "--pass", "unfold"});
   EXPECT_EQ(ran.code, 3);
   EXPECT_THAT(ran.err, HasSubstr("program net: has sizes without numbers: batch from 1 to 8 (hoist rewrite FILE.lift "
-                                 "--dim batch=1 puts numbers in their place)"));
+                                 "--dim batch=1 replaces them by numbers)"));
   ran = run_hoist({"rewrite", open, "--dim", "batch=4", "-o", in_folder("four.lift")});
   ASSERT_EQ(ran.code, 0) << ran.err;
   ran = run_hoist({"rewrite", in_folder("four.lift"), "--pass", "unfold"});
