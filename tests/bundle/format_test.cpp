@@ -236,10 +236,10 @@ TEST_F(FormatTest, ExtentsAreOfDimensionsThatThereAre) {
   };
   EXPECT_EQ(said(output, 0), "");
   EXPECT_THAT(said(outputs, 4), HasSubstr("more outputs than there are"));
-  EXPECT_THAT(said(output, 2), HasSubstr("a dimension that no output has"));
-  EXPECT_THAT(said(dimension, 2), HasSubstr("a dimension that no output has"));
-  EXPECT_THAT(said(count, 3), HasSubstr("that no output counts"));
-  EXPECT_THAT(said(count, 1), HasSubstr("that no output counts"));
+  EXPECT_THAT(said(output, 2), HasSubstr("an extent of a dimension beyond the output's rank"));
+  EXPECT_THAT(said(dimension, 2), HasSubstr("an extent of a dimension beyond the output's rank"));
+  EXPECT_THAT(said(count, 3), HasSubstr("an extent of a missing output"));
+  EXPECT_THAT(said(count, 1), HasSubstr("an extent of a missing output"));
   for (size_t at = outputs; at + 8 < plan.size(); ++at) {
     for (const int value : {1, 2, 3, 0x7f, 0xff}) said(at, value);
   }

@@ -104,7 +104,7 @@ TEST(ApplyRule, RefusesWhatWouldCapture) {
   EXPECT_EQ(applied(interchange, "map (\\a. map (\\b. a * b) (%y : [2]f32)) (%x : [3]f32)"),
             printed("transpose (map (\\b. map (\\a. a * b) (%x : [3]f32)) (%y : [2]f32))"));
   EXPECT_EQ(applied(interchange, "map (\\a. map (\\b. b * b) (map (\\c. c + a) (%y : [2]f32))) (%x : [3]f32)"),
-            "no: B may not depend on the variables bound around it at 0.0.1");
+            "no: B must not depend on the variables bound around it at 0.0.1");
 }
 
 TEST(ApplyRule, TakesFunctionsOfComponents) {
@@ -112,7 +112,7 @@ TEST(ApplyRule, TakesFunctionsOfComponents) {
                RuleClass::exact, ""};
   EXPECT_EQ(applied(drop, "map (\\p. exp p.0) (zip(%x : [3]f32, %y : [3]f32))"), printed("map exp (%x : [3]f32)"));
   EXPECT_EQ(applied(drop, "map (\\p. p.0 * p.1) (zip(%x : [3]f32, %y : [3]f32))"),
-            "no: f may depend on its arguments only at 0.0");
+            "no: f may only depend on its arguments at 0.0");
   RuleRow swap{"swap",
                "",
                "a: [n]T, b: [n]U, f: T, U -> V",

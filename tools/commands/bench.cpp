@@ -156,7 +156,7 @@ Attempt<> bench_there(const BenchCommand& command) {
   gathering.take = [&](size_t, const nlohmann::json& result) -> Result<Nothing> {
     if (!result.is_object() || !result.contains("json") || !result["json"].is_object() || !result.contains("text") ||
         !result["text"].is_string())
-      return Diagnostic{"answer", "is none to this question", ""};
+      return Diagnostic{"answer", "does not belong to the job", ""};
     found = result;
     return Nothing{};
   };

@@ -125,7 +125,7 @@ Result<FileLock> FileLock::take(const fs::path& path) {
       const ssize_t written = ::pwrite(descriptor, text.data(), text.size(), 0);
     return out;
   }
-  return Diagnostic{path.string(), "is being written by processes that come and go", "wait for their end"};
+  return Diagnostic{path.string(), "is being written by short-lived processes", "wait for their end"};
 }
 
 // The mutex stays locked: no further lock is taken or given up.

@@ -80,7 +80,7 @@ Result<Nothing> find_pixels(const ValueInfo& input, const PictureOptions& option
   const auto height = static_cast<uint64_t>(shape[first ? 1 : 0]), width = static_cast<uint64_t>(shape[first ? 2 : 1]);
   if (height > 0 && width > 0 && height <= HOIST_MOST_PIXELS / width) return Nothing{};
   return Diagnostic{"input " + input.name,
-                    fmt::format("has {} x {} pixels, from 1 to {} are filled", width, height, HOIST_MOST_PIXELS), ""};
+                    fmt::format("has {} x {} pixels, expected from 1 to {}", width, height, HOIST_MOST_PIXELS), ""};
 }
 
 Result<Nothing> read_sizes(const PictureOptions& options, hoist_preprocessing& how) {
@@ -96,7 +96,7 @@ Result<Nothing> read_sizes(const PictureOptions& options, hoist_preprocessing& h
   if (static_cast<size_t>(crop.width) == how.columns && static_cast<size_t>(crop.height) == how.rows) return Nothing{};
   return Diagnostic{
       "--crop " + options.crop,
-      fmt::format("gives {} x {} pixels, the input takes {} x {}", crop.width, crop.height, how.columns, how.rows),
+      fmt::format("results in {} x {} pixels, the input has {} x {}", crop.width, crop.height, how.columns, how.rows),
       "leave --crop out, or crop to the input's size"};
 }
 
@@ -108,7 +108,7 @@ Result<Nothing> read_channels(const std::string& option, const std::vector<doubl
                       "give one number, or one a channel"};
   for (size_t c = 0; c < channels && !given.empty(); ++c) {
     out[c] = given[given.size() == 1 ? 0 : c];
-    if (!std::isfinite(out[c])) return Diagnostic{option, "has a number that is none", "give finite ones"};
+    if (!std::isfinite(out[c])) return Diagnostic{option, "has a number that is not finite", "give finite ones"};
   }
   return Nothing{};
 }
@@ -167,7 +167,7 @@ void add_picture_options(CLI::App& command, PictureOptions& options) {
                   "resize images to this size first, or their shorter side (default: to the input's size)")
       ->type_name("N|WxH")
       ->check([](const std::string& text) { return complaint_of(parse_extents("--resize", text)); });
-  command.add_option("--crop", options.crop, "then take so much from the middle")
+  command.add_option("--crop", options.crop, "then take so many pixels from the middle")
       ->type_name("N|WxH")
       ->check([](const std::string& text) { return complaint_of(parse_extents("--crop", text)); });
   command.add_option("--colours", options.colours, "the order of colours in the input (default: rgb)")
@@ -264,8 +264,8 @@ Result<Tensor> read_stream(const fs::path& file, const ValueInfo& input) {
   if (bytes.size() > static_cast<size_t>(out.size()))
     return Diagnostic{file.string(),
                       fmt::format("has {} bytes, and input {} takes {}", bytes.size(), input.name, out.size()),
-                      fmt::format("compile for more, --dim {}.0={} say, if the model leaves that open", input.name,
-                                  2 * bytes.size())};
+                      fmt::format("compile for more, for example --dim {}.0={}, if the model leaves that open",
+                                  input.name, 2 * bytes.size())};
   std::memcpy(out.data(), bytes.data(), bytes.size());
   return out;
 }

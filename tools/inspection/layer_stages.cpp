@@ -109,8 +109,8 @@ Attempt<LayerStages> stages_of(const OpenedModel& model, const std::string& laye
     for (const Definition& definition : lowered.original.definitions) {
       if (!holds(definition.layers, layer)) continue;
       const std::string what = definition.layers.size() == 1 ? layer + " alone" : joined_names(definition.layers);
-      out.stages.push_back({"high", what + ", which gives the value " + definition.value,
-                            print(definition.expression, printing) + "\n"});
+      out.stages.push_back(
+          {"high", what + ", with the value " + definition.value, print(definition.expression, printing) + "\n"});
     }
   }
   if (steps.empty()) out.absence = absence_of(layer, lowered.layers);
@@ -124,9 +124,9 @@ Attempt<LayerStages> stages_of(const OpenedModel& model, const std::string& laye
 Attempt<> refuse_stages_of_models(const StageOptions& options) {
   for (const char* stage : {"high", "halide"}) {
     if (holds(options.stages, stage))
-      return input_failure("--stage " + std::string(stage), "is not kept in a bundle", "inspect the model instead");
+      return input_failure("--stage " + std::string(stage), "is not stored in a bundle", "inspect the model instead");
   }
-  if (options.types) return usage_failure("--types", "needs the model: a bundle keeps expressions as text");
+  if (options.types) return usage_failure("--types", "needs the model: a bundle stores terms as text");
   return ExitCode::done;
 }
 

@@ -132,8 +132,8 @@ std::string sentence_of(const ModelSummary& summary) {
   std::string decided;
   for (const auto& [layer, most] : summary.controls) {
     decided += decided.empty() ? "; data decide " : ", ";
-    decided += most > 0 ? fmt::format("how often {} runs, at most {} times", layer, most)
-                        : fmt::format("which branch of {} runs", layer);
+    decided += most > 0 ? fmt::format("the number of runs of {}, at most {}", layer, most)
+                        : fmt::format("the branch of {} that runs", layer);
   }
   return fmt::format("{}: {} from {}; {} in {}{}, {} multiplications a run, {} of weights, {} between layers{}",
                      summary.name, listed_values(summary, summary.outputs, "output"),

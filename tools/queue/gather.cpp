@@ -43,7 +43,7 @@ class Gatherer {
       const size_t more = failed_.size() - most_named;
       failed_.resize(most_named);
       failed_.push_back(
-          {"", fmt::format("and {} more", more), "hoist worker --queue URL --list names what is set aside"});
+          {"", fmt::format("and {} more", more), "hoist worker --queue URL --list names the jobs that were set aside"});
     }
     return Failure{refused_ ? ExitCode::bad_input : ExitCode::device, failed_};
   }
@@ -167,7 +167,7 @@ Result<std::string> why_nobody(Queue& queue, const std::string& device) {
                          ? fmt::format("{} is of version {}", worker->name, worker->version)
                          : fmt::format("{} has {}", worker->name, fmt::join(worker->devices, ", ")));
   }
-  if (others.empty()) return fmt::format("waiting: no worker is there (hoist worker --queue URL starts one)");
+  if (others.empty()) return fmt::format("waiting: there is no worker (hoist worker --queue URL starts one)");
   constexpr size_t most_named = 4;
   const size_t count = others.size();
   others.resize(std::min(count, most_named));

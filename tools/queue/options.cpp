@@ -14,8 +14,9 @@ CLI::Option* add_queue_options(CLI::App& command, QueueOptions& options, const s
     command.add_option(name, path, text)->type_name("FILE")->needs(queue);
   };
   file("--queue-token", options.token, "the file with the server's token");
-  file("--queue-credentials", options.credentials, "a credentials file as NATS has them (.creds)");
-  file("--queue-authority", options.authority, "TLS: certificates of who may sign the server's, in PEM");
+  file("--queue-credentials", options.credentials, "a credentials file of NATS (.creds)");
+  file("--queue-authority", options.authority,
+       "TLS: the certificates of the authorities for the server's certificate, in PEM");
   file("--queue-certificate", options.certificate, "TLS: this side's certificate, in PEM");
   file("--queue-key", options.key, "TLS: its private key, in PEM");
   return queue;

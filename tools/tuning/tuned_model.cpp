@@ -28,8 +28,8 @@ Attempt<TunedCompilation> choose_by_measuring(const Program& program, double sec
   HOIST_ATTEMPT([[maybe_unused]] ExitCode here, refuse_absent_device(options, place));
   const std::string file = options.tuning;
   if (is_shipped(file))
-    return usage_failure("--tuning shipped", "is what comes with hoist, and --tune measures anew",
-                         "leave one of them out, or name a file to keep what is measured");
+    return usage_failure("--tuning shipped", "comes with hoist, and --tune measures anew",
+                         "leave one of them out, or name a file for the measurements");
   options.tuning.clear();
   HOIST_ATTEMPT(TunedProgram tuned, tuned_program(program, options));
   HOIST_ATTEMPT(tuned.time_bundles, times_at(place, tuned.options));
@@ -37,7 +37,7 @@ Attempt<TunedCompilation> choose_by_measuring(const Program& program, double sec
   HOIST_ATTEMPT(TuneOutcome outcome, tune_with_progress(tuned, place, {}, seconds, database));
   const TunedCompilation out = {outcome.choices.size(), outcome.before, outcome.after};
   if (outcome.choices.empty())
-    say_line("tuned: nothing makes whole runs faster than what an estimate chooses");
+    say_line("tuned: no point makes whole runs faster than the estimate's choice");
   else
     say_line("tuned: {}, whole runs interleaved: {:.3f} ms before, {:.3f} ms after ({:.2f})",
              counted(out.chosen, "kernel"), out.before * 1e3, out.after * 1e3, out.after / out.before);
@@ -52,9 +52,8 @@ Attempt<TunedCompilation> choose_by_model(const Program& program, ModelOptions& 
   HOIST_STEP(EstimateOutcome outcome, ExitCode::bad_input, estimate(tuned, CostModel::shipped(), {}));
   progress.show("");
   const TunedCompilation out = {outcome.choices.size(), 0, 0};
-  say_line("the cost model chooses otherwise than estimates in {} of {}{}", out.chosen,
-           counted(outcome.places, "place"),
-           outcome.outside == 0 ? "" : fmt::format(", and knows nothing of {}", counted(outcome.outside, "kernel")));
+  say_line("the cost model differs from the estimate in {} of {}{}", out.chosen, counted(outcome.places, "place"),
+           outcome.outside == 0 ? "" : fmt::format(", and does not cover {}", counted(outcome.outside, "kernel")));
   options.records = [known = options.records,
                      estimated = records_of(std::move(outcome.choices), 0)](const TuningTask& task) {
     KnobValues knobs = known ? known(task) : KnobValues();
@@ -82,8 +81,8 @@ void add_measuring_options(CLI::App& command, MeasuringPlace& place) {
   queue::add_queue_options(command, place.queue, "let workers that have the device measure candidates");
   command
       .add_option("--job-time", place.seconds,
-                  "end the process that measures some candidates, compiling included, where it takes longer, and find "
-                  "out which of them is to blame")
+                  "time limit for a process that compiles and measures some candidates; a candidate that exceeds it is "
+                  "then identified")
       ->type_name("SECONDS")
       ->check(CLI::Range(1.0, 1e6))
       ->capture_default_str();
@@ -91,7 +90,7 @@ void add_measuring_options(CLI::App& command, MeasuringPlace& place) {
 
 Attempt<> refuse_absent_device(const ModelOptions& options, const MeasuringPlace& place) {
   if (options.profile.empty() || !place.queue.url.empty()) return ExitCode::done;
-  return usage_failure("--profile", "describes a device that is not here",
+  return usage_failure("--profile", "describes a device that this machine does not have",
                        "kernels are tuned by measuring: --device, or --queue with workers that have it");
 }
 

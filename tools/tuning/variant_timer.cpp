@@ -214,7 +214,7 @@ struct VariantTimer::State {
     VariantTimes out;
     for (const size_t subject : variant.refused) out[subject] = failed;
     if (found.steps.size() != variant.subjects.size())
-      return Diagnostic{"answer", "has times of other steps than it was asked for", ""};
+      return Diagnostic{"answer", "has times of other steps than requested", ""};
     for (const auto& [kernel, how] : found.differing)
       spdlog::warn("a variant of {} differs from the interpreter: {}", kernel, how);
     for (size_t i = 0; i < found.steps.size(); ++i) {

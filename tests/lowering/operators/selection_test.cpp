@@ -95,7 +95,7 @@ TEST(Selection, TopKTakesAComputedNumber) {
   ASSERT_TRUE(program.ok()) << program.errors()[0].text();
   const auto refused = cut_outputs(*program, {x, Tensor::of(Scalar::i64, {}, std::vector<int64_t>{101})});
   ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.errors()[0].text(), HasSubstr("has 101 elements along dimension 1, where at most 100"));
+  EXPECT_THAT(refused.errors()[0].text(), HasSubstr("has 101 elements along dimension 1, and its capacity is 100"));
 }
 
 TEST(Selection, SortedPlacesAreThoseOfAStableSort) {

@@ -186,7 +186,7 @@ TEST(RulesBetweenCalls, OneThatNeverEndsIsRefused) {
   Program program = read_text("program\ninput %x : f32\ninput %y : f32\ndefine %z : f32 = Add(%x, %y)\noutput %z\n");
   const auto done = run_passes(program, Pass::calls, options);
   ASSERT_FALSE(done.ok());
-  EXPECT_THAT(all_of(done.errors()), HasSubstr("swap: applies to what it makes at z, again and again"));
+  EXPECT_THAT(all_of(done.errors()), HasSubstr("swap: applies to its own result at z without end"));
 }
 
 }  // namespace

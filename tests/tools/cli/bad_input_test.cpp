@@ -416,7 +416,7 @@ TEST_F(BadRun, ModelsAndBundlesMistakenForEachOther) {
   for (const char* command : {"inspect", "explain"}) {
     const Ran ran = run_hoist({command, bundle(), "conv1", "--strict"});
     EXPECT_EQ(ran.code, 2);
-    EXPECT_THAT(ran.err, HasSubstr("--strict: is for models"));
+    EXPECT_THAT(ran.err, HasSubstr("--strict: applies to models"));
   }
   EXPECT_TRUE(files_below(other.path()).empty());
 }

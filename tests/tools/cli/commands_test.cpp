@@ -404,7 +404,7 @@ TEST_F(Commands, EveryLayerIsAccountedFor) {
     EXPECT_THAT(ran.out, HasSubstr("kernel conv1 computes conv1, normalize1, relu1"));
     EXPECT_THAT(
         ran.out,
-        HasSubstr("   1. batch-norm-folding at layer conv1  [rounding]  the normalisation scales each channel"));
+        HasSubstr("   1. batch-norm-folding at layer conv1  [rounding]  the batch normalisation scales each channel"));
     ran = run_hoist({"inspect", subject, "normalize1", "--stage", "opencl"});
     EXPECT_THAT(ran.out, HasSubstr("-- opencl: kernel conv1"));
   }

@@ -179,10 +179,10 @@ TEST_F(Export, ABundleIsTheModelAgain) {
   }
   Ran ran = run(in("digits.hoist"), in("x.onnx"), {"--model", digits_});
   EXPECT_EQ(ran.code, 3);
-  EXPECT_THAT(ran.err, HasSubstr("is not the one that the bundle is made from"));
+  EXPECT_THAT(ran.err, HasSubstr("is not the bundle's model"));
   ran = run(in("digits.hoist"), in("x.onnx"), {"--rule", "bf16"});
   EXPECT_EQ(ran.code, 2);
-  EXPECT_THAT(ran.err, HasSubstr("--rule: is for models"));
+  EXPECT_THAT(ran.err, HasSubstr("--rule: applies to models"));
   ran = run(model, in("x.onnx"), {"--model", model});
   EXPECT_EQ(ran.code, 2);
 }

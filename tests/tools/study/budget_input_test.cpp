@@ -53,7 +53,7 @@ TEST(BadData, WrongShapeTypeCountAndName) {
   expect_data_refused({{"image", wide}}, "f64, the model takes");
   expect_data_refused({{"images", ramp({8, 1, 8, 8})}}, "has no array image");
   expect_data_refused({{"image", Tensor(Scalar::f32, {0, 1, 8, 8})}}, "has no samples");
-  expect_data_refused({{"image", ramp({1, 1, 8, 8})}}, "too little to keep a part of it");
+  expect_data_refused({{"image", ramp({1, 1, 8, 8})}}, "too few samples to reserve some");
 }
 
 TEST(BadData, ZerosAndNumbersThatAreNotFinite) {

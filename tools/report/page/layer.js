@@ -32,7 +32,7 @@ function candidateRow(site, candidate) {
 const signedTime = (seconds) => `${seconds > 0 ? "+" : ""}${time(seconds)}`;
 
 function siteBlock(site) {
-  const what = { product: "How the product computes", value: "How the value is stored", function: "How functions are formed" };
+  const what = { product: "The computation of the product", value: "The storage of the value", function: "The computation of functions" };
   const heads = ["Rule", "Time", "SQNR predicted", "SQNR measured", "Local error", "Clipped", "Bytes", "How known"];
   return html("div", { class: `card site${site.key === selectedSite ? " lit" : ""}`, "data-key": site.key },
     html("h4", {}, what[site.kind] || site.kind),
@@ -62,7 +62,7 @@ function code(layer) {
   const forms = [["chosen", "As chosen"], ["reference", "As the model is"]];
   return [
     html("div", { class: "heading" }, html("h3", {}, "What it becomes"),
-      html("div", { class: "choice", role: "group", "aria-label": "Which form is shown" }, forms.map(([form, name]) =>
+      html("div", { class: "choice", role: "group", "aria-label": "The form that is shown" }, forms.map(([form, name]) =>
         html("button", { type: "button", "data-form": form, "aria-pressed": String(form === shownForm),
                          on: { click: () => { shownForm = form; drawCode(); } } }, name)))),
     stages.map((stage) => codeBlock(layer, stage)),
@@ -99,7 +99,7 @@ function drawLayer() {
   byId("layer-heading").replaceChildren("Layer ", html("span", { class: "of" }, selectedLayer),
     html("small", {}, ` ${operationOf(selectedLayer)}`));
   show("layer", neighbours(), shapesOf(layerByName.get(selectedLayer)),
-    own.length ? [html("p", { class: "note how" }, "Choose another rule to see what it would do."), own.map(siteBlock)]
+    own.length ? [html("p", { class: "note how" }, "Choose another rule to see its effect."), own.map(siteBlock)]
                : html("p", { class: "note" }, "No rule is applied here: the layer computes as the model says."),
     html("div", { id: "code" }));
   drawCode();

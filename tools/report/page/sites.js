@@ -105,7 +105,7 @@ function startSites() {
   const changed = sites.filter(isChanged).length;
   show("sites-note", `${count(changed)} of ${count(sites.length)} sites changed. `,
     "Errors are written as the SQNR that the model's output would have. ",
-    html("span", { class: "how" }, "Click a row for everything about its layer."));
+    html("span", { class: "how" }, "Click a row for the details of its layer."));
   show("sort", columns.map((column, index) => html("option", { value: index }, column.words || column.name.toLowerCase())));
   byId("sort").addEventListener("change", (event) => {
     const column = columns[Number(event.target.value)];
