@@ -350,7 +350,7 @@ TEST(Scores, NoBetterThanChanceIsSaid) {
   for (int64_t i = 0; i < 40; ++i) card.add(scores, 0, i % 4);
   EXPECT_EQ(card.right(), 10);
   EXPECT_EQ(card.in_best_five(), 40);
-  EXPECT_THAT(card.chance_warning(), HasSubstr("10 of 40 right is no better than guessing, which gives 25.0 %"));
+  EXPECT_THAT(card.chance_warning(), HasSubstr("10 of 40 right is no better than guessing at 25.0 %"));
   ScoreCard sure(4);
   for (int64_t i = 0; i < 40; ++i) {
     Tensor own(Scalar::f32, {4});
