@@ -103,7 +103,7 @@ Result<Nothing> check_model(const std::filesystem::path& path, ReadOptions optio
 /// The list of `hoist check`.
 enum class Support : uint8_t {
   operation,  ///< hoist has the operator
-  function,   ///< it is replaced by its function body; what that holds is reported by read_model
+  function,   ///< it is replaced by its function body; read_model reports problems in the body
   constant,   ///< it becomes a constant
   none,
 };
@@ -125,7 +125,7 @@ struct StandardOperator {
   std::vector<std::string> types;  ///< of its first input, of its first result where it has none: "float", "seq(int64)"
   bool has_body = false;           ///< a function of other operators
   bool becomes_another = false;    ///< read as the operator that took its place
-  bool is_constant = false;        ///< read as what it holds
+  bool is_constant = false;        ///< read as its content
 };
 /// All operators by domain and name, then the operators of onnxruntime whose bodies use the standard's; operators that
 /// the standard has removed are left out.

@@ -1,5 +1,5 @@
-// read_model and list_operators: the order of the steps. Each step reports all it finds; later steps may rely on what
-// earlier ones have checked, so the onnx library never sees a model that its passes could trip over.
+// read_model and list_operators: the order of the steps. Each step reports all its problems; later steps rely on the
+// checks of earlier ones, so the onnx library never receives a model that could break its passes.
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
@@ -223,7 +223,7 @@ class Reader {
     return problems;
   }
 
-  // The list that a tensor is a member of; null where it is an input of its own.
+  // The list that a tensor is a member of; null if it is an input of its own.
   const ListInput* list_of(const std::string& member) const {
     const auto found = std::find_if(lists_.begin(), lists_.end(), [&](const ListInput& list) {
       return std::find(list.members.begin(), list.members.end(), member) != list.members.end();
@@ -467,7 +467,7 @@ class Reader {
     return problems;
   }
 
-  // onnx's inference with the sizes filled in finds what does not fit together.
+  // onnx's inference with the sizes filled in finds contradictions.
   Diagnostics check_shapes() {
     ValueTypes types;
     if (Diagnostics problems = check_types(model_, types); !problems.empty())
@@ -639,7 +639,7 @@ class Reader {
         call.bodies.push_back(named_body(attribute, layer_place(node), problems));
         continue;
       }
-      if (attribute.type() == onnx::AttributeProto::TYPE_PROTO) continue;  // types follow from what layers read
+      if (attribute.type() == onnx::AttributeProto::TYPE_PROTO) continue;  // types follow from the operands of layers
       Result<Attribute> value = attribute_value(attribute, layer_place(node));
       if (value.ok())
         call.attributes[attribute.name()] = std::move(*value);
@@ -742,7 +742,7 @@ void count_operators(const onnx::NodeProto& node, int opset, const HasOperator& 
 
 namespace {
 
-// Runs a step of reading; what the libraries throw ends here.
+// Runs a step of reading, and catches exceptions of the libraries.
 template <class F>
 auto guarded(const std::filesystem::path& path, F step) -> decltype(step()) {
   try {
@@ -806,7 +806,7 @@ Result<ValueKinds> value_kinds(const std::filesystem::path& path) {
       kinds.push_back(declared_value_of(value.type()).kind);
       const bool maps = kinds.back() == ValueKind::map || kinds.back() == ValueKind::sequence_of_maps;
       auto said = maps ? keys_of(model.graph(), value) : Result<MapKeys>(MapKeys());
-      keys.push_back(said.ok() ? std::move(*said) : MapKeys());  // reading the model says what is wrong
+      keys.push_back(said.ok() ? std::move(*said) : MapKeys());  // reading the model reports the error
     };
     for (const onnx::ValueInfoProto& input : model.graph().input()) {
       if (initialised.count(input.name()) == 0) add(input, out.inputs, out.input_keys);

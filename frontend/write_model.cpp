@@ -136,7 +136,7 @@ class Writer {
   }
 
  private:
-  // Names, types and small constants: what onnx's passes need to see.
+  // Names, types and small constants, which onnx's passes need.
   void make_skeleton() {
     onnx::GraphProto& to = *model_.mutable_graph();
     to.set_name(program_.name);
@@ -175,7 +175,7 @@ class Writer {
     }
   }
 
-  // The standard has no result that counts what data choose.
+  // The standard has no result for the number of chosen elements.
   void without_counts(NamedCall& layer) const {
     const OperatorRow* row = find_operator(layer.domain, layer.operation, program_.version);
     if (row == nullptr || row->extents == nullptr) return;

@@ -25,7 +25,7 @@ constexpr ErrorModel noise = ErrorModel::noise;
 
 constexpr std::string_view any_array = "a value of type f32 between kernels";
 constexpr std::string_view constant_weights = "constant weights of type f32";
-constexpr std::string_view wide_range = "largest magnitude on calibration data below 32752, half of what f16 holds";
+constexpr std::string_view wide_range = "largest magnitude on calibration data below 32752, half of f16's maximum";
 constexpr std::string_view fits_i32 = "constant weights; the input is stored in u8; sums proved to stay in i32";
 
 constexpr std::string_view corrected =

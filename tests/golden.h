@@ -27,7 +27,8 @@ inline std::filesystem::path golden_path(const std::string& name) {
   return std::filesystem::path(HOIST_SOURCE_DIR) / "tests" / "golden" / name;
 }
 
-/// Compares `output` with what tests/golden/NAME holds below the input. NAME has an ending that says what the text is.
+/// Compares `output` with the text that tests/golden/NAME has below the input. NAME has an ending for the kind of the
+/// text.
 inline void expect_golden(const std::string& name, const std::string& input, const std::string& output) {
   std::filesystem::path path = golden_path(name);
   std::string actual = input + golden_separator + output + "\n";

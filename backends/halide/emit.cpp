@@ -80,9 +80,9 @@ bool is_constant_sized(Expr e, std::set<Expr>& seen) {
   return true;
 }
 
-// Halide orders the operands of sums by name, and names what it introduces by counters that all threads share: t9 comes
-// after t10. With as many digits in every name the order is that of their making, and kernels are the same bytes
-// whatever else is compiled at the time.
+// Halide orders the operands of sums by name, and names new variables by counters that all threads share: t9 comes
+// after t10. With equally many digits in every name the order is the order of creation, and kernels are the same bytes
+// whatever else is compiled at the same time.
 void begin_names_late() {
   static const bool begun = [] {
     constexpr int first = 100'000;

@@ -32,8 +32,8 @@ struct EmitOptions {
   /// reads of them, if the device can prefetch (CPUs). If there are none, the caches hold the whole run, and nothing is
   /// prefetched; otherwise short rows of other arrays are prefetched, too.
   std::vector<std::string> cold = {};
-  /// Names of parameters whose arrays earlier kernels of the run write: threads divide them as those did where they
-  /// can, so that each finds in its own caches what it reads.
+  /// Names of parameters whose arrays earlier kernels of the run write: threads divide them in the same way if
+  /// possible, so that each thread finds its reads in its own caches.
   std::vector<std::string> computed = {};
 };
 
@@ -45,7 +45,7 @@ struct EmittedKernel {
   std::array<uint64_t, 3> local = {1, 1, 1};   ///< work-items of a group
   size_t divided = 2;                          ///< as in PlanKernel
   uint64_t local_bytes = 0;            ///< when not 0, one more argument after the others: local memory of this size
-  std::vector<std::string> arguments;  ///< parameter names in OpenCL order, "result" for what is written
+  std::vector<std::string> arguments;  ///< parameter names in OpenCL order, "result" for the result
   std::string schedule;                ///< the loop nests, one line per loop; for readers
   /// Only functions whose result every conforming device must give bit for bit; division and square root in f32, where
   /// there are any (`divides`), on devices that round them correctly.
@@ -55,8 +55,8 @@ struct EmittedKernel {
 };
 
 /// Compiles a closed term with constant sizes whose parameters are dense row-major arrays and whose type is an array of
-/// scalars (or a scalar): what is stored as the result. Errors name the pattern that has no form here and say what to
-/// write instead.
+/// scalars (or a scalar), which is stored as the result. Errors name the pattern without a form here and suggest
+/// another.
 Result<EmittedKernel> emit(Expr low_level, const EmitOptions& options = {});
 
 /// The function of a kernel in native code for this target. Its arguments are an array of pointers: to the first group

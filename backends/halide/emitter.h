@@ -177,7 +177,7 @@ struct Layout {
 };
 Layout layout_of(Type type);
 
-/// An array that a Func holds, and where it is computed.
+/// An array that a Func holds, and the place of its computation.
 struct Stored {
   H::Func func;
   std::vector<Loop> enclosing;  ///< loops around its place, outermost first
@@ -234,7 +234,7 @@ class Emitter {
   Value cached(std::function<Value(H::Expr)> at);
   Value apply(Expr function, const Environment& env, std::vector<Value> arguments);
 
-  /// Loops around what is read while it lives; what was read before is known again afterwards.
+  /// Loops around the current read while it lives; the outer reads are known again afterwards.
   class Inside {
    public:
     explicit Inside(Emitter& emitter) : emitter_(emitter), depth_(emitter.loops_.size()), context_(emitter.context_) {}
@@ -280,9 +280,10 @@ class Emitter {
 
   // kept_arrays.cpp: folds and materialised arrays as Funcs
   Value fold(Expr e, const Environment& env);
-  /// A fold in vec mode: what a dot instruction computes.
+  /// A fold in vec mode, which a dot instruction computes.
   Value dot(Expr e, const Environment& env);
-  /// A sum and two folds of bf16 in vec mode that are added to it: what an element of a matrix instruction's result is.
+  /// A sum and two folds of bf16 in vec mode that are added to it, which is an element of a matrix instruction's
+  /// result.
   std::optional<Value> sums_of_pairs(Expr e, const Environment& env);
   Value fold_merging(Expr e, const Environment& env, size_t merge);
   Value scan(Expr e, const Environment& env);
@@ -306,8 +307,7 @@ class Emitter {
   void place_all(H::Func& result, const std::vector<Loop>& order);
   void note(int depth, const std::string& line);
 
-  // divided_loop.cpp
-  /// Of `groups`, outermost first; `written` is the index of what the result writes.
+  // divided_loop.cpp Of `groups`, outermost first; `written` is the index of the written element.
   size_t divided_loop(const H::Func& result, const std::vector<H::Expr>& written,
                       const std::vector<Loop>& groups) const;
 
@@ -326,8 +326,8 @@ class Emitter {
   uint64_t outside_divided_ = 1;
   size_t divided_dimension_ = 0;
   int fresh_ = 0;
-  int rare_ = 0;          ///< rare branches around what is being read
-  uint64_t context_ = 0;  ///< the number of the loops around what is being read
+  int rare_ = 0;          ///< rare branches around the current read
+  uint64_t context_ = 0;  ///< the number of the loops around the current read
   uint64_t contexts_ = 0;
   int worst_ulp_ = 0;     ///< of all functions but division and square root
   bool divides_ = false;  ///< in f32, or in a type whose results are rounded from f32

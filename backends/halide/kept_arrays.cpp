@@ -26,7 +26,7 @@ using Substitution = std::map<std::string, H::Expr>;
 class SimplifyIndices : public H::Internal::IRGraphMutator {
  protected:
   using IRGraphMutator::visit;
-  H::Internal::Scope<H::Internal::Interval> extents_;  // of the loops around, where they are known
+  H::Internal::Scope<H::Internal::Interval> extents_;  // of the enclosing loops, if they are known
 
   H::Expr simple(const H::Expr& e) const { return H::Internal::simplify(e, true, extents_); }
 
@@ -55,7 +55,7 @@ class Replace : public H::Internal::IRGraphMutator {
 
 H::Expr replace(const H::Expr& e, const Substitution& by) { return SimplifyIndices().mutate(Replace(by).mutate(e)); }
 
-// Simplifies indices and conditions of indices by what is known of the loops around: (4 * x + i) / 4 is x where i is
+// Simplifies indices and conditions of indices by the known ranges of the enclosing loops: (4 * x + i) / 4 is x if i is
 // one of four.
 class DecideIndices : public SimplifyIndices {
  public:
@@ -436,9 +436,9 @@ size_t written_out(const std::vector<Loop>& nest) {
   return any ? count : 0;
 }
 
-// Innermost first: the vector, what a matrix instruction does, steps that are written out, the unrolled loops around,
-// the nest; the work-items that a fold over tiles is spread over run inside of its first `outside` reductions, where
-// the tiles are filled.
+// Innermost first: the vector, the loops of a matrix instruction, unrolled steps, the enclosing unrolled loops, the
+// nest; the work-items that a fold over tiles is spread over run inside its first `outside` reductions, where the tiles
+// are filled.
 template <class Stage>
 void order_loops(Stage& stage, const std::vector<Loop>& spread, const std::vector<Loop>& nest, bool reductions,
                  size_t outside = 0) {

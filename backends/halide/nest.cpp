@@ -243,7 +243,7 @@ void Emitter::walk_scatter(const ScatterForm& e, const WriteView& w, const Envir
 
 namespace {
 
-// Does the expression read what the result holds at that index alone?
+// True if the expression reads only that element of the result.
 bool reads_only(const std::vector<H::Expr>& values, const H::Expr& index) {
   struct Reads : H::Internal::IRGraphVisitor {
     H::Expr index;
@@ -273,7 +273,7 @@ bool Emitter::writes_all(Type type, const WriteView& w, Nest& nest) {
 Value Emitter::held_value(Type type, const WriteView& w, Nest& nest) const {
   const Layout layout = layout_of(type);
   return indexed(layout.shape.size(), [=, this, &nest](const std::vector<H::Expr>& index) {
-    const std::vector<Limit> limits = nest.limits;  // those are for what is written
+    const std::vector<Limit> limits = nest.limits;  // those are for written arrays
     WriteView place = w;
     for (const H::Expr& i : index) place = place.at(i);
     nest.limits = limits;
@@ -297,7 +297,7 @@ void Emitter::walk_steps(Expr e, const WriteView& w, const Environment& env, Nes
   });
 }
 
-// Each step reads what the one before has written.
+// Each step reads the result of the one before.
 void Emitter::walk_scan(Expr e, const WriteView& w, const Environment& env, Nest& nest) {
   const Expr body = e->children[0]->children[0];
   const Value elements = read(e->children[2], env);
@@ -327,7 +327,8 @@ void Emitter::walk(Expr e, const WriteView& w, const Environment& env, Nest& nes
         return H::Expr(loop.variable);
       };
       if (e->mode == Mode::global && options_.gpu) {
-        // One element a work-item; a size that divides evenly where there is one, else the last group has idle ones.
+        // One element per work-item; a size that divides evenly if there is one, else the last group has idle
+        // work-items.
         int64_t most = e->dimension == 0 ? 64 : 4, items = std::min(most, n);
         for (int64_t k = items; k >= most / 2 && k > 0; --k) {
           if (n % k == 0) {

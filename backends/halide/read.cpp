@@ -1,5 +1,5 @@
 // Read views: a term evaluated with a variable per loop. Arrays are functions of the index, layout patterns rewrite
-// indices, scalar code becomes Halide expressions. Nothing is stored here but what kept_arrays.cpp is asked for.
+// indices, scalar code becomes Halide expressions. Only arrays of kept_arrays.cpp are stored.
 #include <fmt/format.h>
 
 #include "backends/halide/emitter.h"
@@ -40,7 +40,7 @@ Value indexed_from(size_t rank, const std::function<Value(const std::vector<H::E
   });
 }
 
-// A literal anywhere in the type: what an empty array or an unreachable branch reads.
+// A literal anywhere in the type: the value of reads from an empty array or in an unreachable branch.
 H::Expr inside(const H::Expr& i, int64_t n) { return H::clamp(i, 0, number(n - 1)); }
 
 }  // namespace
@@ -65,7 +65,8 @@ Value select_value(const H::Expr& condition, const Value& a, const Value& b, boo
   return scalar(selected(condition, a.scalar, b.scalar));
 }
 
-// Elements are kept by context and index: zip and shared subterms ask several times, through different views.
+// Elements are cached by context and index, because zip and shared subterms read them several times through different
+// views.
 Value Emitter::cached(std::function<Value(H::Expr)> at) {
   using Known = std::map<H::Expr, Value, H::Internal::IRGraphDeepCompare>;
   auto known = std::make_shared<std::map<uint64_t, Known>>();

@@ -50,8 +50,8 @@ H::Expr wrapping(Operation operation, const H::Expr& a, const H::Expr& b) {
   return H::reinterpret(t, operation(H::reinterpret(u, a), H::reinterpret(u, b)));
 }
 
-// Halide's simplifier takes what is added to an index to the other side of a comparison, or out of a selection: with a
-// literal there so far from zero the difference leaves the type, which Halide refuses. Unsigned numbers wrap.
+// Halide's simplifier moves a summand of an index to the other side of a comparison, or out of a selection: with a
+// literal there so far from zero the difference overflows the type, which Halide refuses. Unsigned integers wrap.
 bool is_far(const H::Expr& e) {
   const auto literal = H::Internal::as_const_int(e);
   if (!literal || e.type().bits() < 32) return false;

@@ -165,7 +165,7 @@ H::Expr Emitter::held(const H::Expr& flat) const {
   return H::Internal::Call::make(stored_type(kind), old_marker, {flat}, H::Internal::Call::Extern);
 }
 
-// The target of the value of a nest, as the mark of passes/store_at_index.cpp. `after`: what is written before.
+// The target of the value of a nest, as the mark of passes/store_at_index.cpp. `after`: the writes before it.
 H::Expr Emitter::marked_store(const Nest& nest, const Layout& layout, const H::Expr& after) const {
   const H::Expr flat = flat_index(nest.index);
   H::Expr condition = nest.condition.defined() ? nest.condition : H::Internal::const_true();
@@ -186,9 +186,9 @@ H::Expr Emitter::marked_store(const Nest& nest, const Layout& layout, const H::E
   return H::Internal::Call::make(value.type(), store_marker, arguments, H::Internal::Call::PureExtern);
 }
 
-// A scatter is two Funcs, computed one after the other in each work-item of the result, which reads the second one so
-// that they are: what the scatter starts from, and its updates. Only their marked stores mean anything, so
-// passes/store_at_index.cpp leaves nothing of their own arrays.
+// A scatter is two Funcs: the initial elements, and the updates. They are computed in sequence in each work-item of the
+// result, which reads the second one to force that order. Only their marked stores matter, so passes/store_at_index.cpp
+// removes their own arrays.
 void Emitter::write_scatter(const Nest& nest, const Layout& layout, const std::vector<Loop>& order, H::Func& result) {
   std::vector<H::Expr> outer;
   std::vector<H::Var> outer_variables;

@@ -381,8 +381,8 @@ void make_group_function(KernelText& kernel, const std::string& kernel_name) {
   // When a compiler inlines a function with restrict, it leaves a mark that Oclgrind 21.10 does not know, or applies
   // restrict between the steps as well: the runtime states where functions are not inlined.
   replace_all(group, "*restrict ", "*HOIST_RESTRICT ");
-  // Groups of launches are of one work-item. PoCL makes whatever asks for its number a part of the kernel, of which it
-  // generates code three times.
+  // Groups of launches have one work-item. PoCL inlines every function that reads the work-item's number into the
+  // kernel, for which it generates code three times.
   std::string inside = source.substr(body);
   for (const char* dimension : {"0", "1", "2"}) {
     replace_all(inside, fmt::format("get_group_id({})", dimension), fmt::format("group_{}", dimension));

@@ -108,7 +108,7 @@ Result<std::unique_ptr<std::byte[]>> ExternalData::read(const ExternalPlace& pla
   if (place.length && *place.length != bytes) {
     return Diagnostic{
         owner,
-        "its external data have " + std::to_string(*place.length) + " bytes, its shape wants " + std::to_string(bytes),
+        "its external data have " + std::to_string(*place.length) + " bytes, its shape needs " + std::to_string(bytes),
         ""};
   }
   if (place.offset < 0 || place.offset > status.st_size || bytes > status.st_size - place.offset) {

@@ -23,7 +23,7 @@ Result<Tensor> read_tensor_proto(const std::filesystem::path& path);
 Result<std::optional<std::vector<Tensor>>> read_recorded_value(const std::filesystem::path& path, ValueKind kind,
                                                                const MapKeys& keys = {});
 
-/// Replaces the file at `path` in one step: after an error what was there before still is.
+/// Replaces the file at `path` in one step: after an error the old file is still there.
 Result<Nothing> write_tensor_proto(const std::filesystem::path& path, const std::string& name, const Tensor& tensor);
 
 }  // namespace hoist

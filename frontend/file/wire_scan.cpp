@@ -36,7 +36,7 @@ class Scanner {
  public:
   Scanner(const BytesFrom& bytes, const ScanLimits& limits) : bytes_(bytes), limits_(limits) {}
 
-  // Everything below returns "" or what is wrong.
+  // All functions below return "" or the error.
   std::string message(const Descriptor& type, size_t end, int depth) {
     if (depth > limits_.depth) return "nests messages deeper than " + std::to_string(limits_.depth) + " levels";
     while (at_ < end) {

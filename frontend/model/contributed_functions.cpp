@@ -40,7 +40,7 @@ class Writer {
     return a == nullptr ? otherwise : a->f();
   }
 
-  /// The extents of an input, -1 where one has no number; nothing where not even their number is known.
+  /// The extents of an input, -1 for a symbolic one; nothing if even their number is unknown.
   std::optional<Integers> extents(int input) const {
     const auto i = static_cast<size_t>(input);
     if (i >= types_.size() || !types_[i].has_tensor_type() || !types_[i].tensor_type().has_shape()) return std::nullopt;
@@ -76,7 +76,7 @@ class Writer {
   onnx::FunctionBuilder builder_;
 };
 
-// A convolution, what is added to it and a function of the sum.
+// A convolution, a summand and a function of the sum.
 bool write_fused_convolution(Writer& w) {
   const auto* named = w.attribute("activation");
   const std::string activation = named == nullptr ? "" : named->s();
@@ -151,7 +151,7 @@ void write_heads(Writer& w, const std::string& name) {
         name + "_parts)");
 }
 
-// scores and what masks them, of queries, keys and values by heads: q_heads, k_all and v_all; to y.
+// scores and their masks, from queries, keys and values by heads: q_heads, k_all and v_all; to y.
 bool write_scores(Writer& w, int mask, int bias) {
   w.add("turned = Transpose <perm = [0, 1, 3, 2]> (k_all)");
   const float scale = w.number("scale", 0);

@@ -56,7 +56,7 @@ class FreshNames {
   std::unordered_set<std::string> values_, layers_;
 };
 
-// The names of a function's values where a graph inside of it reads them; what the graph defines itself is its own.
+// The names of a function's values that an inner graph reads; names that the graph itself defines are its own.
 void rename_captured(onnx::GraphProto& graph, std::unordered_map<std::string, std::string> names) {
   const auto rename = [&](std::string& name) {
     if (auto at = names.find(name); at != names.end()) name = at->second;
@@ -73,7 +73,7 @@ void rename_captured(onnx::GraphProto& graph, std::unordered_map<std::string, st
   for (onnx::ValueInfoProto& output : *graph.mutable_output()) rename(*output.mutable_name());
 }
 
-// Appends the body of `callee` with the names of `call`; the attributes are bound already. Returns "" or what is wrong.
+// Appends the body of `callee` with the names of `call`; the attributes are bound already. Returns "" or the error.
 std::string append_body(const onnx::NodeProto& call, onnx::FunctionProto& callee, FreshNames& fresh, Nodes& into) {
   if (call.input_size() > callee.input_size() || call.output_size() > callee.output_size()) {
     return "is called with " + std::to_string(call.input_size()) + " inputs and " + std::to_string(call.output_size()) +
@@ -378,7 +378,7 @@ Diagnostics expand_standard_functions(onnx::ModelProto& model, int opset, const 
         } catch (const std::bad_alloc&) {
           throw;
         } catch (const std::exception&) {
-          // The builder wants types or attributes that this node lacks: it has no body.
+          // The builder requires types or attributes that this node lacks: it has no body.
         }
         std::string missing;
         for (int i = 0; body && missing.empty() && i < body->node_size(); ++i) missing = lacks(body->node(i), false);

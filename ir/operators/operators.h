@@ -34,11 +34,11 @@
 
 namespace hoist {
 
-/// A call and what is known of its operands.
+/// A call and the known facts about its operands.
 struct OperatorContext {
   const OperatorCall& call;
   std::vector<Expr> inputs;              ///< the operands by their places; null where an optional one is left out
-  std::vector<const Tensor*> constants;  ///< the operand's value where it is known at compile time, else null
+  std::vector<const Tensor*> constants;  ///< the operand's value if it is known at compile time, else null
 };
 
 /// Which element types the first input of an operator may have.
@@ -53,8 +53,9 @@ struct BodyRow {
   Result<std::vector<Type>> (*inputs)(const OperatorCall& call, const std::vector<Type>& operands);
   /// The first operand alone may decide: then the attribute whose program the call is for that value. Null otherwise.
   std::string_view (*picked)(const Tensor& first) = nullptr;
-  /// The body runs as often as the first operand says, as long as the condition holds, which is the second operand and
-  /// then what the body gives first. It takes the number of the iteration and the condition in front of the others.
+  /// The first operand is the number of iterations, which also end when the condition is false: the second operand, and
+  /// then the body's first result. The body receives the number of the iteration and the condition before its other
+  /// inputs.
   bool iterates = false;
 };
 
@@ -80,12 +81,12 @@ struct OperatorRow {
   Takes takes;
   /// One expression for each result of the call, in terms of the inputs; null where the row has a text.
   Result<std::vector<Expr>> (*lower)(const OperatorContext&);
-  std::string_view meaning;  ///< of a function, for people: what it computes, and why no text says it
+  std::string_view meaning;  ///< of a function, for readers: its value, and the reason why no text expresses it
   /// The range of float test inputs in which the operator is defined and well conditioned.
   double low = -2, high = 2;
   /// Its inputs that decide shapes, by place and name: "1 starts, 2 ends".
   std::string_view shape_inputs = {};
-  /// The version of the standard from which it takes 8-bit floats; none does where it is 0.
+  /// The version of the standard from which it accepts 8-bit floats; 0 for none.
   int float8_since = 0;
   /// Several calls that are less work together, as one term; null where a call stays as it is. Rounding may differ.
   Expr (*decompose)(const Spec& call) = nullptr;

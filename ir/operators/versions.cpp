@@ -107,7 +107,7 @@ Changed drop_consumed_inputs(OldCall& o) {
 
 // "The shape of the second tensor has to be a contiguous subset of the first tensor's shape. The starting of the
 // mutually equal shape is specified by the argument axis, and if it is not set, suffix matching is assumed." Exporters
-// of that time wrote -1 where they meant the suffix.
+// of that time wrote -1 for the suffix.
 Changed align_right_operand(OldCall& o) {
   HOIST_TRY(const auto broadcast, o.take<int64_t>("broadcast"));
   HOIST_TRY(const auto axis, o.take<int64_t>("axis"));
@@ -250,8 +250,8 @@ Changed drop_output_sequence(OldCall& o) {
   return Nothing{};
 }
 
-// Layers of versions before 12 drop nothing in inference, which is what models are compiled for. The mask had the type
-// of the data before version 10.
+// Layers of versions before 12 drop nothing in inference, for which models are compiled. The mask had the type of the
+// data before version 10.
 Changed keep_all(OldCall& o) {
   o.drop("is_test");
   o.drop("ratio");

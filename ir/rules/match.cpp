@@ -261,7 +261,7 @@ class Matcher {
         } else if (unknown.size() == 1 && solve(e, unknown[0])) {
           progress = true;
         } else {
-          later.push_back(e);  // another equation may say what the size is
+          later.push_back(e);  // another equation may determine the size
         }
       }
       rest = std::move(later);

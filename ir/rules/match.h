@@ -1,8 +1,8 @@
 // Matching and building: the two halves of applying a rule. A pattern is an ordinary term that holds metavariables
-// (Pattern::meta), type variables and named sizes; match() finds what they stand for in a term, instantiate() puts that
-// into another pattern. Metavariables stand for terms of the surroundings of the matched place: one without arguments
-// for a term that mentions no variable bound inside the pattern, one that is applied to bound variables (or to
-// components of bound tuples) for a function of exactly those. Rules use this through rewrite.h; strategies should.
+// (Pattern::meta), type variables and named sizes; match() finds their values in a term, instantiate() inserts these
+// into another pattern. A metavariable without arguments matches a term that mentions no variable bound inside the
+// pattern; a metavariable applied to bound variables (or to components of bound tuples) matches a function of exactly
+// those. Rules use this through rewrite.h; strategies should.
 #pragma once
 
 #include <map>

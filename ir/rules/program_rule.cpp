@@ -167,7 +167,7 @@ class RowReader {
     return nullptr;
   }
 
-  // An attribute's value, or a C++ condition; empty where it is none.
+  // An attribute's value, or a C++ condition; empty if there is none.
   std::function<bool(ProgramMatch&)> condition_of(const std::string& condition) const {
     if (condition.starts_with("not ")) {
       const auto inner = condition_of(condition.substr(4));
@@ -447,7 +447,7 @@ class RightSide {
   }
 
   std::map<std::string, Tensor> constants;
-  std::map<std::string, std::string> withheld;  ///< of those, what is not known: its hash, "" where that is not either
+  std::map<std::string, std::string> withheld;  ///< the hash of an unknown constant, "" if that is unknown too
   std::vector<Definition> definitions;
 
  private:

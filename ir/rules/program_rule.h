@@ -51,14 +51,14 @@ struct ProgramRuleRow {
   /// replaced layer keeps its name. Only subterms without calls are evaluated then.
   bool adds_layers = false;
   std::string pass = {};          ///< that applies it
-  RuleOriginPointer origin = {};  ///< places of its texts, where it is from a file
+  RuleOriginPointer origin = {};  ///< places of its texts, if it is from a file
 };
 
 /// A constant that a rule is given: one of the program, or a new one.
 struct RuleConstant {
   std::string name;             ///< "" is one that the rule makes up
-  std::optional<Tensor> value;  ///< nothing where the program has the constant
-  std::string withheld;         ///< the hash of what `value` stands for, where that is not known
+  std::optional<Tensor> value;  ///< nothing if the program has the constant
+  std::string withheld;         ///< the hash of the constant for `value`, if that is unknown
 };
 /// By the names that the row gives them.
 using ProgramArguments = std::map<std::string, RuleConstant>;
@@ -71,7 +71,7 @@ struct ProgramMatch {
   std::map<std::string, Attributes> rests;
   Match types;                                    ///< sizes and type variables
   std::set<std::string> absent;                   ///< operands that are left out
-  std::map<std::string, OperatorCall> operators;  ///< a call of what `any Layer` stands for
+  std::map<std::string, OperatorCall> operators;  ///< the call that `any Layer` matches
   std::string value;                              ///< of the definition that the rule is applied to
   std::vector<std::string> consumed;              ///< values of the definitions that inner calls stand for, in order
 
@@ -100,8 +100,9 @@ Result<bool> apply_program_rule(const ProgramRule& rule, Program& program, const
 /// The arguments that a step says: constants of the program, or of the step, whose values may be withheld. Errors: a
 /// parameter that the row does not have, a constant that neither has.
 Result<ProgramArguments> arguments_of(const ProgramRule& rule, const ProgramStep& step, const Program& program);
-/// Each of the rules wherever it applies, in the order of definitions, until none does; a right side that has no type
-/// somewhere does not apply there. How often any did. Errors: a rule that goes on applying to what it makes.
+/// Applies each of the rules wherever it applies, in the order of definitions, until none does; a right side without a
+/// type at some place does not apply there. Returns the number of applications. Errors: a rule that applies to its own
+/// result without end.
 Result<int> apply_program_rules(std::span<const ProgramRule* const> rules, Program& program);
 
 /// Moves the definition directly before its first use, and among other widening definitions for that use into the order

@@ -119,8 +119,8 @@ bool has_form(const Rule& rule, Expr term) {
                      [&](const Rule::Variant& variant) { return may_match(variant.left, term); });
 }
 
-// Calls `visit` for places below `under`, outermost first and left to right, until it says yes. Terms that `exhausted`
-// holds are known to have no such place inside; what is visited without success is added.
+// Calls `visit` for places below `under`, outermost first and left to right, until it returns true. Terms in
+// `exhausted` are known to have no such place inside; terms visited without success are added.
 std::optional<Path> first_place(Expr root, const Path& under, SeenTerms& exhausted,
                                 const std::function<bool(Expr, const Path&)>& visit) {
   Path path = under;

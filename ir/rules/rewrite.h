@@ -49,7 +49,7 @@ struct RuleRow {
   std::string library = {};
   std::string pass = {};          ///< the pass that applies it, or `strategies`; "" in the library
   std::string family = {};        ///< the file that it is from, without folder and ending
-  RuleOriginPointer origin = {};  ///< places of its texts, where it is from a file
+  RuleOriginPointer origin = {};  ///< places of its texts, if it is from a file
 };
 
 /// C++ functions for rows that text cannot express; keep these rare.

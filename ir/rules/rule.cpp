@@ -39,7 +39,7 @@ std::string with_dimension(std::string text, int64_t dimension) {
   return text;
 }
 
-// The names that a term or type mentions, by what they name.
+// The names that a term or type mentions, by kind.
 struct Names {
   std::set<std::string> metas, sizes, types;
 

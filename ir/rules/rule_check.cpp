@@ -180,7 +180,7 @@ class Checker {
     return true;
   }
 
-  // An operator of the table with the properties that the conditions ask for; nothing when the type has none.
+  // An operator of the table with the properties that the conditions require; nothing if the type has none.
   std::optional<Function> operator_for(const std::string& name, Type type) {
     if (!type->is_scalar()) return std::nullopt;
     Scalar s = type->scalar;

@@ -86,7 +86,7 @@ TextPart part_at(const std::vector<TextPart>& parts, size_t offset) {
 
 using LetValues = std::map<std::string, std::string>;
 
-// Lets by name, each with cases, and what references to them stand for.
+// Lets by name, each with its cases and the text of references to it.
 class Lets {
  public:
   struct Case {
@@ -105,7 +105,7 @@ class Lets {
     return true;
   }
 
-  // The reference that begins at `at` with a $: what it stands for, and where it ends.
+  // The reference that begins at `at` with a $: its text, and its end.
   Result<std::string> value(std::string_view text, size_t at, const LetValues& names, int depth, size_t& end) {
     if (depth > deepest_reference) return fault(fmt::format("lets are nested deeper than {}", deepest_reference));
     if (at + 1 < text.size() && text[at + 1] == '(') {
@@ -562,7 +562,7 @@ class RulesReader {
   int line_ = 0;
   bool is_full_ = false;        // of as many rules as are read
   bool open_ = false;           // a rule, section or let that lines may go on with
-  std::vector<Entry> entries_;  // of what is open, its first line first
+  std::vector<Entry> entries_;  // of the open entry, its first line first
   std::vector<Entry> section_;
   std::set<std::string> names_;
   Lets shared_, lets_;  // of files without rules, and of the current file

@@ -30,7 +30,7 @@ int64_t integer(const Attributes& attributes, const std::string& name, int64_t o
 
 int64_t integer(const ProgramMatch& match, const std::string& name) { return integer(match.attributes, name, 0); }
 
-// The attribute group of a convolution, 1 where it is left out.
+// The attribute group of a convolution, 1 if it is absent.
 int64_t groups_of(const ProgramMatch& match) {
   const auto rest = match.rests.find("A");
   return rest == match.rests.end() ? 1 : integer(rest->second, "group", 1);

@@ -3,7 +3,7 @@
 // instance. Rows are exact or rounding; a rule that changes values needs an error model, which this text cannot
 // express.
 //
-// ir/rules/rule_text.h says what such a file holds. Rules within terms are for --steps and hoist rewrite, those between
+// ir/rules/rule_text.h describes such a file. Rules within terms are for --steps and hoist rewrite, rules between
 // operator calls for the pass user-rules, which applies them wherever it can:
 //
 //   rule halve-loop exact: a loop of pairs

@@ -1,4 +1,4 @@
-// Small walks over terms that several passes of this folder need. Not for rewriting: that is what rules are for.
+// Small walks over terms that several passes of this folder need. Rewriting belongs to rules.
 #pragma once
 
 #include <cstdint>

@@ -169,7 +169,7 @@ Weight weight_of(const Program& program, const Site& site, const std::string& ru
     const std::vector<int64_t> shape = shape_of(find_type(program, site.value));
     const auto bytes = static_cast<double>(byte_size(format.scalar, shape));
     if (format.block != 0) return {blocks_class, bytes + bytes / static_cast<double>(format.block) * 4};
-    // Formats of products that want an input of their own kind stay apart.
+    // Formats of contractions that require an input of their own kind stay apart.
     const std::string type(row(format.scalar).name);
     return {is_float(format.scalar) ? std::to_string(row(format.scalar).bits) : type, bytes};
   }

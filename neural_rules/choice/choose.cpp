@@ -75,7 +75,7 @@ class Chooser {
     const bool of_scores = measure == BudgetMeasure::top1 || measure == BudgetMeasure::agreement;
     if (of_scores && kinds_.main_kind() == OutputKind::values) {
       return Diagnostic{"budget " + options_.budget.text(),
-                        "asks for classes, and no output is one row of scores a sample", "use sqnr=NdB or metric=CMD"};
+                        "requires classes, and no output is one row of scores a sample", "use sqnr=NdB or metric=CMD"};
     }
     if (measure == BudgetMeasure::top1 && can_verify() && verification_.labels.empty()) {
       return Diagnostic{"budget " + options_.budget.text(), "needs labels, and the verification data has none",
@@ -94,7 +94,7 @@ class Chooser {
     return {"the time for the search", "is over before " + before_what, "give more --time, or fewer samples"};
   }
 
-  // False where the time is over first; what was begun is dropped then.
+  // False if the time limit ends first; work in progress is then dropped.
   template <class Work>
   static Result<bool> within(double seconds, const Work& work) {
     const Deadline deadline(seconds);
@@ -271,8 +271,8 @@ class Chooser {
     return false;
   }
 
-  // Bisects the predicted error between what was seen to keep the budget and what was seen to break it. One proposal is
-  // verified however late it is where nothing else can be chosen, or all that was measured would be for nothing.
+  // Bisects the predicted error between points that keep the budget and points that break it. If nothing else can be
+  // chosen, one proposal is verified however late it is: otherwise all measurements would be in vain.
   Result<Nothing> search() {
     double kept = 0, broken = std::numeric_limits<double>::infinity();
     double error = first_error();
@@ -282,7 +282,7 @@ class Chooser {
                                     share_of_study(StudyPart::proposals, static_cast<size_t>(std::max(i, 0)),
                                                    static_cast<size_t>(options_.verifications)));
       auto choice = solve(costs_.problem, error, solver_options());
-      if (!choice) {  // pins may ask for more error than this
+      if (!choice) {  // pins may require more error than this
         kept = std::max(kept, error);
         error = std::min(error * 4, std::sqrt(error * std::min(broken, error * 16)));
         if (error >= error_at(-20)) break;
@@ -488,7 +488,7 @@ class Chooser {
     return point.is_timed() ? point.time.value : point.predicted_time;
   }
 
-  // The cheapest point that keeps the budget, or the one with the least error; 0 (the reference) where there is none.
+  // The cheapest point that keeps the budget, or the one with the least error; 0 (the reference) if there is none.
   size_t best(bool keeping) const {
     size_t out = 0;
     bool found = allowed(verifier_->points[0]);

@@ -1,7 +1,7 @@
 // The choice of a rule at each site under a budget: sensitivity and costs give a front of accuracy against time (or
-// size), the solver walks it, and what it proposes is believed only after the true measure was taken on data that
-// neither calibration nor the choice saw. Everything that was found on the way is in the study. Needs a device only
-// through PrepareModel. Not for a choice that is made already: rewrite.h.
+// size), the solver walks it, and a proposal counts only after it was measured on data that neither calibration nor the
+// choice has used. The study holds all intermediate results. Needs a device only through PrepareModel. For a choice
+// that is made already: rewrite.h.
 //
 // The cost model ranks, the clock decides: uniform-precision baselines are verified with the solver's proposals, in one
 // round of interleaved runs.
@@ -45,8 +45,8 @@ struct ChooseOptions {
   int verifications = 5;              ///< of proposals of the solver, at most
   int timing_rounds = 40;             ///< interleaved runs, more within least_timing_seconds
   double least_timing_seconds = 1;    ///< a busy machine makes times of shorter periods say nothing
-  double timing_seconds = 30;         ///< that rounds take, more where the least number of them wants it
-  std::optional<Assignment> decided;  ///< of the known points: what was chosen before for the same question
+  double timing_seconds = 30;         ///< per round, or more if the least number of rounds needs it
+  std::optional<Assignment> decided;  ///< of the known points: the earlier choice for the same budget and objective
 };
 
 struct Choosing {

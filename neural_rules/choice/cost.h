@@ -44,7 +44,7 @@ Result<bool> add_uniform_models(
 struct CostModel {
   ChoiceProblem problem;
   std::vector<std::vector<size_t>> rules;  ///< by site: indices into sensitivity.rules
-  double base = 0;                         ///< of what belongs to no site
+  double base = 0;                         ///< of kernels that belong to no site
 
   size_t problem_options(size_t site) const;  ///< of the node: its rules and leaving it as it is
 };

@@ -56,7 +56,7 @@ struct OutputMetrics {
 
 /// SQNR in dB of two mean squares, and back: the mean squared error that a signal of this power has at this SQNR.
 double sqnr_of(double signal_power, double mean_squared_error);
-/// "31.2 dB", "exact" where nothing changed, "-" of what is not finite otherwise.
+/// "31.2 dB", "exact" if nothing changed, "-" for values that are not finite.
 std::string sqnr_text(double decibel);
 double error_at_sqnr(double signal_power, double decibel);
 
@@ -66,7 +66,7 @@ class OutputComparison {
   explicit OutputComparison(OutputKind kind) : kind_(kind) {}
 
   /// One run: both outputs have the same shape, floats or integers, with `samples_a_run` samples along the first axis
-  /// (the whole tensor is the sample where it is 1). Only the first `samples` are counted, since the last run of a data
+  /// (the whole tensor is the sample if it is 1). Only the first `samples` are counted, since the last run of a data
   /// set may be filled up. `labels` is empty or has a class for each of `samples`; all calls or none give labels.
   /// Errors: shapes that differ between the two or between calls, a first axis that does not hold the samples, labels
   /// outside the classes or of another count.

@@ -41,11 +41,11 @@ struct RecordedSite {
 struct RecordedTimes {
   std::string name, cost_class;
   Assignment assignment;
-  std::vector<double> site_seconds;  ///< a site each, and of what belongs to none
+  std::vector<double> site_seconds;  ///< per site, and of kernels that belong to none
   bool operator==(const RecordedTimes&) const = default;
 };
 
-/// An assignment that was verified, and what its outputs came to.
+/// A verified assignment, and a summary of its outputs.
 struct RecordedPoint {
   StudyPoint point;
   OutputDigest digest;

@@ -22,7 +22,7 @@ class Verifier {
 
   /// Call this first, with the unchanged model. If its results are known already, only its outputs are computed.
   Result<Nothing> add_reference(std::shared_ptr<RunnableModel> runnable);
-  /// Runs the model (prepares it where `runnable` is null) and fills in what the point measures; its position.
+  /// Runs the model (prepares it if `runnable` is null) and stores the point's measurements; returns its position.
   Result<size_t> add(StudyPoint point, std::shared_ptr<RunnableModel> runnable = nullptr);
   bool keeps_budget(size_t point) const { return met(options_.budget, evidence(point)); }
   BudgetEvidence evidence(size_t point) const;
@@ -31,9 +31,9 @@ class Verifier {
   using Wanted = std::function<bool(size_t point)>;
   /// Makes those without times ready for take_times() that did not run here. The reference has to have run.
   Result<Nothing> prepare_untimed(const Wanted& wanted);
-  /// Interleaved runs of all wanted points that are ready, for at least so many seconds and as many rounds as
-  /// ChooseOptions asks for; fewer where the time of the search is over first. Further calls add rounds. Times from
-  /// before are scaled as that of the reference has changed. Points that are not reached stay without a time.
+  /// Interleaved runs of all requested points that are ready, for at least so many seconds and as many rounds as
+  /// ChooseOptions requires; fewer if the time limit ends first. Further calls add rounds. Earlier times are scaled by
+  /// the change of the reference's time. Points that are not reached stay without a time.
   Result<Nothing> take_times(double least_seconds, const Wanted& wanted);
   /// Sets the times of points from a part of the rounds.
   enum class Rounds : uint8_t { all, first_half, second_half };

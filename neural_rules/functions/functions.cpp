@@ -120,7 +120,7 @@ Approximation table_formula(const std::string& formula, Scalar type, double (*fu
   return {formula,
           {error, false, -infinity, infinity,
            fmt::format("a table over exponent and mantissa of bf16: {:.3g}, found by trying all 65,536 inputs{}", error,
-                       type == Scalar::f32 ? " and both ends of what rounds to each" : "")}};
+                       type == Scalar::f32 ? " and both ends of the interval that rounds to each" : "")}};
 }
 
 std::vector<RowOfRule> table_rows() {

@@ -115,7 +115,7 @@ std::vector<ProgramRuleRow> rows_of(const NeuralRule& rule) {
 
 // ---- Conditions ----------------------------------------------------------------------------------------------------
 
-// Adds what the layout of the weights gives: the axis of the scales, the size of their blocks, the weights' extents.
+// Adds facts of the weights' layout: the axis of the scales, the size of their blocks, the weights' extents.
 bool has_scales(ProgramMatch& match, int64_t block, bool reshaped) {
   const Definition* definition = find_definition(*match.program, match.value);
   const auto product = definition == nullptr ? std::nullopt : product_of(*match.program, *definition);
@@ -189,7 +189,7 @@ struct Widening {
   std::vector<Expr> grid;
 };
 
-// The value as what `widened` makes, with a scale that is a positive number: order and equality of numbers stay.
+// The value as the result of `widened`, with a positive scale: order and equality of elements stay.
 std::optional<Widening> widening_of(const Program& program, const std::string& value) {
   const Definition* definition = find_definition(program, value);
   if (definition == nullptr || definition->expression->pattern != Pattern::operator_call) return std::nullopt;
@@ -205,7 +205,7 @@ std::optional<Widening> widening_of(const Program& program, const std::string& v
   return out;
 }
 
-// In a small type the standard has to let the operator take it too, so that other engines read what is written.
+// The standard has to allow the operator the small type too, so that other engines read the model.
 bool takes_small(const OperatorCall& call, const TermFacts& facts, Scalar scalar, int64_t version) {
   const OperatorRow* found = find_operator(call.domain, call.name, call.version);
   if (found == nullptr) return false;

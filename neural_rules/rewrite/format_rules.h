@@ -23,7 +23,7 @@ const std::vector<const ProgramRule*>& format_rules(std::string_view rule);
 Result<bool> apply_format(std::string_view rule, Program& program, const std::string& value,
                           const ProgramArguments& arguments);
 
-/// Numbers, scales, zero points and bias of a product as its rows want them.
+/// Elements, scales, zero points and bias of a contraction in the form that its rows require.
 ProgramArguments arguments_of(const PreparedProduct& prepared);
 
 inline constexpr std::string_view move_step = "move-before-dequantise";

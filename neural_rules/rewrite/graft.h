@@ -44,9 +44,9 @@ class Graft {
   std::map<std::string, size_t> places_;
 };
 
-/// The layers that a rule computes in another way as a whole, reading what the rule gives them, by their own names:
-/// products and functions, and those with another operator. Products are among them where only their weights change,
-/// since constants are packed for a kernel and what a switch selects is not.
+/// The layers that a rule computes in another way as a whole, by the names of their operands: contractions and
+/// functions, and layers with another operator. Contractions belong to them even if only their weights change, since
+/// constants are packed for a kernel and a switch's result is not.
 std::vector<NamedCall> replaced_by(const Graft& graft, const Site& site, const SiteRule& rule);
 
 }  // namespace hoist

@@ -29,7 +29,7 @@ struct SiteRule {
   Assignment needs;                              ///< the other assignments that the rule required
   std::map<std::string, std::string> functions;  ///< layer -> function rule
   RuleUse use;                                   ///< parameters, clipped share and proof
-  ProgramDifference change;                      ///< from the program with what the rule needs
+  ProgramDifference change;                      ///< from the program with the rule's requirements
   ProgramDifference whole;                       ///< from the program as it is: has every layer that `change` reads
 };
 

@@ -197,8 +197,8 @@ class ModelRewriter {
       return;
     }
     const auto& [product, packed, bias] = *prepared;
-    // A mover made it from numbers of the grid, so that rounding changes none of them; products that read a stored type
-    // want the layer that dequantises right before them.
+    // A mover made it from elements of the grid, so that rounding changes none of them; contractions that read a stored
+    // type require the dequantising layer directly before them.
     if (scheme.input && small_.count(product.input) == 0) store(*stored_as(product.input), product.input);
     choice.use.parameters = fmt::format("{} scales, {} bytes", packed.scales.size(), byte_size(packed));
     if (scheme.half) check_sums(product, packed, choice);

@@ -28,7 +28,7 @@
 
 namespace hoist {
 
-/// One rule at one site, with what it was told by calibration.
+/// One rule at one site, with its calibration results.
 struct RuleUse {
   std::string site;  ///< Site::key()
   std::string layer;

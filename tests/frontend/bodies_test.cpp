@@ -167,7 +167,7 @@ TEST(Bodies, LoopsHoldBranches) {
   add_output(model, "rows", {"4", "2"});
   const Result<Program> program = read_with_all_operators(model);
   ASSERT_TRUE(program.ok()) << problems_of(program);
-  EXPECT_THAT(operands_of(*program), ElementsAre("x", "x"));  // the state, and what the branch captures
+  EXPECT_THAT(operands_of(*program), ElementsAre("x", "x"));  // the state, and the values that the branch captures
   ASSERT_EQ(program->definitions.size(), 3U);
   const Bindings values = {{"x", Tensor::of(Scalar::f32, {2}, std::vector<double>{1, 2})}};
   const Expr all = program->definitions[0].expression;

@@ -1,4 +1,4 @@
-// Messages in files that are larger than a piece of what is read at a time.
+// Messages in files that are larger than one read.
 #include "frontend/file/message_file.h"
 
 #include <gmock/gmock.h>

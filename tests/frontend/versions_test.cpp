@@ -129,7 +129,7 @@ const Meaning meanings[] = {
     {17, "g (float[1,2,1,1] x) => (float[1,2,1,2] y) { y = DFT (x) }", {{1, 2}}, {3, 0, -1, 0}},
     {2, "g (float[4] x) => (float[2] a, float[2] b) { a, b = Split (x) }", {{1, 2, 3, 4}}, {1, 2, 3, 4}},
     {1, "g (float[3] x) => (float[1] a, float[2] b) <float[2] s = {1, 2}> { a, b = Split <axis = 0> (x, s) }", {{1, 2, 3}}, {1, 2, 3}},
-    // Statistics: parameters of each position, and training where they are results.
+    // Statistics: parameters of each position, and training with statistics as results.
     {7, "g (float[1,1,2] x, float[1,2] s, float[1,2] b, float[1,2] m, float[1,2] v) => (float[1,1,2] y) "
         "{ y = BatchNormalization <spatial = 0, epsilon = 0.0> (x, s, b, m, v) }", {{3}, {1, 2}, {0, 10}, {1, 2}, {4, 1}}, {1, 12}},
     {9, "g (float[2,1] x, float[1] s, float[1] b, float[1] m, float[1] v) => (float[2,1] y, float[1] rm, float[1] rv, float[1] sm, float[1] sv) "

@@ -575,7 +575,7 @@ TEST(Emit, RareValuesAreComputedInABranch) {
   EXPECT_EQ(kernel->source.find("for (", otherwise), std::string::npos) << kernel->source;
 }
 
-// PoCL copies what asks for a work-item's number into each of the three forms that it generates of a kernel.
+// PoCL copies code that depends on a work-item's number into each of the three forms that it generates of a kernel.
 TEST(Emit, FunctionsOfGroupsAskForNoNumberOfAWorkItem) {
   EmitOptions options;
   const auto alone = emit(testing::products_of_panels(2, 2, 64), options);

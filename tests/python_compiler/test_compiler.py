@@ -70,7 +70,7 @@ def test_check(model: hoist.Model, tmp_path: Path) -> None:
     assert ("Conv", 10) in [(use.name, use.count) for use in check.operators]
     assert check.summary is not None and check.summary.outputs[0].shape == (1, 10)
     assert "Conv" in shown(check) and "can be compiled" in str(check)
-    # One that needs more than hoist has is an answer; what is no model is not.
+    # A model that exceeds hoist is an answer; a file that is no model is not.
     unsupported = SOURCE / "tests" / "fuzz" / "corpus" / "onnx_model"
     answers = [hoist.load(path).check() for path in sorted(unsupported.glob("*.onnx"))[:3]]
     assert all(answer.operators for answer in answers)

@@ -300,7 +300,7 @@ TEST_F(Faults, AKilledStudyIsResumedToTheSameChoice) {
   EXPECT_NE(expected, "");
 }
 
-// Killed while it tunes: what is in the database can be read, and the next search goes on from it.
+// Killed while it tunes: the content of the database can be read, and the next search continues from it.
 TEST_F(Faults, AKilledTuningLeavesAWholeDatabase) {
   const fs::path database = place() / "temporary" / "a.tuning", bundle = place() / "b.hoist";
   const std::string tune = fmt::format("{} exec '{}' tune '{}' -o '{}' --target native --measurements 4", environment(),

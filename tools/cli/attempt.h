@@ -13,7 +13,7 @@ namespace hoist {
 
 enum class ExitCode : int {
   done = 0,
-  no = 1,         ///< the answer to what was asked is no: a test failed, a model is not supported
+  no = 1,         ///< a negative answer: a test failed, a model is not supported
   usage = 2,      ///< wrong use of the command line
   bad_input = 3,  ///< a file that is missing, damaged or does not fit, or one that cannot be written
   device = 4,     ///< no OpenCL device, or it fails; memory runs out

@@ -31,7 +31,7 @@ constexpr char about[] =
     "hoist compiles ONNX models to OpenCL bundles, and shows every intermediate stage. Exit codes: 0 success, 1 a "
     "negative answer, 2 wrong use, 3 bad input, 4 device error, 5 a self-check failed.";
 
-// Says what is wrong with words that the parser would only call unexpected, or would report after something else.
+// Explains errors that the parser would only call unexpected, or would report after another error.
 std::optional<Failure> misspelt(CLI::App& program, const std::vector<std::string>& words) {
   if (words.empty()) return std::nullopt;
   std::vector<std::string> commands;
@@ -160,8 +160,8 @@ Attempt<> do_command(const std::vector<std::string>& words) {
 
 namespace {
 
-// A signal ends the program as it would have, once what must not stay is gone: folders for the time of a command, and
-// programs that it has started. A thread waits for it, since a handler could do none of that.
+// A signal ends the program as usual, after the removal of temporary folders and child programs. A thread waits for it,
+// because a handler could not do that.
 void end_on_signals() {
   sigset_t signals;
   sigemptyset(&signals);

@@ -1,4 +1,4 @@
-// The whole command line: all commands, and hints for what is misspelt.
+// The whole command line: all commands, and hints for misspelt words.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace hoist {
 /// and failures are not printed.
 Attempt<> do_command(const std::vector<std::string>& words);
 
-/// Parses and does what was asked; results are on standard output, messages on standard error when it returns.
+/// Parses and executes the words; results are on standard output, messages on standard error when it returns.
 ExitCode run_command_line(int argument_count, const char* const* arguments);
 
 }  // namespace hoist

@@ -203,7 +203,7 @@ std::string fish_completion(const std::vector<CommandText>& commands) {
 
 namespace {
 
-// Text in roff: what would be a request at the start of a line, and what would be another character, is escaped.
+// Text in roff, with requests at the start of a line and special characters escaped.
 std::string roff(std::string_view text) {
   std::string out;
   for (const char c : text) {

@@ -1,6 +1,6 @@
-// Work that has something to show for itself before it is done: from then on the first Ctrl-C or SIGTERM is noted
-// instead of ending the program, and the work ends when it next asks. The second one, or one before there is anything
-// to show, ends the program as ever (end_on_signals in command_line.cpp).
+// Work that has a result before its end: from then on the first Ctrl-C or SIGTERM is noted instead of ending the
+// program, and the work ends at its next check. The second one, or one before there is a result, ends the program as
+// usual (end_on_signals in command_line.cpp).
 #pragma once
 
 namespace hoist {

@@ -16,14 +16,14 @@ class Option;
 
 namespace hoist {
 
-/// --json FILE; `what` is what is written: "the answer". With "-" standard output has the JSON and nothing else.
+/// --json FILE; `what` names the content: "the answer". With "-" standard output has only the JSON.
 CLI::Option* add_json_option(CLI::App& command, std::string& path, const std::string& what = "the answer");
 
-/// Two spaces a level and a line at the end; "-" is standard output. Names come from models and need not be UTF-8: what
-/// is not becomes the replacement character.
+/// Two spaces per level and a newline at the end; "-" is standard output. Names come from models and need not be UTF-8:
+/// invalid bytes become the replacement character.
 Result<Nothing> write_json(const std::string& path, const nlohmann::ordered_json& answer);
 
-/// The answer of a command, where it is asked for one: nothing is done without a path.
+/// The answer of a command, if a path is given: without a path nothing is done.
 Attempt<> answer_json(const std::string& path, const nlohmann::ordered_json& answer);
 
 /// Wrong use where both would be on standard output.

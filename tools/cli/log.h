@@ -10,7 +10,7 @@ namespace hoist {
 
 /// Names of levels, from the one that says most.
 const std::vector<std::string>& log_levels();
-/// Sends what is logged from here on to the terminal.
+/// Sends log messages from here on to the terminal.
 void start_log();
 /// One of log_levels().
 void set_log_level(const std::string& level);

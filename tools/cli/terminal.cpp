@@ -21,7 +21,7 @@ bool quiet_results = false;
 bool only_errors = false;
 std::atomic<bool> progress_shown = false;  // a signal is told of by another thread
 
-std::recursive_mutex hearing;  // who tells an audience something may be told something meanwhile
+std::recursive_mutex hearing;  // the receiver of a message may send another one meanwhile
 const Audience* audience = nullptr;
 
 // True if there is an audience, which `tell` has then received.
@@ -276,7 +276,7 @@ void Progress::show(const std::string& text, double share) {
     if (line.empty()) return;  // there is no line to clear
     static Stopwatch since_line;
     if (since_line.seconds() < seconds_between_lines) return;
-    if (since_ && since_->seconds() < seconds_between_lines) return;  // a short part of what takes long
+    if (since_ && since_->seconds() < seconds_between_lines) return;  // a short part of a long line
     since_line = Stopwatch();
     fmt::print(stderr, "hoist: progress: {}\n", printable(line));
     return;

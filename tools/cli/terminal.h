@@ -83,8 +83,8 @@ void complain(std::string_view kind, const std::string& text);
 /// Flushes standard output: an error when not everything that was said could be written.
 Result<Nothing> finish_output();
 
-/// How many columns results have: what COLUMNS says, or the terminal that they go to; 0 (no limit) in files and pipes,
-/// whose lines are for programs.
+/// The number of columns of results: COLUMNS, or the width of their terminal; 0 (no limit) in files and pipes, whose
+/// lines are for programs.
 size_t output_width();
 
 /// Lines longer than `width` (0: none) are broken between words, and continue after `indent` spaces.

@@ -74,7 +74,7 @@ Attempt<> time_runs(const std::vector<Timed*>& bundles, double seconds) {
 
 double gigas(double amount, double milliseconds) { return milliseconds > 0 ? amount / milliseconds / 1e6 : 0; }
 
-// The kernels' times from seconds, and with peaks what bounds each of them.
+// The kernels' times in seconds, and with peaks the bound of each kernel.
 void describe_steps(const Timed& timed, const std::vector<std::vector<double>>& steps,
                     const std::optional<Peaks>& peaks, nlohmann::ordered_json& out,
                     std::vector<std::vector<std::string>>& rows) {

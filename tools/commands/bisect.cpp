@@ -83,7 +83,7 @@ Attempt<> bisect(const BisectCommand& command) {
   return ExitCode::done;
 }
 
-// Layers go one after the other, larger parts first, as long as what is left has a fault.
+// Removes layers in turn, larger parts first, as long as the rest has a fault.
 Attempt<Program> reduced(Program program, const BisectCommand& command) {
   Progress progress;
   for (size_t part = std::max<size_t>(program.definitions.size() / 2, 1);; part = std::max<size_t>(part / 2, 1)) {

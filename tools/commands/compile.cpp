@@ -162,7 +162,7 @@ Result<std::vector<PlanPreprocessing>> preprocessing_of(const std::vector<ValueI
   return out;
 }
 
-// A model compiled for some sizes, none where there is one set of them, and what the device said of its kernels.
+// A model compiled for some sizes, none if there is one set of them, and the device's results for its kernels.
 struct SizedModel {
   Sizes sizes;
   CompiledModel compiled;
@@ -177,8 +177,8 @@ Result<Nothing> write_models(std::vector<SizedModel>& models, const std::string&
   return write_bundle(plans, output, options);
 }
 
-// The bundle, once its kernels agree with the interpreter where there is a device that can be asked. The record appears
-// last, after a bundle that it stands for.
+// The bundle, after its kernels have agreed with the interpreter if there is a device to check. The record appears
+// last, after its bundle.
 Attempt<> write_results(const CompileCommand& command, std::vector<SizedModel>& models, const Record* record) {
   for (SizedModel& model : models) {
     HOIST_STEP(model.compiled.plan.preprocessing, ExitCode::bad_input,
@@ -377,7 +377,7 @@ Attempt<> compile_alone(const CompileCommand& command) {
   return answer_json(command.json, answer);
 }
 
-// One budget; `answer` gets what the command answers. Says whether it is met.
+// Compiles for one budget; fills in the command's answer. Returns whether the budget is met.
 Attempt<> compile_within(const CompileCommand& command, CompileAnswer& answer) {
   const Stopwatch stopwatch;
   HOIST_ATTEMPT(ChosenModel chosen, choose_model(command.model, command.options, command.budget));

@@ -58,7 +58,7 @@ Attempt<> show_whole(const InspectCommand& command, const ModelSummary& summary,
   return answer_json(command.json, answer);
 }
 
-// A model's calls as it has them, and what is left of them when rules have been applied between calls.
+// A model's unchanged calls, and the calls after rules between calls.
 Attempt<> show_calls(const InspectCommand& command, const Program& program) {
   HOIST_ATTEMPT(const Program rewritten, rewritten_calls(program, command.options));
   const std::string before = print_program(program), after = print_program(rewritten);

@@ -1,4 +1,4 @@
-// hoist devices, language, rules and operators: what there is, generated from the tables.
+// hoist devices, language, rules and operators: lists of devices and tables.
 #include <nlohmann/json.hpp>
 
 #include "backends/opencl/device.h"
@@ -90,7 +90,7 @@ struct RulesCommand {
 // How often each rule and each pass is applied in the derivations of bundles.
 Attempt<> used_rules(const RulesCommand& command) {
   if (!command.name.empty())
-    return usage_failure("--used", "lists what bundles use, and a rule is named too", "leave one of them out");
+    return usage_failure("--used", "lists the rules of bundles, and a rule is named too", "leave one of them out");
   std::map<std::string, int64_t> rules, steps_of_passes;
   for (const std::string& folder : command.used) {
     HOIST_ATTEMPT(const BundleInfo info, bundle_info(folder));

@@ -25,7 +25,7 @@ struct ReportCommand {
   BudgetOptions budget;
 };
 
-// Without a budget the page shows what is nearly without loss.
+// Without a budget the page shows a nearly lossless choice.
 constexpr char default_budget[] = "sqnr=30dB";
 
 // The choice of a record that --budget and --objective name; nothing of a record that has none.
@@ -79,7 +79,7 @@ Attempt<> report(const ReportCommand& given) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(tuning));
   HOIST_STEP(const FileLock lock, ExitCode::bad_input, FileLock::take(command.budget.record));
   BudgetOptions budget = command.budget;
-  budget.closing_models = 2.5;  // the model as it is and as chosen, with what is timed of them
+  budget.closing_models = 2.5;  // the model unchanged and as chosen, with its times
   if (budget.budget.empty()) budget.budget = default_budget;
   HOIST_ATTEMPT(const ChosenModel chosen, choose_model(command.model, command.options, budget));
   for (const std::string& note : chosen.study.notes) complain("note", note);

@@ -28,7 +28,7 @@ struct RewriteCommand {
   bool strict = false;
 
   const RuleTable& table() const { return user_rules != nullptr ? user_rules->table : lowering_rules(); }
-  /// The rule between operator calls that --rule names, hoist's or the user's; null where it is none of these.
+  /// The rule between operator calls that --rule names, hoist's or the user's; null if it is none of these.
   const ProgramRule* rule_between_calls() const {
     const ProgramRule* own = operator_rule(rule);
     return own != nullptr || user_rules == nullptr ? own : user_rules->find_between_calls(rule);

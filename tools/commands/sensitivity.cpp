@@ -1,4 +1,4 @@
-// hoist sensitivity: what each layer of a model tolerates.
+// hoist sensitivity: the error tolerance of each layer of a model.
 #include "neural_rules/calibration/sensitivity.h"
 
 #include <algorithm>

@@ -109,7 +109,7 @@ std::vector<KnobValues> sampled(const KnobSpace& space, uint64_t seed) {
   return out;
 }
 
-// --list: what there is to choose for the kernels of a layer.
+// --list: the alternatives for the kernels of a layer.
 Attempt<> list_choices(const TuneCommand& command, const TunedProgram& tuned) {
   auto out = nlohmann::ordered_json::array();
   std::vector<std::string> layers;

@@ -19,7 +19,7 @@
 namespace hoist {
 namespace {
 
-// An element may be a sum over a billion others; --positions means what it says.
+// An element may be a sum over a billion others; --positions overrides this.
 constexpr int64_t usual_positions = 24;
 
 struct VerifyCommand {
@@ -52,7 +52,7 @@ Attempt<StepComparison> compared(const VerifyCommand& command, const StepValues&
   return compare_step(values, sample_positions(values.region, count, seed));
 }
 
-// After step `index` has run: its result against the interpreter on what its inputs hold.
+// After step `index` has run: compares its result with the interpreter's for its inputs.
 Attempt<Finding> check_step(const VerifyCommand& command, BundleRunner& bundle, const Plan& plan, const Device& device,
                             size_t index) {
   Finding out;

@@ -1,4 +1,4 @@
-// hoist worker: takes jobs from a queue, and lists what is on one.
+// hoist worker: executes jobs of a queue, and lists its jobs.
 #include "tools/queue/worker.h"
 
 #include <CLI/CLI.hpp>

@@ -1,5 +1,5 @@
-"""Classical models, trained here and exported by their own converters: does hoist predict what the library predicts?
-Development only.
+"""Classical models, trained here and exported by their own converters: does hoist predict like the library? Development
+only.
 
     tools/compare/setup classical          # scikit-learn, LightGBM, XGBoost, CatBoost and converters, in build/classical
     build/classical/bin/python tools/compare/classical.py --count 500             # programs interpreted, without a device
@@ -63,7 +63,7 @@ class Trained:
 
 @dataclass
 class Kind:
-    """An estimator: how it is made, and what it may be given."""
+    """An estimator: its construction, and its possible inputs."""
     library: str
     name: str
     make: Callable[[Draw, int], Any]
@@ -347,7 +347,7 @@ def clear_rows(kind: Kind, estimator: Any, asked: np.ndarray) -> np.ndarray:
 
 
 def trained(draw: Draw, kind: Kind) -> Trained | str:
-    """A model with what the library predicts, or why there is none."""
+    """A model with the library's predictions, or the reason why there is none."""
     classes = {"binary": 2, "classes": int(draw.integers(3, 6)), "regression": 0, "transform": 0}[kind.task]
     data = draw_data(draw, kind, classes)
     y = labelled(draw, data.y) if classes and kind.library == "scikit-learn" else data.y

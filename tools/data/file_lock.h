@@ -16,9 +16,8 @@ class FileLock {
   FileLock& operator=(FileLock&& other) noexcept;
   ~FileLock();
 
-  /// Takes PARENT/.NAME.lock for PARENT/NAME, which need not exist. "", "-" and what is neither a regular file nor a
-  /// folder need none; where no such file can be made, nothing is locked. Error: another process has it; the message
-  /// has its id, host and command.
+  /// Takes PARENT/.NAME.lock for PARENT/NAME, which need not exist. "", "-" and special files need no lock; if the lock
+  /// file cannot be made, nothing is locked. Error: another process has it; the message has its id, host and command.
   static Result<FileLock> take(const std::filesystem::path& path);
 
  private:

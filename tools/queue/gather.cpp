@@ -105,7 +105,8 @@ class Gatherer {
       HOIST_TRY_VOID(queue_.forget_answer(id));
     }
     refused_ = refused_ || answer.aside.empty();
-    if (!answer.aside.empty()) failed_.push_back({title, "is set aside: " + answer.aside, "ask again to try again"});
+    if (!answer.aside.empty())
+      failed_.push_back({title, "is set aside: " + answer.aside, "run the command again to retry"});
     for (const Diagnostic& problem : problems)
       failed_.push_back({title + " by " + answer.worker,
                          problem.where.empty() ? problem.what : problem.where + ": " + problem.what, problem.hint});

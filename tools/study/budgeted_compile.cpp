@@ -143,7 +143,7 @@ Attempt<Recalled> recall_record(const StudiedModel& model, RecordOrigin& wanted,
   return out;
 }
 
-// Keeps the file of the record as new as what is measured.
+// Writes the record after every measurement.
 class RecordKeeper {
  public:
   RecordKeeper(Record record, std::string path) : record_(std::move(record)), path_(std::move(path)) {}
@@ -185,8 +185,8 @@ class RecordKeeper {
 // A search that is shorter verifies nothing, even on small networks and two slow cores.
 constexpr double least_search_seconds = 20;
 
-// The time of the command, and what of it is kept for the end: the chosen model is compiled once more, checked and
-// written, which takes about as long as the models of the study.
+// The time limit of the command, and the part that is reserved for its end: the chosen model is compiled once more,
+// checked and written, which takes about as long as the models of the study.
 class TimeLimit {
  public:
   explicit TimeLimit(const BudgetOptions& options)

@@ -1,5 +1,5 @@
-// Choosing under a budget, as the commands compile, report and export share it: the options, the data, the user's
-// metric, the record. The choice itself: neural_rules/choice/choose.h; what a bundle says of it: certificate.h.
+// Choosing under a budget, shared by the commands compile, report and export: the options, the data, the user's metric,
+// the record. The choice itself: neural_rules/choice/choose.h; the evidence in a bundle: certificate.h.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,7 @@
 
 namespace hoist {
 
-/// As the command line has them; "" is what was not given.
+/// As on the command line; "" for absent ones.
 struct BudgetOptions {
   std::string budget, objective = "time", calibration, verification, preferences, record;
   std::string scaling = "auto";
@@ -45,7 +45,7 @@ struct ChosenModel {
   Study study;
   bool budget_met = true;
 };
-/// The chosen point and what was measured of it, in a line: "front 2: lost 7 of 250, allowed 1".
+/// The chosen point and its measurements, in a line: "front 2: lost 7 of 250, allowed 1".
 std::string best_point(const ChosenModel& chosen);
 
 /// The choice for the budget, which is never empty. If the record exists, none of its measurements is repeated: an

@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// How far the power of the output may move from one device to another: well below what any rule changes.
+// The tolerated difference of the output's power between devices: well below the effect of any rule.
 constexpr double power_tolerance = 1e-3;
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }

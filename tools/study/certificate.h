@@ -1,6 +1,6 @@
-// The certificate of a bundle that was made under a budget, as JSON for its manifest: what was allowed, what was
-// measured on which data, and what a device must still give on them. Also running a user's metric, which certificates
-// quote. Not for choosing: budget.h.
+// The certificate of a bundle that was made under a budget, as JSON for its manifest: the allowed loss, the
+// measurements and their data, and the results that a device must reproduce. Also runs a user's metric, which
+// certificates quote. Budgets: budget.h.
 #pragma once
 
 #include <cmath>
@@ -21,8 +21,8 @@ struct ReferenceScore {
 
   std::string text() const;     ///< "the model as it is: 46 of 500 right, 9.20 % (95 % interval ...)"
   std::string warning() const;  ///< chance_warning() of scores.h
-  /// True if the model is hardly better than guessing, so that what rules lose of it means nothing; false where there
-  /// are too few samples to tell.
+  /// True if the model is hardly better than guessing, so that the loss under rules is meaningless; false if there are
+  /// too few samples to tell.
   bool is_chance() const;
 };
 ReferenceScore reference_score(const Study& study);

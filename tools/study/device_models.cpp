@@ -111,7 +111,7 @@ void add_scaling_option(CLI::App& command, std::string& scaling) {
 }
 
 Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOptions& options, const Profile& profile) {
-  // A table would hold the function itself, not what the rule makes of it.
+  // A table would hold the function itself, not the rule's approximation.
   PassOptions passes = pass_options(options, profile);
   for (const auto& [layer, rule] : model.functions) passes.tables.except.insert(layer);
   passes.share_equal = false;

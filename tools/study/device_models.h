@@ -63,8 +63,8 @@ inline constexpr char calibration_help[] =
 /// --scale-channels: a name that parse_channel_scaling knows.
 void add_scaling_option(CLI::App& command, std::string& scaling);
 
-/// Batch normalisation folded, and reshaped weights as constants: what sites and rules need to see. The derivation
-/// begins with the program as it is given.
+/// Batch normalisation folded, and reshaped weights as constants, which sites and rules require. The derivation begins
+/// with the given program.
 Result<Program> prepared_program(Program program);
 
 }  // namespace hoist

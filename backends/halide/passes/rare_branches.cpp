@@ -14,7 +14,7 @@ namespace {
 
 bool is_marker(const Call* op) { return op->name == rare_marker; }
 
-// The one number that a condition is in all lanes; undefined where they differ.
+// The single value of a condition in all lanes; undefined if they differ.
 HExpr in_every_lane(const HExpr& condition) {
   HExpr first = simplify(extract_lane(condition, 0));
   for (int i = 1; i < condition.type().lanes(); ++i) {
@@ -149,7 +149,7 @@ class Needed : public IRVisitor {
   }
 };
 
-// Without what is not needed: arrays, stores to them, lets that nothing uses, and loops in which nothing is left.
+// Removes unneeded code: arrays, stores to them, unused lets, and empty loops.
 class WithoutUnneeded : public IRMutator {
  public:
   explicit WithoutUnneeded(const Needed& arrays) : arrays_(arrays) {}

@@ -37,7 +37,7 @@ std::optional<Appended> appended_state(const NamedBody& body, size_t state, Scal
 /// the list in any other way.
 std::optional<NamedBody> with_array(const NamedBody& body, size_t state);
 
-/// The loop with what each iteration adds as a row, of this name, in the place of the state.
+/// The loop of this name with the appended values as rows instead of the state.
 NamedCall with_rows(NamedCall loop, const Appended& appended, const std::string& rows);
 
 /// A list without the element at the place.

@@ -43,7 +43,7 @@ int nesting_of(const Program& body) {
   return deepest + 1;
 }
 
-/// A body and the types of what it gives.
+/// A body and the types of its results.
 struct ReadBody {
   std::string name;  ///< of the attribute
   std::shared_ptr<const Program> program;
@@ -134,7 +134,7 @@ Result<Expr> one_number(const OperatorContext& c, size_t i, const std::string& r
   return reshape(x, {});
 }
 
-// A number that is an attribute by now, or a constant; nothing where data say it.
+// An attribute, or a constant; nothing if it depends on data.
 Result<std::optional<int64_t>> known_number(const OperatorContext& c, size_t i, const std::string& role) {
   auto found = c.call.attributes.find(role);
   if (found != c.call.attributes.end()) {
@@ -254,8 +254,8 @@ Lowered lower_if(const OperatorContext& c) {
   return out;
 }
 
-/// Loop: the body takes the number of the iteration, the condition, the carried values and what it captures; it gives
-/// the condition, the carried values, and rows of scan outputs.
+/// Loop: the body receives the number of the iteration, the condition, the carried values and captured ones; its
+/// results are the condition, the carried values, and rows of scan outputs.
 struct Loop {
   ReadBody body;
   LoopOperands operands;
@@ -504,7 +504,7 @@ Lowered lower_batched_scan(const OperatorContext& c) {
   return out;
 }
 
-// Scan: the body takes states, an element of each sequence and what it captures; it gives states and rows.
+// Scan: the body receives states, an element of each sequence and captured values; its results are states and rows.
 Lowered lower_scan(const OperatorContext& c) {
   if (is_batched(c.call)) return lower_batched_scan(c);
   HOIST_TRY(const ReadBody body, read_body(c, "body"));

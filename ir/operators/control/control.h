@@ -16,7 +16,7 @@ inline constexpr int64_t most_loop_rows = 1024;
 
 /// How often the body of a Loop runs, as far as the call says it.
 struct IterationBounds {
-  std::optional<int64_t> most;   ///< the number of iterations M, 0 or more; nothing where it is left out or data
+  std::optional<int64_t> most;   ///< the number of iterations M, 0 or more; nothing if it is absent or depends on data
   std::optional<int64_t> limit;  ///< that it runs no more often than that whatever M is, by the attribute `most`
   std::optional<bool> starts;    ///< the first condition; nothing if it depends on data
   bool goes_on = false;          ///< the condition that the body gives holds whatever its data
@@ -28,7 +28,7 @@ struct IterationBounds {
 };
 Result<IterationBounds> iteration_bounds(const Spec& loop);
 
-/// The axis along which a Scan goes through a sequence, or puts rows together; from its end where it is reversed.
+/// The axis along which a Scan reads a sequence, or collects rows; from its end if it is reversed.
 struct ScanAxis {
   int64_t axis = 0;
   bool reversed = false;

@@ -17,7 +17,7 @@ namespace hoist {
 
 struct NamedCall;
 
-/// A sequence, or an optional value that is absent; one that is present is what it holds.
+/// A sequence, or an absent optional value; a present optional value is its content.
 struct TensorList {
   bool absent = false;
   std::vector<std::string> members = {};  ///< values of the program, tensors all
@@ -34,7 +34,7 @@ std::string text(const TensorList& list);
 /// No sequence has more members.
 inline constexpr size_t most_members = 4096;
 
-/// A call whose place others take, and what is known of the values that it reads.
+/// A call to be replaced by others, and the known facts about its operands.
 class Composer {
  public:
   virtual ~Composer() = default;
@@ -66,7 +66,7 @@ class Composer {
 /// For an operator with lists as operands or results.
 struct CompositionRow {
   Result<Nothing> (*compose)(Composer& composer);
-  /// Otherwise calls that read tensors alone are what the row's definition says.
+  /// Other calls, which read only tensors, follow the row's definition.
   bool always = true;
 };
 

@@ -1,5 +1,6 @@
-// A call of a form in the definition of an operator, and what forms share. Arguments come as syntax, so that a form
-// says which are functions, and of what types, which are known and which are values. Only for ir/operators.
+// A call of a form in the definition of an operator, and common code of forms. Arguments are syntax, so that a form
+// determines which of them are functions, and of which types, which are known and which are values. Only for
+// ir/operators.
 #pragma once
 
 #include <fmt/format.h>
@@ -74,7 +75,7 @@ class FormCall {
 inline Type element_type(Expr x) { return scalar_type(element_of(x)); }
 inline Type row_type(const Nat& n, Expr x) { return array_type(n, element_type(x)); }
 
-/// The type of what lies under the first dimensions.
+/// The type of the elements under the first dimensions.
 inline Type type_under(Expr x, int64_t depth) {
   Type block = x->type;
   for (int64_t i = 0; i < depth; ++i) block = block->element;
@@ -85,7 +86,7 @@ inline std::function<Expr(Expr)> calling(Expr function) {
   return [function](Expr x) { return hoist::apply(function, {x}); };
 }
 
-/// A form: its name in texts, and what makes its term.
+/// A form: its name in texts, and the function that makes its term.
 struct Form {
   std::string_view name;
   Result<Expr> (*make)(const FormCall&);

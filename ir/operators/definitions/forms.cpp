@@ -128,7 +128,7 @@ Result<Expr> form_from_axis(const FormCall& c) {
   return reshape(map(f, reshape(x, {product(lead), product(rest)})), shape);
 }
 
-// under depth f x: f on what lies under the first dimensions.
+// under depth f x: f on the elements under the first dimensions.
 Result<Expr> form_under(const FormCall& c) {
   HOIST_TRY_VOID(c.want(3));
   HOIST_TRY(Expr x, c.value(2));

@@ -1,5 +1,5 @@
-// Calls of operators as functions of the host (ir/host): where such a function takes as many steps as the data ask for
-// and kernels as many as there may be. The definition stays what the call means.
+// Calls of operators as host ops (ir/host): such a function takes as many steps as the data need, kernels always take
+// the largest number. The definition remains the meaning of the call.
 #pragma once
 
 #include <span>

@@ -52,8 +52,8 @@ int64_t padded_source(const std::string& mode, int64_t p, int64_t n) {
   return p < n ? p : period - p;
 }
 
-// padded mode before after x: what the mode (reflect, edge, wrap) puts before and after the elements of x. Amounts that
-// go once around the elements are borders of the language, others take a table of positions.
+// padded mode before after x: the elements that the mode (reflect, edge, wrap) adds before and after x.
+// Amounts up to once around the elements are borders of the language, others use a table of positions.
 Result<Expr> form_padded(const FormCall& c) {
   HOIST_TRY_VOID(c.want(4));
   HOIST_TRY(Expr x, c.value(3));
@@ -112,8 +112,8 @@ Result<Expr> form_scalar(const FormCall& c) {
   return reshape(x, {});
 }
 
-// permute p x: dimension i of the result is dimension p[i], counted from the end where it is negative; all in
-// reverse order where p is left out.
+// permute p x: dimension i of the result is dimension p[i], counted from the end if it is negative; without p all
+// dimensions in reverse order.
 Result<Expr> form_permute(const FormCall& c) {
   HOIST_TRY_VOID(c.want(2));
   HOIST_TRY(Expr x, c.value(1));

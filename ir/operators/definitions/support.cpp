@@ -248,7 +248,7 @@ Expr convert(Scalar to, Expr x) {
 Expr convert_without_saturation(Scalar to, Expr x) {
   Scalar from = x->type->scalar;
   if (!is_float(to) || row(to).bits != 8 || !is_float(from)) return convert(to, x);
-  // From these magnitudes on, what is nearest lies beyond the type's largest number (a tie goes to the even neighbour).
+  // From these magnitudes on, the nearest value lies beyond the type's largest number (a tie goes to the even value).
   const bool is_power = to == Scalar::f8e8m0;
   double limit = is_power ? 0x1p127 : to == Scalar::f8e4m3fn ? 464 : to == Scalar::f8e4m3fnuz ? 248 : 61440;
   Function beyond = is_power || to == Scalar::f8e4m3fn ? Function::greater : Function::greater_equal;
@@ -395,7 +395,7 @@ Expr reshape_to(Expr x, const Sizes& to) {
     x = map_at(
         static_cast<int>(depth), [&](Expr a) { return split(k, a); }, x);
   };
-  // Left to right: equal extents stay; where they differ, the shortest runs of equal product are joined and split
+  // Left to right: equal extents stay; for different ones, the shortest runs of equal product are joined and split
   // again.
   size_t i = 0, j = 0;
   while (i < from.size() && j < to.size()) {

@@ -30,7 +30,7 @@ std::string text(const Shape& shape);  ///< "[2][3]", "a scalar"
 std::string text(const Sizes& sizes);
 
 // ---- What is known of an array of scalars -------------------------------------------------------------------------
-Shape extents(Expr x);  ///< as numbers; a definition that carries sizes along asks for sizes_of(x->type)
+Shape extents(Expr x);  ///< as numbers; a definition that carries sizes along uses sizes_of(x->type)
 int64_t rank_of(Expr x);
 Scalar element_of(Expr x);
 int64_t product(const Shape& shape);
@@ -71,7 +71,7 @@ Result<int64_t> normalise_axis(int64_t axis, int64_t rank);     ///< into 0 .. r
 Result<Shape> normalise_axes(const Shape& axes, int64_t rank);  ///< sorted; a repeated one is an error
 
 // ---- Scalar formulas -----------------------------------------------------------------------------------------------
-/// A scalar in a formula: an expression, or a number that takes the type of what it is combined with.
+/// A scalar in a formula: a term, or a number that takes the type of the other operand.
 struct Number {
   Number(Expr term) : e(term) {}            // NOLINT: implicit by design
   Number(double number) : value(number) {}  // NOLINT: implicit by design
@@ -103,11 +103,11 @@ inline Number min(Number a, Number b) { return apply(Function::minimum, a, b); }
 Expr zero(Scalar scalar);  ///< 0, or false
 /// A scalar in another type, as ONNX converts: to bool is "not 0", integers keep their low bits, the rest as cast says.
 Expr convert(Scalar to, Expr x);
-/// The same, but what is too large for a float8 becomes infinity, or NaN where the type has none.
+/// The same, but a value too large for a float8 becomes infinity, or NaN if the type has no infinity.
 Expr convert_without_saturation(Scalar to, Expr x);
-/// The floats that sums of this type are formed in where ONNX asks for more than the type has: f16 and bf16 to f32.
+/// The type in which sums of this type are computed if ONNX requires more precision: f32 for f16 and bf16.
 Scalar wide_float(Scalar scalar);
-/// An index i of an array of n as a position: negative ones count from the end, what lies outside is clamped, so
+/// An index i of an array of n as a position: negative ones count from the end, others out of range are clamped, so
 /// that no kernel reads beyond the array.
 Expr clamped_position(Expr i, int64_t n);
 
@@ -143,7 +143,7 @@ Expr permute(const Shape& permutation, Expr x);
 Shape inverse(const Shape& permutation);
 /// The permutation that leaves the other dimensions in order and puts `axes` last.
 Shape with_last(const Shape& axes, int64_t rank);
-/// f on the flattened elements along the axes, for each of the others; reduced dimensions stay with extent 1 if wanted.
+/// f on the flattened elements along the axes, for each of the others; reduced dimensions may stay with extent 1.
 Expr reduce_axes(Expr x, const Shape& axes, bool keep, const std::function<Expr(Expr)>& f);
 /// f on each row along the axis, which gives a row again (of any length); dimensions stay in place.
 Expr map_rows(Expr x, int64_t axis, const std::function<Expr(Expr)>& f);

@@ -1,5 +1,5 @@
-// Windows over the spatial dimensions of an array, for convolution and pooling: where they lie, by ONNX's attributes,
-// the views that collect them, and the forms for them in texts.
+// Windows over the spatial dimensions of an array, for convolution and pooling: their places by ONNX's attributes, the
+// views that collect them, and the forms for them in texts.
 #include "ir/operators/definitions/windows.h"
 
 #include <fmt/format.h>
@@ -68,7 +68,7 @@ Result<Geometry> window_geometry(const OperatorContext& c, const Shape& spatial,
       end = total - begin;
     }
     int64_t room = n + begin + end - span;
-    // With ceil_mode the last window may reach beyond the input, also where it is the only one.
+    // With ceil_mode the last window, even if it is the only one, may extend beyond the input.
     if (room < 0 && (ceiling == 0 || room <= -stride)) {
       return fault(fmt::format("a window of {} elements does not fit into {} in spatial dimension {}", span,
                                n + begin + end, i));

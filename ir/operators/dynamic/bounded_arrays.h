@@ -39,7 +39,7 @@ std::set<int64_t> all_dimensions(const Bounded& x);
 Result<int64_t> axis_of(const ExtentComposer& c, const std::string& name, int64_t otherwise, size_t rank);
 /// The call's attributes, without the ones that the composition has used.
 Attributes attributes_without(const ExtentComposer& c, std::initializer_list<const char*> names);
-/// The numbers of what decides a shape, an attribute of this name or an input; nothing where it is neither.
+/// The integers that decide a shape, from an attribute of this name or an input; nothing if both are absent.
 Result<std::optional<WholeNumbers>> deciding_numbers(ExtentComposer& c, const std::string& name, size_t i);
 
 /// A call over the full capacity of its operands.

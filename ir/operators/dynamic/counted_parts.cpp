@@ -10,7 +10,7 @@
 namespace hoist::operators {
 namespace {
 
-// A place that counts from the end where it is below 0.
+// A place that counts from the end if it is below 0.
 WholeNumber from_start(ExtentComposer& c, const WholeNumber& place, const WholeNumber& n) {
   if (place.low >= 0) return place;
   if (place.high < 0) return sum(c, place, n);
@@ -28,7 +28,7 @@ WholeNumber clamped(ExtentComposer& c, const WholeNumber& n, const WholeNumber& 
   return greatest(c, least(c, n, high), low);
 }
 
-// As ONNX cuts: what lies outside is brought inside.
+// As in ONNX: a position out of range is clamped.
 Bounded sliced(ExtentComposer& c, const Bounded& x, size_t axis, WholeNumber start, WholeNumber end, int64_t step) {
   const WholeNumber n = x.extents[axis];
   const int64_t room = room_of(c, x.value)[axis];

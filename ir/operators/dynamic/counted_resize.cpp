@@ -37,7 +37,7 @@ class Lists {
   std::string clamped(const std::string& list, const WholeNumber& high) {
     return call(c_, "Max", {call(c_, "Min", {list, of(high)}), of(exactly(0))});
   }
-  /// Rounded towards what is less, of fractions that are above -2.
+  /// Rounded down, for fractions above -2.
   std::string quotient(const std::string& list, const WholeNumber& divisor) {
     const WholeNumber twice = product(c_, divisor, exactly(2));
     return combined("Sub", combined("Div", combined("Add", list, twice), divisor), exactly(2));

@@ -165,7 +165,7 @@ Result<Bounded> reshaped(ExtentComposer& c, const Bounded& x, WholeNumbers to) {
 
 namespace {
 
-// The extents that numbers name: 0 keeps one, and -1 takes what is left.
+// The extents of a shape operand: 0 keeps an extent, and -1 takes the rest.
 Result<WholeNumbers> wanted_extents(ExtentComposer& c, const WholeNumbers& from, WholeNumbers to, bool keep_zeros) {
   std::optional<size_t> open;
   for (size_t d = 0; d < to.size(); ++d) {

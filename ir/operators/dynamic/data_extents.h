@@ -5,8 +5,8 @@
 // equivalent calls over arrays at capacity: they replace elements beyond the counts by neutral ones, move elements
 // together, and compute the counts of the results. Kernels only read arrays at capacity and scalars.
 //
-// Shapes as numbers are followed as well: each is known, or a value of the program between two bounds, from which the
-// extents of what is made with them get theirs.
+// Shapes as integers are tracked as well: each is known, or a value of the program between two bounds, which are the
+// bounds of the extents that it determines.
 #pragma once
 
 #include <functional>
@@ -36,7 +36,7 @@ class ExtentComposer : public Composer {
  public:
   using Composer::give;
 
-  /// The elements of a value, in order, where they are numbers that shapes are made of.
+  /// The elements of a value, in order, if they are integers for shapes.
   virtual Result<std::optional<WholeNumbers>> numbers(const std::string& value) = 0;
   virtual void say_numbers(const std::string& value, const WholeNumbers& numbers) = 0;
   /// In which all elements of a tensor of numbers lie.
@@ -46,7 +46,7 @@ class ExtentComposer : public Composer {
   /// Adds a call that processes the operands' full capacity and ignores their counts.
   virtual std::vector<std::string> add_bounded(const std::string& operation, Attributes attributes,
                                                std::vector<std::string> inputs, size_t results = 1) = 0;
-  /// The value that was made for the key before, else what `make` gives.
+  /// The value that was made for the key before, else the result of `make`.
   virtual std::string once(const std::string& key, const std::function<std::string()>& make) = 0;
   /// A result of the call, with so many valid elements along each dimension.
   virtual void give(size_t result, const std::string& value, const WholeNumbers& extents) = 0;
@@ -66,7 +66,7 @@ bool decides_extents(const NumberRange& range);
 /// The given number of elements of a value along an axis, out of its capacity.
 std::string cut_room(ExtentComposer& composer, const std::string& value, size_t axis, int64_t from, int64_t count);
 
-/// The elements of what a call gives, where it makes numbers of numbers.
+/// The elements of a call's result, if it computes integers from integers.
 Result<std::optional<WholeNumbers>> numbers_of_call(ExtentComposer& composer, const NamedCall& call);
 
 /// The result `number` of the composer's call: one of two values of the program, as a condition says, which may be of

@@ -262,7 +262,7 @@ Maybe gathered(ExtentComposer& c, const NamedCall& call, const WholeNumbers& num
   return out;
 }
 
-// A part of a list, as a slice of one dimension; nothing where its bounds or its step are not known.
+// A part of a list, as a slice of one dimension; nothing if its bounds or its step are unknown.
 Maybe cut(ExtentComposer& c, const NamedCall& call, const WholeNumbers& numbers, size_t rank) {
   const auto starts = known_list(c, call, "starts", 1), ends = known_list(c, call, "ends", 2);
   const auto steps = known_list(c, call, "steps", 4).value_or(std::vector<int64_t>{1});
@@ -281,8 +281,7 @@ Maybe cut(ExtentComposer& c, const NamedCall& call, const WholeNumbers& numbers,
   return out;
 }
 
-// A number that data say, an element of a list or it alone; what is outside of the range, of NaN say, is brought
-// inside.
+// A data-dependent integer, an element of a list or a scalar; a value out of range (NaN, for example) is clamped.
 WholeNumber number_from_data(ExtentComposer& c, const std::string& value, std::optional<int64_t> element) {
   const NumberRange range = c.range(value);
   WholeNumber out{bounded(std::ceil(range.low)), bounded(std::floor(range.high))};

@@ -8,9 +8,9 @@ namespace hoist::operators {
 namespace {
 
 // Softplus takes the larger part out of the logarithm, so that no exponential overflows, and the logarithm of 1 + t is
-// corrected for what the sum loses of a small t (Kahan's log1p), so that small results keep their digits. Gelu
-// multiplies x by what is 0 in any precision for x below -9: a device's erf or tanh may miss -1 by its last bit there,
-// which times a large x is a large number; -infinity times 0 stays NaN.
+// corrected for the rounding of the sum for a small t (Kahan's log1p), so that small results keep their digits. Gelu
+// multiplies x by an exact 0 for x below -9: a device's erf or tanh may differ from -1 there in its last bit, which
+// times a large x is a large number; -infinity times 0 stays NaN.
 #define HOIST_SOFTPLUS "max(x, 0) + select(u == 1, t, log(u) * t / (u - 1))"
 #define HOIST_SOFTPLUS_PARTS " where t = exp(-abs(x)); u = 1 + t"
 

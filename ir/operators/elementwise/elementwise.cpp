@@ -57,7 +57,7 @@ constexpr auto elementwise_rows = std::to_array<OperatorRow>({
   by_text("Pow", 7,
           "(a : numbers, b : numbers) = each a b. convert(type(a), pow(convert(common, a), convert(common, b))) "
           "where common = select(integers(a) & floats(b), select(bits(a) < 32, type(b), f64), type(a))", 0.25, 2),
-  // With the sign of the divisor, zeros too, unless fmod asks for that of the dividend.
+  // With the sign of the divisor, also for zeros, unless fmod selects the sign of the dividend.
   by_text("Mod", 10,
           "(a : numbers, b; fmod = 0) = each a b. select(fmod, r, select(floats(a), floored, a % b)) "
           "where floored = select(r == 0, select(b < 0, -(r * r), r * r), select(select(b < 0, r > 0, r < 0), r + b, r)); "

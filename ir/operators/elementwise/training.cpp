@@ -1,5 +1,5 @@
 // Steps of optimisers, of the domain ai.onnx.preview.training: formulas of each element of a parameter, its gradient
-// and what the optimiser remembers. One call takes any number of parameters, so the rows are functions.
+// and the optimiser's state. One call takes any number of parameters, so the rows are functions.
 #include <fmt/format.h>
 
 #include <array>

@@ -39,7 +39,7 @@ struct Sampler {
     return choose(half == floor(half), rest + low(), Number(high(axis)) - rest);
   }
 
-  // A place that the border keeps near the array, so that what is made an integer of it is small.
+  // A position clamped near the array, so that its conversion to an integer stays small.
   Number bounded(const Number& x, size_t axis) const {
     const double far = 4;  // no weight reaches so far
     if (outside == Outside::zeros) return min(max(x, -far), static_cast<double>(extents[axis]) + far);
@@ -182,9 +182,9 @@ struct Regions {
   }
 };
 
-// As many samples as a part is long: what regions of any size have in common is not the samples but the lines that
-// these touch, at most seven of them each, since they lie more than half a line apart. So each line of each part of a
-// region has what its samples make of it, and a part is what all lines make of it, along one axis after the other.
+// A part has as many samples as it is long: regions of any size share no samples, but the rows that the samples touch,
+// at most seven rows each, since samples are more than half a row apart. So each row of each part of a region combines
+// its samples, and a part combines its rows, along one axis after the other.
 class AdaptiveRegions {
  public:
   AdaptiveRegions(const Regions& regions, bool most) : regions_(regions), most_(most) {}

@@ -179,7 +179,7 @@ Lowered lower_cast_map(const OperatorContext& c) {
   cast.attributes = {{"to", int64_t{scalar == Scalar::f32 ? 1 : scalar == Scalar::i64 ? 7 : 8}}};
   Expr read = row;
   if (from == Scalar::string && sparse) {
-    // The text of 0 in the place of what is absent, since "" is no number.
+    // The text of 0 instead of an absent value, since "" is no number.
     HOIST_TRY(const Expr nothing, constant_strings({1}, {""}));
     HOIST_TRY(const Expr naught, constant_strings({1}, {"0"}));
     read = in_memory(map_at(

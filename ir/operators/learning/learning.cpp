@@ -157,7 +157,7 @@ struct Node {
   int64_t yes = 0, no = 0;
 };
 
-// Trees in one list of nodes; what each leaf gives to each target.
+// Trees in one list of nodes, with the contribution of each leaf to each target.
 struct Forest {
   std::vector<Node> nodes;
   Shape roots;
@@ -298,7 +298,7 @@ struct Forest {
   }
 };
 
-// The nodes of the versions before 5, by tree and number; `kind` is what leaves have: targets or classes.
+// The nodes of the versions before 5, by tree and number; `kind` is the kind of leaves: targets or classes.
 Result<Forest> forest_of(const OperatorContext& c, const std::string& kind) {
   Forest forest;
   HOIST_TRY(Shape trees, integers_attribute(c, "nodes_treeids", {}));

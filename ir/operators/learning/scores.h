@@ -12,11 +12,11 @@ namespace hoist::operators {
 
 using Floats = std::vector<double>;
 
-/// From the attribute of that name, a list, or from NAME_as_tensor; empty where there is neither.
+/// From the attribute of that name, a list, or from NAME_as_tensor; empty if both are absent.
 Result<Floats> floats_attribute(const OperatorContext& context, const std::string& name);
 Expr table(Scalar scalar, const Floats& values);
 
-/// Models take any numbers and compute in f32, or in f64 what is f64.
+/// Models accept all numeric types and compute in f32, or in f64 for f64 inputs.
 Scalar computed_in(Expr x);
 /// Rows of features; a vector is one row.
 Result<Expr> feature_rows(Expr x);

@@ -1,6 +1,5 @@
-// Operators on strings. Which strings are equal, where they go and how many stay are terms like any other, since
-// kernels move and compare the words of strings; what looks at their characters is done by functions on the host
-// (ir/host).
+// Operators on strings. Comparing, moving and counting strings are ordinary terms, since kernels move and compare
+// string handles; operations on characters are host ops (ir/host).
 #include <fmt/format.h>
 
 #include <algorithm>

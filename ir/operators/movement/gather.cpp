@@ -154,7 +154,7 @@ Expr scattered(Expr row, Expr positions, Expr updates, const std::optional<Funct
   return reshape(transpose({1, 0}, all), shape);
 }
 
-// Negative positions count from the end; what is still outside is dropped by scatter.
+// Negative positions count from the end; scatter drops positions that are still out of range.
 Expr from_start(Expr i, int64_t n) { return choose(Number(i) < 0.0, Number(i) + static_cast<double>(n), i).e; }
 
 Lowered lower_scatter_elements(const OperatorContext& c) {

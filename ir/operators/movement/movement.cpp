@@ -46,7 +46,7 @@ Lowered lower_split(const OperatorContext& c) {
   std::vector<Expr> results;
   for (int64_t count : counts) {
     if (count < 0 || count > n - total)
-      return fault(fmt::format("the parts want more than the {} elements of axis {}", n, axis));
+      return fault(fmt::format("the parts need more than the {} elements of axis {}", n, axis));
     results.push_back(slice_at(axis, count == 0 ? 0 : total, count, c.inputs[0]));
     total += count;
   }
@@ -61,7 +61,7 @@ constexpr auto movement_rows = std::to_array<OperatorRow>({
    "one after the other along an axis; a function, since any number of arrays meet under any number of dimensions"},
   {"", "Split", 2, 1, 2, Takes::anything, lower_split,
    "parts along an axis; a function, since the call says how many results there are", -2, 2, "1 split", 0, nullptr, true},
-  // Negative starts and ends count from the end, and what lies outside is brought inside.
+  // Negative starts and ends count from the end, and values out of range are clamped.
   by_text("Slice", 1,
           "(x : anything; starts, ends, axes?, steps?) "
           "refuse length(ends) != length(starts) | given(axes) & length(axes) != length(starts) | given(steps) & length(steps) != length(starts): "

@@ -1,9 +1,9 @@
-// Recurrent layers: a scan over the steps of a sequence, whose state is one array or two. They are functions, since
-// their activations are a list of names, each the operator of that name on one element, and since directions are runs
-// of their own over weights of their own. All take one form: the products of all steps' inputs are one product, kept in
-// memory; a step adds the product of the state before it, for all gates at once, which it keeps too, and applies
-// formulas to each element. So what a compilation makes of a step are a product and a few elementwise kernels, the same
-// for every step (lowering/loops/unroll.h).
+// Recurrent layers: a scan over the steps of a sequence, whose state is one array or two. They are C++ functions,
+// because their activations are a list of names, each the operator of that name on one element, and because directions
+// are separate runs with weights of their own. All take one form: the contractions of all steps' inputs are one matrix
+// product, which is materialised; a step adds the contraction of the state before it, for all gates together, which is
+// materialised too, and applies formulas to each element. So a compiled step is a matrix product and a few elementwise
+// kernels, the same for every step (lowering/loops/unroll.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -70,7 +70,7 @@ struct Recurrence {
   std::vector<Expr> initial;            ///< a state each: [D][B][H], or null
   Expr peepholes = nullptr;             ///< [D][3*H], or null
   std::vector<Activation> activations;  ///< for each direction as many as a direction has
-  double clip = 0;                      ///< bounds the sums of gates; 0 where there is no bound
+  double clip = 0;                      ///< bounds the sums of gates; 0 for no bound
   bool batch_first = false;
   std::vector<bool> reversed;  ///< a direction each
   Scalar scalar = Scalar::f32, wide = Scalar::f32;
@@ -234,8 +234,8 @@ struct DirectionRun {
   Elements last;        ///< [B][H]
 };
 
-// A formula on rows of a batch: each array gives it a row of the batch, lengths (where there are any) a number.
-// Sequences that have ended keep what they had, which is the last of the arrays' rows.
+// A formula on rows of a batch: each array provides a row of the batch, lengths (if present) a number. Sequences that
+// have ended keep their state, which is the last of the arrays' rows.
 struct Batch {
   const Recurrence& r;
   Expr position;  ///< of the step in the sequence; null where all sequences are as long
@@ -402,7 +402,7 @@ Lowered lower_lstm(const OperatorContext& c) {
     const Expr peepholes = r.peepholes == nullptr
                                ? nullptr
                                : in_memory(map([&](Expr v) { return r.to_wide(v); }, at_position(d, r.peepholes)));
-    // A gate's sum with what it sees of the cell.
+    // A gate's sum with the peephole contribution of the cell.
     const auto peeped = [&](Expr sum, Expr weight, Expr cell) {
       return weight == nullptr ? sum : operator_add(sum, operator_multiply(weight, cell));
     };

@@ -115,7 +115,7 @@ struct Answer {
   size_t label = 0;
 };
 
-// Two classes of which the leaves name the first alone: what they give is the second one's score.
+// The leaves of two classes name the first alone: their score is the second one's.
 Answer shared_score(double score, bool shares, const std::string& transform) {
   if (transform == "LOGISTIC") return {{logistic(-score), logistic(score)}, score > 0 ? 1u : 0u};
   return {{shares ? 1 - score : -score, score}, score > (shares ? 0.5 : 0) ? 1u : 0u};

@@ -79,7 +79,7 @@ TEST(Rules, HaveDifferentSides) {
   }
 }
 
-// The reader of rules' files asks every row for one of them; this is about the names.
+// The reader of rules' files requires one of them for every row; this is about the names.
 TEST(Rules, SayWhichPassAppliesThem) {
   const auto is_known = [](const std::string& pass) {
     return pass == "strategies" || find_pass(pass.substr(0, pass.find('/'))) != nullptr;

@@ -405,8 +405,7 @@ PrepareModel steady_models() {
   };
 }
 
-// The record of every moment at which one may be written is what a process that is killed can leave. HOIST_KILLS tries
-// all of them.
+// A killed process can leave the record of every moment at which one may be written. HOIST_KILLS tries all of them.
 TEST(Choose, AStudyThatEndsAnywhereIsResumedToTheSameChoice) {
   const Program program = matrix_model(9);
   const Samples calibration = normal_samples(program, samples_of_test, 1);

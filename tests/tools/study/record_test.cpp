@@ -299,7 +299,7 @@ TEST(RecordText, ChangedTextIsRefused) {
   EXPECT_THAT(error(std::string(100000, '[')), HasSubstr("is not JSON"));
 }
 
-// As versions left it that were killed before they had timed what they had verified.
+// A record as earlier versions left it when they were killed between verifying and timing.
 TEST(RecordText, TimesOfZeroWereNeverMeasured) {
   Record record = small();
   record.complete = true;

@@ -1,4 +1,4 @@
-// Making elements. Text becomes text nodes and nothing else: what a model calls its layers is never read as HTML.
+// Making elements. Text becomes text nodes and nothing else: the name of a layer is never read as HTML.
 function fill(element, children) {
   for (const child of children.flat(Infinity)) {
     if (child === null || child === undefined || child === false) continue;

@@ -129,7 +129,7 @@ function placeLabel(name, x, y, taken, frame) {
   const width = text.length * 7, height = 14;
   const places = [["start", x + 10, y - 7], ["end", x - 10, y - 7], ["middle", x, y - 25], ["middle", x, y + 11],
                   ["start", x + 8, y - 22], ["start", x + 8, y + 8], ["end", x - 8, y - 22], ["end", x - 8, y + 8]];
-  // Fonts differ: what is longer than was thought grows away from the point.
+  // Fonts differ: a label longer than expected grows away from the point.
   const leftOf = ([anchor, at]) => at - { start: 0, middle: width / 2, end: width }[anchor];
   const isFree = (left, top) =>
     left >= frame.left && left + width <= frame.right + 12 && top >= 2 && top + height <= frame.bottom &&
@@ -188,7 +188,7 @@ function makeTip(figure, width) {
   };
 }
 
-// Within the frame, also where what is asked for lies beyond it; null where there is nothing to show.
+// Clamps to the frame, also a request beyond it; null if there is nothing to show.
 function whatIfPlace(frame, unit) {
   if (!changes.size || !measure.open || contradictions().length) return null;
   const sum = whatIf(), sqnr = sqnrOf(sum.error);
@@ -250,7 +250,7 @@ function keyOf(shown) {
     html("p", { class: "note" }, axisNote(),
          hidden > 0 ? ` ${hidden} ${hidden === 1 ? "point was" : "points were"} only predicted: see Output SQNR.` : ""));
 }
-const axisNote = () => `Upwards: ${measure.label}. ${showsBars ? "Bars are 95 % intervals of what was measured on this device." : ""}`;
+const axisNote = () => `Upwards: ${measure.label}. ${showsBars ? "Bars are 95 % intervals of the measurements on this device." : ""}`;
 
 function drawFront() {
   show("measures", usableMeasures.length > 1 && usableMeasures.map((each) =>

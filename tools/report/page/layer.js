@@ -1,4 +1,4 @@
-// Everything about one layer: its sites with their candidates and the what-if, its values, its code at every stage.
+// The details of one layer: its sites with their candidates and the what-if, its values, its code at every stage.
 const stages = [
   { name: "High-level Lift", field: "high" }, { name: "Derivation", field: "derivation" },
   { name: "Low-level Lift", field: "low" }, { name: "Halide schedule", field: "schedule" }, { name: "OpenCL source", field: "source" },

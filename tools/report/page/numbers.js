@@ -1,4 +1,4 @@
-// Numbers as people read them. null is what was not measured and shows as a dash.
+// Numbers in readable form. null is not measured and shows as a dash.
 const missing = "–";
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 

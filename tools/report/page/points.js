@@ -99,7 +99,7 @@ function selectPoint(point) {
   drawFront();
   drawPointCard();
   drawPointTable();
-  // Drawing anew takes the focus away from who pressed a key.
+  // Redrawing removes the focus after a key press.
   const selector = back === "point" ? `[data-point="${point.order}"]` : back ? `[data-select-point="${point.order}"]` : null;
   if (selector) document.querySelector(selector).focus({ preventScroll: true });
 }

@@ -1,4 +1,4 @@
-// The embedded study and what follows from it. Nothing here touches the page.
+// The embedded study and derived values. Nothing here touches the page.
 const { study, layers, texts, picture } = JSON.parse(byId("data").textContent);
 
 const asItIs = ""; // the rule of a site that stays as the model has it
@@ -60,7 +60,7 @@ const changes = new Map();
 const whatIfRule = (site) => (changes.has(site.key) ? changes.get(site.key) : site.chosen);
 // The value that a product reads, where rules store it.
 const inputOf = new Map(sites.filter((site) => site.kind === "value").flatMap((site) => site.successors.map((key) => [key, site])));
-// Products whose input the what-if stores in another type than their rules read; what was chosen goes together.
+// Contractions whose input the what-if stores in another type than their rules read; chosen rules fit together.
 function contradictions() {
   return sites.flatMap((site) => {
     const input = inputOf.get(site.key);
