@@ -339,10 +339,9 @@ class Reader {
       const auto& type = value.type().tensor_type();
       const std::optional<Scalar> scalar = scalar_of_onnx_type(type.elem_type());
       if (!value.type().has_tensor_type()) {
-        problems.push_back(
-            {where, "is neither a tensor nor a sequence of tensors",
-             "maps are where DictVectorizer, CastMap or ZipMap says their keys; sparse tensors and sequences of "
-             "sequences are not supported"});
+        problems.push_back({where, "is neither a tensor nor a sequence of tensors",
+                            "maps need a DictVectorizer, CastMap or ZipMap that states their keys; sparse tensors and "
+                            "sequences of sequences are not supported"});
       } else if (!scalar) {
         problems.push_back({where, "has values of " + onnx_type_name(type.elem_type()) + ", which hoist lacks", ""});
       } else if (!type.has_shape()) {
@@ -442,10 +441,9 @@ class Reader {
       const std::string where = "output '" + value.name() + "'";
       const DeclaredValue declared = declared_value_of(value.type());
       if (value.has_type() && declared.element == nullptr) {
-        problems.push_back(
-            {where, "is neither a tensor nor a sequence of tensors",
-             "maps are where DictVectorizer, CastMap or ZipMap says their keys; sparse tensors and sequences of "
-             "sequences are not supported"});
+        problems.push_back({where, "is neither a tensor nor a sequence of tensors",
+                            "maps need a DictVectorizer, CastMap or ZipMap that states their keys; sparse tensors and "
+                            "sequences of sequences are not supported"});
         continue;
       }
       const auto& type = declared.element == nullptr ? value.type().tensor_type() : *declared.element;

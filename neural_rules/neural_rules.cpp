@@ -26,12 +26,12 @@ constexpr ErrorModel noise = ErrorModel::noise;
 constexpr std::string_view any_array = "a value of type f32 between kernels";
 constexpr std::string_view constant_weights = "constant weights of type f32";
 constexpr std::string_view wide_range = "largest magnitude on calibration data below 32752, half of f16's maximum";
-constexpr std::string_view fits_i32 = "constant weights; the input is stored in u8; sums proved to stay in i32";
+constexpr std::string_view fits_i32 = "constant weights; the input is stored in u8; sums are proved to fit in i32";
 
 constexpr std::string_view corrected =
-    "as the rule it improves; a bias of one constant number an output channel, or none";
+    "as for the rule that it improves; a bias of one constant number an output channel, or none";
 constexpr std::string_view adaptive =
-    "as the rule it improves; sums of at most 2048 terms; second moments of the input";
+    "as for the rule that it improves; sums of at most 2048 terms; second moments of the input";
 constexpr std::string_view short_sums =
     "constant weights; sums of at most 64 terms that stay below 32752 on calibration data; arithmetic in f16";
 constexpr std::string_view integer_source = "Jacob et al. 2018, arXiv 1712.05877";
@@ -91,9 +91,9 @@ constexpr auto own_rows = std::to_array<NeuralRule>({
     {"w8a8", quantisation, product, noise, "integer contraction of 8-bit weights, one scale an output channel, and an input stored in u8", fits_i32, integer_source, false, {}, integer_product(Scalar::u8)},
     {"w8a8-corrected", quantisation, product, noise, "w8a8 with the mean error corrected in the bias", corrected, corrected_source, true, {}, with_correction(integer_product(Scalar::u8))},
     {"w8a8-adaptive", quantisation, product, noise, "w8a8 with weights rounded for the least error on calibration data", adaptive, adaptive_source, true, {}, with_data(integer_product(Scalar::u8))},
-    {"w8a8-signed", quantisation, product, noise, "integer contraction of 8-bit weights and an input stored in i8", "constant weights; the input is stored in i8; sums proved to stay in i32", "Wu et al. 2020, arXiv 2004.09602", false, {}, integer_product(Scalar::i8)},
-    {"w8a16", quantisation, product, noise, "integer contraction of 8-bit weights and an input stored in i16", "constant weights; the input is stored in i16; sums proved to stay in i32", "", false, {}, integer_product(Scalar::i16)},
-    {"w8a8-dynamic", quantisation, product, noise, "integer contraction of 8-bit weights and an input that each run quantises to u8 over its own range", "constant weights; sums proved to stay in i32", "", false, {}, ProductScheme{.weights = w8, .activation = ActivationUse::dynamic}},
+    {"w8a8-signed", quantisation, product, noise, "integer contraction of 8-bit weights and an input stored in i8", "constant weights; the input is stored in i8; sums are proved to fit in i32", "Wu et al. 2020, arXiv 2004.09602", false, {}, integer_product(Scalar::i8)},
+    {"w8a16", quantisation, product, noise, "integer contraction of 8-bit weights and an input stored in i16", "constant weights; the input is stored in i16; sums are proved to fit in i32", "", false, {}, integer_product(Scalar::i16)},
+    {"w8a8-dynamic", quantisation, product, noise, "integer contraction of 8-bit weights and an input that each run quantises to u8 over its own range", "constant weights; sums are proved to fit in i32", "", false, {}, ProductScheme{.weights = w8, .activation = ActivationUse::dynamic}},
 });
 // clang-format on
 

@@ -69,7 +69,7 @@ Diagnostic unsupported(const onnx::NodeProto& node, int opset) {
     out.hint = "dense numbers are; strings and sparse tensors are not";
   } else {
     out.hint =
-        "'hoist operators' lists those that are; another export of the model, or a cut before this layer, may help";
+        "'hoist operators' lists the supported ones; another export of the model, or a cut before this layer, may help";
   }
   return out;
 }

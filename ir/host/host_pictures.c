@@ -526,7 +526,7 @@ static int decode_webp(picture* p) {
   if (!WebPInitDecoderConfig(&config)) return picture_fails(p, "libwebp is of another version than its header");
   VP8StatusCode code = WebPGetFeatures(p->stream, p->bytes, &config.input);
   if (!code && config.input.has_animation)
-    return picture_fails(p, "an animated WebP picture; give one of its pictures alone");
+    return picture_fails(p, "an animated WebP image; give one of its images alone");
   if (!code) {
     const int status = check_picture_size(p, (uint64_t)config.input.width, (uint64_t)config.input.height);
     if (status) return status;

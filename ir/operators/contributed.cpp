@@ -112,7 +112,7 @@ constexpr auto contributed_rows = std::to_array<OperatorRow>({
           "zero_x = select(given(x_zero), convert(i32, scalar x_zero), 0i32); "
           "zero_y = select(given(y_zero), convert(f32, scalar y_zero), 0f32)")),
   {microsoft, "QLinearConcat", 1, 5, -1, Takes::floats, lower_quantised_concat,
-   "arrays with scales of their own one after the other, in one scale; a function, since any number of arrays meet under any number of dimensions"},
+   "concatenates arrays with different scales, in one scale; a function, since the number of arrays and dimensions is arbitrary"},
   in_domain(microsoft, by_text("Gelu", 1, "(x : floats) = each x. gelu x where gelu = \\v. " HOIST_GELU)),
   in_domain(microsoft, by_text("BiasGelu", 1,
           "(x : floats, bias) refuse !broadcasts(bias, x): \"the bias {bias} does not broadcast to the input {x}\" "

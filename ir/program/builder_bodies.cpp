@@ -311,8 +311,8 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
     for (const Diagnostic& d : errors) {
       if (one_of_many) {
         program_.notes.push_back(
-            fmt::format("{}: {} has no meaning for these sizes ({}: {}); where data pick it, results "
-                        "are NaN, or 0 where they are no floats",
+            fmt::format("{}: {} has no meaning for these sizes ({}: {}); if data select it, results are NaN, or 0 for "
+                        "other types than floats",
                         named.name, attribute, d.where, d.what));
         break;
       }

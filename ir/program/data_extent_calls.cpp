@@ -94,10 +94,11 @@ Result<std::vector<std::map<int64_t, std::string>>> ProgramBuilder::carried_coun
   if (reason == nullptr) return none;
   const int64_t dimension = counts_.at(*reason).begin()->first;
   const auto refused = [&](const std::string& why) {
-    return Diagnostic{named.name,
-                      fmt::format("reads {}, whose dimension {} has a data-dependent length, up to {}, and {}", *reason,
-                                  dimension, shape_of(types_.at(*reason))[static_cast<size_t>(dimension)], why),
-                      "layers that keep each of its elements apart follow such a value; cut the model before this one"};
+    return Diagnostic{
+        named.name,
+        fmt::format("reads {}, whose dimension {} has a data-dependent length, up to {}, and {}", *reason, dimension,
+                    shape_of(types_.at(*reason))[static_cast<size_t>(dimension)], why),
+        "layers that treat each element separately may follow such a value; cut the model before this one"};
   };
   // The values with actual extents, by the names of symbolic sizes.
   std::map<std::string, std::string> count_named, name_of_count;

@@ -304,7 +304,7 @@ RuleRow winograd(const Transforms& transforms, bool bias) {
   row.rule_class = RuleClass::rounding;
   row.meaning = fmt::format(
       "Winograd's F({0}x{0}, {1}x{1}): transformed tiles times transformed filters, {2} products instead of {3} for "
-      "{0}x{0} results; i and j are what their number lacks to a multiple of {0}",
+      "{0}x{0} results; i and j complete the extents to multiples of {0}",
       m, r, transforms.tile() * transforms.tile(),
       transforms.results() * transforms.results() * transforms.window() * transforms.window());
   if (numbers.whole) {

@@ -125,7 +125,7 @@ class Steerer {
       std::vector<std::string> names;
       for (const Rule* r : rules_.rules()) names.push_back(row(*r).name);
       return fault(step, "unknown rule " + step.rule,
-                   did_you_mean(step.rule, names, "hoist rules lists them; --rules brings more"));
+                   did_you_mean(step.rule, names, "hoist rules lists them; --rules adds more"));
     }
     if (input_.strict && row(*rule).rule_class != RuleClass::exact)
       return fault(step,

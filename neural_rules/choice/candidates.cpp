@@ -55,10 +55,11 @@ Result<Nothing> check_arithmetic(const Preferences& preferences, const DeviceAri
   for (const Preference& statement : preferences.statements) {
     const NeuralRule* rule = find_neural_rule(statement.rule);
     if (rule == nullptr || device.has(rule->arithmetic()) || statement.wish == Wish::forbid) continue;
-    problems.push_back({fmt::format("{}:{}", preferences.where, statement.line),
-                        fmt::format("rule {} needs arithmetic in {}, which the device has not", statement.rule,
-                                    row(*rule->arithmetic()).name),
-                        "hoist devices and hoist profiles say what devices have; hoist export --rule needs none"});
+    problems.push_back(
+        {fmt::format("{}:{}", preferences.where, statement.line),
+         fmt::format("rule {} needs arithmetic in {}, which the device has not", statement.rule,
+                     row(*rule->arithmetic()).name),
+         "hoist devices and hoist profiles list the features of devices; hoist export --rule needs none"});
   }
   if (!problems.empty()) return problems;
   return Nothing{};

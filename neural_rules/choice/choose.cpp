@@ -603,7 +603,7 @@ class Chooser {
       const bool is_time = options_.objective == Objective::time;
       study.notes.push_back(fmt::format("nothing that keeps the budget is known to be {} than the model as it is{}",
                                         is_time ? "faster on this device" : "smaller",
-                                        is_time ? "; --objective size looks for the fewest bytes" : ""));
+                                        is_time ? "; --objective size searches for the fewest bytes" : ""));
     }
     study.summary = fmt::format(
         "{} of {} sites changed: {}; {} a run against {}, {:.1f} kB of weights in their formats against {:.1f} kB",

@@ -22,7 +22,7 @@ constexpr OriginPart origin_parts[] = {
     {"calibration data", &RecordOrigin::calibration_hash, again},
     {"verification data", &RecordOrigin::verification_hash, again},
     {"profile", &RecordOrigin::profile_hash, again},
-    {"device", &RecordOrigin::device, "times of one device say little of another; compile without the record"},
+    {"device", &RecordOrigin::device, "times of one device do not apply to another; compile without the record"},
 };
 
 class Check {

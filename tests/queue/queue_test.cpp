@@ -413,7 +413,7 @@ TEST_F(QueueTest, WorkersMeasureTheCandidatesOfASearch) {
   EXPECT_THAT(asking.said(), HasSubstr("of 1 worker none is of version " HOIST_VERSION));
   asking.signal(SIGINT);
   EXPECT_EQ(asking.wait(30), 4);
-  EXPECT_THAT(asking.said(), HasSubstr("what was measured before is kept"));
+  EXPECT_THAT(asking.said(), HasSubstr("earlier measurements are stored"));
   EXPECT_EQ(tuning::TuningDatabase::open_to_read(in("tuned.tuning"))->devices()->size(), 1u);
   EXPECT_EQ(run_hoist({"compile", words[1], "--tune=0", "--queue", server_->url(), "-o", in("x.hoist")}).code, 2);
 }

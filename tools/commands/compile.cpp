@@ -124,7 +124,7 @@ Failure mismatch_failure(const CompileCommand& command, const CompiledModel& com
                    {{check.launch_mismatch->subject,
                      fmt::format("leaves something else on {} than its kernels launched alone: {}", check.device,
                                  check.launch_mismatch->message),
-                     "no bundle is written; --fuse none launches each alone"}}};
+                     "no bundle is written; --fuse none launches each kernel alone"}}};
   }
   const KernelMismatch& mismatch = *check.mismatch;
   const PlanStep& step = compiled.plan.steps[mismatch.step];
@@ -386,12 +386,12 @@ Attempt<> compile_within(const CompileCommand& command, CompileAnswer& answer) {
   answer = {{"budget", answer_of(chosen)}};
   if (!is_met) complain("error", "budget not met; best point is " + best_point(chosen));
   if (!is_met && !command.best_effort) {
-    complain("note", "no bundle is written; --best-effort writes that of the best point");
+    complain("note", "no bundle is written; --best-effort writes the best point's");
     return ExitCode::no;
   }
   if (reference_score(chosen.study).is_chance() && !command.best_effort) {
     complain("error", "the model itself is no better than guessing on these data, so a budget proves nothing");
-    complain("note", "no bundle is written; --best-effort writes it all the same");
+    complain("note", "no bundle is written; --best-effort writes it anyway");
     return ExitCode::no;
   }
   HOIST_ATTEMPT([[maybe_unused]] ExitCode reported, write_report(chosen, command.report, ""));
@@ -575,8 +575,8 @@ void add_compile(CLI::App& program, Action& action) {
   exclude_shown_passes(command, add_json_option(command, options->json));
   command
       .add_option("--budget", options->budgets,
-                  "the accuracy that may be given up: top1=0.5%, sqnr=30dB, agreement=99%, metric=CMD; of several each "
-                  "has a bundle (and a report) with its name before the ending, from one study")
+                  "the accuracy that may be given up: top1=0.5%, sqnr=30dB, agreement=99%, metric=CMD; with several, "
+                  "each has a bundle (and a report) with its name before the ending, from one study")
       ->type_name("BUDGET")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -191,9 +191,10 @@ void add_evaluate(CLI::App& program, Action& action) {
       ->type_name("DATA");
   CLI::Option* against =
       command
-          .add_option("--against", options->against,
-                      "another bundle of the model, the reference: for each output its SQNR, and how many positions "
-                      "(pixels of a segmentation, elements of integers) have the same answer; no labels are needed")
+          .add_option(
+              "--against", options->against,
+              "another bundle of the model as the reference: prints for each output its SQNR, and the number of "
+              "positions (pixels of a segmentation, elements of integers) with the same answer; needs no labels")
           ->type_name("BUNDLE");
   command.add_option("--metric", options->metric, "top1: the share of samples whose highest score is the label's")
       ->check(CLI::IsMember({"top1"}))

@@ -396,7 +396,7 @@ void add_rules(CLI::App& program, Action& action) {
   auto options = std::make_shared<RulesCommand>();
   CLI::App& command =
       add_command(program, action, "rules",
-                  "list the rules, show one, or count those that bundles use; compile --rules takes yours",
+                  "list the rules, print one, or count the rules that bundles use; compile --rules takes your own",
                   "  hoist rules map-fusion\n  hoist rules --used digits.hoist", options, rules);
   auto* rule = command.add_option("rule", options->name, "only this one")->type_name("RULE");
   auto* used =

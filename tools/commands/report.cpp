@@ -125,8 +125,8 @@ void add_report(CLI::App& program, Action& action) {
   options->objective_option = command.get_option("--objective");
   command
       .add_option("--compare", options->compared,
-                  "two studies side by side instead: the records of compile --record or report --record; --budget and "
-                  "--objective say which choice of each where there are several")
+                  "compare two studies instead: the records of compile --record or report --record; --budget and "
+                  "--objective select among several choices")
       ->type_name("RECORD RECORD")
       ->expected(2);
   add_json_option(command, options->json, "the figures of the page");

@@ -175,8 +175,8 @@ void add_rewrite(CLI::App& program, Action& action) {
       ->type_name("RULE");
   command
       .add_option("--at", options->place,
-                  "where: the value of a definition, with :0.1.2 after it for a place in its term; of a term alone the "
-                  "place")
+                  "the place: the value of a definition, optionally with :0.1.2 after it for a place in its term; for "
+                  "a term alone only the place")
       ->type_name("PLACE");
   command
       .add_option(

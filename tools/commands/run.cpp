@@ -195,10 +195,9 @@ void add_run(CLI::App& program, Action& action) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command
-      .add_option(
-          "--output-dir", options->output,
-          "where each output is written to NAME.npy (.pb for types that .npy lacks); without it their shapes are "
-          "shown, and with --labels the best classes")
+      .add_option("--output-dir", options->output,
+                  "write each output to NAME.npy in this folder (.pb for types that .npy lacks); without it their "
+                  "shapes are printed, and with --labels the best classes")
       ->type_name("OUT");
   command
       .add_option("--labels", options->labels,

@@ -200,7 +200,7 @@ Attempt<> tune_model(const TuneCommand& given) {
     say_line("whole runs interleaved: {:.3f} ms before, {:.3f} ms with {} tuned ({:.2f}); {:.0f} s",
              outcome.before * 1e3, outcome.after * 1e3, counted(better, "kernel"), outcome.after / outcome.before,
              stopwatch.seconds());
-  if (outcome.stopped) complain("note", "the search was ended early; the same command goes on with it");
+  if (outcome.stopped) complain("note", "the search was ended early; the same command continues it");
   if (better > 0 && outcome.kept)
     say_line("{}: hoist compile {} --tuning {} uses the choices", path,
              is_bundle(command.model) ? "MODEL" : command.model, path);
@@ -220,17 +220,15 @@ void add_tune(CLI::App& program, Action& action) {
                                   "  hoist tune model.hoist --model model.onnx -o model.tuning\n"
                                   "  hoist tune model.onnx --list conv1",
                                   options, tune_model);
-  command
-      .add_option("model", options->model,
-                  "an ONNX model; or a bundle, for the model that it is made from, its targets and sizes")
+  command.add_option("model", options->model, "an ONNX model; or a bundle, for its model, targets and sizes")
       ->required()
       ->type_name("MODEL|DIR");
   command.add_option("--model", options->source, "the ONNX model of a bundle whose weights were changed")
       ->type_name("MODEL");
   command
       .add_option("-o,--output", options->output,
-                  "the database of what was measured; one that is there is added to, and what it has is not measured "
-                  "again (default: the model's name with .tuning)")
+                  "the database of measurements; an existing one is extended, and its measurements are not repeated "
+                  "(default: the model's name with .tuning)")
       ->type_name("FILE");
   command.add_option("--time", options->seconds, "end the search after about so many seconds, as Ctrl-C does at once")
       ->check(CLI::Range(1.0, 1e7))

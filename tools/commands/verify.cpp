@@ -198,9 +198,9 @@ void add_verify(CLI::App& program, Action& action) {
       ->type_name("N")
       ->capture_default_str()
       ->excludes(all);
-  auto* derivation = command.add_flag("--derivation", options->derivation,
-                                      "replay the derivation instead, which leads to the bundle's kernels; no device "
-                                      "is needed");
+  auto* derivation =
+      command.add_flag("--derivation", options->derivation,
+                       "replay the derivation instead and compare with the bundle's kernels; needs no device");
   command.add_option("--model", options->model, "replay the derivation from this model, and compute all constants")
       ->type_name("FILE")
       ->needs(derivation);

@@ -66,8 +66,9 @@ void add_worker(CLI::App& program, Action& action) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command
-      .add_option("--lease", how.lease_seconds,
-                  "after how long without a sign of life others get the job; whoever is first on a queue decides")
+      .add_option(
+          "--lease", how.lease_seconds,
+          "seconds of silence after which another worker gets the job; the first worker of a queue decides")
       ->type_name("SECONDS")
       ->check(CLI::Range(1.0, 3600.0))
       ->capture_default_str();

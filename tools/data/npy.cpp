@@ -183,7 +183,8 @@ bool numpy_has(Scalar scalar) {
 
 Result<NpyHeader> parse_npy_header(std::string_view bytes, const std::string& where) {
   if (bytes.substr(0, magic.size()) != magic) return Diagnostic{where, "is not an .npy file", ""};
-  if (bytes.size() < 10) return Diagnostic{where, "ends inside the .npy header", "the file is cut off; save it again"};
+  if (bytes.size() < 10)
+    return Diagnostic{where, "ends inside the .npy header", "the file is truncated; save it again"};
   const auto at = [&](size_t i) { return static_cast<size_t>(static_cast<unsigned char>(bytes[i])); };
   const size_t version = at(6);
   if (version < 1 || version > 3) {
@@ -196,7 +197,7 @@ Result<NpyHeader> parse_npy_header(std::string_view bytes, const std::string& wh
     return Diagnostic{where, fmt::format("has an .npy header of {} bytes, more than {}", length, longest_header), ""};
   }
   if (bytes.size() < start || length > bytes.size() - start) {
-    return Diagnostic{where, "ends inside the .npy header", "the file is cut off; save it again"};
+    return Diagnostic{where, "ends inside the .npy header", "the file is truncated; save it again"};
   }
   HOIST_TRY(NpyHeader header, HeaderReader(bytes.substr(start, length), where).read());
   const std::optional<int64_t> data = bounded_byte_size(header.scalar, header.shape, most_array_bytes);
@@ -214,7 +215,7 @@ namespace {
 
 Diagnostic wrong_size(const NpyHeader& header, size_t found, const std::string& where) {
   return {where, fmt::format("its shape needs {} bytes, the file has {}", header.bytes, found),
-          "the file is cut off or damaged; save it again"};
+          "the file is truncated or damaged; save it again"};
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ Result<Feed> feed_for(const ValueInfo& input, const Headers& arrays, const std::
     return Diagnostic{
         where + ", " + input.name,
         "is " + type_text(data.scalar, shape) + ", the model takes " + type_text(input.scalar, input.shape),
-        "convert the data; a leading axis runs over samples"};
+        "convert the data; the leading axis counts samples"};
   }
   return Feed{{}, shape[0], batched ? input.shape[0] : 1};
 }

@@ -45,8 +45,8 @@ void add_reading_options(CLI::App& command, std::vector<std::string>& dimensions
 void add_bound_options(CLI::App& command, DataBounds& bounds) {
   command
       .add_option("--loop-iterations", bounds.loop_iterations,
-                  "how often a Loop whose end is up to data runs at most; scan outputs have room for so many rows "
-                  "(default: 1048576, and 1024 where there are scan outputs)")
+                  "the most iterations of a Loop whose end depends on data; also the capacity of scan outputs in rows "
+                  "(default: 1048576, and 1024 with scan outputs)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 31))
       ->type_name("N");
   command
@@ -66,8 +66,8 @@ void add_model_options(CLI::App& command, ModelOptions& options, bool with_devic
   add_bound_options(command, options.bounds);
   command
       .add_option("--unrolled-steps", options.unrolled_steps,
-                  "put at most so many steps of a loop one after the other, the iterations of Loop and Scan and the "
-                  "steps of recurrent layers; a longer one stays a loop that the runtime performs")
+                  "unroll at most so many steps of a loop: iterations of Loop and Scan, and steps of recurrent layers; "
+                  "a longer loop runs as dynamic control flow")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 16))
       ->type_name("N")
       ->capture_default_str();
@@ -99,7 +99,8 @@ void add_model_options(CLI::App& command, ModelOptions& options, bool with_devic
       ->capture_default_str();
   command
       .add_option("--fold-operations", options.folding.operations,
-                  "compute constants here with at most so many operations over the model; the device computes the rest")
+                  "compute constants at compile time with at most so many operations over the model; the device "
+                  "computes the rest")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 50))
       ->type_name("N")
       ->capture_default_str();
@@ -160,9 +161,9 @@ void add_target_option(CLI::App& command, ModelOptions& options) {
                 options.targets.push_back(name);
             }
           },
-          fmt::format("what the kernels become: opencl (default), or machine code that needs no driver: native for "
-                      "this processor, or {}; of several the best that the processor has is taken when the bundle is "
-                      "opened, and loops are made for the first",
+          fmt::format("the form of the kernels: opencl (default), or machine code that needs no driver: native for "
+                      "this processor, or {}; of several, the best that the processor supports runs, and loops are "
+                      "made for the first",
                       fmt::join(names, ", ")))
       ->type_name("TARGET")
       ->excludes("--device")

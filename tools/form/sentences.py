@@ -124,7 +124,7 @@ def _c_blocks(name: str, text: str) -> Iterator[Block]:
 
 def _is_prose(literal: str) -> bool:
     """True for messages and helps: four words or more, and none of the signs of code, rules and patterns."""
-    if re.search(r"[;\\<>\[\]|]|=>|==| = |^\s*--|\w\(\w*\)|::|%\w", literal):
+    if re.search(r";(?! -?-?[a-z][a-z-]*[ ,])|[\\<>\[\]|]|=>|==| = |^\s*--|\w\(\w*\)|::|%\w", literal):
         return False
     return len(re.findall(r"(?<!\S)[A-Za-z][a-z'-]*[,.:]?(?!\S)", literal)) >= 4
 

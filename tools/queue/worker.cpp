@@ -335,7 +335,7 @@ Attempt<> work(const WorkerOptions& options) {
   if (!options.unconfined && !can_confine())
     return Failure{ExitCode::device,
                    {{"", "this system cannot confine jobs, and jobs bring untrusted programs",
-                     "a kernel with Landlock can; --unconfined where all who use the queue are trusted"}}};
+                     "a kernel with Landlock can; --unconfined if all users of the queue are trusted"}}};
   ::prctl(PR_SET_DUMPABLE, 0);  // denies job processes access to this process, which has the queue's credentials
   HOIST_ATTEMPT(std::vector<Offered> offered, devices_of(options.device));
   HOIST_STEP(const TemporaryFolder folder, ExitCode::device, TemporaryFolder::make());

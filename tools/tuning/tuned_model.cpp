@@ -129,8 +129,8 @@ Attempt<TuneOutcome> tune_with_progress(const TunedProgram& tuned, const Measuri
   progress.show("");
   if (outcome) return std::move(*outcome);
   Diagnostics problems = outcome.errors();
-  problems.push_back({"", "the search ended there; what was measured before is kept",
-                      "the same command goes on with it; hoist devices says whether the device is still there"});
+  problems.push_back({"", "the search ended there; earlier measurements are stored",
+                      "the same command continues it; hoist devices lists the device if it is still there"});
   return Failure{ExitCode::device, std::move(problems)};
 }
 

@@ -549,13 +549,13 @@ constexpr OperatorRow with_bodies(std::string_view name, int since, int least_in
 // clang-format off
 constexpr auto control_rows = std::to_array<OperatorRow>({
   with_bodies("If", 1, 1, Takes::booleans, lower_if, branches,
-              "what the program then_branch or else_branch gives; a function, since attributes are programs"),
+              "the results of the program then_branch or else_branch; a function, since attributes are programs"),
   // The presence of a condition decides how many rows the scan outputs have.
   with_extents(with_bodies("Loop", 1, 0, Takes::integers, lower_loop, loop_body,
-              "the program body again and again; a function, since an attribute is a program", "0 M, 1 cond"),
+              "iterates the program body; a function, since an attribute is a program", "0 M, 1 cond"),
               loop_extents),
   with_bodies("Scan", 8, 0, Takes::anything, lower_scan, scan_body,
-              "the program body for each element of sequences; a function, since an attribute is a program"),
+              "runs the program body for each element of sequences; a function, since an attribute is a program"),
 });
 // clang-format on
 

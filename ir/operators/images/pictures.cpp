@@ -59,9 +59,7 @@ constexpr OperatorRow with_declared_extents(OperatorRow row, int count) {
 // clang-format off
 constexpr auto picture_rows = std::to_array<OperatorRow>({
   with_declared_extents({"", "ImageDecoder", 20, 1, 1, Takes::integers, lower_image_decoder,
-   "a picture of an encoded stream, on the host: BMP, JPEG, JPEG 2000, PNG, PNM, TIFF or WebP of the height and width "
-   "that the model declares, zeros allowed behind the stream; what cannot be decoded and pictures of another size are "
-   "errors of the run, where the standard gives an empty picture; a function, since the size is no operand"}, 2),
+   "an image decoded on the host: BMP, JPEG, JPEG 2000, PNG, PNM, TIFF or WebP of the height and width that the model declares, with zeros allowed after the stream; undecodable images and images of another size are errors of the run, for which the standard has an empty image; a function, since the size is no operand"}, 2),
 });
 // clang-format on
 

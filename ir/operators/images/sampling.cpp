@@ -643,16 +643,16 @@ Lowered lower_affine_grid(const OperatorContext& c) {
 // clang-format off
 constexpr auto sampling_rows = std::to_array<OperatorRow>({
   {"", "AffineGrid", 20, 2, 2, Takes::floats, lower_affine_grid,
-   "places of a picture's elements as affine functions of where they stand; a function, since the size says how many axes there are",
+   "positions of an image's elements as affine functions of their places; a function, since the size decides the number of axes",
    -1, 1, "1 size"},
   {"", "GridSample", 16, 2, 2, Takes::anything, lower_grid_sample,
-   "the values at places between the elements; a function, since places come from data and their arithmetic from the extents", -1, 1},
+   "the values at positions between the elements; a function, since positions come from data and their arithmetic from the extents", -1, 1},
   {"", "RoiAlign", 10, 3, 3, Takes::floats, lower_roi_align,
    "means or maxima of samples in the parts of regions; a function, since regions come from data"},
   {"", "MaxRoiPool", 1, 2, 2, Takes::floats, lower_max_roi_pool,
-   "the largest elements in the parts of regions; a function, since regions come from data"},
+   "the maxima of the parts of regions; a function, since regions come from data"},
   {"", "DeformConv", 19, 3, 5, Takes::floats, lower_deform_conv,
-   "a convolution whose windows are samples at places that are moved by data; a function, since places come from data"},
+   "a convolution whose windows are samples at positions moved by data; a function, since positions come from data"},
 });
 // clang-format on
 

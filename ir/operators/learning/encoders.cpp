@@ -191,17 +191,17 @@ Lowered lower_cast_map(const OperatorContext& c) {
 // clang-format off
 constexpr auto encoder_rows = std::to_array<OperatorRow>({
   {encoders, "LabelEncoder", 1, 1, 1, Takes::anything, lower_label_encoder,
-   "the value that stands beside the key equal to each element; a function, since keys and values stand in attributes"},
+   "the value for the key equal to each element; a function, since keys and values are attributes"},
   {encoders, "CategoryMapper", 1, 1, 1, Takes::anything, lower_category_mapper,
-   "strings by their numbers or numbers by their strings; a function, since both stand in attributes"},
+   "numbers for strings, or strings for numbers; a function, since both are attributes"},
   {encoders, "ZipMap", 1, 1, 1, Takes::floats, lower_zip_map,
-   "the values, which are those of a map by key; a function, since the keys stand in attributes"},
+   "the values of a map in the order of its keys; a function, since the keys are attributes"},
   {encoders, "DictVectorizer", 1, 1, 1, Takes::anything, lower_dict_vectorizer,
-   "a map's values by key, which they are already; a function, since the keys stand in attributes"},
+   "the values of a map by key, unchanged; a function, since the keys are attributes"},
   {encoders, "CastMap", 1, 1, 1, Takes::anything, lower_cast_map,
-   "a map's values by key in another type; a function, since the keys are as many as an attribute says"},
+   "the values of a map by key in another type; a function, since an attribute states the number of keys"},
   {encoders, "OneHotEncoder", 1, 1, 1, Takes::anything, lower_one_hot_encoder,
-   "1 at the category of each number or string; a function, since the categories stand in an attribute"},
+   "1 at the category of each number or string; a function, since the categories are an attribute"},
 });
 // clang-format on
 

@@ -392,10 +392,9 @@ Lowered lower_svm_classifier(const OperatorContext& c) {
 
 constexpr auto support_vector_rows = std::to_array<OperatorRow>({
     {"ai.onnx.ml", "SVMRegressor", 1, 1, 1, Takes::numbers, lower_svm_regressor,
-     "sums over kernel functions of support vectors; a function, since the vectors stand in attributes"},
+     "sums over kernel functions of support vectors; a function, since the vectors are attributes"},
     {"ai.onnx.ml", "SVMClassifier", 1, 1, 1, Takes::numbers, lower_svm_classifier,
-     "votes of pairs of classes and their scores or probabilities; a function, since support vectors stand in "
-     "attributes"},
+     "votes of pairs of classes and their scores or probabilities; a function, since support vectors are attributes"},
 });
 
 }  // namespace

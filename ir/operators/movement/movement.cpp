@@ -58,9 +58,9 @@ Lowered lower_split(const OperatorContext& c) {
 constexpr auto movement_rows = std::to_array<OperatorRow>({
   by_text("Transpose", 1, "(x : anything; perm?) = permute perm x", -2, 2, "", 21),
   {"", "Concat", 4, 1, -1, Takes::anything, lower_concat,
-   "one after the other along an axis; a function, since any number of arrays meet under any number of dimensions"},
+   "concatenation along an axis; a function, since the number of arrays and dimensions is arbitrary"},
   {"", "Split", 2, 1, 2, Takes::anything, lower_split,
-   "parts along an axis; a function, since the call says how many results there are", -2, 2, "1 split", 0, nullptr, true},
+   "parts along an axis; a function, since the call decides the number of results", -2, 2, "1 split", 0, nullptr, true},
   // Negative starts and ends count from the end, and values out of range are clamped.
   by_text("Slice", 1,
           "(x : anything; starts, ends, axes?, steps?) "

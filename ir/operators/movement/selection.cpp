@@ -896,18 +896,18 @@ constexpr ExtentRow non_zero_extents = {1, non_zero_dimensions}, unique_extents 
 // clang-format off
 constexpr auto selection_rows = std::to_array<OperatorRow>({
   with_extents({"", "NonZero", 9, 1, 1, Takes::anything, lower_non_zero,
-   "the positions of elements that are not 0; a function, since data decide how many there are"}, non_zero_extents),
+   "the positions of elements that are not 0; a function, since their number depends on data"}, non_zero_extents),
   with_extents({"", "Compress", 9, 2, 2, Takes::anything, lower_compress,
-   "the elements that a condition keeps; a function, since a condition that is known decides the shape",
+   "the elements that a condition selects; a function, since a known condition decides the shape",
    -2, 2, "1 condition"}, compressed_extents),
   with_extents({"", "TopK", 10, 2, 2, Takes::numbers, lower_top_k,
-   "the k largest or smallest along an axis, in order, and where they were; a function, since a k that is known decides the shape",
+   "the k largest or smallest elements along an axis, in order, and their positions; a function, since a known k decides the shape",
    -2, 2, "1 k"}, largest_extents),
   with_extents({"", "Unique", 11, 1, 1, Takes::anything, lower_unique,
-   "the elements or slices that differ, where the first of each was, and how many; a function, since data decide how many there are"},
+   "the distinct elements or slices, the position of the first of each, and their numbers; a function, since the number of results depends on data"},
    unique_extents),
   with_extents({"", "NonMaxSuppression", 10, 2, 5, Takes::floats, lower_non_max_suppression,
-   "the boxes of each class with the highest scores that do not overlap; a function, since data decide how many there are",
+   "the boxes of each class with the highest scores that do not overlap; a function, since their number depends on data",
    -2, 2, "2 max_output_boxes_per_class"}, suppressed_extents),
 });
 // clang-format on

@@ -166,7 +166,7 @@ Lowered lower_range(const OperatorContext& c) {
 
 // clang-format off
 constexpr auto shape_rows = std::to_array<OperatorRow>({
-  {"", "Reshape", 1, 1, 2, Takes::anything, lower_reshape, "the same elements in another shape; a function, since an extent may be left to follow from the others", -2, 2, "1 shape", 21},
+  {"", "Reshape", 1, 1, 2, Takes::anything, lower_reshape, "the same elements in another shape; a function, since one extent may follow from the others", -2, 2, "1 shape", 21},
   by_text("Flatten", 1,
           "(x : anything; axis = 1) "
           "refuse axis < -rank(x) | axis > rank(x): \"axis {axis} lies outside -{rank(x)}..{rank(x)}\" "
@@ -181,8 +181,8 @@ constexpr auto shape_rows = std::to_array<OperatorRow>({
           "high = min(max(select(end < 0, end + rank(x), end), 0), rank(x))"),
   by_text("Size", 1, "(x : anything) = convert(i64, elements(x))"),
   {"", "Constant", 1, 0, 0, Takes::anything, lower_constant, "the attribute's value; a function, since attributes of five kinds become a constant"},
-  {"", "ConstantOfShape", 9, 1, 1, Takes::integers, lower_constant_of_shape, "the same number everywhere; a function, since the value of an input is the shape", -2, 2, "0 input"},
-  {"", "Range", 11, 3, 3, Takes::numbers, lower_range, "start + i * delta; a function, since the values of the inputs decide how many there are", -2, 2, "0 start, 1 limit, 2 delta"},
+  {"", "ConstantOfShape", 9, 1, 1, Takes::integers, lower_constant_of_shape, "a constant array; a function, since the value of an input is the shape", -2, 2, "0 input"},
+  {"", "Range", 11, 3, 3, Takes::numbers, lower_range, "start + i * delta; a function, since the values of the inputs decide the number of elements", -2, 2, "0 start, 1 limit, 2 delta"},
   by_text("EyeLike", 9,
           "(x : anything [rows][columns]; k = 0, dtype? : type) "
           "= map (\\i. map (\\j. select(j - i == k, convert(T, 1), convert(T, 0))) (iota columns i64)) (iota rows i64) "

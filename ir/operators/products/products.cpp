@@ -303,9 +303,9 @@ constexpr auto product_rows = std::to_array<OperatorRow>({
           "zy = select(given(y_zero), convert(f32, scalar y_zero), 0f32); T = select(given(y_zero), type(y_zero), type(a)); "
           "dot = \\row column. " HOIST_DOT("row", "column") "; W = i32")),
   {"", "Det", 11, 1, 1, Takes::floats, lower_determinant,
-   "the determinant of matrices by elimination; a function, since each step has a matrix of its own size"},
+   "the determinant of matrices by elimination; a function, since each step has a matrix of another size"},
   {"", "Einsum", 12, 1, -1, Takes::numbers, lower_einsum,
-   "a sum of products over named dimensions; a function, since its equation is a language of its own", -2, 2, "", 0, einsum_in_pairs},
+   "a contraction over named dimensions; a function, since its equation is a language of its own", -2, 2, "", 0, einsum_in_pairs},
 });
 // clang-format on
 

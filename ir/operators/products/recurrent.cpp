@@ -453,9 +453,9 @@ constexpr auto recurrent_rows = std::to_array<OperatorRow>({
   {"", "RNN", 7, 3, 6, Takes::floats, lower_rnn,
    "H' = f(X W + H R + bias) at each step; a function, since activations are a list of names and directions runs of their own", -0.5, 0.5},
   {"", "GRU", 7, 3, 6, Takes::floats, lower_gru,
-   "gated recurrent units at each step; a function, since activations are a list of names and directions runs of their own", -0.5, 0.5},
+   "gated recurrent units at each step; a function, since activations are a list of names and directions are separate runs", -0.5, 0.5},
   {"", "LSTM", 7, 3, 8, Takes::floats, lower_lstm,
-   "long short-term memory at each step; a function, since activations are a list of names and directions runs of their own", -0.5, 0.5},
+   "long short-term memory at each step; a function, since activations are a list of names and directions are separate runs", -0.5, 0.5},
 });
 // clang-format on
 

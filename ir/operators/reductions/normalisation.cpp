@@ -114,7 +114,7 @@ constexpr auto normalisation_rows = std::to_array<OperatorRow>({
           "(x : floats [n][c]...; size from 1 to 2147483647, alpha = 0.0001, beta = 0.75, bias = 1.0) "
           "= x |> beside_channels size (\\v near. v / pow(bias + alpha / size * sum (map (\\w. w * w) near), beta))"),
   {"", "MeanVarianceNormalization", 9, 1, 1, Takes::floats, lower_mean_variance,
-   "(x - mean) / (deviation + 1e-9) over the axes; a function, since the result keeps the dimensions of the axes wherever they stand"},
+   "(x - mean) / (deviation + 1e-9) over the axes; a function, since the result keeps the dimensions of the axes at any place"},
   // A row of zeros stays one.
   by_text("LpNormalization", 1,
           "(x : floats; axis = -1, p = 2 | 1) "

@@ -377,7 +377,7 @@ TEST(Choose, BudgetsThatTheModelCannotAnswerAreRefused) {
   };
   Program pictures = residual_model(9);
   pictures.outputs[0] = pictures.definitions[0].value;
-  EXPECT_THAT(refusal(pictures), HasSubstr("asks for classes"));
+  EXPECT_THAT(refusal(pictures), HasSubstr("requires classes"));
   EXPECT_THAT(refusal(matrix_model(9)), HasSubstr("needs labels"));
 }
 
