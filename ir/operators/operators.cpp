@@ -17,6 +17,7 @@
 #include "ir/operators/definitions/support.h"
 #include "ir/operators/families.h"
 #include "ir/program/onnx_type.h"
+#include "ir/program/program.h"
 
 namespace hoist {
 namespace {
@@ -24,15 +25,15 @@ namespace {
 std::vector<OperatorRow> joined() {
   std::vector<OperatorRow> rows;
   for (auto family :
-       {operators::elementwise_operators,   operators::activation_operators, operators::product_operators,
-        operators::pooling_operators,       operators::reduction_operators,  operators::normalisation_operators,
-        operators::shape_operators,         operators::movement_operators,   operators::gather_operators,
-        operators::selection_operators,     operators::resize_operators,     operators::quantisation_operators,
-        operators::control_operators,       operators::recurrent_operators,  operators::contributed_operators,
-        operators::sampling_operators,      operators::signal_operators,     operators::training_operators,
-        operators::learning_operators,      operators::random_operators,     operators::sequence_operators,
-        operators::text_operators,          operators::encoder_operators,    operators::picture_operators,
-        operators::support_vector_operators}) {
+       {operators::elementwise_operators,    operators::activation_operators, operators::product_operators,
+        operators::pooling_operators,        operators::reduction_operators,  operators::normalisation_operators,
+        operators::shape_operators,          operators::movement_operators,   operators::gather_operators,
+        operators::selection_operators,      operators::resize_operators,     operators::quantisation_operators,
+        operators::control_operators,        operators::recurrent_operators,  operators::contributed_operators,
+        operators::sampling_operators,       operators::signal_operators,     operators::training_operators,
+        operators::learning_operators,       operators::random_operators,     operators::sequence_operators,
+        operators::text_operators,           operators::encoder_operators,    operators::picture_operators,
+        operators::support_vector_operators, operators::tree_operators,       operators::suppression_operators}) {
     for (const OperatorRow& r : family()) rows.push_back(r);
   }
   std::sort(rows.begin(), rows.end(), [](const OperatorRow& a, const OperatorRow& b) {
@@ -307,9 +308,11 @@ Result<Expr> unfold(const Spec& call, const KnownValues& known) { return unfold_
 
 Result<Expr> host_form(const Spec& call, const KnownValues& known) {
   const OperatorCall& operation = *call.operation;
-  for (const operators::HostFormRow& row : operators::selection_on_host()) {
-    if (operation.domain.empty() && operation.name == row.operation)
-      return defined_by(row.define, call, call.children, known);
+  for (const auto family : {operators::selection_on_host, operators::suppression_on_host}) {
+    for (const operators::HostFormRow& row : family()) {
+      if (operation.domain.empty() && operation.name == row.operation)
+        return defined_by(row.define, call, call.children, known);
+    }
   }
   return Expr(nullptr);
 }

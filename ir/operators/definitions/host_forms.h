@@ -20,6 +20,7 @@ struct HostFormRow {
   Result<std::vector<Expr>> (*define)(const OperatorContext&);  ///< empty where kernels are as fast
 };
 std::span<const HostFormRow> selection_on_host();
+std::span<const HostFormRow> suppression_on_host();
 
 }  // namespace operators
 }  // namespace hoist
