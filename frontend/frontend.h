@@ -56,8 +56,7 @@ struct InputValue {
 struct ReadOptions {
   std::vector<DimensionValue> dimensions;
 
-  /// These inputs become constants, and the model is one for these values: inputs that decide shapes, which a program
-  /// has to know, or that do not change.
+  /// Values of inputs that become constants of the program: inputs that decide shapes, or that never change.
   std::vector<InputValue> values;
 
   DataBounds bounds;  ///< of a data-dependent dimension

@@ -296,7 +296,7 @@ std::optional<Value> Emitter::sums_of_pairs(Expr e, const Environment& env) {
 
 namespace {
 
-// A constant that is read at computed positions, of a size whose positions are all patterns of so many bits.
+// A constant that is read at computed positions, and whose size is a power of two, so that a few bits are the position.
 bool is_table(Expr e) {
   if (e->pattern != Pattern::constant || e->constant.shape().size() != 1) return false;
   const int64_t n = e->constant.size();

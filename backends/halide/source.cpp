@@ -261,7 +261,7 @@ std::string replace_words(const std::string& line, const std::map<std::string, s
   return out;
 }
 
-// Halide prints no arrays as arguments, so that one is printed as a string.
+// Halide cannot print an array as an argument, so the name of the array is printed as a string.
 std::string with_arrays(std::string line) {
   const std::string start = std::string(prefetch_marker) + "(\"";
   const size_t at = line.find(start);

@@ -15,8 +15,8 @@ int64_t parameters_bound_by(Expr e) {
   return e->pattern == Pattern::function ? static_cast<int64_t>(e->parameters.size()) : 0;
 }
 
-// The name of the parameter that stands for a variable which the function being built must not mention. No term that
-// a user writes can hold it.
+// The parameter that replaces a variable which the function under construction must not mention. No term of a user can
+// contain this name.
 const std::string& forbidden_name() {
   static const std::string name = "\2forbidden";
   return name;

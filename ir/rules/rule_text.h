@@ -19,7 +19,7 @@
 // it:
 //
 //   let missing(n, k) = $k*(($n+$k-1)//$k) - $n    $missing(h*w, R) stands for this text with h*w and R
-//   let suffix(2) =                                of several the first whose numbers, and words in quotes, are those
+//   let suffix(2) =                                the first case whose numbers and quoted words equal those
 //   let suffix(n) = -$n                            of the reference
 //   $(n+1)                                         a number, a sum or difference of two, as arguments may be too
 //

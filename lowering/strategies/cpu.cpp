@@ -261,8 +261,7 @@ bool lies_in_memory(Expr e, std::vector<Expr> functions) {
         e = e->children[0];
         break;
       case Pattern::zip:
-        if (components.empty()) {  // one array, perhaps with numbered elements: a tile shares the elements that two
-                                   // arrays contain
+        if (components.empty()) {  // one stored array, perhaps zipped with positions: two arrays would be read as tiles
           const auto is_stored = [](Expr part) { return part->pattern != Pattern::iota; };
           return std::count_if(e->children.begin(), e->children.end(), is_stored) <= 1 &&
                  std::all_of(e->children.begin(), e->children.end(),

@@ -39,7 +39,7 @@ Attempt<> run_named_passes(const RewriteCommand& command, Program& program) {
   PassOptions options;
   options.strict = command.strict;
   options.tables.use = TableUse::automatic;
-  options.convolution = ConvolutionForm::winograd;  // a pass that is asked for does not estimate whether it is worth it
+  options.convolution = ConvolutionForm::winograd;  // a pass named by the user runs without an estimate of its gain
   options.rules = command.user_rules.get();
   if (!command.passes.empty()) HOIST_STEP_VOID(ExitCode::bad_input, check_sizes_known(program));
   for (const std::string& name : command.passes) {

@@ -356,7 +356,7 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
   if (objective == Objective::size) {
     if (studied.constants == "auto") studied.constants = "stored";
     if (studied.convolution == "auto")
-      studied.convolution = "stencil";  // transformed filters are up to 4 times as many
+      studied.convolution = "stencil";  // Winograd's transformed filters are up to 4 times as large
   }
   HOIST_ATTEMPT(MakeRunnable make_runnable, queue::models_on_queue(options.queue));
   HOIST_ATTEMPT(StudiedModel model, open_for_study(path, studied, std::move(make_runnable)));

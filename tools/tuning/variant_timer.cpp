@@ -253,7 +253,7 @@ struct VariantTimer::State {
   // Times candidates with only the baseline of their group; false if the process fails.
   Result<bool> time_pair(Group& group, size_t variant, const Assignment& candidates) {
     Group pair = make({group.assignments[0], candidates});
-    if (pair.asked.size() < 2) return true;  // a bundle that cannot be compiled crashes no process
+    if (pair.asked.size() < 2) return true;  // a variant that failed to compile crashes no process
     TimingAnswer answer = tuned.time_bundles({pair.question(turns)}, stop).front();
     if (!answer.ok()) {
       say_why(answer.failure());

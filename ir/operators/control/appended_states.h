@@ -13,7 +13,7 @@
 
 namespace hoist::operators {
 
-/// Among the inputs of a Loop and of its body, where states begin: before them are the number and the condition.
+/// The index of the first state among the inputs of a Loop and of its body, after the number and the condition.
 inline constexpr size_t first_loop_state = 2;
 
 using Makers = std::map<std::string, const NamedCall*>;

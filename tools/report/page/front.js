@@ -9,7 +9,7 @@ const measures = [
   { name: "Output SQNR", label: "output SQNR, dB", has: (point) => pointSqnr(point) !== null, scale: 1, open: true,
     value: pointSqnr, low: pointSqnr, high: pointSqnr },
 ];
-// Against itself the reference has changed by nothing, for sure.
+// The reference differs from itself by 0, without an interval.
 function ofOthers(point, limit) { return point.isReference ? 0 : limit; }
 const usableMeasures = measures.filter((measure) => points.filter(measure.has).length > 1 || measure.open);
 let measure = usableMeasures.find((each) => each.name === "Top-1 change") || usableMeasures[0];
