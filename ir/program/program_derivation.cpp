@@ -100,7 +100,7 @@ class StepReader {
           value += c;
         }
       }
-      if (!step.parameters.emplace(name, value).second) return fault("the parameter " + name + " stands here twice");
+      if (!step.parameters.emplace(name, value).second) return fault("the parameter " + name + " appears here twice");
     } while (take(", "));
     if (!take(")")) return fault("the parameters have no closing bracket");
     return Nothing{};

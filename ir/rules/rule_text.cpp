@@ -304,7 +304,7 @@ class RulesReader {
     const bool several = entry.key == "example" || entry.key == "for";
     const auto same = [&](const Entry& other) { return other.key == entry.key; };
     if (!several && std::any_of(entries_.begin() + 1, entries_.end(), same))
-      fault(line_, column, entry.key + " stands here twice");
+      fault(line_, column, entry.key + " appears here twice");
     entries_.push_back(std::move(entry));
   }
 
@@ -343,7 +343,7 @@ class RulesReader {
     if (equals == std::string::npos || !std::all_of(head.begin(), head.end(), is_letter) || head.empty())
       return fault(place.line, place.column, "expected let NAME = TEXT", "names consist of a-z and _");
     added.body = trimmed(text.substr(equals + 1));
-    if (!lets_.add(head, std::move(added))) fault(place.line, place.column, "the let " + head + " stands here twice");
+    if (!lets_.add(head, std::move(added))) fault(place.line, place.column, "the let " + head + " appears here twice");
   }
 
   // A rule for each value of the `for` keys from `first` on.
@@ -532,7 +532,7 @@ class RulesReader {
 
   bool is_new(const std::string& name, const TextPart& place) {
     if (names_.insert(name).second) return true;
-    fault(place.line, place.column, "the rule " + name + " stands here twice");
+    fault(place.line, place.column, "the rule " + name + " appears here twice");
     return false;
   }
 

@@ -203,7 +203,7 @@ TEST(OperatorCall, FaultsNameThePlaceAndTheTwoNumbers) {
   EXPECT_THAT(error_of("MatMul(%a : [2][3]f32)"), HasSubstr("MatMul takes 2 to 2 inputs, found 1"));
   EXPECT_THAT(error_of("Nothing(%a : f32)"), HasSubstr("unknown name Nothing"));
   EXPECT_THAT(error_of("Relu(%a : f32; alpha)"), HasSubstr("expected =, found )"));
-  EXPECT_THAT(error_of("Relu(%a : f32; alpha = 1, alpha = 2)"), HasSubstr("the attribute alpha stands here twice"));
+  EXPECT_THAT(error_of("Relu(%a : f32; alpha = 1, alpha = 2)"), HasSubstr("the attribute alpha appears here twice"));
   EXPECT_THAT(error_of("Relu(%a : f32; alpha = [1, 2.0])"), HasSubstr("a list of integers holds another value"));
   EXPECT_THAT(error_of("Relu(%a : f32; alpha = \"open"), HasSubstr("no closing quote"));
   EXPECT_THAT(error_of("Relu(%a : f32; version = 0)"), HasSubstr("version has to be a number from 1"));

@@ -101,7 +101,7 @@ Result<Syn> SyntaxParser::operator_call() {
       if (reserved)
         (key.text == "version" ? s.call.version : s.call.results) = *number;
       else if (!s.call.attributes.emplace(key.text, std::move(value)).second)
-        return fault_at(key, "the attribute " + key.text + " stands here twice");
+        return fault_at(key, "the attribute " + key.text + " appears here twice");
     } while (take(","));
   }
   HOIST_TRY_VOID(expect(")"));

@@ -109,7 +109,7 @@ TEST(RulesBetweenCalls, WrongOnesAreRefusedWithTheInstance) {
       rules_fault("rule batch-norm-folding exact\n  meaning m\n  left Relu(x)\n  right x\n  example Relu(%x : f32)\n"),
       HasSubstr("hoist has a rule or pass of this name"));
   EXPECT_THAT(rules_fault(std::string(columns_rules) + columns_rules),
-              HasSubstr("the rule column-factors stands here twice"));
+              HasSubstr("the rule column-factors appears here twice"));
 }
 
 TEST(RulesBetweenCalls, ExamplesOfStrangersAreBounded) {
