@@ -301,29 +301,45 @@ Lowered lower_tree_classifier(const OperatorContext& c) {
   return std::vector<Expr>{chosen, map_at(2, as_float, result)};
 }
 
-// Version 5: nodes and leaves in lists of their own, and sets of values, of which each becomes a comparison.
-Lowered lower_tree_ensemble(const OperatorContext& c) {
-  HOIST_TRY(Expr x, feature_rows(c.inputs[0]));
-  HOIST_TRY(Shape features, integers_attribute(c, "nodes_featureids", {}));
-  HOIST_TRY(Shape yes, integers_attribute(c, "nodes_truenodeids", {}));
-  HOIST_TRY(Shape no, integers_attribute(c, "nodes_falsenodeids", {}));
-  HOIST_TRY(Shape yes_is_leaf, integers_attribute(c, "nodes_trueleafs", {}));
-  HOIST_TRY(Shape no_is_leaf, integers_attribute(c, "nodes_falseleafs", {}));
-  HOIST_TRY(Shape missing, integers_attribute(c, "nodes_missing_value_tracks_true", {}));
-  HOIST_TRY(Shape roots, integers_attribute(c, "tree_roots", {}));
-  HOIST_TRY(Shape leaf_targets, integers_attribute(c, "leaf_targetids", {}));
-  HOIST_TRY(Floats splits, floats_attribute(c, "nodes_splits"));
-  HOIST_TRY(Floats modes, floats_attribute(c, "nodes_modes"));
-  HOIST_TRY(Floats leaf_weights, floats_attribute(c, "leaf_weights"));
-  HOIST_TRY(Floats members, floats_attribute(c, "membership_values"));
-  const size_t n = features.size();
-  for (size_t size : {yes.size(), no.size(), yes_is_leaf.size(), no_is_leaf.size(), splits.size(), modes.size()}) {
+// The lists of the attributes of version 5: nodes and leaves in lists of their own, and sets of values.
+struct TreeLists {
+  Shape features, yes, no, yes_is_leaf, no_is_leaf, missing, roots, leaf_targets;
+  Floats splits, modes, leaf_weights, members;
+};
+
+Result<TreeLists> tree_lists(const OperatorContext& c) {
+  TreeLists l;
+  HOIST_TRY(l.features, integers_attribute(c, "nodes_featureids", {}));
+  HOIST_TRY(l.yes, integers_attribute(c, "nodes_truenodeids", {}));
+  HOIST_TRY(l.no, integers_attribute(c, "nodes_falsenodeids", {}));
+  HOIST_TRY(l.yes_is_leaf, integers_attribute(c, "nodes_trueleafs", {}));
+  HOIST_TRY(l.no_is_leaf, integers_attribute(c, "nodes_falseleafs", {}));
+  HOIST_TRY(l.missing, integers_attribute(c, "nodes_missing_value_tracks_true", {}));
+  HOIST_TRY(l.roots, integers_attribute(c, "tree_roots", {}));
+  HOIST_TRY(l.leaf_targets, integers_attribute(c, "leaf_targetids", {}));
+  HOIST_TRY(l.splits, floats_attribute(c, "nodes_splits"));
+  HOIST_TRY(l.modes, floats_attribute(c, "nodes_modes"));
+  HOIST_TRY(l.leaf_weights, floats_attribute(c, "leaf_weights"));
+  HOIST_TRY(l.members, floats_attribute(c, "membership_values"));
+  const size_t n = l.features.size();
+  for (size_t size :
+       {l.yes.size(), l.no.size(), l.yes_is_leaf.size(), l.no_is_leaf.size(), l.splits.size(), l.modes.size()}) {
     if (size != n) return fault(fmt::format("{} features and {} other entries for the nodes", n, size));
   }
-  if (!missing.empty() && missing.size() != n)
-    return fault(fmt::format("{} missing_value_tracks_true for {} nodes", missing.size(), n));
-  if (leaf_targets.size() != leaf_weights.size())
-    return fault(fmt::format("{} targets and {} weights of leaves", leaf_targets.size(), leaf_weights.size()));
+  if (!l.missing.empty() && l.missing.size() != n)
+    return fault(fmt::format("{} missing_value_tracks_true for {} nodes", l.missing.size(), n));
+  if (l.leaf_targets.size() != l.leaf_weights.size())
+    return fault(fmt::format("{} targets and {} weights of leaves", l.leaf_targets.size(), l.leaf_weights.size()));
+  return l;
+}
+
+// Version 5: each value of a set becomes a comparison.
+Lowered lower_tree_ensemble(const OperatorContext& c) {
+  HOIST_TRY(Expr x, feature_rows(c.inputs[0]));
+  HOIST_TRY(const TreeLists lists, tree_lists(c));
+  const auto& [features, yes, no, yes_is_leaf, no_is_leaf, missing, roots, leaf_targets, splits, modes, leaf_weights,
+               members] = lists;
+  const size_t n = features.size();
   Forest forest;
   HOIST_TRY(forest.targets, integer_attribute(c, "n_targets", 1));
   HOIST_TRY(int64_t aggregate, integer_attribute(c, "aggregate_function", 1));

@@ -227,6 +227,26 @@ Result<Dimensions> unique_dimensions(const OperatorContext& c) {
   return Dimensions{{0, axis}, {1, 0}, {3, 0}};
 }
 
+// The comparison of two slices of [n][width], as -1, 0 or 1: their elements are compared in order.
+Number compared_slices(Expr all, Expr a, Expr b) {
+  const Scalar sign = Scalar::i32;
+  const auto way = [&](Expr p, Expr q) {
+    return choose(in_order(p, q), literal_integer(sign, -1),
+                  choose(in_order(q, p), literal_integer(sign, 1), literal_integer(sign, 0)));
+  };
+  if (extents(all)[1] == 1) return way(at_position(0, index(a, all)), at_position(0, index(b, all)));
+  return fold(
+      [&](Expr so_far, Expr pair) { return choose(Number(so_far) == 0.0, way(get(0, pair), get(1, pair)), so_far).e; },
+      literal_integer(sign, 0), zip({index(a, all), index(b, all)}));
+}
+
+// The places of n elements in order, [n]i32; on the host `keys` are sorted instead, [n].
+Result<Expr> order_of(Expr row, Expr keys, int64_t n, const Before& before, bool on_host) {
+  if (!on_host) return at_position(0, sorted_places({repeat(1, row)}, n, before));
+  HOIST_TRY(const Expr places, places_on_host(repeat(1, keys), n, false));
+  return at_position(0, places);
+}
+
 // Equal elements are adjacent after sorting, the first of them first. NaNs are equal, as in numpy.
 Lowered unique(const OperatorContext& c, bool on_host) {
   Expr x = c.inputs[0];
@@ -247,31 +267,16 @@ Lowered unique(const OperatorContext& c, bool on_host) {
   const int64_t width = product(extents(x)) / n;
   if (on_host && (width > 1 || element_of(x) == Scalar::string)) return std::vector<Expr>();
   const Expr slices = reshape(permute(first_axis, x), {n, width});
-  // The elements of two slices are compared in order: -1 if the first slice comes before the second, else 1.
-  const Scalar sign = Scalar::i32;
-  const auto way = [&](Expr p, Expr q) {
-    return choose(in_order(p, q), literal_integer(sign, -1),
-                  choose(in_order(q, p), literal_integer(sign, 1), literal_integer(sign, 0)));
+  const Before before = [&](const std::vector<Expr>& row, Expr a, Expr b) {
+    return (compared_slices(row[0], a, b) < 0.0).e;
   };
-  const auto compared = [&](Expr all, Expr a, Expr b) -> Number {
-    if (width == 1) return way(at_position(0, index(a, all)), at_position(0, index(b, all)));
-    return fold([&](Expr so_far,
-                    Expr pair) { return choose(Number(so_far) == 0.0, way(get(0, pair), get(1, pair)), so_far).e; },
-                literal_integer(sign, 0), zip({index(a, all), index(b, all)}));
-  };
-  const Before before = [&](const std::vector<Expr>& row, Expr a, Expr b) { return (compared(row[0], a, b) < 0.0).e; };
-  Expr order = nullptr;
-  if (on_host) {
-    HOIST_TRY(const Expr places, places_on_host(repeat(1, flatten(slices)), n, false));
-    order = in_memory(at_position(0, places));
-  } else {
-    order = in_memory(at_position(0, sorted_places({repeat(1, slices)}, n, before)));
-  }
+  HOIST_TRY(Expr order, order_of(slices, flatten(slices), n, before, on_host));
+  order = in_memory(order);
   const auto in_place = [&](Number p) { return index(place_inside(p, n), order); };  // of the order
   const Expr opens = map(
       [&](Expr p) {
         const Number differs =
-            !(compared(slices, place_inside(in_place(p), n), place_inside(in_place(Number(p) - 1.0), n)) == 0.0);
+            !(compared_slices(slices, place_inside(in_place(p), n), place_inside(in_place(Number(p) - 1.0), n)) == 0.0);
         return ((Number(p) == 0.0) | differs).e;
       },
       iota(n, Scalar::i64));
@@ -285,13 +290,7 @@ Lowered unique(const OperatorContext& c, bool on_host) {
   const Before by_order = [&](const std::vector<Expr>& row, Expr a, Expr b) {
     return (Number(index(a, row[0])) < index(b, row[0])).e;
   };
-  Expr place_of = nullptr;
-  if (on_host) {
-    HOIST_TRY(const Expr places, places_on_host(repeat(1, order), n, false));
-    place_of = at_position(0, places);
-  } else {
-    place_of = at_position(0, sorted_places({repeat(1, order)}, n, by_order));
-  }
+  HOIST_TRY(const Expr place_of, order_of(order, order, n, by_order, on_host));
   const Expr group_of =
       in_memory(map([&](Expr place) { return (Number(index(place_inside(place, n), groups)) - 1.0).e; }, place_of));
   const auto first_of_group = [&](Expr group) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "ir/operators/definitions/host_forms.h"
 #include "ir/operators/families.h"
@@ -99,6 +100,64 @@ Lowered suppress_on_host(const OperatorContext& c) {
   return std::vector<Expr>{triples, count};
 }
 
+// [images][4][length] of boxes [images][n][4]: the smaller y and x of the boxes, then the larger ones; `behind` empty
+// boxes complete the length.
+Expr corners_of(Expr boxes, bool centred, int64_t behind) {
+  return in_memory(map(
+      [&](Expr of_image) {
+        return map(
+            [&](Expr corner) {
+              const Number axis = apply(Function::remainder, Number(corner), 2.0), larger = Number(corner) >= 2.0;
+              const auto coordinate = [&](Number which, Expr box) {
+                return Number(index(place_inside(which, 4), box));
+              };
+              return pad_with(0, behind, zero(Scalar::f32),
+                              map(
+                                  [&](Expr box) {
+                                    const Number one = coordinate(axis, box), other = coordinate(axis + 2.0, box);
+                                    if (!centred) return choose(larger, max(one, other), min(one, other)).e;
+                                    const Number middle = coordinate(Number(1.0) - axis, box),
+                                                 half = coordinate(Number(3.0) - axis, box) * 0.5;
+                                    return choose(larger, middle + half, middle - half).e;
+                                  },
+                                  of_image));
+            },
+            iota(4, Scalar::i32));
+      },
+      boxes));
+}
+
+// True if two boxes, as corners, overlap by more than the part `overlap` of their union.
+Number overlaps(const std::vector<Number>& p, const std::vector<Number>& q, Expr overlap) {
+  // Boxes with a NaN have no area either, so that one comparison is enough.
+  const auto smaller = [](Number a, Number b) { return choose(a < b, a, b); };
+  const auto larger = [](Number a, Number b) { return choose(a > b, a, b); };
+  const Number height = smaller(p[2], q[2]) - larger(p[0], q[0]), width = smaller(p[3], q[3]) - larger(p[1], q[1]);
+  const auto area = [](const std::vector<Number>& box) { return (box[2] - box[0]) * (box[3] - box[1]); };
+  const Number shared = height * width, of_p = area(p), of_q = area(q), joined = of_p + of_q - shared;
+  const Number meet = (height > 0.0) & (width > 0.0) & (of_p > 0.0) & (of_q > 0.0) & (joined > 0.0);
+  return meet & (shared / joined > overlap);
+}
+
+// The result for one row of boxes in their last states: `taken_as` gives the step that took a box, or a negative
+// number.
+std::vector<Expr> boxes_of_one_row(Expr states, const std::function<Expr(Expr)>& taken_as, Expr wanted, int64_t room) {
+  const int64_t length = extents(states)[0];
+  const Scalar place = Scalar::i32;
+  const Expr targets = map(
+      [&](Expr state) {
+        const Number at = convert(Scalar::i64, taken_as(state));
+        return choose(at < wanted, at, -1.0).e;
+      },
+      states);
+  const Expr found = map(
+      [&](Expr box) { return map([&](Expr i) { return choose(Number(i) == 2.0, box, 0.0).e; }, iota(3, Scalar::i64)); },
+      iota(length, Scalar::i64));
+  const Expr count = reduce(Function::add, literal_integer(place, 0),
+                            map([&](Expr at) { return convert(place, (Number(at) >= 0.0).e); }, targets));
+  return {scatter(targets, found, repeat({room, 3}, whole_number(0))), convert(Scalar::i64, count)};
+}
+
 Lowered lower_non_max_suppression(const OperatorContext& c) {
   const Expr boxes = c.inputs[0], scores = c.inputs[1];
   HOIST_TRY(const Suppressing how, suppressing_of(c));
@@ -113,39 +172,7 @@ Lowered lower_non_max_suppression(const OperatorContext& c) {
   constexpr int64_t vector = 16;
   const int64_t behind = n > vector ? (n + vector - 1) / vector * vector - n : 0, length = n + behind;
   const Scalar place = Scalar::i32;
-  // [images][4][length]: the smaller y and x of the boxes, then the larger ones.
-  const Expr corners = in_memory(map(
-      [&](Expr of_image) {
-        return map(
-            [&](Expr corner) {
-              const Number axis = apply(Function::remainder, Number(corner), 2.0), larger = Number(corner) >= 2.0;
-              const auto coordinate = [&](Number which, Expr box) {
-                return Number(index(place_inside(which, 4), box));
-              };
-              return pad_with(0, behind, zero(Scalar::f32),
-                              map(
-                                  [&](Expr box) {
-                                    const Number one = coordinate(axis, box), other = coordinate(axis + 2.0, box);
-                                    if (centred == 0) return choose(larger, max(one, other), min(one, other)).e;
-                                    const Number middle = coordinate(Number(1.0) - axis, box),
-                                                 half = coordinate(Number(3.0) - axis, box) * 0.5;
-                                    return choose(larger, middle + half, middle - half).e;
-                                  },
-                                  of_image));
-            },
-            iota(4, place));
-      },
-      boxes));
-  const auto overlaps = [&](const std::vector<Number>& p, const std::vector<Number>& q) {
-    // Boxes with a NaN have no area either, so that one comparison is enough.
-    const auto smaller = [](Number a, Number b) { return choose(a < b, a, b); };
-    const auto larger = [](Number a, Number b) { return choose(a > b, a, b); };
-    const Number height = smaller(p[2], q[2]) - larger(p[0], q[0]), width = smaller(p[3], q[3]) - larger(p[1], q[1]);
-    const auto area = [](const std::vector<Number>& box) { return (box[2] - box[0]) * (box[3] - box[1]); };
-    const Number shared = height * width, of_p = area(p), of_q = area(q), joined = of_p + of_q - shared;
-    const Number meet = (height > 0.0) & (width > 0.0) & (of_p > 0.0) & (of_q > 0.0) & (joined > 0.0);
-    return meet & (shared / joined > overlap);
-  };
+  const Expr corners = corners_of(boxes, centred != 0, behind);
   // Remaining boxes have this value or more: NaN, which is below all numbers, and scores in their order.
   constexpr auto left = 2.0 * most_taken;
   const auto key = [&](Expr score) {
@@ -173,7 +200,7 @@ Lowered lower_non_max_suppression(const OperatorContext& c) {
             box.emplace_back(index(place_inside(at, length), together.back()));
           }
           return map_zip(together, [&](const std::vector<Expr>& q) {
-            const Number own = q[0], rest = choose(overlaps(box, {q[2], q[3], q[4], q[5]}), 0.0, own);
+            const Number own = q[0], rest = choose(overlaps(box, {q[2], q[3], q[4], q[5]}, overlap), 0.0, own);
             const Number taken = convert(Scalar::u32, (Number(number) + 1.0).e);
             return choose(own >= left, choose(Number(q[1]) == at, taken, rest), own).e;
           });
@@ -187,20 +214,7 @@ Lowered lower_non_max_suppression(const OperatorContext& c) {
     return choose(Number(state) < left, Number(convert(place, state)) - 1.0, -1.0).e;
   };
   if (rows == 1) {
-    const Expr targets = map(
-        [&](Expr state) {
-          const Number at = convert(Scalar::i64, taken_as(state));
-          return choose(at < wanted, at, -1.0).e;
-        },
-        join(steps));
-    const Expr found = map(
-        [&](Expr box) {
-          return map([&](Expr i) { return choose(Number(i) == 2.0, box, 0.0).e; }, iota(3, Scalar::i64));
-        },
-        iota(length, Scalar::i64));
-    const Expr count = reduce(Function::add, literal_integer(place, 0),
-                              map([&](Expr at) { return convert(place, (Number(at) >= 0.0).e); }, targets));
-    return std::vector<Expr>{scatter(targets, found, repeat({room, 3}, whole_number(0))), convert(Scalar::i64, count)};
+    return boxes_of_one_row(join(steps), taken_as, wanted, room);
   }
   // The taken boxes of each row, in order; n after them.
   const Expr taken = in_memory(map(
