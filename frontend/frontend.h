@@ -1,6 +1,6 @@
-// The way into hoist: an ONNX file becomes a program of operator calls, or all its problems at once. What comes out is
+// The import of models: an ONNX file becomes a program of operator calls, or a list of all its problems. The program is
 // safe to trust: sizes are bounded, names resolve, calls are typed and in topological order, at one version of the
-// standard. Only this folder includes onnx or protobuf headers. Not for tensors alone: tensor_file.h reads those.
+// standard. Only this folder includes onnx or protobuf headers. Tensors alone: tensor_file.h.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +18,25 @@
 
 namespace hoist {
 
-/// What an input or an output of a model is. A program has tensors alone: a sequence x is x.0, x.1, ..., and an
-/// optional value x is what it holds, or nothing. A map is the row of its values by key, and a sequence of maps a row
-/// each.
+/// The kind of an input or an output of a model. A program has only tensors: a sequence x is x.0, x.1, ..., and an
+/// optional value x is its content, or nothing. A map is the row of its values by key; a sequence of maps has one row
+/// for each.
 enum class ValueKind : uint8_t { tensor, sequence, optional_tensor, optional_sequence, map, sequence_of_maps };
 
-/// The keys of a map in the order of its columns, integers as text; none where they are those of the data, ascending.
+/// The keys of a map in the order of its columns, integers as text; none if they are the keys of the data, ascending.
 using MapKeys = std::vector<std::string>;
 
 struct ValueKinds {
   std::vector<ValueKind> inputs, outputs;        ///< inputs that no initialiser stands for, in the model's order
-  std::vector<MapKeys> input_keys, output_keys;  ///< of those that are maps or sequences of them; as many as above
+  std::vector<MapKeys> input_keys, output_keys;  ///< for maps or sequences of maps; as many as above
 };
-/// What the file declares. Errors: no file, not an ONNX model.
+/// The declarations of the file. Errors: no file, not an ONNX model.
 Result<ValueKinds> value_kinds(const std::filesystem::path& path);
 
-/// The value of a symbolic dimension: `name` is the dimension's own name, or INPUT.AXIS with AXIS counted from 0, INPUT
-/// being also a result whose size is up to data and which the model leaves open (OperatorRow::declared_extents). Of an
-/// input that is a sequence, INPUT is the number of members and INPUT.MEMBER.AXIS an extent of one; of an optional one
-/// INPUT is 0 where it is absent.
+/// The value of a symbolic dimension. `name` is the dimension's own name, or INPUT.AXIS with AXIS counted from 0; INPUT
+/// may also be a result with a data-dependent size that the model leaves open (OperatorRow::declared_extents). For an
+/// input that is a sequence, INPUT is the number of members and INPUT.MEMBER.AXIS an extent of a member; for an
+/// optional input INPUT is 0 if it is absent.
 struct DimensionValue {
   std::string name;
   int64_t extent = 1;
@@ -56,19 +56,18 @@ struct InputValue {
 struct ReadOptions {
   std::vector<DimensionValue> dimensions;
 
-  /// These inputs become constants, and the model is one for these values: inputs that decide shapes, which a program
-  /// has to know, or that do not change.
+  /// Values of inputs that become constants of the program: inputs that decide shapes, or that never change.
   std::vector<InputValue> values;
 
-  DataBounds bounds;  ///< of what data decide
+  DataBounds bounds;  ///< of a data-dependent dimension
 
   /// Says whether hoist has an operator of this domain ("" is ai.onnx) and name. Operators without one are replaced by
   /// their function body where the standard or the model gives one, and reported otherwise. Left empty, every operator
   /// of the standard passes and only the model's own functions are replaced.
   std::function<bool(const std::string& domain, const std::string& operation)> has_operator;
 
-  /// Limits against hostile models. Bytes of the model file (protobuf itself ends at 2 GiB), bytes that one tensor may
-  /// claim, messages and strings in the file, layers after functions are replaced.
+  /// Limits for untrusted models: bytes of the model file (protobuf itself ends at 2 GiB), bytes of one tensor,
+  /// messages and strings in the file, layers after functions are inlined.
   int64_t maximum_file_bytes = (int64_t{1} << 31) - 1;
   int64_t maximum_tensor_bytes = int64_t{1} << 34;
   int64_t maximum_objects = 4'000'000;
@@ -83,28 +82,27 @@ struct FittedModel {
   Program program;
   std::vector<size_t> inputs;      ///< which of the data the program's inputs take, in its order
   std::vector<std::string> fixed;  ///< inputs that have their values from the data, since these decide shapes
-  std::vector<std::string> notes;  ///< what else was taken from the data: how many members a sequence has
+  std::vector<std::string> notes;  ///< other facts from the data: the number of members of a sequence
 };
 
-/// How many tensors recorded data have for each input of a model, which stand one after the other; nothing where an
-/// optional input is absent. Empty where each input is a tensor.
+/// The number of tensors that recorded data have for each input of a model, in order; nothing for an absent optional
+/// input. Empty if each input is a tensor.
 using RecordedLayout = std::vector<std::optional<size_t>>;
 
-/// The model for recorded data, one tensor an input that no initialiser stands for, or as many as `layout` says, in the
-/// model's order: how many members sequences have and whether optional inputs are there is as in the data, extents that
-/// the model leaves open are the data's (where options.dimensions says otherwise it wins, and a run says what does not
-/// fit), and inputs whose values the program has to know have those of the data. Errors: those of read_model, other
-/// numbers of data.
+/// The model for recorded data, in the model's order: one tensor for each input without an initialiser, or the number
+/// in `layout`. The data determine the number of members of sequences and the presence of optional inputs, the extents
+/// that the model leaves open (options.dimensions overrides them, and a run reports a mismatch), and the values of
+/// inputs that the program has to know. Errors: errors of read_model, another number of data.
 Result<FittedModel> read_model_for(const std::filesystem::path& path, const ReadOptions& options,
                                    const std::vector<Tensor>& data, const RecordedLayout& layout = {});
 
-/// Whether the model is right in itself, whatever hoist has operators for. Errors: everything that is wrong with it.
+/// Checks that the model is valid, whether or not hoist has its operators. Errors: all its problems.
 Result<Nothing> check_model(const std::filesystem::path& path, ReadOptions options = {});
 
-/// What `hoist check` lists.
+/// The list of `hoist check`.
 enum class Support : uint8_t {
   operation,  ///< hoist has the operator
-  function,   ///< it is replaced by its function body; what that holds is reported by read_model
+  function,   ///< it is replaced by its function body; read_model reports problems in the body
   constant,   ///< it becomes a constant
   none,
 };
@@ -126,10 +124,10 @@ struct StandardOperator {
   std::vector<std::string> types;  ///< of its first input, of its first result where it has none: "float", "seq(int64)"
   bool has_body = false;           ///< a function of other operators
   bool becomes_another = false;    ///< read as the operator that took its place
-  bool is_constant = false;        ///< read as what it holds
+  bool is_constant = false;        ///< read as its content
 };
-/// All of them, by domain and name, and behind them those of onnxruntime's that have bodies of the standard's; what the
-/// standard has taken out again is left out.
+/// All operators by domain and name, then the operators of onnxruntime whose bodies use the standard's; operators that
+/// the standard has removed are left out.
 std::vector<StandardOperator> standard_operators();
 
 }  // namespace hoist

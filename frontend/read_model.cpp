@@ -1,5 +1,5 @@
-// read_model and list_operators: the order of the steps. Each step reports all it finds; later steps may rely on what
-// earlier ones have checked, so the onnx library never sees a model that its passes could trip over.
+// read_model and list_operators: the order of the steps. Each step reports all its problems; later steps rely on the
+// checks of earlier ones, so the onnx library never receives a model that could break its passes.
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
@@ -161,7 +161,7 @@ class Reader {
 
   /// Tensors that no initialiser of the model stands for, in its order: members for an input that is a sequence.
   const std::vector<std::string>& input_names() const { return input_names_; }
-  /// What the data say of inputs that are no tensors.
+  /// Values that the data give for inputs that are no tensors.
   std::vector<std::string> data_notes() const {
     std::vector<std::string> out;
     for (const ListInput& list : lists_) {
@@ -175,7 +175,7 @@ class Reader {
  private:
   onnx::GraphProto& graph() { return *model_.mutable_graph(); }
 
-  // Those that no initialiser stands for. What is wrong with them is told with what is wrong with their types.
+  // Inputs without an initialiser. Their problems are reported together with the problems of their types.
   void list_inputs() {
     std::set<std::string> initialised;
     for (const onnx::TensorProto& tensor : graph().initializer()) initialised.insert(tensor.name());
@@ -228,7 +228,7 @@ class Reader {
     return problems;
   }
 
-  // The list that a tensor is a member of; null where it is an input of its own.
+  // The list that a tensor is a member of; null if it is an input of its own.
   const ListInput* list_of(const std::string& member) const {
     const auto found = std::find_if(lists_.begin(), lists_.end(), [&](const ListInput& list) {
       return std::find(list.members.begin(), list.members.end(), member) != list.members.end();
@@ -236,7 +236,7 @@ class Reader {
     return found == lists_.end() ? nullptr : &*found;
   }
 
-  // Inputs with values are initialisers like those that the model has itself.
+  // Inputs with values become initialisers like the model's own.
   Diagnostics give_values() {
     Diagnostics problems;
     std::set<std::string> given;
@@ -277,7 +277,7 @@ class Reader {
     return did_you_mean(name, input_names_, all);
   }
 
-  // What the options say, and the extents of the data for axes of which they say nothing.
+  // The options, and the extents of the data for axes that the options do not set.
   std::vector<DimensionValue> dimensions_of(const std::vector<DeclaredInput>& declared) const {
     std::vector<DimensionValue> out = options_.dimensions;
     std::erase_if(out, [&](const DimensionValue& value) {  // how many members there are is settled
@@ -359,10 +359,9 @@ class Reader {
       const auto& type = value.type().tensor_type();
       const std::optional<Scalar> scalar = scalar_of_onnx_type(type.elem_type());
       if (!value.type().has_tensor_type()) {
-        problems.push_back(
-            {where, "is neither a tensor nor a sequence of tensors",
-             "maps are where DictVectorizer, CastMap or ZipMap says their keys; sparse tensors and sequences of "
-             "sequences are not supported"});
+        problems.push_back({where, "is neither a tensor nor a sequence of tensors",
+                            "maps need a DictVectorizer, CastMap or ZipMap that states their keys; sparse tensors and "
+                            "sequences of sequences are not supported"});
       } else if (!scalar) {
         problems.push_back({where, "has values of " + onnx_type_name(type.elem_type()) + ", which hoist lacks", ""});
       } else if (!type.has_shape()) {
@@ -396,8 +395,8 @@ class Reader {
     return problems;
   }
 
-  // Results whose extents are up to data but for what the model declares: to the user they are dimensions like those of
-  // inputs.
+  // Results with data-dependent extents that the model declares: for the user they are inputs with
+  // symbolic dimensions.
   std::vector<DeclaredInput> results_sized_by_data() const {
     std::vector<DeclaredInput> out;
     for (const onnx::NodeProto& node : model_.graph().node()) {
@@ -443,7 +442,7 @@ class Reader {
     return problems;
   }
 
-  // What a declared type says once names have values: -1 where it says nothing.
+  // A declared type after names have values: -1 for an open extent.
   std::vector<int64_t> declared_shape(const onnx::TensorShapeProto& shape) const {
     std::vector<int64_t> out;
     for (const auto& dim : shape.dim()) {
@@ -462,10 +461,9 @@ class Reader {
       const std::string where = "output '" + value.name() + "'";
       const DeclaredValue declared = declared_value_of(value.type());
       if (value.has_type() && declared.element == nullptr) {
-        problems.push_back(
-            {where, "is neither a tensor nor a sequence of tensors",
-             "maps are where DictVectorizer, CastMap or ZipMap says their keys; sparse tensors and sequences of "
-             "sequences are not supported"});
+        problems.push_back({where, "is neither a tensor nor a sequence of tensors",
+                            "maps need a DictVectorizer, CastMap or ZipMap that states their keys; sparse tensors and "
+                            "sequences of sequences are not supported"});
         continue;
       }
       const auto& type = declared.element == nullptr ? value.type().tensor_type() : *declared.element;
@@ -487,7 +485,7 @@ class Reader {
     return problems;
   }
 
-  // onnx's inference with the sizes filled in finds what does not fit together.
+  // onnx's inference with the sizes filled in finds contradictions.
   Diagnostics check_shapes() {
     ValueTypes types;
     if (Diagnostics problems = check_types(model_, types); !problems.empty())
@@ -495,9 +493,9 @@ class Reader {
     return note_types(types);
   }
 
-  // Declared shapes against what the definitions give. onnx's inference may give others: it keeps windows of a pool
-  // that would start behind the input. Where data decide an extent, it is at most what the definition gives.
-  // Exporters declare what is not so, and onnxruntime does not believe them either.
+  // Compares declared shapes with the shapes of the definitions. onnx's inference may differ: it keeps windows of a
+  // pool that would start beyond the input. A data-dependent extent is at most the definition's. Exporters declare
+  // wrong shapes, and onnxruntime ignores them too.
   std::vector<std::string> compare_declared(const Program& program, const ProgramBuilder& builder) const {
     const std::map<std::string, Type> types = value_types(program);
     std::vector<std::string> notes;
@@ -638,7 +636,7 @@ class Reader {
     header.constants.insert(list_values_.begin(), list_values_.end());
     std::set<std::string> places;
     for (const Diagnostic& error : errors) places.insert(error.where);
-    for (const NamedCall& call : calls) {  // what is wrong with an output is so with the layer that gives it
+    for (const NamedCall& call : calls) {  // an error of an output is an error of its layer
       if (std::any_of(call.outputs.begin(), call.outputs.end(),
                       [&](const std::string& output) { return !output.empty() && places.count(output) != 0; }))
         places.insert(call.name);
@@ -663,7 +661,7 @@ class Reader {
         call.bodies.push_back(named_body(attribute, layer_place(node), problems));
         continue;
       }
-      if (attribute.type() == onnx::AttributeProto::TYPE_PROTO) continue;  // types follow from what layers read
+      if (attribute.type() == onnx::AttributeProto::TYPE_PROTO) continue;  // types follow from the operands of layers
       Result<Attribute> value = attribute_value(attribute, layer_place(node));
       if (value.ok())
         call.attributes[attribute.name()] = std::move(*value);
@@ -732,7 +730,7 @@ class Reader {
   Constants constants_;
   std::vector<ValueInfo> inputs_;
   Diagnostics input_problems_;
-  std::set<std::string> unsettled_;            // inputs of which nobody says how many members they have
+  std::set<std::string> unsettled_;            // inputs with an unknown number of members
   std::vector<ListInput> lists_;               // inputs that are no tensors
   std::map<std::string, Tensor> list_values_;  // of members that have theirs from the compilation on
   MapLayers maps_;
@@ -765,7 +763,7 @@ void count_operators(const onnx::NodeProto& node, int opset, const HasOperator& 
 
 namespace {
 
-// Runs a step of reading; what the libraries throw ends here.
+// Runs a step of reading, and catches exceptions of the libraries.
 template <class F>
 auto guarded(const std::filesystem::path& path, F step) -> decltype(step()) {
   try {
@@ -831,7 +829,7 @@ Result<ValueKinds> value_kinds(const std::filesystem::path& path) {
       kinds.push_back(declared_value_of(value.type()).kind);
       const bool maps = kinds.back() == ValueKind::map || kinds.back() == ValueKind::sequence_of_maps;
       auto said = maps ? keys_of(model.graph(), value) : Result<MapKeys>(MapKeys());
-      keys.push_back(said.ok() ? std::move(*said) : MapKeys());  // reading the model says what is wrong
+      keys.push_back(said.ok() ? std::move(*said) : MapKeys());  // reading the model reports the error
     };
     for (const onnx::ValueInfoProto& input : model.graph().input()) {
       if (initialised.count(input.name()) == 0) add(input, out.inputs, out.input_keys);

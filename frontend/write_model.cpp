@@ -136,7 +136,7 @@ class Writer {
   }
 
  private:
-  // Names, types and small constants: what onnx's passes need to see.
+  // Names, types and small constants, which onnx's passes need.
   void make_skeleton() {
     onnx::GraphProto& to = *model_.mutable_graph();
     to.set_name(program_.name);
@@ -175,7 +175,7 @@ class Writer {
     }
   }
 
-  // The standard has no result that counts what data choose.
+  // The standard has no result for the number of chosen elements.
   void without_counts(NamedCall& layer) const {
     const OperatorRow* row = find_operator(layer.domain, layer.operation, program_.version);
     if (row == nullptr || row->extents == nullptr) return;
@@ -184,7 +184,7 @@ class Writer {
     while (layer.outputs.size() > 1 && layer.outputs.back().empty()) layer.outputs.pop_back();
   }
 
-  // Nor has it one for extents that data decide: the type of the value says them.
+  // Nor has it one for data-dependent extents: the type of the value states them.
   void without_size(NamedCall& layer) {
     const OperatorRow* row = find_operator(layer.domain, layer.operation, program_.version);
     if (row == nullptr || row->declared_extents == 0) return;
@@ -231,7 +231,7 @@ class Writer {
             "a rule that stores weights in fewer bits may make it fit"};
   }
 
-  // The converter makes constants of its own and drops some; those that are still there get the program's bytes.
+  // The converter adds constants of its own and drops some; the remaining ones get the program's bytes.
   void put_constants_in() {
     onnx::GraphProto& to = *model_.mutable_graph();
     for (onnx::TensorProto& place : *to.mutable_initializer()) {
@@ -283,9 +283,7 @@ Result<std::string> write_model(const Program& program, const WriteOptions& opti
   if (!program.bounded.empty()) {
     return Diagnostic{
         program.bounded[0],
-        "reads arrays that are as long as data decide, and is calls here over all that they have room for, "
-        "which hoist writes into no ONNX model",
-        ""};
+        "has a dynamic shape, and its calls here compute the full bounded extents, which no ONNX file expresses", ""};
   }
   try {
     return Writer(program, options).write();

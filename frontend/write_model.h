@@ -1,7 +1,6 @@
-// The way out of hoist for a program of operator calls: the bytes of an ONNX file that other engines load and that
-// read_model reads back as the same calls, constants bit for bit. What is written has passed onnx's checker and its
-// type inference. Names no file: who writes one decides how it appears (tools/data/files.h). Not for tensors alone:
-// tensor_file.h writes those.
+// The export of a program of operator calls: the bytes of an ONNX file that other engines load and that read_model
+// reads back as the same calls, constants bit for bit. The bytes have passed onnx's checker and its type inference.
+// Names no file: the caller decides how it appears (tools/data/files.h). Tensors alone: tensor_file.h.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@ namespace hoist {
 
 struct WriteOptions {
   std::string producer_version;  ///< of hoist, for the model's header
-  /// Of the file; protobuf itself ends at 2 GiB.
+  /// The largest file; protobuf itself ends at 2 GiB.
   int64_t maximum_bytes = (int64_t{1} << 31) - 1;
 };
 

@@ -28,7 +28,7 @@ def digits() -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def write_data(folder: Path, name: str, data: dict[str, Part], correct: Callable[[np.ndarray, np.ndarray], int]) -> dict[str, int]:
-    """Writes NAME_calibration.npz and NAME_test.npz, and counts what the model has right of them."""
+    """Writes NAME_calibration.npz and NAME_test.npz, and counts the model's right answers."""
     counts: dict[str, int] = {}
     for part in ("calibration", "test"):
         images, labels = data[part]

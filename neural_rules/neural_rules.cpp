@@ -25,13 +25,13 @@ constexpr ErrorModel noise = ErrorModel::noise;
 
 constexpr std::string_view any_array = "a value of type f32 between kernels";
 constexpr std::string_view constant_weights = "constant weights of type f32";
-constexpr std::string_view wide_range = "largest magnitude on calibration data below 32752, half of what f16 holds";
-constexpr std::string_view fits_i32 = "constant weights; the input is stored in u8; sums proved to stay in i32";
+constexpr std::string_view wide_range = "largest magnitude on calibration data below 32752, half of f16's maximum";
+constexpr std::string_view fits_i32 = "constant weights; the input is stored in u8; sums are proved to fit in i32";
 
 constexpr std::string_view corrected =
-    "as the rule it improves; a bias of one constant number an output channel, or none";
+    "as for the rule that it improves; a bias of one constant number an output channel, or none";
 constexpr std::string_view adaptive =
-    "as the rule it improves; sums of at most 2048 terms; second moments of the input";
+    "as for the rule that it improves; sums of at most 2048 terms; second moments of the input";
 constexpr std::string_view short_sums =
     "constant weights; sums of at most 64 terms that stay below 32752 on calibration data; arithmetic in f16";
 constexpr std::string_view integer_source = "Jacob et al. 2018, arXiv 1712.05877";
@@ -65,10 +65,10 @@ constexpr auto own_rows = std::to_array<NeuralRule>({
     {"e4m3", storage, value, noise, "stored in float8 e4m3 with one scale", any_array, "Micikevicius et al. 2022, arXiv 2209.05433", true, ValueFormat{Scalar::f8e4m3fn}},
     {"e5m2", storage, value, noise, "stored in float8 e5m2 with one scale", any_array, "Micikevicius et al. 2022, arXiv 2209.05433", true, ValueFormat{Scalar::f8e5m2}},
     {"bfp8", storage, value, noise, "stored in blocks of 32 channels: 8 bits and a common power of two, found in each run", "a value of type f32 with channels", "Rouhani et al. 2023, arXiv 2310.10537", false, ValueFormat{Scalar::i8, RangeChoice::extremes, true, block_channels}},
-    {"u8", quantisation, value, noise, "unsigned 8 bits with a zero point, range from the extremes", any_array, "Jacob et al. 2018, arXiv 1712.05877", true, ValueFormat{Scalar::u8}},
+    {"u8", quantisation, value, noise, "unsigned 8 bits with a zero point, range from minimum to maximum", any_array, "Jacob et al. 2018, arXiv 1712.05877", true, ValueFormat{Scalar::u8}},
     {"u8-percentile", quantisation, value, noise, "unsigned 8 bits with a zero point, all but 0.01 % at each end of the range", any_array, "Wu et al. 2020, arXiv 2004.09602", true, ValueFormat{Scalar::u8, RangeChoice::percentile}},
     {"u8-mse", quantisation, value, noise, "unsigned 8 bits with a zero point, range of least squared error", any_array, "Nagel et al. 2021, arXiv 2106.08295", true, ValueFormat{Scalar::u8, RangeChoice::squared_error}},
-    {"i8", quantisation, value, noise, "signed 8 bits without a zero point, range from the extremes", any_array, "Wu et al. 2020, arXiv 2004.09602", true, ValueFormat{Scalar::i8, RangeChoice::extremes, true}},
+    {"i8", quantisation, value, noise, "signed 8 bits without a zero point, range from the largest magnitude", any_array, "Wu et al. 2020, arXiv 2004.09602", true, ValueFormat{Scalar::i8, RangeChoice::extremes, true}},
     {"i8-mse", quantisation, value, noise, "signed 8 bits without a zero point, range of least squared error", any_array, "Nagel et al. 2021, arXiv 2106.08295", true, ValueFormat{Scalar::i8, RangeChoice::squared_error, true}},
     {"i16", quantisation, value, noise, "signed 16 bits without a zero point", any_array, "", true, ValueFormat{Scalar::i16, RangeChoice::extremes, true}},
     {"f16-weights", weights, product, noise, "weights stored in f16", "constant weights below 65504", "", false, {}, ProductScheme{f16_weights}},
@@ -83,17 +83,17 @@ constexpr auto own_rows = std::to_array<NeuralRule>({
     {"u4-g32", weights, product, noise, "weights in 4 bits, one scale and zero point for 32 along the sum", constant_weights, "", false, {}, ProductScheme{u4(32)}},
     {"u4-g64", weights, product, noise, "weights in 4 bits, one scale and zero point for 64 along the sum", constant_weights, "", false, {}, ProductScheme{u4(64)}},
     {"u4-g128", weights, product, noise, "weights in 4 bits, one scale and zero point for 128 along the sum", constant_weights, "", false, {}, ProductScheme{u4(128)}},
-    {"w4-g32-corrected", weights, product, noise, "w4-g32 with the mean error taken up by the bias", corrected, corrected_source, true, {}, with_correction({w4(32)})},
+    {"w4-g32-corrected", weights, product, noise, "w4-g32 with the mean error corrected in the bias", corrected, corrected_source, true, {}, with_correction({w4(32)})},
     {"w4-g32-adaptive", weights, product, noise, "w4-g32, rounded for the least error on calibration data", adaptive, adaptive_source, true, {}, with_data({w4(32)})},
     {"w4-g128-adaptive", weights, product, noise, "w4-g128, rounded for the least error on calibration data", adaptive, adaptive_source, true, {}, with_data({w4(128)})},
     {half_rule, RuleFamily::arithmetic, product, noise, "factors, products and their sum in f16", short_sums, "", true, {}, ProductScheme{.weights = f16_weights, .half = true}},
     {"bf16-products", RuleFamily::arithmetic, product, noise, "factors in bf16, products and their sum in f32", "constant weights; the input is stored in bf16", "Kalamkar et al. 2019, arXiv 1905.12322", false, {}, ProductScheme{.weights = bf16_weights, .input = Scalar::bf16}},
-    {"w8a8", quantisation, product, noise, "integer product of 8-bit weights, one scale an output channel, and an input stored in u8", fits_i32, integer_source, false, {}, integer_product(Scalar::u8)},
-    {"w8a8-corrected", quantisation, product, noise, "w8a8 with the mean error taken up by the bias", corrected, corrected_source, true, {}, with_correction(integer_product(Scalar::u8))},
+    {"w8a8", quantisation, product, noise, "integer contraction of 8-bit weights, one scale an output channel, and an input stored in u8", fits_i32, integer_source, false, {}, integer_product(Scalar::u8)},
+    {"w8a8-corrected", quantisation, product, noise, "w8a8 with the mean error corrected in the bias", corrected, corrected_source, true, {}, with_correction(integer_product(Scalar::u8))},
     {"w8a8-adaptive", quantisation, product, noise, "w8a8 with weights rounded for the least error on calibration data", adaptive, adaptive_source, true, {}, with_data(integer_product(Scalar::u8))},
-    {"w8a8-signed", quantisation, product, noise, "integer product of 8-bit weights and an input stored in i8", "constant weights; the input is stored in i8; sums proved to stay in i32", "Wu et al. 2020, arXiv 2004.09602", false, {}, integer_product(Scalar::i8)},
-    {"w8a16", quantisation, product, noise, "integer product of 8-bit weights and an input stored in i16", "constant weights; the input is stored in i16; sums proved to stay in i32", "", false, {}, integer_product(Scalar::i16)},
-    {"w8a8-dynamic", quantisation, product, noise, "integer product of 8-bit weights and an input that each run quantises to u8 over its own range", "constant weights; sums proved to stay in i32", "", false, {}, ProductScheme{.weights = w8, .activation = ActivationUse::dynamic}},
+    {"w8a8-signed", quantisation, product, noise, "integer contraction of 8-bit weights and an input stored in i8", "constant weights; the input is stored in i8; sums are proved to fit in i32", "Wu et al. 2020, arXiv 2004.09602", false, {}, integer_product(Scalar::i8)},
+    {"w8a16", quantisation, product, noise, "integer contraction of 8-bit weights and an input stored in i16", "constant weights; the input is stored in i16; sums are proved to fit in i32", "", false, {}, integer_product(Scalar::i16)},
+    {"w8a8-dynamic", quantisation, product, noise, "integer contraction of 8-bit weights and an input that each run quantises to u8 over its own range", "constant weights; sums are proved to fit in i32", "", false, {}, ProductScheme{.weights = w8, .activation = ActivationUse::dynamic}},
 });
 // clang-format on
 
@@ -129,9 +129,9 @@ float largest_magnitude(std::span<const float> numbers) {
 }
 
 std::optional<std::string> why_not_half(const Product& product) {
-  if (!product.whole_sums) return "a transposed convolution has no sums of one length";
+  if (!product.whole_sums) return "the sums of a transposed convolution differ in length";
   if (product.terms() > half_terms)
-    return fmt::format("its sums have {} terms, at most {} can be formed in f16", product.terms(), half_terms);
+    return fmt::format("its sums have {} terms, at most {} can be computed in f16", product.terms(), half_terms);
   return std::nullopt;
 }
 
@@ -158,7 +158,7 @@ std::optional<std::string> why_not_product(const NeuralRule& rule, const Site& s
   const double largest_term = largest_activation(*scheme);
   if (127 * largest_term * static_cast<double>(found->terms()) >= 0x1p31 &&
       largest_term * largest_sum(*found, pack_weights(*found, numbers, format)) >= 0x1p31)
-    return fmt::format("sums of {} products may leave i32", found->terms());
+    return fmt::format("sums of {} products may overflow i32", found->terms());
   return std::nullopt;
 }
 

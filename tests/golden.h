@@ -1,6 +1,6 @@
-// Golden texts: one file a case under tests/golden, input and whole expected text. HOIST_UPDATE_GOLDEN=1 rewrites them;
-// a missing file fails, so that a case is never silently empty. The input stands in the test (expect_golden), or in the
-// file alone (golden_cases): a new case of that kind is a file that ends where its output would begin.
+// Golden texts: one file per case under tests/golden, input and whole expected text. HOIST_UPDATE_GOLDEN=1 rewrites
+// them; a missing file fails, so that a case is never silently empty. The input is in the test (expect_golden), or in
+// the file alone (golden_cases): a new case of that kind is a file that ends before its output.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +27,8 @@ inline std::filesystem::path golden_path(const std::string& name) {
   return std::filesystem::path(HOIST_SOURCE_DIR) / "tests" / "golden" / name;
 }
 
-/// Compares `output` with what tests/golden/NAME holds below the input. NAME has an ending that says what the text is.
+/// Compares `output` with the text that tests/golden/NAME has below the input. NAME has an ending for the kind of the
+/// text.
 inline void expect_golden(const std::string& name, const std::string& input, const std::string& output) {
   std::filesystem::path path = golden_path(name);
   std::string actual = input + golden_separator + output + "\n";
@@ -45,9 +46,9 @@ inline void expect_golden(const std::string& name, const std::string& input, con
 
 /// A file that has its own input.
 struct GoldenCase {
-  std::string name;   ///< for expect_golden: "passes/unfold.lift"
-  std::string stem;   ///< "unfold"
-  std::string input;  ///< what stands above the separator
+  std::string name;   ///< for expect_golden: "passes/merge-producers.lift"
+  std::string stem;   ///< "merge-producers"
+  std::string input;  ///< the text above the separator
 };
 
 /// All files of tests/golden/FOLDER, by name.

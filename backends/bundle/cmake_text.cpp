@@ -51,7 +51,7 @@ endif()
 
 // Links a library, by its pkg-config name, into the runtime.
 std::string with_library(const std::string& library, const std::string& macro) {
-  return "\n# A step on the host needs " + library + ".\nget_target_property(has_library hoist_runtime " + macro +
+  return "\n# A host op needs " + library + ".\nget_target_property(has_library hoist_runtime " + macro +
          ")\nif(NOT has_library)\n  find_package(PkgConfig REQUIRED)\n  pkg_check_modules(" + macro + " REQUIRED " +
          library + ")\n  set_property(TARGET hoist_runtime PROPERTY " + macro +
          " ON)\n  set_property(TARGET hoist_runtime APPEND PROPERTY COMPILE_DEFINITIONS " + macro +

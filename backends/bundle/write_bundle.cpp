@@ -183,7 +183,7 @@ void check_specialisations(const std::vector<ListedPlan>& plans) {
 Result<Nothing> read_back(const std::filesystem::path& folder) {
   hoist_error error = {};
   const auto outcome = [&](hoist_status status) -> Result<Nothing> {
-    if (status != HOIST_OK) return Diagnostic{folder.string(), error.message, "the runtime refuses what was written"};
+    if (status != HOIST_OK) return Diagnostic{folder.string(), error.message, "the runtime refuses the written bundle"};
     return Nothing{};
   };
   RuntimePlan root;

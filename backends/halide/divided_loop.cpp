@@ -1,10 +1,10 @@
-// Which of the loops over groups threads divide among themselves, in native code and in a launch of several steps. Each
-// core has a cache of its own: what all threads read comes to every one of them, and what another thread has written
-// comes as slowly as from memory. So it is the loop whose parts have least in common, rows of pictures where filters
-// are small and columns of a product where its left operand is. The result, and arrays that other kernels have
-// computed, count by half where the loop does not step along their outermost dimension: if all kernels of a network
-// divide its pictures into the same rows, a thread reads what it wrote itself. It is the outermost loop, whose parts
-// lie together and take one call, unless another one saves a quarter of all that is read.
+// Chooses the loop over groups that threads divide, in native code and in a fused launch. Each core has a cache of its
+// own: data that all threads read goes to every cache, and data that another thread has written comes as slowly as from
+// memory. So threads divide the loop whose parts share the least: rows of images if filters are small, columns of a
+// matrix product if its left operand is. The result, and arrays that other kernels have computed, count by half if the
+// loop does not run along their outermost dimension: if all kernels of a network divide its images into the same rows,
+// a thread reads its own results. The outermost loop is chosen, whose parts are contiguous and take one call, unless
+// another loop saves a quarter of all reads.
 #include <algorithm>
 #include <optional>
 
@@ -13,7 +13,7 @@
 namespace hoist::emission {
 namespace {
 
-// What stands as an index of each dimension of an array, the outermost first.
+// The index of an array in each dimension, outermost first.
 using Indices = std::vector<std::vector<H::Expr>>;
 
 // The indices at which Funcs read each array, by the arrays' names.
@@ -70,7 +70,7 @@ size_t Emitter::divided_loop(const H::Func& result, const std::vector<H::Expr>& 
   for (const H::Expr& index : written) writes.push_back({index});
   const Layout layout = layout_of(root_->type);
   const int64_t result_bytes = byte_size(layout.scalars[0], layout.shape);
-  // Of arrays that every thread reads as a whole, and half of those of which others have written a part.
+  // Counts arrays that every thread reads as a whole, and half of the arrays of which others have written a part.
   const auto foreign_bytes = [&](const Loop& l) {
     int64_t bytes = is_along_outermost(writes, l, groups) ? 0 : result_bytes / 2;
     for (const auto& [name, size] : input_bytes_) {

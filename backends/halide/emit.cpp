@@ -30,7 +30,7 @@ struct Launch {
   uint64_t local_bytes = 0;
 };
 
-// The launches of a lowered program, and whether one stands inside a loop of the host.
+// The launches of a lowered program, and whether a launch is inside a loop of the host.
 class FindLaunches : public H::Internal::IRVisitor {
  public:
   std::vector<Launch> launches;
@@ -80,9 +80,9 @@ bool is_constant_sized(Expr e, std::set<Expr>& seen) {
   return true;
 }
 
-// Halide orders the operands of sums by name, and names what it introduces by counters that all threads share: t9 comes
-// after t10. With as many digits in every name the order is that of their making, and kernels are the same bytes
-// whatever else is compiled at the time.
+// Halide orders the operands of sums by name, and names new variables by counters that all threads share: t9 comes
+// after t10. With equally many digits in every name the order is the order of creation, and kernels are the same bytes
+// whatever else is compiled at the same time.
 void begin_names_late() {
   static const bool begun = [] {
     constexpr int first = 100'000;
@@ -176,7 +176,7 @@ Result<EmittedKernel> emit_checked(Expr e, const EmitOptions& options) {
   out.source += text.source;
   for (const std::string& argument : text.arguments) {
     auto place = originals.find(argument);
-    HOIST_CHECK(place != originals.end(), "an argument that nobody asked for: " + argument);
+    HOIST_CHECK(place != originals.end(), "an unexpected argument: " + argument);
     out.arguments.push_back(place->second);
   }
   describe(emitter, prefetched, out);

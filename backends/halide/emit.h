@@ -22,31 +22,31 @@ struct EmitOptions {
   /// Arithmetic in f16 is native: the device has cl_khr_fp16 with round to nearest even and denormals. Same bits as
   /// without.
   bool half = false;
-  /// A function that computes one group, whose numbers it is given (group_function() in ir/plan/plan.h), in the place
-  /// of a kernel: for launches of several steps. Where groups are single work-items.
+  /// A function that computes one group, whose numbers are its arguments (group_function() in ir/plan/plan.h), instead
+  /// of a kernel: for fused launches. Groups have to be single work-items.
   bool is_joined = false;
   std::string kernel_name = "kernel_0";  ///< a C identifier
   /// Names of targets (native_target.h): machine code for each instead of OpenCL C.
   std::vector<std::string> native = {};
-  /// Names of parameters whose arrays are not in the caches when the kernel begins: it asks for what it reads of them
-  /// in order ahead of its use, where the device can be asked (CPUs). Where there are none, the caches hold all of the
-  /// run, and nothing is asked for; else short rows of other arrays are, too.
+  /// Names of parameters whose arrays are not in the caches when the kernel begins: the kernel prefetches sequential
+  /// reads of them, if the device can prefetch (CPUs). If there are none, the caches hold the whole run, and nothing is
+  /// prefetched; otherwise short rows of other arrays are prefetched, too.
   std::vector<std::string> cold = {};
-  /// Names of parameters whose arrays earlier kernels of the run write: threads divide them as those did where they
-  /// can, so that each finds in its own caches what it reads.
+  /// Names of parameters whose arrays earlier kernels of the run write: threads divide them in the same way if
+  /// possible, so that each thread finds its reads in its own caches.
   std::vector<std::string> computed = {};
 };
 
 struct EmittedKernel {
-  /// OpenCL C of this kernel alone; preamble() has to precede it. Of native code what is computed where, for people.
+  /// OpenCL C of this kernel alone; preamble() has to precede it. For native code the loop nests, for readers.
   std::string source;
   std::vector<std::string> objects;            ///< native code: an object file for each target
   std::array<uint64_t, 3> global = {1, 1, 1};  ///< as in PlanKernel (ir/plan/plan.h)
   std::array<uint64_t, 3> local = {1, 1, 1};   ///< work-items of a group
   size_t divided = 2;                          ///< as in PlanKernel
   uint64_t local_bytes = 0;            ///< when not 0, one more argument after the others: local memory of this size
-  std::vector<std::string> arguments;  ///< parameter names in OpenCL order, "result" for what is written
-  std::string schedule;                ///< what is computed where, one line a loop; for people
+  std::vector<std::string> arguments;  ///< parameter names in OpenCL order, "result" for the result
+  std::string schedule;                ///< the loop nests, one line per loop; for readers
   /// Only functions whose result every conforming device must give bit for bit; division and square root in f32, where
   /// there are any (`divides`), on devices that round them correctly.
   bool exact = true;
@@ -55,15 +55,15 @@ struct EmittedKernel {
 };
 
 /// Compiles a closed term with constant sizes whose parameters are dense row-major arrays and whose type is an array of
-/// scalars (or a scalar): what is stored as the result. Errors name the pattern that has no form here and say what to
-/// write instead.
+/// scalars (or a scalar), which is stored as the result. Errors name the pattern without a form here and suggest
+/// another.
 Result<EmittedKernel> emit(Expr low_level, const EmitOptions& options = {});
 
 /// The function of a kernel in native code for this target. Its arguments are an array of pointers: to the first group
 /// and to the number of groups (int32_t), then to a halide_buffer_t an argument, of which `host` alone is read.
 std::string native_symbol(const std::string& kernel_name, const std::string& target);
 
-/// Object files as a static library. Their names, in order, are those of its members; the same objects give the same
+/// Object files as a static library. Its members have the objects' names, in order; the same objects give the same
 /// bytes.
 Result<std::string> static_library(const std::vector<std::pair<std::string, std::string>>& objects,
                                    const std::string& target);
@@ -71,7 +71,7 @@ Result<std::string> static_library(const std::vector<std::pair<std::string, std:
 /// OpenCL C that precedes every kernel: the functions that kernels call, for every vector width.
 std::string preamble();
 
-/// What clBuildProgram needs; whether to add -cl-fp32-correctly-rounded-divide-sqrt is the runtime's decision.
+/// Options of clBuildProgram; the runtime decides whether to add -cl-fp32-correctly-rounded-divide-sqrt.
 std::string build_options();
 
 }  // namespace hoist

@@ -77,9 +77,9 @@ H::Type stored_type(Scalar scalar);                                             
 H::Expr from_private(Scalar scalar, const H::Expr& kept);
 H::Expr to_private(Scalar scalar, const H::Expr& value);
 
-/// What values are inside a kernel. Those of reduced floats (f16, bf16, float8) are f32 that the type can hold, rounded
-/// after each operation; bool is Halide's one-bit type. With `half` those of f16 are their bits: native operations take
-/// and give bits, everything else goes by way of f32.
+/// The representation of values inside a kernel. Short floats (f16, bf16, float8) are f32 values that the type can
+/// hold, rounded after each operation; bool is Halide's one-bit type. With `half`, f16 values are their bits: native
+/// operations take and return bits, all other operations go through f32.
 struct Scalars {
   bool half = false;
 
@@ -106,15 +106,15 @@ HOIST_HALF_ARITHMETIC
 )";
 /// The names of the calls that the pass rewrites into the store of a result; see passes/store_at_index.cpp.
 inline constexpr const char* store_marker = "hoist_store";
-/// What the result holds at an index.
+/// The element of the result at an index.
 inline constexpr const char* old_marker = "hoist_old";
 /// A choice for whose first value kernels branch (passes/rare_branches.cpp): condition, value, usual value.
 inline constexpr const char* rare_marker = "hoist_rarely";
 /// Asks for an array, whose printed name it is given, at a place in bytes; a macro of the preamble.
 inline constexpr const char* prefetch_marker = "hoist_prefetch";
-/// Neighbouring bytes or numbers of 16 bits as a word.
+/// Adjacent bytes or adjacent 16-bit values as a word.
 inline constexpr const char* word_marker = "hoist_word";
-/// Of words x and y of two bf16 each and a sum: the sum plus the product of the first numbers, or of the second ones.
+/// For words x and y of two bf16 each and a sum: the sum plus the product of the first elements, or of the second ones.
 inline constexpr const char* add_first_product = "hoist_add_first_product";
 inline constexpr const char* add_second_product = "hoist_add_second_product";
 /// A sum plus that of two others, which is rounded before.
@@ -138,7 +138,7 @@ struct Loop {
   bool spreads() const { return mode == Mode::unroll || mode == Mode::vec || mode == Mode::matrix; }
 };
 
-/// Where an element goes: a function of the indices still to come, at the end one index per dimension.
+/// The place of an element: a function of the remaining indices, at the end one index per dimension.
 struct WriteView {
   std::function<WriteView(H::Expr)> at;
   std::vector<H::Expr> index;
@@ -150,8 +150,8 @@ struct Limit {
   int64_t low, high;
 };
 
-/// What walking a nest finds: loops, and at the bottom the values of one element and where they go. The nest of a
-/// scatter writes what it starts from; the updates that follow are a nest of their own.
+/// The parts that a walk of a nest finds: loops, and at the bottom the values of one element and their places. The nest
+/// of a scatter writes the initial elements; the updates that follow are a nest of their own.
 struct Nest {
   H::Func func;
   std::vector<Loop> loops;  ///< outermost first
@@ -162,10 +162,10 @@ struct Nest {
   size_t own_offset = 0;         ///< dimensions of its Func that come before its own
   std::vector<H::Expr> index;
   std::vector<H::Expr> values;      ///< one per component
-  H::Expr condition;                ///< of a write, beside the limits; undefined where there is none
-  std::optional<Function> combine;  ///< with what is there already
+  H::Expr condition;                ///< of a write, besides the limits; undefined if there is none
+  std::optional<Function> combine;  ///< with the old element
   bool is_result = false;           ///< it writes the kernel's result, which takes scatters
-  size_t around = 0;                ///< of a scatter: how many of the loops stand around it
+  size_t around = 0;                ///< of a scatter: the number of loops around it
   std::shared_ptr<Nest> updates;
 };
 
@@ -177,10 +177,10 @@ struct Layout {
 };
 Layout layout_of(Type type);
 
-/// An array that a Func holds, and where it is computed.
+/// An array that a Func holds, and the place of its computation.
 struct Stored {
   H::Func func;
-  std::vector<Loop> enclosing;  ///< loops around the place where it stands, outermost first
+  std::vector<Loop> enclosing;  ///< loops around its place, outermost first
   bool has_local_loops = false;
   bool is_local = false;                             ///< materialise local
   std::vector<Loop> loops;                           ///< its own nest, outermost first
@@ -206,8 +206,7 @@ class Emitter {
   std::string schedule() const;
   /// Names of the loops over groups in the lowered program, outermost first.
   const std::vector<std::string>& group_loops() const { return group_loops_; }
-  /// Of the loops over groups around the one that threads divide among themselves, the steps in all: how often that one
-  /// is run (native code).
+  /// The total steps of the group loops around the loop that threads divide: how often that loop runs (native code).
   uint64_t outside_divided() const { return outside_divided_; }
   /// Which of OpenCL's dimensions that loop is; the innermost loop is the first.
   size_t divided_dimension() const { return divided_dimension_; }
@@ -220,7 +219,7 @@ class Emitter {
   Value read(Expr e, const Environment& env);
   Value read_now(Expr e, const Environment& env);
   Value read_view(Expr e, const Environment& env);
-  /// What the function adds to the kernel's error.
+  /// Error that the function adds to the kernel's error.
   void note_accuracy(Function function, Scalar kind);
   /// Stands for an array without elements.
   Value nothing(Scalar kind, size_t rank);
@@ -235,7 +234,7 @@ class Emitter {
   Value cached(std::function<Value(H::Expr)> at);
   Value apply(Expr function, const Environment& env, std::vector<Value> arguments);
 
-  /// Loops around what is read while it lives; what was read before is known again afterwards.
+  /// Loops around the current read while it lives; the outer reads are known again afterwards.
   class Inside {
    public:
     explicit Inside(Emitter& emitter) : emitter_(emitter), depth_(emitter.loops_.size()), context_(emitter.context_) {}
@@ -268,27 +267,28 @@ class Emitter {
   void walk_scatter(const ScatterForm& e, const WriteView& w, const Environment& env, Nest& nest);
   void walk_steps(Expr fold, const WriteView& w, const Environment& env, Nest& nest);
   void walk_scan(Expr scan, const WriteView& w, const Environment& env, Nest& nest);
-  /// What is written first, then `count` updates in order: each is a step of the loop that `update` is given.
+  /// Writes the initial elements, then `count` updates in order: each is a step of the loop that `update` receives.
   void walk_updates(const std::function<void()>& first, int64_t count, Nest& nest,
                     const std::function<void(const Loop& step, Nest& updates)>& update);
   /// Is every element of such an array written?
   static bool writes_all(Type type, const WriteView& w, Nest& nest);
-  /// What the result holds of an array of that type that is written there.
+  /// The stored element of an array of that type that is written there.
   Value held_value(Type type, const WriteView& w, Nest& nest) const;
-  /// What the result holds at an index.
+  /// The element of the result at an index.
   H::Expr held(const H::Expr& flat) const;
   H::Expr flat_index(const std::vector<H::Expr>& index) const;
 
   // kept_arrays.cpp: folds and materialised arrays as Funcs
   Value fold(Expr e, const Environment& env);
-  /// A fold in vec mode: what a dot instruction computes.
+  /// A fold in vec mode, which a dot instruction computes.
   Value dot(Expr e, const Environment& env);
-  /// A sum and two folds of bf16 in vec mode that are added to it: what an element of a matrix instruction's result is.
+  /// A sum and two folds of bf16 in vec mode that are added to it, which is an element of a matrix instruction's
+  /// result.
   std::optional<Value> sums_of_pairs(Expr e, const Environment& env);
   Value fold_merging(Expr e, const Environment& env, size_t merge);
   Value scan(Expr e, const Environment& env);
   Value materialise(Expr e, const Environment& env);
-  /// An array in local memory that stands inside work-item loops and whose numbers work-items of their own compute.
+  /// An array in local memory that is inside work-item loops and whose elements are computed by work-items of its own.
   Value shared_parts(Expr e, const Environment& env);
   /// local_tiles.cpp: one that all work-items fill.
   Value local_tile(Expr e, const Environment& env);
@@ -307,8 +307,7 @@ class Emitter {
   void place_all(H::Func& result, const std::vector<Loop>& order);
   void note(int depth, const std::string& line);
 
-  // divided_loop.cpp
-  /// Of `groups`, outermost first; `written` is the index of what the result writes.
+  // divided_loop.cpp Of `groups`, outermost first; `written` is the index of the written element.
   size_t divided_loop(const H::Func& result, const std::vector<H::Expr>& written,
                       const std::vector<Loop>& groups) const;
 
@@ -319,7 +318,7 @@ class Emitter {
   std::vector<Stored> stored_;
   std::map<std::string, size_t> tile_depth_;  ///< by a fold's Func: its reductions outside of the work-items
   std::map<std::string, H::ImageParam> inputs_;
-  std::map<std::string, int64_t> input_bytes_;  ///< by Halide's name, of those that are usually read
+  std::map<std::string, int64_t> input_bytes_;  ///< by Halide's name, for usual names
   std::vector<H::Argument> arguments_;
   std::map<std::string, std::string> argument_names_;  ///< Halide's name -> parameter name
   std::vector<std::string> lines_;
@@ -327,8 +326,8 @@ class Emitter {
   uint64_t outside_divided_ = 1;
   size_t divided_dimension_ = 0;
   int fresh_ = 0;
-  int rare_ = 0;          ///< rare branches around what is being read
-  uint64_t context_ = 0;  ///< the number of the loops around what is being read
+  int rare_ = 0;          ///< rare branches around the current read
+  uint64_t context_ = 0;  ///< the number of the loops around the current read
   uint64_t contexts_ = 0;
   int worst_ulp_ = 0;     ///< of all functions but division and square root
   bool divides_ = false;  ///< in f32, or in a type whose results are rounded from f32

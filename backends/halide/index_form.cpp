@@ -10,7 +10,7 @@ namespace {
 namespace H = Halide;
 namespace I = Halide::Internal;
 
-// Far from what could overflow in sums of products of two; indices are 32-bit numbers.
+// Far below the overflow of a sum of two products; indices are 32-bit integers.
 constexpr int64_t most = int64_t{1} << 40;
 
 // No product of two of these leaves it. (The pedantic compiler is told that it is an extension.)
@@ -127,7 +127,7 @@ class IndexForm {
   // floor(a / by)
   Sum quotient(const Sum& a, int64_t by) {
     if (by == 1) return a;
-    // What the divisor divides leaves; so do whole multiples of it in the rest, which makes equal quotients one.
+    // Removes the terms that the divisor divides, and multiples of it in the rest, which makes equal quotients one.
     Sum whole, rest;
     whole.constant = floor_of(a.constant, by);
     rest.constant = a.constant - whole.constant * by;

@@ -1,7 +1,7 @@
 // Equality of indices, decided by a normal form: sums of loop variables and of quotients of such sums by constants,
 // each with an integer factor. Remainders are written with quotients, and a quotient that the loops' extents decide
-// vanishes, so that (x / 4) * 4 + x % 4 is x. What has another form stands in the sum as it is. Equal forms are equal
-// everywhere; where two forms differ the answer is "not equal", which may be wrong and is always safe.
+// vanishes, so that (x / 4) * 4 + x % 4 is x. Terms of other forms stay in the sum unchanged. Equal forms are equal
+// everywhere; for different forms the answer is "not equal", which may be wrong and is always safe.
 //
 // Halide's simplifier leaves equal layouts of several divisions unequal, and sampled points prove nothing.
 #pragma once

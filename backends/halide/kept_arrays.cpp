@@ -1,12 +1,12 @@
-// What a kernel keeps: folds, scans and materialised arrays become Funcs. Their dimensions are their own (an array for
-// a register tile), the unroll and vec loops around the place where they stand (so that a fold under a vec map is a
-// fold of vectors), and the other enclosing loops, which have one value where the Func is computed.
+// The arrays that a kernel stores: folds, scans and materialised arrays become Funcs. Their dimensions are their own
+// (an array for a register tile), the unroll and vec loops around their place (so that a fold under a vec map is a fold
+// of vectors), and the other enclosing loops, which have one value where the Func is computed.
 //
-// A fold behind a condition of the data is always computed: the selection would be between a value and memory that
-// nobody wrote, and PoCL 3.1 (LLVM 14) takes the memory, where it is of vectors even for a condition of indices. One
-// behind a condition of indices (a border) leaves zeros where it is skipped, and a scan starts full of its initial
-// value: a skipped fold's own indices are inside its array only where it is needed, so it cannot be computed
-// everywhere.
+// A fold under a data-dependent condition is always computed: otherwise the selection would be between a value and
+// memory that was never written, and PoCL 3.1 (LLVM 14) reads that memory, for vectors even under a condition of
+// indices. A fold under a condition of indices (a border) leaves zeros where it is skipped, and a scan starts full of
+// its initial value: a skipped fold's own indices are inside its array only where it is needed, so it cannot be
+// computed everywhere.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ using Substitution = std::map<std::string, H::Expr>;
 class SimplifyIndices : public H::Internal::IRGraphMutator {
  protected:
   using IRGraphMutator::visit;
-  H::Internal::Scope<H::Internal::Interval> extents_;  // of the loops around, where they are known
+  H::Internal::Scope<H::Internal::Interval> extents_;  // of the enclosing loops, if they are known
 
   H::Expr simple(const H::Expr& e) const { return H::Internal::simplify(e, true, extents_); }
 
@@ -55,7 +55,7 @@ class Replace : public H::Internal::IRGraphMutator {
 
 H::Expr replace(const H::Expr& e, const Substitution& by) { return SimplifyIndices().mutate(Replace(by).mutate(e)); }
 
-// Simplifies indices and conditions of indices by what is known of the loops around: (4 * x + i) / 4 is x where i is
+// Simplifies indices and conditions of indices by the known ranges of the enclosing loops: (4 * x + i) / 4 is x if i is
 // one of four.
 class DecideIndices : public SimplifyIndices {
  public:
@@ -79,7 +79,7 @@ class DecideIndices : public SimplifyIndices {
                                      mutate(op->true_value), mutate(op->false_value));
   }
 
-  // Nothing but whole numbers that no array holds.
+  // Only integers that no array stores.
   static bool is_of_indices(const H::Expr& condition) {
     struct Loads : H::Internal::IRGraphVisitor {
       bool any = false;
@@ -159,7 +159,8 @@ Layout layout_of(Type type) {
     for (size_t i = 1; i < type->parts.size(); ++i) {
       Layout part = layout_of(type->parts[i]);
       if (part.shape != out.shape || part.scalars.size() != 1) {
-        unsupported(fmt::format("a value of type {} kept in a kernel", text(type)), "components need the same shape");
+        unsupported(fmt::format("a value of type {} materialised in a kernel", text(type)),
+                    "components need the same shape");
       }
       out.scalars.push_back(part.scalars[0]);
     }
@@ -171,10 +172,10 @@ Layout layout_of(Type type) {
     out.scalars = {leaf->scalar};
     return out;
   }
-  if (!leaf->is_tuple()) unsupported(fmt::format("a value of type {} kept in a kernel", text(type)));
+  if (!leaf->is_tuple()) unsupported(fmt::format("a value of type {} materialised in a kernel", text(type)));
   for (Type part : leaf->parts) {
     if (!part->is_scalar()) {
-      unsupported(fmt::format("a value of type {} kept in a kernel", text(type)),
+      unsupported(fmt::format("a value of type {} materialised in a kernel", text(type)),
                   "use a tuple of arrays, or an array of tuples of scalars");
     }
     out.scalars.push_back(part->scalar);
@@ -287,10 +288,10 @@ struct Emitter::Holder {
 
 Emitter::Holder Emitter::hold(const std::string& name, const Layout& layout, Spread spread_over) {
   Holder h;
-  // Of equal lengths, so that their order is that in which they are made (see emit.cpp).
+  // The names have equal lengths, so that their order is the order of creation (see emit.cpp).
   h.func = H::Func(fmt::format("{}__{:03}", name, fresh_++));
   h.layout = layout;
-  // Vectors always run innermost, wherever their map stands; unrolled loops do when nothing else stands between.
+  // Vectors always run innermost, wherever their map is; unrolled loops do if no other loop is between.
   const bool spread = spread_over != Spread::nothing;
   auto spreads = [&](const Loop& l) {
     return !l.is_reduction && (l.spreads() || (spread_over == Spread::work_items && l.mode == Mode::local));
@@ -340,14 +341,14 @@ std::vector<std::vector<Emitter::Split>> Emitter::splits_of(const Nest& nest, co
       one[l.name()] = 1;
       H::Expr step = H::Internal::simplify(H::Internal::substitute(one, index) - base);
       auto constant = H::Internal::as_const_int(step);
-      if (!constant) unsupported("a kept array that is written at computed positions");
+      if (!constant) unsupported("a materialised array that is written at computed positions");
       if (*constant == 0) continue;
       splits.push_back({l, *constant});
       rest = rest - l.expr() * number(*constant);
     }
     if (!is_zero(rest, nest.loops)) {
       unsupported("layout patterns around a fold's or materialised array's nest whose order cannot be read off",
-                  "use join, transpose and slice 0 around it, and apply split or untile to what is read from it");
+                  "use join, transpose and slice 0 around it, and apply split or untile to its consumers");
     }
     std::stable_sort(splits.begin(), splits.end(), [](const Split& a, const Split& b) {
       return a.step != b.step ? a.step > b.step : a.loop.extent > b.loop.extent;
@@ -355,7 +356,7 @@ std::vector<std::vector<Emitter::Split>> Emitter::splits_of(const Nest& nest, co
     for (size_t k = 0; k < splits.size(); ++k) {
       int64_t inner = k + 1 == splits.size() ? 1 : splits[k + 1].step * splits[k + 1].loop.extent;
       if (splits[k].step != inner)
-        unsupported("a kept array of which the nest writes only some elements", "write all of it");
+        unsupported("a materialised array of which the nest writes only some elements", "write all of it");
     }
     out.push_back(std::move(splits));
   }
@@ -365,7 +366,8 @@ std::vector<std::vector<Emitter::Split>> Emitter::splits_of(const Nest& nest, co
       known |=
           limit.low == 0 && limit.high == h.layout.shape[i] && is_zero(limit.expression - nest.index[i], nest.loops);
     }
-    if (!known) unsupported("a slice in the middle of a kept array's nest", "slice a whole dimension from its start");
+    if (!known)
+      unsupported("a slice in the middle of a materialised array's nest", "slice a whole dimension from its start");
   }
   return out;
 }
@@ -434,9 +436,9 @@ size_t written_out(const std::vector<Loop>& nest) {
   return any ? count : 0;
 }
 
-// Innermost first: the vector, what a matrix instruction does, steps that are written out, the unrolled loops around,
-// the nest; the work-items that a fold over tiles is spread over run inside of its first `outside` reductions, where
-// the tiles are filled.
+// Innermost first: the vector, the loops of a matrix instruction, unrolled steps, the enclosing unrolled loops, the
+// nest; the work-items that a fold over tiles is spread over run inside its first `outside` reductions, where the tiles
+// are filled.
 template <class Stage>
 void order_loops(Stage& stage, const std::vector<Loop>& spread, const std::vector<Loop>& nest, bool reductions,
                  size_t outside = 0) {
@@ -450,7 +452,7 @@ void order_loops(Stage& stage, const std::vector<Loop>& spread, const std::vecto
   for (size_t i = nest.size(); i-- > 0;) {
     if (nest[i].is_reduction && nest[i].mode == Mode::matrix && reductions) order.emplace_back(nest[i].reduction);
   }
-  // All steps of one element, then the next: windows of neighbours overlap, and what they share is in a register.
+  // All steps of one element, then the next: adjacent windows overlap, and their common elements are in a register.
   const size_t steps = reductions && !has_local(spread) ? written_out(nest) : 0;
   const auto spread_over = [&](Mode mode) {
     for (size_t i = spread.size(); i-- > 0;) {
@@ -483,7 +485,7 @@ struct LoopChoices {
   size_t outside = 0;       // as in order_loops
 };
 
-// A stage of what is kept runs the loops of its nest, and of those that it is spread over, as their modes say.
+// A stage of a stored array runs the loops of its nest, and the loops that it is spread over, as their modes state.
 template <class Stage, class Splits>
 void schedule_loops(Stage& stage, const std::vector<H::Var>& dimensions, const Splits& splits,
                     const std::vector<Loop>& spread, const std::vector<Loop>& nest, LoopChoices choices = {}) {
@@ -510,7 +512,7 @@ Value Emitter::fold(Expr e, const Environment& env) {
   if (e->mode == Mode::vec) return dot(e, env);
   std::vector<int64_t> extents;
   fold_extents(e, extents);
-  // A fold over nothing inside another is read by itself: it is its initial value.
+  // A fold over no elements inside another fold is its initial value.
   const auto first_empty = std::find(extents.begin() + 1, extents.end(), 0);
   size_t merge = static_cast<size_t>(first_empty - extents.begin()) - 1;
   for (;;) {
@@ -520,7 +522,7 @@ Value Emitter::fold(Expr e, const Environment& env) {
     if (!merge_failed_) return v;
     merge = merge_reached_;
     stored_.erase(stored_.begin() + static_cast<int64_t>(kept), stored_.end());
-    change_context();  // what was read meanwhile may stand on Funcs that are gone
+    change_context();  // reads from the meantime may depend on Funcs that are gone
   }
 }
 
@@ -593,7 +595,7 @@ Value Emitter::fold_merging(Expr e, const Environment& env, size_t merge) {
 }
 
 // All accumulators of a fold: an array over the steps, each written from the one before it. It starts full of the
-// initial value, so that the first step reads that where it reads itself, and nothing reads memory that nobody wrote.
+// initial value, so that the first step reads that value and no step reads unwritten memory.
 Value Emitter::scan(Expr e, const Environment& env) {
   int64_t n = e->type->size.value();
   Layout state = layout_of(e->children[1]->type);
@@ -637,13 +639,13 @@ Value Emitter::scan(Expr e, const Environment& env) {
   return bounded(h.value(false), layout.shape);
 }
 
-// The loop over the parts stands around those of the other work-items, so what a part computes is spread over all of
+// The loop over the parts is outside the loops of the other work-items, so the value of a part is spread over all of
 // them as it would be without parts.
 Value Emitter::shared_parts(Expr e, const Environment& env) {
   const Expr parts = e->children[0];
   const Layout layout = layout_of(e->type);
   if (layout.shape.size() != 1 || layout.scalars.size() != 1)
-    unsupported("arrays in local memory that work-items of their own compute inside a local map", "keep numbers");
+    unsupported("arrays in local memory with work-items of their own inside a local map", "keep numbers");
   const std::vector<Loop> around = loops_;
   const uint64_t context = context_;
   Nest nest;
@@ -694,8 +696,8 @@ Value Emitter::materialise(Expr e, const Environment& env) {
   const size_t first_inside = stored_.size();
   walk(child, target(h.own.size()), env, nest);
   if (!is_local) {
-    // Computed in the innermost loop that it depends on: the loops that read its elements share it. What it is made of
-    // goes with it, of the one iteration that a loop of one has.
+    // Computed in the innermost loop that it depends on: the loops that read its elements share it. Its operands go
+    // with it, from the one iteration of a loop of one.
     const std::vector<Loop> around = loops_;
     nest.values = DecideIndices(around, nest.loops).decided(nest.values);
     std::set<std::string> left;

@@ -1,7 +1,7 @@
-// Panels: arrays in local memory that stand inside work-item loops. Such an array is the group's: it has its own
-// dimensions and one for each work-item, unroll and vec loop that it depends on, so it holds what all work-items
-// together read. It is filled where the innermost fold step that it depends on begins, by all work-items, neighbours
-// from neighbouring addresses.
+// Panels: arrays in local memory that are inside work-item loops. Such an array belongs to the group: it has its own
+// dimensions and one for each work-item, unroll and vec loop that it depends on, so it holds the operands of all
+// work-items. All work-items fill it at the beginning of the innermost fold step that it depends on, adjacent
+// work-items from adjacent addresses.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ class Look : public H::Internal::IRGraphVisitor {
   const H::Internal::Call* load_ = nullptr;
   const H::ImageParam* input_ = nullptr;
 
-  // Where the load reads when the variable has a value and all others are zero.
+  // The address of the load when the variable has a value and all others are zero.
   std::optional<int64_t> address(const std::string& variable, int value) const {
     std::map<std::string, H::Expr> at;
     for (const std::string& name : variables) at[name] = 0;
@@ -82,7 +82,7 @@ int64_t vector_lanes(const std::vector<Dimension>& dimensions) {
   return run % 4 == 0 ? 4 : 1;
 }
 
-// All work-items fill the tile, `items` of them in each dimension, neighbours in it one after the other.
+// All work-items fill the tile, `items` of them in each dimension; adjacent work-items fill adjacent elements.
 void fill(H::Func& f, const std::vector<Dimension>& dimensions, const int64_t (&items)[3], int& fresh) {
   H::Var all = dimensions[0].variable;
   int64_t total = dimensions[0].extent;
@@ -126,7 +126,8 @@ Value Emitter::local_tile(Expr e, const Environment& env) {
   Look look(inputs_);
   value.accept(&look);
 
-  // What it depends on: register tiles and work-items are dimensions, of the others it has one value at a time.
+  // The loops that it depends on: register tiles and work-items are dimensions; of the others it has one value at a
+  // time.
   std::vector<Loop> around;
   std::string owner;
   size_t last = 0, depth = 0;

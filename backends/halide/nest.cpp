@@ -1,5 +1,5 @@
-// Write views: the result's nest walked from the outside. Layout patterns around the nest are turned around and say
-// where an element goes, a map with a mode opens a loop, and at the bottom stand the values and the index.
+// Write views: the result's nest walked from the outside. Layout patterns around the nest are inverted and give the
+// place of an element, a map with a mode opens a loop, and at the bottom are the values and the index.
 #include <fmt/format.h>
 
 #include "backends/halide/emitter.h"
@@ -70,7 +70,7 @@ WriteView Emitter::turn(Expr e, const WriteView& w, Nest& nest) {
     case Pattern::slice: {
       int64_t start = e->sizes[0].value(), count = e->sizes[1].value();
       if (e->integers[0] != 1)
-        unsupported(fmt::format("a slice with step {} around what is written", e->integers[0]), "use step 1");
+        unsupported(fmt::format("a slice with step {} around the written array", e->integers[0]), "use step 1");
       int64_t whole = e->children[0]->type->size.value();
       return write([=, &nest](const H::Expr& i) {
         if (start > 0 || start + count < whole) nest.limits.push_back({i, start, start + count});
@@ -102,7 +102,8 @@ WriteView Emitter::turn_body(Expr body, const WriteView& w, Nest& nest) {
 Loop Emitter::open(int64_t extent, Mode mode, int dimension, const Nest& nest) {
   if (extent == 0) unsupported("an empty array inside a kernel");
   if (mode == Mode::vec && extent != 2 && extent != 4 && extent != 8 && extent != 16) {
-    unsupported(fmt::format("a vec map over {} elements", extent), "vectors have 2, 4, 8 or 16 elements: split first");
+    unsupported(fmt::format("a vec map over {} elements", extent),
+                "vectors have 2, 4, 8 or 16 elements: split the array first");
   }
   if (mode == Mode::unroll && extent > 1024) {
     unsupported(fmt::format("an unroll map over {} elements", extent), "at most 1024 are written out");
@@ -176,8 +177,8 @@ void Emitter::copy(const Value& v, Type type, const WriteView& w, Nest& nest) {
   for (const Value& part : element.parts) nest.values.push_back(part.scalar);
 }
 
-// What the updates start from is written first, by the nest itself; then come the updates in order. Around both stand
-// the loops that are open: what one iteration of them writes is no other's.
+// The nest itself writes the initial elements of the updates first; then come the updates in order. The open loops are
+// around both: each iteration writes elements of its own.
 void Emitter::walk_updates(const std::function<void()>& first, int64_t count, Nest& nest,
                            const std::function<void(const Loop& step, Nest& updates)>& update) {
   nest.is_result = false;
@@ -242,7 +243,7 @@ void Emitter::walk_scatter(const ScatterForm& e, const WriteView& w, const Envir
 
 namespace {
 
-// Does the expression read what the result holds at that index alone?
+// True if the expression reads only that element of the result.
 bool reads_only(const std::vector<H::Expr>& values, const H::Expr& index) {
   struct Reads : H::Internal::IRGraphVisitor {
     H::Expr index;
@@ -272,7 +273,7 @@ bool Emitter::writes_all(Type type, const WriteView& w, Nest& nest) {
 Value Emitter::held_value(Type type, const WriteView& w, Nest& nest) const {
   const Layout layout = layout_of(type);
   return indexed(layout.shape.size(), [=, this, &nest](const std::vector<H::Expr>& index) {
-    const std::vector<Limit> limits = nest.limits;  // those are for what is written
+    const std::vector<Limit> limits = nest.limits;  // those are for written arrays
     WriteView place = w;
     for (const H::Expr& i : index) place = place.at(i);
     nest.limits = limits;
@@ -280,8 +281,8 @@ Value Emitter::held_value(Type type, const WriteView& w, Nest& nest) const {
   });
 }
 
-// The state of the fold is the result itself. A step folds it as it is before the step, into arrays of their own, and
-// then changes each element by itself.
+// The state of the fold is the result itself. A step folds the old result into arrays of its own, and then changes each
+// element separately.
 void Emitter::walk_steps(Expr e, const WriteView& w, const Environment& env, Nest& nest) {
   if (!writes_all(e->type, w, nest)) unsupported("a part of an array that steps change", "slice it in another kernel");
   const Value state = held_value(e->type, w, nest);
@@ -291,12 +292,12 @@ void Emitter::walk_steps(Expr e, const WriteView& w, const Environment& env, Nes
     walk(e->children[0]->children[0], w, extend(extend(env, state), element), updates);
     updates.values = repeated(updates.values, {step.reduction});
     if (!reads_only(updates.values, flat_index(updates.index)))
-      unsupported("a fold whose steps change elements of an array by others of it",
+      unsupported("a fold whose steps read other elements of the array that they change",
                   "fold them by a let around the map that changes it");
   });
 }
 
-// Each step reads what the one before has written.
+// Each step reads the result of the one before.
 void Emitter::walk_scan(Expr e, const WriteView& w, const Environment& env, Nest& nest) {
   const Expr body = e->children[0]->children[0];
   const Value elements = read(e->children[2], env);
@@ -326,7 +327,8 @@ void Emitter::walk(Expr e, const WriteView& w, const Environment& env, Nest& nes
         return H::Expr(loop.variable);
       };
       if (e->mode == Mode::global && options_.gpu) {
-        // One element a work-item; a size that divides evenly where there is one, else the last group has idle ones.
+        // One element per work-item; a size that divides evenly if there is one, else the last group has idle
+        // work-items.
         int64_t most = e->dimension == 0 ? 64 : 4, items = std::min(most, n);
         for (int64_t k = items; k >= most / 2 && k > 0; --k) {
           if (n % k == 0) {

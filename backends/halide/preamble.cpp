@@ -1,5 +1,5 @@
-// The OpenCL C that precedes every kernel. Each function exists for scalars and for vectors of 2, 3, 4, 8 and 16; what
-// it means is the table of functions in ir/language/pattern.cpp, to the bit where that is exact.
+// The OpenCL C that precedes every kernel. Each function exists for scalars and for vectors of 2, 3, 4, 8 and 16; its
+// meaning is in the table of functions in ir/language/pattern.cpp, to the bit for exact functions.
 #include "backends/halide/emit.h"
 
 namespace hoist {

@@ -1,5 +1,5 @@
 // Read views: a term evaluated with a variable per loop. Arrays are functions of the index, layout patterns rewrite
-// indices, scalar code becomes Halide expressions. Nothing is stored here but what kept_arrays.cpp is asked for.
+// indices, scalar code becomes Halide expressions. Only arrays of kept_arrays.cpp are stored.
 #include <fmt/format.h>
 
 #include "backends/halide/emitter.h"
@@ -40,7 +40,7 @@ Value indexed_from(size_t rank, const std::function<Value(const std::vector<H::E
   });
 }
 
-// A literal anywhere in the type: what an empty array or an unreachable branch reads.
+// A literal anywhere in the type: the value of reads from an empty array or in an unreachable branch.
 H::Expr inside(const H::Expr& i, int64_t n) { return H::clamp(i, 0, number(n - 1)); }
 
 }  // namespace
@@ -65,7 +65,8 @@ Value select_value(const H::Expr& condition, const Value& a, const Value& b, boo
   return scalar(selected(condition, a.scalar, b.scalar));
 }
 
-// Elements are kept by context and index: zip and shared subterms ask several times, through different views.
+// Elements are cached by context and index, because zip and shared subterms read them several times through different
+// views.
 Value Emitter::cached(std::function<Value(H::Expr)> at) {
   using Known = std::map<H::Expr, Value, H::Internal::IRGraphDeepCompare>;
   auto known = std::make_shared<std::map<uint64_t, Known>>();
@@ -130,7 +131,7 @@ Value Emitter::read_parameter(Expr e) {
   Scalar kind = leaf_of(e->type)->scalar;
   const bool packed = is_packed(kind);
   const int each_byte = packed ? 8 / row(kind).bits : 1;
-  // What has no elements is read by nobody, and is no argument of the kernel.
+  // An array without elements is never read, and is no argument of the kernel.
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return nothing(kind, shape.size());
   auto found = inputs_.find(e->name);
   if (found == inputs_.end()) {
@@ -242,7 +243,8 @@ Value Emitter::dot(Expr e, const Environment& env) {
                                         H::Internal::Call::PureExtern));
 }
 
-// sum + (the products of the first numbers of pairs + those of the second ones), each of the two summed from zero on.
+// sum + (the products of the first elements of pairs + the products of the second ones), each of the two summed from
+// zero on.
 std::optional<Value> Emitter::sums_of_pairs(Expr e, const Environment& env) {
   const auto is_sum = [](Expr call) { return call->pattern == Pattern::call && call->function == Function::add; };
   if (!is_sum(e) || !is_sum(e->children[1])) return std::nullopt;
@@ -294,7 +296,7 @@ std::optional<Value> Emitter::sums_of_pairs(Expr e, const Environment& env) {
 
 namespace {
 
-// A constant that is read at computed positions, of a size whose positions are all patterns of so many bits.
+// A constant that is read at computed positions, and whose size is a power of two, so that a few bits are the position.
 bool is_table(Expr e) {
   if (e->pattern != Pattern::constant || e->constant.shape().size() != 1) return false;
   const int64_t n = e->constant.size();
@@ -404,7 +406,7 @@ Value Emitter::read_view(Expr e, const Environment& env) {
     if (is_table(e->children[1])) return scalar(look_up(scalars_, e->children[1]->constant, position.scalar));
     Value a = read(e->children[1], env);
     const int64_t n = extent(e->children[1]);
-    // A position that follows from that of an element behind an open border may lie anywhere.
+    // A position that follows from the position of an element beyond an open border may be any integer.
     H::Expr known = safe_index(H::cast<int32_t>(position.scalar), n);
     return a.at(H::unsafe_promise_clamped(known, 0, number(n - 1)));
   }
@@ -444,7 +446,7 @@ Value Emitter::read_view(Expr e, const Environment& env) {
           [=](const H::Expr& o) { return array([=](const H::Expr& i) { return a.at(H::min(o * k, shifted) + i); }); });
     }
     case Pattern::untile: {
-      // The row that holds an element: the last row reaches back over the one before it, where they agree.
+      // The row that holds an element: the last row overlaps the one before it, and they agree there.
       int64_t k = e->children[0]->type->element->size.value(), n = e->sizes[0].value();
       H::Expr width = number(k), start = number(n - k);
       return cached([=](const H::Expr& x) { return a.at(x / width).at(x - H::min(x / width * width, start)); });

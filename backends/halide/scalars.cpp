@@ -17,7 +17,7 @@ H::Expr extern_call(H::Type type, const std::string& name, const std::vector<H::
   return H::Internal::Call::make(type, name, arguments, H::Internal::Call::PureExtern);
 }
 
-// Most bounds are constants, beside which neither NaN nor the signs of zeros need more than one comparison.
+// Most bounds are constants; next to a constant, NaN and the signs of zeros need no more than one comparison.
 H::Expr extremum(Function f, H::Type t, const std::vector<H::Expr>& x) {
   const std::string name = f == Function::minimum ? "hoist_minimum" : "hoist_maximum";
   for (const size_t place : {size_t{0}, size_t{1}}) {
@@ -50,8 +50,8 @@ H::Expr wrapping(Operation operation, const H::Expr& a, const H::Expr& b) {
   return H::reinterpret(t, operation(H::reinterpret(u, a), H::reinterpret(u, b)));
 }
 
-// Halide's simplifier takes what is added to an index to the other side of a comparison, or out of a selection: with a
-// literal there so far from zero the difference leaves the type, which Halide refuses. Unsigned numbers wrap.
+// Halide's simplifier moves a summand of an index to the other side of a comparison, or out of a selection: with a
+// literal there so far from zero the difference overflows the type, which Halide refuses. Unsigned integers wrap.
 bool is_far(const H::Expr& e) {
   const auto literal = H::Internal::as_const_int(e);
   if (!literal || e.type().bits() < 32) return false;
@@ -146,7 +146,7 @@ H::Expr Scalars::to_stored(Scalar s, const H::Expr& e) const {
   };
   if (is_bits(s)) return made_by("to") ? e : quiet(e);
   if (s == Scalar::bf16 || s == Scalar::f16) {
-    // What was just rounded is rounded once; what was just widened has nothing to round.
+    // A value that was just rounded needs no second rounding; a value that was just widened needs none at all.
     if (made_by("round") && made->args[0].type().bits() == 32) return to(made->args[0]);
     if (made_by("from")) return quiet(made->args[0]);
   }
@@ -317,7 +317,7 @@ H::Expr Scalars::cast_value(Scalar from, Scalar to, const H::Expr& e) const {
   if (from == Scalar::boolean) return H::select(e, H::Internal::make_one(t), H::Internal::make_zero(t));
   if (is_float(to)) {
     if (!is_reduced_float(to)) return H::cast(t, e);
-    // What f32 cannot hold is rounded once, from f64.
+    // Values that f32 cannot hold are rounded once, from f64.
     bool wide = is_float(from) ? from == Scalar::f64 : row(from).bits >= 32;
     const bool beyond = !is_float(from) && row(from).bits == 64;
     return rounded(to, H::cast(wide ? H::Float(64) : t, beyond ? odd(e) : e));

@@ -1,5 +1,5 @@
 // The result: one Func with a dimension per loop of the term, stored through a marker that passes/store_at_index.cpp
-// turns into a store at the term's own index; and the place where each kept array is computed.
+// turns into a store at the term's own index; and the place where each materialised array is computed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,8 +42,8 @@ int64_t longest_vector_bytes(const std::vector<Loop>& order, const std::vector<S
   return lanes * bytes;
 }
 
-// Halide puts the arrays of local memory one behind the other, and stores a vector to one as though it began at a
-// multiple of the vector's length, whatever stands before it. So each is as long as a multiple of the longest vector.
+// Halide places the arrays of local memory one after the other, and stores a vector to an array as if the array began
+// at a multiple of the vector's length. So the length of each is a multiple of the longest vector.
 void end_at_a_vector(Stored& stored, int64_t vector_bytes) {
   std::vector<std::pair<H::Var, int64_t>> dimensions = stored.own;
   for (const Loop& l : stored.spread) dimensions.emplace_back(l.variable, l.extent);
@@ -165,7 +165,7 @@ H::Expr Emitter::held(const H::Expr& flat) const {
   return H::Internal::Call::make(stored_type(kind), old_marker, {flat}, H::Internal::Call::Extern);
 }
 
-// The target of the value of a nest, as the mark of passes/store_at_index.cpp. `after`: what is written before.
+// The target of the value of a nest, as the mark of passes/store_at_index.cpp. `after`: the writes before it.
 H::Expr Emitter::marked_store(const Nest& nest, const Layout& layout, const H::Expr& after) const {
   const H::Expr flat = flat_index(nest.index);
   H::Expr condition = nest.condition.defined() ? nest.condition : H::Internal::const_true();
@@ -186,9 +186,9 @@ H::Expr Emitter::marked_store(const Nest& nest, const Layout& layout, const H::E
   return H::Internal::Call::make(value.type(), store_marker, arguments, H::Internal::Call::PureExtern);
 }
 
-// A scatter is two Funcs, computed one after the other in each work-item of the result, which reads the second one so
-// that they are: what the scatter starts from, and its updates. Only their marked stores mean anything, so
-// passes/store_at_index.cpp leaves nothing of their own arrays.
+// A scatter is two Funcs: the initial elements, and the updates. They are computed in sequence in each work-item of the
+// result, which reads the second one to force that order. Only their marked stores matter, so passes/store_at_index.cpp
+// removes their own arrays.
 void Emitter::write_scatter(const Nest& nest, const Layout& layout, const std::vector<Loop>& order, H::Func& result) {
   std::vector<H::Expr> outer;
   std::vector<H::Var> outer_variables;
@@ -254,8 +254,8 @@ void Emitter::write_scatter(const Nest& nest, const Layout& layout, const std::v
   result(outer_variables) = first_of(nest.updates->func, updates);
 }
 
-// Each kept array is computed inside the innermost loop around the place where it stands; between loops that become
-// groups, or between those that become work-items, there is no such place, and the innermost of them takes it.
+// Each materialised array is computed inside the innermost loop around its place; between loops that become groups, or
+// between loops that become work-items, no such place exists, and the innermost of them holds it.
 void Emitter::place_all(H::Func& result, const std::vector<Loop>& order) {
   std::map<std::string, H::Func> funcs = {{result.name(), result}};
   std::map<std::string, std::vector<Loop>> nests = {{result.name(), order}};

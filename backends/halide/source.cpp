@@ -16,7 +16,7 @@ namespace {
 bool starts_identifier(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
 bool continues_identifier(char c) { return starts_identifier(c) || std::isdigit(static_cast<unsigned char>(c)); }
 
-// Where the word that begins at a place ends, and where that begins which ends there.
+// The end of the word that begins at a place, and the beginning of the word that ends there.
 size_t word_end(const std::string& text, size_t at) {
   while (at < text.size() && continues_identifier(text[at])) ++at;
   return at;
@@ -67,7 +67,7 @@ class Renamer {
     for (const auto& [from, to] : fixed_) used_[to] = 1;
   }
 
-  // Identifiers that Halide made begin with an underscore or are those of gpu loops; all others are the language's.
+  // Identifiers that Halide made begin with an underscore or belong to gpu loops; all others are the language's.
   std::string line(const std::string& in) {
     std::string out;
     for (size_t i = 0; i < in.size();) {
@@ -122,8 +122,8 @@ std::string with_unaligned(std::string line) {
   return line;
 }
 
-// An index t + 96 is a place 96 behind t: the constant is part of the address. As a sum of numbers it is one more
-// operation, which LLVM's SLP pass does for several loads in one vector, to take it apart again. Accesses are
+// An index t + 96 is a place 96 after t: the constant is part of the address. As a sum of integers it is one more
+// operation, which LLVM's SLP pass combines for several loads in one vector, only to take it apart again. Accesses are
 //   p[t7]    ((__global float4 *)p)[t7]    vload4(0, (__global float*)p + t7)
 class Addresses {
  public:
@@ -232,10 +232,10 @@ class Addresses {
 
   std::set<std::string> arrays_;
   std::unordered_map<std::string, Place> places_;
-  std::unordered_map<std::string, std::string> definitions_;  // what a line defines
+  std::unordered_map<std::string, std::string> definitions_;  // the name that a line defines
 };
 
-// Halide leaves the fence out of barriers that only keep a later store behind earlier loads; the language wants one
+// Halide leaves the fence out of barriers that only keep a later store after earlier loads; the language requires one
 // there too.
 std::string fenced(std::string line) {
   static const std::string none = "barrier(0);", some = "barrier(0 | ";
@@ -261,7 +261,7 @@ std::string replace_words(const std::string& line, const std::map<std::string, s
   return out;
 }
 
-// Halide prints no arrays as arguments, so that one is printed as a string.
+// Halide cannot print an array as an argument, so the name of the array is printed as a string.
 std::string with_arrays(std::string line) {
   const std::string start = std::string(prefetch_marker) + "(\"";
   const size_t at = line.find(start);
@@ -378,11 +378,11 @@ void make_group_function(KernelText& kernel, const std::string& kernel_name) {
   group.replace(0, start.size(),
                 "static __attribute__((noinline)) void " + group_function(kernel_name) +
                     "(\n    int group_0, int group_1, int group_2,\n");
-  // Where a function with restrict becomes part of another, compilers leave a mark that Oclgrind 21.10 does not know,
-  // or believe it there as well, between steps: the runtime says where functions stay functions.
+  // When a compiler inlines a function with restrict, it leaves a mark that Oclgrind 21.10 does not know, or applies
+  // restrict between the steps as well: the runtime states where functions are not inlined.
   replace_all(group, "*restrict ", "*HOIST_RESTRICT ");
-  // Groups of launches are of one work-item. PoCL makes whatever asks for its number a part of the kernel, of which it
-  // generates code three times.
+  // Groups of launches have one work-item. PoCL inlines every function that reads the work-item's number into the
+  // kernel, for which it generates code three times.
   std::string inside = source.substr(body);
   for (const char* dimension : {"0", "1", "2"}) {
     replace_all(inside, fmt::format("get_group_id({})", dimension), fmt::format("group_{}", dimension));

@@ -72,7 +72,7 @@ Result<Device> describe(const hoist_target& target, int index) {
   out.doubles = has("cl_khr_fp64");
   // The kernels depend on the target description, so it must be complete.
   if (device.code != CL_SUCCESS) {
-    return Diagnostic{target.name, std::string("does not say what it is: ") + hoist_cl_name(device.code), ""};
+    return Diagnostic{target.name, std::string("does not identify itself: ") + hoist_cl_name(device.code), ""};
   }
   return out;
 }

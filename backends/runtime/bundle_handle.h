@@ -193,7 +193,7 @@ HOIST_INTERNAL hoist_status hoist_make_transfers(hoist_bundle* bundle);
 HOIST_INTERNAL hoist_status hoist_check_inputs(hoist_bundle* bundle);
 /* Like hoist_set_input, for an array of any type. */
 HOIST_INTERNAL hoist_status hoist_set_words(hoist_bundle* bundle, size_t index, const void* data, size_t bytes);
-/* Like hoist_get_output; `index` may also be that of a count, which is no output of the model. */
+/* Like hoist_get_output; `index` may also name a count, which is no output of the model. */
 HOIST_INTERNAL hoist_status hoist_any_output(hoist_bundle* bundle, size_t index, void* data, size_t bytes);
 
 #ifdef __cplusplus

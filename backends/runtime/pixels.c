@@ -16,16 +16,16 @@ static int is_pixel_count(size_t rows, size_t columns) {
 }
 
 HOIST_INTERNAL const char* hoist_preprocessing_problem(const hoist_preprocessing* how) {
-  if (how->channels != 1 && how->channels != 3) return "pictures have 1 or 3 channels";
+  if (how->channels != 1 && how->channels != 3) return "images have 1 or 3 channels";
   if (!is_pixel_count(how->rows, how->columns)) return "the input has no pixels, or too many";
   if (how->resize_rows > HOIST_MOST_SIDE || how->resize_columns > HOIST_MOST_SIDE ||
       (how->resize_rows && !how->resize_columns)) {
-    return "a size to resize to that there is not";
+    return "the size to resize to is impossible";
   }
-  if (!isfinite(how->scale)) return "the scale is no number";
+  if (!isfinite(how->scale)) return "the scale is not finite";
   for (size_t c = 0; c < how->channels; ++c) {
-    if (!isfinite(how->mean[c])) return "a mean is no number";
-    if (!isfinite(how->deviation[c]) || how->deviation[c] == 0) return "a deviation is zero or no number";
+    if (!isfinite(how->mean[c])) return "a mean is not finite";
+    if (!isfinite(how->deviation[c]) || how->deviation[c] == 0) return "a deviation is zero or not finite";
   }
   return NULL;
 }
@@ -236,7 +236,7 @@ hoist_status hoist_prepare_pixels(const hoist_preprocessing* how, const char* sc
   hoist_error error = {HOIST_OK, ""};
   const int number = scalar ? hoist_scalar_named(scalar) : -1;
   const char* problem = !how ? "nothing says how" : hoist_preprocessing_problem(how);
-  if (!problem && !is_pixel_type(number)) problem = "pictures are of no such type";
+  if (!problem && !is_pixel_type(number)) problem = "images cannot have this type";
   if (!problem && !data) problem = "no memory given";
   if (problem) {
     hoist_fail(&error, HOIST_BAD_ARGUMENT, "%s", problem);

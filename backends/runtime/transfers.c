@@ -205,7 +205,7 @@ hoist_status hoist_output_shape(hoist_bundle* b, size_t index, int64_t* shape, s
     const int64_t most = array->shape[extent->dimension];
     if (count < 0 || count > most) {
       return hoist_fail(&b->error, HOIST_BAD_EXTENT,
-                        "output %s: has %lld elements along dimension %u, where at most %lld have a place (a number "
+                        "output %s: has %lld elements along dimension %u, and its capacity is %lld (a number "
                         "that the model is given, how many elements are wanted say, is too large or negative)",
                         array->name, (long long)count, (unsigned)extent->dimension, (long long)most);
     }

@@ -69,7 +69,7 @@ static hoist_status conclude(const comparison* c, const char* kind, const char* 
              c->tolerance.relative);
   } else if (c->compared == 0) {
     snprintf(message, sizeof message, "%s",
-             c->on_host ? "performed on the host" : "the bundle has no expected values for it");
+             c->on_host ? "computed on the host" : "the bundle has no expected values for it");
   } else if (c->tolerance.exact) {
     snprintf(message, sizeof message, "%llu positions, bit-identical", (unsigned long long)c->compared);
   } else {

@@ -12,8 +12,9 @@ namespace hoist {
 
 inline constexpr size_t maximum_rank = 64;
 
-/// Bytes of a tensor of this shape, or nothing where an extent is negative, there are more than 64 axes, or the extents
-/// (empty ones counted as 1) multiply past `maximum_bytes`. What passes is safe for element_count and byte_size.
+/// The bytes of a tensor of this shape, or nothing if an extent is negative, there are more than 64 axes, or the
+/// product of the extents (empty ones counted as 1) exceeds `maximum_bytes`. A shape with a result is safe for
+/// element_count and byte_size.
 std::optional<int64_t> bounded_byte_size(Scalar scalar, const std::vector<int64_t>& shape, int64_t maximum_bytes);
 
 /// "[2, 3]", cut short after 16 axes.

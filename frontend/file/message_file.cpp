@@ -14,7 +14,7 @@ class Pieces {
  public:
   explicit Pieces(const OpenedFile& file) : file_(file), memory_(std::min<size_t>(piece, file.size())) {}
 
-  // What follows the position, as far as it is at hand; empty at the end of the file and where it cannot be read.
+  // The bytes after the position that are in the buffer; empty at the end of the file and after a read error.
   std::string_view from(size_t position) {
     if (position < start_ || position >= start_ + size_) {
       start_ = position;
@@ -40,7 +40,7 @@ class Stream : public google::protobuf::io::ZeroCopyInputStream {
     if (next.empty()) return false;
     position_ += next.size();
     if (hash_ != nullptr && position_ > hashed_) {
-      const size_t fresh = position_ - hashed_;  // what has been given back before comes again
+      const size_t fresh = position_ - hashed_;  // bytes that were returned come first
       hash_->add(next.data() + (next.size() - fresh), fresh);
       hashed_ = position_;
     }

@@ -1,5 +1,5 @@
-// A protobuf message in a file named by strangers: the file is walked (wire_scan.h), then parsed, a piece at a time, so
-// that it never stands in memory beside what is made of it. Borders protobuf.
+// A protobuf message in an untrusted file: the file is walked (wire_scan.h), then parsed, a piece at a time, so that
+// the file and its parsed form are never in memory together. Borders protobuf.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ class Message;
 
 namespace hoist {
 
-/// Whether the file holds a message of this kind ("an ONNX model"), which becomes `message`. All bytes of the file are
-/// added to `hash`, unless it is null. Errors: those of OpenedFile::open and of scan_wire_format; a file that cannot be
-/// read to its end.
+/// Parses a message of this kind ("an ONNX model") from the file into `message`; returns whether the file holds one.
+/// All bytes of the file are added to `hash`, unless it is null. Errors: errors of OpenedFile::open and of
+/// scan_wire_format; a file that cannot be read to its end.
 Result<bool> read_message(const std::filesystem::path& path, int64_t maximum_bytes, const ScanLimits& limits,
                           const std::string& kind, ModelHash* hash, google::protobuf::Message& message);
 

@@ -30,7 +30,7 @@ OpenedFile::~OpenedFile() {
 
 Result<OpenedFile> OpenedFile::open(const files::path& path, int64_t maximum_bytes) {
   const std::string name = path.string();
-  // Without O_NONBLOCK a pipe that nobody writes to would be waited for.
+  // Without O_NONBLOCK, opening a pipe without a writer would wait for ever.
   OpenedFile file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (file.number() < 0) return Diagnostic{name, "cannot be opened: " + std::string(std::strerror(errno)), ""};
   struct stat status = {};
@@ -75,7 +75,7 @@ Result<std::unique_ptr<std::byte[]>> ExternalData::read(const ExternalPlace& pla
   const std::string quoted = "'" + place.location + "'";
   const auto outside = [&] {
     return Diagnostic{owner, "its external data file " + quoted + " lies outside the model's folder",
-                      "put the file beside the model"};
+                      "move the file next to the model"};
   };
   if (place.location.empty()) return Diagnostic{owner, "its external data have no location", ""};
   if (place.location.find('\0') != std::string::npos || place.location.size() > 4096) {
@@ -108,7 +108,7 @@ Result<std::unique_ptr<std::byte[]>> ExternalData::read(const ExternalPlace& pla
   if (place.length && *place.length != bytes) {
     return Diagnostic{
         owner,
-        "its external data have " + std::to_string(*place.length) + " bytes, its shape wants " + std::to_string(bytes),
+        "its external data have " + std::to_string(*place.length) + " bytes, its shape needs " + std::to_string(bytes),
         ""};
   }
   if (place.offset < 0 || place.offset > status.st_size || bytes > status.st_size - place.offset) {

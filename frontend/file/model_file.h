@@ -1,5 +1,5 @@
-// Files named by strangers: whole regular files up to a limit, and the external data of a model, which must lie inside
-// the model's folder however the path is written or linked. Knows nothing of ONNX.
+// Untrusted files: whole regular files up to a limit, and the external data of a model, which must lie inside the
+// model's folder however the path is written or linked. Knows nothing of ONNX.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class OpenedFile {
  public:
   /// Errors: missing, not readable, a folder, a device or pipe, empty, larger than the limit.
   static Result<OpenedFile> open(const std::filesystem::path& path, int64_t maximum_bytes);
-  /// Of a number that the system has given, which is closed at the end; below 0: none.
+  /// Owns a file descriptor, which it closes at the end; a negative one is none.
   explicit OpenedFile(int number) : number_(number) {}
   OpenedFile(OpenedFile&& other) noexcept;
   OpenedFile(const OpenedFile&) = delete;
@@ -36,7 +36,7 @@ class OpenedFile {
   size_t size_ = 0;
 };
 
-/// Where a tensor says that its bytes are.
+/// The place of a tensor's bytes, as the model states it.
 struct ExternalPlace {
   std::string location;  ///< relative to the model's folder
   int64_t offset = 0;
@@ -59,7 +59,7 @@ class ModelHash {
 
 class ExternalData {
  public:
-  /// What is read is added to `hash`, which outlives this.
+  /// All bytes read are added to `hash`, which outlives this object.
   ExternalData(std::filesystem::path model_folder, ModelHash& hash) : folder_(std::move(model_folder)), hash_(&hash) {}
 
   /// Reads exactly `bytes` bytes. `owner` ("tensor 'w'") goes into the messages. Errors: an absolute location or one

@@ -21,8 +21,7 @@ Tensor integers(std::vector<int64_t> shape, const google::protobuf::RepeatedFiel
   return Tensor::of(Scalar::i64, std::move(shape), std::vector<int64_t>(values.begin(), values.end()));
 }
 
-// The value of a Constant node; its attributes have the types that the operator wants.
-// A tensor is taken out of the node.
+// The value of a Constant node, whose attributes have the types of the operator. A tensor is moved out of the node.
 Result<Tensor> constant_value(onnx::NodeProto& node, int64_t maximum_bytes, const ExternalData& external) {
   for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
     const std::string& name = attribute.name();
@@ -36,7 +35,7 @@ Result<Tensor> constant_value(onnx::NodeProto& node, int64_t maximum_bytes, cons
   return Diagnostic{layer_place(node), "has no value that is a tensor of numbers", ""};
 }
 
-// What an input that gives an initialiser its place declares must be true of the initialiser.
+// Checks that an initialiser agrees with the declared input of its name.
 Diagnostics check_place(const onnx::ValueInfoProto& input, const Tensor& tensor) {
   const auto& type = input.type().tensor_type();
   const std::string where = "initialiser '" + input.name() + "'";

@@ -16,14 +16,14 @@ namespace hoist {
 /// Errors: no such file, not a TensorProto, sizes that disagree, types that hoist lacks. External data are refused.
 Result<Tensor> read_tensor_proto(const std::filesystem::path& path);
 
-/// What a file of recorded data holds for a value of that kind: one tensor, the members of a sequence, or nothing where
-/// an optional value is absent. Of maps it is one tensor, [maps][keys], 0 or "" where a map lacks a key. The message
-/// does not say of which kind it is. Errors: those of read_tensor_proto, members that are no tensors, or more of them
-/// than a sequence may have, keys that are not among `keys`.
+/// The tensors in a file of recorded data for a value of that kind: one tensor, the members of a sequence, or nothing
+/// for an absent optional value. A list of maps is one tensor, [maps][keys], with 0 or "" for a missing key. The
+/// message does not state its kind. Errors: errors of read_tensor_proto, members that are no tensors, more members than
+/// a sequence may have, keys that are not among `keys`.
 Result<std::optional<std::vector<Tensor>>> read_recorded_value(const std::filesystem::path& path, ValueKind kind,
                                                                const MapKeys& keys = {});
 
-/// Replaces the file at `path` in one step: after an error what was there before still is.
+/// Replaces the file at `path` in one step: after an error the old file is still there.
 Result<Nothing> write_tensor_proto(const std::filesystem::path& path, const std::string& name, const Tensor& tensor);
 
 }  // namespace hoist

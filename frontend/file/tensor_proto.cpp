@@ -56,7 +56,7 @@ Result<ExternalPlace> external_place(const onnx::TensorProto& proto, const std::
   return place;
 }
 
-// Strings stand in a field of their own, and nowhere else.
+// Strings are in a field of their own, and nowhere else.
 Result<Tensor> strings_from_proto(const onnx::TensorProto& proto, std::vector<int64_t> shape,
                                   const std::string& owner) {
   const int64_t size = element_count(shape);

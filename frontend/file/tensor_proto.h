@@ -1,4 +1,4 @@
-// ONNX's TensorProto to hoist's Tensor and back, with every claim of the message checked against what it holds. Borders
+// ONNX's TensorProto to hoist's Tensor and back, with every claim of the message checked against its content. Borders
 // onnx; for the rest of this folder only.
 #pragma once
 

@@ -36,7 +36,7 @@ class Scanner {
  public:
   Scanner(const BytesFrom& bytes, const ScanLimits& limits) : bytes_(bytes), limits_(limits) {}
 
-  // Everything below returns "" or what is wrong.
+  // All functions below return "" or the error.
   std::string message(const Descriptor& type, size_t end, int depth) {
     if (depth > limits_.depth) return "nests messages deeper than " + std::to_string(limits_.depth) + " levels";
     while (at_ < end) {
@@ -133,7 +133,7 @@ Result<Nothing> scan_wire_format(const BytesFrom& bytes, size_t size, const Desc
   Scanner scanner(bytes, limits);
   const std::string problem = scanner.message(type, size, 0);
   if (problem.empty()) return Nothing{};
-  if (scanner.limited()) return Diagnostic{file, problem, "the limit guards against hostile files"};
+  if (scanner.limited()) return Diagnostic{file, problem, "the limit guards against untrusted files"};
   if (!scanner.any_known()) return Diagnostic{file, "is not " + kind, "it " + problem};
   return Diagnostic{file, "is truncated or damaged", problem};
 }

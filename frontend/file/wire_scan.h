@@ -1,6 +1,6 @@
 // A walk over protobuf's wire format before anything is parsed: it bounds how many objects a file makes and how deep
-// they nest, so that a small hostile file cannot take gigabytes, and it says where a damaged file breaks. Borders
-// protobuf.
+// they nest, so that a small untrusted file cannot take gigabytes, and it finds the place where a damaged file breaks.
+// Borders protobuf.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct ScanLimits {
   int depth = 60;               ///< messages inside messages; one nested graph takes three
 };
 
-/// The bytes from a position on, as many as are at hand; none where they cannot be read.
+/// The bytes from a position on that are in the buffer; none after a read error.
 using BytesFrom = std::function<std::string_view(size_t position)>;
 
 /// Walks so many bytes as one message of the described type; of texts and data it reads the lengths alone. `file` and

@@ -58,7 +58,7 @@ Diagnostic unsupported(const onnx::NodeProto& node, int opset) {
     out.what = "a constant without a value";
   } else {
     out.hint =
-        "'hoist operators' lists those that are; another export of the model, or a cut before this layer, may help";
+        "'hoist operators' lists the supported ones; another export of the model, or a cut before this layer, may help";
   }
   return out;
 }
@@ -122,7 +122,7 @@ void check_nodes(const onnx::GraphProto& graph, const std::string& inside, const
     // Bodies of functions take the place of layers of the model alone.
     if (support == Support::function && !inside.empty()) {
       report({layer_place(node), "operator " + node.op_type() + " is not supported inside another layer",
-              "'hoist operators' lists those that are"});
+              "'hoist operators' lists the supported ones"});
       continue;
     }
     if (auto problem = check_node(node, model)) report(*problem);

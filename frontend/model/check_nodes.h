@@ -1,5 +1,5 @@
-// Says of each node whether hoist can take it: what it is, what becomes of it, and what the user can do where it
-// cannot be. Borders onnx; for the rest of this folder only.
+// Decides for each node whether hoist supports it: its kind, its replacement, and the user's alternative if it is not
+// supported. Borders onnx; for the rest of this folder only.
 #pragma once
 
 #include <onnx/onnx_pb.h>

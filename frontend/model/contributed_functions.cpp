@@ -40,7 +40,7 @@ class Writer {
     return a == nullptr ? otherwise : a->f();
   }
 
-  /// The extents of an input, -1 where one has no number; nothing where not even their number is known.
+  /// The extents of an input, -1 for a symbolic one; nothing if even their number is unknown.
   std::optional<Integers> extents(int input) const {
     const auto i = static_cast<size_t>(input);
     if (i >= types_.size() || !types_[i].has_tensor_type() || !types_[i].tensor_type().has_shape()) return std::nullopt;
@@ -76,7 +76,7 @@ class Writer {
   onnx::FunctionBuilder builder_;
 };
 
-// A convolution, what is added to it and a function of the sum.
+// A convolution, a summand and a function of the sum.
 bool write_fused_convolution(Writer& w) {
   const auto* named = w.attribute("activation");
   const std::string activation = named == nullptr ? "" : named->s();
@@ -120,7 +120,7 @@ bool write_skip_simplified_normalisation(Writer& w) {
   w.add(w.given(3) ? "part = Add (x, skip) sum = Add (part, bias)" : "sum = Add (x, skip)");
   w.add("y, deviation = com.microsoft.SimplifiedLayerNormalization <axis = -1> (sum, scale)");
   w.set("epsilon", w.number("epsilon", 1e-12F));
-  w.add("mean = Identity (deviation)");  // nobody computes it
+  w.add("mean = Identity (deviation)");  // never computed
   return !w.wanted(1);
 }
 
@@ -151,7 +151,7 @@ void write_heads(Writer& w, const std::string& name) {
         name + "_parts)");
 }
 
-// scores and what masks them, of queries, keys and values by heads: q_heads, k_all and v_all; to y.
+// scores and their masks, from queries, keys and values by heads: q_heads, k_all and v_all; to y.
 bool write_scores(Writer& w, int mask, int bias) {
   w.add("turned = Transpose <perm = [0, 1, 3, 2]> (k_all)");
   const float scale = w.number("scale", 0);
@@ -191,8 +191,8 @@ bool write_scores(Writer& w, int mask, int bias) {
     last = "with_bias";
   }
   if (w.integer("unidirectional", 0) != 0) {
-    // Lines are the last ones of as many as there are keys. What comes later is left out however large its score is;
-    // what a mask leaves out has mask_filter_value added and may win.
+    // The rows of the queries are the last ones of as many as there are keys. Later keys are excluded however large
+    // their score is; a masked score has mask_filter_value added and may still win.
     w.like("lowest", std::numeric_limits<float>::lowest(), "scores");
     w.scalar("line_from", 0);
     w.scalar("line_by", 1);
@@ -278,9 +278,9 @@ bool write_multi_head_attention(Writer& w) {
   return write_scores(w, 4, 5);
 }
 
-// Queries of several heads share keys and values, which stand in arrays with room for those of earlier calls:
-// seqlens_k + 1 rows of each element of the batch count when this call's own are written behind the others. A prompt
-// may be shorter than its array; what is computed for the rest of it means nothing.
+// Queries of several heads share keys and values, which are in arrays with capacity for the rows of earlier calls:
+// seqlens_k + 1 rows of each element of the batch are valid after this call's own are appended. A prompt may be shorter
+// than its array; results for the rest of it are undefined.
 bool write_group_query_attention(Writer& w) {
   const int64_t heads = w.integer("num_heads", 0), kept_heads = w.integer("kv_num_heads", 0);
   const auto query = w.extents(0);
@@ -329,7 +329,7 @@ bool write_group_query_attention(Writer& w) {
     w.add("q_heads = Identity (q_plain) k_heads = Identity (k_plain)");
   }
   if (w.given(3)) {
-    // Room for as many rows as the longest element has, unless there is more.
+    // Capacity for as many rows as the longest element has, unless there is more.
     w.constant("sides", {2});
     w.add(
         "past_length = Shape <start = 2, end = 3> (past_key) total_list = Reshape (total, list) "

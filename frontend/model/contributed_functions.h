@@ -15,11 +15,11 @@ bool has_contributed_body(const std::string& domain, const std::string& operatio
 /// The names of all that have one.
 std::vector<std::string> contributed_operators();
 
-/// Whether a node without a domain is one that onnxruntime means of its own.
+/// True if a node without a domain is one of onnxruntime's own operators.
 bool is_contributed_without_domain(const onnx::NodeProto& node);
 
-/// The body for this call, its attributes bound; nothing where it uses what no body is written for (a mask of an
-/// unusual shape, packed inputs). `types` are those of the inputs, without a value where they are not known.
+/// The body for this call, with its attributes bound; nothing if no body covers the call (a mask of an unusual shape,
+/// packed inputs). `types` are the types of the inputs, without a value if they are unknown.
 std::optional<onnx::FunctionProto> contributed_body(const onnx::NodeProto& node,
                                                     const std::vector<onnx::TypeProto>& types);
 

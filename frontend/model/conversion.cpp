@@ -43,7 +43,7 @@ void keep_names(const Nodes& before, onnx::GraphProto& graph) {
   }
 }
 
-// What comes back went through another representation, and has to be whole.
+// Converted layers went through another representation, and have to be complete.
 std::string check_converted(onnx::ModelProto& model) {
   for (const onnx::NodeProto& node : model.graph().node()) {
     if (const auto problem = check_node(node, model)) return problem->text();
@@ -68,10 +68,9 @@ void rename_domains(onnx::ModelProto& model, const std::function<std::string(con
   for (onnx::OperatorSetIdProto& opset : *model.mutable_opset_import()) opset.set_domain(renamed(opset.domain()));
 }
 
-// onnx's converter, which throws where it has no way. It changes layers of the standard's own domain alone, but asks
-// for the types of all; functions of ai.onnx.ml read those of their inputs without looking whether they are known
-// (LabelEncoder behind a TreeEnsembleRegressor), so layers of other domains go through it under names that it does not
-// know.
+// onnx's converter, which throws if it has no conversion. It changes layers of the standard's own domain alone, but
+// infers the types of all; functions of ai.onnx.ml read the types of their inputs without a check (LabelEncoder after a
+// TreeEnsembleRegressor), so layers of other domains go through it under names that it does not know.
 onnx::ModelProto convert_version(const onnx::ModelProto& model, int opset) {
   const auto is_standard = [](const std::string& domain) { return domain.empty() || domain == "ai.onnx"; };
   const auto& opsets = model.opset_import();
@@ -96,7 +95,7 @@ onnx::ModelProto converted_to(const onnx::ModelProto& model, int opset) {
   return out;
 }
 
-// What a layer says, whatever the order of its attributes.
+// A layer as text, independent of the order of its attributes.
 std::vector<std::string> content(const onnx::NodeProto& node) {
   std::vector<std::string> out;
   for (const onnx::AttributeProto& attribute : node.attribute()) out.push_back(attribute.SerializeAsString());

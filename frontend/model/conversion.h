@@ -1,5 +1,5 @@
-// Brings a model down to an old version of ai.onnx, which more engines know. Reading needs no converter: what calls of
-// old versions mean is said by ir/operators/versions.h. Borders onnx; for the rest of this folder only.
+// Converts a model to an old version of ai.onnx, which more engines support. Reading needs no converter:
+// ir/operators/versions.h has the meaning of calls of old versions. Borders onnx; for the rest of this folder only.
 #pragma once
 
 #include <onnx/onnx_pb.h>

@@ -10,7 +10,8 @@
 namespace hoist {
 namespace {
 
-// The inputs from whose values the outputs are computed. Of what reads a shape alone the unfolded term reads nothing.
+// The inputs from whose values the outputs are computed. If a call reads only the shape of an operand, its definition
+// reads nothing of it.
 std::set<std::string> inputs_behind_outputs(const Program& program) {
   std::map<std::string, Expr> terms;
   for (const Definition& definition : program.definitions) terms[definition.value] = definition.expression;
@@ -39,7 +40,7 @@ void add_reads(const NamedCall& call, std::set<std::string>& out) {
   }
 }
 
-// Messages about a body name the layer first, also where the body stands in its place.
+// Messages about a body name the layer first, also if the body has been inlined.
 bool is_named(const std::set<std::string>& places, const NamedCall& call) {
   if (places.count(call.name) != 0) return true;
   if (call.bodies.empty()) return false;
@@ -76,7 +77,7 @@ std::set<std::string> deciding_inputs(Program header, const std::map<std::string
     const OperatorRow* row =
         find_operator(domain, successor.empty() ? std::string_view(call.operation) : successor, header.version);
     if (unreached || row == nullptr) continue;
-    // What a body does not know it may take from anything that the layer reads.
+    // A body may take unknown values from any operand of the layer.
     if (!call.bodies.empty())
       std::copy_if(reads.begin(), reads.end(), std::back_inserter(header.outputs),
                    [&](const std::string& name) { return values.count(name) != 0; });
@@ -92,7 +93,7 @@ std::set<std::string> deciding_inputs(Program header, const std::map<std::string
   for (const auto& [name, list] : lists) builder.add_list(name, list);
   for (const NamedCall& call : sound) builder.reserve({call.outputs.begin(), call.outputs.end()});
   for (const NamedCall& call : sound) builder.add_call(call);
-  // What a list holds is known; only what its members are is not.
+  // The content of a list is known; only the values of its members are not.
   for (const std::string& output : header.outputs) {
     if (builder.is_tensor(output)) builder.add_output(output);
   }

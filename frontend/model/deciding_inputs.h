@@ -10,9 +10,9 @@
 
 namespace hoist {
 
-/// The inputs from whose values the shapes of layers follow that have no definition. `header` has the inputs, constants
-/// and version of the program, `lists` its values that are lists of inputs, `calls` are in topological order, and
-/// `places` are those of the messages about layers without a definition, which begin with the layer's name.
+/// The inputs whose values determine the shapes of layers without a definition. `header` has the inputs, constants and
+/// version of the program, `lists` its values that are lists of inputs, `calls` are in topological order, and `places`
+/// are the places for messages about layers without a definition, which begin with the layer's name.
 std::set<std::string> deciding_inputs(Program header, const std::map<std::string, TensorList>& lists,
                                       const std::vector<NamedCall>& calls, const std::set<std::string>& places);
 

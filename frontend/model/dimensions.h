@@ -1,5 +1,5 @@
-// Symbolic dimensions of model inputs get their values here: from the user, or 1 for those that look like a batch. Pure
-// data in and out; knows nothing of ONNX.
+// Symbolic dimensions of model inputs get their values here: from the user, or 1 for dimensions that look like a batch.
+// Pure data in and out; knows nothing of ONNX.
 #pragma once
 
 #include <map>
@@ -28,12 +28,12 @@ struct DeclaredInput {
 struct BoundDimensions {
   std::vector<std::vector<int64_t>> shapes;  ///< of the inputs, in their order, complete
   std::map<std::string, int64_t> named;      ///< value of every dimension name
-  std::vector<std::string> notes;            ///< what was taken to be 1
+  std::vector<std::string> notes;            ///< dimensions that were assumed to be 1
 };
 
-/// Batch-like is an axis 0 without an extent whose name, if it has one, never stands on another axis; an input of one
-/// axis needs a name that says batch, or one that it shares with such an axis. Errors: values for names that no input
-/// has or for axes that are fixed, values that disagree, axes that have no value, inputs past `maximum_bytes`.
+/// An axis is batch-like if it is axis 0 without an extent and its name, if it has one, never appears on another axis;
+/// an input of one axis needs a name that says batch, or one that it shares with such an axis. Errors: values for names
+/// that no input has or for fixed axes, contradictory values, axes without a value, inputs past `maximum_bytes`.
 Result<BoundDimensions> bind_dimensions(const std::vector<DeclaredInput>& inputs,
                                         const std::vector<DimensionValue>& values, int64_t maximum_bytes);
 

@@ -34,7 +34,7 @@ class FreshNames {
   std::string layer(const std::string& wanted) { return fresh(layers_, wanted); }
 
  private:
-  // Those of graphs inside of layers too, where a new name would be captured.
+  // Names of graphs inside layers too, where a new name would be captured.
   void take(const onnx::GraphProto& graph) {
     for (const auto& input : graph.input()) values_.insert(input.name());
     for (const auto& tensor : graph.initializer()) values_.insert(tensor.name());
@@ -56,7 +56,7 @@ class FreshNames {
   std::unordered_set<std::string> values_, layers_;
 };
 
-// The names of a function's values where a graph inside of it reads them; what the graph defines itself is its own.
+// The names of a function's values that an inner graph reads; names that the graph itself defines are its own.
 void rename_captured(onnx::GraphProto& graph, std::unordered_map<std::string, std::string> names) {
   const auto rename = [&](std::string& name) {
     if (auto at = names.find(name); at != names.end()) name = at->second;
@@ -73,7 +73,7 @@ void rename_captured(onnx::GraphProto& graph, std::unordered_map<std::string, st
   for (onnx::ValueInfoProto& output : *graph.mutable_output()) rename(*output.mutable_name());
 }
 
-// Appends the body of `callee` with the names of `call`; the attributes are bound already. Returns "" or what is wrong.
+// Appends the body of `callee` with the names of `call`; the attributes are bound already. Returns "" or the error.
 std::string append_body(const onnx::NodeProto& call, onnx::FunctionProto& callee, FreshNames& fresh, Nodes& into) {
   if (call.input_size() > callee.input_size() || call.output_size() > callee.output_size()) {
     return "is called with " + std::to_string(call.input_size()) + " inputs and " + std::to_string(call.output_size()) +
@@ -195,7 +195,7 @@ class ModelFunctions {
  private:
   static constexpr int64_t unknown = -1, open = -2;
 
-  // The calls among these layers and in graphs inside of them, by one level. Whether there were any.
+  // Inlines one level of the calls among these layers and in graphs inside them. Returns whether there were any.
   bool expand_calls(Nodes& nodes, FreshNames& fresh) {
     bool any = false;
     Nodes expanded;
@@ -378,7 +378,7 @@ Diagnostics expand_standard_functions(onnx::ModelProto& model, int opset, const 
         } catch (const std::bad_alloc&) {
           throw;
         } catch (const std::exception&) {
-          // The builder wants types or attributes that this node lacks: it has no body.
+          // The builder requires types or attributes that this node lacks: it has no body.
         }
         std::string missing;
         for (int i = 0; body && missing.empty() && i < body->node_size(); ++i) missing = lacks(body->node(i), false);

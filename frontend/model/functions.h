@@ -14,8 +14,8 @@ namespace hoist {
 
 using HasOperator = std::function<bool(const std::string& domain, const std::string& operation)>;
 
-/// Whether an operator has a function body: the standard's at this version, or one that hoist has for an operator of
-/// com.microsoft. No promise that the body can be used.
+/// True if an operator has a function body: the standard's at this version, or one that hoist has for an operator of
+/// com.microsoft. The body may still be unusable.
 bool has_function_body(const std::string& domain, const std::string& operation, int opset);
 
 /// Replaces every call of the model's own functions, deeply, also in graphs inside of layers, and removes the
@@ -24,9 +24,9 @@ bool has_function_body(const std::string& domain, const std::string& operation, 
 /// in all.
 Diagnostics expand_model_functions(onnx::ModelProto& model, int64_t maximum_layers);
 
-/// Replaces operators for which `has_operator` says no where there is a body whose own operators
-/// are there or have bodies in turn. What has none stays; where a body is there but cannot be used, `lacking` gets the
-/// layer's name and the operator that the body lacks. Needs inferred types, which it makes itself.
+/// Inlines operators for which `has_operator` is false, if they have a body whose own operators are available or have
+/// bodies in turn. Operators without a body stay; if a body is unusable, `lacking` gets the layer's name and the
+/// operator that the body lacks. Needs inferred types, which it computes itself.
 Diagnostics expand_standard_functions(onnx::ModelProto& model, int opset, const HasOperator& has_operator,
                                       int64_t maximum_layers, std::map<std::string, std::string>& lacking);
 

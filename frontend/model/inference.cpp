@@ -19,7 +19,7 @@
 namespace hoist {
 namespace {
 
-// "(op_type:Conv, node name: conv1): what" as onnx writes errors of inference.
+// "(op_type:Conv, node name: conv1): what", onnx's form of inference errors.
 Diagnostic inference_problem(const std::string& line) {
   Diagnostic out{"model", tidy(line), "the model's shapes or types do not fit together"};
   const std::string type_mark = "(op_type:", name_mark = ", node name: ", end_mark = "): ";
@@ -104,8 +104,8 @@ void spell_out_defaults(onnx::GraphProto& graph, int opset) {
   }
 }
 
-// onnx wants the running statistics of a batch normalisation in training to have names, optional as they are; exporters
-// leave out what nothing reads.
+// onnx requires names for the running statistics of a batch normalisation in training, although they are optional;
+// exporters omit unused ones.
 void name_statistics(onnx::GraphProto& graph) {
   std::set<std::string> names;
   for (const onnx::NodeProto& node : graph.node()) names.insert(node.output().begin(), node.output().end());

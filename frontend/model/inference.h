@@ -19,11 +19,11 @@ using ValueTypes = std::unordered_map<std::string, onnx::TypeProto>;
 
 /// The newest version of ai.onnx that the library knows.
 int newest_opset();
-/// The version of a domain ("" is ai.onnx) that the model asks for; 0 where it does not.
+/// The version of a domain ("" is ai.onnx) that the model imports; 0 if it does not.
 int opset_of(const onnx::ModelProto& model, const std::string& domain = "");
 
-/// Types of all values as far as onnx can tell, declared intermediate types left out of account. Never fails: where
-/// inference breaks off, what it knows so far is missing.
+/// Types of all values as far as onnx can infer them, without declared intermediate types. Never fails: after an
+/// inference error the remaining types are missing.
 ValueTypes infer_types(const onnx::ModelProto& model);
 
 /// The same, reporting every node whose inputs do not fit together.

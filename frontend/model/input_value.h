@@ -1,5 +1,5 @@
-// Values that inputs of a model have from the compilation on, against what the model declares. Borders onnx; for the
-// rest of this folder only.
+// Compile-time values of model inputs, checked against the model's declarations. Borders onnx; for the rest of this
+// folder only.
 #pragma once
 
 #include <onnx/onnx_pb.h>

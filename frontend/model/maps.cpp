@@ -32,7 +32,7 @@ std::vector<std::string> listed(const onnx::NodeProto& node, const std::string& 
   return out;
 }
 
-// Of a layer that takes or makes maps; none where data have them.
+// The keys of a layer that takes or makes maps; none if the data determine them.
 Result<MapKeys> keys_of_layer(const onnx::NodeProto& node) {
   constexpr int64_t most_keys = 1 << 24;
   std::vector<std::string> out;

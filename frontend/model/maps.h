@@ -1,7 +1,7 @@
-// Maps end here: a program has the tensor of a map's values by key, [1][keys], and a sequence of maps is [rows][keys].
-// Which keys there are is said by the layers that take or make maps (DictVectorizer's vocabulary, CastMap's max_map,
-// ZipMap's labels). onnx's passes see other layers in the place of these, on tensors; the program has them again, as
-// rows of the table of operators. Borders onnx; for the rest of this folder only.
+// Maps end here: a program has the tensor of a map's values by key, [1][keys]; a sequence of maps is [rows][keys]. The
+// layers that take or make maps state the keys (DictVectorizer's vocabulary, CastMap's max_map, ZipMap's labels).
+// onnx's passes receive other layers instead, on tensors; the program has them again, as rows of the table of
+// operators. Borders onnx; for the rest of this folder only.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -15,8 +15,8 @@
 
 namespace hoist {
 
-/// The keys of a value of the model's own graph that is a map or a sequence of maps, integers as text; none where they
-/// are those of the data, in ascending order. Errors: no layer says them, or two say different ones.
+/// The keys of a value of the model's own graph that is a map or a sequence of maps, integers as text; none if they are
+/// the keys of the data, in ascending order. Errors: no layer states them, or two state different ones.
 Result<MapKeys> keys_of(const onnx::GraphProto& graph, const onnx::ValueInfoProto& value);
 
 /// Inputs that are maps become tensors, each with a note.

@@ -15,7 +15,7 @@ const DimensionValue* said(const std::vector<DimensionValue>& dimensions, const 
   return found == dimensions.rend() ? nullptr : &*found;
 }
 
-// Of the options of the form MEMBER.AXIS, one more than the largest AXIS.
+// For options of the form MEMBER.AXIS, one more than the largest AXIS.
 size_t axes_said(const std::vector<DimensionValue>& dimensions, const std::string& member) {
   constexpr size_t most_axes = 64;
   size_t out = 0;
@@ -62,7 +62,7 @@ Result<ListInput> list_input(const std::string& name, const DeclaredValue& decla
   }
   std::optional<size_t> count;
   if (option != nullptr) {
-    // Of an optional sequence, none is absent: an empty one is of no more use.
+    // No optional sequence is absent: an empty one serves as well.
     if (option->extent > 0 || sequence) count = static_cast<size_t>(option->extent);
     if (declared.kind == ValueKind::optional_tensor && option->extent > 1)
       return Diagnostic{"--dim " + name + "=" + std::to_string(option->extent),
@@ -90,7 +90,7 @@ Result<ListInput> list_input(const std::string& name, const DeclaredValue& decla
   if (count.value_or(0) > most_members)
     return Diagnostic{
         where, "is a sequence of " + counted(*count, "member") + ", past the limit of " + std::to_string(most_members),
-        "most_members is the limit: each is an input of its own"};
+        "most_members is the limit: each member is an input"};
   for (size_t k = 0; k < count.value_or(0); ++k) out.members.push_back(name + "." + std::to_string(k));
   return out;
 }

@@ -16,9 +16,9 @@ namespace hoist {
 
 struct DeclaredValue {
   ValueKind kind = ValueKind::tensor;
-  const onnx::TypeProto::Tensor* element = nullptr;  ///< of the tensor or of all members; null for what hoist lacks
+  const onnx::TypeProto::Tensor* element = nullptr;  ///< of the tensor or of all members; null for an unsupported type
 };
-/// What a type says; it has to outlive the answer.
+/// A view of a type, which has to outlive it.
 DeclaredValue declared_value_of(const onnx::TypeProto& type);
 
 /// An input that is no tensor, for one compilation.
@@ -28,17 +28,17 @@ struct ListInput {
   bool absent = false;
   std::vector<std::string> members;  ///< of an optional tensor that is there, its own name
   onnx::TypeProto::Tensor element;
-  std::string note;  ///< what was taken from the data; "" where the options say it
+  std::string note;  ///< facts from the data; "" if the options state them
 };
 
-/// `recorded` is what the data have for this input, null where there are none: a number of tensors, or nothing.
-/// Errors: nobody says how many members there are, the data say another number than --dim, a number past the limit.
+/// `recorded` is the data's value for this input, null without data: a number of tensors, or nothing. Errors: an
+/// unknown number of members, a number that contradicts --dim, a number past the limit.
 Result<ListInput> list_input(const std::string& name, const DeclaredValue& declared,
                              const std::vector<DimensionValue>& dimensions, const std::optional<size_t>* recorded);
 
-/// A member's axes as far as they are declared; `data` are the member's, null where there are none. An axis of a name
-/// may differ from member to member, so that its name counts only where nobody says the extent of this one. Errors:
-/// nothing says how many axes it has.
+/// A member's axes as far as they are declared; `data` are the member's, null without data. A named axis may differ
+/// from member to member, so its name counts only if nothing else gives the extent. Errors: the number of axes is
+/// unknown.
 Result<DeclaredInput> declared_member(const ListInput& list, size_t member, Scalar scalar,
                                       const std::vector<DimensionValue>& dimensions, const Tensor* data);
 

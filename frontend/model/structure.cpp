@@ -17,8 +17,8 @@ namespace {
 
 using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
-// Every name that a node reads. For nodes with subgraphs also all that those read, which may be more than what they
-// capture from outside; recursion ends where the parser's own limit on nesting does.
+// Every name that a node reads. For nodes with subgraphs also the names that the subgraphs read, which may be more than
+// the captured ones; recursion is bounded by the parser's own limit on nesting.
 void add_reads(const onnx::NodeProto& node, std::vector<std::string>& out) {
   for (const std::string& name : node.input()) {
     if (!name.empty()) out.push_back(name);
@@ -158,7 +158,7 @@ std::vector<std::string> copy_repeated_outputs(onnx::GraphProto& graph) {
 
 Diagnostics check_names(const onnx::GraphProto& graph) {
   Diagnostics problems;
-  std::unordered_map<std::string, std::string> defined;  // value to what defines it
+  std::unordered_map<std::string, std::string> defined;  // value to its definition
   const auto check_name = [&](const std::string& value, const std::string& by) {
     if (is_internal_name(value))
       problems.push_back(
@@ -232,7 +232,7 @@ bool leaves_out_results(const onnx::NodeProto& node) {
   return schema->outputs().back().GetOption() != onnx::OpSchema::Variadic;
 }
 
-// Whether the operator has to name this result: both of TopK's, whoever reads them.
+// True if the operator has to name this result: TopK names both, even if only one is used.
 bool names_result(const onnx::NodeProto& node, int place) {
   const auto* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), node.domain());
   if (schema == nullptr || place >= static_cast<int>(schema->outputs().size())) return false;

@@ -15,7 +15,7 @@ namespace hoist {
 /// "layer 'conv1' (Conv)", for messages.
 std::string layer_place(const onnx::NodeProto& node);
 
-/// Whether an attribute of the layer is a graph, as in Loop and If.
+/// True if an attribute of the layer is a graph, as in Loop and If.
 bool has_subgraph(const onnx::NodeProto& node);
 
 /// The version of ai.onnx that gives the node its meaning: `opset`, which is the model's, unless set_version said
@@ -29,7 +29,7 @@ void forget_version(onnx::NodeProto& node);
 void for_each_node(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
                    const std::function<void(onnx::NodeProto&)>& f);
 
-/// Every name that a node reads, and that the graphs read which it holds: those of their own values too.
+/// Every name that a node reads or that its graphs read, including names of values of those graphs.
 std::vector<std::string> reads_of(const onnx::NodeProto& node);
 
 /// Gives nodes without a name one made of the operator and its place ("Conv_3"), and repeated names a suffix; the same
@@ -42,8 +42,8 @@ std::vector<std::string> copy_repeated_outputs(onnx::GraphProto& graph);
 /// Values and operators without a name, names defined twice, used but never defined, or outputs never made.
 Diagnostics check_names(const onnx::GraphProto& graph);
 
-/// Removes nodes that no graph output depends on; empty names for outputs (past the first) that nobody reads.
-/// Returns the number of nodes removed.
+/// Removes nodes that no graph output depends on; empties the names of unused outputs after the first. Returns the
+/// number of nodes removed.
 int remove_unused_layers(onnx::GraphProto& graph);
 
 /// Puts nodes into topological order, keeping the file's order where that is one. Errors: a cycle, spelt out.

@@ -142,7 +142,7 @@ static int change_case(hoist_host_call* call, int upper) {
   const locale_t locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
   if (!locale) {
     return errno == ENOMEM ? host_no_memory(call)
-                           : host_fails(call, "the C library has no locale C.UTF-8, which says what letters are");
+                           : host_fails(call, "the C library has no locale C.UTF-8, which defines letters");
   }
   int status = HOIST_HOST_OK;
   unsigned char* buffer = NULL;
@@ -205,7 +205,7 @@ static int has_room_for_parts(const hoist_host_array* output, uint64_t n) {
 static int no_room_for_parts(hoist_host_call* call, uint64_t element, const char* parts, uint64_t count,
                              uint64_t room) {
   snprintf(call->message, sizeof call->message,
-           "element %llu has %llu %s, and there is room for %llu (--bound string-pieces)", (unsigned long long)element,
+           "element %llu has %llu %s, and the capacity is %llu (--bound string-pieces)", (unsigned long long)element,
            (unsigned long long)count, parts, (unsigned long long)room);
   return HOIST_HOST_NO_ROOM;
 }
@@ -680,33 +680,32 @@ static int last_numbers(hoist_host_call* call) {
 /* ---- the table ---- */
 
 static const hoist_host_operator host_operators[] = {
-    {"string_concat", "each string of the one array with that of the other behind it", 2, takes_concat, concat, "", "",
-     0, NULL},
+    {"string_concat", "each string of the first array followed by the string of the second", 2, takes_concat, concat,
+     "", "", 0, NULL},
     {"string_lower", "letters small", 1, takes_case, to_lower, "", "", 0, NULL},
     {"string_upper", "letters capital", 1, takes_case, to_upper, "", "", 0, NULL},
-    {"string_split", "the pieces of each string between delimiters, as many as there is room for", 3, takes_split,
-     split, "", "", 0, NULL},
-    {"string_split_count", "how many pieces each string has", 3, takes_split_count, split_count, "", "", 0, NULL},
-    {"regex_full_match", "whether a regular expression fits the whole of each string", 2, takes_match, match,
+    {"string_split", "the pieces of each string between delimiters, up to the capacity", 3, takes_split, split, "", "",
+     0, NULL},
+    {"string_split_count", "the number of pieces of each string", 3, takes_split_count, split_count, "", "", 0, NULL},
+    {"regex_full_match", "true for each string that a regular expression matches in whole", 2, takes_match, match,
      "libpcre2-8", "HOIST_WITH_PCRE2", HOIST_PCRE2_MISSING, NULL},
-    {"string_tokens", "the tokens of each string as regular expressions say, as many as there is room for", 4,
-     takes_tokens, tokens, "libpcre2-8", "HOIST_WITH_PCRE2", HOIST_PCRE2_MISSING, NULL},
-    {"string_token_count", "how many tokens each string has", 3, takes_token_count, token_count, "libpcre2-8",
+    {"string_tokens", "the tokens of each string by regular expressions, up to the capacity", 4, takes_tokens, tokens,
+     "libpcre2-8", "HOIST_WITH_PCRE2", HOIST_PCRE2_MISSING, NULL},
+    {"string_token_count", "the number of tokens of each string", 3, takes_token_count, token_count, "libpcre2-8",
      "HOIST_WITH_PCRE2", HOIST_PCRE2_MISSING, NULL},
     {"string_to_number", "the number that each string writes", 1, takes_to_number, to_number, "", "", 0, NULL},
     {"number_to_string", "each number in the fewest digits that read back as the same", 1, takes_from_number,
      from_number, "", "", 0, NULL},
-    {"picture_decode", "red, green and blue of the picture that a stream holds", 1, hoist_takes_picture,
-     hoist_decode_picture, "libjpeg libpng libtiff-4 libwebp libopenjp2", "HOIST_WITH_PICTURES", HOIST_PICTURES_MISSING,
-     hoist_seed_picture},
-    {"boxes_apart", "of each image and class the boxes with the highest scores that do not overlap, and how many", 6,
-     hoist_takes_boxes, hoist_choose_boxes, "", "", 0, NULL},
+    {"picture_decode", "red, green and blue of an encoded image", 1, hoist_takes_picture, hoist_decode_picture,
+     "libjpeg libpng libtiff-4 libwebp libopenjp2", "HOIST_WITH_PICTURES", HOIST_PICTURES_MISSING, hoist_seed_picture},
+    {"boxes_apart", "for each image and class the boxes with the highest scores that do not overlap, and their number",
+     6, hoist_takes_boxes, hoist_choose_boxes, "", "", 0, NULL},
     {"largest_places", "the places of the largest keys of each row, in order", 1, hoist_takes_keys,
      hoist_choose_largest, "", "", 0, NULL},
-    {"first_numbers", "the whole numbers at the start of an array, as many as there is room for", 1, takes_part,
-     first_numbers, "", "", 0, NULL},
-    {"last_numbers", "the whole numbers at the end of an array, as many as there is room for", 1, takes_part,
-     last_numbers, "", "", 0, NULL},
+    {"first_numbers", "the integers at the start of an array, up to the capacity", 1, takes_part, first_numbers, "", "",
+     0, NULL},
+    {"last_numbers", "the integers at the end of an array, up to the capacity", 1, takes_part, last_numbers, "", "", 0,
+     NULL},
 };
 
 HOIST_INTERNAL const hoist_host_operator* hoist_host_operator_named(const char* name) {

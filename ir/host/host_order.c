@@ -1,5 +1,6 @@
-/* Few of a row: the best keys are in a heap with the worst of them first, so that most others are compared once, O(n)
- * for random keys and O(n log k) at most. Many: all are sorted by their bytes, those that differ, O(n). */
+/* Few elements of a row: the best keys are in a heap with the worst of them first, so that most other keys are compared
+ * once, O(n) for random keys and O(n log k) at most. Many elements: all keys are sorted by their bytes, without the
+ * bytes that all share, O(n). */
 #include "ir/host/host_order.h"
 
 #include <stdio.h>
@@ -47,7 +48,7 @@ static void choose_by_heap(const hoist_host_array* keys, size_t first, size_t n,
   for (size_t i = k / 2; i-- > 0;) settle(heap, k, i);
   for (size_t i = k; i < n; ++i) {
     const uint64_t key = key_at(keys, first + i);
-    if (key <= heap[0].key) continue; /* an equal one stands before it */
+    if (key <= heap[0].key) continue; /* an equal one is before it */
     heap[0].key = key;
     heap[0].place = (uint32_t)i;
     settle(heap, k, 0);

@@ -60,7 +60,7 @@ static int picture_fails(picture* p, const char* format, ...) {
 }
 
 static int picture_no_memory(picture* p) {
-  picture_fails(p, "no memory for the picture");
+  picture_fails(p, "no memory for the image");
   return HOIST_HOST_NO_MEMORY;
 }
 
@@ -143,7 +143,7 @@ static int decode_bmp(picture* p) {
   }
   const int from_top = height < 0;
   if (from_top) height = -height;
-  if (width <= 0 || height <= 0) return picture_fails(p, "a BMP picture without pixels");
+  if (width <= 0 || height <= 0) return picture_fails(p, "a BMP image without pixels");
   const int status = check_picture_size(p, (uint64_t)width, (uint64_t)height);
   if (status) return status;
   const int has_masks = compression == 3 || compression == 6;
@@ -244,7 +244,7 @@ static int decode_pnm(picture* p) {
   const int is_bitmap = kind == '1' || kind == '4', is_plain = kind <= '3';
   if (!pnm_number(&place, INT32_MAX, &width) || !pnm_number(&place, INT32_MAX, &height) ||
       (!is_bitmap && !pnm_number(&place, 65535, &largest)) || !largest)
-    return picture_fails(p, "the header of its PNM picture is damaged");
+    return picture_fails(p, "the header of its PNM image is damaged");
   const int status = check_picture_size(p, width, height);
   if (status) return status;
   if (!is_plain && place.at < place.end) ++place.at; /* one whitespace character ends the header */
@@ -526,7 +526,7 @@ static int decode_webp(picture* p) {
   if (!WebPInitDecoderConfig(&config)) return picture_fails(p, "libwebp is of another version than its header");
   VP8StatusCode code = WebPGetFeatures(p->stream, p->bytes, &config.input);
   if (!code && config.input.has_animation)
-    return picture_fails(p, "an animated WebP picture; give one of its pictures alone");
+    return picture_fails(p, "an animated WebP image; give one of its images alone");
   if (!code) {
     const int status = check_picture_size(p, (uint64_t)config.input.width, (uint64_t)config.input.height);
     if (status) return status;
@@ -597,7 +597,7 @@ static int check_jpeg2000_headers(picture* p) {
     uint64_t n[8]; /* the image's end and offset, the tiles' size and offset; each horizontal, then vertical */
     for (size_t i = 0; i < 8; ++i) n[i] = big_at(at + 8 + 4 * i);
     if (n[0] <= n[2] || n[1] <= n[3] || !n[4] || !n[5] || n[6] > n[2] || n[7] > n[3])
-      return picture_fails(p, "the header of its JPEG 2000 picture is damaged");
+      return picture_fails(p, "the header of its JPEG 2000 image is damaged");
     const int status = check_picture_size(p, n[0] - n[2], n[1] - n[3]);
     if (status) return status;
     const uint64_t across = (n[0] - n[6] + n[4] - 1) / n[4], down = (n[1] - n[7] + n[5] - 1) / n[5];
@@ -615,12 +615,12 @@ static int check_jpeg2000_headers(picture* p) {
 static int take_jpeg2000(picture* p, const opj_image_t* image) {
   if (image->color_space == OPJ_CLRSPC_SYCC || image->color_space == OPJ_CLRSPC_EYCC ||
       image->color_space == OPJ_CLRSPC_CMYK)
-    return picture_fails(p, "a JPEG 2000 picture of other colours than grey or red, green and blue");
+    return picture_fails(p, "a JPEG 2000 image of other colours than grey or red, green and blue");
   const size_t colours = image->numcomps >= 3 ? 3 : 1;
   for (size_t c = 0; c < colours; ++c) {
     const opj_image_comp_t* from = &image->comps[c];
     if (!from->data || from->w != p->width || from->h != p->height)
-      return picture_fails(p, "a JPEG 2000 picture whose components have several sizes");
+      return picture_fails(p, "a JPEG 2000 image whose components have several sizes");
     if (from->prec < 1 || from->prec > 31)
       return picture_fails(p, "a JPEG 2000 picture of %u bits a sample", (unsigned)from->prec);
     const int64_t offset = from->sgnd ? (int64_t)1 << (from->prec - 1) : 0;
@@ -730,7 +730,7 @@ HOIST_INTERNAL int hoist_read_picture(const unsigned char* stream, size_t bytes,
   (void)stream;
   (void)bytes;
   (void)picture;
-  snprintf(message, message_bytes, "this program is built without libraries for pictures");
+  snprintf(message, message_bytes, "this program is built without image libraries");
   return HOIST_HOST_BAD_VALUE;
 }
 #endif

@@ -21,7 +21,7 @@ Expr typed_leaf(Pattern pattern, Type type, const std::string& name = {}) {
 }
 
 Type element(Expr array) {
-  HOIST_CHECK(array->type->is_array(), "an array was expected, found " + text(array->type));
+  HOIST_CHECK(array->type->is_array(), "expected an array, found " + text(array->type));
   return array->type->element;
 }
 

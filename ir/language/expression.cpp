@@ -219,7 +219,7 @@ Expr shift(Expr e, int64_t by, int64_t from) {
 
 Expr apply(Expr function, const std::vector<Expr>& arguments) {
   HOIST_CHECK(function->pattern == Pattern::function && function->parameters.size() == arguments.size(),
-              "apply wants a function of as many parameters as there are arguments");
+              "apply needs a function with one parameter for each argument");
   auto count = static_cast<int64_t>(arguments.size());
   for (size_t i = 0; i < arguments.size(); ++i) {
     HOIST_CHECK(arguments[i]->type == function->parameters[i],

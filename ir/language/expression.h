@@ -91,8 +91,8 @@ Expr function(Type type, const std::function<Expr(Expr)>& body);
 Expr function(Type a, Type b, const std::function<Expr(Expr, Expr)>& body);
 Expr call(Function function, std::vector<Expr> arguments);
 Expr select(Expr condition, Expr a, Expr b);
-/// The same value where the condition seldom holds: kernels branch, so that `a` takes time only where it is chosen, and
-/// properties and costs are those of `b` (properties.h).
+/// The same value for a condition that rarely holds: kernels branch, so that `a` costs time only if it is chosen, and
+/// its properties and costs come from `b` (properties.h).
 Expr rarely(Expr condition, Expr a, Expr b);
 /// Is it a selection made by rarely()?
 bool is_rare(Expr e);

@@ -43,13 +43,13 @@ Tables& tables() {
 
 int64_t checked_multiply(int64_t a, int64_t b) {
   int64_t r = 0;
-  HOIST_CHECK(!__builtin_mul_overflow(a, b, &r), "a size leaves 64 bits");
+  HOIST_CHECK(!__builtin_mul_overflow(a, b, &r), "a size exceeds 64 bits");
   return r;
 }
 
 int64_t checked_add(int64_t a, int64_t b) {
   int64_t r = 0;
-  HOIST_CHECK(!__builtin_add_overflow(a, b, &r), "a size leaves 64 bits");
+  HOIST_CHECK(!__builtin_add_overflow(a, b, &r), "a size exceeds 64 bits");
   return r;
 }
 

@@ -178,7 +178,7 @@ int64_t element_count(const std::vector<int64_t>& shape) {
   int64_t count = 1;
   for (int64_t extent : shape) {
     HOIST_CHECK(extent >= 0, "negative extent " + std::to_string(extent));
-    HOIST_CHECK(!__builtin_mul_overflow(count, extent, &count), "number of elements past 64 bits");
+    HOIST_CHECK(!__builtin_mul_overflow(count, extent, &count), "the number of elements exceeds 64 bits");
   }
   return count;
 }
@@ -210,7 +210,7 @@ int64_t byte_size(Scalar scalar, const std::vector<int64_t>& shape) {
   const int bits = row(scalar).bits;
   if (bits < 8) return count / (8 / bits) + (count % (8 / bits) != 0 ? 1 : 0);
   int64_t bytes = 0;
-  HOIST_CHECK(!__builtin_mul_overflow(count, bits / 8, &bytes), "number of bytes past 64 bits");
+  HOIST_CHECK(!__builtin_mul_overflow(count, bits / 8, &bytes), "the number of bytes exceeds 64 bits");
   return bytes;
 }
 

@@ -158,8 +158,8 @@ Result<Type> type_of_reduction(const Spec& s) {
   Type state = s.children[1]->type, array = s.children[2]->type;
   if (!array->is_array()) return expected(s, "an array", array);
   if (f->parameters[0] != state || f->children[0]->type != state) {
-    return fault(s, fmt::format("the function takes {} and gives {}, but the accumulator is {}", text(f->parameters[0]),
-                                text(f->children[0]->type), text(state)));
+    return fault(s, fmt::format("the function has argument {} and result {}, but the accumulator is {}",
+                                text(f->parameters[0]), text(f->children[0]->type), text(state)));
   }
   if (f->parameters[1] != array->element) {
     return fault(s, fmt::format("the function takes elements of type {}, the array has {}", text(f->parameters[1]),
@@ -174,7 +174,7 @@ Result<Type> type_of_reduction(const Spec& s) {
 
 Result<Type> type_of_operator_call(const Spec& s) {
   HOIST_CHECK(s.operation != nullptr && s.operation->operands.size() == s.children.size(),
-              "an operator call says where its operands stand");
+              "an operator call needs one operand for each parameter");
   HOIST_TRY(Expr definition, unfold(s));
   return definition->type;
 }
@@ -256,7 +256,7 @@ Result<Type> type_of_view(const Spec& s) {
     }
     case Pattern::slice: {
       const Nat &start = s.sizes[0], &count = s.sizes[1];
-      if (s.integers.size() != 1 || s.integers[0] == 0) return fault(s, "a step that is not 0 is needed");
+      if (s.integers.size() != 1 || s.integers[0] == 0) return fault(s, "the step must not be 0");
       if (below(count, 0)) return fault(s, "negative count " + count.text());
       if (count != Nat(0)) {
         Nat last = start + (count - 1) * Nat(s.integers[0]);
@@ -347,7 +347,7 @@ Result<Type> infer_type(const Spec& s) {
     case Pattern::cast:
       if (!is_variable(type_at(0)) && !type_at(0)->is_scalar()) return expected(s, "a scalar", type_at(0));
       if (type_at(0) != s.type && (type_at(0) == scalar_type(Scalar::string) || s.type == scalar_type(Scalar::string)))
-        return fault(s, fmt::format("{} is no number of {}", text(type_at(0)), text(s.type)));
+        return fault(s, fmt::format("{} is not a number of {}", text(type_at(0)), text(s.type)));
       return s.type;
     case Pattern::reinterpret:
       return type_of_reinterpret(s);

@@ -36,13 +36,14 @@ std::vector<OperatorRow> joined() {
   std::vector<OperatorRow> rows = std::move(*read);
   std::sort(rows.begin(), rows.end(), by_name);
   const auto texts = static_cast<ptrdiff_t>(rows.size());
-  for (auto family : {operators::product_operators, operators::normalisation_operators, operators::shape_operators,
-                      operators::movement_operators, operators::gather_operators, operators::selection_operators,
-                      operators::resize_operators, operators::control_operators, operators::recurrent_operators,
-                      operators::sampling_operators, operators::signal_operators, operators::training_operators,
-                      operators::learning_operators, operators::sequence_operators, operators::text_operators,
-                      operators::encoder_operators, operators::picture_operators, operators::support_vector_operators,
-                      operators::variadic_operators}) {
+  for (auto family :
+       {operators::product_operators,     operators::normalisation_operators, operators::shape_operators,
+        operators::movement_operators,    operators::gather_operators,        operators::selection_operators,
+        operators::resize_operators,      operators::control_operators,       operators::recurrent_operators,
+        operators::sampling_operators,    operators::signal_operators,        operators::training_operators,
+        operators::learning_operators,    operators::sequence_operators,      operators::text_operators,
+        operators::encoder_operators,     operators::picture_operators,       operators::support_vector_operators,
+        operators::suppression_operators, operators::tree_operators,          operators::variadic_operators}) {
     for (const OperatorRow& r : family()) {
       if (r.lower != nullptr) {
         rows.push_back(r);
@@ -75,7 +76,7 @@ std::vector<OperatorRow>* added_rows = nullptr;  // of a ScopedOperators
 
 std::string_view plain(std::string_view domain) { return domain == "ai.onnx" ? "" : domain; }
 
-// What every operator may rely on: its inputs are arrays of scalars with constant extents, as many as the row says.
+// The guarantees for every operator: its inputs are arrays of scalars with constant extents, as many as the row states.
 Result<Nothing> check_inputs(const OperatorContext& c, const OperatorRow& row) {
   HOIST_CHECK(c.constants.size() == c.inputs.size(), "one constant for each input of the call");
   // An input that has become an attribute is there.
@@ -145,7 +146,7 @@ Result<Expr> definition_of(const Spec& call, const std::vector<Expr>& operands, 
   return defined_by(define, call, operands, known);
 }
 
-// Definitions of calls, found once: typing a call asks for its definition, and so does everything that unfolds it.
+// Definitions of calls, found once: typing a call needs its definition, and so does inlining it.
 class Definitions {
  public:
   Expr find(const Spec& call, const std::vector<Expr>& operands) {
@@ -289,9 +290,9 @@ bool names_strings(const OperatorContext& c) {
          });
 }
 
-// A definition takes sizes without a number as far as it only carries them along, and strings as far as it moves and
-// compares them. Where it asks for the number (Nat::value), or builds what has no type for every number or for strings,
-// it has no answer: an error of the call.
+// A definition accepts symbolic sizes as long as it only carries them along, and strings as long as it moves and
+// compares them. If it needs the number (Nat::value), or builds a term without a type for every number or for strings,
+// it has no result: an error of the call.
 Result<std::vector<Expr>> defined_for_all(const OperatorContext& c, const OperatorRow& row,
                                           const std::set<std::string>& sizes) {
   const FaultsAreErrors guard;
@@ -305,7 +306,7 @@ Result<std::vector<Expr>> defined_for_all(const OperatorContext& c, const Operat
     if (sizes.empty()) return operators::fault(fmt::format("{} has no meaning for strings: {}", row.name, fault.text));
     return operators::fault(
         fmt::format("{} has no type here for every {}: {}", row.name, fmt::join(sizes, ", "), fault.text),
-        "write a number in the place of the size");
+        "write a number instead of the size");
   }
 }
 
@@ -317,7 +318,7 @@ Result<std::vector<Expr>> define(const OperatorContext& c) {
     const OperatorRow* newer = find_operator(c.call.domain, c.call.name, std::numeric_limits<int64_t>::max());
     return operators::fault(
         fmt::format("operator {} of version {} is not supported", full_name(c.call), c.call.version),
-        newer == nullptr ? "hoist operators lists what is"
+        newer == nullptr ? "hoist operators lists the supported ones"
                          : fmt::format("write it as version {} defines it; only models are upgraded", newer->since));
   }
   HOIST_TRY_VOID(check_inputs(c, *row));
@@ -357,9 +358,11 @@ Result<Expr> unfold(const Spec& call, const KnownValues& known) { return unfold_
 
 Result<Expr> host_form(const Spec& call, const KnownValues& known) {
   const OperatorCall& operation = *call.operation;
-  for (const operators::HostFormRow& row : operators::selection_on_host()) {
-    if (operation.domain.empty() && operation.name == row.operation)
-      return defined_by(row.define, call, call.children, known);
+  for (const auto family : {operators::selection_on_host, operators::suppression_on_host}) {
+    for (const operators::HostFormRow& row : family()) {
+      if (operation.domain.empty() && operation.name == row.operation)
+        return defined_by(row.define, call, call.children, known);
+    }
   }
   return Expr(nullptr);
 }

@@ -1,23 +1,24 @@
-// The operators of the language, one row each, text in files *.op or C++: what a call means as an expression. A
-// definition says what is computed, not how: maps without a mode, reductions and views, over arrays of scalars in
-// ONNX's logical layout (a tensor of rank 0 is a scalar). The type of a call is that of its definition, which is also
-// the shape inference. Unfolding a call, which puts the definition in its place, is an exact rule. Extents may be sizes
-// without a number wherever the definition only carries them along; one that needs the number refuses the call.
+// The operators of the language, one row each, as text in files *.op or in C++: the meaning of a call as a term. A
+// definition states a value, not its computation: maps without a mode, reductions and views, over arrays of scalars in
+// ONNX's logical layout (a tensor of rank 0 is a scalar). The type of a call is the type of its definition, which is
+// also the shape inference. Inlining, which replaces a call by its definition, is an exact rule. Extents may be
+// symbolic as long as the definition only carries them along; a definition that needs the number refuses the call.
 //
-// What definitions keep to where ONNX leaves it open, NUMERICS.md beside this file having the comparison with others:
-// - Positions from data are clamped and updates outside are dropped, since a kernel must not leave its arrays whatever
-//   a model's input holds. Positions known at compile time are checked instead, and an error.
+// Choices of definitions where ONNX leaves them open (NUMERICS.md in this folder compares them with other engines):
+// - Positions from data are clamped and updates outside are dropped, because a kernel must not leave its arrays
+// whatever
+//   a model's input holds. Positions known at compile time are checked instead, and may be errors.
 // - Formulas of several operations on f16 and bf16 are computed in f32 and rounded once, as engines do: a long sum in
 //   f16 stops growing, and 1 + exp(-8) is 1 there (precision.h).
-// - An integer layer has one meaning: the exact sum of products of (number - zero point), plus the bias, times one f32
+// - An integer layer has one meaning: the exact sum of products of (element - zero point), plus the bias, times one f32
 //   factor (the scales' product over the result's scale), rounded half to even, plus the zero point, saturated. Sums
-//   are i32 where the number of terms and a known bias prove that it holds them, else i64; MatMulInteger and
-//   ConvInteger have i32 from the standard. Zero points are subtracted before products are formed, so that padding is
-//   zeros and the definitions of the float operators serve; taking them out of the sum is a rule's business.
-// - A quantised number's sum with its zero point is formed in f32, for scales of f16 as well: f16 does not hold 16-bit
-//   zero points. The division is in the type that ONNX says.
-// - Where ONNX has an operator and a function body for it and the direct form is smaller, it has a row: softmax without
-//   a broadcast maximum, layer normalisation without reshapes, Clip without Less and Where.
+//   are i32 if the number of terms and a known bias prove that i32 holds them, else i64; MatMulInteger and ConvInteger
+//   have i32 from the standard. Zero points are subtracted before the multiplication, so padding is zeros and the
+//   definitions of the float operators serve; a rule may move zero points out of the sum.
+// - The sum of a quantised element and its zero point is computed in f32, also for scales of f16: f16 does not hold
+//   16-bit zero points. The division is in the type that ONNX states.
+// - If ONNX has an operator and a function body for it and the direct form is smaller, it has a row: softmax without a
+//   broadcast maximum, layer normalisation without reshapes, Clip without Less and Where.
 #pragma once
 
 #include <cstdint>
@@ -33,11 +34,11 @@
 
 namespace hoist {
 
-/// A call and what is known of its operands.
+/// A call and the known facts about its operands.
 struct OperatorContext {
   const OperatorCall& call;
   std::vector<Expr> inputs;              ///< the operands by their places; null where an optional one is left out
-  std::vector<const Tensor*> constants;  ///< the operand's value where it is known at compile time, else null
+  std::vector<const Tensor*> constants;  ///< the operand's value if it is known at compile time, else null
 };
 
 /// Which element types the first input of an operator may have.
@@ -45,29 +46,28 @@ enum class Takes : uint8_t { anything, numbers, floats, integers, booleans };
 std::string_view name_of(Takes takes);
 bool takes(Takes what, Scalar scalar);
 
-/// Of an operator whose attributes are programs: what ONNX hands to them. Behind it they take what they capture.
+/// For an operator whose attributes are programs: the inputs that ONNX gives them. The captured values follow.
 struct BodyRow {
-  size_t fixed = 0;  ///< operands in front of those that a body takes: a condition, a number of iterations
-  /// The types of a body's inputs, from those of the operands by place; null for one that is left out.
+  size_t fixed = 0;  ///< operands before the operands of a body: a condition, a number of iterations
+  /// The types of a body's inputs, from the types of the operands by place; null for an absent one.
   Result<std::vector<Type>> (*inputs)(const OperatorCall& call, const std::vector<Type>& operands);
-  /// Where the first operand alone decides: the attribute whose program the call is for that value. Null where it does
-  /// not.
+  /// The first operand alone may decide: then the attribute whose program the call is for that value. Null otherwise.
   std::string_view (*picked)(const Tensor& first) = nullptr;
-  /// The body runs as often as the first operand says, as long as the condition holds, which is the second operand and
-  /// then what the body gives first. It takes the number of the iteration and the condition in front of the others.
+  /// The first operand is the number of iterations, which also end when the condition is false: the second operand, and
+  /// then the body's first result. The body receives the number of the iteration and the condition before its other
+  /// inputs.
   bool iterates = false;
 };
 
-/// Of an operator with results that are as long as data decide: their type says how long they are at most, one more
-/// result how long they are. The elements that count stand first.
+/// For an operator with results of data-dependent length: their type states the capacity, one more result the length.
+/// Valid elements come first.
 struct ExtentRow {
-  /// The place of that result, an i64 scalar, behind those of the standard; -1: behind what a body gives.
-  /// place_of_count says which it is of a call.
+  /// The place of that result, an i64 scalar, after the results of the standard; -1: after the results of a body.
+  /// place_of_count gives it for a call.
   int64_t count;
   /// Pairs of a result and the dimension that is counted; none where the operands, as far as they are known, decide.
   Result<std::vector<std::pair<int64_t, int64_t>>> (*dimensions)(const OperatorContext&);
-  /// They are the pieces of strings, and an attribute that the standard has not, `most`, says how many there is room
-  /// for.
+  /// Its elements are pieces of strings, and `most`, an attribute that the standard does not have, states the capacity.
   bool cuts_strings = false;
 };
 
@@ -86,24 +86,24 @@ struct OperatorRow {
   /// One expression for each result of the call, in terms of the inputs; null where the row has a definition in the
   /// language.
   Result<std::vector<Expr>> (*lower)(const OperatorContext&);
-  std::string_view meaning;  ///< of a function, for people: what it computes, and why no text says it
-  /// Where float test inputs may be drawn from, such that the operator is defined and well conditioned there.
+  std::string_view meaning;  ///< of a function, for readers: its value, and the reason why no text expresses it
+  /// The range of float test inputs in which the operator is defined and well conditioned.
   double low = -2, high = 2;
   /// Its inputs that decide shapes, by place and name: "1 starts, 2 ends".
   std::string_view shape_inputs = {};
-  /// The version of the standard from which it takes 8-bit floats; none does where it is 0.
+  /// The version of the standard from which it accepts 8-bit floats; 0 for none.
   int float8_since = 0;
   /// Several calls that are less work together, as one term; null where a call stays as it is. Rounding may differ.
   Expr (*decompose)(const Spec& call) = nullptr;
-  /// What it gives depends on how many results are asked for, so that those which nobody reads count too.
+  /// The values depend on the number of requested results, so unused results count too.
   bool counts_results = false;
   /// The definition in the language (operator_text.h); null where `lower` is the definition.
   const operators::OperatorSource* source = nullptr;
   const BodyRow* bodies = nullptr;              ///< null where no attribute is a program
   const ExtentRow* extents = nullptr;           ///< null where types say how long all results are
   const CompositionRow* composition = nullptr;  ///< null where inputs and results are tensors
-  /// So many extents of its result, from the first on, are up to data, and the definition takes those that the model
-  /// declares for the value: an attribute "size" that the standard has not.
+  /// So many leading extents of its result are data-dependent, and the definition takes the extents that the model
+  /// declares for the value: an attribute "size" that the standard does not have.
   int declared_extents = 0;
 };
 
@@ -124,7 +124,7 @@ std::vector<ShapeInput> shape_inputs(const OperatorRow& row);
 /// its body has, 0 without one.
 int64_t place_of_count(const OperatorRow& row, int64_t body_outputs);
 int64_t place_of_count(const OperatorCall& call);
-/// The dimensions of a call's results that data decide, as pairs; none where its operator's row has no ExtentRow.
+/// The data-dependent dimensions of a call's results, as pairs; none if its operator's row has no ExtentRow.
 Result<std::vector<std::pair<int64_t, int64_t>>> counted_dimensions(const OperatorCall& call,
                                                                     const std::vector<Expr>& operands);
 
@@ -143,10 +143,10 @@ Result<std::vector<Expr>> define(const OperatorContext& context);
 /// Values of parameters that are known at compile time.
 using KnownValues = std::map<std::string, Tensor>;
 
-/// The definition of a call in its place, a tuple where the call has several results. The rule "unfold", exact. What is
-/// known of the operands picks between forms that give the same values; it never changes the type.
+/// Replaces a call by its definition, a tuple if the call has several results. The rule `unfold`, exact. Known operands
+/// select between forms that give the same values; they never change the type.
 Result<Expr> unfold(const Spec& call, const KnownValues& known = {});
-/// A term with every call in it unfolded.
+/// A term with every call in it inlined.
 Expr without_operator_calls(Expr e);
 
 }  // namespace hoist

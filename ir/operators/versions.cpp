@@ -42,7 +42,7 @@ class OldCall {
     const auto found = call.attributes.find(name);
     if (found == call.attributes.end()) return std::optional<T>();
     const T* value = std::get_if<T>(&found->second);
-    if (value == nullptr) return fault(fmt::format("attribute {} is of the wrong kind", name));
+    if (value == nullptr) return fault(fmt::format("attribute {} has the wrong kind", name));
     std::optional<T> out = *value;
     call.attributes.erase(found);
     return out;
@@ -75,7 +75,7 @@ class OldCall {
   std::string reshaped(const std::string& value, const Integers& shape) {
     return add("Reshape", {}, {value, integers(shape)});
   }
-  /// Whole numbers that have to be known, of any type.
+  /// Integers that have to be known, of any type.
   Result<Integers> known(size_t input, const std::string& role) {
     HOIST_TRY(const Tensor* value, composer_.known(call.inputs[input]));
     if (value == nullptr) return fault(role + " has to be known at compile time");
@@ -109,7 +109,7 @@ Changed drop_consumed_inputs(OldCall& o) {
 
 // "The shape of the second tensor has to be a contiguous subset of the first tensor's shape. The starting of the
 // mutually equal shape is specified by the argument axis, and if it is not set, suffix matching is assumed." Exporters
-// of that time wrote -1 where they meant the suffix.
+// of that time wrote -1 for the suffix.
 Changed align_right_operand(OldCall& o) {
   HOIST_TRY(const auto broadcast, o.take<int64_t>("broadcast"));
   HOIST_TRY(const auto axis, o.take<int64_t>("axis"));
@@ -218,7 +218,7 @@ Changed value_to_input(OldCall& o) {
   return Nothing{};
 }
 
-// Bounds that are left out are those of f32 in versions 6 to 10, where infinity is beyond them.
+// Absent bounds are the limits of f32 in versions 6 to 10, where infinity is beyond them.
 Changed bounds_to_inputs(OldCall& o) {
   constexpr double most = std::numeric_limits<float>::max();
   const bool bounded = o.call.version >= 6;
@@ -252,8 +252,8 @@ Changed drop_output_sequence(OldCall& o) {
   return Nothing{};
 }
 
-// Layers of versions before 12 drop nothing in inference, which is what models are compiled for. The mask had the type
-// of the data before version 10.
+// Layers of versions before 12 drop nothing in inference, for which models are compiled. The mask had the type of the
+// data before version 10.
 Changed keep_all(OldCall& o) {
   o.drop("is_test");
   o.drop("ratio");
@@ -272,8 +272,8 @@ Changed scale_planes(OldCall& o) {
   return Nothing{};
 }
 
-// "Each dimension value of the output tensor is floor(input_dimension * scale)": positions are those of the output by
-// the scale, and the nearest element is the one at or before them.
+// "Each dimension value of the output tensor is floor(input_dimension * scale)": positions are output positions divided
+// by the scale, and the nearest element is the one at or before them.
 Changed resize_from_corner(OldCall& o) {
   if (o.call.inputs.size() == 2) o.call.inputs = {o.call.inputs[0], "", o.call.inputs[1]};
   const auto mode = o.call.attributes.find("mode");
@@ -303,8 +303,8 @@ Changed coerce_to_rows(OldCall& o) {
   return Nothing{};
 }
 
-// A layer that names statistics is one in training; those of the batch came as results of their own. Each position of
-// an image has parameters of its own where the layer is not spatial, so that positions are channels.
+// A layer that names statistics is in training; the batch's statistics were results of their own. Each position of an
+// image has parameters of its own if the layer is not spatial, so positions are channels.
 Changed normalise_batch(OldCall& o) {
   HOIST_TRY(const auto spatial, o.take<int64_t>("spatial"));
   o.drop("is_test");

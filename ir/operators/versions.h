@@ -25,9 +25,8 @@ std::string_view successor_of(std::string_view operation);
 /// True if the newest version of ai.onnx gives this call of an older version another meaning.
 bool has_newer_meaning(const NamedCall& call);
 
-/// The composer's call, of version `call().version`, in the newest version. Calls that it needs beside are added
-/// through the composer. Errors: attributes of the wrong kind, values that have to be known at compile time and are
-/// not.
+/// The composer's call, of version `call().version`, in the newest version. Further calls are added through the
+/// composer. Errors: attributes of the wrong kind, unknown values that have to be known at compile time.
 Result<NamedCall> newest_meaning(Composer& composer);
 
 }  // namespace hoist

@@ -131,7 +131,7 @@ Result<std::string> ProgramBuilder::splice_iterations(const NamedCall& named) {
   const OperatorRow* row = find_operator(named.domain, named.operation, program_.version);
   const std::string done;
   if (row == nullptr || row->bodies == nullptr || !row->bodies->iterates || named.bodies.size() != 1)
-    return std::string("it does not iterate over one body");
+    return std::string("it has no body to iterate");
   const NamedBody& body = named.bodies[0];
   const size_t states = named.inputs.size() < 2 ? 0 : named.inputs.size() - 2;
   if (body.inputs.size() != states + 2 || body.outputs.size() < states + 1 ||
@@ -141,7 +141,7 @@ Result<std::string> ProgramBuilder::splice_iterations(const NamedCall& named) {
   int64_t count = std::numeric_limits<int64_t>::max();
   if (!named.inputs.empty() && !named.inputs[0].empty()) {
     HOIST_TRY(const Tensor* trips, known_value(named.inputs[0]));
-    if (trips == nullptr || trips->size() != 1) return std::string("data decide how many iterations there are");
+    if (trips == nullptr || trips->size() != 1) return std::string("the number of iterations depends on data");
     count = trips->integer_at(0);
     if (count > most_spliced_iterations)
       return fmt::format("it has up to {} iterations, more than most_spliced_iterations of {}", count,
@@ -154,7 +154,7 @@ Result<std::string> ProgramBuilder::splice_iterations(const NamedCall& named) {
   for (int64_t i = 0; i < count; ++i) {
     if (!condition.empty()) {
       HOIST_TRY(const Tensor* goes, known_value(condition));
-      if (goes == nullptr || goes->size() != 1) return fmt::format("data decide whether iteration {} runs", i);
+      if (goes == nullptr || goes->size() != 1) return fmt::format("the condition of iteration {} depends on data", i);
       if (goes->integer_at(0) == 0) break;
     }
     if (i == most_spliced_iterations || program_.layers.size() > most_spliced_layers)
@@ -274,9 +274,9 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
     auto made = inside.finish();
     if (made.ok() && !made->extents.empty()) {
       problems.push_back({"",
-                          fmt::format("{} gives {}, which is as long along dimension {} as data decide", body.attribute,
+                          fmt::format("{} gives {}, whose dimension {} has a data-dependent length", body.attribute,
                                       made->extents[0].value, made->extents[0].dimension),
-                          "bodies give arrays of known extents only"});
+                          "bodies may only give arrays of known extents"});
       continue;
     }
     if (!made.ok()) {
@@ -284,7 +284,7 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
       continue;
     }
     if (!body_lists.empty() && row.bodies->picked == nullptr) {
-      problems.push_back({"", body.attribute + " gives " + text(body_lists[0].list), "it has to give tensors"});
+      problems.push_back({"", body.attribute + " gives " + text(body_lists[0].list), "its results have to be tensors"});
       continue;
     }
     given_lists[body.attribute] = std::move(body_lists);
@@ -299,7 +299,7 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
       if (kind(found, i) == kind(wanted, i)) continue;
       problems.push_back({"",
                           fmt::format("{} gives {}, {} gives {}", first, kind(wanted, i), attribute, kind(found, i)),
-                          "what decides between them has to be known at compile time (--value)"});
+                          "the values that decide between them have to be known at compile time (--value)"});
       break;
     }
     lists = wanted;
@@ -311,8 +311,8 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
     for (const Diagnostic& d : errors) {
       if (one_of_many) {
         program_.notes.push_back(
-            fmt::format("{}: {} has no meaning for these sizes ({}: {}); where data pick it, results "
-                        "are NaN, or 0 where they are no floats",
+            fmt::format("{}: {} has no meaning for these sizes ({}: {}); if data select it, results are NaN, or 0 for "
+                        "other types than floats",
                         named.name, attribute, d.where, d.what));
         break;
       }
@@ -333,7 +333,7 @@ void ProgramBuilder::add_body_output(size_t result, const std::string& value, st
   const auto list = lists_.find(value);
   if (list == lists_.end()) return add_output(value);
   if (!list->second.rows.empty()) {
-    problems_.push_back({value, "is " + text(list->second) + ", which no body gives", ""});
+    problems_.push_back({value, "is " + text(list->second) + ", which is the result of no body", ""});
     return;
   }
   lists.push_back({result, list->second});

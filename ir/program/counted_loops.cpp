@@ -231,7 +231,7 @@ Result<ProgramBuilder::CountedBody> ProgramBuilder::counted_body(const NamedCall
   CallComposer c(inside, whole);
   for (const std::string& output : body.outputs) {
     if (!inside.is_tensor(output))
-      return Diagnostic{"", fmt::format("{} gives {}, which is no tensor", body.attribute, output), ""};
+      return Diagnostic{"", fmt::format("{} has the result {}, which is no tensor", body.attribute, output), ""};
   }
   inside.add_output(body.outputs[0]);
   std::vector<std::string> counts, row_counts, row_count_inputs;
@@ -240,7 +240,7 @@ Result<ProgramBuilder::CountedBody> ProgramBuilder::counted_body(const NamedCall
     out.states.push_back(extents_of(c, value));
     if (out.states[k].size() != states[k].size())
       return Diagnostic{"",
-                        fmt::format("carried value {} is {} before {}, and {} behind it", k,
+                        fmt::format("carried value {} is {} before {}, and {} after it", k,
                                     hoist::text(types_.at(named.inputs[first_loop_state + k])), body.attribute,
                                     hoist::text(inside.types_.at(value))),
                         ""};
@@ -346,7 +346,7 @@ Result<std::string> ProgramBuilder::define_counted_loop(const NamedCall& named) 
   for (size_t k = 0; k < count; ++k) {
     const std::string& name = named.inputs[first_loop_state + k];
     if (lists_.count(name) != 0 || !leaf_of(types_.at(name))->is_scalar())
-      return std::string("it carries what is no tensor");
+      return std::string("it carries a value that is no tensor");
     states.push_back(extents_of(c, name));
   }
   const std::vector<WholeNumbers> initial = states;
@@ -358,7 +358,7 @@ Result<std::string> ProgramBuilder::define_counted_loop(const NamedCall& named) 
   if (!trips.empty()) {
     HOIST_TRY(known, known_value(trips));
     HOIST_TRY(const auto numbers, numbers_from_data(c, trips));
-    if (!numbers || numbers->size() != 1) return std::string("its number of iterations is no number");
+    if (!numbers || numbers->size() != 1) return std::string("its number of iterations is not an integer");
     if ((*numbers)[0].high <= operators::most_bounded_elements) most = std::max<int64_t>((*numbers)[0].high, 0);
     if (known != nullptr && known->integer_at(0) > any_number) known = nullptr, trips = "";
     if (known == nullptr && !trips.empty()) trips = operators::scalar_value(c, (*numbers)[0]);
@@ -367,7 +367,7 @@ Result<std::string> ProgramBuilder::define_counted_loop(const NamedCall& named) 
   std::map<std::pair<size_t, size_t>, int64_t> growth;
   CountedBody inner;
   for (int round = 0;; ++round) {
-    if (round == most_rounds) return std::string("what it carries gets other extents again and again");
+    if (round == most_rounds) return std::string("the extents of its carried values change in every round");
     for (const WholeNumbers& state : states) HOIST_TRY_VOID(operators::check_room(state));
     HOIST_TRY(inner, counted_body(named, most, states));
     bool again = false;

@@ -94,10 +94,11 @@ Result<std::vector<std::map<int64_t, std::string>>> ProgramBuilder::carried_coun
   if (reason == nullptr) return none;
   const int64_t dimension = counts_.at(*reason).begin()->first;
   const auto refused = [&](const std::string& why) {
-    return Diagnostic{named.name,
-                      fmt::format("reads {}, whose dimension {} is as long as data decide, up to {}, and {}", *reason,
-                                  dimension, shape_of(types_.at(*reason))[static_cast<size_t>(dimension)], why),
-                      "layers that keep each of its elements apart follow such a value; cut the model before this one"};
+    return Diagnostic{
+        named.name,
+        fmt::format("reads {}, whose dimension {} has a data-dependent length, up to {}, and {}", *reason, dimension,
+                    shape_of(types_.at(*reason))[static_cast<size_t>(dimension)], why),
+        "layers that treat each element separately may follow such a value; cut the model before this one"};
   };
   // The values with actual extents, by the names of symbolic sizes.
   std::map<std::string, std::string> count_named, name_of_count;
@@ -256,7 +257,7 @@ Result<bool> ProgramBuilder::compose_counted(const NamedCall& named) {
   if (!composed) return false;
   for (const std::string& output : named.outputs) {
     if (output.empty() || types_.count(output) != 0) continue;
-    return Diagnostic{"", "gives no " + output + " where data decide extents of what it reads", ""};
+    return Diagnostic{"", "gives no " + output + " for data-dependent extents of its operands", ""};
   }
   program_.bounded.push_back(named.name);
   return true;
@@ -294,7 +295,7 @@ Result<bool> ProgramBuilder::splice_branches(const NamedCall& named) {
     if (named.outputs[i].empty()) continue;
     const std::string &yes = given.at("then_branch")[i], &no = given.at("else_branch")[i];
     if (lists_.count(yes) != 0 || lists_.count(no) != 0)
-      return Diagnostic{"", "gives a sequence or an optional value, and data decide which", ""};
+      return Diagnostic{"", "gives a sequence or an optional value that depends on data", ""};
     HOIST_TRY_VOID(choose_value(composer, i, condition, yes, no));
   }
   if (failed()) return true;

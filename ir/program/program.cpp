@@ -124,8 +124,8 @@ Result<std::vector<Tensor>> cut_outputs(const Program& program, std::vector<Tens
 
 Diagnostic wrong_extent(const std::string& output, int64_t dimension, int64_t count, int64_t most) {
   return {"output " + output,
-          fmt::format("has {} elements along dimension {}, where at most {} have a place", count, dimension, most),
-          "a number that the model is given, how many elements are wanted say, is too large or negative"};
+          fmt::format("has {} elements along dimension {}, and its capacity is {}", count, dimension, most),
+          "an input that determines a size is too large or negative"};
 }
 
 bool is_definition(const Program& program, const std::string& value) {

@@ -36,7 +36,7 @@ struct ProgramStep {
   std::string rule;   ///< the name of a rule or of a pass
   std::string layer;  ///< the first layer that the definition computes, for readers
   RuleClass rule_class = RuleClass::exact;
-  std::string note;  ///< one plain sentence
+  std::string note;  ///< one sentence
   std::vector<std::string> absorbed =
       {};  ///< layers without a definition of their own from here on: `layer` also computes them
   /// For replay. A step without this flag describes a change that is not replayed, for example one before the import.

@@ -170,7 +170,7 @@ void ProgramBuilder::add_call(const NamedCall& named) {
     if (iterates) {
       const auto reason = define_open_loop(named);
       if (!reason) return fail(reason.errors());
-      if (!reason->empty()) fail({{"", "data decide extents of what it reads, and " + *reason, ""}});
+      if (!reason->empty()) fail({{"", "has operands with data-dependent extents, and " + *reason, ""}});
       return;
     }
   }
@@ -398,12 +398,12 @@ void ProgramBuilder::add_output(const std::string& value) {
   const auto list = lists_.find(value);
   if (list == lists_.end()) {
     if (types_.count(value) == 0 && failed_.count(value) == 0)
-      problems_.push_back({value, "a model output that nothing defines", ""});
+      problems_.push_back({value, "an undefined model output", ""});
     program_.outputs.push_back(value);
     return;
   }
   if (!list->second.rows.empty()) {
-    problems_.push_back({value, "is " + text(list->second) + ", which no output is",
+    problems_.push_back({value, "is " + text(list->second) + ", which no model output may be",
                          "ConcatFromSequence makes one tensor of them, which may be"});
     return;
   }

@@ -100,9 +100,9 @@ class StepReader {
           value += c;
         }
       }
-      if (!step.parameters.emplace(name, value).second) return fault("the parameter " + name + " stands here twice");
+      if (!step.parameters.emplace(name, value).second) return fault("the parameter " + name + " appears here twice");
     } while (take(", "));
-    if (!take(")")) return fault("the parameters do not end");
+    if (!take(")")) return fault("the parameters have no closing bracket");
     return Nothing{};
   }
 

@@ -146,7 +146,7 @@ Result<Nothing> check_sizes_known(const Program& program) {
     options += fmt::format(" --dim {}={}", name, bounds.least);
   }
   return Diagnostic{program.name.empty() ? "program" : "program " + program.name, "has sizes without numbers: " + names,
-                    "hoist rewrite FILE.lift" + options + " puts numbers in their place"};
+                    "hoist rewrite FILE.lift" + options + " replaces them by numbers"};
 }
 
 }  // namespace hoist

@@ -15,7 +15,7 @@
 namespace hoist {
 
 bool any_node(Expr e, const std::function<bool(Expr)>& test);
-/// The same of what is computed as a rule: not of the first branch of rarely().
+/// The same for the usual computation, without the first branch of rarely().
 bool any_usual_node(Expr e, const std::function<bool(Expr)>& test);
 /// The children of a node without that branch.
 std::vector<Expr> usual_children(Expr e);

@@ -15,8 +15,8 @@ int64_t parameters_bound_by(Expr e) {
   return e->pattern == Pattern::function ? static_cast<int64_t>(e->parameters.size()) : 0;
 }
 
-// The name of the parameter that stands for a variable which the function being built must not mention. No term that
-// a user writes can hold it.
+// The parameter that replaces a variable which the function under construction must not mention. No term of a user can
+// contain this name.
 const std::string& forbidden_name() {
   static const std::string name = "\2forbidden";
   return name;
@@ -95,7 +95,7 @@ std::string describe(Expr e) {
   return name;
 }
 
-// Whether the nodes are the same but for their types, their sizes and what is below them.
+// True if the nodes are equal except for their types, their sizes and their children.
 bool have_same_form(Expr pattern, Expr term) {
   return pattern->pattern == term->pattern && pattern->function == term->function && pattern->mode == term->mode &&
          pattern->dimension == term->dimension && pattern->memory == term->memory && pattern->border == term->border &&
@@ -197,7 +197,7 @@ class Matcher {
     Expr value = nullptr;
     if (pattern->children.empty()) {
       if (mentions_bound(term, 0, depth)) {
-        return fail(fmt::format("{} may not depend on the variables bound around it", pattern->name));
+        return fail(fmt::format("{} must not depend on the variables bound around it", pattern->name));
       }
       value = depth == 0 ? term : shift(term, -depth, 0);
     } else {
@@ -205,7 +205,7 @@ class Matcher {
       if (value == nullptr) return false;
     }
     auto [place, fresh] = match_.metas.emplace(pattern->name, value);
-    return fresh || place->second == value || fail(fmt::format("{} stands for two different terms", pattern->name));
+    return fresh || place->second == value || fail(fmt::format("{} matches two different terms", pattern->name));
   }
 
   Expr function_for(Expr pattern, Expr term, int64_t depth) {
@@ -233,7 +233,7 @@ class Matcher {
     auto by = static_cast<int64_t>(arguments.size()) - depth;
     auto body = Renaming(values, by).run(term, 0);
     if (!body.ok() || mentions_forbidden(*body)) {
-      fail(fmt::format("{} may depend on its arguments only", pattern->name));
+      fail(fmt::format("{} may only depend on its arguments", pattern->name));
       return nullptr;
     }
     Spec spec;
@@ -261,7 +261,7 @@ class Matcher {
         } else if (unknown.size() == 1 && solve(e, unknown[0])) {
           progress = true;
         } else {
-          later.push_back(e);  // another equation may say what the size is
+          later.push_back(e);  // another equation may determine the size
         }
       }
       rest = std::move(later);
@@ -393,7 +393,7 @@ std::optional<Mismatch> match_term(Expr pattern, Expr term, Match& match) { retu
 
 Result<Nat> instantiate(const Nat& size, const Match& match) {
   for (const std::string& name : names_of(size)) {
-    if (!match.sizes.contains(name)) return Diagnostic{"", fmt::format("nothing says what the size {} is", name), ""};
+    if (!match.sizes.contains(name)) return Diagnostic{"", fmt::format("the size {} is undetermined", name), ""};
   }
   auto value = try_substitute(size, match.sizes);
   if (!value) return Diagnostic{"", fmt::format("{} divides by something below 1", size.text()), ""};
@@ -406,8 +406,7 @@ Result<Type> instantiate(Type type, const Match& match) {
       return type;
     case TypeNode::variable_kind: {
       auto found = match.types.find(type->name);
-      if (found == match.types.end())
-        return Diagnostic{"", fmt::format("nothing says what the type {} is", type->name), ""};
+      if (found == match.types.end()) return Diagnostic{"", fmt::format("the type {} is undetermined", type->name), ""};
       return found->second;
     }
     case TypeNode::array_kind: {

@@ -1,8 +1,8 @@
 // Matching and building: the two halves of applying a rule. A pattern is an ordinary term that holds metavariables
-// (Pattern::meta), type variables and named sizes; match() finds what they stand for in a term, instantiate() puts that
-// into another pattern. Metavariables stand for terms of the surroundings of the matched place: one without arguments
-// for a term that mentions no variable bound inside the pattern, one that is applied to bound variables (or to
-// components of bound tuples) for a function of exactly those. Rules use this through rewrite.h; strategies should.
+// (Pattern::meta), type variables and named sizes; match() finds their values in a term, instantiate() inserts these
+// into another pattern. A metavariable without arguments matches a term that mentions no variable bound inside the
+// pattern; a metavariable applied to bound variables (or to components of bound tuples) matches a function of exactly
+// those. Rules use this through rewrite.h; strategies should.
 #pragma once
 
 #include <map>
@@ -14,8 +14,8 @@
 
 namespace hoist {
 
-/// What the names of a pattern stand for. A metavariable with arguments stands for a function node of as many
-/// parameters. Bound positions are those of the matched place.
+/// The values of a pattern's names. A metavariable with arguments has a function node of as many parameters. Bound
+/// positions are positions of the matched place.
 struct Match {
   std::map<std::string, Nat> sizes;
   std::map<std::string, Type> types;
@@ -28,8 +28,8 @@ struct Mismatch {
   std::string what;
 };
 
-/// Whether pattern and term have the same form, whatever their types and sizes; where they have not, match_term gives a
-/// mismatch. Searches try rules at every place of a term, and ask this first, since it says no without a message.
+/// True if pattern and term have the same form, whatever their types and sizes; if they differ, match_term gives a
+/// mismatch. Searches try rules at every place of a term, and call this first, because it fails without a message.
 bool may_match(Expr pattern, Expr term);
 
 /// Fills `match` (which may hold sizes already) and gives nothing, or says where the term differs. Sizes are found by

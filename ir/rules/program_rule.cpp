@@ -30,7 +30,7 @@ class ProgramRule {
  public:
   ProgramRuleRow row;
   std::map<std::string, GivenOperand> operands;
-  std::map<std::string, Attribute> attributes;  ///< what stands for an attribute that is not there
+  std::map<std::string, Attribute> attributes;  ///< the value of an absent attribute
   std::set<std::string> operators;              ///< names that stand for operators
   std::set<std::string> arguments;              ///< operands that the left side does not name
   std::vector<std::string> known, zero;
@@ -78,7 +78,7 @@ class RowReader {
   void check_left() {
     const bool is_name = rule_.left->kind == Syntax::application && rule_.left->children.empty();
     if (!is_name && rule_.left->kind != Syntax::operation)
-      fault("the left side is no operator call and no name", "left");
+      fault("the left side is neither an operator call nor a name", "left");
     if (!is_name || rule_.right == nullptr) return;
     rule_.row.adds_layers = true;
     const Syn right = rule_.right;
@@ -167,7 +167,7 @@ class RowReader {
     return nullptr;
   }
 
-  // An attribute's value, or a C++ condition; empty where it is none.
+  // An attribute's value, or a C++ condition; empty if there is none.
   std::function<bool(ProgramMatch&)> condition_of(const std::string& condition) const {
     if (condition.starts_with("not ")) {
       const auto inner = condition_of(condition.substr(4));
@@ -369,8 +369,8 @@ bool conditions_hold(const ProgramRule& rule, ProgramMatch& match) {
 
 // ---- Building ------------------------------------------------------------------------------------------------------
 
-// Elements and steps of the interpreter: the constants of the largest layers take less, a stranger's rule may ask for
-// more.
+// Limits for elements and steps of the interpreter: the constants of the largest layers need less; an untrusted rule
+// may need more.
 constexpr double most_constant_work = 4e9;
 
 // The constants that a rule is given at a place, with names of the program.
@@ -411,7 +411,7 @@ Result<GivenConstants> given_constants(const ProgramRule& rule, const ProgramArg
   return out;
 }
 
-// What a right side adds to a program: constants, and definitions in front of the one that is replaced.
+// The additions of a right side to a program: constants, and definitions before the replaced one.
 class RightSide {
  public:
   /// New names begin with `prefix`.
@@ -447,7 +447,7 @@ class RightSide {
   }
 
   std::map<std::string, Tensor> constants;
-  std::map<std::string, std::string> withheld;  ///< of those, what is not known: its hash, "" where that is not either
+  std::map<std::string, std::string> withheld;  ///< the hash of an unknown constant, "" if that is unknown too
   std::vector<Definition> definitions;
 
  private:
@@ -526,7 +526,7 @@ class RightSide {
   Elaborator elaborator_;
 };
 
-// Layers of everything that is replaced, those that compute with folds first: they name the kernel.
+// Layers of all replaced definitions; layers that compute with folds come first, because they name the kernel.
 std::vector<std::string> layers_of(const std::vector<const Definition*>& replaced) {
   std::vector<std::string> layers;
   for (const bool folding : {true, false}) {
@@ -571,7 +571,7 @@ Result<std::vector<const ProgramRule*>> load_program_rules(std::span<const Progr
 
 namespace {
 
-// The right side takes the place of the definition's term. What it adds stands in front.
+// The right side replaces the definition's term. Its additions come before.
 void replace_definition(const ProgramRule& rule, const ProgramMatch& match, Program& program, Expr e,
                         std::vector<Definition> added, ProgramStep& step) {
   auto found = std::find_if(program.definitions.begin(), program.definitions.end(),
@@ -580,7 +580,7 @@ void replace_definition(const ProgramRule& rule, const ProgramMatch& match, Prog
     std::vector<const Definition*> replaced;
     for (const std::string& name : match.consumed) replaced.push_back(find_definition(program, name));
     replaced.push_back(&*found);
-    std::sort(replaced.begin(), replaced.end());  // they stand in one vector, in program order
+    std::sort(replaced.begin(), replaced.end());  // they are in one vector, in program order
     found->layers = layers_of(replaced);
     if (!found->layers.empty()) step.layer = found->layers.front();
     if (!found->layers.empty()) step.absorbed.assign(found->layers.begin() + 1, found->layers.end());
@@ -590,14 +590,14 @@ void replace_definition(const ProgramRule& rule, const ProgramMatch& match, Prog
   program.definitions.insert(found, added.begin(), added.end());
   for (const Definition& definition : added) name_calls(program, definition.value);
   name_calls(program, match.value);
-  // What an inner call stood for goes where nobody reads it any more.
+  // The definition of an inner call is removed if it has no uses left.
   for (size_t i = match.consumed.size(); i-- > 0;) {
     if (read_elsewhere(program, match.consumed[i], {})) continue;
     std::erase_if(program.definitions, [&](const Definition& d) { return d.value == match.consumed[i]; });
   }
 }
 
-// Whoever reads the value reads `e`, which is what was added last. Says whether anybody does.
+// All consumers of the value read `e`, which was added last. Returns whether there are any.
 bool replace_reads(const std::string& value, Program& program, Expr e, std::vector<Definition> added) {
   std::vector<Definition>& all = program.definitions;
   size_t first = all.size();
@@ -747,8 +747,8 @@ Result<int> apply_program_rules(std::span<const ProgramRule* const> rules, Progr
         const auto applied = apply_program_rule(*rule, program, value);
         if (!applied.ok() || !*applied) continue;
         if (++here > most_at_one_place) {
-          return Diagnostic{rule->row.name, fmt::format("applies to what it makes at {}, again and again", value),
-                            "give it a left side that its right side does not have, or a condition"};
+          return Diagnostic{rule->row.name, fmt::format("applies to its own result at {} without end", value),
+                            "choose a left side that does not match the right side, or add a condition"};
         }
         changed = true;
         ++count;

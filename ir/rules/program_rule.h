@@ -1,7 +1,7 @@
 // Rules that reach across definitions: rows whose sides hold operator calls. The left side is a call whose operands are
-// names or calls again; a call in a call stands for the definition that computes that operand, which goes when nobody
-// else reads it. The right side is any term over what the left side binds. It may compute constants: what reads nothing
-// but constants is evaluated, within a limit, when the rule is applied.
+// names or calls again; a call in a call matches the definition that computes that operand, which is removed if it has
+// no other uses. The right side is any term over the names of the left side. It may compute constants: a call that
+// reads only constants is evaluated, within a limit, when the rule is applied.
 //
 //   {"batch-norm-folding",                                        name
 //    "w: [n]W, b: [n]f32 = fill 0 [n], s: [n]f32, e = 1e-5",      types of operands, and what stands for one left out
@@ -9,19 +9,19 @@
 //    "Conv(x, weights, bias; *A) where weights = ...; bias = ...",
 //    "known w, known s", rounding, "one sentence", {examples}}
 //
-// Names in types are sizes, capitals are type variables (a row over arrays of any rank says [n]W); an operand without a
-// type is of any. An attribute name stands for its value: for a number in terms (f64 or i64), for anything in
-// attributes. Names of a where on the right become names of constants and definitions. An operand `_` has to be left
-// out; one that is given as `b: B = _` may be, and is left out on the right then too. Side conditions: `known x` (a
-// constant), `zero x` (known, all zeros), `alone` (nobody but the match reads what the inner calls give, and no output;
-// without it they are computed again or stay), `any Layer` (Layer stands for every operator of one result), `a is 1`
-// (an attribute that given names), or a C++ condition (ProgramConditions); `not` and one of the last two. They are
-// asked in the order of the row.
+// Names in types are sizes, capitals are type variables (a row over arrays of any rank has [n]W); an operand without a
+// type has any type. An attribute name is its value: a number in terms (f64 or i64), any value in attributes. Names of
+// a where on the right become names of constants and definitions. An operand `_` has to be absent; an operand given as
+// `b: B = _` may be absent, and is absent on the right then too. Side conditions: `known x` (a constant), `zero x`
+// (known, all zeros), `alone` (the results of the inner calls have no uses outside the match and are no outputs;
+// without it they are computed again or stay), `any Layer` (Layer is every operator of one result), `a is 1` (an
+// attribute that given names), or a C++ condition (ProgramConditions); `not` and one of the last two. They are tested
+// in the order of the row.
 //
-// Operands that are given and that the left side does not name are arguments: constants that whoever applies the rule
-// hands in, such as the scale of a format. A left side that is a name alone is about the reads of a value: what the
-// right side names last, `DequantizeLinear(...)` of what was quantised say, is read instead of the value by everybody
-// but the model's outputs.
+// Operands that are given and that the left side does not name are arguments: constants from the caller, such as the
+// scale of a format. A left side that is a name alone is about the reads of a value: all consumers of the value, except
+// the model's outputs, read the last name of the right side instead, for example `DequantizeLinear(...)` of the
+// quantised value.
 #pragma once
 
 #include <functional>
@@ -45,25 +45,25 @@ struct ProgramRuleRow {
   std::string meaning;  ///< one plain sentence, shown by explain
   /// Instances of the left side for the row's own test: calls over typed parameters, with lower-case names for sizes
   /// that the test draws. A parameter is a constant where its name begins with `known`, zeros where it begins with
-  /// `zero`, above zero where it holds `positive` (a variance, say), and the number n where it is `known_n`.
+  /// `zero`, and above zero where it holds `positive` (a variance, say).
   std::vector<std::string> examples;
-  /// What the right side names are layers of their own, called LAYER/NAME (VALUE/NAME in rules for reads), and the
-  /// layer that is replaced stays what it is. Only what holds no call is evaluated then.
+  /// Names of the right side are layers of their own, called LAYER/NAME (VALUE/NAME in rules for reads), and the
+  /// replaced layer keeps its name. Only subterms without calls are evaluated then.
   bool adds_layers = false;
-  std::string pass = {};          ///< that applies it
-  RowOriginPointer origin = {};  ///< places of its texts, where it is from a file
+  std::string pass = {};         ///< that applies it
+  RowOriginPointer origin = {};  ///< places of its texts, if it is from a file
 };
 
 /// A constant that a rule is given: one of the program, or a new one.
 struct RuleConstant {
   std::string name;             ///< "" is one that the rule makes up
-  std::optional<Tensor> value;  ///< nothing where the program has the constant
-  std::string withheld;         ///< the hash of what `value` stands for, where that is not known
+  std::optional<Tensor> value;  ///< nothing if the program has the constant
+  std::string withheld;         ///< the hash of the constant for `value`, if that is unknown
 };
 /// By the names that the row gives them.
 using ProgramArguments = std::map<std::string, RuleConstant>;
 
-/// What the names of a row stand for at a place.
+/// The values of a row's names at a place.
 struct ProgramMatch {
   const Program* program = nullptr;
   std::map<std::string, Expr> values;
@@ -71,7 +71,7 @@ struct ProgramMatch {
   std::map<std::string, Attributes> rests;
   Match types;                                    ///< sizes and type variables
   std::set<std::string> absent;                   ///< operands that are left out
-  std::map<std::string, OperatorCall> operators;  ///< a call of what `any Layer` stands for
+  std::map<std::string, OperatorCall> operators;  ///< the call that `any Layer` matches
   std::string value;                              ///< of the definition that the rule is applied to
   std::vector<std::string> consumed;              ///< values of the definitions that inner calls stand for, in order
 
@@ -84,28 +84,29 @@ using ProgramConditions = std::map<std::string, ProgramCondition>;
 
 class ProgramRule;  // parsed; made by load_program_rules only
 const ProgramRuleRow& row(const ProgramRule& rule);
-bool has_arguments(const ProgramRule& rule);  ///< constants that whoever applies the rule gives
+bool has_arguments(const ProgramRule& rule);  ///< constants from the caller
 
 /// Rules live as long as the program. Faults of all rows in one go.
 Result<std::vector<const ProgramRule*>> load_program_rules(std::span<const ProgramRuleRow> rows,
                                                            const ProgramConditions& conditions);
 
-/// Applies the rule to the definition of that value; false where it does not apply. The definition keeps its value and
-/// computes the layers of all that it replaces; definitions and constants that the right side adds stand before it.
-/// Rules for reads apply to inputs and constants too; what they add stands behind the value, and what is read instead
-/// of it before its first reader. Recorded in the program's steps, with the names of arguments as parameters. Errors:
-/// the right side has no type there, an argument is missing or has another type than the row says.
+/// Applies the rule to the definition of that value; false if it does not apply. The definition keeps its value and
+/// computes the layers of all replaced definitions; definitions and constants that the right side adds come before it.
+/// Rules for reads apply to inputs and constants too; their additions come after the value, and the replacement comes
+/// before its first use. Recorded in the program's steps, with the names of arguments as parameters. Errors: the right
+/// side has no type there, an argument is missing or has another type than the row states.
 Result<bool> apply_program_rule(const ProgramRule& rule, Program& program, const std::string& value,
                                 const ProgramArguments& arguments = {});
 /// The arguments that a step says: constants of the program, or of the step, whose values may be withheld. Errors: a
 /// parameter that the row does not have, a constant that neither has.
 Result<ProgramArguments> arguments_of(const ProgramRule& rule, const ProgramStep& step, const Program& program);
-/// Each of the rules wherever it applies, in the order of definitions, until none does; a right side that has no type
-/// somewhere does not apply there. How often any did. Errors: a rule that goes on applying to what it makes.
+/// Applies each of the rules wherever it applies, in the order of definitions, until none does; a right side without a
+/// type at some place does not apply there. Returns the number of applications. Errors: a rule that applies to its own
+/// result without end.
 Result<int> apply_program_rules(std::span<const ProgramRule* const> rules, Program& program);
 
-/// The definition stands right before its first reader then, and among others that widen numbers for that one in the
-/// order of its operands; false where nobody reads it.
+/// Moves the definition directly before its first use, and among other widening definitions for that use into the order
+/// of its operands; false if it has no use.
 bool place_before_first_reader(Program& program, const std::string& value);
 
 /// Definitions of one call each over parameters, as a frontend makes them: calls inside the term of a definition become

@@ -1,5 +1,5 @@
-// The test of a program rule: an instance of one of its examples becomes a program of one call a definition, with
-// random constants where the rule asks for known operands; before and after the rule the outputs are compared.
+// The test of a program rule: an instance of one of its examples becomes a program with one definition per call, with
+// random constants for known operands; the outputs before and after the rule are compared.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -98,7 +98,7 @@ class ProgramRuleChecker {
     return tensor;
   }
 
-  // Why a stranger's example cannot be tried: what is not an array of numbers, or takes too long.
+  // The reason why an untrusted example cannot be tried: it is no array of numbers, or takes too long.
   static std::string unfit(const Program& program) {
     double work = 0;
     for (const auto& [name, type] : value_types(program)) {

@@ -66,9 +66,9 @@ std::optional<Expr> apply_variant(const Rule& rule, const Rule::Variant& variant
   if (rule.rewrite) {
     auto result = rule.rewrite(term, arguments);
     if (!result)
-      fault.what = "its function gives nothing here";
+      fault.what = "its function has no result here";
     else if ((*result)->type != term->type)
-      fault.what = "its function gives the type " + text((*result)->type);
+      fault.what = "its function has a result of type " + text((*result)->type);
     else
       return result;
     return std::nullopt;
@@ -119,8 +119,8 @@ bool has_form(const Rule& rule, Expr term) {
                      [&](const Rule::Variant& variant) { return may_match(variant.left, term); });
 }
 
-// Calls `visit` for places below `under`, outermost first and left to right, until it says yes. Terms that `exhausted`
-// holds are known to have no such place inside; what is visited without success is added.
+// Calls `visit` for places below `under`, outermost first and left to right, until it returns true. Terms in
+// `exhausted` are known to have no such place inside; terms visited without success are added.
 std::optional<Path> first_place(Expr root, const Path& under, SeenTerms& exhausted,
                                 const std::function<bool(Expr, const Path&)>& visit) {
   Path path = under;
@@ -140,7 +140,7 @@ std::optional<Path> first_place(Expr root, const Path& under, SeenTerms& exhaust
   return path;
 }
 
-// Rules live as long as the program, also those of tables that are dropped.
+// Rules live as long as the program, including the rules of tables that are dropped.
 const Rule* keep(Rule rule) {
   static std::mutex mutex;
   static auto* rules = new std::deque<Rule>;
@@ -184,12 +184,13 @@ Result<Application> parse_step(const std::string& step) {
     else if (word == name_of(RuleClass::neural))
       application.rule_class = RuleClass::neural;
     else
-      return Diagnostic{step, "unknown class " + word, "write rounding or neural, and nothing for exact"};
+      return Diagnostic{step, "unknown class " + word, "write rounding or neural, or nothing for exact"};
     tail = tail.substr(0, space);
   }
   HOIST_TRY(application.place, path_named(tail));
   if (size_t open = head.find('('); open != std::string::npos) {
-    if (head.back() != ')') return Diagnostic{step, "the list of arguments does not end", "write rule(k = 8) at 0.1"};
+    if (head.back() != ')')
+      return Diagnostic{step, "the list of arguments has no closing bracket", "write rule(k = 8) at 0.1"};
     HOIST_TRY(application.arguments, parse_arguments(step, head.substr(open + 1, head.size() - open - 2)));
     head = trimmed(head.substr(0, open));
   }
@@ -337,7 +338,7 @@ Result<std::vector<Expr>> replay(const RuleTable& table, const Derivation& deriv
     std::string where = fmt::format("step {}, {}", terms.size(), text(step));
     const Rule* rule = table.find(step.rule);
     if (rule == nullptr) {
-      return Diagnostic{where, "there is no rule " + step.rule, did_you_mean(step.rule, table.names())};
+      return Diagnostic{where, "unknown rule " + step.rule, did_you_mean(step.rule, table.names())};
     }
     if (rule->row.rule_class != step.rule_class) {
       return Diagnostic{

@@ -20,22 +20,22 @@
 namespace hoist {
 
 /// One row. `given` declares the metavariables with their types: "x: [m*k]T, f: T -> U, z: U"; sizes and type variables
-/// are those that appear there. `parameters` lists the sizes that a strategy may supply ("k, l"); one that matching
-/// finds may be left out. The parameter "d" is a dimension: a row with `map group(d)` stands for three, with 0, 1
+/// are declared by appearing there. `parameters` lists the sizes that a strategy may supply ("k, l"); a size that
+/// matching finds may be left out. The parameter "d" is a dimension: a row with `map group(d)` is three rows, with 0, 1
 /// and 2. `left` and `right` are terms; `map f x` may use a declared function by name, `f x y` applies it. On the left
-/// a function is applied to bound variables or their components only, and stands for a term that mentions no other
-/// variable bound there; a value stands for a term that mentions none. `where` lists side conditions separated by
+/// a function is applied to bound variables or their components only, and matches a term that mentions no other
+/// variable bound there; a value matches a term that mentions none. `where` lists side conditions separated by
 /// commas:
 ///   k divides n, k <= n, k < n, k = n     sizes, known to hold
 ///   constant n                            a size without names
 ///   associative op, exactly-associative op, commutative op    op a b is one function of the table applied to a and b;
-///                                         exactly means bit for bit in the type at hand
+///                                         exactly means bit for bit in its type
 ///   neutral op z                          z is a literal, the neutral element of that function
 ///   z is 0                                z is this literal (of its own type; 0 and -0 differ on floats)
-///   integer T, float T                    a type variable stands for such a scalar
+///   integer T, float T                    a type variable is such a scalar
 ///   NAME                                  a C++ condition (RuleFunctions)
-/// A row whose right side is `native NAME` is a C++ function; its left side only says what the function may be asked
-/// for.
+/// A row whose right side is `native NAME` is a C++ function; its left side only limits the terms that the
+/// function receives.
 struct RuleRow {
   std::string name;
   std::string parameters;
@@ -44,15 +44,15 @@ struct RuleRow {
   std::string where;
   RuleClass rule_class = RuleClass::exact;
   std::string meaning;  ///< one line, with its source where it has one
-  /// Why the row is there although no strategy or pass applies it: the algebra that users and --rules, --steps draw on.
+  /// The reason for a row that no strategy or pass applies: the algebra that users and --rules, --steps draw on.
   /// "" for rows that compilations use.
   std::string library = {};
-  std::string pass = {};          ///< the pass that applies it, or `strategies`; "" in the library
-  std::string family = {};        ///< the file that it is from, without folder and ending
-  RowOriginPointer origin = {};  ///< places of its texts, where it is from a file
+  std::string pass = {};         ///< the pass that applies it, or `strategies`; "" in the library
+  std::string family = {};       ///< the file that it is from, without folder and ending
+  RowOriginPointer origin = {};  ///< places of its texts, if it is from a file
 };
 
-/// What rows name where text cannot say it; keep these rare.
+/// C++ functions for rows that text cannot express; keep these rare.
 struct Match;  // match.h
 struct RuleFunctions {
   std::map<std::string, std::function<bool(const Match&)>> conditions;
@@ -125,14 +125,15 @@ class Rewriter {
   bool apply(const std::string& rule, const Path& place, const RuleArguments& arguments = {});
   /// At the first place, outermost first and left to right, where it applies below `under`; the place, or nothing.
   std::optional<Path> apply_first(const std::string& rule, const RuleArguments& arguments = {}, const Path& under = {});
-  /// Where terms have the rule's form (may_match), each at its first place; elsewhere no arguments make the rule apply.
+  /// The places at which terms have the rule's form (may_match), each term at its first place; elsewhere the rule
+  /// applies for no arguments.
   std::vector<Path> places_of_form(const std::string& rule) const;
   /// The listed rules wherever they apply, outermost first, until none does or the limit is reached.
   int apply_everywhere(const std::vector<std::string>& rules, const Path& under = {}, int limit = 10000);
 
  private:
   const Rule& named(const std::string& name) const;
-  // `term` is what stands at the place.
+  // `term` is the term at the place.
   bool apply_to(Expr term, const Rule& rule, const Path& place, const RuleArguments& arguments);
 
   const RuleTable& table_;

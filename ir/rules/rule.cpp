@@ -39,7 +39,7 @@ std::string with_dimension(std::string text, int64_t dimension) {
   return text;
 }
 
-// The names that a term or type mentions, by what they name.
+// The names that a term or type mentions, by kind.
 struct Names {
   std::set<std::string> metas, sizes, types;
 
@@ -68,7 +68,7 @@ bool is_projection(Expr e) {
   return e->pattern == Pattern::bound;
 }
 
-// Where a metavariable on the left side stands for a function, its arguments have to be different bound variables.
+// If a metavariable on the left side is a function, its arguments have to be different bound variables.
 void check_left(Expr e, const std::string& where, Diagnostics& faults) {
   if (e->pattern == Pattern::meta) {
     for (Expr a : e->children) {
@@ -76,7 +76,7 @@ void check_left(Expr e, const std::string& where, Diagnostics& faults) {
       if (!is_projection(a) || twice) {
         faults.push_back({where,
                           fmt::format("{} is applied to something other than different bound variables", e->name),
-                          "on the left a function stands for a term over variables bound there"});
+                          "on the left a function matches a term over variables bound there"});
       }
     }
     return;
@@ -156,7 +156,7 @@ class Reader {
     for (const std::string& p : rule_.parameters) left.sizes.insert(p);
     auto missing = [&](const std::set<std::string>& there, const std::set<std::string>& wanted, const char* what) {
       for (const std::string& name : wanted) {
-        if (!there.contains(name)) fault(fmt::format("the {} {} of the right side is not on the left", what, name));
+        if (!there.contains(name)) fault(fmt::format("the {} {} of the right side is missing on the left", what, name));
       }
     };
     missing(left.metas, right.metas, "name");
@@ -219,7 +219,7 @@ class Reader {
 
   void check_meta(const std::string& name, const std::string& condition) {
     if (!rule_.declarations.metas.contains(name))
-      fault(fmt::format("the condition {} speaks of {}, which is not declared", condition, name));
+      fault(fmt::format("the condition {} names {}, which is not declared", condition, name));
   }
 
   void check_type(const std::string& name, const std::string& condition) {
@@ -229,7 +229,7 @@ class Reader {
       for (Type a : m.arguments) names.add(a);
     }
     if (!names.types.contains(name))
-      fault(fmt::format("the condition {} speaks of the type {}, which does not occur", condition, name));
+      fault(fmt::format("the condition {} names the type {}, which does not occur", condition, name));
   }
 
   const RuleFunctions& functions_;

@@ -175,12 +175,12 @@ class Checker {
                                                   : random_.one_of<Scalar>({Scalar::i32, Scalar::u8, Scalar::i64}));
       }
     }
-    // Positions are small whole numbers.
+    // Positions are small integers.
     if (types_.contains("I")) match.types["I"] = scalar_type(random_.one_of<Scalar>({Scalar::i32, Scalar::i64}));
     return true;
   }
 
-  // An operator of the table with the properties that the conditions ask for; nothing when the type has none.
+  // An operator of the table with the properties that the conditions require; nothing if the type has none.
   std::optional<Function> operator_for(const std::string& name, Type type) {
     if (!type->is_scalar()) return std::nullopt;
     Scalar s = type->scalar;
@@ -274,7 +274,7 @@ class Checker {
     Expr term = at(root, place);
     auto result = apply_rule(rule_, term, arguments);
     if (!result) {
-      // Where the left side's own pattern vanished in the normal form, there is nothing to apply the rule to.
+      // If the left side's own pattern vanished in the normal form, the rule has no place to apply.
       Pattern outermost = rule_.variants[0].left->pattern;
       if (outermost != Pattern::meta && term->pattern != outermost) return false;
       ++refused;

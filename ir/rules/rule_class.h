@@ -13,8 +13,8 @@ namespace hoist {
 enum class RuleClass : uint8_t { exact, rounding, neural };
 std::string_view name_of(RuleClass rule_class);
 
-/// How far a layer's sums may be from the exact ones, where a rounding rule has another form compute them than the
-/// layer's own: at most `bound` times what `relative_to` says, in words.
+/// The distance of a layer's sums from the exact ones, for a rounding rule that computes them in another form: at most
+/// `bound` times the quantity that `relative_to` describes.
 struct RoundingBound {
   std::string layer, rule;
   double bound = 0;

@@ -48,7 +48,7 @@ Expr RandomTerms::element(Type type, const std::vector<Nat>& sizes, const std::v
 
 Expr RandomTerms::value(Type type) { return element(type, {}, {}); }
 
-// Some scalar inside a value, as the wanted type.
+// Some scalar inside a value, converted to the given type.
 Expr RandomTerms::some_scalar(Scalar wanted, Expr v) {
   while (!v->type->is_scalar()) {
     if (v->type->is_tuple()) {

@@ -1,5 +1,5 @@
-// Random well-typed terms, for the tests of rules and of everything that takes terms: values of a type, functions over
-// values that are at hand, and data for the parameters that they use. The same seed gives the same terms.
+// Random well-typed terms, for the tests of rules and of functions over terms: values of a type, functions over
+// available values, and data for the parameters that they use. The same seed gives the same terms.
 #pragma once
 
 #include <cstdint>

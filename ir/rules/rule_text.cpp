@@ -67,7 +67,7 @@ class RulesReader {
 
   static void add_sides(const PlacedText& text, ReadRule& rule) {
     const size_t arrow = text.text.find("=>");
-    if (arrow == std::string::npos) return;  // behind a reference that stands for nothing, which is a fault already
+    if (arrow == std::string::npos) return;  // after a reference to an unknown let, which is already a fault
     rule.fields["left"] = text.part(0, arrow);
     rule.fields["right"] = text.part(arrow + 2, text.text.size());
   }
@@ -99,7 +99,7 @@ class RulesReader {
     else if (rule_class == name_of(RuleClass::neural))
       rule.rule_class = RuleClass::neural;
     else if (rule_class != name_of(RuleClass::exact))
-      fault(word, "\"" + rule_class + "\" is no class", "write exact or rounding behind the name");
+      fault(word, "\"" + rule_class + "\" is no class", "write exact or rounding after the name");
   }
 
   void check_row(ReadRule& rule, const TextPart& place) {
@@ -112,13 +112,13 @@ class RulesReader {
     const bool library = !field("library").empty(), pass = !field("pass").empty();
     const bool only_exact = field("library").starts_with("exact: ");
     if (!of_user_ && !neural && (only_exact ? !pass : library == pass))
-      fault_of(rule.name, place, "says neither or both of the pass that applies it and the reason why it is there",
+      fault_of(rule.name, place, "needs either the pass that applies it or a reason without one",
                "pass NAME, pass strategies or library REASON");
-    // Names of operators begin with a capital, those of the language do not.
+    // Names of operators begin with a capital, names of the language do not.
     const std::string left = field("left");
     const bool calls = !left.empty() && std::isupper(static_cast<unsigned char>(left[0])) != 0;
     if (rule.examples.empty() && calls && !neural)
-      fault_of(rule.name, place, "has no example, which a rule between operator calls is tested on",
+      fault_of(rule.name, place, "has no example, and a rule between operator calls is tested on examples",
                "write example and the left side over typed parameters, such as Relu(%x : [n]f32)");
     auto origin = std::make_shared<RowOrigin>();
     origin->file = row_.file;
@@ -169,7 +169,7 @@ class RulesReader {
 
   bool is_new(const std::string& name, const TextPart& place) {
     if (names_.insert(name).second) return true;
-    fault(place, "the rule " + name + " stands here twice");
+    fault(place, "the rule " + name + " appears here twice");
     return false;
   }
 

@@ -1,4 +1,4 @@
-// Rules as text: hoist's own (*.rules beside the code that owns them) and those of a user's file, in the format of
+// Rules as text: hoist's own (*.rules in the folder that owns them) and the rules of a user's file, in the format of
 // ir/text/row_text.h.
 //
 //   rule fold-halves(k) exact: in two parts        NAME(PARAMETERS) CLASS: MEANING
@@ -6,8 +6,8 @@
 //     fold f z x => fold f (fold f z (slice 0 k x)) (slice k k x)
 //
 // A rule is within terms (RuleRow, rewrite.h) or, if it has examples or is neural, between operator calls
-// (ProgramRuleRow, program_rule.h). Keys: parameters, given, left, right, where, meaning, example, pass, library, for. `left` and
-// `right` may be one line, LEFT => RIGHT.
+// (ProgramRuleRow, program_rule.h). Keys: parameters, given, left, right, where, meaning, example, pass, library, for.
+// `left` and `right` may be one line, LEFT => RIGHT.
 //
 // Rules of hoist's own name the pass that applies them, `pass NAME` (`pass strategies` for the strategies, which refer
 // to rules by name), or the reason to have them without one, `library REASON`.
@@ -34,12 +34,12 @@ struct RuleRows {
   std::vector<ProgramRuleRow> between_calls;
 };
 
-/// `lets` are there before those of the files. Rules of a user are no C++ functions, have no pass and are not neural.
-/// Errors name file, line and column, all in one go.
+/// `lets` come before the lets of the files. A user's rules are no C++ functions, have no pass and are not neural.
+/// Errors name file, line and column, all together.
 Result<RuleRows> parse_rules(std::span<const RowFile> files, bool of_user,
                              const std::map<std::string, std::string>& lets = {});
 
-/// The rows of own_row_files. Errors: as there and in parse_rules.
+/// The rows of RowFiles::own. Errors: its errors, and errors of parse_rules.
 Result<RuleRows> read_own_rules(std::span<const RowFile> files, const std::map<std::string, std::string>& lets = {});
 
 }  // namespace hoist

@@ -115,7 +115,7 @@ Result<Profile> parse_profile(const std::string& text, const std::string& where)
       continue;
     }
     std::string problem = set(profile, trimmed(line.substr(0, equals)), trimmed(line.substr(equals + 1)));
-    if (!problem.empty()) problems.push_back({place, problem, "hoist devices --profile writes a file to start from"});
+    if (!problem.empty()) problems.push_back({place, problem, "hoist devices --profile writes a file to start with"});
   }
   if (!problems.empty()) return problems;
   return profile;

@@ -1,5 +1,5 @@
-// Programs as text: one grammar for what `hoist inspect --stage graph` prints, what passes print, goldens, and the text
-// that `hoist rewrite` reads. parse_program(print_program(p)) is the same program as p (same_program). The values of
+// Programs as text: one grammar for `hoist inspect --stage graph`, for the output of passes, for goldens, and for the
+// input of `hoist rewrite`. parse_program(print_program(p)) is the same program as p (same_program). The values of
 // large constants are in a sidecar, by name; the text has their type and hash, which the parser checks.
 //
 //   program %mnist version 21

@@ -133,13 +133,13 @@ class Lets {
       return fault_of_let(fmt::format("lets are nested deeper than {}", deepest_reference));
     if (at + 1 < text.size() && text[at + 1] == '(') {
       end = behind_parentheses(text, at + 1);
-      if (end == std::string::npos) return fault_of_let("the parenthesis does not end");
+      if (end == std::string::npos) return fault_of_let("the parenthesis is not closed");
       HOIST_TRY(const std::string sum, expanded(text.substr(at + 2, end - at - 3), names, depth));
       const std::string name = trimmed(sum);
       if (const auto bound = names.find(name); bound != names.end()) return bound->second;
       const auto number = sum_of_numbers(sum, names);
       return number ? Result<std::string>(*number)
-                    : fault_of_let("\"" + sum + "\" is no sum or difference of two numbers");
+                    : fault_of_let("\"" + sum + "\" is not a sum or difference of two numbers");
     }
     for (end = at + 1; end < text.size() && is_let_letter(text[end]);) ++end;
     const std::string name(text.substr(at + 1, end - at - 1));
@@ -268,7 +268,7 @@ class RowFileReader {
                    has_key ? "" : did_you_mean(key, words_.keys, fmt::format("{}", fmt::join(words_.keys, ", "))));
     const auto same = [&](const RowEntry& other) { return other.key == entry.key; };
     if (!words_.several.contains(entry.key) && std::any_of(entries_.begin() + 1, entries_.end(), same))
-      fault(place, (has_key ? key : "the text") + " stands here twice");
+      fault(place, (has_key ? key : "the text") + " appears here twice");
     entries_.push_back(std::move(entry));
   }
 
@@ -306,9 +306,9 @@ class RowFileReader {
       head = trimmed(head.substr(0, open));
     }
     if (equals == std::string::npos || !std::all_of(head.begin(), head.end(), is_let_letter) || head.empty())
-      return fault(place, "expected let NAME = TEXT", "names are of a-z and _");
+      return fault(place, "expected let NAME = TEXT", "names consist of a-z and _");
     added.body = trimmed(text.substr(equals + 1));
-    if (!lets_.add(head, std::move(added))) fault(place, "the let " + head + " stands here twice");
+    if (!lets_.add(head, std::move(added))) fault(place, "the let " + head + " appears here twice");
   }
 
   // A row for each value of the `for` keys from `first` on.
@@ -323,7 +323,7 @@ class RowFileReader {
     if (in != std::string::npos) values = values_of_family(trimmed(found->text.text.substr(in + 4)));
     if (values.empty() || values.size() > most_in_family || !std::all_of(name.begin(), name.end(), is_let_letter))
       return fault(place, "expected for NAME in A, B, C or in 1..4",
-                   fmt::format("names are of a-z and _, values at most {}", most_in_family));
+                   fmt::format("names consist of a-z and _, with at most {} values", most_in_family));
     for (const std::string& value : values) {
       LetValues inner = names;
       inner[name] = value;
@@ -373,7 +373,7 @@ class RowFileReader {
   int line_ = 0;
   bool is_full_ = false;           // of as many rows as are read
   bool open_ = false;              // a row, section or let that lines may continue
-  std::vector<RowEntry> entries_;  // of what is open, its first line first
+  std::vector<RowEntry> entries_;  // of the open entry, its first line first
   std::vector<RowEntry> section_;
   Lets shared_, lets_;  // of files without rows; of the file that is read
 };

@@ -12,12 +12,12 @@
 namespace hoist {
 namespace {
 
-// Tiles of so many results in both directions, for windows of that size.
+// A form with tiles of `results` results in both directions, for windows of that size.
 struct WinogradForm {
   int64_t results, window;
   const char *rule, *rule_with_bias;
   double amplification = 0;  ///< see error_of
-  bool of_bytes = false;     ///< whole numbers: exact
+  bool of_bytes = false;     ///< integers: exact
 
   double launches_more() const { return of_bytes ? 2 : 5; }
 };
@@ -29,22 +29,22 @@ constexpr WinogradForm winograd_forms[] = {
     {2, 3, "winograd-bytes-f2x2-3x3", "winograd-bytes-f2x2-3x3-bias", 0, true},
 };
 
-// Multiply-adds that take as long as transforming an element of the tiles or of the products, writing it and reading it
-// back, where all of them fit in the caches of a core or two, and where they do not; as reading a transformed filter's
-// element from there, and from memory. The first is about 5 on a Zen 5 core, and more on two, which share out the steps
-// of a small stencil, but not the three short ones in its place, and in PoCL's code; of bytes it is 14 to 17. The
-// others were measured on two Zen 4 cores: 50, 3 and 7; on two of a Xeon (Emerald Rapids), which do more multiply-adds
-// a cycle and read less, the last is about 25, and what stands here lies between. There are two kernels more than the
-// stencil's, of floats three more again that look for tiles unfit to be transformed; these read the image once, a
-// vector in about the time of a multiply-add of vectors.
+// Costs in multiply-adds of the same duration. element_cost: transform, write and read back one element of the tiles or
+// of the products, if all of them fit in the caches of one or two cores, and if they do not. weight_cost: read one
+// element of a transformed filter from the caches, and from memory. The first is about 5 on one Zen 5 core; it is
+// larger on two cores, which share a small stencil better than the three short kernels, and in PoCL's code. For bytes
+// it is 14 to 17. The others were measured on two Zen 4 cores: 50, 3 and 7. On two Xeon cores (Emerald Rapids), which
+// do more multiply-adds a cycle and read less, the last is about 25; the constant lies between. The form has two
+// kernels more than the stencil; for floats three more find the tiles that may not be transformed. Those read the image
+// once, at about one multiply-add of vectors for each vector.
 constexpr double element_cost[] = {7, 50}, byte_element_cost[] = {15, 50}, weight_cost[] = {3, 12};
 constexpr double cached_elements = 1 << 20, cached_weights = 1 << 18;
 
-// On GPUs all is in cycles: so many elements of tiles and products are transformed in one of a compute unit, and so
-// many cycles a launch takes, with the time until the next (H100).
+// On GPUs costs are in cycles of a compute unit: it transforms this many elements of tiles and products per cycle, and
+// a launch takes this many cycles, including the gap before the next one (H100).
 constexpr double elements_each_cycle = 3, launch_cycles = 8500;
 
-// Of images [n][c][h][w] that become [n][o][h][w].
+// For images [n][c][h][w] that become [n][o][h][w].
 void estimate_on_gpu(WinogradChoice& choice, Expr convolution, const WinogradForm& form, const PassOptions& options) {
   const Profile& profile = options.profile;
   const std::vector<int64_t> result = shape_of(convolution->type);
@@ -66,7 +66,7 @@ void estimate_on_gpu(WinogradChoice& choice, Expr convolution, const WinogradFor
                 elements / (elements_each_cycle * static_cast<double>(profile.compute_units));
 }
 
-// Of images [n][c][...] that become [n][o][h][w].
+// For images [n][c][...] that become [n][o][h][w].
 void estimate(WinogradChoice& choice, Expr convolution, const WinogradForm& form, const PassOptions& options) {
   const Profile& profile = options.profile;
   const auto number = [](int64_t n) { return static_cast<double>(n); };
@@ -76,8 +76,8 @@ void estimate(WinogradChoice& choice, Expr convolution, const WinogradForm& form
   const double side = number(form.results + form.window - 1), products = inputs * outputs;
   const double all_tiles = number(result[0]) * tiles(result[2]) * tiles(result[3]);
   const double elements = side * side * all_tiles * (inputs + outputs), weights = side * side * products;
-  // Of whole numbers the products are those of 16 bits, in pairs, either way, and arrays are as much shorter as their
-  // types: transformed tiles and filters half, products as long, the stencil's weights a quarter.
+  // For integers both forms multiply 16-bit values in pairs, and arrays are smaller in proportion to their types:
+  // transformed tiles and filters half, products the same, the stencil's weights a quarter.
   const double rate = form.of_bytes ? number(std::max<int64_t>(1, profile.pair_products)) : 1;
   const double tile_size = form.of_bytes ? 0.75 : 1, filter_size = form.of_bytes ? 0.5 : 1,
                weight_size = form.of_bytes ? 0.25 : 1;
@@ -95,16 +95,16 @@ void estimate(WinogradChoice& choice, Expr convolution, const WinogradForm& form
   if (form.of_bytes && profile.pair_products == 0) choice.direct = 0;
 }
 
-// Operations that transforming the filters takes, about.
+// The approximate number of operations of the filters' transform.
 int64_t filter_transform(Expr convolution, const WinogradForm& form) {
   const int64_t side = form.results + form.window - 1, window = form.window * form.window;
   const int64_t filters = shape_of(convolution->children[1]->type)[1] * shape_of(convolution->type)[1];
   return side * side * filters * (3 * window + 2 * form.window);
 }
 
-// With a_k, b_k and g_k the magnitudes of the entries of the output's, the input's and the filter's matrix for a point
-// k, a result of one dimension is off by at most u times the largest sum over k of a_k (sum of b_k) g_k, the
-// amplification, where u is what the roundings of each product add up to: one a channel, and at most 24 in the
+// Let a_k, b_k and g_k be the magnitudes of the entries of the output's, the input's and the filter's matrix for a
+// point k. The error of a result of one dimension is at most u times the largest sum over k of a_k (sum of b_k) g_k,
+// the amplification. u is the sum of the roundings of each product: one for each channel, and at most 24 in the
 // transforms. A tile's largest magnitude is at most 2^winograd_ratio times the window's.
 double error_of(const WinogradForm& form, int64_t channels) {
   constexpr double unit = 0x1p-24, of_transforms = 24;
@@ -112,7 +112,7 @@ double error_of(const WinogradForm& form, int64_t channels) {
   return form.amplification * form.amplification * ratio * (static_cast<double>(channels) + of_transforms) * unit;
 }
 
-// Are the numbers of each filter [o] finite, and none more than 2^10 times the root mean square of the others?
+// True if all elements of each filter [o] are finite, and none exceeds 2^10 times the root mean square of the others.
 bool have_even_magnitudes(const Tensor& filters) {
   constexpr double most = 0x1p32, most_over_others = 1024;
   const int64_t count = filters.shape()[0], size = count == 0 ? 0 : filters.size() / count;
@@ -142,7 +142,7 @@ std::optional<WinogradChoice> in_form(Expr term, const WinogradForm& form, const
       if (!rewriter.apply(rule, place, choice.arguments)) continue;
       choice.transform = filter_transform(convolution, form);
       choice.error = error_of(form, shape_of(convolution->children[1]->type)[1]);
-      // Nothing is known of bytes on GPUs, where no pairs of products are either.
+      // No measurements exist for bytes on GPUs, which have no pairs of products either.
       (options.profile.gpu && !form.of_bytes ? estimate_on_gpu : estimate)(choice, convolution, form, options);
       return choice;
     }

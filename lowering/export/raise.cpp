@@ -118,7 +118,7 @@ class Raiser {
       case Pattern::reinterpret:
         return compute_scalar(e, frame);
       case Pattern::host:
-        return Diagnostic{"", e->name + " is a function on the host, which no operator of ONNX stands for",
+        return Diagnostic{"", e->name + " is a host op, which no operator of ONNX expresses",
                           "export the model as it was imported"};
       default:
         return compute_view(e, frame);

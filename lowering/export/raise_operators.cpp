@@ -75,7 +75,7 @@ const char* operator_for(Function function, Scalar scalar) {
 }
 
 Diagnostic no_operator(const std::string& what) {
-  return {"", what + " has no ONNX operator", "leave out the rule that brings it in"};
+  return {"", what + " has no ONNX operator", "leave out the rule that introduces it"};
 }
 
 // The type in which a shift is computed: BitShift accepts unsigned types only, and onnxruntime lacks the 16-bit case. A

@@ -65,8 +65,8 @@ class Cut {
     if (is_kept_in_global(e)) {
       HOIST_TRY(Expr term, outside(e->children[0], kept));
       if (!leaf_of(term->type)->is_scalar())
-        return Diagnostic{"", "materialise global keeps tuples, and arrays of kernels hold numbers",
-                          "keep each component by itself"};
+        return Diagnostic{"", "materialise global has a tuple, and arrays of kernels hold scalars",
+                          "keep each component separately"};
       kept.push_back({fresh(term->type), term});
       return kept.back().array;
     }
@@ -83,7 +83,7 @@ class Cut {
   }
 
   static Diagnostic inside_loop(Expr call) {
-    return {"", call->name + " runs on the host, and stands inside a loop that a kernel runs",
+    return {"", call->name + " runs on the host, and appears inside a loop that a kernel runs",
             "take the layer out of the loop's body"};
   }
 
@@ -172,7 +172,7 @@ class Cut {
       if (one.term->pattern == Pattern::host && depends(one.term, variables)) return inside_loop(one.term);
       if (depends(one.term, variables))
         return Diagnostic{"",
-                          fmt::format("materialise global stands inside a {} and depends on its variables",
+                          fmt::format("materialise global is inside a {} and depends on its variables",
                                       std::string(row(loop->pattern).name)),
                           "only maps without a mode are cut in two"};
       kept.push_back(one);

@@ -166,7 +166,7 @@ bool is_worth_an_array(Expr term, const Profile& profile) {
 void keep_in_launch(Program& program, const Definition& producer, Definition& reader) {
   ProgramStep step = replayed_step("fuse-launch", reader);
   step.parameters["producer"] = producer.value;
-  step.note = layer_name(producer) + " is computed by the same work-group, which keeps its values in local memory";
+  step.note = layer_name(producer) + " is computed by the same work-group, with its values in local memory";
   program.steps.push_back(std::move(step));
 
   const Expr rest = reader.expression;

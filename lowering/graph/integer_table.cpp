@@ -179,8 +179,8 @@ Result<Nothing> look_up(Program& program, const Part& part) {
 
   ProgramStep step = replayed_step("integer-tables", result);
   step.layer = name;
-  step.note =
-      fmt::format("{} layers between 8-bit values are one look-up", part.widening.size() + part.functions.size() + 1);
+  step.note = fmt::format("{} layers between 8-bit values become one look-up table",
+                          part.widening.size() + part.functions.size() + 1);
   std::vector<std::string> layers = function.layers;
   for (size_t i : part.functions) {
     if (i == *part.functions.rbegin()) continue;

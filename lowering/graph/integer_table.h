@@ -23,7 +23,7 @@
 
 namespace hoist {
 
-/// Tables wherever possible, never, or only where they are faster: `automatic` skips parts whose layers take few
+/// Tables wherever possible, never, or only where they are faster: `automatic` skips parts whose layers need few
 /// instructions each.
 enum class TableUse : uint8_t { automatic, on, off };
 

@@ -158,7 +158,7 @@ void note_domains(Program& program) {
 void note_left(Program& program, const Folding& folding, const FoldingBudget& budget) {
   if (folding.left() == 0) return;
   program.notes.push_back(
-      fmt::format("{} constants are left to the device: computing them here exceeds {} operations or {} MiB "
+      fmt::format("{} constants are computed on the device: computing them here exceeds {} operations or {} MiB "
                   "(--bound fold-operations, --bound fold-memory)",
                   folding.left(), budget.operations, budget.bytes >> 20));
 }
@@ -274,7 +274,7 @@ Diagnostics without_kernels(const Program& program) {
     const OperatorCall* call = call_with_body(definition.expression);
     if (call == nullptr) continue;
     problems.push_back({layer_name(definition), "no kernel exists for " + full_name(*call),
-                        "the pass inline-bodies puts its bodies in its place where it can"});
+                        "the pass inline-bodies inlines its bodies if possible"});
   }
   return problems;
 }

@@ -29,8 +29,7 @@ struct Storage {
   std::vector<int64_t> before, after;  ///< elements around the value, per stored dimension
   /// The byte that fills the surroundings, if consumers depend on them: 0 or a zero point.
   std::optional<uint8_t> border;
-  int64_t vector_padding = 0;  ///< elements of the last dimension's `after` that are computed too, with undefined
-                               ///< values
+  int64_t vector_padding = 0;  ///< elements of `after` in the last dimension that are computed with undefined values
   int64_t panel = 0;           ///< weights: columns per panel of the last dimension; panels are outermost; 0: no panels
   int64_t interleave = 0;      ///< weights: rows of the second to last dimension that are interleaved, innermost; 0:
                                ///< none

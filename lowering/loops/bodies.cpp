@@ -202,7 +202,7 @@ class Inline {
           "give M as a constant: a condition may end the loop before"};
     HOIST_TRY_VOID(check_steps(*bounds.most));
     if (bounds.rows > 0 && !bounds.counted())
-      return Diagnostic{"", "data decide how many rows its scan outputs have, and it has to be unrolled here",
+      return Diagnostic{"", "the number of rows of its scan outputs depends on data, and it has to be unrolled here",
                         "compile it without a budget, or give M and a condition that always holds"};
     operands_.resize(std::max<size_t>(operands_.size(), 2), nullptr);
     const auto middle = operands_.end() - captured();

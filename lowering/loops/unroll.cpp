@@ -57,7 +57,7 @@ class Unroll {
     HOIST_TRY(const Expr elements, outside(e->children[2]));
     const int64_t n = elements->type->size.value();
     if (n > most_ && !perform_) return too_many_steps("a " + std::string(row(e->pattern).name), n, most_);
-    if (n == 0) return Diagnostic{"", "a sequence of no steps has no kernels", ""};
+    if (n == 0) return Diagnostic{"", "an empty sequence has no kernels", ""};
     HOIST_TRY(state, each_defined(state));
     if (n > most_) return performed(e, state, elements);
     std::vector<Expr> states;
@@ -189,7 +189,7 @@ Result<int64_t> unrolled_steps_of(const ProgramStep& step) {
   const auto found = step.parameters.find(steps_parameter);
   if (found == step.parameters.end()) return most_unrolled_steps;
   HOIST_TRY(const Nat steps, parse_size(found->second));
-  if (!steps.is_constant()) return Diagnostic{"", "how many steps are unrolled is no number", ""};
+  if (!steps.is_constant()) return Diagnostic{"", "the number of unrolled steps is not a number", ""};
   return steps.value();
 }
 

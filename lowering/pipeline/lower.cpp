@@ -31,11 +31,11 @@
 namespace hoist {
 namespace {
 
-// Places in the arena; drivers refuse sub-buffers at smaller multiples.
+// Alignment of places in the arena; drivers refuse sub-buffers at smaller multiples.
 constexpr int64_t arena_alignment = 4096;
 
-// Words that OpenCL C has a meaning for, so that no kernel can have them as its name: keywords, and functions without a
-// digit or an underscore.
+// Reserved words of OpenCL C, which no kernel can have as its name: keywords, and functions without a digit or an
+// underscore.
 bool is_reserved(const std::string& name) {
   static const std::set<std::string> words = {
       "abs",      "acos",      "acosh",    "acospi",   "all",        "any",       "asin",    "asinh",     "asinpi",
@@ -57,13 +57,12 @@ bool is_reserved(const std::string& name) {
   return words.count(name) != 0;
 }
 
-/// `next` counts on where many layers have one name, as far as an identifier shows it.
+/// `next` continues the count if many layers have one name, as far as an identifier shows it.
 std::string identifier(const std::string& layer, std::set<std::string>& used, std::map<std::string, int>& next) {
   std::string name;
   for (char c : layer) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) != 0) name = "layer_" + name;
-  if (is_reserved(name) || name.starts_with("hoist_"))
-    name = "layer_" + name;  // as functions of hoist's own are called
+  if (is_reserved(name) || name.starts_with("hoist_")) name = "layer_" + name;  // the prefix of hoist's own functions
   if (name.size() > 60) name.resize(60);
   std::string unique = name;
   for (int& i = next.try_emplace(name, 2).first->second; !used.insert(unique).second; ++i)
@@ -71,7 +70,8 @@ std::string identifier(const std::string& layer, std::set<std::string>& used, st
   return unique;
 }
 
-// Where interior(...) stands inside surround(...): one wrapper per surrounded dimension, outermost dimension outside.
+// The place where interior(...) is inside surround(...): one wrapper per surrounded dimension, outermost dimension
+// outside.
 Path inside_of(const Storage& s) {
   Path path;
   for (size_t i = 0; i < s.permutation.size(); ++i) {
@@ -81,14 +81,14 @@ Path inside_of(const Storage& s) {
   return path;
 }
 
-// Where the value lies in its array. Panels of weights have no such place: packed weights own their array.
+// The region of the array that holds the value. Packed weights have none: they own their array.
 Region region_of(const Storage& s) {
   const std::vector<int64_t> array = s.array_shape();
   if (s.panel > 0) return {array, std::vector<int64_t>(array.size(), 0), array};
   return {array, s.before, s.stored_shape()};
 }
 
-// True if every finite element of the constant lies in the domain, which may come from a text.
+// True if every finite element of the constant lies in the domain, which may come from untrusted text.
 bool lies_in(const Tensor& constant, Domain domain) {
   if (constant.scalar() == Scalar::string) return false;
   for (int64_t i = 0; i < constant.size(); ++i) {
@@ -131,12 +131,12 @@ class Lowering {
  private:
   const Storage& storage_of(const std::string& value) const { return model_.storage.values.at(value); }
 
-  // The definition over stored arrays, through the rules, into a kernel and a step.
+  // Writes the definition over the stored arrays, applies the rules, and adds a kernel and a step.
   Result<Nothing> lower_definition(const Definition& definition) {
     const bool on_host = calls_host(definition.expression);
     if (on_host && !is_host_step(definition.expression))
-      return Diagnostic{layer_name(definition), "a function of the host stands among what a kernel computes",
-                        "the pass cut-kernels gives it a step of its own"};
+      return Diagnostic{layer_name(definition), "a host op is inside a kernel",
+                        "the pass `cut-kernels` makes it a step"};
     const Storage& storage = storage_of(definition.value);
     StrategyInput input;
     input.term = stored_term(definition, model_.storage);
@@ -149,7 +149,7 @@ class Lowering {
     input.folds = folds(definition.expression);
     input.strict = options_.strict;
     for (const Weights& w : definition.weights) {
-      auto weights = model_.storage.values.find(w.value);  // grouping may have put a view in its place
+      auto weights = model_.storage.values.find(w.value);  // grouping may have inserted a view
       input.interleaved |= weights != model_.storage.values.end() && weights->second.interleave > 0;
     }
     if (auto tile = model_.storage.tiles.find(definition.value); tile != model_.storage.tiles.end())
@@ -194,8 +194,8 @@ class Lowering {
     return rewriter.derivation();
   }
 
-  // Which definition each of the user's steps is for: the last one that computes the layer, which is where others have
-  // been merged into.
+  // The definition of each of the user's steps: the last one that computes the layer, into which the others were
+  // merged.
   Result<Nothing> find_steered() {
     Diagnostics problems;
     for (const Steering& steering : options_.steps) {
@@ -212,14 +212,15 @@ class Lowering {
                             did_you_mean(steering.layer, names, "hoist inspect lists the layers")});
       } else if (auto [place, fresh] = steered_.emplace(found->value, &steering); !fresh) {
         problems.push_back({"--steps " + steering.layer + "=" + steering.where,
-                            "the kernel has steps already, of the layer " + place->second->layer, "join the files"});
+                            "the kernel already has steps, from the layer " + place->second->layer, "join the files"});
       }
     }
     if (!problems.empty()) return problems;
     return Nothing{};
   }
 
-  // Equal terms share a kernel: parameters are renamed to their positions, so that blocks with other weights are equal.
+  // Equal terms share a kernel: parameters are renamed to their positions, so that blocks with different weights are
+  // equal.
   int kernel_for(const LoweredGroup& group, const Definition& definition, const Storage& storage) {
     LoweredKernel kernel;
     std::vector<std::string> arrays;
@@ -238,7 +239,7 @@ class Lowering {
     if (auto found = kernel_index_.find(kernel.expression); found != kernel_index_.end()) {
       LoweredKernel& known = model_.kernels[static_cast<size_t>(found->second)];
       if (known.reads == kernel.reads && known.region == kernel.region) {
-        if (known.unproved.empty()) known.unproved = unproved(known.expression, arrays);  // with these tables
+        if (known.unproved.empty()) known.unproved = unproved(known.expression, arrays);  // contains these tables
         return found->second;
       }
     }
@@ -254,7 +255,7 @@ class Lowering {
     return index;
   }
 
-  // The elements of tables lie in their domain; other parameters hold whatever their type can.
+  // The elements of tables lie in their domain; other parameters may have any value of their type.
   std::string unproved(Expr expression, const std::vector<std::string>& arrays) const {
     std::map<std::string, IntegerRange> known;
     for (size_t i = 0; i < arrays.size(); ++i) {
@@ -271,7 +272,7 @@ class Lowering {
                        found[0].range.high, found[0].size);
   }
 
-  // What a seeded check draws for an array that the definition reads.
+  // The values that a seeded check draws for an array of the definition.
   Domain domain_of(const std::string& array, const Definition& definition) const {
     for (Expr value : parameters_of(definition.expression)) {
       auto domain = model_.program.domains.find(value->name);
@@ -357,7 +358,7 @@ class Lowering {
     out.most = control.most;
     out.fails = control.fails;
     out.count = given(control.count);
-    // A row may be what the iteration was given, which the moves behind it write.
+    // A row may be the value that the iteration received, which the moves after it overwrite.
     for (const Control::Rows& rows : control.rows) out.after.push_back({array(rows.row), array(rows.result), true});
     for (const Control::Carried& carried : control.carried) {
       out.before.push_back({array(carried.initial), array(carried.result)});
@@ -370,7 +371,7 @@ class Lowering {
     return out;
   }
 
-  // An output that the model names twice is two of the plan's.
+  // An output that the model names twice is two outputs of the plan.
   void add_extent(const DataExtent& extent) {
     const std::vector<std::string>& names = model_.program.outputs;
     const auto count = static_cast<int>(std::find(names.begin(), names.end(), extent.count) - names.begin());
@@ -380,7 +381,7 @@ class Lowering {
     }
   }
 
-  // The items that begin and end each control, and the one in the middle of a branch.
+  // The items that begin and end each control, and the one between the branches.
   struct ControlSpan {
     int enter = 0, otherwise = 0, leave = 0;
   };
@@ -424,14 +425,14 @@ class Lowering {
       use(control.number, all[c].enter), use(control.number, all[c].leave), use(control.next, all[c].leave);
       use(control.count, all[c].leave);
       for (const PlanControl::Move& move : control.after) {
-        if (move.is_row) use(move.to, all[c].enter);  // rows come one by one
+        if (move.is_row) use(move.to, all[c].enter);  // rows are written one by one
       }
       moves(control.before, all[c].enter);
       moves(control.after, control.is_loop ? all[c].leave : all[c].otherwise);
       moves(control.otherwise, all[c].leave);
     }
-    // What lives on both sides of the beginning or the end of a loop does so in every iteration. Outer loops stand
-    // first, and what an inner one makes longer may reach out of them.
+    // An array that lives across the beginning or the end of a loop lives in every iteration. Outer loops come first,
+    // because an inner loop may extend lifetimes beyond its end.
     for (size_t c = all.size(); c-- > 0;) {
       if (!model_.controls[c].is_loop) continue;
       for (size_t a = 0; a < first.size(); ++a) {
@@ -463,7 +464,7 @@ class Lowering {
     }
   }
 
-  // Into the list of each kernel, its parameters for which `holds` is true of an array's number in one of its steps.
+  // Collects for each kernel the parameters for which `holds` is true of the array's number in one of its steps.
   template <typename Holds>
   void list_parameters(std::vector<std::string> LoweredKernel::*list, const Holds& holds) {
     for (const PlanStep& step : model_.steps) {
@@ -483,8 +484,8 @@ class Lowering {
     });
   }
 
-  // A run that fits into the caches finds there what the last one left. In a larger one others come between two uses of
-  // an array, and only what a step has just written is still there, if it is not too large by itself.
+  // A run that fits into the caches finds there the arrays of the last run. In a larger run other arrays come between
+  // two uses, and only the results of recent steps are still cached, unless they are too large themselves.
   void find_cold_arrays() {
     if (profile_.gpu) return;
     std::vector<int64_t> bytes;
@@ -500,7 +501,7 @@ class Lowering {
     });
   }
 
-  // Every layer of the model, and why it has no kernel if it has none.
+  // Every layer of the model, with the reason if it has no kernel.
   void list_layers() {
     const Program& program = model_.program;
     std::set<std::string> computed, evaluated(program.evaluated.begin(), program.evaluated.end());
@@ -510,7 +511,7 @@ class Lowering {
       std::string absence;
       if (computed.count(layer.name) == 0) {
         absence =
-            evaluated.count(layer.name) != 0 ? "evaluated at compile time" : "no output of the model needs its values";
+            evaluated.count(layer.name) != 0 ? "evaluated at compile time" : "no output of the model depends on it";
       }
       model_.layers.push_back({layer.name, layer.operation, absence});
     }
@@ -521,7 +522,7 @@ class Lowering {
   LoweredModel model_;
   std::map<std::string, const Steering*> steered_;  // by value
   std::set<std::string> names_;
-  std::map<std::string, int> next_number_;  // for names that several kernels would have
+  std::map<std::string, int> next_number_;  // for names that several kernels would share
   std::unordered_map<Expr, int> kernel_index_;
   std::map<std::string, int> array_index_;
   std::vector<std::vector<std::string>> step_reads_;  // array names, by step

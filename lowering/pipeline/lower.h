@@ -1,6 +1,6 @@
-// From a program of operator calls to kernels as low-level expressions: the straight list of passes, and what comes out
-// of it. The Halide layer turns each LoweredKernel into OpenCL, the bundle writer writes the plan. Everything here is
-// decided at compile time and without a device; the profile is all that is known of one.
+// From a program of operator calls to kernels as low-level terms: the list of passes, and its result. The Halide layer
+// turns each LoweredKernel into OpenCL; the bundle writer writes the plan. Everything here is decided at compile time
+// and without a device; all that is known of a device is its target description.
 #pragma once
 
 #include <map>
@@ -30,12 +30,12 @@ struct LowerOptions {
   FoldingBudget folding;
   bool strict = false;                                ///< exact rules only
   const UserRules* rules = nullptr;                   ///< of the user; lives as long as the compilation
-  std::vector<Steering> steps;                        ///< the user's own for kernels, in the place of the strategy
-  const std::vector<Strategy>* strategies = nullptr;  ///< others than strategies(); live as long as the compilation
-  TuningRecords records = {};                         ///< of kernels that were measured
+  std::vector<Steering> steps;                        ///< the user's own steps for kernels, instead of the strategy
+  const std::vector<Strategy>* strategies = nullptr;  ///< instead of strategies(); live as long as the compilation
+  TuningRecords records = {};                         ///< of measured kernels
   int64_t unrolled_steps = most_unrolled_steps;       ///< of one loop that become definitions
-  bool perform = true;           ///< If and Loop as the plan runs, where that is better or the only way (unroll.h)
-  bool separate_arrays = false;  ///< no reuse in the arena, so that a simulated device sees every overrun
+  bool perform = true;                                ///< If and Loop may run as dynamic control flow (unroll.h)
+  bool separate_arrays = false;  ///< no reuse in the arena, so that a simulated device detects every overrun
 };
 
 /// One kernel; steps with equal terms share it.
@@ -45,19 +45,19 @@ struct LoweredKernel {
   Expr expression = nullptr;        ///< low-level; parameters "p0", "p1", ... ; its type is the stored result array
   std::vector<Expr> parameters;     ///< p0, p1, ... in order
   std::vector<Domain> domains;      ///< per parameter, for seeded checks
-  std::vector<std::vector<Region>> reads;  ///< per parameter: where the values that it reads lie
+  std::vector<std::vector<Region>> reads;  ///< per parameter: the region that holds the values it reads
   Region region;                           ///< the elements of the result that hold the value
-  std::string unproved;    ///< a position that data decide and that may lie outside its array; "" where none may
+  std::string unproved;    ///< a data-dependent position that may lie outside its array; "" if there is none
   int64_t operations = 0;  ///< of one launch: Work::arithmetic() of its term
-  std::string host;        ///< the function of ir/host that runs it; "" for all that devices run
-  bool is_joined = false;  ///< launches perform its steps (PlanLaunch in ir/plan/plan.h)
-  /// Of its parameters, those whose arrays the caches do not hold when the kernel begins (CPU).
+  std::string host;        ///< the function of ir/host that runs it; "" for kernels
+  bool is_joined = false;  ///< launches run its steps (PlanLaunch in ir/plan/plan.h)
+  /// The parameters whose arrays are not in the caches when the kernel begins (CPU).
   std::vector<std::string> cold = {};
-  /// Of its parameters, those whose arrays steps of the same run write.
+  /// The parameters whose arrays are written by steps of the same run.
   std::vector<std::string> computed = {};
 };
 
-/// What a group is at each stage, for inspect and explain. Parameters are named by values.
+/// A group at each stage, for inspect and explain. Parameters have the names of values.
 struct LoweredGroup {
   std::string value;
   std::vector<std::string> layers;
@@ -75,23 +75,23 @@ struct LoweredModel {
   std::vector<LoweredKernel> kernels;
   std::vector<PlanArray> arrays;     ///< offsets and constants filled in
   std::vector<PlanStep> steps;       ///< arguments: p0, p1, ..., then the result
-  std::vector<PlanLaunch> launches;  ///< each step of a kernel that is joined belongs to one
+  std::vector<PlanLaunch> launches;  ///< each step of a fused launch belongs to one
   bool is_serial = false;            ///< as in Plan
   std::vector<PlanControl> controls;
   std::vector<PlanItem> items;  ///< empty without controls
   std::vector<int> inputs, outputs;
   std::vector<PlanExtent> extents;
   int64_t arena_bytes = 0;
-  ProgramDerivation derivation;   ///< from the program as it was imported to `low` of every group
-  std::vector<PlanLayer> layers;  ///< the model's, with the reason where no step computes one
+  ProgramDerivation derivation;   ///< from the imported program to `low` of every group
+  std::vector<PlanLayer> layers;  ///< the model's layers, with the reason if no step computes one
   std::vector<std::string> notes;
 };
 
-/// What the options say of passes, for a device of the profile.
+/// The pass options for a device with the given target description.
 PassOptions pass_options(const LowerOptions& options, const Profile& profile);
-/// All passes after those over operator calls.
+/// All passes over terms.
 Result<LoweredModel> lower_program(Program program, const LowerOptions& options, const Profile& profile);
-/// All passes. Reports all layers that cannot be lowered, in one go.
+/// All passes. Reports all layers that cannot be lowered together.
 Result<LoweredModel> lower_model(Program program, const LowerOptions& options, const Profile& profile);
 
 }  // namespace hoist

@@ -38,16 +38,18 @@ bool has_user_rules(const PassOptions& options) {
 
 Result<Nothing> user_rules(Program& program, const PassOptions& options) {
   if (!has_user_rules(options))
-    return Diagnostic{"user-rules", "there are no rules between operator calls", "give a file of them with --rules"};
+    return Diagnostic{"user-rules", "the rules of --rules include none between operator calls",
+                      "name a file with such rules in --rules"};
   for (const ProgramRule* rule : options.rules->between_calls) HOIST_TRY_VOID(check_strict(*rule, options.strict));
   HOIST_TRY_VOID(apply_program_rules(options.rules->between_calls, program));
   return Nothing{};
 }
 
-// What a pass does to one definition; true where it changed anything.
+// The change of one definition by a pass; true if it changed anything.
 using AtDefinition = std::function<Result<bool>(Program& program, const std::string& value)>;
 
-// At each definition in order; at one that it changed again, from the first that it added. All problems in one go.
+// Visits the definitions in order; a changed definition is visited again, from the first one that it added. Reports all
+// problems together.
 Result<bool> at_definitions(Program& program, const AtDefinition& change) {
   Diagnostics problems;
   bool any = false;
@@ -72,7 +74,7 @@ Result<bool> at_definitions(Program& program, const AtDefinition& change) {
   return any;
 }
 
-// What reads constants alone may run longer: "fold-constants" computes it here.
+// A term of constants alone may take longer: "fold-constants" computes it at compile time.
 Result<bool> inline_bodies_or_fold(Program& program, const std::string& value, int64_t most) {
   auto changed = inline_bodies(program, value, most);
   if (!changed.ok() && constant_term(program, find_definition(program, value)->expression) != nullptr) return false;
@@ -96,7 +98,7 @@ std::set<std::string> values_of(const Program& program) {
   return out;
 }
 
-// Definitions that are new since then and read constants alone, as transformed filters do, are constants.
+// Evaluates new definitions that read only constants, such as transformed filters.
 Result<Nothing> fold_added(Program& program, const std::set<std::string>& before, const PassOptions& options) {
   std::set<std::string> added;
   for (const Definition& definition : program.definitions) {
@@ -115,8 +117,8 @@ void take_steps(Program& program, Definition& definition, const Rewriter& rewrit
 
 constexpr const char* steps_in_rows = "fold-of-kept-map";
 
-// A loop whose result is kept and whose steps change rows in place, so that each row has a loop of its own. Longer rows
-// are shared out.
+// A materialised loop whose steps change rows in place, so that each row has a loop of its own. Longer rows are divided
+// among work-groups.
 bool changes_rows(Expr kept) {
   constexpr int64_t longest_row = 1 << 14;
   if (!is_kept_in_global(kept)) return false;
@@ -127,7 +129,7 @@ bool changes_rows(Expr kept) {
   return rewriter.apply(steps_in_rows, {}) && changes_in_place(at(rewriter.term(), {0, 0}));
 }
 
-// Such loops stay one kernel on CPUs, a work-group a row: a step is less work than a launch.
+// Such loops stay one kernel on CPUs, with one work-group per row: a step is less work than a launch.
 void keep_steps_together(Program& program) {
   for (Definition& definition : program.definitions) {
     Rewriter rewriter(lowering_rules(), definition.expression);
@@ -163,11 +165,11 @@ Result<Nothing> copies(Program& program, const PassOptions& options) {
 
 Result<Nothing> pool_bytes(Program& program, const PassOptions& options) {
   HOIST_TRY_VOID(apply_program_rules(operator_rules_of("pool-bytes"), program));
-  return copies(program, options);  // what is quantised again is a copy now
+  return copies(program, options);  // requantised values became copies
 }
 
-// Those of inputs second, as products without zero points of weights are added first; several read one bordered
-// picture.
+// Zero points of inputs come second, because contractions without zero points of weights are introduced first; several
+// of them read one bordered image.
 Result<Nothing> zero_points(Program& program, const PassOptions& options) {
   HOIST_TRY_VOID(apply_program_rules(operator_rules_of("zero-points/weights"), program));
   HOIST_TRY_VOID(apply_program_rules(operator_rules_of("zero-points/inputs"), program));
@@ -209,7 +211,7 @@ Result<Nothing> rows(Program& program, const PassOptions&) {
   return Nothing{};
 }
 
-// What a record says of a definition with this term, by one knob.
+// The recorded value of one knob for a definition with this term.
 std::optional<int64_t> recorded(const PassOptions& options, Expr term, std::string_view knob) {
   if (!options.records) return std::nullopt;
   const KnobValues knobs = options.records(tuning_task(term));
@@ -222,7 +224,7 @@ bool wants_im2col(const PassOptions& options) {
          (options.convolution == ConvolutionForm::automatic && options.records);
 }
 
-// Of all convolutions, or, where only records ask for the pass, of those that they name.
+// Applies to all convolutions, or, if only records enable the pass, to the recorded ones.
 Result<Nothing> im2col(Program& program, const PassOptions& options) {
   const bool all = !options.records || options.convolution == ConvolutionForm::im2col;
   for (Definition& definition : program.definitions) {
@@ -234,11 +236,11 @@ Result<Nothing> im2col(Program& program, const PassOptions& options) {
   return Nothing{};
 }
 
-// Where halves are only stored: elsewhere products may be formed in them, and on GPUs wider operands take longer to
-// read.
+// True if f16 is only a storage format: other devices may compute contractions in it, and on GPUs wider operands take
+// longer to read.
 bool computes_in_f32(const PassOptions& options) { return !options.profile.gpu && !options.profile.half; }
 
-// Such instructions have an order of sums of their own.
+// Such instructions have a summation order of their own.
 bool multiplies_matrices(const PassOptions& options) {
   return !options.strict && !options.profile.gpu && options.profile.matrix_tile > 0;
 }
@@ -249,8 +251,8 @@ bool wants_winograd(const PassOptions& options) {
 
 bool has_pair_products(const PassOptions& options) { return !options.profile.gpu && options.profile.pair_products > 0; }
 
-// Before calls are unfolded, so that a rule says it for all forms of products. Bytes stay where Winograd's form will be
-// taken, whose transform reads each of them once.
+// Runs before calls are inlined, so that one rule serves all forms of contractions. Bytes stay if Winograd's form will
+// be used, whose transform reads each of them once.
 Result<Nothing> widen_bytes(Program& program, const PassOptions& options) {
   static const std::vector<const ProgramRule*> rules = operator_rules_of("widen-bytes");
   const auto takes_winograd = [&](const Program& changed, Expr call) -> Result<bool> {
@@ -274,13 +276,13 @@ Result<Nothing> widen_bytes(Program& program, const PassOptions& options) {
     return false;
   };
   HOIST_TRY(const bool any, at_definitions(program, widened));
-  if (any) drop_copies(program, options.share_equal);  // products that read the same value
+  if (any) drop_copies(program, options.share_equal);  // contractions that read the same value
   return Nothing{};
 }
 
 bool has_records(const PassOptions& options) { return static_cast<bool>(options.records); }
 
-// What a search has found to be faster than the term as it is; nobody else asks for it.
+// Rules that a search has measured to be faster than the unchanged term; only records enable them.
 Result<Nothing> exploration(Program& program, const PassOptions& options) {
   for (Definition& definition : program.definitions) {
     const int64_t walk = recorded(options, definition.expression, exploration_knob).value_or(0);
@@ -291,12 +293,12 @@ Result<Nothing> exploration(Program& program, const PassOptions& options) {
   return Nothing{};
 }
 
-// Where the choice is the compiler's, a record decides; without one convolutions stay stencils unless that is clearly
-// more work. Either way only where the filters can be transformed here: on the device that would take longer, in every
-// run, than all that is saved.
+// If the form is automatic, a record decides; without a record convolutions stay stencils unless Winograd's form is
+// clearly less work. In both cases the filters have to be known at compile time: transforming them in every run on the
+// device would cost more than the form saves.
 Result<Nothing> winograd(Program& program, const PassOptions& options) {
   const bool wanted = options.convolution == ConvolutionForm::winograd;
-  int64_t left = options.folding.operations / 2;  // what folding spends on large results
+  int64_t left = options.folding.operations / 2;  // the cost of folding on large results
   for (Definition& definition : program.definitions) {
     if ((!wanted && !has_known_weights(program, definition)) || has_unfit_filters(program, definition)) continue;
     constexpr int64_t unknown = -1;
@@ -326,7 +328,7 @@ Result<Nothing> winograd(Program& program, const PassOptions& options) {
   return Nothing{};
 }
 
-// Lets of numbers that folds give, which more than `most` elements share.
+// Lets of scalars that are results of folds and are shared by more than `most` elements.
 void find_shared_folds(Expr e, int64_t most, Path& path, std::vector<Path>& out) {
   if (e->pattern == Pattern::let && e->children[0]->type->is_scalar() && folds(e->children[0])) {
     const Type shared_by = e->children[1]->children[0]->type;
@@ -336,16 +338,16 @@ void find_shared_folds(Expr e, int64_t most, Path& path, std::vector<Path>& out)
     }
   }
   for (size_t i = 0; i < e->children.size(); ++i) {
-    if (i == 0 && changes_in_place(e)) continue;  // what a step shares is that step's own
+    if (i == 0 && changes_in_place(e)) continue;  // values shared within a step belong to that step
     path.push_back(static_cast<int>(i));
     find_shared_folds(e->children[i], most, path, out);
     path.pop_back();
   }
 }
 
-// Kernels compute what a row of the result shares once a row, and again for the next one. Where the rows that share lie
-// across those of the result, they compute it again for every element, which takes less time than another launch only
-// up to about `least_steps`.
+// A kernel computes a value shared by a row of the result once per row. If the rows that share it are strided across
+// the rows of the result, the kernel computes it again for every element, which is faster than another launch only up
+// to about `least_steps`.
 int64_t most_elements_that_share(Expr term) {
   constexpr int64_t least_steps = 1 << 14;
   const std::vector<int64_t> shape = shape_of(term->type);
@@ -353,7 +355,7 @@ int64_t most_elements_that_share(Expr term) {
   return rows_lie_across(term) ? least_steps / std::max<int64_t>(1, element_count(shape)) : row;
 }
 
-// What stands at these places of a term is kept in global memory, as the rules have it.
+// Materialises the terms at these places in global memory by applying rules.
 struct RuleAtPlace {
   Path place;
   const char* rule;
@@ -383,7 +385,7 @@ Result<Nothing> keep_shared_folds(Program& program, const PassOptions&) {
   return Nothing{};
 }
 
-// Lanes of GPUs are work-items, each of which reads where it likes.
+// Lanes of GPUs are work-items, which may read any element.
 Result<Nothing> keep_shuffled_folds(Program& program, const PassOptions& options) {
   if (options.profile.gpu) return Nothing{};
   keep_at(program, [&](const Definition& definition) {
@@ -402,7 +404,7 @@ Result<Nothing> keep_transposed_operands(Program& program, const PassOptions& op
     std::vector<RuleAtPlace> out;
     const bool by_constants = std::all_of(definition.weights.begin(), definition.weights.end(),
                                           [&](const Weights& w) { return is_constant(w.value); });
-    if (by_constants) return out;  // or it is no product
+    if (by_constants) return out;  // or it is no contraction
     if (const auto operand = transposed_operand(definition.expression, is_constant))
       out.push_back({operand->place, operand->rows_first ? "to-global-transposed" : "to-global"});
     return out;
@@ -410,9 +412,9 @@ Result<Nothing> keep_transposed_operands(Program& program, const PassOptions& op
   return Nothing{};
 }
 
-// Sums over windows compare each position with the ends of what they pad, unless that is stored with a border: a view
-// needs an array of its own for that, and so does what is padded with a computed number. That takes a launch: worth it
-// where as many products are summed as take about that long.
+// Sums over windows test each position for padding, unless the padded array is stored with a border: a view, or an
+// array that is padded with a computed value, needs an array of its own for that. This costs a launch, and pays if
+// about as many products are summed as a launch takes time.
 Result<Nothing> keep_padded_views(Program& program, const PassOptions& options) {
   if (options.profile.gpu) return Nothing{};
   keep_at(program, [&](const Definition& definition) {
@@ -427,14 +429,14 @@ Result<Nothing> keep_padded_views(Program& program, const PassOptions& options) 
   return Nothing{};
 }
 
-// Windows that move in steps along the rows of planes read every second element, say: two loads and a blend or a
-// shuffle for each product. Of rows in phases they read neighbours.
+// Strided windows along the rows of channel planes read, for example, every second element: two loads and a blend or a
+// shuffle for each product. In rows that are split into phases the elements are adjacent.
 Result<Nothing> keep_phases(Program& program, const PassOptions& options) {
   const auto is_input = [&](const std::string& name) {
     return std::any_of(program.inputs.begin(), program.inputs.end(), [&](const auto& i) { return i.first == name; });
   };
   for (Definition& definition : program.definitions) {
-    if (!is_output(program, definition.value)) continue;  // others have channels innermost
+    if (!is_output(program, definition.value)) continue;  // other arrays are NHWC
     const auto phases = plane_phases(definition, options.profile, is_input);
     if (!phases) continue;
     Rewriter rewriter(lowering_rules(), definition.expression);
@@ -444,8 +446,8 @@ Result<Nothing> keep_phases(Program& program, const PassOptions& options) {
   return Nothing{};
 }
 
-// Separable filters, as a resize along two dimensions is: sums over elements that are sums themselves, each of which
-// several of the outer ones read, at positions from a table. Kept in memory, an inner sum is computed once.
+// Separable filters, such as a resize along two dimensions: sums over elements that are sums themselves, at positions
+// from a table, so that several outer sums read each inner one. Materialised, an inner sum is computed once.
 Result<Nothing> keep_resampled(Program& program, const PassOptions& options) {
   keep_at(program, [&](const Definition& definition) {
     const Expr term = definition.expression;
@@ -457,10 +459,10 @@ Result<Nothing> keep_resampled(Program& program, const PassOptions& options) {
   return Nothing{};
 }
 
-// A work-item keeps all sums of a scan in its own memory, and forms them one after the other.
+// A work-item keeps all sums of a scan in its own memory, and computes them in sequence.
 constexpr int64_t longest_scan = 1024;
 
-// The first scan of numbers along more elements than that, none of those that are known to stay as they are.
+// The first scan of scalars along more elements than that, except scans that are known to stay unchanged.
 std::optional<Path> long_scan(Expr e, const std::set<Expr>& staying, Path& path) {
   const bool is_long = e->pattern == Pattern::scan && e->type->is_array() && leaf_of(e->type)->is_scalar() &&
                        shape_of(e->type).size() == 1 && shape_of(e->type)[0] > longest_scan;
@@ -481,7 +483,7 @@ Result<Nothing> block_scans(Program& program, const PassOptions& options) {
     for (Path path; auto place = long_scan(rewriter.term(), staying, path); path.clear()) {
       const Expr scan = at(rewriter.term(), *place);
       const int64_t rest = shape_of(scan->type)[0] % longest_scan;
-      // What has no blocks is not padded for them, so that is tried first.
+      // A scan that does not divide into blocks is not padded for them, so that is tried first.
       Rewriter tried(lowering_rules(), rewriter.term());
       const auto in_blocks = [&, place](Rewriter& terms) {
         Path inside = *place;
@@ -500,12 +502,12 @@ Result<Nothing> block_scans(Program& program, const PassOptions& options) {
   return Nothing{};
 }
 
-// Sums and extremes of so many elements, and more, are formed by blocks where the device has more to compute them with.
+// Sums, minima and maxima of at least so many elements are computed by blocks if the device has idle processors.
 constexpr int64_t least_reduction = 16384;
-// And those that a search may ask for, in blocks of at least so many.
+// A search may try blocks of at least so many elements.
 constexpr int64_t least_searched_reduction = 512, least_block = 32;
 
-// Reductions of so many elements of which so many are computed side by side.
+// Reductions of so many elements, of which so many are independent.
 struct ReductionLimits {
   int64_t least = least_reduction, most = 1;
 };
@@ -516,7 +518,7 @@ ReductionLimits searched_reductions(const Profile& profile) {
   return {least_searched_reduction, computed_side_by_side(profile)};
 }
 
-// The first such reduction, and how many of its kind are computed side by side.
+// The first such reduction, and the number of independent reductions like it.
 struct LongReduction {
   Path place;
   int64_t count = 1;
@@ -539,7 +541,7 @@ std::optional<LongReduction> long_reduction(Expr e, int64_t count, const Reducti
   return std::nullopt;
 }
 
-// The outermost number around a place that a let binds.
+// The outermost scalar around a place that a let binds.
 std::optional<Path> bound_value_around(Expr term, const Path& place) {
   for (size_t i = 0; i < place.size(); ++i) {
     if (term->pattern == Pattern::let && place[i] == 0 && term->children[0]->type->is_scalar())
@@ -549,14 +551,13 @@ std::optional<Path> bound_value_around(Expr term, const Path& place) {
   return std::nullopt;
 }
 
-// An exact rule that reduces parts side by side, and one for floats.
+// An exact rule that reduces parts in parallel, and a rounding rule for floats.
 struct PartsRules {
   const char *exact, *of_floats;
 };
 
-// The parts of a picture, whose channels may be stored innermost, or its rows as whole vectors with something behind,
-// so that blocks of k elements lie anywhere: planes, where a vector has one in each lane, or rows where blocks cut
-// those.
+// The parts of an image. Blocks of k elements of an NHWC image, or of rows padded to whole vectors, are not contiguous;
+// so the parts are channel planes if a vector has one plane in each lane, or rows if blocks would cut planes.
 std::optional<PartsRules> parts_of_picture(Expr reduction, int64_t k, const Profile& profile) {
   const Expr rows = reduction->children[2];
   if (profile.gpu || rows->pattern != Pattern::join || rows->children[0]->pattern != Pattern::join) return std::nullopt;
@@ -578,7 +579,7 @@ Result<Nothing> block_reductions(Program& program, const PassOptions& options) {
     const ReductionLimits limits = wanted ? searched_reductions(profile) : ReductionLimits{.most = side_by_side / 4};
     Rewriter rewriter(lowering_rules(), definition.expression);
     std::set<Expr> staying;
-    // On CPUs an exponential takes longer than to be read again.
+    // On CPUs computing an exponential takes longer than reading it.
     if (Path path; !profile.gpu && long_reduction(rewriter.term(), 1, limits, staying, path))
       rewriter.apply_first("softmax-kept-global");
     for (Path path; auto found = long_reduction(rewriter.term(), 1, limits, staying, path); path.clear()) {
@@ -598,7 +599,7 @@ Result<Nothing> block_reductions(Program& program, const PassOptions& options) {
       if (!in_parts(true) && (options.strict || !in_parts(false))) {
         staying.insert(reduction);
       } else if (const auto shared = bound_value_around(rewriter.term(), found->place)) {
-        rewriter.apply("to-global", *shared);  // or everything that reads it puts the blocks together again
+        rewriter.apply("to-global", *shared);  // or all its uses join the blocks again
       }
     }
     take_steps(program, definition, rewriter);
@@ -610,7 +611,7 @@ Result<Nothing> cut_kernels(Program& program, const PassOptions& options) {
   const std::set<std::string> before = values_of(program);
   HOIST_TRY(const bool any, at_definitions(program, cut_definition));
   if (!any) return Nothing{};
-  drop_copies(program, options.share_equal);  // several results of a layer keep the same arrays
+  drop_copies(program, options.share_equal);  // several results of a layer materialise the same arrays
   return fold_added(program, before, options);
 }
 
@@ -618,7 +619,7 @@ bool wants_launches(const PassOptions& options) {
   return options.fusion == LaunchFusion::launch || static_cast<bool>(options.records);
 }
 
-// All chains, also where the pass is run by its name; else what records say.
+// All chains if the pass is run by its name; else the recorded ones.
 Result<Nothing> launches(Program& program, const PassOptions& options) {
   const bool all = options.fusion == LaunchFusion::launch || !options.records;
   fuse_launches(program, launch_chains(program, options.profile, [&](const LaunchChain& chain) -> size_t {
@@ -631,7 +632,7 @@ Result<Nothing> launches(Program& program, const PassOptions& options) {
   return Nothing{};
 }
 
-// Where kernels run on the processor that the host is, too, so that no array has to go there and back.
+// True if kernels run on the host's processor, so that no array is copied.
 bool host_is_the_device(const PassOptions& options) { return !options.profile.gpu; }
 
 Result<Nothing> on_host(Program& program, const PassOptions&) {
@@ -655,101 +656,93 @@ Result<Nothing> knobs(Program& program, const PassOptions& options) {
   return Nothing{};
 }
 
-// Without a function: rows say which rules a pass applies.
+// Without a function, a pass applies the rules whose rows name it.
 constexpr Pass all_passes[] = {
-    // The user's come first: they see the model as it was imported.
-    {"user-rules", "rules of --rules between operator calls, wherever they apply", Pass::calls, false, user_rules,
-     has_user_rules},
-    {"inline-bodies", "the bodies of Loop and Scan stand in their place once an iteration, both branches of If",
-     Pass::calls, false, bodies},
-    {"drop-copies", "who reads a value that only repeats another one, a copy or a layer that stands twice, reads that",
-     Pass::calls, false, copies},
-    {"fold-batch-norm", "batch norms become part of the convolutions before them, or a factor and a term", Pass::calls,
+    // The user's rules come first: they match the model as it was imported.
+    {"user-rules", "applies rules of --rules between operator calls wherever they match", Pass::calls, false,
+     user_rules, has_user_rules},
+    {"inline-bodies", "unrolls Loop and Scan by inlining their bodies, and computes both branches of If", Pass::calls,
+     false, bodies},
+    {"drop-copies", "removes copies and repeated layers: their consumers read the original", Pass::calls, false,
+     copies},
+    {"fold-batch-norm", "folds batch norms into convolutions before them, or into a factor and a term", Pass::calls,
      true, nullptr},
-    {"store-unsigned", "8-bit values are stored without a sign, as dot instructions take them", Pass::calls, true,
+    {"store-unsigned", "stores 8-bit values unsigned, as dot instructions require", Pass::calls, true, nullptr},
+    {"pool-bytes", "moves max pooling before dequantising, and drops requantising that changes nothing", Pass::calls,
+     false, pool_bytes},
+    // Before the rounding passes for quantised layers, so that a table has the model's own values.
+    {"integer-tables", "replaces layers between two 8-bit values by look-up tables", Pass::calls, false, tables},
+    {"integer-products", "replaces contractions of dequantised values by integer contractions with one scale",
+     Pass::calls, true, nullptr},
+    {"signs-of-products", "makes inputs unsigned and weights signed, as dot instructions require", Pass::calls, false,
      nullptr},
-    {"pool-bytes",
-     "maxima of dequantised bytes are maxima of bytes, and what is quantised again as before stays as it is",
-     Pass::calls, false, pool_bytes},
-    // Before the rounding passes for quantised layers, so that a table holds what the model says.
-    {"integer-tables", "what stands between two 8-bit values becomes a look-up", Pass::calls, false, tables},
-    {"integer-products", "products of dequantised numbers become integer products, scaled once", Pass::calls, true,
-     nullptr},
-    {"signs-of-products", "integer products are of inputs without a sign and weights with one, as dot instructions are",
+    {"requantise", "replaces contractions of bytes with quantised results by integer contractions and quantisation",
      Pass::calls, false, nullptr},
-    {"requantise", "products of bytes that give bytes are integer products, quantised", Pass::calls, false, nullptr},
-    {"zero-points",
-     "zero points of weights, and those of inputs that are computed, are subtracted from sums of products", Pass::calls,
+    {"zero-points", "subtracts zero points of weights, and computed ones of inputs, from exact sums", Pass::calls,
      false, zero_points},
-    {"drop-relu", "what quantising to bytes from zero on makes of negative numbers needs no Relu", Pass::calls, false,
-     nullptr},
-    {"reciprocals", "quantising multiplies instead of dividing", Pass::calls, true, nullptr},
+    {"drop-relu", "drops Relu before quantising to bytes that begin at zero", Pass::calls, false, nullptr},
+    {"reciprocals", "multiplies by the reciprocal scale instead of dividing", Pass::calls, true, nullptr},
     {"powers", "squares and cubes are multiplications", Pass::calls, true, nullptr},
     {"drop-padding-taps", "taps of filters that read nothing but padding are dropped", Pass::calls, false, nullptr},
-    {"single-channels", "integer products of filters of one channel are of floats, where a CPU multiplies pairs",
-     Pass::calls, false, nullptr, has_pair_products},
-    {"pad-to-two", "integer products sum over pairs, where a CPU multiplies those in 16 bits", Pass::calls, true,
-     nullptr, has_pair_products},
-    {"widen-bytes", "inputs of integer products are of 16 bits, where a CPU multiplies pairs of those", Pass::calls,
-     false, widen_bytes, has_pair_products},
-    {"pad-to-four", "integer products sum over groups of four bytes, as dot instructions do", Pass::calls, true,
-     nullptr},
-    {"widen-halves", "products of halves read f32, where a CPU computes in that", Pass::calls, false, nullptr,
-     computes_in_f32},
-    {"keep-bf16", "products read operands in bf16 as they are stored, where a processor multiplies matrices of those",
-     Pass::calls, false, nullptr, multiplies_matrices},
+    {"single-channels",
+     "computes integer convolutions of one-channel filters in floats, if a CPU multiplies 16-bit pairs", Pass::calls,
+     false, nullptr, has_pair_products},
+    {"pad-to-two", "pads sums to pairs, for CPUs that multiply 16-bit pairs", Pass::calls, true, nullptr,
+     has_pair_products},
+    {"widen-bytes", "stores inputs in 16 bits, for CPUs that multiply 16-bit pairs", Pass::calls, false, widen_bytes,
+     has_pair_products},
+    {"pad-to-four", "pads sums to groups of four bytes, as dot instructions require", Pass::calls, true, nullptr},
+    {"widen-halves", "widens f16 operands of contractions to f32, for CPUs that compute in f32", Pass::calls, false,
+     nullptr, computes_in_f32},
+    {"keep-bf16", "keeps bf16 operands of contractions as stored, for processors with matrix instructions", Pass::calls,
+     false, nullptr, multiplies_matrices},
     {"split-short-phases",
-     "transposed convolutions by odd filters with strides of two become a convolution for each of four phases, on CPUs",
-     Pass::calls, true, nullptr, host_is_the_device},
-    {"split-phases", "transposed convolutions with strides become convolutions of their phases", Pass::calls, true,
+     "splits strided transposed convolutions by odd filters into one convolution per phase, on CPUs", Pass::calls, true,
+     nullptr, host_is_the_device},
+    {"split-phases", "replaces strided transposed convolutions by one convolution of their phases", Pass::calls, true,
      nullptr},
-    {"decompose-calls", "calls become several that are less work together, sums of products over many arrays say",
-     Pass::calls, true, decompose},
-    {"fold-constants", "what reads nothing but constants becomes a constant", Pass::calls, false, fold},
-    {"compute-on-host",
-     "a function of the host computes what takes as many steps as data say, where the device is a CPU", Pass::calls,
+    {"decompose-calls", "splits calls into several with less work in all, such as Einsum over many arrays", Pass::calls,
+     true, decompose},
+    {"fold-constants", "evaluates definitions that read only constants", Pass::calls, false, fold},
+    {"compute-on-host", "computes layers with a data-dependent number of steps by host ops, on CPUs", Pass::calls,
      false, on_host, host_is_the_device},
-    {"unfold", "the definition of every operator call stands in its place", Pass::calls, false, unfold_calls},
-    {"name-tables", "large tables inside terms become constants, which kernels read from memory", Pass::terms, false,
+    {"unfold", "inlines the definition of every operator call", Pass::calls, false, unfold_calls},
+    {"name-tables", "makes large tables inside terms constants, which kernels read from memory", Pass::terms, false,
      named_tables},
-    {"unroll", "loops whose steps keep arrays, those of recurrent layers say, become definitions for each step",
-     Pass::terms, false, unroll},
-    {"inline-views", "reshapes, transpositions and the like become part of what reads them", Pass::terms, false, views},
-    {"inline-widening", "what is dequantised is computed again by what reads it", Pass::terms, false, widening},
-    {"merge-producers", "elementwise definitions become part of one kernel with what they follow", Pass::terms, false,
-     producers},
+    {"unroll", "makes each step of loops over materialised arrays, such as recurrent layers, a definition", Pass::terms,
+     false, unroll},
+    {"inline-views", "merges reshapes, transpositions and other views into their consumers", Pass::terms, false, views},
+    {"inline-widening", "repeats dequantising in every consumer", Pass::terms, false, widening},
+    {"merge-producers", "merges elementwise definitions into the kernels before them", Pass::terms, false, producers},
     {"merge-rows", "sums along rows become part of one kernel with what reads them, as in normalisations written out",
      Pass::terms, false, rows},
-    {"explore", "rules that records of a search name are applied (hoist tune --explore)", Pass::terms, false,
-     exploration, has_records},
+    {"explore", "applies rules from records of a search (hoist tune --explore)", Pass::terms, false, exploration,
+     has_records},
     {"im2col", "the windows of convolutions are kept in memory (--pass convolution=im2col, or records say so)",
      Pass::terms, false, im2col, wants_im2col},
-    {"winograd", "convolutions of 3x3 and 5x5 become products of transformed tiles and filters where that is less work",
-     Pass::terms, false, winograd, wants_winograd},
-    {"keep-shared-folds", "what more elements share than a row of the result has, or rows across it, is kept in memory",
-     Pass::terms, false, keep_shared_folds},
-    {"keep-shuffled-folds", "sums are kept in memory before their places change in runs shorter than a vector",
-     Pass::terms, false, keep_shuffled_folds},
-    {"keep-transposed-operands",
-     "a transposed right operand of a product is kept in memory in the order of its columns", Pass::terms, false,
-     keep_transposed_operands},
-    {"keep-padded-views",
-     "what sums over windows pad is kept in memory where it is a view of an array, or padded with a computed number",
+    {"winograd", "computes 3x3 and 5x5 convolutions in Winograd's form where that is less work", Pass::terms, false,
+     winograd, wants_winograd},
+    {"keep-shared-folds", "materialises values shared beyond a row of the result", Pass::terms, false,
+     keep_shared_folds},
+    {"keep-shuffled-folds", "materialises sums before permutations in runs shorter than a vector", Pass::terms, false,
+     keep_shuffled_folds},
+    {"keep-transposed-operands", "materialises transposed right operands of contractions in the order of their columns",
+     Pass::terms, false, keep_transposed_operands},
+    {"keep-padded-views", "materialises padded operands of window sums if they are views or have computed padding",
      Pass::terms, false, keep_padded_views},
-    {"keep-phases", "planes whose rows windows read in steps are kept with each phase of a row as a row, on CPUs",
-     Pass::terms, false, keep_phases, host_is_the_device},
-    {"keep-resampled", "sums that other sums read at positions from a table are kept in memory, on CPUs", Pass::terms,
+    {"keep-phases", "materialises channel planes of strided windows with one row per phase, on CPUs", Pass::terms,
+     false, keep_phases, host_is_the_device},
+    {"keep-resampled", "materialises sums that are read by other sums at positions from a table, on CPUs", Pass::terms,
      false, keep_resampled, host_is_the_device},
-    {"block-scans", "running sums along many elements are formed by blocks side by side", Pass::terms, false,
-     block_scans},
-    {"block-reductions", "sums and extremes of many elements are formed by blocks side by side", Pass::terms, false,
+    {"block-scans", "computes running sums along many elements by blocks in parallel", Pass::terms, false, block_scans},
+    {"block-reductions", "computes sums, minima and maxima of many elements by blocks in parallel", Pass::terms, false,
      block_reductions},
-    {"cut-kernels", "what a definition keeps in global memory is computed by a kernel of its own", Pass::terms, false,
-     cut_kernels},
+    {"cut-kernels", "makes each array materialised in global memory a definition with its own kernel", Pass::terms,
+     false, cut_kernels},
     {"fuse-launch",
      "chains whose values fit in local memory become one kernel, where --pass fusion=launch or records say so",
      Pass::terms, false, launches, wants_launches},
-    {"choose-knobs", "the knobs of a kernel get the values that a record has measured to be fastest", Pass::terms,
+    {"choose-knobs", "sets the knobs of kernels to the values that a record has measured to be fastest", Pass::terms,
      false, knobs, has_records},
 };
 

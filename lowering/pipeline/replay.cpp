@@ -25,16 +25,16 @@
 namespace hoist {
 namespace {
 
-// What is not in the list of passes, since it serves every compilation.
+// Steps outside the list of passes, because every compilation has them.
 constexpr std::pair<std::string_view, std::string_view> further_steps[] = {
-    {"drop-unused", "what nobody reads any more goes"},
-    {"choose-storage", "every value gets an array: the order of its dimensions, borders, padding to whole vectors"},
-    {"perform-bodies", "bodies of If and Loop that data choose or end are performed as the plan runs"},
-    {"schedule", "definitions stand in the order in which the plan performs them"},
-    {"store", "the term is written over the stored arrays: views that cost nothing"},
+    {"drop-unused", "removes unused definitions"},
+    {"choose-storage", "gives every value an array: order of dimensions, borders, padding to whole vectors"},
+    {"perform-bodies", "runs data-dependent bodies of If and Loop as dynamic control flow"},
+    {"schedule", "sorts definitions into the plan's execution order"},
+    {"store", "writes terms over the stored arrays; views cost nothing"},
 };
 
-// Steps that add definitions, and what is wrong where they do nothing.
+// Steps that add definitions, and the error if they change nothing.
 struct Adder {
   std::string_view step;
   Result<bool> (*apply)(Program& program, const ProgramStep& step);
@@ -42,13 +42,13 @@ struct Adder {
 };
 constexpr Adder adders[] = {
     {"cut-kernels", [](Program& program, const ProgramStep& step) { return cut_definition(program, step.value); },
-     "the definition keeps nothing in global memory"},
+     "the definition materialises nothing in global memory"},
     {"inline-bodies",
      [](Program& program, const ProgramStep& step) -> Result<bool> {
        HOIST_TRY(const int64_t most, unrolled_steps_of(step));
        return inline_bodies(program, step.value, most);
      },
-     "the definition is no call whose attributes are programs"},
+     "the definition is no call with programs as attributes"},
     {"perform-bodies", [](Program& program, const ProgramStep& step) { return perform_bodies(program, step.value); },
      "the definition is no call of If, Loop or Scan"},
     {"unroll",
@@ -56,7 +56,7 @@ constexpr Adder adders[] = {
        HOIST_TRY(const int64_t most, unrolled_steps_of(step));
        return unroll_definition(program, step.value, true, most);
      },
-     "the definition has no loop whose steps keep arrays"},
+     "the definition has no loop over materialised arrays"},
 };
 
 const Adder* adder(const std::string& rule) {
@@ -91,14 +91,14 @@ class Replay {
       };
       Definition* definition = find(step.value);
       if (!step.value.empty() && definition == nullptr && !is_input(step.value))
-        return problem({"", "the program defines no value " + step.value + " here", ""});
+        return problem({"", "the program does not define the value " + step.value + " here", ""});
       ReplayedStep seen{step, {}, {}, {}, {}, {}};
       if (definition != nullptr) {
         seen.before = definition->expression;
         seen.layers = definition->layers;
       }
       const size_t known = program_.steps.size();
-      // Looked for where there may be any, since programs are long.
+      // Only searched for if there may be any, since programs are long.
       const bool adds = adder(step.rule) != nullptr || meaning_of(step.rule, options_.user_rules).empty();
       const std::set<std::string> defined = observer && adds ? defined_values() : std::set<std::string>{};
       if (auto revealed = reveal(step); !revealed) return problem(revealed.errors()[0]);
@@ -154,7 +154,7 @@ class Replay {
     return out;
   }
 
-  // Values that decide what the step gives are in the step.
+  // Values that decide the step's result are part of the step.
   Result<Nothing> reveal(const ProgramStep& step) {
     for (const StepConstant& constant : step.constants) {
       auto withheld = program_.withheld.find(constant.name);
@@ -173,7 +173,7 @@ class Replay {
   Result<Nothing> compare_constants(const ProgramStep& step) {
     for (const StepConstant& constant : step.constants) {
       auto found = program_.constants.find(constant.name);
-      if (found == program_.constants.end()) continue;  // it decided, and nobody reads it any more
+      if (found == program_.constants.end()) continue;  // the step used it, and the definition has no more uses
       if (type_of(found->second) != constant.type)
         return Diagnostic{"",
                           fmt::format("the constant {} has type {}, the derivation says {}", constant.name,
@@ -209,7 +209,7 @@ class Replay {
     }
     if (step.rule == "compute-on-host") {
       HOIST_TRY(const bool done, compute_on_host(program_, *definition));
-      if (!done) return Diagnostic{"", "no function of the host computes the call", ""};
+      if (!done) return Diagnostic{"", "no host op computes the call", ""};
       return Nothing{};
     }
     if (step.rule == "unfold") return unfold_definition(program_, *definition);
@@ -220,7 +220,7 @@ class Replay {
       return Nothing{};
     }
     if (step.rule == "decompose-calls") {
-      if (!decompose_call(program_, step.value)) return Diagnostic{"", "the call does not come apart", ""};
+      if (!decompose_call(program_, step.value)) return Diagnostic{"", "the call does not decompose", ""};
       return Nothing{};
     }
     if (const Adder* found = adder(step.rule)) {
@@ -229,7 +229,7 @@ class Replay {
       return Nothing{};
     }
     if (step.rule == "integer-tables") {
-      if (!use_integer_table(program_, step.value)) return Diagnostic{"", "no table can stand there", ""};
+      if (!use_integer_table(program_, step.value)) return Diagnostic{"", "no table can replace the definition", ""};
       return Nothing{};
     }
     if (step.rule == "choose-knobs") return with_knobs(step, *definition);
@@ -249,7 +249,7 @@ class Replay {
     else if (step.rule == "schedule")
       schedule(program_, state_.storage);
     else
-      return Diagnostic{"", "there is no pass " + step.rule + " over the whole program", ""};
+      return Diagnostic{"", "unknown pass " + step.rule + " over the whole program", ""};
     return Nothing{};
   }
 
@@ -294,9 +294,9 @@ class Replay {
   Result<Nothing> merge(const ProgramStep& step, const std::string& producer) {
     const Definition* from = find_definition(program_, producer);
     Definition* reader = find_definition(program_, step.value);
-    if (find_pass(step.rule) == nullptr) return Diagnostic{"", "there is no pass " + step.rule, ""};
+    if (find_pass(step.rule) == nullptr) return Diagnostic{"", "unknown pass " + step.rule, ""};
     if (from == nullptr || from >= reader)
-      return Diagnostic{"", "the program defines no value " + producer + " before " + step.value, ""};
+      return Diagnostic{"", "the program does not define the value " + producer + " before " + step.value, ""};
     if (step.rule == "merge-rows" && merged_rows(from->expression, producer, reader->expression) == nullptr)
       return Diagnostic{"", step.value + " and " + producer + " have no rows in common", ""};
     const bool launch = step.rule == "fuse-launch";
@@ -304,7 +304,7 @@ class Replay {
       keep_in_launch(program_, *from, *reader);
     else
       merge_into(program_, step.rule, *from, *reader);
-    // A producer with one reader is gone with it; others go when nobody reads them.
+    // A producer with one use disappears with the merge; others disappear with their last use.
     if (launch || step.rule == "merge-producers" || step.rule == "merge-rows")
       program_.definitions.erase(program_.definitions.begin() + (from - program_.definitions.data()));
     return Nothing{};
@@ -313,7 +313,7 @@ class Replay {
   Result<Nothing> without_copy(const ProgramStep& step, Definition& definition) {
     const auto copy = step.parameters.find("copy"), of = step.parameters.find("of");
     if (copy == step.parameters.end() || of == step.parameters.end())
-      return Diagnostic{"", "the step does not say what is a copy of what", ""};
+      return Diagnostic{"", "the step does not name a copy and its original", ""};
     if (!repeats(program_, copy->second, of->second))
       return Diagnostic{"", "the value " + copy->second + " is not the value " + of->second + " here", ""};
     read_instead(program_, *find_definition(program_, copy->second), of->second, find_definition(program_, of->second),
@@ -338,7 +338,7 @@ class Replay {
     for (const RuleTable* table : options_.tables) {
       if (rule == nullptr) rule = table->find(step.rule);
     }
-    if (rule == nullptr) return Diagnostic{"", "there is no rule or pass " + step.rule, ""};
+    if (rule == nullptr) return Diagnostic{"", "unknown rule or pass " + step.rule, ""};
     if (row(*rule).rule_class != step.rule_class) return other_class(row(*rule).rule_class, step);
     Expr term = at(definition.expression, step.place);
     if (term == nullptr) return Diagnostic{"", "there is no such place in the term", ""};
@@ -380,14 +380,14 @@ std::string meaning_of(const std::string& rule, const UserRules* user_rules) {
 Result<Replayed> replay(const ProgramDerivation& derivation, const ReplayOptions& options,
                         const std::function<void(const ReplayedStep&)>& observer) {
   Replayed state;
-  // The steps of a stranger's derivation may ask for what no compilation asks for.
+  // The steps of an untrusted derivation may require more than any compilation does.
   const FaultsAreErrors guard;
   try {
     HOIST_TRY_VOID(Replay(derivation, options, state).run(observer));
   } catch (const InternalFault& fault) {
-    return Diagnostic{"derivation", "its steps lead to what is no program: " + fault.text, ""};
+    return Diagnostic{"derivation", "its steps lead to an invalid program: " + fault.text, ""};
   } catch (const std::exception& fault) {
-    return Diagnostic{"derivation", std::string("its steps lead to what is no program: ") + fault.what(), ""};
+    return Diagnostic{"derivation", std::string("its steps lead to an invalid program: ") + fault.what(), ""};
   }
   return state;
 }

@@ -1,6 +1,6 @@
-// Replaying the derivation of a model: from the program as it was imported to the terms of its kernels, one step after
-// the other, without any of the decisions that led to the steps. Where constants are withheld, what is computed from
-// them is too; everything else is done and compared with what the derivation says.
+// Replays the derivation of a model step by step, from the imported program to the terms of its kernels, without the
+// decisions that led to the steps. If constants are withheld, values computed from them are withheld too; everything
+// else is computed and compared with the derivation.
 #pragma once
 
 #include <functional>
@@ -18,41 +18,42 @@
 namespace hoist {
 
 struct ReplayOptions {
-  Profile profile;  ///< that the kernels were made for
+  Profile profile;  ///< the target of the kernels
   const UserRules* user_rules = nullptr;
   std::vector<const RuleTable*> tables = {};  ///< rules over terms that other folders have
-  /// Steps between calls of rules that other folders have: changes the program, or gives false where none is theirs.
+  /// Steps between calls of rules from other folders: changes the program, or returns false if none of these rules
+  /// matches.
   std::function<Result<bool>(const ProgramStep& step, Program& program)> other = {};
 };
 
 struct Replayed;
 
-/// What one step did, for people.
+/// One step, for printing.
 struct ReplayedStep {
   const ProgramStep& step;
-  std::string layer;                  ///< that it is told of; "" where the step is about the whole program
-  std::vector<std::string> layers;    ///< of the definition after and before the step
-  std::string note;                   ///< one plain sentence
-  std::vector<std::string> absorbed;  ///< layers that are part of that layer now
-  std::vector<std::pair<std::string, Expr>> added;  ///< definitions since the step: values and terms
-  Expr before = nullptr;            ///< the definition's term; null where the step is about the whole program
-  Expr after = nullptr;             ///< null where there is no definition any more
-  const Replayed* state = nullptr;  ///< all of it after the step; null where the step does not replay
+  std::string layer;                                ///< the definition; "" if the step concerns the whole program
+  std::vector<std::string> layers;                  ///< in the definition after and before the step
+  std::string note;                                 ///< one sentence
+  std::vector<std::string> absorbed;                ///< layers that were merged into the layer by the step
+  std::vector<std::pair<std::string, Expr>> added;  ///< definitions added by the step: values and terms
+  Expr before = nullptr;            ///< the definition's term; null if the step concerns the whole program
+  Expr after = nullptr;             ///< null if the definition is gone
+  const Replayed* state = nullptr;  ///< the whole program after the step; null if the step does not replay
 };
 
 struct Replayed {
-  Program program;  ///< its terms are those of the kernels, over stored arrays
+  Program program;  ///< its terms are the kernels' terms, over stored arrays
   StoragePlan storage;
 };
 
-/// Errors name the step: no such rule, a place that is not there, a rule that does not apply, another class or another
-/// constant than the derivation says.
+/// Errors name the step: an unknown rule, a missing place, a rule that does not apply, another class or another
+/// constant than the derivation states.
 Result<Replayed> replay(const ProgramDerivation& derivation, const ReplayOptions& options,
                         const std::function<void(const ReplayedStep&)>& observer = {});
 
-/// Is it the name of a pass, rather than that of a row?
+/// True if it is the name of a pass, rather than of a row.
 bool is_pass(const std::string& rule);
-/// The plain sentence of a rule or pass: a row's meaning, or the pass's. "" for names that neither has.
+/// The sentence of a rule or pass. "" for unknown names.
 std::string meaning_of(const std::string& rule, const UserRules* user_rules = nullptr);
 
 }  // namespace hoist

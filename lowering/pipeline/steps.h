@@ -1,10 +1,10 @@
-// What passes do, one definition at a time and without deciding anything: the passes call these where they have
-// decided, replay calls them where a derivation says so. Each leaves a program that means the same.
+// The changes of passes, one definition at a time and without decisions: passes call these functions after they have
+// decided, and replay calls them for the steps of a derivation. Each keeps the meaning of the program.
 //
-// Steps record what was done, not why: a step names the definition and what went into it, so replay needs neither
-// budgets nor estimates. Constants whose values decide a term stand in the step with their values, since unfolding with
-// zeros in their place gives another term; all others are hashes, so a derivation is small whatever the weights are.
-// Storage is chosen again, from the profile.
+// Steps record changes, not reasons: a step names the definition and the operands of the change, so replay needs
+// neither budgets nor estimates. Constants whose values decide a term are in the step with their values, because
+// inlining with zeros in their place gives another term; all others are hashes, so a derivation is small whatever the
+// weights are. Storage is chosen again, from the target description.
 #pragma once
 
 #include <string>
@@ -14,46 +14,46 @@
 
 namespace hoist {
 
-/// The program as it is now is where its derivation starts, unless it has started already. Steps from before are told
+/// The derivation starts with the current program, unless it has started already. Steps before the start are printed
 /// and do not replay.
 void begin_derivation(Program& program);
 
 /// A rule of lowering/rules/rules.h that was applied in the definition's term.
 ProgramStep rule_step(const Definition& definition, const Application& application);
 
-/// The call becomes several that are less work together (OperatorRow::decompose), each a definition; false where it
-/// stays. Records "decompose-calls".
+/// Splits the call into several with less work in all (OperatorRow::decompose), each a definition; false if it stays.
+/// Records "decompose-calls".
 bool decompose_call(Program& program, const std::string& value);
 
-/// A function of the host in the place of the call that does the same; false where there is none. Records
-/// "compute-on-host".
+/// Replaces the call by an equivalent host op; false if there is none. Records "compute-on-host".
 Result<bool> compute_on_host(Program& program, Definition& definition);
 
-/// The definition of the call in its place, and what storage wants to know of it. Records "unfold", with the constants
+/// Replaces the call by its definition, and collects the facts that storage needs. Records `unfold`, with the constants
 /// whose values decide the term.
 Result<Nothing> unfold_definition(Program& program, Definition& definition);
 
-/// A term that reads nothing but constants, with results of several parts put in the place of their components: what a
-/// constant may stand for. Null where it reads anything else.
+/// A term that reads only constants, with results of several components replaced by these components: a candidate for a
+/// constant. Null if it reads anything else.
 Expr constant_term(const Program& program, Expr e);
-/// An array without elements is a constant whatever it is computed from.
+/// An array without elements is a constant, whatever computes it.
 bool has_no_elements(Type type);
 /// The definition becomes a constant of that value. Records "fold-constants"; the definition itself stays for the
 /// caller to remove.
 void fold_definition(Program& program, const Definition& definition, Tensor value);
-/// Every occurrence of the closed term at the place reads the constant of that name and value instead. Records
+/// Every occurrence of the closed term at the place becomes a read of the constant with that name and value. Records
 /// "fold-constants".
 void fold_subterm(Program& program, Definition& definition, const Path& place, const std::string& name, Tensor value);
 
-/// The producer's term in the place of every read of it, and its layers with those of the reader. Records the pass.
+/// Replaces every read of the producer by its term, and adds its layers to the layers of the consumer. Records the
+/// pass.
 void merge_into(Program& program, const std::string& pass, const Definition& producer, Definition& reader);
-/// The reader reads the original in the place of a copy of it; `first` defines the original, null where that is an
-/// input or a constant. Records "drop-copies".
+/// The consumer reads the original instead of a copy of it; `first` defines the original, null for an input or a
+/// constant. Records "drop-copies".
 void read_instead(Program& program, const Definition& copy, const std::string& original, Definition* first,
                   Definition& reader);
-/// The definition of an 8-bit value and what it is computed by become a look-up; false where it cannot.
+/// Replaces the definition of an 8-bit value and its producers by a look-up table; false if that is impossible.
 bool use_integer_table(Program& program, const std::string& value);
-/// remove_unused; records it where anything goes.
+/// Calls remove_unused; records it if a definition was removed.
 void drop_unused(Program& program);
 
 }  // namespace hoist

@@ -22,7 +22,8 @@
 namespace hoist {
 namespace {
 
-// Below this a whole value is computed; else some elements, which together take about so many steps of the interpreter.
+// A value smaller than this is compared in whole; of others some elements, which together take about so many steps of
+// the interpreter.
 constexpr int64_t most_operations = int64_t{1} << 20, most_steps_of_sample = int64_t{1} << 19;
 
 enum class Inputs : uint8_t { random, zeros, integers, extremes, mixed, one_nan, one_infinity, one_huge };
@@ -35,7 +36,7 @@ constexpr std::array<std::string_view, 8> inputs_names = {"random numbers",
                                                           "an infinity among random numbers",
                                                           "1e30 among random numbers"};
 constexpr size_t kinds = inputs_names.size();
-// Random numbers but one: which results depend on that one the term before a step says.
+// Random elements except one: the term before a step determines which results depend on that one.
 bool has_one_extreme(size_t kind) { return kind >= static_cast<size_t>(Inputs::one_nan); }
 // True if the term converts floats to integers: ONNX leaves open which integer a NaN becomes (Cast, QuantizeLinear).
 bool makes_integers(Expr term) {
@@ -44,11 +45,11 @@ bool makes_integers(Expr term) {
   });
 }
 
-// Rounding steps may overflow where the term before does not, and give other sums of extremes of both signs.
+// Rounding steps may overflow where the term before does not, and may change sums of large elements of both signs.
 bool suits_rounding(size_t kind) { return kind <= static_cast<size_t>(Inputs::integers) || has_one_extreme(kind); }
 
 double largest_of(Scalar scalar) {
-  // Bits of positive numbers are in the numbers' order, and what is not finite comes last.
+  // The bits of positive floats have the order of the floats; infinities and NaN come last.
   uint64_t finite = 0, beyond = uint64_t{1} << static_cast<unsigned>(row(scalar).bits - 1);
   while (beyond - finite > 1) {
     const uint64_t middle = finite + (beyond - finite) / 2;
@@ -95,7 +96,7 @@ void set_element(Tensor& tensor, int64_t i, size_t kind, uint64_t random, const 
   }
 }
 
-// A NaN, an infinity or the largest number up to 1e30 in the place of one number.
+// A NaN, an infinity or the largest float up to 1e30 replaces one element.
 void set_one_extreme(Tensor& tensor, size_t kind, uint64_t random) {
   if (!is_float(tensor.scalar()) || tensor.size() == 0) return;
   const double sign = (random & 1) != 0 ? 1 : -1;
@@ -106,7 +107,7 @@ void set_one_extreme(Tensor& tensor, size_t kind, uint64_t random) {
   tensor.set_float(static_cast<int64_t>((random >> 1U) % static_cast<uint64_t>(tensor.size())), value);
 }
 
-// Some of few strings, so that equal ones are among them.
+// Draws from a few strings, so that some are equal.
 Tensor drawn_strings(const std::vector<int64_t>& shape, uint64_t start) {
   static const std::vector<std::string> few = {"", "a", "Ab", "a b", " b,a ", "17", "\xc3\x84pfel", "monday"};
   std::vector<std::string> strings;
@@ -117,7 +118,7 @@ Tensor drawn_strings(const std::vector<int64_t>& shape, uint64_t start) {
   return *made;
 }
 
-// What a value of the model may be, by its name: the same wherever it is read.
+// A value of the model drawn by its name: the same for every use.
 Tensor drawn(const std::string& name, Type type, size_t kind, const Domain& domain, uint64_t seed) {
   const Scalar scalar = leaf_of(type)->scalar;
   const uint64_t start = XXH64(name.data(), name.size(), seed);
@@ -143,11 +144,11 @@ double relative_bound(Scalar scalar) {
   return bits >= 32 ? 1e-3 : bits == 16 ? 2e-2 : 0.3;
 }
 
-// Where two lists of elements differ, by the class of the step between them; -1 where nowhere.
+// The first difference of two lists of elements, by the class of the step between them; -1 if there is none.
 int64_t first_difference(const Tensor& before, const Tensor& after, RuleClass rule_class) {
   const bool exact = rule_class == RuleClass::exact;
   if (!is_float(before.scalar())) {
-    // What is rounded to integers after sums in another order may be its neighbour.
+    // A value that is rounded to integers after a reordered sum may differ by one.
     const int64_t most = exact || before.scalar() == Scalar::boolean ? 0 : 1;
     for (int64_t i = 0; i < before.size(); ++i) {
       const int64_t a = before.integer_at(i), b = after.integer_at(i);
@@ -169,8 +170,8 @@ int64_t first_difference(const Tensor& before, const Tensor& after, RuleClass ru
   return -1;
 }
 
-// The same behind a rounding step, of inputs with one extreme number; `usual` are the elements without it. Those that
-// it does not change have to be close on their own scale. Where a NaN or an infinity comes out, one does on both sides.
+// The same for a rounding step and inputs with one extreme element; `usual` are the elements without it. Elements that
+// do not depend on it have to be close on their own scale. A NaN or an infinity has to appear on both sides.
 int64_t first_difference_beside(const Tensor& before, const Tensor& after, const Tensor& usual, bool is_finite) {
   if (!is_float(before.scalar())) return -1;
   double scale = 0, scale_of_all = 0;
@@ -231,7 +232,7 @@ class Validator {
   Result<Nothing> look_at(const ReplayedStep& seen) {
     const Program& program = seen.state->program;
     const bool performs = program.controls.size() != std::exchange(controls_, program.controls.size());
-    if (performs) {  // what it computes only the run knows
+    if (performs) {  // only the run knows its value
       ++out_.left;
       take(program);
       return Nothing{};
@@ -253,7 +254,7 @@ class Validator {
     return Nothing{};
   }
 
-  // Every definition whose term is another now.
+  // Every definition whose term has changed.
   Result<Nothing> look_at_changed(const ReplayedStep& seen) {
     const Program& program = seen.state->program;
     Terms now;
@@ -265,7 +266,7 @@ class Validator {
         after = found->second;
       else if (program.constants.count(value) != 0)
         after = parameter(value, term->type);
-      if (after == before || after == nullptr) continue;  // null: nobody reads it any more
+      if (after == before || after == nullptr) continue;  // null: it has no more uses
       if (before->type != after->type) {
         ++out_.left;
         continue;
@@ -277,7 +278,7 @@ class Validator {
     return Nothing{};
   }
 
-  // How many definitions lie between a value and what the program is given, at most.
+  // The largest number of definitions between a value and the inputs of the program.
   static size_t depth_of(const std::string& value, const Terms& definitions, std::map<std::string, size_t>& known) {
     if (auto found = known.find(value); found != known.end()) return found->second;
     size_t depth = 0;
@@ -287,8 +288,8 @@ class Validator {
     return known[value] = depth;
   }
 
-  // Both sides in terms of the values that both read. What one alone reads is replaced by its definition, the value
-  // that is furthest from the inputs first: so neither side reaches beyond what the other reads.
+  // Both sides in terms of the values that both read. A value that one side alone reads is replaced by its definition,
+  // beginning with the value furthest from the inputs: so neither side reads more than the other.
   static void over_common_values(Expr& before, const Terms& old_terms, Expr& after, const Terms& new_terms) {
     std::map<std::string, size_t> old_depths, new_depths;
     while (true) {
@@ -324,7 +325,7 @@ class Validator {
                  options_.seed);
   }
 
-  // The arrays that the stored term reads, put together from the values that the term before read.
+  // The arrays of the stored term, built from the values of the term before.
   Result<Nothing> fill_arrays(const ReplayedStep& seen) {
     const std::map<std::string, Storage>& values = seen.state->storage.values;
     std::map<std::string, std::vector<Expr>> parts;
@@ -368,7 +369,7 @@ class Validator {
 
   using Arrays = std::array<Bindings, kinds>;
 
-  // The elements of a term at the positions; nothing where all of them are wanted and the evaluator has no fast form.
+  // The elements of a term at the positions; empty if all of them are needed and the evaluator has no fast form.
   static Result<std::optional<Tensor>> elements_of(Expr term, const Bindings& bindings,
                                                    const std::vector<int64_t>& positions, bool all) {
     if (!all) {
@@ -395,7 +396,7 @@ class Validator {
     return out;
   }
 
-  // What the last comparison computed of a term is what the next one begins with.
+  // The values of the last comparison serve the next one.
   Result<std::optional<Tensor>> known_elements(const ReplayedStep& seen, Expr term, size_t kind, const Arrays* arrays,
                                                const std::vector<int64_t>& positions, bool all) {
     Known& known = known_[kind];
@@ -432,7 +433,7 @@ class Validator {
     return Nothing{};
   }
 
-  // Says whether the elements could be had.
+  // Returns whether the elements could be computed.
   Result<bool> compare_at(const ReplayedStep& seen, const std::string& value, Expr before, Expr after,
                           const Arrays* arrays_before, const Arrays* arrays_after,
                           const std::vector<int64_t>& positions, bool all) {
@@ -474,12 +475,12 @@ class Validator {
   const ValidationOptions& options_;
   Validation out_;
   Terms terms_;                              // of the program after the last step
-  size_t controls_ = 0;                      // of it
-  std::map<std::string, Tensor> constants_;  // those that the program had once, too: left sides read them
+  size_t controls_ = 0;                      // of the program
+  std::map<std::string, Tensor> constants_;  // values that the program had earlier, too: left sides read them
   size_t step_ = 0;
-  std::string stored_;  // whose definition is being made a kernel
-  Region region_;       // of its array, where its value lies
-  Arrays arrays_;       // that it reads
+  std::string stored_;  // the definition that becomes a kernel
+  Region region_;       // the region of its array that holds the value
+  Arrays arrays_;       // of the definition
   std::array<Known, kinds> known_;
 };
 

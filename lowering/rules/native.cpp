@@ -1,4 +1,4 @@
-// The rules that text cannot say, because they hold for any pattern or any permutation. Kept few: five.
+// The five rules that text cannot express, because they hold for any pattern or any permutation.
 #include <algorithm>
 
 #include "ir/rules/match.h"
@@ -11,15 +11,15 @@ std::optional<Expr> some(Result<Expr> made) { return made.ok() ? std::optional(*
 
 bool is_view_map(Expr e) { return e->pattern == Pattern::map && e->mode == Mode::view; }
 
-// map (\v. P(a, b, ..)) x with arguments that read v: the pattern P gets a pass of its own,
-// map (\w. P(w, ..)) (map (\v. a) x), or over a zip where several arguments read v.
+// map (\v. P(a, b, ..)) x where arguments read v: the pattern P becomes a map of its own, map (\w. P(w, ..)) (map (\v.
+// a) x), or a map over a zip if several arguments read v.
 std::optional<Expr> map_fission(Expr term, const RuleArguments&) {
   if (!is_view_map(term)) return std::nullopt;
   Expr body = term->children[0]->children[0], x = term->children[1];
   std::vector<size_t> reading;
   for (size_t i = 0; i < body->children.size(); ++i) {
     if (!mentions_bound(body->children[i], 0, 1)) continue;
-    // A function argument that reads v cannot be computed beforehand; a bare v needs no pass of its own.
+    // A function argument that reads v cannot be computed first; a bare v needs no map of its own.
     if (body->children[i]->pattern == Pattern::function) return std::nullopt;
     reading.push_back(i);
   }
@@ -84,7 +84,7 @@ std::optional<Expr> transpose_nest(Expr term, const RuleArguments&) {
     arrays.push_back(shift(body->children[1], -level));
     body = body->children[0]->children[0];
   }
-  // A function of all variables, outermost first; the old level of new level j is permutation[j].
+  // A function of all variables, outermost first; level j of the new nest is level permutation[j] of the old one.
   Spec all;
   all.pattern = Pattern::function;
   for (Expr a : arrays) all.parameters.push_back(a->type->element);

@@ -31,13 +31,13 @@ int64_t integer(const Attributes& attributes, const std::string& name, int64_t o
 
 int64_t integer(const ProgramMatch& match, const std::string& name) { return integer(match.attributes, name, 0); }
 
-// The attribute group of a convolution, 1 where it is left out.
+// The attribute group of a convolution, 1 if it is absent.
 int64_t groups_of(const ProgramMatch& match) {
   const auto rest = match.rests.find("A");
   return rest == match.rests.end() ? 1 : integer(rest->second, "group", 1);
 }
 
-// The shape in which numbers of channels broadcast over tensors of that rank, whose dimension 1 holds those.
+// The shape in which values per channel broadcast over tensors of that rank, whose dimension 1 is the channel.
 Integers by_channel(size_t rank) {
   Integers shape(std::max<size_t>(rank, 2) - 1, 1);
   shape[0] = -1;
@@ -46,8 +46,8 @@ Integers by_channel(size_t rank) {
 
 bool is_one_number(const Tensor* tensor) { return tensor != nullptr && tensor->size() == 1; }
 
-// Can no sum of products leave i32? `axis` is that of the outputs; an activation is at most 255 from its zero point.
-// Both the sum of stored numbers and its correction by the zero point have to fit.
+// True if no sum of products overflows i32. `axis` is the axis of the outputs; an activation is at most 255 from its
+// zero point. Both the sum of stored elements and its correction by the zero point have to fit.
 bool sums_fit(const Tensor& numbers, size_t axis, int64_t zero) {
   int64_t inner = 1;
   for (size_t i = axis + 1; i < numbers.shape().size(); ++i) inner *= numbers.shape()[i];
@@ -58,14 +58,14 @@ bool sums_fit(const Tensor& numbers, size_t axis, int64_t zero) {
   return std::all_of(sums.begin(), sums.end(), [](int64_t sum) { return sum * 255 * 2 < INT32_MAX; });
 }
 
-// Filters of one channel each sum so few products that nothing is won by taking their zero point apart.
+// Filters of one channel have so few products per sum that separating their zero point gains nothing.
 bool has_filters_of_one_channel(const ProgramMatch& match) {
   const Tensor* w = match.known("w");
   return w != nullptr && w->shape().size() >= 3 && w->shape()[1] == 1;
 }
 
-// The least and the largest of the zero points y of weights w and of 0, where there is one for all outputs, which are
-// along `axis`, or one for each; of zero points that are left out 0 and 0.
+// The minimum and the maximum of 0 and the zero points y of weights w: one zero point for all outputs, or one for each
+// along `axis`. Absent zero points give 0 and 0.
 std::optional<std::pair<int64_t, int64_t>> zero_points_of_weights(const ProgramMatch& match, size_t axis) {
   std::pair<int64_t, int64_t> out = {0, 0};
   if (match.absent.count("y") != 0) return out;
@@ -79,8 +79,9 @@ std::optional<std::pair<int64_t, int64_t>> zero_points_of_weights(const ProgramM
   return out;
 }
 
-// Do the sums of products with known weights w in 8 signed bits fit in i32 with their zero points and without? Those of
-// a convolution in groups, but for one channel each, have to be 0: the others cannot be taken from the sums.
+// True if the contractions with known signed 8-bit weights w fit in i32 both with and without their zero points. The
+// zero points of a grouped convolution have to be 0, except with one channel per group: nonzero ones cannot be
+// subtracted from the sums.
 bool can_be_around_zero(const ProgramMatch& match, size_t axis) {
   const Tensor* w = match.known("w");
   if (w == nullptr || w->scalar() != Scalar::i8 || w->shape().size() <= axis) return false;
@@ -89,9 +90,9 @@ bool can_be_around_zero(const ProgramMatch& match, size_t axis) {
   return *zeros == std::pair<int64_t, int64_t>() || groups_of(match) == 1 || has_filters_of_one_channel(match);
 }
 
-// x is 8 bits with one scale p and one zero point z, w a constant in 8 signed bits with one scale q for all or for each
-// output along `axis`. Adds `factors`, and `by_channel` for a convolution: the shapes in which factors and a bias
-// broadcast.
+// x is 8 bits with one scale p and one zero point z; w is a constant in signed 8 bits with one scale q for all outputs
+// or one for each along `axis`. Adds `factors`, and `by_channel` for a convolution: the shapes in which factors and a
+// bias broadcast.
 bool is_integer_product(ProgramMatch& match, size_t axis) {
   const Tensor *x = match.known("x"), *p = match.known("p"), *z = match.known("z"), *w = match.known("w"),
                *q = match.known("q");
@@ -103,7 +104,7 @@ bool is_integer_product(ProgramMatch& match, size_t axis) {
   const int64_t along = integer(match, "d") < 0 ? integer(match, "d") + rank : integer(match, "d");
   const bool each = q->size() == w->shape()[axis] && along == static_cast<int64_t>(axis);
   if (q->size() != 1 && !each) return false;
-  // Channels of a convolution come before its spatial dimensions, columns of a product last.
+  // Channels of a convolution come before its spatial dimensions; columns of a matrix product come last.
   std::vector<int64_t> shape;
   if (axis == 0 && match.rests.count("A") != 0) {
     shape = by_channel(w->shape().size());
@@ -122,7 +123,7 @@ bool has_unsigned_weights(ProgramMatch& match) {
   return w != nullptr && w->scalar() == Scalar::u8 && y != nullptr && y->scalar() == Scalar::u8;
 }
 
-// Inputs in 8 bits with a sign that meet known weights.
+// Signed 8-bit inputs that are multiplied with known weights.
 bool has_signed_inputs(ProgramMatch& match) {
   return leaf_of(match.values.at("x")->type) == scalar_type(Scalar::i8) && match.known("x") == nullptr &&
          match.known("w") != nullptr;
@@ -134,13 +135,13 @@ bool is_matrix(const ProgramMatch& match) {
 
 bool is_of_one_number(Type type) { return element_count(shape_of(type)) == 1; }
 
-// Of a constant whose values a derivation leaves out.
+// The shape of a constant, also of one whose values a derivation leaves out.
 bool is_withheld(const ProgramMatch& match, const std::string& operand) {
   const Expr e = match.values.at(operand);
   return e->pattern == Pattern::parameter && match.program->withheld.count(e->name) != 0;
 }
 
-// An integer product of x with known weights, outputs along `axis`, whose zero points are known and not all 0.
+// An integer contraction of x with known weights and outputs along `axis`, whose zero points are known and not all 0.
 bool has_zero_points_of_weights(const ProgramMatch& match, size_t axis) {
   if (match.known("x") != nullptr || !is_of_one_number(match.values.at("z")->type)) return false;
   return can_be_around_zero(match, axis) &&
@@ -155,7 +156,7 @@ bool is_convolution_with_zero_points(ProgramMatch& match) {
   return true;
 }
 
-// A product of bytes, whose zero point the program computes, with known weights, outputs along `axis`.
+// A contraction of bytes, whose zero point the program computes, with known weights and outputs along `axis`.
 bool has_computed_zero_point(const ProgramMatch& match, size_t axis) {
   const Tensor* w = match.known("w");
   if (match.known("x") != nullptr || leaf_of(match.values.at("x")->type) != scalar_type(Scalar::u8)) return false;
@@ -163,8 +164,8 @@ bool has_computed_zero_point(const ProgramMatch& match, size_t axis) {
   return w != nullptr && w->scalar() == Scalar::i8 && w->shape().size() > axis && sums_fit(*w, axis, 0);
 }
 
-// Adds what pictures are bordered with before, as no border is known when it is compiled; the convolution then has
-// none.
+// Adds a pad layer that borders the images, because a computed zero point gives a border that is unknown at compile
+// time; the convolution then has no padding.
 bool are_pictures_around_computed_number(ProgramMatch& match) {
   const Tensor* w = match.known("w");
   if (!has_computed_zero_point(match, 0) || w->shape().size() < 3) return false;
@@ -185,7 +186,7 @@ bool are_pictures_around_computed_number(ProgramMatch& match) {
   return true;
 }
 
-// An integer product with a known bias that cannot leave i32 either, quantised by one scale and one zero point.
+// An integer contraction with a known bias that cannot overflow i32 either, quantised by one scale and one zero point.
 bool is_requantised_product(ProgramMatch& match, size_t axis) {
   const Tensor *s = match.known("s"), *t = match.known("t");
   if (!is_one_number(s) || s->scalar() != Scalar::f32 || !is_one_number(t) || t->shape() != s->shape()) return false;
@@ -193,18 +194,18 @@ bool is_requantised_product(ProgramMatch& match, size_t axis) {
     const Tensor* b = match.known("b");
     if (b == nullptr) return false;
     for (int64_t i = 0; i < b->size(); ++i)
-      if (std::abs(b->integer_at(i)) >= INT32_MAX / 2) return false;  // as sums_fit leaves so much
+      if (std::abs(b->integer_at(i)) >= INT32_MAX / 2) return false;  // sums_fit leaves this margin
   }
   return is_integer_product(match, axis);
 }
 
-// What is quantised by a scale other than 1, one for the whole tensor.
+// True if the value is quantised by one scale for the whole tensor that is not 1.
 bool has_other_scale(ProgramMatch& match) {
   const Tensor* s = match.known("s");
   return is_one_number(s) && s->scalar() == Scalar::f32 && s->float_at(0) != 1 && match.known("x") == nullptr;
 }
 
-// Bytes with one scale, which is above zero.
+// Bytes with one scale, which is positive.
 bool is_of_positive_scale(const ProgramMatch& match) {
   const Tensor *s = match.known("s"), *z = match.known("z");
   const Type x = leaf_of(match.values.at("x")->type);
@@ -213,7 +214,8 @@ bool is_of_positive_scale(const ProgramMatch& match) {
   return match.absent.count("z") != 0 || is_one_number(z);
 }
 
-// Each window of a pool holds an element of the picture: of none the maximum is that of borders, which are no bytes.
+// True if each window of a pool contains an element of the image: the maximum of an empty window is that of the border,
+// which is no byte.
 bool has_no_empty_window(const ProgramMatch& match) {
   const Attributes& given = match.rests.at("A");
   const Integers kernel = integers(given, "kernel_shape", {});
@@ -230,8 +232,8 @@ bool has_no_empty_window(const ProgramMatch& match) {
   return true;
 }
 
-// Bytes that are dequantised and quantised with the same scale, one that is not so large or small that rounding reaches
-// a half of a step, and the same zero point: they stay what they are.
+// Bytes that are dequantised and quantised with the same scale and the same zero point do not change, if the scale is
+// not so large or small that rounding reaches half a quantisation step.
 bool is_of_same_scale(const ProgramMatch& match) {
   const Tensor *s = match.known("s"), *p = match.known("p"), *z = match.known("z"), *y = match.known("y");
   if (!is_of_positive_scale(match) || !is_one_number(p) || !is_one_number(z) || !is_one_number(y)) return false;
@@ -241,7 +243,7 @@ bool is_of_same_scale(const ProgramMatch& match) {
          y->scalar() == z->scalar() && y->integer_at(0) == z->integer_at(0);
 }
 
-// What is quantised with positive scales to bytes without a sign, of which 0 stands for 0.
+// A value that is quantised with positive scales to unsigned bytes in which 0 represents 0.
 bool is_quantised_from_zero(const ProgramMatch& match) {
   const Tensor *s = match.known("s"), *z = match.known("z");
   if (s == nullptr || s->scalar() != Scalar::f32 || z == nullptr || z->scalar() != Scalar::u8) return false;
@@ -251,7 +253,7 @@ bool is_quantised_from_zero(const ProgramMatch& match) {
   return holds;
 }
 
-// A product of f16 with known f16, whose sums are of f32. Adds `by_channel`: the shape in which a bias broadcasts.
+// A contraction of f16 with known f16 and sums in f32. Adds `by_channel`: the shape in which a bias broadcasts.
 bool is_product_of_halves(ProgramMatch& match) {
   const Tensor* w = match.known("w");
   if (w == nullptr || w->scalar() != Scalar::f16 || match.known("x") != nullptr) return false;
@@ -264,8 +266,7 @@ int64_t extent_at(const std::vector<int64_t>& shape, int64_t i) {
   return place < 0 || place >= static_cast<int64_t>(shape.size()) ? 0 : shape[static_cast<size_t>(place)];
 }
 
-// A product of bf16 with known bf16, whose summed dimension of the weights makes up words of a matrix instruction, two
-// at least.
+// A contraction of bf16 with known bf16 whose summed dimension fills at least two words of a matrix instruction.
 bool is_product_of_bf16(const ProgramMatch& match, int64_t summed) {
   const Tensor* w = match.known("w");
   if (w == nullptr || w->scalar() != Scalar::bf16 || match.known("x") != nullptr || groups_of(match) != 1) return false;
@@ -273,8 +274,8 @@ bool is_product_of_bf16(const ProgramMatch& match, int64_t summed) {
   return extent_at(w->shape(), summed) % 4 == 0;
 }
 
-// Does this dimension of the result make up bands of at least four rows, and of no more than a matrix instruction has?
-// One row has none, and is read in fewer bytes.
+// True if this dimension of the result has at least four rows and divides into bands of at most the rows of a matrix
+// instruction. A single row stays in 8 bits, which take less memory traffic.
 bool has_bands(const ProgramMatch& match, int64_t dimension) {
   const std::vector<int64_t> result = shape_of(find_definition(*match.program, match.value)->expression->type);
   const int64_t rows = extent_at(result, dimension);
@@ -285,7 +286,7 @@ bool has_bands(const ProgramMatch& match, int64_t dimension) {
   return false;
 }
 
-// A product of bytes, one group of channels, whose inputs may be stored in 16 bits.
+// A contraction of bytes in one channel group, whose inputs may be stored in 16 bits.
 bool is_product_of_bytes(const ProgramMatch& match) {
   const Tensor *w = match.known("w"), *z = match.known("z");
   if (w == nullptr || w->scalar() != Scalar::i8 || !is_one_number(z) || z->scalar() != Scalar::u8) return false;
@@ -293,7 +294,7 @@ bool is_product_of_bytes(const ProgramMatch& match) {
   return w->shape().size() >= 2 && groups_of(match) == 1;
 }
 
-// A product of bytes in which each filter has one channel, whose sums f32 holds exactly.
+// A contraction of bytes with one channel per filter, whose sums f32 holds exactly.
 bool is_exact_in_floats(const ProgramMatch& match) {
   constexpr int64_t exact_integers = int64_t{1} << 24, most_of_a_product = 255 * 128;
   const Tensor *w = match.known("w"), *z = match.known("z");
@@ -302,15 +303,16 @@ bool is_exact_in_floats(const ProgramMatch& match) {
   return z->scalar() == Scalar::u8 && w->size() / w->shape()[0] * most_of_a_product <= exact_integers;
 }
 
-// Of windows that may be padded with another number than 0: a border is of repeated bytes (Padding::byte).
+// Windows that may be padded with a value other than 0: a border repeats one byte (Padding::byte).
 bool needs_border_of_zeros(const ProgramMatch& match) {
   const std::vector<int64_t>& shape = match.known("w")->shape();
   return std::any_of(shape.begin() + 2, shape.end(), [](int64_t n) { return n != 1; }) &&
          match.known("z")->integer_at(0) != 0;
 }
 
-// Input channels of integer sums that are no multiple of so many: adds the amounts by which zeros complete them.
-// Negative axes count from the last, as both operands of a product may have batch dimensions of their own.
+// Integer sums over a number of input channels that is no multiple of the given number: adds the zeros that complete
+// it. Negative axes count from the last, because both operands of a matrix product may have batch dimensions of their
+// own.
 bool is_no_multiple(ProgramMatch& match, int64_t of, int64_t axis, int64_t from_weights) {
   const Tensor *w = match.known("w"), *z = match.known("z");
   if (w == nullptr || w->scalar() != Scalar::i8 || !is_one_number(z) || z->scalar() != Scalar::u8) return false;
@@ -329,8 +331,8 @@ bool is_no_multiple(ProgramMatch& match, int64_t of, int64_t axis, int64_t from_
   return true;
 }
 
-// A signed zero point of one number where the quantised value is read by calls of the same shape only: everybody who
-// dequantises it is changed in turn.
+// A single signed zero point of a quantised value that only calls of the same shape use; every call that dequantises
+// the value is changed in turn.
 bool is_only_dequantised(ProgramMatch& match) {
   const Program& program = *match.program;
   auto signed_zero = [&](const Tensor* zero) { return is_one_number(zero) && zero->scalar() == Scalar::i8; };
@@ -360,9 +362,9 @@ Integers joined(std::initializer_list<Integers> lists) {
 }
 
 // A transposed convolution with strides s. Outputs a stride apart are sums over the same taps of a filter, every s-th
-// one: each of the s phases is a convolution by those taps, the last one first. All phases are channels of one
-// convolution here, and a pixel shuffle puts them in their places. Adds the attributes of that; `q` below are the taps
-// of a phase, with zeros where the filter is no multiple of s, and `rows` its outputs.
+// tap: each of the s phases is a convolution with those taps in reverse order. Here all phases are channels of one
+// convolution, and a pixel shuffle interleaves them. Adds the attributes of that convolution; `q` below is the number
+// of taps of a phase, with zeros if the filter is no multiple of s, and `rows` the number of its outputs.
 bool has_phases(ProgramMatch& match) {
   const Tensor* w = match.known("w");
   const Definition* self = find_definition(*match.program, match.value);
@@ -423,9 +425,9 @@ bool has_phases(ProgramMatch& match) {
   return true;
 }
 
-// The same of pictures with strides of two where the filter is odd in both directions: the second phase of a direction
-// has a tap less than the first, so each of the four is a convolution of its own, by 9 products in the place of 16 for
-// a filter of 3x3. Where a phase has few channels, or they fill no vectors, four convolutions take longer than one.
+// The same for images with strides of two and a filter of odd size in both directions: the second phase of a direction
+// has one tap less than the first, so each of the four phases is a convolution of its own, with 9 products instead of
+// 16 for a 3x3 filter. If a phase has few channels, or too few to fill vectors, four convolutions are slower than one.
 bool has_short_phases(ProgramMatch& match) {
   if (!has_phases(match)) return false;
   const std::vector<int64_t>& filters = match.known("w")->shape();
@@ -458,7 +460,7 @@ bool is_power_of(const ProgramMatch& match, int64_t exponent) {
   return is_float(t->scalar()) ? t->float_at(0) == static_cast<double>(exponent) : t->integer_at(0) == exponent;
 }
 
-// Statistics of channels as numbers of the type that they scale. Adds `by_channel`: the shape in which they broadcast.
+// Statistics of channels in the type that they scale. Adds `by_channel`: the shape in which they broadcast.
 bool are_factors_of_channels(ProgramMatch& match) {
   const Type x = match.values.at("x")->type;
   const Tensor* s = match.known("s");
@@ -484,7 +486,7 @@ const ProgramConditions& program_conditions() {
       {"requantised product along #", along(is_requantised_product)},
       {"unsigned weights", plain(has_unsigned_weights)},
       {"signed inputs", plain(has_signed_inputs)},
-      {"pictures around a computed number", plain(are_pictures_around_computed_number)},
+      {"images padded with a computed value", plain(are_pictures_around_computed_number)},
       {"computed zero point along #", along(has_computed_zero_point)},
       {"convolution with zero points of weights", plain(is_convolution_with_zero_points)},
       {"nonzero points of weights along #", along(has_zero_points_of_weights)},
@@ -499,7 +501,7 @@ const ProgramConditions& program_conditions() {
       {"power of #", [](ProgramMatch& m, Numbers n) { return is_power_of(m, n[0]); }},
       {"no multiple of # along # of inputs and # of weights",
        [](ProgramMatch& m, Numbers n) { return is_no_multiple(m, n[0], n[1], n[2]); }},
-      // Momentum says how those would change.
+      // In training mode the statistics change with the momentum.
       {"running statistics", [](ProgramMatch& m, Numbers) { return integer(m.rests["B"], "training_mode", 0) == 0; }},
       {"factors of channels", plain(are_factors_of_channels)},
       {"only dequantised", plain(is_only_dequantised)},

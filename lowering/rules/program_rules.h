@@ -1,5 +1,5 @@
-// Rules between operator calls: what whole layers become before they are unfolded. between_calls.rules has the rows,
-// program_rules.cpp the conditions that text cannot say. Every row is tested by itself
+// Rules between operator calls, which change whole layers before the layers are inlined. between_calls.rules has the
+// rows; program_rules.cpp has the conditions that text cannot express. A test checks every row alone
 // (tests/lowering/rules/program_rules_test.cpp).
 #pragma once
 
@@ -16,7 +16,7 @@ std::span<const ProgramRuleRow> operator_rule_rows();
 /// Null if there is none. A rule is read at its first use; a fault in a row aborts.
 const ProgramRule* operator_rule(const std::string& name);
 std::vector<const ProgramRule*> operator_rules();
-/// The rules whose key names this pass, or a part of one, in the order of the rows; at least one.
+/// The rules whose key names this pass, or a part of it, in the order of the rows; at least one.
 std::vector<const ProgramRule*> operator_rules_of(std::string_view pass);
 
 }  // namespace hoist

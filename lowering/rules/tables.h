@@ -1,9 +1,9 @@
-// Exact and rounding rules by family, a file each; lowering/rules/rules.h joins them. Only the sources of this folder
-// and that include this.
+// Exact and rounding rules by family, one file each; lowering/rules/rules.h joins them. Only the sources of this folder
+// include this header.
 //
-// Rows move plain maps: what has a mode is decided, and only the rows `map-from-...` open a mode again, so that no rule
-// undoes a decision by accident. No row takes a tuple of any length; rows name the zips of two and three that occur,
-// and where a rule holds for any pattern or permutation it is a C++ function (native_rules).
+// Rows move plain maps: a mode is a decision, and only the rows `map-from-...` remove a mode again, so that no rule
+// undoes a decision by accident. No row takes a tuple of any length: rows name the zips of two and three that occur. A
+// rule that holds for any pattern or permutation is a C++ function (native_rules).
 #pragma once
 
 #include <span>

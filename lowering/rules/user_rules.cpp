@@ -32,7 +32,7 @@ Diagnostic wrong_row(const auto& row, const std::string& instance) {
           "both sides have to mean the same on every instance"};
 }
 
-// Between operator calls: rows that a random instance shows to be wrong, and the rules.
+// Rules between operator calls: collects the rows that a random instance shows to be wrong, and the rules.
 Diagnostics test_between_calls(UserRules& rules) {
   Diagnostics faults;
   auto loaded = load_program_rules(rules.rows.between_calls, {});
@@ -40,11 +40,11 @@ Diagnostics test_between_calls(UserRules& rules) {
   for (const ProgramRule* rule : *loaded) {
     if (has_arguments(*rule)) {
       faults.push_back({place_of_row(row(*rule).origin, row(*rule).name, "given"),
-                        "an operand of given stands on the right side alone",
+                        "an operand of given appears on the right side alone",
                         "nobody gives a rule of a file its constants: compute them, as in fill 0f32 [1]"});
       continue;
     }
-    // An example of a stranger may ask for what no row of hoist asks for.
+    // An untrusted example may be larger than any row of hoist.
     const FaultsAreErrors guard;
     std::string wrong;
     try {
@@ -59,7 +59,7 @@ Diagnostics test_between_calls(UserRules& rules) {
   return faults;
 }
 
-// The same within terms; the table has hoist's own rows too.
+// The same for rules within terms; the table has hoist's own rows too.
 Diagnostics test_within_terms(UserRules& rules) {
   auto own = RuleTable::load(rules.rows.within_terms);
   if (!own) return own.errors();
@@ -112,7 +112,7 @@ Result<UserRules> read_user_rules(const std::string& text, const std::string& wh
 Result<Nothing> check_strict(const ProgramRule& rule, bool strict) {
   if (!strict || row(rule).rule_class == RuleClass::exact) return Nothing{};
   return Diagnostic{row(rule).name,
-                    fmt::format("is a {} rule, and --strict takes exact ones alone", name_of(row(rule).rule_class)),
+                    fmt::format("is a {} rule, and --strict allows only exact rules", name_of(row(rule).rule_class)),
                     "leave one of them out"};
 }
 

@@ -1,9 +1,9 @@
-// Rules that a user brings: a text file of rows, as hoist's own tables have them, for --rules. Every row is parsed,
-// typed and tested on random instances against the interpreter before it may be applied; a row that fails is refused
-// with the instance that shows it. Rows are exact or rounding: what changes values needs an error model, which text
-// here cannot give.
+// Rules of the user for --rules: a text file of rows in the format of hoist's own tables. Every row is parsed, typed
+// and tested on random instances against the interpreter before it may be applied; a failing row is refused with the
+// instance. Rows are exact or rounding; a rule that changes values needs an error model, which this text cannot
+// express.
 //
-// ir/rules/rule_text.h says what such a file holds. Rules within terms are for --steps and hoist rewrite, those between
+// ir/rules/rule_text.h describes such a file. Rules within terms are for --steps and hoist rewrite, rules between
 // operator calls for the pass user-rules, which applies them wherever it can:
 //
 //   rule halve-loop exact: a loop of pairs
@@ -32,11 +32,11 @@ struct UserRules {
   const ProgramRule* find_between_calls(const std::string& name) const;
 };
 
-/// Rows that are safe to apply. Errors of all rows in one go: what does not parse or type, a name that is taken, a
-/// class that a file may not claim, and rows that a random instance shows to be wrong.
+/// Rows that are safe to apply. Errors of all rows together: rows that do not parse or type, names that are taken,
+/// classes that a file may not claim, and rows that a random instance shows to be wrong.
 Result<UserRules> read_user_rules(const std::string& text, const std::string& where);
 
-/// That a rule may be applied: a rounding one may not under strict.
+/// True if a rule may be applied: rounding rules may not under strict.
 Result<Nothing> check_strict(const ProgramRule& rule, bool strict);
 
 }  // namespace hoist

@@ -1,4 +1,4 @@
-// CPUs: a work-item a group, vectors and register tiles.
+// CPUs: one work-item per group, with vectors and register tiles.
 #include <iterator>
 #include <optional>
 
@@ -16,8 +16,8 @@ namespace {
 
 int64_t missing(int64_t n, int64_t k) { return (n + k - 1) / k * k - n; }
 
-// A picture that keeps its channels second (a model's output) is computed with channels innermost and transposed in
-// private memory: storing vectors lane by lane costs as much as the convolution (56x56x64).
+// An NCHW image (a model's output) is computed in NHWC order and transposed in private memory: storing vectors lane by
+// lane costs as much as the convolution (56x56x64).
 void map_register_tiles(Rewriter& r, const StrategyInput& input, const Profile&) {
   static const char* const by_columns[] = {"open-tiles-by-columns", "open-tiles-by-columns-3d",
                                            "open-tiles-by-columns-4d", "open-tiles-by-columns-5d",
@@ -79,8 +79,8 @@ void innermost_folds(Expr e, Path& place, std::vector<Path>& out) {
   if (is_fold && out.size() == before) out.push_back(place);
 }
 
-// Words side by side become one step of a matrix instruction's fold; the steps of windows along a line are written out.
-// An activation may name the same sum twice, and that stays one as long as both are the same term.
+// Words in sequence become one step of a matrix instruction's fold; the steps of windows along a row are unrolled. An
+// activation may name the same sum twice; it is computed once as long as both are the same term.
 void prepare_folds(Rewriter& r, const StrategyInput& input, const Profile&) {
   if (input.tile.matrix_words > 0 && input.interleaved) {
     const RuleArguments words = {{"k", input.tile.matrix_words}};
@@ -93,7 +93,8 @@ void prepare_folds(Rewriter& r, const StrategyInput& input, const Profile&) {
   for (const Path& fold : folds) r.apply("fold-to-unroll", fold);
 }
 
-// How many rows of so many columns a work-group computes: short ones take less time than its launch, some 6 ns in PoCL.
+// The number of rows with so many columns that a work-group computes: a short row takes less time than the launch of
+// its group, about 6 ns in PoCL.
 int64_t rows_together(int64_t rows, int64_t columns) {
   constexpr int64_t most = 512;  // elements, some tens of vectors
   int64_t together = std::clamp<int64_t>(most / columns, 1, rows);
@@ -101,12 +102,12 @@ int64_t rows_together(int64_t rows, int64_t columns) {
   return together;
 }
 
-// Whether so many columns have at least the shortest vector that is worth it.
+// True if so many columns contain at least the shortest vector that is worthwhile.
 bool fills_a_vector(int64_t columns, int64_t width) {
   return lanes_of_columns(columns, width) >= std::min(few_lanes, width);
 }
 
-// Work-groups of so many whole rows; returns where those of one are.
+// Opens work-groups of so many whole rows; returns the place of a group's rows.
 Path open_whole_rows(Rewriter& r, const Path& place, int64_t rows) {
   return opened(r.term(), open(r, "open-tiles", place, {{"R", rows}, {"C", extent(r.term(), place, 1)}}));
 }
@@ -117,7 +118,7 @@ Path open_row_groups(Rewriter& r, const Path& place) {
   return open(r, "open-seq", open_whole_rows(r, place, together));
 }
 
-// Whether the lanes of a vector are elements of different rows, as many as a work-group computes.
+// True if the lanes of a vector are elements of different rows, as many as a work-group computes.
 bool rows_are_lanes(Expr term, const Path& place, const Profile& profile) {
   const int rank = rank_at(term, place);
   if (rank == 1) return false;
@@ -126,8 +127,8 @@ bool rows_are_lanes(Expr term, const Path& place, const Profile& profile) {
          rows_together(extent(term, place, rank - 2), columns) >= profile.vector_width;
 }
 
-// One work-group a row, so that what the row's elements share is computed once. Each part of a short row waits for the
-// one before it, so a work-group computes two of them side by side.
+// One work-group for each row, so that values shared by the row's elements are computed once. Each part of a short row
+// waits for the one before it, so a work-group computes two adjacent rows.
 void map_rows(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   constexpr int64_t short_row = 192;
   Path place = input.inside;
@@ -149,8 +150,8 @@ void map_rows(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   open_columns(r, place, profile.vector_width);
 }
 
-// Do the elements of a vector of the result share their folds? They do where rows are stored as they are computed; in
-// a transposed result the lanes of a vector are of different rows, so that folds are of vectors already.
+// True if the elements of a vector of the result share their folds. They do if rows are stored in the order of
+// computation; in a transposed result the lanes of a vector are of different rows, so folds are of vectors already.
 bool vectors_share_folds(Expr e) {
   for (;;) {
     switch (e->pattern) {
@@ -170,8 +171,9 @@ bool vectors_share_folds(Expr e) {
   }
 }
 
-// What the sum and the elements of a softmax need is computed once, where whole vectors make up a row: a kept array
-// has no vectors that stick out, and element by element its exponentials would take longer than in two passes.
+// The sum and the elements of a softmax share values, which are computed once if whole vectors fill a row: a
+// materialised array has no tail of vectors, and element by element its exponentials would take longer than in two
+// passes.
 void keep_exponentials(Rewriter& r, const Profile& profile) {
   for (const int64_t lanes : {profile.vector_width, profile.vector_width / 2}) {
     if (lanes <= 1 || !r.apply_first("softmax-by-reciprocal", {{"k", lanes}})) continue;
@@ -184,8 +186,8 @@ void keep_exponentials(Rewriter& r, const Profile& profile) {
   }
 }
 
-// The values that are computed once for a row of the result: those that lets name, and with `elements` the results of
-// maps, too, which are single numbers. Vectors of anything else would be nested in the vectors of the row.
+// The values that are computed once for each row of the result: scalars that lets name and, with `elements`, scalar
+// results of maps. Vectors of other values would be nested in the vectors of the row.
 void values_of_rows(Expr e, bool elements, Path& place, std::vector<Path>& out) {
   const auto visit = [&](std::initializer_list<int> steps, Expr part, bool further) {
     place.insert(place.end(), steps);
@@ -223,11 +225,11 @@ void vectorise_shared_folds(Rewriter& r, const StrategyInput& input, const Profi
   for (const Path& value : values) vectorise_folds(r, profile.vector_width, value);
 }
 
-// Whether neighbours of an array are neighbours in memory, too: its elements are stored, are the numbers 0, 1, ..., or
-// are each computed from one such element, seen through views that keep neighbours side by side. `functions` are the
-// arrays that the enclosing maps run over, or that lets name, outermost first; null where something else binds.
+// True if adjacent elements of the array are adjacent in memory: its elements are stored, are the integers 0, 1, ...,
+// or are each computed from one such element, through views that keep adjacent elements adjacent. `functions` are the
+// arrays that the enclosing maps run over, or that lets name, outermost first; null for other binders.
 bool lies_in_memory(Expr e, std::vector<Expr> functions) {
-  std::vector<int64_t> components;  // of tuples, those that are wanted of what e is an element of
+  std::vector<int64_t> components;  // for tuples: the components of e's array that are needed
   while (e != nullptr) {
     switch (e->pattern) {
       case Pattern::parameter:
@@ -243,7 +245,7 @@ bool lies_in_memory(Expr e, std::vector<Expr> functions) {
       case Pattern::bound: {
         const auto outwards = static_cast<size_t>(e->integers[0]);
         if (outwards >= functions.size()) return false;
-        // A number that a let binds is the same for all elements.
+        // A scalar bound by a let is the same for all elements.
         if (functions[functions.size() - 1 - outwards] == nullptr && e->type->is_scalar()) return true;
         e = functions[functions.size() - 1 - outwards];
         functions.resize(functions.size() - 1 - outwards);
@@ -259,7 +261,7 @@ bool lies_in_memory(Expr e, std::vector<Expr> functions) {
         e = e->children[0];
         break;
       case Pattern::zip:
-        if (components.empty()) {  // one array, whose elements may be numbered: tiles share what two arrays hold
+        if (components.empty()) {  // one stored array, perhaps zipped with positions: two arrays would be read as tiles
           const auto is_stored = [](Expr part) { return part->pattern != Pattern::iota; };
           return std::count_if(e->children.begin(), e->children.end(), is_stored) <= 1 &&
                  std::all_of(e->children.begin(), e->children.end(),
@@ -268,7 +270,7 @@ bool lies_in_memory(Expr e, std::vector<Expr> functions) {
         e = e->children[static_cast<size_t>(components.back())];
         components.pop_back();
         break;
-      case Pattern::transpose:  // of what lies around rows
+      case Pattern::transpose:  // the bounds of the functions around the rows
         if (e->integers.size() == sizes_of(e->type).size() &&
             e->integers.back() + 1 != static_cast<int64_t>(e->integers.size()))
           return false;
@@ -286,8 +288,8 @@ bool lies_in_memory(Expr e, std::vector<Expr> functions) {
   return false;
 }
 
-// Whether all folds run over rows as they lie in memory, two vectors long at least: then lanes of a vector hold
-// neighbours of a row, and rows of the result side by side would be read with a stride.
+// True if all folds run over rows in their order in memory, at least two vectors long: then the lanes of a vector are
+// adjacent elements of a row, and adjacent rows of the result would be read with a stride.
 bool folds_stored_rows(Expr e, std::vector<Expr>& functions, int64_t width, bool& any) {
   if (e->pattern == Pattern::fold) {
     any = true;
@@ -297,7 +299,7 @@ bool folds_stored_rows(Expr e, std::vector<Expr>& functions, int64_t width, bool
   for (Expr c : e->children) {
     const size_t before = functions.size();
     if (c->pattern == Pattern::function) {
-      // A map's function of one argument gets an element of an array, a let's an array as it is.
+      // A map passes its function of one argument an element of an array; a let passes the array itself.
       const bool element = e->pattern == Pattern::map && c->parameters.size() == 1;
       const bool named = e->pattern == Pattern::let && c->parameters.size() == 1 && e->children[0]->type->is_array();
       const Expr array = element ? e->children[1] : named ? e->children[0] : nullptr;
@@ -318,8 +320,8 @@ bool folds_stored_rows(Expr term, int64_t width) {
 
 void map_folded_rows(Rewriter& r, const StrategyInput& input, const Profile&) { open_leading(r, input.inside, 0, 0); }
 
-// The dimension of a value along which the elements of a scan of numbers lie, where views leave them in one; another
-// loop over them would scan again in each of its steps.
+// The dimension of a value along which the elements of a scalar scan lie, if views leave them in one dimension; another
+// loop over that dimension would repeat the scan in each of its steps.
 std::optional<int> scanned_dimension(Expr e) {
   const auto inside = [](std::optional<int> found, int further) {
     return found ? std::optional<int>(*found + further) : found;
@@ -358,14 +360,14 @@ std::optional<int> scanned_dimension(Expr e) {
   }
 }
 
-// A work-group computes a scan once: of a row, or of as many columns side by side as a vector has lanes.
+// A work-group computes each scan once: of one row, or of as many adjacent columns as a vector has lanes.
 void map_scans(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   Path place = input.inside;
   const int behind = rank_at(r.term(), place) - 1 - *scanned_dimension(at(r.term(), place));
   if (behind == 0) return map_rows(r, input, profile);
   const int64_t lanes = lanes_of(extent(r.term(), place, rank_at(r.term(), place) - 1), profile.vector_width);
   if (lanes > 1) {
-    // Rows in memory are read in long pieces, as far as that leaves each core some.
+    // Rows in memory are read in long pieces, as long as every core has some.
     const int64_t vectors = extent(r.term(), place, rank_at(r.term(), place) - 1) / lanes;
     int64_t together = std::clamp<int64_t>(vectors / (2 * profile.compute_units), 1, 16);
     while (vectors % together != 0) --together;
@@ -384,7 +386,7 @@ bool maps_scans(Expr term, const StrategyInput& input, const Profile& profile) {
          static_cast<int>(shape_of(inside->type).size()) - 1 - *scanned <= 2;
 }
 
-// The fold that changes rows of the result in place, below maps without a mode, outermost first.
+// The fold that changes rows of the result in place, inside maps without a mode, outermost first.
 struct Steps {
   Path place;
   std::vector<Path> maps;
@@ -405,7 +407,7 @@ std::optional<Steps> find_steps(Expr term, Path place) {
   return out;
 }
 
-// A work-group takes all steps of a row. An element is changed once a step, so vectors do not overlap.
+// A work-group runs all steps of a row. Each step changes an element once, so vectors do not overlap.
 void map_steps(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   const Steps found = *find_steps(r.term(), input.inside);
   auto dimension = static_cast<int64_t>(found.maps.size());
@@ -423,12 +425,12 @@ void map_steps(Rewriter& r, const StrategyInput& input, const Profile& profile) 
     open(r, "open-seq", body);
 }
 
-// A row that is the whole result is shared out in pieces, each worth a work-group.
+// A row that is the whole result is divided into pieces, each large enough for a work-group.
 Path open_column_groups(Rewriter& r, const Path& place, int64_t width) {
   constexpr int64_t least = 2048, most = 8192;
   const int64_t n = extent(r.term(), place, 0);
   if (n < 2 * least) return place;
-  int64_t columns = most;  // of whole vectors, and all alike where that is possible
+  int64_t columns = most;  // whole vectors, and of equal size if possible
   for (int64_t k = most; k >= least; k -= width) {
     if (n % k != 0) continue;
     columns = k;
@@ -437,8 +439,8 @@ Path open_column_groups(Rewriter& r, const Path& place, int64_t width) {
   return open(r, "open-column-tiles", place, {{"C", columns}, {"c", missing(n, columns)}});
 }
 
-// Lanes of vectors that fill a register with the integers of narrow arrays, where a kernel reads and writes no others:
-// up to the 16 that OpenCL has. Short floats are computed with as f32.
+// The lanes of vectors that fill a register with the integers of narrow arrays, for kernels that read and write only
+// such arrays: up to the 16 of OpenCL. Short floats are computed as f32.
 int64_t lanes_of_elements(Expr term, const Profile& profile) {
   if (profile.vector_width == 1) return 1;
   const auto bits_of = [](Type type) {
@@ -452,7 +454,7 @@ int64_t lanes_of_elements(Expr term, const Profile& profile) {
   return bits > 16 ? profile.vector_width : std::min<int64_t>(16, profile.vector_width * 32 / bits);
 }
 
-// Vectors that stick out of their row are read and written lane by lane, which takes longer than shorter ones.
+// Vectors in the tail of a row are read and written lane by lane, which takes longer than shorter vectors.
 int64_t lanes_of_block(int64_t columns, int64_t width) {
   for (int64_t lanes = width; lanes >= std::min(few_lanes, width); lanes /= 2) {
     if (columns % lanes == 0) return lanes;
@@ -460,7 +462,7 @@ int64_t lanes_of_block(int64_t columns, int64_t width) {
   return width;
 }
 
-// About as many rows as make up a line of memory, and such that none is cut off: what sticks out is guarded.
+// About as many rows as fill a cache line, and a divisor of their number: a tail needs guards.
 int64_t rows_of_block(int64_t rows, int64_t width) {
   if (rows <= 2 * width) return rows;
   for (int64_t block = 2 * width; block > width / 2; --block) {
@@ -469,7 +471,7 @@ int64_t rows_of_block(int64_t rows, int64_t width) {
   return width;
 }
 
-// Fewer rows than a vector has lanes are worth it where no column sticks out.
+// Fewer rows than a vector has lanes pay if the columns have no tail.
 bool worth_blocks(int64_t rows, int64_t columns, int64_t width) {
   return rows >= width || (rows >= few_lanes && columns % few_lanes == 0);
 }
@@ -478,8 +480,8 @@ void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profil
   Path place = input.inside;
   int rank = rank_at(r.term(), place);
   int64_t width = profile.vector_width;
-  // Rows of a transposition are columns in memory: rows that are neighbours there are computed together, while what
-  // they read is in the cache.
+  // Rows of a transposition are columns in memory: adjacent rows are computed together, while their operands are in the
+  // cache.
   if (width > 1 && rank >= 2 && rows_lie_across(at(r.term(), place)) && extent(r.term(), place, rank - 1) >= width &&
       worth_blocks(extent(r.term(), place, rank - 2), extent(r.term(), place, rank - 1), width)) {
     const bool planes = rank == 4 && dimension_in_lines(at(r.term(), place)) == size_t{1} &&
@@ -494,7 +496,7 @@ void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profil
   int64_t leading = 1;
   for (int i = 0; i + 2 < rank; ++i) leading *= extent(r.term(), place, i);
   place = open_leading(r, place, 2, 1);
-  // Three colours fill no vector; what stands side by side in the dimension before them does.
+  // Three colours fill no vector; the elements of the dimension before them do.
   if (leading >= 8 && !fills_a_vector(extent(r.term(), place, 1), width) &&
       fills_a_vector(extent(r.term(), place, 0), width))
     place = open(r, "open-columns", place);
@@ -508,7 +510,7 @@ void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profil
 }  // namespace
 
 Strategy cpu_steps() {
-  return {"steps", "CPU: a work-group takes all steps that change a row in place",
+  return {"steps", "CPU: a work-group runs all steps that change a row in place",
           [](Expr term, const StrategyInput& input, const Profile& profile) {
             return !profile.gpu && input.kept.empty() && find_steps(term, input.inside).has_value();
           },
@@ -518,18 +520,16 @@ Strategy cpu_steps() {
           }};
 }
 
-Strategy cpu_scans() {
-  return {"scans", "CPU: a work-group a scan, so that it is computed once", maps_scans, map_scans};
-}
+Strategy cpu_scans() { return {"scans", "CPU: a work-group computes each scan once", maps_scans, map_scans}; }
 
 Strategy cpu_rows() {
-  return {"rows", "CPU: a work-group a row, so that what its elements share is computed once",
+  return {"rows", "CPU: a work-group computes a row and, once, the values that its elements share",
           [](Expr term, const StrategyInput&, const Profile& profile) { return !profile.gpu && shares_folds(term); },
           map_rows, vectorise_shared_folds};
 }
 
 Strategy cpu_folded_rows() {
-  return {"folded-rows", "CPU: a work-group folds a row as it lies in memory, in vectors",
+  return {"folded-rows", "CPU: a work-group folds a row in its order in memory, in vectors",
           [](Expr term, const StrategyInput& input, const Profile& profile) {
             return !profile.gpu && !input.strict && input.folds && input.kept.empty() && profile.vector_width > 1 &&
                    folds_stored_rows(term, profile.vector_width);

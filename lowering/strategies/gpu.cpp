@@ -1,4 +1,4 @@
-// GPUs: work-items side by side, neighbours at neighbouring elements.
+// GPUs: adjacent work-items compute adjacent elements.
 #include <algorithm>
 #include <iterator>
 #include <optional>
@@ -23,10 +23,10 @@ void map_elements_to_items(Rewriter& r, const StrategyInput& input, const Profil
   open(r, rules[rank_at(r.term(), place) - 1], place, {{"d", 0}});
 }
 
-// The innermost fold over pairs of numbers, where the operands of a product meet; empty if there is none.
+// The innermost fold over pairs of scalars, which multiplies the operands of a contraction; empty if there is none.
 std::optional<Path> innermost_product(Expr e, const Path& here) {
-  // Local memory cannot be filled inside a loop of one work-item, unless that is one loop with the fold: an outer fold
-  // whose steps are the inner one hands its accumulator on.
+  // Local memory cannot be filled inside a loop of one work-item, unless that loop and the fold are one: each step of
+  // an outer fold is the inner one and passes on the accumulator.
   const bool loop = e->pattern == Pattern::fold || e->pattern == Pattern::scan || e->pattern == Pattern::iterate;
   const bool closed = loop && e->children[0]->children[0]->pattern != Pattern::fold;
   for (size_t i = closed ? 1 : 0; i < e->children.size(); ++i) {
@@ -40,7 +40,7 @@ std::optional<Path> innermost_product(Expr e, const Path& here) {
   return scalars ? std::optional(here) : std::nullopt;
 }
 
-// Some steps of the fold, whose operands come straight from global memory, are written out.
+// Some steps of the fold are unrolled if their operands come straight from global memory.
 void write_out_steps(Rewriter& r, const Path& fold) {
   Path steps = fold, inner = fold;
   steps.push_back(2);
@@ -83,10 +83,10 @@ void map_sums_to_groups(Rewriter& r, const StrategyInput& input, const Profile&)
   open_leading(r, input.inside, 0, 0);
 }
 
-// What a search for folds passes by: terms, each with the number of maps around it.
+// Stops the search for folds: terms, each with the number of maps around it.
 using Passed = std::set<std::pair<Expr, int>>;
 
-// The first fold that all elements of a row share and that is long enough to be shared out: `rows` maps are around it.
+// The first fold that all elements of a row share and that is long enough to be divided: `rows` maps are around it.
 std::optional<Path> long_row_fold(Expr e, int maps, int rows, int64_t least, Path& here, Passed& passed) {
   if (!passed.insert({e, maps}).second) return std::nullopt;
   if (e->pattern == Pattern::fold) {
@@ -111,7 +111,7 @@ bool share_out(Rewriter& r, const Path& fold, int64_t most) {
   return false;
 }
 
-// Without that one work-item forms a row's sum while the others of its group wait.
+// Otherwise one work-item computes a row's sum while the others of its group wait.
 void share_row_folds(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   if (input.strict) return;
   const int rows = rank_at(r.term(), input.inside) - 1;
@@ -139,13 +139,13 @@ void map_rows_to_groups(Rewriter& r, const StrategyInput& input, const Profile& 
 }  // namespace
 
 Strategy gpu_rows() {
-  return {"group-rows", "GPU: a work-group a row, its elements among the work-items",
+  return {"group-rows", "GPU: a work-group for each row, whose elements its work-items share",
           [](Expr term, const StrategyInput&, const Profile& profile) { return profile.gpu && shares_folds(term); },
           map_rows_to_groups, share_row_folds};
 }
 
 Strategy gpu_tiles() {
-  return {"group-tiles", "GPU: a work-group computes a tile of sums, its work-items share operands in local memory",
+  return {"group-tiles", "GPU: a work-group computes a tile of sums; its work-items share operands in local memory",
           [](Expr term, const StrategyInput& input, const Profile& profile) {
             return profile.gpu && input.folds && input.tile.items_across > 1 && rank_at(term, input.inside) >= 2;
           },
@@ -153,7 +153,7 @@ Strategy gpu_tiles() {
 }
 
 Strategy gpu_sums() {
-  return {"group-sums", "GPU: a work-group an element, its work-items share the sum",
+  return {"group-sums", "GPU: a work-group for each element; its work-items share the sum",
           [](Expr term, const StrategyInput& input, const Profile& profile) {
             const auto shared = [](Expr e) { return e->pattern == Pattern::map && e->mode == Mode::local; };
             return profile.gpu && any_node(at(term, input.inside), shared);
@@ -162,7 +162,7 @@ Strategy gpu_sums() {
 }
 
 Strategy gpu_elements() {
-  return {"work-items", "GPU: a work-item an element",
+  return {"work-items", "GPU: a work-item for each element",
           [](Expr, const StrategyInput&, const Profile& profile) { return profile.gpu; }, map_elements_to_items};
 }
 

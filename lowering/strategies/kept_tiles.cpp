@@ -1,5 +1,5 @@
-// Results that share an array in private memory: a work-item computes a tile of them, as Winograd's transforms have
-// them, or a plane.
+// Results that share an array in private memory: a work-item computes a tile of them, as in Winograd's transforms, or a
+// channel plane.
 #include "lowering/tiling/kept_tiles.h"
 
 #include "lowering/strategies/loops.h"
@@ -12,8 +12,8 @@ using namespace loops;
 
 namespace {
 
-// Results that share a kept array: all of the first of three dimensions, or rows and columns of pictures whose channels
-// stand last or second.
+// Results that share a materialised array: all of the first of three dimensions, or rows and columns of NHWC or NCHW
+// images.
 struct SharedTile {
   const char *group, *global;  ///< the rules that open the loop over tiles, on a CPU and on a GPU
   RuleArguments arguments = {};
@@ -58,8 +58,8 @@ void map_kept_tiles(Rewriter& r, const StrategyInput& input, const Profile& prof
   for (int i = 0; i < tile.rank; ++i) place = open(r, "open-unroll", place);
 }
 
-// A plane whose results share a kept array, as depthwise layers have them that read it in phases: a work-group takes
-// one.
+// A channel plane whose results share a materialised array, as in depthwise layers that read it in phases: a work-group
+// computes one.
 bool shares_planes(Expr term, const StrategyInput& input, const Profile& profile) {
   if (profile.gpu || !input.folds || !input.kept.empty() || input.tile.channels_last) return false;
   const Expr inside = at(term, input.inside);
@@ -83,7 +83,8 @@ void map_kept_planes(Rewriter& r, const StrategyInput& input, const Profile&) {
 }  // namespace
 
 Strategy kept_planes() {
-  return {"kept-planes", "CPU: a work-group computes a plane's results, which share an array in private memory",
+  return {"kept-planes",
+          "CPU: a work-group computes the results of a channel plane, which share an array in private memory",
           shares_planes, map_kept_planes, keep_in_vectors};
 }
 

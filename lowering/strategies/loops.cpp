@@ -33,7 +33,7 @@ Path open(Rewriter& r, const std::string& rule, const Path& place, const RuleArg
 
 namespace {
 
-// The first place below `here` where the term stands; `without`: terms that are known not to hold it.
+// The first place below `here` that holds the term; `without`: terms that are known not to contain it.
 std::optional<Path> place_of(Expr wanted, Expr e, Path& here, std::set<Expr>& without) {
   if (e == wanted) return here;
   if (without.count(e) != 0) return std::nullopt;
@@ -118,13 +118,11 @@ Path open_leading(Rewriter& r, Path place, int keep, int dimension) {
 
 namespace {
 
-// Cycles that a step of a fold waits for the one before it, on every CPU within a factor of two: what counts here is
-// that it is more than one.
+// Latency in cycles of a fold's step, on every CPU within a factor of two: it only matters that it is more than one.
 constexpr int64_t latency = 4;
 
-// How long the chain of a fold over n elements is with k partial results in vectors of `width`: the vectors, those of
-// one step put together, their halves until few lanes are left, those one after the other, and what is left over at the
-// end.
+// The length of the chain of a fold over n elements with k partial results in vectors of `width`: the vectors, the
+// combination of the vectors of one step, halving down to a few lanes, the lanes in sequence, and the tail.
 int64_t chain(int64_t n, int64_t k, int64_t width) {
   const int64_t vectors = k / width;
   int64_t lanes = width, halves = 0;
@@ -132,7 +130,7 @@ int64_t chain(int64_t n, int64_t k, int64_t width) {
   return n / k * std::max(latency, vectors) + latency * (vectors - 1 + halves + lanes + n % k);
 }
 
-// As many partial results as make the chain shortest; 1 where the fold is best as it is.
+// The number of partial results with the shortest chain; 1 if the fold is best unchanged.
 int64_t partial_results(int64_t n, int64_t width) {
   int64_t best = 1, shortest = latency * n;
   for (const int64_t vectors : {1, 2, 4}) {
@@ -161,10 +159,11 @@ Path below(Path place, std::initializer_list<int> steps) {
   return place;
 }
 
-// The fold at the place, or the largest part of it that whole vectors divide; false where its operator has an order.
+// Regroups the fold at the place, or its largest part that whole vectors divide; false if the order of its operator is
+// fixed.
 bool form_partial_results(Rewriter& r, const Path& place, int64_t k, int64_t width) {
-  // Of computed elements, which are summed or compared, or of elements as they are by any operator that may be
-  // regrouped.
+  // Folds of computed elements, which are sums, minima or maxima, or folds of plain elements by any operator that may
+  // be regrouped.
   const auto in_lanes = [&](const char* rule) { return r.apply(rule, place, {{"k", k}}); };
   if (!in_lanes("fold-lanes-float") && !in_lanes("fold-lanes-max") && !in_lanes("fold-lanes-min")) {
     if (!r.apply("fold-to-reduce", place)) return false;
@@ -184,7 +183,7 @@ bool form_partial_results(Rewriter& r, const Path& place, int64_t k, int64_t wid
   } else {
     r.apply("map-to-vec", step);
   }
-  // Halves of halves take fewer steps than lanes one after the other.
+  // Halving takes fewer steps than combining lanes in sequence.
   for (int64_t lanes = width / 2; lanes >= few_lanes; lanes /= 2) combine(lanes);
   return r.apply("reduce-to-fold", place) && r.apply("fold-of-kept", place) &&
          r.apply("fold-to-unroll", below(place, {1, 0}));
@@ -207,7 +206,7 @@ void vectorise_folds(Rewriter& r, int64_t width, const Path& within) {
     while (lanes > std::max(n, few_lanes)) lanes /= 2;
     const int64_t k = lanes > 1 ? partial_results(n, lanes) : 1;
     if (k == 1) continue;
-    // The part that whole vectors divide is where the rest begins.
+    // The tail begins after the part that whole vectors divide.
     if (n % k == 0) {
       form_partial_results(r, place, k, lanes);
     } else if (r.apply("fold-split-at", place, {{"k", n - n % k}})) {

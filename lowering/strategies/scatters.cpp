@@ -1,6 +1,6 @@
-// Scatters: every work-item writes a part of the result, first what it starts from and then the updates that go there,
-// in order. Parts are the rows that maps around the scatter run over, columns side by side in vectors where rows lie
-// across memory; where these are too few, each row is cut in parts, all of which look at every update.
+// Scatters: every work-item writes a part of the result, first the initial elements and then the updates of that part,
+// in order. Parts are the rows of the maps around the scatter, with adjacent columns in vectors if rows are strided in
+// memory. If these parts are too few, each row is divided, and all parts check every update.
 #include <algorithm>
 #include <optional>
 
@@ -24,7 +24,7 @@ bool scatters_inside(Expr function) {
   return any_node(function, [](Expr e) { return scatter_form(e).has_value(); });
 }
 
-// The scatter whose elements a value has, below views, lets and maps.
+// The scatter that produces the elements of a value, below views, lets and maps.
 std::optional<Scattered> find_scatter(Expr root, Path place) {
   Scattered out;
   for (;;) {
@@ -68,10 +68,10 @@ std::optional<Scattered> find_scatter(Expr root, Path place) {
   }
 }
 
-// After a rule, which has moved what stands below its place.
+// Called after a rule that moved the scatter below its place.
 Scattered found_again(Rewriter& r, const StrategyInput& input) {
   auto found = find_scatter(r.term(), input.inside);
-  HOIST_CHECK(found.has_value(), "a loop around a scatter hides it");
+  HOIST_CHECK(found.has_value(), "a loop outside the scatter hides it");
   return *found;
 }
 
@@ -80,7 +80,7 @@ Path below(Path place, int child) {
   return place;
 }
 
-// By the type of positions.
+// The type of positions.
 struct PartRules {
   const char *long_positions, *short_positions, *long_combined, *short_combined;
 };
@@ -89,7 +89,7 @@ constexpr PartRules group_parts = {"scatter-parts-group", "scatter-parts-group-i
                     item_parts = {"scatter-parts-global", "scatter-parts-global-i32", "combined-parts-global",
                                   "combined-parts-global-i32"};
 
-// Each row in so many parts, if it has as many elements.
+// Divides each row into so many parts, if it has as many elements.
 void open_parts(Rewriter& r, const StrategyInput& input, const PartRules& rules, int64_t parts, int64_t multiple,
                 int d) {
   const Path place = found_again(r, input).place;
@@ -104,7 +104,7 @@ void open_parts(Rewriter& r, const StrategyInput& input, const PartRules& rules,
   r.apply(rule, place, {{"k", k}, {"c", (n + k - 1) / k * k - n}, {"d", d}});
 }
 
-// The loops over the elements of an array, the last dimension's in vectors.
+// Opens loops over the elements of an array, the last dimension's in vectors.
 void open_elements(Rewriter& r, Path place, const Profile& profile) {
   place = open_outermost(r, place, 1);
   open_columns(r, place, profile.vector_width);
@@ -161,7 +161,7 @@ bool maps_scatter(Expr term, const Path& inside) {
 
 Strategy scatters() {
   return {"scatters",
-          "a work-item a part of what is written, which starts from the old elements and takes updates in order",
+          "a work-item for each part of the result, which starts with the old elements and applies updates in order",
           [](Expr term, const StrategyInput& input, const Profile&) {
             return input.kept.empty() && maps_scatter(term, input.inside);
           },

@@ -1,7 +1,7 @@
-// Several statements in one launch: the work-items of one group share out each of them in turn. On CPUs that is one
+// Several statements in one launch: the work-items of one group share each statement in turn. On CPUs the group has one
 // work-item: with more, PoCL keeps each item's accumulators in memory from barrier to barrier (lower quartiles on a
-// busy machine: an autoencoder of ten products 38 to 68 us with one, 45 to 122 us with 2 to 16; four convolutions of
-// 16x16x16 424 us with one, 654 us with two).
+// busy machine: an autoencoder of ten contractions 38 to 68 us with one, 45 to 122 us with 2 to 16; four convolutions
+// of 16x16x16 424 us with one, 654 us with two).
 #include "lowering/fusion/statements.h"
 
 #include <algorithm>
@@ -18,19 +18,19 @@ using namespace loops;
 
 namespace {
 
-// A CPU runs a group on one core, item after item: more than one only cuts the kernel into pieces between barriers,
+// A CPU runs a group on one core, item after item: several items only cut the kernel into pieces between barriers,
 // across which drivers keep every item's registers in memory.
 int64_t items_of_group(const Profile& profile) {
   return profile.gpu ? std::min<int64_t>(profile.maximum_group, 256) : 1;
 }
 
-// So many work-items that none has more pieces than it must.
+// The number of work-items that gives none more pieces than necessary.
 int64_t sharers(int64_t pieces, int64_t items) {
   const int64_t each = (pieces + items - 1) / items;
   return (pieces + each - 1) / each;
 }
 
-// Every element is a work-item's, or where a row's elements share a fold, every row if there are enough of them.
+// Work-items share the elements, or, if a row's elements share a fold, the rows if there are enough.
 void share_elements(Rewriter& r, Path place, int64_t items, const Profile& profile) {
   if (shares_folds(at(r.term(), place)) && rank_at(r.term(), place) > 1) {
     place = open_outermost(r, place, 2);
@@ -50,7 +50,7 @@ void share_elements(Rewriter& r, Path place, int64_t items, const Profile& profi
   open(r, rules[rank_at(r.term(), place) - 1], place, {{"q", sharers(elements, items)}});
 }
 
-// Every register tile is a work-item's: they share out bands of rows, or what stands side by side where that is more.
+// Work-items share the register tiles: bands of rows, or the tiles of a band if there are more of those.
 void share_tiles(Rewriter& r, Path place, const Tile& tile, int64_t items) {
   place = open_outermost(r, place, 2);
   if (rank_at(r.term(), place) == 1) {
@@ -88,7 +88,7 @@ void map_statements(Rewriter& r, const StrategyInput& input, const Profile& prof
 
 Strategy statements() {
   return {"statements",
-          "one work-group computes the statements of a launch in order, each shared out among its work-items",
+          "one work-group computes the statements of a launch in order; its work-items share each statement",
           [](Expr, const StrategyInput& input, const Profile&) { return !input.kept.empty(); }, map_statements};
 }
 

@@ -26,7 +26,8 @@ Result<SteeringStep> parse_line(const std::string& line) {
   std::string head = line.substr(0, end);
   if (end != std::string::npos && line[end] == '(') {
     end = line.find(')', end);
-    if (end == std::string::npos) return Diagnostic{"", "the parameters do not end", "write split-join(k = 8)"};
+    if (end == std::string::npos)
+      return Diagnostic{"", "the parameters have no closing bracket", "write split-join(k = 8)"};
     head = line.substr(0, ++end);
   }
   HOIST_TRY(const std::vector<Application> read, parse_steps(head + " at root"));
@@ -51,7 +52,7 @@ Result<SteeringStep> parse_line(const std::string& line) {
     const bool digits =
         !number.empty() && number.size() < 7 && number.find_first_not_of("0123456789") == std::string::npos;
     if (!digits || std::stoi(number) < 1)
-      return Diagnostic{"", "\"" + number + "\" is no number of a pattern", "map #2 is the second map"};
+      return Diagnostic{"", "\"" + number + "\" is not a number of a pattern", "map #2 is the second map"};
     step.number = std::stoi(number);
     step.pattern = trimmed(step.pattern.substr(0, hash));
   }
@@ -59,7 +60,7 @@ Result<SteeringStep> parse_line(const std::string& line) {
   std::vector<std::string> names;
   for (const PatternRow& row : pattern_table()) names.emplace_back(row.name);
   if (std::find(names.begin(), names.end(), name) == names.end()) {
-    return Diagnostic{"", "there is no pattern " + name, did_you_mean(name, names, "write map, fold, slide, ...")};
+    return Diagnostic{"", "unknown pattern " + name, did_you_mean(name, names, "write map, fold, slide, ...")};
   }
   return step;
 }
@@ -96,7 +97,8 @@ class Steerer {
   Result<Nothing> map(const SteeringStep& step) {
     Expr now = at(rewriter_.term(), input_.inside);
     if (now == nullptr || now->type != start_->type)
-      return fault(step, "the strategy finds no result where it was", "let it run before steps that open loops");
+      return fault(step, "the strategy does not find the result at its place",
+                   "place the line `strategy` before steps that open loops");
     std::vector<Strategy> named;
     std::vector<std::string> names;
     for (const Strategy& strategy : candidates_) {
@@ -104,7 +106,7 @@ class Steerer {
       if (step.rule.empty() || step.rule == strategy.name) named.push_back(strategy);
     }
     if (named.empty()) {
-      return fault(step, "there is no strategy " + step.rule,
+      return fault(step, "unknown strategy " + step.rule,
                    did_you_mean(step.rule, names, fmt::format("there are {}", fmt::join(names, ", "))));
     }
     try {
@@ -113,7 +115,7 @@ class Steerer {
       if (outcome.ok()) return Nothing{};
       return fault(step, outcome.errors().at(0).what, outcome.errors().at(0).hint);
     } catch (const InternalFault& found) {
-      return fault(step, found.text, "let the strategy run before steps that change the result's loops");
+      return fault(step, found.text, "place the line `strategy` before steps that change the result's loops");
     }
   }
 
@@ -122,14 +124,14 @@ class Steerer {
     if (rule == nullptr) {
       std::vector<std::string> names;
       for (const Rule* r : rules_.rules()) names.push_back(row(*r).name);
-      return fault(step, "there is no rule " + step.rule,
-                   did_you_mean(step.rule, names, "hoist rules lists them; --rules brings more"));
+      return fault(step, "unknown rule " + step.rule,
+                   did_you_mean(step.rule, names, "hoist rules lists them; --rules adds more"));
     }
     if (input_.strict && row(*rule).rule_class != RuleClass::exact)
       return fault(step,
-                   fmt::format("{} is a {} rule, and --strict takes exact ones alone", step.rule,
+                   fmt::format("{} is a {} rule, and --strict allows only exact rules", step.rule,
                                name_of(row(*rule).rule_class)),
-                   "leave --strict out, or the step");
+                   "leave out --strict, or the step");
     if (step.where == SteeringStep::first || step.where == SteeringStep::everywhere) return apply_anywhere(step);
     HOIST_TRY(const Path place, place_of(step));
     if (!rewriter_.apply(step.rule, place, step.arguments)) {
@@ -149,7 +151,7 @@ class Steerer {
     while (true) {
       if (count == most)
         return fault(step, fmt::format("{} still applies after {} applications", step.rule, most),
-                     "a rule that applies to its own result has no end: name the places");
+                     "a rule that applies to its own result never ends: name the places");
       const auto place = rewriter_.apply_first(step.rule, step.arguments);
       if (!place) break;
       last_ = *place;
@@ -164,23 +166,23 @@ class Steerer {
   Result<Path> place_of(const SteeringStep& step) const {
     if (step.where == SteeringStep::result) return input_.inside;
     if (step.where == SteeringStep::loop) {
-      if (!last_) return fault(step, "no step before has opened a loop", "say a place: at result");
+      if (!last_) return fault(step, "no earlier step has opened a loop", "write a place: at result");
       const auto body = opened_body(rewriter_.term(), *last_);
-      if (!body) return fault(step, "the step before has opened no loop", "say a place: in map group(1)");
+      if (!body) return fault(step, "the step before opened no loop", "write a place: in map group(1)");
       return *body;
     }
     const std::vector<Path> places = places_where(
         rewriter_.term(), [&](Expr e) { return is_pattern(e, step.pattern); }, 100'000);
     if (places.size() < static_cast<size_t>(step.number))
       return fault(step,
-                   fmt::format("the kernel's term has {} places of {}, and number {} is asked for", places.size(),
+                   fmt::format("the kernel's term has {} places of {}, and the step names number {}", places.size(),
                                step.pattern, step.number),
                    "hoist explain shows the terms");
     Path place = places[static_cast<size_t>(step.number) - 1];
     if (step.where == SteeringStep::at_pattern) return place;
     Expr e = at(rewriter_.term(), place);
     if (e->children.empty() || e->children[0]->pattern != Pattern::function)
-      return fault(step, step.pattern + " has no body", "write at in place of in");
+      return fault(step, step.pattern + " has no body", "write `at` instead of `in`");
     place.insert(place.end(), {0, 0});
     return place;
   }
@@ -225,7 +227,7 @@ Result<Steering> parse_steering(const std::string& text, const std::string& laye
     step->line = number;
     out.steps.push_back(std::move(*step));
   }
-  if (out.steps.empty() && faults.empty()) faults.push_back({where, "holds no step", "write a rule a line"});
+  if (out.steps.empty() && faults.empty()) faults.push_back({where, "holds no step", "write one rule per line"});
   if (!faults.empty()) return faults;
   return out;
 }

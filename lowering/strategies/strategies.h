@@ -1,11 +1,12 @@
-// The strategies by file; lowering/strategies/strategy.h has their table. Only that and these files include this.
+// The strategies by file; lowering/strategies/strategy.h has their table. Only strategy.h and these files include this
+// header.
 #pragma once
 
 #include "lowering/strategies/strategy.h"
 
 namespace hoist {
 
-/// Whether what stands at a place of the term is a scatter, below views and maps, that "scatters" maps.
+/// True if the term has a scatter at the place, below views and maps, that "scatters" can map.
 bool maps_scatter(Expr term, const Path& inside);
 
 Strategy statements();

@@ -14,14 +14,14 @@
 namespace hoist {
 namespace {
 
-// The first of these rules that applies, to the first term that it takes and wherever that stands: an activation may
-// name one sum twice, which is computed once as long as both are the same term.
+// Applies the first of these rules that applies to the first suitable term, at every occurrence of that term: an
+// activation may name one sum twice, and it is computed once as long as both are the same term.
 bool apply_first_of(Rewriter& r, std::initializer_list<const char*> rules, const RuleArguments& arguments = {}) {
   return std::any_of(rules.begin(), rules.end(),
                      [&](const char* rule) { return loops::apply_to_all_of_first(r, rule, arguments); });
 }
 
-// The first sum of products, over as many dimensions as are joined in it.
+// The first contraction, over as many dimensions as are collapsed in it.
 bool sum_in_parts(Rewriter& r, int64_t parts) {
   return apply_first_of(r,
                         {"sum-in-parts-4d", "sum-in-parts-4d-float", "sum-in-parts-3d", "sum-in-parts-3d-float",
@@ -29,7 +29,8 @@ bool sum_in_parts(Rewriter& r, int64_t parts) {
                         {{"p", parts}});
 }
 
-// Where a work-item an element would leave most of a GPU idle, and each has long sums to form, a subgroup shares one.
+// If one work-item per element would leave most of a GPU idle, and each element is a long sum, a subgroup shares the
+// sum.
 void share_sums_of_elements(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   constexpr int64_t most_for_unit = 64, least_operations = 512;
   const int64_t elements = element_count(shape_of(at(r.term(), input.inside)->type));
@@ -40,9 +41,9 @@ void share_sums_of_elements(Rewriter& r, const StrategyInput& input, const Profi
   }
 }
 
-// Reductions become folds; the order of a sum follows how pictures are stored.
+// Reductions become folds; the order of a sum follows the layout of images.
 void lower_folds(Rewriter& r, const StrategyInput& input, const Profile& profile) {
-  // A scatter that is the result is written where positions say; among other terms it is a fold for each element.
+  // A scatter that is the result writes at its positions; inside other terms it is a fold for each element.
   if (input.kept.empty() && maps_scatter(r.term(), input.inside)) return;
   if (input.tile.parts > 0)
     sum_in_parts(r, input.tile.parts);
@@ -55,7 +56,7 @@ void lower_folds(Rewriter& r, const StrategyInput& input, const Profile& profile
   if (input.interleaved) apply_first_of(r, {"fold-dot", "fold-pairs", "fold-pairs-of-bytes"});
 }
 
-// Products and sums fuse, and CPUs that have no functions of vectors get formulas, which run in vectors.
+// Products and sums fuse; functions without vector versions on a CPU become formulas, which run in vectors.
 void lower_scalars(Rewriter& r, bool strict, const Profile& profile) {
   if (strict) return;
   if (!profile.gpu && !profile.vector_functions) r.apply_everywhere({"erf-by-exponential", "tanh-by-exponential"});
@@ -73,7 +74,7 @@ std::optional<Path> opened_body(Expr root, Path place) {
       return place;
     }
     if (e->children.empty()) return std::nullopt;
-    // Views have their array first, maps have it last.
+    // Views take their array first, maps take it last.
     place.push_back(e->pattern == Pattern::map ? 1 : 0);
   }
 }

@@ -1,4 +1,4 @@
-// Small walks over terms that several passes of this folder need. Not for rewriting: that is what rules are for.
+// Small walks over terms that several passes of this folder need. Rewriting belongs to rules.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace hoist {
 
-/// Does the term read the parameter of that name?
+/// True if the term reads the parameter of that name.
 bool mentions(Expr e, const std::string& name);
 /// The term with its parameters called p0, p1, ... in order, so that equal terms over other arrays are equal.
 Expr with_numbered_parameters(Expr e);
-/// How often a node other than a let applies its function: a map's extent, say.
+/// How often a node other than a let applies its function: a map's extent, for example.
 int64_t applications(Expr e);
 /// An upper bound of the executed calls, casts and selections: each node of the tree counts as often as the maps and
 /// folds around it say, saturated. lowering/cost/work.h counts what is executed.
@@ -26,10 +26,10 @@ Expr replace_closed(Expr e, const std::function<Expr(Expr)>& replace);
 
 /// The least multiple of k that is at least n.
 inline int64_t round_up(int64_t n, int64_t k) { return (n + k - 1) / k * k; }
-/// The place of the first closed subterm, outermost first, that the test accepts.
+/// The place of the first closed subterm, outermost first, for which the test holds.
 std::optional<Path> first_closed(Expr root, const std::function<bool(Expr)>& accepts);
-/// The places of the subterms that the test accepts in the order in which a reader counts them: outermost first, left
-/// to right. A term is a graph that is walked as a tree here, so the walk ends after so many nodes.
+/// The places of the subterms for which the test holds, outermost first, left to right, as a reader counts them. A term
+/// is a graph that is walked as a tree here, so the walk ends after so many nodes.
 std::vector<Path> places_where(Expr root, const std::function<bool(Expr)>& accepts, size_t most_nodes);
 
 }  // namespace hoist

@@ -254,7 +254,7 @@ Result<Nothing> Calibrator::observe(const std::string& value, const Tensor& tens
 Result<Statistics> Calibrator::finish() const {
   Statistics statistics;
   Diagnostics problems;
-  if (state_->values.empty()) return Diagnostic{"calibration data", "there are no numbers in it", ""};
+  if (state_->values.empty()) return Diagnostic{"calibration data", "holds no elements", ""};
   for (const auto& [name, collected] : state_->values) {
     const Moments moments = collected.all_moments();
     const Extremes extremes = collected.all_extremes();
@@ -265,7 +265,7 @@ Result<Statistics> Calibrator::finish() const {
                           "both passes need the same data"});
     }
     if (state_->inputs.count(name) != 0 && extremes.low == 0 && extremes.high == 0)
-      problems.push_back({name, "the calibration data are zero everywhere", "give samples such as the model will see"});
+      problems.push_back({name, "the calibration data is zero everywhere", "give samples like later inputs"});
     const int exponent = exponent_of(extremes);
     const Units units(exponent);
     ValueStatistics& s = statistics[name];

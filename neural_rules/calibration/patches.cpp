@@ -61,8 +61,7 @@ Result<Nothing> PatchMoments::add(const Tensor& tensor, int exponent) {
   const bool picture = product_.pictures;
   const bool fits = picture ? shape.size() == product_.shape.size() && shape[1] == product_.shape[1] * product_.groups
                             : !shape.empty() && shape.back() == terms_;
-  if (!fits)
-    return Diagnostic{layer_name(layer_), "the input of the layer has another shape than its weights ask for", ""};
+  if (!fits) return Diagnostic{layer_name(layer_), "the input of the layer does not fit the shape of its weights", ""};
   std::vector<int32_t> numbers(static_cast<size_t>(tensor.size()));
   for (size_t i = 0; i < numbers.size(); ++i) {
     const double x = tensor.float_at(static_cast<int64_t>(i));

@@ -62,12 +62,12 @@ class RuleFinder {
     out_.statistics = std::move(calibrated.statistics);
     if (calibrated.runs < samples_.runs.size()) {
       out_.samples = static_cast<int64_t>(calibrated.runs) * samples_.samples_a_run;
-      out_.notes.push_back(fmt::format("calibrated on the first {} of {} samples: the time is not enough for more",
+      out_.notes.push_back(fmt::format("calibrated on the first {} of {} samples: the time limit allows no more",
                                        out_.samples, samples_.count));
     }
     if (!out_.factors.empty())
       out_.notes.push_back(
-          fmt::format("channels of {} values are scaled so that 8 bits hold them better", out_.factors.size()));
+          fmt::format("the channels of {} values are rescaled to fit 8 bits better", out_.factors.size()));
     HOIST_TRY(OutputMetrics same, compare_runs(kinds_, samples_, out_.reference, out_.reference));
     out_.output_power = same.signal_power;
     return Nothing{};
@@ -97,8 +97,7 @@ class RuleFinder {
     for (size_t i = 0; i < readers.size(); ++i) {
       for (size_t reader : readers[i]) out_.studied[i].successors.push_back(out_.sites[reader].key());
     }
-    if (late_ > 0)
-      out_.notes.push_back(fmt::format("{} rules are left out: the time was not enough to prepare them", late_));
+    if (late_ > 0) out_.notes.push_back(fmt::format("{} rules are left out: there was no time to prepare them", late_));
     return Nothing{};
   }
 
@@ -287,9 +286,9 @@ class ErrorStudy {
                                      [](const StudySite& site) { return std::isfinite(site.sensitivity); });
     out_.left_out.push_back(
         known == 0
-            ? "the run ended before the sensitivity of any site was measured: only uniform models are chosen from"
-            : fmt::format("the run ended when the sensitivity of {} of {} sites was measured: proposals leave the "
-                          "others as they are",
+            ? "the run ended before the sensitivity of any site was measured: the choice is among uniform-precision "
+              "baselines"
+            : fmt::format("the run ended after {} of {} sites were measured: proposals leave the other sites unchanged",
                           known, out_.sites.size()));
   }
 

@@ -25,7 +25,7 @@ const std::string& seen_value(const Program& program, size_t output, size_t own)
 Diagnostic unknown_rule(const std::string& name) {
   std::vector<std::string> names;
   for (const NeuralRule& rule : neural_rules()) names.emplace_back(rule.name);
-  return {"rule " + name, "there is no such rule", did_you_mean(name, names, "hoist rules lists them")};
+  return {"rule " + name, "unknown rule", did_you_mean(name, names, "hoist rules lists them")};
 }
 
 // Applies a rule at every possible site, or gives the reason why it applies nowhere.
@@ -82,7 +82,7 @@ struct Passes {
   size_t done = 0, all = 0;
 };
 
-// So many runs of the samples as fit into the time, at least one, from how long a run has taken.
+// The number of runs of the samples that fit into the time limit by the duration of one run; at least one.
 size_t runs_that_fit(const Samples& samples, double run_seconds, double seconds, size_t passes) {
   const double fitting = seconds / (run_seconds * static_cast<double>(passes));
   const size_t most = samples.runs.size();

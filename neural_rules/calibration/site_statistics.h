@@ -20,7 +20,7 @@ struct CalibratedProgram {
   size_t runs = 0;         ///< of the samples, the first of which it is calibrated on
 };
 
-/// How long calibration may take, and who watches it.
+/// The time limit of calibration, and its observer.
 struct CalibrationWatch {
   double seconds = std::numeric_limits<double>::infinity();  ///< about; only as many samples are used as fit
   std::function<void(size_t done, size_t all)> progress = [](size_t, size_t) {};  ///< runs of the model, all passes

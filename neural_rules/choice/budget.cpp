@@ -93,7 +93,7 @@ Result<Budget> parse_metric(const std::string& text) {
   return out;
 }
 
-// Counts are exact: a limit that is a whole number of samples but for its rounding to binary is that number.
+// Counts are exact: a limit within rounding error of an integer number of samples is that number.
 int64_t whole_samples(double percent, int64_t samples) {
   const auto count = static_cast<double>(samples);
   return static_cast<int64_t>(std::floor(percent / 100 * count + 1e-9 + 1e-15 * count));

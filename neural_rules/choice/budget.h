@@ -1,6 +1,6 @@
-// How much accuracy may be given up, in the words of the command line, and whether a measured model keeps within it.
-// The rule is exact and about the verification data alone: counts are compared with counts. How far the answer carries
-// to other data is what intervals say (interval.h). Not for choosing an assignment: solver.h does.
+// The accuracy that may be lost, in the syntax of the command line, and the check of a measured model. The check is
+// exact and concerns the verification data alone: counts are compared with counts. Intervals state how far the answer
+// extends to other data (interval.h). The solver chooses assignments (solver.h).
 //
 // A share is a number of samples: top1=0.5% of 1,000 samples is five of them, exactly.
 #pragma once
@@ -35,7 +35,8 @@ Result<Budget> parse_budget(const std::string& text);
 Result<Objective> parse_objective(const std::string& text);
 std::string name_of(Objective objective);
 
-/// Of the verification data, with the changed model beside the reference. What the budget does not ask for is not read.
+/// Measured on the verification data, for the changed model and the reference. Fields that the budget does not need are
+/// unset.
 struct BudgetEvidence {
   int64_t samples = 0;
   bool labelled = false;
@@ -55,16 +56,16 @@ int64_t samples_allowed(const Budget& budget, int64_t samples);
 /// without labels.
 bool met(const Budget& budget, const BudgetEvidence& evidence);
 
-/// One line that says what was asked and found: "lost 3 of 1000, allowed 5".
+/// The question and the result in one line: "lost 3 of 1000, allowed 5".
 std::string verdict(const Budget& budget, const BudgetEvidence& evidence);
 
-/// How far the verdict carries beyond these samples, in words: whether the budget is met on them, what the limit of the
-/// 95 % interval is (of the share of lost answers, or of changed classes), and about how many samples with the same
-/// shares would show that the budget is met, where these do not.
+/// The evidence beyond these samples, in words: whether the budget is met on them, the limit of the 95 % interval (of
+/// the share of lost answers, or of changed classes), and, if they do not suffice, the number of samples with the same
+/// shares that would prove the budget.
 std::string confidence(const Budget& budget, const BudgetEvidence& evidence);
 
-/// What `samples` samples cannot tell: a sample is 1/samples, so a smaller budget allows nothing at all. "" where the
-/// budget is at least one sample or is not counted in samples.
+/// The reason why `samples` samples are too few: one sample is 1/samples, so a smaller budget allows nothing at all. ""
+/// if the budget is at least one sample or is not counted in samples.
 std::string resolution_note(const Budget& budget, int64_t samples);
 
 }  // namespace hoist

@@ -55,10 +55,11 @@ Result<Nothing> check_arithmetic(const Preferences& preferences, const DeviceAri
   for (const Preference& statement : preferences.statements) {
     const NeuralRule* rule = find_neural_rule(statement.rule);
     if (rule == nullptr || device.has(rule->arithmetic()) || statement.wish == Wish::forbid) continue;
-    problems.push_back({fmt::format("{}:{}", preferences.where, statement.line),
-                        fmt::format("rule {} needs arithmetic in {}, which the device has not", statement.rule,
-                                    row(*rule->arithmetic()).name),
-                        "hoist devices and hoist profiles say what devices have; hoist export --rule needs none"});
+    problems.push_back(
+        {fmt::format("{}:{}", preferences.where, statement.line),
+         fmt::format("rule {} needs arithmetic in {}, which the device has not", statement.rule,
+                     row(*rule->arithmetic()).name),
+         "hoist devices and hoist profiles list the features of devices; hoist export --rule needs none"});
   }
   if (!problems.empty()) return problems;
   return Nothing{};
@@ -71,7 +72,7 @@ const std::string* has_format(const std::vector<std::string>& rules, Scalar want
   return found == rules.end() ? nullptr : &*found;
 }
 
-// What the preferences leave of the formats of a value.
+// The formats of a value that the preferences allow.
 std::string left_at(const Site& site, const AllowedRules& allowed) {
   if (allowed.rules.empty()) return site.key() + " stays as it is";
   return fmt::format("{} is left {}", site.key(), fmt::join(allowed.rules, ", "));
@@ -169,7 +170,7 @@ Weight weight_of(const Program& program, const Site& site, const std::string& ru
     const std::vector<int64_t> shape = shape_of(find_type(program, site.value));
     const auto bytes = static_cast<double>(byte_size(format.scalar, shape));
     if (format.block != 0) return {blocks_class, bytes + bytes / static_cast<double>(format.block) * 4};
-    // Formats of products that want an input of their own kind stay apart.
+    // Formats of contractions that require an input of their own kind stay apart.
     const std::string type(row(format.scalar).name);
     return {is_float(format.scalar) ? std::to_string(row(format.scalar).bits) : type, bytes};
   }

@@ -1,7 +1,7 @@
-// Which rules may be used at which sites of a program, and what each needs elsewhere: the table's preconditions and the
-// user's preferences joined. Not for whether a rule is worth it: sensitivity.h and choose.h.
+// The rules that may be used at the sites of a program, and their requirements at other sites: the table's
+// preconditions joined with the user's preferences. sensitivity.h and choose.h decide whether a rule pays.
 //
-// Of rules that cost the same at a site the one with the least predicted noise stands for all.
+// Among rules of equal cost at a site, the rule with the least predicted noise represents all.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace hoist {
 
 struct CandidateRule {
   std::string rule;
-  Assignment needs;  ///< a format for the value that a product reads, where the rule wants one
+  Assignment needs;  ///< the format of the value that a contraction reads, if the rule needs one
 };
 
 struct CandidateRules {
@@ -23,18 +23,18 @@ struct CandidateRules {
   std::vector<bool> may_stay;                     ///< by site: leaving it as it is
 };
 
-/// Errors: preferences that do not fit (apply_preferences), or that ask for what the device has not.
+/// Errors: preferences that do not fit (apply_preferences), or that need a missing feature of the device.
 Result<CandidateRules> candidate_rules(const Program& program, const std::vector<Site>& sites,
                                        const Preferences& preferences, const DeviceArithmetic& device);
 
-/// The value site that holds what the product reads, or sites.size() where none does.
+/// The value site with the operand of the contraction, or sites.size() if there is none.
 size_t input_site(const Program& program, const std::vector<Site>& sites, const Site& product);
 
 /// By site: of a value the products and functions that read it, of a product or function the value that its kernel
 /// writes.
 std::vector<std::vector<size_t>> reader_sites(const Program& program, const std::vector<Site>& sites);
 
-/// A candidate with what is known of it before anything runs.
+/// A candidate with the facts known before anything runs.
 struct WeighedRule {
   CandidateRule candidate;
   double predicted_noise = 0;  ///< mean squared, at the site; NaN where nothing predicts it

@@ -20,16 +20,18 @@ namespace {
 // SQNR of the front's ends, from where nothing is lost to where nothing is left, and how many points lie between.
 constexpr double finest = 60, coarsest = 6;
 constexpr int front_points = 16;
-// Where the first proposal for a budget in samples is looked for: at 20 dB some 3 % of answers change.
+// The first proposal for a budget in samples is searched for here: at 20 dB some 3 % of answers change.
 constexpr double reference_sqnr = 20, reference_flips = 0.03;
 
-// Of the time: when uniform models, measured errors and proposals have to be done; the rest is for run times.
+// Shares of the time limit by which uniform-precision baselines, measured errors and proposals have to be finished; the
+// rest is for run times.
 constexpr double uniform_share = 0.5, error_share = 0.75, proposal_share = 0.9;
 // Runs are timed until both halves of the rounds choose the same, for so many times the least seconds at most.
 constexpr double most_turns = 8;
-// Large models have rules to prepare for longer; those of the sites that are not reached by then are left out.
+// Preparing the rules of a large model takes longer; at this share of the time limit the rules of the remaining sites
+// are left out.
 constexpr double rules_share = 0.35;
-// A uniform model that takes longer than expected is dropped then.
+// A uniform-precision baseline that takes longer than this share is dropped.
 constexpr double latest_uniform_share = 0.7, latest_proposal_share = 0.95;
 
 class Chooser {
@@ -74,7 +76,7 @@ class Chooser {
     const bool of_scores = measure == BudgetMeasure::top1 || measure == BudgetMeasure::agreement;
     if (of_scores && kinds_.main_kind() == OutputKind::values) {
       return Diagnostic{"budget " + options_.budget.text(),
-                        "asks for classes, and no output is one row of scores a sample", "use sqnr=NdB or metric=CMD"};
+                        "requires classes, and no output is one row of scores a sample", "use sqnr=NdB or metric=CMD"};
     }
     if (measure == BudgetMeasure::top1 && can_verify() && verification_.labels.empty()) {
       return Diagnostic{"budget " + options_.budget.text(), "needs labels, and the verification data has none",
@@ -91,7 +93,7 @@ class Chooser {
 
   bool can_verify() const { return !verification_.runs.empty(); }
 
-  // False where the time is over first; what was begun is dropped then.
+  // False if the time limit ends first; work in progress is then dropped.
   template <class Work>
   static Result<bool> within(double seconds, const Work& work) {
     const Deadline deadline(seconds);
@@ -146,13 +148,13 @@ class Chooser {
     return measured_.complete();
   }
 
-  // The first baseline may use all of the time, since the model would stay as it is without it.
+  // The first baseline may use all of the time limit, because the model would stay unchanged without it.
   Result<Nothing> time_uniform_models() {
     SensitivityOptions timed = options_.sensitivity;
     const auto has_one = [this] { return verifier_->points.size() > 1; };
     timed.measured = [this] { keep(); };
     timed.out_of_time = [&] { return options_.stopped() || (has_one() && over(uniform_share)); };
-    // The reference is the model that rules see, unless its channels are scaled.
+    // Rules are applied to the reference itself, unless its channels are scaled.
     if (measured_.uniform.empty() && !reference_steps_.empty() && sensitivity_.factors.empty())
       measured_.uniform.push_back(unchanged_model(sensitivity_, reference_steps_));
     double begin = options_.spent();
@@ -196,14 +198,14 @@ class Chooser {
     return Nothing{};
   }
 
-  // A model that was just timed, begun when the share `begin` of the time was over.
+  // Adds a model that was just timed; it began at the share `begin` of the time limit.
   Result<Nothing> verify(UniformModel& model, double& begin) {
     if (!model.name.empty() && can_verify()) {
       StudyPoint point;
       point.name = "uniform " + model.name;
       point.assignment = model.assignment;
       point.size = weight_bytes(sensitivity_, point.assignment);
-      // Who stops this may stop a metric's command too.
+      // An interrupt may stop a metric's command too.
       if (auto added = verifier_->add(std::move(point), std::move(model.runnable)); !added && !options_.stopped())
         return added.errors();
     }
@@ -218,7 +220,8 @@ class Chooser {
     options_.keep(measured_, has_choice());
   }
 
-  // So much of the time is over, or would be after what is begun now: as long as the longest of the models took.
+  // The share of the time limit that has passed, or will have passed after a model that begins now and takes as long as
+  // the slowest one.
   bool over(double share) const { return options_.stopped() || options_.spent() + longest_ > share; }
 
   void predict(StudyPoint& point) const {
@@ -232,13 +235,13 @@ class Chooser {
     point.predicted_time = options_.objective == Objective::time ? choice.cost + costs_.base : std::nan("");
   }
 
-  // Whether every rule of a point is a candidate: points from before may have others.
+  // True if every rule of a point is a candidate: points of earlier runs may have other rules.
   static bool has_options(const StudyPoint& point, const std::vector<size_t>& options) {
     const auto changed = std::count_if(options.begin(), options.end(), [](size_t option) { return option != 0; });
     return static_cast<size_t>(changed) == point.assignment.size();
   }
 
-  // What a run costs beside its kernels: waking the device, moving inputs and outputs.
+  // The time of a run outside its kernels: waking the device, moving inputs and outputs.
   void add_overhead() {
     if (options_.objective != Objective::time) return;
     const StudyPoint& reference = verifier_->points[0];
@@ -254,7 +257,7 @@ class Chooser {
   double first_error() const {
     const Budget& budget = options_.budget;
     if (budget.measure == BudgetMeasure::sqnr) return error_at(budget.limit);
-    // Of the flips of a classifier about a third are lost answers, and gained ones make up for some of these.
+    // About a third of a classifier's flips are lost answers, and gained answers compensate some of these.
     double share = budget.limit / 100;
     if (budget.measure == BudgetMeasure::agreement) share = 1 - share;
     if (budget.measure == BudgetMeasure::top1) share *= 3;
@@ -262,7 +265,7 @@ class Chooser {
     return error_at(std::clamp(reference_sqnr + 20 * std::log10(reference_flips / share), coarsest, finest));
   }
 
-  // Whether something that was verified may be chosen beside the model as it is. What pins allow is told by the costs.
+  // True if a verified point besides the unchanged model may be chosen. The costs tell whether pins allow it.
   bool has_choice() const {
     if (costs_.problem.nodes.empty() && !keeps_by_staying()) return false;
     for (size_t i = 1; i < verifier_->points.size(); ++i) {
@@ -271,8 +274,8 @@ class Chooser {
     return false;
   }
 
-  // Bisects the predicted error between what was seen to keep the budget and what was seen to break it. One proposal is
-  // verified however late it is where nothing else can be chosen, or all that was measured would be for nothing.
+  // Bisects the predicted error between points that keep the budget and points that break it. If nothing else can be
+  // chosen, one proposal is verified however late it is: otherwise all measurements would be in vain.
   Result<Nothing> search() {
     double kept = 0, broken = std::numeric_limits<double>::infinity();
     double error = first_error();
@@ -282,7 +285,7 @@ class Chooser {
                                     share_of_study(StudyPart::proposals, static_cast<size_t>(std::max(i, 0)),
                                                    static_cast<size_t>(options_.verifications)));
       auto choice = solve(costs_.problem, error, solver_options());
-      if (!choice) {  // pins may ask for more error than this
+      if (!choice) {  // pins may require more error than this
         kept = std::max(kept, error);
         error = std::min(error * 4, std::sqrt(error * std::min(broken, error * 16)));
         if (error >= error_at(-20)) break;
@@ -352,7 +355,7 @@ class Chooser {
     return std::sqrt(kept * broken);
   }
 
-  // Where no proposal of the solver keeps the budget: undo the choice with the most error for the time that it saves.
+  // If no proposal of the solver keeps the budget: undoes the choice with the most error per time saved.
   Result<Nothing> repair() {
     if (best(true) != 0 || keeps_by_staying()) return Nothing{};
     for (int step = 0; step < options_.verifications && !out_of_time(); ++step) {
@@ -393,9 +396,9 @@ class Chooser {
     return out;
   }
 
-  // Whether pins and preferences allow the options, and each product finds the format that it reads. What was measured
-  // of rules does not matter: the solver cannot propose one whose error is unknown, and a verified point with it can be
-  // chosen all the same.
+  // True if pins and preferences allow the options, and each contraction finds the format that it reads. Measurements
+  // of rules do not matter: the solver cannot propose a rule whose error is unknown, and a verified point with it can
+  // still be chosen.
   bool allowed(const std::vector<size_t>& options) const {
     for (size_t i = 0; i < options.size(); ++i) {
       if (options[i] == 0 && !sensitivity_.may_stay[i]) return false;
@@ -412,8 +415,8 @@ class Chooser {
     return has_options(point, options) && allowed(options);
   }
 
-  // Run times, since every point that is offered is timed (as soon as the model as it is has one), and times that were
-  // predicted are no match for those that were measured.
+  // Measured run times, because every proposed point is timed (once the unchanged model has a time), and predicted
+  // times cannot be compared with measured ones.
   Result<Nothing> take_times() {
     const auto is_open = [](const StudyPoint& point) { return !point.is_timed(); };
     const std::vector<StudyPoint>& points = verifier_->points;
@@ -451,7 +454,7 @@ class Chooser {
   // Halves of the rounds that choose points of other times: the machine was busy in one of them.
   void describe_unsteady(size_t one, size_t other) {
     const StudyPoint &a = verifier_->points[one], &b = verifier_->points[other];
-    constexpr double same = 0.05;  // of the time, nobody misses
+    constexpr double same = 0.05;  // a tiny share of the time limit
     if (std::abs(a.time.value - b.time.value) <= same * std::max(a.time.value, b.time.value)) return;
     unsteady_ = fmt::format(
         "this machine is too busy to time runs: one half of the rounds chooses {} ({} a run, {} to {}), the other {} "
@@ -460,7 +463,7 @@ class Chooser {
         time_text(b.time.low), time_text(b.time.high));
   }
 
-  // All points, but where the time is not enough for that only those that may be chosen.
+  // All points, or only the points that may be chosen if there is no time for all.
   std::vector<bool> worth_timing() const {
     constexpr double least_runs = 20;
     double round = 0;
@@ -476,7 +479,7 @@ class Chooser {
     return out;
   }
 
-  // Points without a time are no match for those that have one.
+  // Points without a time cannot be compared with timed ones.
   bool competes(size_t point) const {
     return options_.objective == Objective::size || !verifier_->points[0].is_timed() ||
            verifier_->points[point].is_timed();
@@ -487,7 +490,7 @@ class Chooser {
     return point.is_timed() ? point.time.value : point.predicted_time;
   }
 
-  // The cheapest point that keeps the budget, or the one with the least error; 0 (the reference) where there is none.
+  // The cheapest point that keeps the budget, or the one with the least error; 0 (the reference) if there is none.
   size_t best(bool keeping) const {
     size_t out = 0;
     bool found = allowed(verifier_->points[0]);
@@ -503,7 +506,7 @@ class Chooser {
     return keeping && found && options_.objective == Objective::time ? most_accurate_beside(out) : out;
   }
 
-  // Of points whose intervals of times overlap none is known to be quicker.
+  // If the intervals of two points' times overlap, neither is known to be faster.
   size_t most_accurate_beside(size_t cheapest) const {
     size_t out = cheapest;
     const Interval time = verifier_->points[cheapest].time;
@@ -529,7 +532,7 @@ class Chooser {
     if (!allowed(verifier_->points[chosen]) || !verifier_->keeps_budget(chosen)) chosen = best(false);
     if (options_.stopped() && !has_choice())
       return Diagnostic{"stopped", "before a choice within the budget was verified",
-                        "with --record FILE the next run goes on from what was measured"};
+                        "with --record FILE the next run continues with these measurements"};
     if (!allowed(verifier_->points[chosen])) {
       return Diagnostic{options_.sensitivity.preferences.where,
                         "leaves no choice that was verified, and the model may not stay as it is",
@@ -630,7 +633,8 @@ class Chooser {
   std::vector<StepTime> reference_steps_;  ///< as it was prepared here
   double reference_seconds_ = 0;           ///< to prepare and to verify it
   std::string unsteady_;                   ///< a note, or ""
-  double longest_ = 0;                     ///< share of the time that preparing, timing and verifying one model took
+  double longest_ = 0;                     ///< the share of the time limit that preparing, timing and verifying one
+                                           ///< model took
   CostModel costs_;
   std::optional<Verifier> verifier_;
 };

@@ -1,10 +1,10 @@
 // The choice of a rule at each site under a budget: sensitivity and costs give a front of accuracy against time (or
-// size), the solver walks it, and what it proposes is believed only after the true measure was taken on data that
-// neither calibration nor the choice saw. Everything that was found on the way is in the study. Needs a device only
-// through PrepareModel. Not for a choice that is made already: rewrite.h.
+// size), the solver walks it, and a proposal counts only after it was measured on data that neither calibration nor the
+// choice has used. The study holds all intermediate results. Needs a device only through PrepareModel. For a choice
+// that is made already: rewrite.h.
 //
-// The cost model orders, the clock decides: uniform models are verified with the solver's proposals, in one round of
-// interleaved runs.
+// The cost model ranks, the clock decides: uniform-precision baselines are verified with the solver's proposals, in one
+// round of interleaved runs.
 #pragma once
 
 #include <functional>
@@ -26,26 +26,26 @@ struct ChooseOptions {
   Budget budget;
   Objective objective = Objective::time;
   SensitivityOptions sensitivity;
-  /// The share of the time for the whole search that is over; 0 where there is no limit. Uniform models get the first
-  /// half, sensitivities what is left up to three quarters. Takes the place of sensitivity.out_of_time.
+  /// The share of the time limit for the whole search that has passed; 0 without a limit. Uniform-precision baselines
+  /// get the first half, sensitivities the rest up to three quarters. Replaces sensitivity.out_of_time.
   std::function<double()> spent = [] { return 0.0; };
-  /// Seconds from now until this share of the time is over; infinity without a limit. Unfinished work is dropped then.
+  /// Seconds until this share of the time limit has passed; infinity without a limit. Unfinished work is dropped then.
   std::function<double(double share)> seconds_until = [](double) { return std::numeric_limits<double>::infinity(); };
   /// Seconds that the first model may take to get ready: the chosen one takes as long after the search.
   std::function<double()> seconds_for_first = [] { return std::numeric_limits<double>::infinity(); };
-  /// Whether somebody waits for an end: no further measurement is begun then, not even the first proposal.
+  /// True if the user waits for an end: no further measurement begins then, not even the first proposal.
   std::function<bool()> stopped = [] { return false; };
-  /// Gets all that is measured so far, after each part that took a while, and whether a point beside the model as it is
-  /// is known to keep the budget, so that an end would have something to show.
+  /// Receives all measurements so far, after each longer part, and whether a point besides the unchanged model is known
+  /// to keep the budget, so that an interrupted run has a result.
   std::function<void(const Measured&, bool has_choice)> keep = [](const Measured&, bool) {};
   UserMetric metric;  ///< for a budget that is a command; it gets all verification data
   /// Time for running one model on verification data: only as many samples are used as fit, and always the same ones.
   double verification_seconds = std::numeric_limits<double>::infinity();
   int verifications = 5;              ///< of proposals of the solver, at most
-  int timing_rounds = 40;             ///< of all points by turns, more where these take less than least_timing_seconds
+  int timing_rounds = 40;             ///< interleaved runs, more within least_timing_seconds
   double least_timing_seconds = 1;    ///< a busy machine makes times of shorter periods say nothing
-  double timing_seconds = 30;         ///< that rounds take, more where the least number of them wants it
-  std::optional<Assignment> decided;  ///< of the known points: what was chosen before for the same question
+  double timing_seconds = 30;         ///< per round, or more if the least number of rounds needs it
+  std::optional<Assignment> decided;  ///< of the known points: the earlier choice for the same budget and objective
 };
 
 struct Choosing {
@@ -57,14 +57,14 @@ struct Choosing {
   OutputDigest reference_outputs, chosen_outputs;  ///< on the verification data
 };
 
-/// The cheapest assignment that was seen to keep the budget, and of those that are as quick within the intervals of
-/// their times the one with the least error; where none keeps it (pins can force that), the one with the least error,
-/// and study.budget_met is false. If the time ends before rules are known, the model stays as it is, and `measured` is
-/// empty; its point is not `verified` if the time was over before it ran. `known` is what was measured before: nothing
-/// of it is measured again. Without verification data only its points are chosen from. Errors: those of sensitivity;
-/// data without labels for a budget in top1; no output of scores for budgets of scores; what the metric says;
-/// preferences that leave no point, also since the time is over before a pinned rule is measured; an end before any was
-/// verified.
+/// The cheapest assignment that was measured to keep the budget; among assignments whose times are equal within their
+/// intervals, the one with the least error. If no assignment keeps the budget (pins can cause that), the one with the
+/// least error, and study.budget_met is false. If the time limit ends before rules are known, the model stays
+/// unchanged, and `measured` is empty; its point is not `verified` if it did not run in time. `known` holds earlier
+/// measurements, none of which is repeated; without verification data only its points are candidates. Errors: errors of
+/// sensitivity; data without labels for a budget in top1; no output of scores for budgets of scores; errors of the
+/// metric; preferences that leave no point, also if the time limit ends before a pinned rule is measured; an end before
+/// any point was verified.
 Result<Choosing> choose(const Program& program, const Samples& calibration, const Samples& verification,
                         const PrepareModel& prepare, const ChooseOptions& options, Measured known = {});
 

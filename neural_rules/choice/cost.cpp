@@ -19,7 +19,7 @@ struct Kind {
   std::string cost_class, name;
 };
 
-// Integer products come first: they save the most, and the time may be over before the last kind.
+// Integer contractions come first: they save the most, and the time limit may end before the last kind.
 std::vector<Kind> kinds_of(const Sensitivity& sensitivity) {
   std::vector<Kind> out;
   for (const SiteKind kind : {SiteKind::product, SiteKind::value, SiteKind::function}) {
@@ -37,14 +37,14 @@ std::vector<Kind> kinds_of(const Sensitivity& sensitivity) {
   return out;
 }
 
-// Whether a site has no way around it, so that its time has to be known however late it is.
+// True if a site has to have a rule, so that its time has to be known however late it is.
 bool is_required(const Sensitivity& sensitivity, const Kind& kind) {
   return std::any_of(sensitivity.rules.begin(), sensitivity.rules.end(), [&](const SiteRule& rule) {
     return rule.cost_class == kind.cost_class && !sensitivity.may_stay[rule.site];
   });
 }
 
-// The kind wherever it may be chosen, and what it needs there.
+// The kind of rule wherever it may be chosen, and its requirements there.
 Assignment everywhere(const Sensitivity& sensitivity, const std::string& cost_class) {
   Assignment out;
   for (const SiteRule& rule : sensitivity.rules) {
@@ -131,7 +131,7 @@ class Coster {
   }
 
  private:
-  // The model that shows what the rule costs; "" is the model as it is.
+  // The model that shows the rule's cost; "" is the unchanged model.
   const UniformModel* uniform(const std::string& rule) const {
     const auto known = classes_.find(rule);
     if (known == classes_.end()) return nullptr;
@@ -175,7 +175,7 @@ class Coster {
     return option == 0 ? "" : sensitivity_.rules[out_.rules[site][option - 1]].rule;
   }
 
-  // How much of a kernel's time that depends on formats is due to what it reads; the rest is due to what it writes.
+  // The part of a kernel's format-dependent time that is due to its reads; the rest is due to its writes.
   double share_read(size_t reader) const {
     const Site& site = sensitivity_.sites[reader];
     const auto bytes = [&](const std::string& value) {
@@ -202,7 +202,7 @@ class Coster {
     if (reads && wanted && !gives(format, *wanted)) return forbidden;
     if (objective_ == Objective::size) return 0;
     double cost = format_cost(format, kernel);
-    if (wanted) {  // its time was taken with all values in the format that it wants
+    if (wanted) {  // its time was measured with all values in the format that it requires
       const UniformModel* model = uniform(rule);
       const auto assigned =
           model == nullptr ? Assignment::const_iterator{} : model->assignment.find(sensitivity_.sites[value].key());

@@ -1,11 +1,12 @@
-// What rules cost on a device. Times come from uniform models, in which every site that can has the rules of one kind;
-// each kernel's time there belongs to the sites whose layers it computes. From them the problem of the solver is put
-// together: a node a site, and edges for how a kernel's time depends on the formats that it reads and writes. Not for
-// errors: sensitivity.h.
+// The costs of rules on a device. Times come from uniform-precision models, in which every possible site has the rules
+// of one kind; the time of each kernel belongs to the sites whose layers it computes. They are the input of the
+// solver's problem: one node per site, and edges for the effect of formats on the time of kernels that read and write
+// them. Errors of rules are in sensitivity.h.
 //
-// Uniform models give times since formats of a kernel's inputs and results change its time too; what formats change is
-// shared between reading and writing by their sizes. Integer products are timed first: the time limit gives sensitivity
-// the first half and uniform models the next quarter, and what is not timed by then is not chosen.
+// Whole models are timed because the formats of a kernel's inputs and results change its time too; this effect is
+// divided between reading and writing by their sizes. Integer contractions are timed first: the time limit gives
+// sensitivity the first half and uniform-precision models the next quarter, and rules that are not timed by then are
+// not chosen.
 #pragma once
 
 #include <functional>
@@ -26,7 +27,7 @@ struct UniformModel {
   std::string cost_class;  ///< of its rules
   Assignment assignment;
   std::unique_ptr<RunnableModel> runnable;
-  std::vector<double> site_seconds;  ///< of the kernels that belong to each site, then of those that belong to none
+  std::vector<double> site_seconds;  ///< of the kernels of each site, then of all other kernels
 };
 
 /// The model as it is, from the times of its steps.
@@ -35,8 +36,8 @@ UniformModel unchanged_model(const Sensitivity& sensitivity, const std::vector<S
 /// Takes each model when it is timed; its `runnable` may be moved away.
 using TakeUniform = std::function<Result<Nothing>(UniformModel& model)>;
 
-/// The model as it is first; those that are in `models` already are not timed again. When the time is out only rules
-/// that a site has to have are timed; the others are not chosen. Whether all are timed.
+/// Times the unchanged model first; models in `models` are not timed again. When the time limit has passed, only rules
+/// that a site has to have are timed; the others are not chosen. Returns whether all are timed.
 Result<bool> add_uniform_models(
     std::vector<UniformModel>& models, const Sensitivity& sensitivity, const PrepareModel& prepare,
     const SensitivityOptions& options, const TakeUniform& take = [](UniformModel&) { return Nothing{}; });
@@ -46,7 +47,7 @@ Result<bool> add_uniform_models(
 struct CostModel {
   ChoiceProblem problem;
   std::vector<std::vector<size_t>> rules;  ///< by site: indices into sensitivity.rules
-  double base = 0;                         ///< of what belongs to no site
+  double base = 0;                         ///< of kernels that belong to no site
 
   size_t problem_options(size_t site) const;  ///< of the node: its rules and leaving it as it is
 };

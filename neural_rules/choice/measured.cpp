@@ -32,8 +32,7 @@ class Recaller {
     out.samples = record_.calibration_samples;
     out.complete = record_.complete;
     out.notes = record_.notes;
-    if (!record_.complete)
-      out.left_out.push_back("measuring was stopped before all was known: with --calibrate DATA it goes on");
+    if (!record_.complete) out.left_out.push_back("the measurement stopped early: with --calibrate DATA it continues");
     out.may_stay = allowed.may_stay;
     HOIST_TRY_VOID(recall_sites(allowed));
     for (const RecordedTimes& of : record_.times)
@@ -81,13 +80,15 @@ class Recaller {
       unknown += static_cast<int>(allowed.rules[i].size() - studied.candidates.size());
       used.push_back(representatives(studied.candidates));
       if (!out.may_stay[i] && studied.candidates.empty())
-        return Diagnostic{where_, fmt::format("knows nothing of the rule that is pinned at {}", studied.site.key()),
+        return Diagnostic{where_,
+                          fmt::format("has no measurement of the rule that is pinned at {}", studied.site.key()),
                           measure_again};
       out.studied.push_back(std::move(studied));
     }
     if (unknown > 0)
       out.left_out.push_back(fmt::format(
-          "{} rules that the record knows nothing of are left out: compile without it to consider them", unknown));
+          "{} rules were not measured for this record and are not considered; give --calibrate to measure them",
+          unknown));
     const std::vector<std::vector<size_t>> readers = reader_sites(program_, out.sites);
     for (size_t i = 0; i < readers.size(); ++i) {
       for (size_t reader : readers[i]) out.studied[i].successors.push_back(out.sites[reader].key());
@@ -102,8 +103,8 @@ class Recaller {
     return found == rules.end() ? nullptr : &*found;
   }
 
-  // Those that stood for their class when they were measured; of a class whose rule is ruled out now, and that has to
-  // be considered since nothing else is left at the site, the one with the least predicted error.
+  // The rules that represented their class when they were measured. If such a rule is excluded now and no other choice
+  // is left at the site, the rule of its class with the least predicted error.
   static std::vector<bool> representatives(const std::vector<Candidate>& candidates) {
     std::vector<bool> out;
     for (const Candidate& candidate : candidates) out.push_back(candidate.stands);

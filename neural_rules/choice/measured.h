@@ -1,6 +1,6 @@
-// Everything that was measured of a model for choices of rules: what each site tolerates, what each kind of rule costs,
-// and the assignments that were verified. A choice under another budget, objective or preferences is made from it
-// without measuring again (choose.h). As a file it is a record (record.h). Not the choice: study.h.
+// All measurements of a model for choices of rules: the tolerance of each site, the cost of each kind of rule, and the
+// verified assignments. A choice under another budget, objective or preferences needs no new measurements (choose.h).
+// As a file it is a record (record.h). The choice itself is in study.h.
 #pragma once
 
 #include <vector>
@@ -15,27 +15,28 @@ namespace hoist {
 struct Measured {
   Sensitivity sensitivity;
   std::vector<UniformModel> uniform;  ///< the model as it is first
-  bool all_timed = false;             ///< whether `uniform` has every kind of rule
+  bool all_timed = false;             ///< true if `uniform` has every kind of rule
   std::vector<StudyPoint> points;     ///< verified; the reference first
   std::vector<OutputDigest> digests;  ///< a point each
   std::string metric;                 ///< the command whose number the points have, "" for none
 
   bool empty() const { return sensitivity.sites.empty(); }
-  /// True if no measurement is left to take but of further points: every point is timed, and every uniform model that
+  /// True if only further points are left to measure: every point is timed, and every uniform-precision baseline that
   /// may be chosen is a point.
   bool complete() const;
-  /// A uniform model whose rules are candidates, and that is no point yet: its verification was not reached.
+  /// A uniform-precision baseline whose rules are candidates and that is no point yet: the run ended before its
+  /// verification.
   bool is_missing(const UniformModel& model) const;
 };
 
-/// Puts it into the record, whose origin and choices stay. What the record has of rules and kinds of rules that are
-/// no candidates here stays too.
+/// Stores the measurements in the record, whose origin and choices stay. Measurements of rules and kinds of rules that
+/// are no candidates here stay too.
 void add_to_record(Record& record, const Measured& measured);
 
-/// The other way, for the program that the record was measured of, under these preferences: rules that they leave out
-/// are no candidates, and where they ask for a rule that another one of its cost class stood for, it has the errors
-/// that were predicted of it. A note counts the rules that the record knows nothing of. Errors, with `where` for the
-/// record: sites that the program has not, a rule that is pinned and of which nothing is known, what rewriting says.
+/// The inverse, for the program of the record and under these preferences: rules that they exclude are no candidates,
+/// and a rule that another one of its cost class represented has its predicted errors. A note counts the rules that the
+/// record does not cover. Errors, with `where` for the record: sites that the program lacks, a pinned rule without
+/// measurements, errors of rewriting.
 Result<Measured> recall(const Program& program, const Record& record, const Preferences& preferences,
                         const DeviceArithmetic& device, const std::string& where);
 

@@ -1,7 +1,7 @@
-// What a change of a model did to one of its outputs: error power, agreement and right answers, gathered run by run so
-// that outputs need not be kept. Every sum goes over samples in their order, so the numbers do not depend on how
-// samples were batched. Values that are not finite are never hidden: such a sample is wrong, and it is counted. Not for
-// comparing tensors within a tolerance (tools/data/data.h).
+// The change of one output of a model: error power, agreement and right answers, collected run by run so that outputs
+// need not be stored. Every sum goes over samples in their order, so the results do not depend on batches. Values that
+// are not finite are never hidden: such a sample is wrong, and it is counted. For comparisons of tensors within a
+// tolerance see tools/data/data.h.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@
 
 namespace hoist {
 
-/// What an output's numbers are. values: pictures, boxes, anything: the error is taken as it is. logits and
-/// probabilities: one score a class; the error is taken after each sample's mean is subtracted, since a constant added
-/// to all scores changes no answer; probabilities are what a softmax gave (this concerns the divergence alone).
+/// The meaning of an output's elements. values: images, boxes, anything; the error is taken unchanged. logits and
+/// probabilities: one score per class; the error is taken after each sample's mean is subtracted, because a constant
+/// added to all scores changes no answer; probabilities are results of a softmax (this concerns only the divergence).
 enum class OutputKind : uint8_t { values, logits, probabilities };
 
 /// An element as a number, whatever its type; texts are no numbers.
@@ -27,7 +27,7 @@ double value_at(const Tensor& tensor, int64_t i);
 /// any of them is NaN, which is no label and so never right.
 int64_t top_class(const Tensor& scores, int64_t first, int64_t classes);
 
-/// Of all samples that were added; NaN where nothing was measured.
+/// Over all added samples; NaN without a measurement.
 struct OutputMetrics {
   OutputKind kind = OutputKind::values;
   int64_t samples = 0, values_a_sample = 0;
@@ -56,7 +56,7 @@ struct OutputMetrics {
 
 /// SQNR in dB of two mean squares, and back: the mean squared error that a signal of this power has at this SQNR.
 double sqnr_of(double signal_power, double mean_squared_error);
-/// "31.2 dB", "exact" where nothing changed, "-" of what is not finite otherwise.
+/// "31.2 dB", "exact" if nothing changed, "-" for values that are not finite.
 std::string sqnr_text(double decibel);
 double error_at_sqnr(double signal_power, double decibel);
 

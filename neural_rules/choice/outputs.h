@@ -1,5 +1,5 @@
-// All outputs of a model over a data set: what their numbers are, and what a change of the model did to them as a
-// whole. Not for one output by itself: metric.h.
+// All outputs of a model over a data set: the meaning of their elements, and the total change of them by a change of
+// the model. One output alone: metric.h.
 //
 // All outputs count: the error of each is taken against its own power and added, so that the sum bounds each of them
 // and stays a sum over sites. The main output (the first with scores) keeps its unit, so a model with one output has
@@ -29,23 +29,24 @@ struct OutputKinds {
   OutputKind main_kind() const { return of[main]; }
 };
 
-/// For the model's outputs. Scores are [samples][classes] of at least two classes, further axes have one element.
+/// The kinds of the model's outputs. Scores are [samples][classes] of at least two classes; further axes have one
+/// element.
 OutputKinds output_kinds(const Program& program);
 
-/// Of the main output.
+/// The number of classes of the main output.
 int64_t class_count(const Program& program);
 
 /// The outputs of each of the first `runs` runs; `more` is fed after each run's own inputs.
 Result<RunOutputs> run_all(RunnableModel& model, const Samples& samples, size_t runs,
                            const std::function<std::vector<Tensor>(size_t run)>& more = {});
 
-/// The metrics of the main output, but its error and SQNR stand for all outputs: the errors of the others are scaled to
-/// the power of the main one and added, so that no output has a lower SQNR. Outputs without elements do not count.
-/// Errors: those of OutputComparison::add.
+/// The metrics of the main output, except that error and SQNR represent all outputs: the errors of the others are
+/// scaled to the power of the main one and added, so that no output has a lower SQNR. Outputs without elements do not
+/// count. Errors: errors of OutputComparison::add.
 Result<OutputMetrics> compare_runs(const OutputKinds& kinds, const Samples& samples, const RunOutputs& reference,
                                    const RunOutputs& changed);
 
-/// What outputs came to, for a later look whether a device still gives them.
+/// A summary of outputs, for a later check that a device still computes them.
 struct OutputDigest {
   size_t main = 0;                   ///< the output that the classes are of
   std::vector<int64_t> classes;      ///< the top class of each sample, where the main output is scores

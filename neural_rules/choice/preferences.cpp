@@ -54,7 +54,7 @@ Result<std::vector<Word>> words_of(const std::string& line, const std::string& p
     } else if (line[i] == '"') {
       Word& word = out.emplace_back(Word{"", true});
       if (!read_quoted(line, i, word.text))
-        return Diagnostic{place, "a quote does not end", "quotes end on their line"};
+        return Diagnostic{place, "a quote is not closed", "a quote closes on its line"};
     } else {
       const size_t end = std::min(line.find_first_of(" \t\r#", i), line.size());
       out.push_back({line.substr(i, end - i), false});
@@ -71,7 +71,7 @@ Result<Preference> statement_of(const std::vector<Word>& words, int line, const 
       std::find_if(std::begin(wishes), std::end(wishes), [&](const auto& wish) { return wish.first == words[0].text; });
   if (known == std::end(wishes)) {
     const std::string near = did_you_mean(words[0].text, {"pin", "forbid", "prefer"});
-    return Diagnostic{place, "there is no statement " + words[0].text,
+    return Diagnostic{place, "unknown statement " + words[0].text,
                       near.empty() ? "statements are pin, forbid and prefer" : near};
   }
   out.wish = known->second;
@@ -115,7 +115,7 @@ class PreferenceApplication {
     if (!any_rule && !kinds_.contains(statement.rule)) {
       std::vector<std::string> names;
       for (const auto& [name, kind] : kinds_) names.push_back(name);
-      problem(statement, "there is no rule " + statement.rule, did_you_mean(statement.rule, names));
+      problem(statement, "unknown rule " + statement.rule, did_you_mean(statement.rule, names));
     }
     if (statement.all_layers) return;
     const auto layer = layers_.find(statement.layer);
@@ -160,7 +160,7 @@ class PreferenceApplication {
            kind_b != kinds_.end() && kind_a->second == kind_b->second;
   }
 
-  // What is said of a rule at a site: the layer's own statements first, then those for all layers.
+  // The statements about a rule at a site: the layer's own statements first, then the statements for all layers.
   std::optional<Wish> wish_for(const Site& site, const std::string& rule, bool all_layers) const {
     for (const Preference& statement : preferences_.statements) {
       if (statement.all_layers != all_layers || (!all_layers && statement.layer != site.layer)) continue;

@@ -1,16 +1,15 @@
-// What a user wants of the choice of rules, layer by layer: a small text, one statement a line. Checked as a whole
-// before anything is tried: a preferences text that contradicts itself or names what is not there changes nothing. Not
-// for naming rules on the command line without a budget.
+// The user's preferences for the choice of rules, layer by layer: a small text with one statement per line. It is
+// checked as a whole before anything runs: a text that contradicts itself or contains an unknown name changes nothing.
+// Rules without a budget are named on the command line instead.
 //
-//   pin conv1 w8a8         # the rule is used there, whatever it costs
+//   pin conv1 w8a8         # the layer uses the rule, whatever it costs
 //   forbid "last layer" *  # the layer stays as it is
 //   forbid * e5m2          # never
-//   prefer * w8a8          # the only choice beside leaving things as they are, where it applies
+//   prefer * w8a8          # the only choice besides the unchanged model, if it applies
 //
-// A statement that names a layer overrides those for all layers (*): there, none of them pins, prefers or forbids
-// against it. A rule that is pinned or preferred for all layers concerns those where it can be used. Names with spaces
-// or # are quoted; inside quotes
-// \" and \\ stand for themselves.
+// A statement that names a layer overrides contrary statements for all layers (*). A rule that is pinned or preferred
+// for all layers concerns the layers to which it applies. Names with spaces or # are quoted; inside quotes \" is a
+// quote and \\ a backslash.
 #pragma once
 
 #include <span>
@@ -48,7 +47,7 @@ struct SiteCandidates {
   std::vector<std::string> rules;
 };
 
-/// What the wishes leave of the candidates.
+/// The candidates that the preferences allow.
 struct AllowedRules {
   bool unchanged = true;           ///< leaving the site as it is
   std::vector<std::string> rules;  ///< in the order of the candidates

@@ -22,7 +22,7 @@ constexpr OriginPart origin_parts[] = {
     {"calibration data", &RecordOrigin::calibration_hash, again},
     {"verification data", &RecordOrigin::verification_hash, again},
     {"profile", &RecordOrigin::profile_hash, again},
-    {"device", &RecordOrigin::device, "times of one device say little of another; compile without the record"},
+    {"device", &RecordOrigin::device, "times of one device do not apply to another; compile without the record"},
 };
 
 class Check {
@@ -65,7 +65,7 @@ class Check {
     for (const auto& [layer, rules] : of.rounded) {
       for (const auto& [rule, numbers] : rules) {
         if (!rounded_.emplace(site_key(SiteKind::product, layer), rule).second)
-          problem(fmt::format("the rounded weights of {} under {} are there twice", layer, rule));
+          problem(fmt::format("the rounded weights of {} under {} appear twice", layer, rule));
       }
     }
   }
@@ -112,7 +112,7 @@ class Check {
         problem(fmt::format("point {} counts {} of {} samples", point.name, count, point.samples));
     }
     if (of.digest.main >= of.digest.mean_squares.size())
-      problem(fmt::format("point {} reads its classes off output {} of {}", point.name, of.digest.main,
+      problem(fmt::format("point {} takes its classes from output {} of {}", point.name, of.digest.main,
                           of.digest.mean_squares.size()));
   }
 
@@ -171,14 +171,14 @@ Result<RecordedChoice> find_choice(const Record& record, const std::string& budg
     if (std::find(fitting.begin(), fitting.end(), text) == fitting.end()) fitting.push_back(text);
   }
   if (record.choices.empty())
-    return Diagnostic{where, "holds measurements and no choice",
+    return Diagnostic{where, "holds measurements without a choice",
                       "hoist compile --budget ... --record " + where + " makes one"};
   if (found == nullptr)
     return Diagnostic{where,
                       fmt::format("holds no choice {}{}", budget.empty() ? "" : "for ", text_of(budget, objective)),
                       fmt::format("it has {}", fmt::join(all, ", "))};
   if (fitting.size() > 1)
-    return Diagnostic{where, fmt::format("holds {} choices that fit: {}", fitting.size(), fmt::join(fitting, ", ")),
+    return Diagnostic{where, fmt::format("holds {} matching choices: {}", fitting.size(), fmt::join(fitting, ", ")),
                       "name one with --budget and --objective"};
   return *found;
 }

@@ -1,7 +1,7 @@
-// What a compilation under a budget leaves behind: all that was measured, and each choice that was made of it. A second
+// The record of compilations under a budget: all measurements, and each choice that was made from them. A second
 // compilation makes the same bundle without data and without a clock, or solves for another budget without measuring
-// again (measured.h). Numbers are kept to the last bit. The text form is JSON (tools/study/record_json.h). Not a
-// report: a study (study.h) has more, for people.
+// again (measured.h). Floats keep their last bit. The text form is JSON (tools/study/record_json.h). A study (study.h)
+// has more, for readers.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace hoist {
 /// A record of another format is refused.
 inline constexpr int64_t record_format = 5;
 
-/// What a record is of: it serves only where all of these are the same. Hashes and names as text; "" where there is
-/// none (no verification data, say).
+/// The origin of a record: it applies only if all of these are equal. Hashes and names as text; "" for absent ones (for
+/// example, no verification data).
 struct RecordOrigin {
   std::string model_hash = {}, calibration_hash = {}, verification_hash = {}, profile_hash = {};
   std::string device = {};
@@ -41,17 +41,17 @@ struct RecordedSite {
 struct RecordedTimes {
   std::string name, cost_class;
   Assignment assignment;
-  std::vector<double> site_seconds;  ///< a site each, and of what belongs to none
+  std::vector<double> site_seconds;  ///< per site, and of kernels that belong to none
   bool operator==(const RecordedTimes&) const = default;
 };
 
-/// An assignment that was verified, and what its outputs came to.
+/// A verified assignment, and a summary of its outputs.
 struct RecordedPoint {
   StudyPoint point;
   OutputDigest digest;
 };
 
-/// What was chosen for one question.
+/// The choice for one budget and objective.
 struct RecordedChoice {
   std::string budget, objective, preferences_hash;
   Assignment chosen;
@@ -63,7 +63,7 @@ struct Record {
   RecordOrigin origin;
   std::string hoist_version;  ///< that wrote it; another one may read it
   bool complete = false;      ///< Measured::complete(); false: measuring was stopped, and goes on from here
-  bool all_timed = false;     ///< whether each kind of rule has its times
+  bool all_timed = false;     ///< true if each kind of rule has its times
   double output_power = 0;    ///< mean square of the reference output, for SQNR
   int64_t calibration_samples = 0;
   ChannelFactors factors;  ///< that the model's channels are scaled by before it is rewritten
@@ -75,19 +75,19 @@ struct Record {
   std::vector<std::string> notes;
 };
 
-/// Whether a record (read from `where`) serves for what is to be compiled now. Errors: one for each part of the origin
-/// that differs, with both. Parts that are "" in `wanted` are not asked for: a second compilation has no calibration
+/// Checks that a record (read from `where`) applies to this compilation. Errors: one for each part of the origin that
+/// differs, with both values. Parts that are "" in `wanted` are not compared: a second compilation has no calibration
 /// data.
 Result<Nothing> check_origin(const Record& record, const RecordOrigin& wanted, const std::string& where);
 
-/// The record's choice for a budget (Budget::text()) and an objective; "" asks for any. Of choices for one question
-/// that differ in preferences it is the latest. Errors: none; more than one question, with all that there are.
+/// The record's choice for a budget (Budget::text()) and an objective; "" matches any. Among choices that differ only
+/// in preferences it is the latest. Errors: no choice; several matching budgets or objectives, with all of them.
 Result<RecordedChoice> find_choice(const Record& record, const std::string& budget, const std::string& objective,
                                    const std::string& where);
 
-/// Whether a record is one in itself, as it must be before it is used: sites and candidates named once, the choice
-/// among them, with the weights that it rounds with data; times for every site; histograms and channels that fit.
-/// Errors: all problems at once.
+/// Checks that a record is consistent, before it is used: sites and candidates are named once, choices name candidates
+/// and have the weights that they round with data, every site has times, histograms and channels fit. Errors: all
+/// problems together.
 Result<Nothing> check_record(const Record& record, const std::string& where);
 
 }  // namespace hoist

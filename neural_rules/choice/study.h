@@ -40,7 +40,7 @@ struct Candidate {
   double time = 0;             ///< seconds of the site's kernel under the rule
   double bytes = 0;
   double clipped_share = 0;
-  double clip_low = std::nan(""), clip_high = std::nan("");  ///< what the format can hold; NaN where nothing is clipped
+  double clip_low = std::nan(""), clip_high = std::nan("");  ///< the range of the format; NaN without clipping
   std::string proof;                                         ///< or how it was measured: "256 samples"
   std::string cost_class;                                    ///< rules of one class cost the same (candidates.h)
   bool stands = false;  ///< for its class: the others of the class are predicted only
@@ -63,8 +63,8 @@ struct Study {
   uint64_t seed = 0;
   int64_t calibration_samples = 0, verification_samples = 0, classes = 0;
   bool budget_met = true;
-  std::string summary;     ///< what changed, in one sentence
-  std::string confidence;  ///< what the verification samples show of the budget, and what they do not (budget.h)
+  std::string summary;     ///< the change in one sentence
+  std::string confidence;  ///< the evidence of the verification samples for the budget, and its limits (budget.h)
   double guessing = std::nan("");  ///< share of right answers on the verification data that guessing gives
   double output_power = 0;         ///< mean square of the reference output (centred for classifiers), for SQNR
   std::vector<StudySite> sites;

@@ -39,15 +39,15 @@ void add_notes(Study& study, const ChoiceFindings& findings, const StudyPoint& p
   if (!findings.unsteady.empty()) study.notes.push_back(findings.unsteady);
   if (std::any_of(study.points.begin(), study.points.end(), [](const StudyPoint& each) { return !each.is_timed(); }))
     study.notes.push_back(
-        "the time was over before all points were timed: those without a time are not chosen, or all by predicted "
-        "times");
+        "the time limit ended before all points were timed: points without a time are not chosen, or all are compared "
+        "by predicted times");
   if (study.points.size() == 1 && !study.sites.empty())
     study.notes.push_back("no rule was verified before the run ended: the model stays as it is; give more --time");
   if (point.assignment.empty()) {
     const bool is_time = findings.options.objective == Objective::time;
     study.notes.push_back(fmt::format("nothing that keeps the budget is known to be {} than the model as it is{}",
                                       is_time ? "faster on this device" : "smaller",
-                                      is_time ? "; --objective size looks for the fewest bytes" : ""));
+                                      is_time ? "; --objective size searches for the fewest bytes" : ""));
   }
 }
 

@@ -109,7 +109,7 @@ Result<Nothing> Verifier::prepare_untimed(const Wanted& wanted) {
     if (points[i].is_timed() || models_[i] != nullptr || !wanted(i)) continue;
     HOIST_TRY(const RewrittenModel model, rewrite(studied_.program, points[i].assignment, studied_.statistics));
     HOIST_TRY(std::unique_ptr<RunnableModel> prepared, prepare_(model));
-    HOIST_TRY_VOID(run_all(*prepared, samples_, 1));  // what times are of
+    HOIST_TRY_VOID(run_all(*prepared, samples_, 1));  // the inputs of the timed runs
     models_[i] = std::move(prepared);
   }
   return Nothing{};
@@ -163,7 +163,7 @@ namespace {
 
 constexpr size_t runs_of_an_interval = 13;  // interval.h
 
-// Of few runs the least and the largest, since intervals of order statistics would have no end.
+// For few runs the minimum and the maximum, because intervals of order statistics would be unbounded.
 Interval time_of_runs(const std::vector<double>& seconds) {
   const Interval out = summarise_times(seconds).lower_quartile;
   if (seconds.size() >= runs_of_an_interval) return out;

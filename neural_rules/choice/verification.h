@@ -1,5 +1,6 @@
-// Assignments as models that run, measured on verification data beside the unchanged model: what changed at the output,
-// the user's metric, and run times taken in turns so that a busy machine slows all of them alike. For choose.h.
+// Assignments as runnable models, measured on verification data and compared with the unchanged model: the change of
+// the output, the user's metric, and run times in interleaved runs, so that a busy machine slows all models alike. For
+// choose.h.
 #pragma once
 
 #include <memory>
@@ -19,10 +20,9 @@ class Verifier {
            const ChooseOptions& options)
       : studied_(studied), kinds_(std::move(kinds)), samples_(samples), prepare_(prepare), options_(options) {}
 
-  /// Has to come before any other: the model as it was before anything was done to it. Where it is known already, only
-  /// its outputs are taken.
+  /// Call this first, with the unchanged model. If its results are known already, only its outputs are computed.
   Result<Nothing> add_reference(std::shared_ptr<RunnableModel> runnable);
-  /// Runs the model (prepares it where `runnable` is null) and fills in what the point measures; its position.
+  /// Runs the model (prepares it if `runnable` is null) and stores the point's measurements; returns its position.
   Result<size_t> add(StudyPoint point, std::shared_ptr<RunnableModel> runnable = nullptr);
   bool keeps_budget(size_t point) const { return met(options_.budget, evidence(point)); }
   BudgetEvidence evidence(size_t point) const;
@@ -31,9 +31,9 @@ class Verifier {
   using Wanted = std::function<bool(size_t point)>;
   /// Makes those without times ready for take_times() that did not run here. The reference has to have run.
   Result<Nothing> prepare_untimed(const Wanted& wanted);
-  /// Interleaved runs of all wanted points that are ready, for at least so many seconds and as many rounds as
-  /// ChooseOptions asks for; fewer where the time of the search is over first. Further calls add rounds. Times from
-  /// before are scaled as that of the reference has changed. Points that are not reached stay without a time.
+  /// Interleaved runs of all requested points that are ready, for at least so many seconds and as many rounds as
+  /// ChooseOptions requires; fewer if the time limit ends first. Further calls add rounds. Earlier times are scaled by
+  /// the change of the reference's time. Points that are not reached stay without a time.
   Result<Nothing> take_times(double least_seconds, const Wanted& wanted);
   /// Sets the times of points from a part of the rounds.
   enum class Rounds : uint8_t { all, first_half, second_half };

@@ -156,10 +156,9 @@ std::string type_text(const Tensor& tensor) {
 Result<Nothing> take_numbers(const Definition& layer, const Tensor& numbers, PackedWeights& packed) {
   const std::string hint = "compile without the record to make another one";
   if (numbers.scalar() != packed.numbers.scalar() || numbers.shape() != packed.numbers.shape()) {
-    return Diagnostic{layer_name(layer),
-                      fmt::format("its rounded numbers are {}, its weights ask for {}", type_text(numbers),
-                                  type_text(packed.numbers)),
-                      hint};
+    return Diagnostic{
+        layer_name(layer),
+        fmt::format("its rounded weights are {}, expected {}", type_text(numbers), type_text(packed.numbers)), hint};
   }
   const Range range = numbers_of(packed.format);
   int64_t bad = -1;
@@ -187,7 +186,7 @@ Result<Nothing> round_with_data(const Definition& layer, const NeuralRule& rule,
   }
   const auto moments = input.second_moments.find(layer_name(layer));
   if (moments == input.second_moments.end()) {
-    return Diagnostic{layer_name(layer), "there are no second moments of what this layer reads",
+    return Diagnostic{layer_name(layer), "there are no second moments of the layer's input",
                       "have the calibrator collect them"};
   }
   round_adaptively(product, weights, *moments->second, packed);
@@ -204,8 +203,8 @@ std::optional<std::string> why_no_bias(const Program& program, const Definition&
   if (product && product->groups > 1 && !product->whole_sums) return "the convolution is grouped";
   const bool has_bias = std::find(call.operands.begin(), call.operands.end(), 2) != call.operands.end();
   if (!has_bias) return std::nullopt;
-  if (!product || product->bias.empty()) return "the bias is not one constant number an output channel";
-  if (float_attribute(layer, "beta", 1) == 0) return "the bias does not count";
+  if (!product || product->bias.empty()) return "the bias is not a constant with one value for each output channel";
+  if (float_attribute(layer, "beta", 1) == 0) return "the bias has no effect";
   return std::nullopt;
 }
 

@@ -102,7 +102,7 @@ RoundingPlan plan_rounding(const Program& program, const std::vector<Site>& site
   }
   if (plan.layers.size() < considered.size()) {
     plan.notes.push_back(fmt::format(
-        "the weights of {} of {} layers are not rounded with data: that would take too long or too much memory",
+        "the weights of {} of {} layers are rounded without data: with data they would need too much time or memory",
         considered.size() - plan.layers.size(), considered.size()));
   }
   return plan;

@@ -165,7 +165,7 @@ Result<Approximation> approximation(std::string_view function, int degree) {
   if (function == "erf") return odd_quotient(known_erf, known_erf, degree);
   if (function == "exp") return exponential(degree);
   return Diagnostic{
-      std::string(function), "no approximation of this function is known",
+      std::string(function), "no approximation of this function is available",
       did_you_mean(std::string(function), {functions.begin(), functions.end()}, "tanh, sigmoid, erf and exp have one")};
 }
 

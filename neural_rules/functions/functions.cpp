@@ -120,7 +120,7 @@ Approximation table_formula(const std::string& formula, Scalar type, double (*fu
   return {formula,
           {error, false, -infinity, infinity,
            fmt::format("a table over exponent and mantissa of bf16: {:.3g}, found by trying all 65,536 inputs{}", error,
-                       type == Scalar::f32 ? " and both ends of what rounds to each" : "")}};
+                       type == Scalar::f32 ? " and both ends of the interval that rounds to each" : "")}};
 }
 
 std::vector<RowOfRule> table_rows() {
@@ -238,7 +238,7 @@ Result<Approximated> approximate(Expr term, const std::string& rule) {
   HOIST_TRY(const Rows rows, rows_of(rule));
   Rewriter rewriter(*rows.table, term);
   if (rewriter.apply_everywhere(rows.names) == 0) {
-    return Diagnostic{rule, "the layer has nothing that the rule stands in for",
+    return Diagnostic{rule, "the layer has no function that the rule approximates",
                       std::string(find_neural_rule(rule)->precondition)};
   }
   return Approximated{rewriter.term(), rewriter.derivation()};

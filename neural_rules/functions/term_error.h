@@ -14,7 +14,7 @@
 
 namespace hoist {
 
-/// A function that the host computes to within a few ulps of double, monotone where it is compared.
+/// A function that the host computes to within a few ulps of double, monotone on the compared range.
 struct KnownFunction {
   std::string name;
   double (*value)(double);

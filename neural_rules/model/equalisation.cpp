@@ -397,7 +397,7 @@ Result<Nothing> scale_channels(Program& program, const ChannelFactors& factors) 
     if (static_cast<int64_t>(factor.size()) != at->channels)
       return problem(fmt::format("has {} channels, not {}", at->channels, factor.size()));
     if (!std::all_of(factor.begin(), factor.end(), [](double f) { return f > 0 && std::isfinite(f); }))
-      return problem("has a factor that is no positive number");
+      return problem("has a factor that is not a positive number");
     scale(scaler, *at, factor);
     const auto [least, most] = std::minmax_element(factor.begin(), factor.end());
     ProgramStep step = replayed_step(std::string(channel_scaling_step));
@@ -405,7 +405,7 @@ Result<Nothing> scale_channels(Program& program, const ChannelFactors& factors) 
     step.layer = layer_name(*at->source.layer);
     step.rule_class = RuleClass::rounding;
     step.note = fmt::format(
-        "channels of {} are multiplied by {:.3g} to {:.3g} and divided where they are read: 8 bits hold them better",
+        "channels of {} are multiplied by {:.3g} to {:.3g} and divided by the same at their uses, to fit 8 bits better",
         value, *least, *most);
     const std::string name = ValueNames(program).make(value + "/factors");
     step.parameters["factors"] = name;
@@ -429,7 +429,7 @@ Result<Nothing> repeat_scaling(Program& program, const ProgramStep& step) {
     return named != step.parameters.end() && constant.name == named->second;
   });
   if (factors == step.constants.end() || !factors->value || !is_float(factors->value->scalar()))
-    return Diagnostic{"", "the step does not say its factors", ""};
+    return Diagnostic{"", "the step does not state its factors", ""};
   std::vector<double> numbers;
   for (int64_t i = 0; i < factors->value->size(); ++i) numbers.push_back(factors->value->float_at(i));
   return scale_channels(program, {{step.value, std::move(numbers)}});

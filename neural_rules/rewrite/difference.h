@@ -1,6 +1,6 @@
-// What a rewrite changed in a program: the layers and constants that it added, and which inputs of which layers read
-// something else now. Not a general comparison: layers of both programs are matched by their names, and a layer
-// whose outputs have other names now (a pooling that moves small numbers) counts as a new one.
+// The change of a program by a rewrite: the layers and constants that it added, and the layers with changed inputs. Not
+// a general comparison: layers of both programs are matched by their names, and a layer whose outputs have new names (a
+// pooling that moves quantised elements) counts as new.
 #pragma once
 
 #include <map>

@@ -54,7 +54,7 @@ Form form_of(const NeuralRule& rule) {
 
 // ---- Conditions ----------------------------------------------------------------------------------------------------
 
-// Adds what the layout of the weights gives: the axis of the scales, the size of their blocks, the weights' extents.
+// Adds facts of the weights' layout: the axis of the scales, the size of their blocks, the weights' extents.
 bool has_scales(ProgramMatch& match, int64_t block, bool reshaped) {
   const Definition* definition = find_definition(*match.program, match.value);
   const auto product = definition == nullptr ? std::nullopt : product_of(*match.program, *definition);
@@ -67,8 +67,8 @@ bool has_scales(ProgramMatch& match, int64_t block, bool reshaped) {
   return true;
 }
 
-// Adds how the channels of a value are cut into blocks that share a scale, neighbours along their axis: the axis, the
-// size, zeros behind the last block, the shape with blocks as a dimension of their own, and which one that is.
+// Adds the division of a value's channels into blocks of adjacent channels with one scale: the axis, the block size,
+// the zeros after the last block, the shape with the blocks as a dimension, and the index of that dimension.
 bool has_blocks(ProgramMatch& match, bool padded) {
   const Type type = match.values.at("x")->type;
   if (!leaf_of(type)->is_scalar() || leaf_of(type)->scalar != Scalar::f32) return false;
@@ -121,7 +121,7 @@ std::vector<const ProgramRule*> loaded(const NeuralRule& rule, const Form& form)
   return std::move(*rules);
 }
 
-// What nobody reads any more of what a term has read.
+// Removes the values that the term read and that have no uses left.
 void drop_unread(Program& program, const std::vector<Expr>& read) {
   const std::map<std::string, int> uses = use_counts(program);
   for (Expr p : read) {
@@ -133,7 +133,7 @@ void drop_unread(Program& program, const std::vector<Expr>& read) {
 
 // ---- Moving --------------------------------------------------------------------------------------------------------
 
-// What makes f32 of stored numbers: of `small` with one scale and zero point, or by a cast where there are none.
+// Converts stored elements to f32: from `small` by one scale and zero point, or by a cast if there are none.
 Result<Expr> widened(int64_t version, Expr small, const std::vector<Expr>& grid) {
   std::vector<Expr> operands = {small};
   operands.insert(operands.end(), grid.begin(), grid.end());
@@ -147,7 +147,7 @@ struct Widening {
   std::vector<Expr> grid;
 };
 
-// The value as what `widened` makes, with a scale that is a positive number: order and equality of numbers stay.
+// The value as the result of `widened`, with a positive scale: order and equality of elements stay.
 std::optional<Widening> widening_of(const Program& program, const std::string& value) {
   const Definition* definition = find_definition(program, value);
   if (definition == nullptr || definition->expression->pattern != Pattern::operator_call) return std::nullopt;
@@ -163,7 +163,7 @@ std::optional<Widening> widening_of(const Program& program, const std::string& v
   return out;
 }
 
-// In a small type the standard has to let the operator take it too, so that other engines read what is written.
+// The standard has to allow the operator the small type too, so that other engines read the model.
 bool takes_small(const OperatorCall& call, const TermFacts& facts, Scalar scalar, int64_t version) {
   const OperatorRow* found = find_operator(call.domain, call.name, call.version);
   if (found == nullptr) return false;
@@ -171,17 +171,17 @@ bool takes_small(const OperatorCall& call, const TermFacts& facts, Scalar scalar
   if (is_float(scalar) && bits == 8) return found->float8_since != 0 && version >= found->float8_since;
   if (found->takes == Takes::floats) return scalar == Scalar::f16;
   if (facts.kind == LayerKind::view || facts.joins) return true;
-  // Those that look for the largest number.
+  // Operators that select the largest element.
   return bits == 8 || scalar == Scalar::f16 || (scalar == Scalar::bf16 && version >= 22);
 }
 
-// Right before its first reader, or gone where nobody reads it any more.
+// Directly before its first use, or removed if it has no uses left.
 void place_or_drop(Program& program, const std::string& value) {
   if (place_before_first_reader(program, value) || is_output(program, value)) return;
   std::erase_if(program.definitions, [&](const Definition& d) { return d.value == value; });
 }
 
-// The values that a call gives: its own, or the components that somebody takes.
+// The values that a call computes: its own, or its used components.
 std::vector<std::string> results_of(const Program& program, const Definition& call) {
   if (!call.expression->type->is_tuple()) return {call.value};
   std::vector<std::string> out;
@@ -194,7 +194,7 @@ std::vector<std::string> results_of(const Program& program, const Definition& ca
   return out;
 }
 
-// The call on small numbers instead of those that were widened; null where it cannot take them.
+// The call on quantised elements instead of the widened ones; null if the operator does not accept them.
 Expr on_small(const Program& program, const Definition& call, const TermFacts& facts, Widening& grid) {
   std::vector<Expr> operands(call.expression->operation->operands.empty()
                                  ? 0
@@ -299,7 +299,7 @@ bool move_before_dequantise(Program& program, const std::string& value) {
   }
 
   ProgramStep step = replayed_step(std::string(move_step), *call);
-  step.note = "the layer works on the stored numbers, and what reads it dequantises";
+  step.note = "the layer works on the stored elements, and its consumers dequantise";
   const std::vector<std::string> layers = call->layers;
   if (small->type->is_tuple()) call->expression = small;
   for (size_t i = 0; i < results.size(); ++i) {
@@ -322,7 +322,7 @@ Result<bool> repeat_neural_step(const ProgramStep& step, Program& program) {
   }
   if (step.rule == move_step) {
     if (move_before_dequantise(program, step.value)) return true;
-    return Diagnostic{"", "the layer does not move dequantised numbers", ""};
+    return Diagnostic{"", "the layer does not move dequantised elements", ""};
   }
   if (step.rule == channel_scaling_step) {
     HOIST_TRY_VOID(repeat_scaling(program, step));

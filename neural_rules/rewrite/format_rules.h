@@ -1,9 +1,9 @@
-// The neural rules of formats as rows between operator calls: what the reads of a value become (quantised and
-// dequantised, or cast and cast back) and what a product becomes whose weights are stored in a small type. The rows
-// follow from the formats and schemes of neural_rules(), which hold the error models too. What they compute with
-// comes in as constants: scales and zero points of values, numbers and scales of weights. Layers that only move numbers
-// are pulled in front of dequantising by an exact rule, which is a C++ function, since texts of rules have no calls
-// with any number of operands and results. What a rewrite applies here, replay applies again.
+// The neural rules of formats as rows between operator calls: reads of a value become quantise and dequantise (or a
+// cast and a cast back), and a contraction changes its form if its weights are stored in a small type. The rows follow
+// from the formats and schemes of neural_rules(), which hold the error models too. Constants are operands: scales and
+// zero points of values, elements and scales of weights. Layers that only move elements are pulled before dequantising
+// by an exact rule, which is a C++ function, because texts of rules have no calls with any number of operands and
+// results. Rewriting and replay apply the same functions.
 #pragma once
 
 #include <string>
@@ -18,18 +18,18 @@ namespace hoist {
 /// The rows of a neural rule, one of which applies at a site of its; none where the rule is not about formats.
 const std::vector<const ProgramRule*>& format_rules(std::string_view rule);
 
-/// The rule at a value, or at the definition that a product layer computes; what nobody reads any more goes. False
-/// where no row applies. Errors are those of apply_program_rule.
+/// Applies the rule at a value, or at the definition of a contraction layer, and removes unused definitions. False if
+/// no row applies. Errors: errors of apply_program_rule.
 Result<bool> apply_format(std::string_view rule, Program& program, const std::string& value,
                           const ProgramArguments& arguments);
 
-/// Numbers, scales, zero points and bias of a product as its rows want them.
+/// Elements, scales, zero points and bias of a contraction in the form that its rows require.
 ProgramArguments arguments_of(const PreparedProduct& prepared);
 
 inline constexpr std::string_view move_step = "move-before-dequantise";
-/// A layer that only moves or picks numbers, all of which are dequantised with one scale (or cast to f32), works on the
-/// small ones, and dequantising comes behind it; exact. False where it does not, where an operand is another number, or
-/// where the standard does not let the operator take the small type.
+/// A layer that only moves or selects elements that are all dequantised with one scale (or cast to f32) works on the
+/// stored elements, and dequantising comes after it; exact. False if the layer does more, if an operand differs, or if
+/// the standard does not allow the operator the small type.
 bool move_before_dequantise(Program& program, const std::string& value);
 
 /// A step of a derivation that neural rules made, done again, with the numbers of weights computed from the program's

@@ -18,7 +18,7 @@ struct SiteRule;
 
 class Graft {
  public:
-  /// What to read where a grafted layer reads a value of the original program.
+  /// The value to read instead of a value of the original program, for spliced layers.
   using Resolver = std::function<std::string(const std::string&)>;
 
   explicit Graft(const Program& program);
@@ -34,7 +34,7 @@ class Graft {
   std::string value(const std::string& prefix, const ProgramDifference& change, const std::string& name,
                     const Resolver& resolve);
 
-  /// Layers in topological order, those that no output needs left out. Errors: those of with_calls.
+  /// Layers in topological order, without unused ones. Errors: errors of with_calls.
   Result<Program> finish();
 
  private:
@@ -44,9 +44,9 @@ class Graft {
   std::map<std::string, size_t> places_;
 };
 
-/// The layers that a rule computes in another way as a whole, reading what the rule gives them, by their own names:
-/// products and functions, and those with another operator. Products are among them where only their weights change,
-/// since constants are packed for a kernel and what a switch selects is not.
+/// The layers that a rule computes in another way as a whole, by the names of their operands: contractions and
+/// functions, and layers with another operator. Contractions belong to them even if only their weights change, since
+/// constants are packed for a kernel and a switch's result is not.
 std::vector<NamedCall> replaced_by(const Graft& graft, const Site& site, const SiteRule& rule);
 
 }  // namespace hoist

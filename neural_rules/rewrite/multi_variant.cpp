@@ -58,7 +58,7 @@ Tensor index_constant(size_t index) {
 }
 Tensor scalar_constant(double value) { return Tensor::of(Scalar::f32, {}, std::vector<double>{value}); }
 
-/// A value behind a switch.
+/// A value that a switch selects.
 struct Alternative {
   std::string condition, value;
 };
@@ -147,7 +147,7 @@ class VariantMaker {
     return out_.switches.back();
   }
 
-  // Layers that rules replace as a whole: whoever reads the value reads one of its versions.
+  // Layers that rules replace as a whole: consumers of the value read one of its versions.
   void add_versions(size_t site) {
     for (const SiteRule* rule : rules_at(rules_, site)) {
       for (const NamedCall& layer : replaced_by(graft_, sites_[site], *rule)) {
@@ -186,7 +186,8 @@ class VariantMaker {
     return noise_name(shape);
   }
 
-  // What the rule leaves to other sites, a format that it needs among them, is read as they switch it.
+  // Parts of the rule that belong to other sites, such as a needed format, are read through the switches of those
+  // sites.
   void finish_clone(NamedCall clone, const SiteRule& rule) {
     const NamedCall original = graft_.original(clone.name.substr(prefix(rule).size()));
     for (size_t slot = 0; slot < clone.inputs.size(); ++slot) {
@@ -199,7 +200,7 @@ class VariantMaker {
     graft_.add(std::move(clone));
   }
 
-  // What the layer reads there: the value, or one of the alternatives of this very input.
+  // The layer's operand: the value, or one of the alternatives of this input.
   std::string effective(const NamedCall& layer, size_t slot) {
     const std::string& value = layer.inputs[slot];
     const auto found = slots_.find({layer.name, slot});
@@ -232,7 +233,7 @@ class VariantMaker {
   std::vector<std::pair<NamedCall, const SiteRule*>> clones_;
 };
 
-// What the sum of squared differences is taken of: the value as it is and under the rule.
+// The operands of the sum of squared differences: the unchanged value and the value under the rule.
 using Pair = std::pair<std::string, std::string>;
 
 std::vector<Pair> pairs_of(Graft& graft, const Program& program, const Site& site, const SiteRule& rule,
@@ -245,8 +246,7 @@ std::vector<Pair> pairs_of(Graft& graft, const Program& program, const Site& sit
     const auto is_at_point = [&](const ChangedInput& input) {
       return std::find(points.begin(), points.end(), input.before) != points.end();
     };
-    // Where views and poolings move the small numbers, nobody reads the array itself: what they make of it stands for
-    // it.
+    // If views and poolings move the quantised elements, the array itself has no uses: the moved arrays represent it.
     const bool is_read = std::any_of(rule.change.inputs.begin(), rule.change.inputs.end(), is_at_point);
     std::set<Pair> known;
     for (const ChangedInput& input : rule.change.inputs) {

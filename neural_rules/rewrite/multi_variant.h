@@ -1,9 +1,9 @@
 // One program instead of one per assignment. A multi-variant program holds every rule of every site at once, each
-// behind a switch that is an input of the model, so that any assignment can be evaluated by what is fed in; with all
-// switches off its expressions give the model's own bits (kernels may round differently, being grouped differently).
-// What a rule does at its site is read off what rewrite() makes of it there, so the two cannot disagree. Its sibling,
-// the program of local errors, computes each rule beside the unchanged layer on unchanged inputs. Neither is for
-// timing: both compute everything that could be chosen.
+// selected by a switch that is an input of the model, so that inputs select any assignment. With all switches off, its
+// terms give the model's own bits (kernels may round differently, because they are grouped differently). The effect of
+// a rule at its site is taken from the result of rewrite() there, so the two cannot disagree. The program of local
+// errors, a related form, computes each rule and the unchanged layer on unchanged inputs. Neither is for timing: both
+// compute every alternative.
 //
 // A bundle for each of 300 candidates takes minutes, since a driver compiles a third of a second a kernel; one program
 // with all variants takes as long as a few bundles. It holds one rule a site: each run computes all of its rules, so
@@ -26,10 +26,10 @@ struct SiteRule {
   size_t site = 0;  ///< among the sites
   std::string rule;
   std::string cost_class;                        ///< rules of one class cost the same (candidates.h)
-  Assignment needs;                              ///< what else had to be assigned for the rule to apply
+  Assignment needs;                              ///< the other assignments that the rule required
   std::map<std::string, std::string> functions;  ///< layer -> function rule
   RuleUse use;                                   ///< parameters, clipped share and proof
-  ProgramDifference change;                      ///< from the program with what the rule needs
+  ProgramDifference change;                      ///< from the program with the rule's requirements
   ProgramDifference whole;                       ///< from the program as it is: has every layer that `change` reads
 };
 
@@ -53,8 +53,8 @@ struct MultiVariantProgram {
   RewrittenModel model;
   std::vector<SwitchInput> switches;  ///< bool arrays
   std::vector<NoiseInput> noises;     ///< f32 arrays, multiplied by the site's noise scale
-  /// What to feed after the model's own inputs: the switches, then `noise` (nothing where the program has none).
-  /// `noisy`: the site that gets noise, or npos.
+  /// The inputs after the model's own inputs: the switches, then `noise` (absent if the program has none). `noisy`: the
+  /// site that gets noise, or npos.
   std::vector<Tensor> inputs(const std::vector<Site>& sites, const Assignment& assignment, size_t noisy = npos,
                              const std::vector<Tensor>& noise = {}) const;
   /// Noise of mean 0 and mean square 1 for all sites.
@@ -62,7 +62,7 @@ struct MultiVariantProgram {
   static constexpr size_t npos = static_cast<size_t>(-1);
 };
 
-/// Errors: those of with_calls.
+/// Errors: errors of with_calls.
 Result<MultiVariantProgram> make_multi_variant(const Program& program, const std::vector<Site>& sites,
                                                const std::vector<SiteRule>& rules);
 

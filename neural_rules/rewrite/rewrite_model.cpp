@@ -76,7 +76,7 @@ class ModelRewriter {
       if (site == by_key.end()) {
         problems_.push_back({key, "is no site of the model", did_you_mean(key, keys)});
       } else if (rule == nullptr) {
-        problems_.push_back({key, "there is no rule " + name, did_you_mean(name, rules)});
+        problems_.push_back({key, "unknown rule " + name, did_you_mean(name, rules)});
       } else if (auto reason = why_not(*rule, *site->second, program_)) {
         problems_.push_back({key, fmt::format("{} does not apply: {}", name, *reason), ""});
       } else {
@@ -128,7 +128,7 @@ class ModelRewriter {
       problems_.push_back({choice.use.site, fmt::format("f16 does not apply: the largest magnitude is {}", largest),
                            "bf16 has the range of f32"});
     }
-    choice.use.proof = fmt::format("largest magnitude {:.4g} on {} numbers, f16 ends at 65504", largest, seen.count);
+    choice.use.proof = fmt::format("largest magnitude {:.4g} on {} elements, f16 ends at 65504", largest, seen.count);
   }
 
   StoredFamily* stored_as(const std::string& value) {
@@ -160,7 +160,7 @@ class ModelRewriter {
     small_.insert(value);
   }
 
-  // The last value first: what is stored stands right behind the layer that makes it.
+  // The last value comes first: the stored form is directly after the layer that makes it.
   void store_values() {
     for (auto stored = stored_.rbegin(); stored != stored_.rend(); ++stored) {
       const std::vector<std::string>& sources = stored->family->sources;
@@ -197,8 +197,8 @@ class ModelRewriter {
       return;
     }
     const auto& [product, packed, bias] = *prepared;
-    // A mover made it from numbers of the grid, so that rounding changes none of them; products that read a stored type
-    // want the layer that dequantises right before them.
+    // A mover made it from elements of the grid, so that rounding changes none of them; contractions that read a stored
+    // type require the dequantising layer directly before them.
     if (scheme.input && small_.count(product.input) == 0) store(*stored_as(product.input), product.input);
     choice.use.parameters = fmt::format("{} scales, {} bytes", packed.scales.size(), byte_size(packed));
     if (scheme.half) check_sums(product, packed, choice);
@@ -219,10 +219,10 @@ class ModelRewriter {
                            fmt::format("{} does not apply: sums reach {:.4g}, f16 ends at 65504", half_rule, largest),
                            ""});
     }
-    choice.use.proof = fmt::format("sums stay below {:.4g} on {} numbers, f16 ends at 65504", largest, seen->count);
+    choice.use.proof = fmt::format("sums stay below {:.4g} on {} elements, f16 ends at 65504", largest, seen->count);
   }
 
-  // The model's, and those that were added where they stand.
+  // The model's calls, and the added calls at their places.
   void list_layers() {
     std::map<std::string, std::string> operations;
     for (const ModelLayer& layer : program_.layers) operations[layer.name] = layer.operation;
@@ -261,7 +261,7 @@ class ModelRewriter {
   std::map<std::string, Choice> chosen_;  // by site
   std::vector<StoredFamily> stored_;
   ValueNames names_;
-  std::set<std::string> small_;  // values that are stored in a small format now, those that moved with them too
+  std::set<std::string> small_;  // values that are stored in a small format now, including moved ones
   Diagnostics problems_;
   RewrittenModel model_;
 };

@@ -2,19 +2,19 @@
 // in terms of ONNX's own operators, so that it can be exported; and the layers whose functions are to be approximated
 // once they are expressions. Exact where nothing is assigned: an empty assignment gives the same program.
 //
-// What is written, so that lowering and other engines recognise it:
+// The form of the changes, which lowering and other engines recognise:
 // - A value is followed by one QuantizeLinear (u8 with a zero point; i8, i16 and float8 with zero point 0; i8 with
-//   computed scales of blocks along the channels for `bfp8`) or Cast (f16, bf16). Reshape, Flatten, Transpose, Squeeze,
-//   Unsqueeze, Slice, Split, DepthToSpace, SpaceToDepth, MaxPool and Concat behind it run on the small numbers where
-//   ONNX has the type; one DequantizeLinear or Cast for all readers stands behind those.
-// - Weights are a constant of the small type with DequantizeLinear (or Cast) directly before the product: one scale an
-//   output channel (axis 0 of Conv and of Gemm with transB, else the last axis; 1 of ConvTranspose), symmetric; or
-//   blocks along the summed axis. Blocks over several axes of a filter are a matrix [O][C k k] with a Reshape behind.
-// - An integer product is both, the bias untouched in f32. What becomes of it is lowering's: as layers it is f32
-//   arithmetic on rounded numbers.
+//   computed scales of blocks along the channels for `bfp8`) or Cast (f16, bf16). Later Reshape, Flatten, Transpose,
+//   Squeeze, Unsqueeze, Slice, Split, DepthToSpace, SpaceToDepth, MaxPool and Concat run on the quantised elements if
+//   ONNX has the type; one DequantizeLinear or Cast for all consumers comes after those.
+// - Weights are a constant of the small type with DequantizeLinear (or Cast) directly before the contraction: one scale
+//   per output channel (axis 0 of Conv and of Gemm with transB, else the last axis; 1 of ConvTranspose), symmetric; or
+//   blocks along the summed axis. Blocks over several axes of a filter are a matrix [O][C k k] followed by a Reshape.
+// - An integer contraction has both, and the bias stays f32. Lowering makes it integer arithmetic; as layers it is f32
+//   arithmetic on rounded values.
 //
-// Every change is a step of the program's derivation that replays: a rule at a value or product, with its scales, or
-// the hashes of its numbers (format_rules.h).
+// Every change is a step of the program's derivation that replays: a rule at a value or contraction, with its scales,
+// or the hashes of its weights (format_rules.h).
 #pragma once
 
 #include <map>
@@ -28,7 +28,7 @@
 
 namespace hoist {
 
-/// One rule at one site, with what it was told by calibration.
+/// One rule at one site, with its calibration results.
 struct RuleUse {
   std::string site;  ///< Site::key()
   std::string layer;
@@ -39,10 +39,10 @@ struct RuleUse {
 };
 
 struct RewrittenModel {
-  Program program;                               ///< program.steps has neural steps for each use but those of functions
+  Program program;                               ///< program.steps has neural steps for each use, except for functions
   std::map<std::string, std::string> functions;  ///< layer -> rule that functions.h applies to its expression
   std::vector<RuleUse> uses;
-  bool only_values = false;  ///< nobody asks how long it takes: what is ready to run soonest will do
+  bool only_values = false;  ///< the model is never timed: its calls run in the order in which they become ready
 };
 
 /// Faults: an unknown site or rule (with the near miss), a rule that does not apply at its site, missing statistics, a

@@ -139,7 +139,7 @@ TEST_F(ExampleTest, TakesAndPrintsStrings) {
   EXPECT_EQ(shell(example + " x=" + (folder_ / "x.txt").string()).code, 3);
   const Outcome verified = shell(example + " --verify");
   EXPECT_EQ(verified.code, 0) << verified.text;
-  EXPECT_THAT(verified.text, HasSubstr("kernel join: performed on the host"));
+  EXPECT_THAT(verified.text, HasSubstr("kernel join: computed on the host"));
 }
 
 // A runtime that was built without a library that a step needs reports it when it opens the bundle; the Makefile builds

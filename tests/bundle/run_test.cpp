@@ -236,7 +236,7 @@ TEST_F(RunTest, MoreElementsThanThereIsRoomForAreAnError) {
   EXPECT_EQ(shape[1], 4);
   for (const float wrong : {5.0F, -1.0F, 1e12F}) {
     EXPECT_EQ(run(wrong), HOIST_BAD_EXTENT);
-    EXPECT_THAT(hoist_error_message(bundle), HasSubstr("along dimension 1, where at most 4 have a place"));
+    EXPECT_THAT(hoist_error_message(bundle), HasSubstr("along dimension 1, and its capacity is 4"));
   }
   hoist_close(bundle);
 }

@@ -218,7 +218,7 @@ Plan text_plan() {
   join.name = "join";
   join.layers = {"join"};
   join.host = "string_concat";
-  join.source = "// performed on the host: string_concat\n";
+  join.source = "// computed on the host: string_concat\n";
   join.expression = "host string_concat [3]string(%p0 : [3]string, %p1 : [3]string)";
   join.parameters = {{"p0", Scalar::string, {3}, false, 0, 1},
                      {"p1", Scalar::string, {3}, false, 0, 1},

@@ -195,8 +195,10 @@ TEST_F(SpecialisationsTest, HostilePlansWithRightHashesAreSafe) {
     reseal("plan.bin", changed);
     return complaint();
   };
-  EXPECT_THAT(said("specialisation-3", "specialisation/3"), HasSubstr("the folder of a specialisation is none"));
-  EXPECT_THAT(said("specialisation-3", "../cialisation-3"), HasSubstr("the folder of a specialisation is none"));
+  EXPECT_THAT(said("specialisation-3", "specialisation/3"),
+              HasSubstr("the folder name of a specialisation is invalid"));
+  EXPECT_THAT(said("specialisation-3", "../cialisation-3"),
+              HasSubstr("the folder name of a specialisation is invalid"));
   EXPECT_THAT(said("specialisation-3", "specialisation-2"), HasSubstr("the same folder"));
   EXPECT_THAT(said("specialisation-3", "specialisation-4"), HasSubstr("plan.bin lists no file"));
   EXPECT_THAT(said("specialisation-1", std::string("specialisation-") + '\0'), HasSubstr("text"));

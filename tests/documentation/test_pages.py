@@ -1,4 +1,4 @@
-"""The pages of tools/pages and the README: they build, their links are valid, their commands print what they show."""
+"""The pages of tools/pages and the README: they build, their links are valid, their commands print the shown output."""
 
 from __future__ import annotations
 

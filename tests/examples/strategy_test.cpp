@@ -20,7 +20,7 @@ void map_rows_in_vectors(Rewriter& r, const StrategyInput& input, const Profile&
 }
 
 Strategy rows_in_vectors() {
-  return {"rows-in-vectors", "CPU: a work-group a row of elements that share nothing",
+  return {"rows-in-vectors", "CPU: a work-group for each row of independent elements",
           [](Expr, const StrategyInput& input, const Profile& profile) { return !profile.gpu && !input.folds; },
           map_rows_in_vectors};
 }

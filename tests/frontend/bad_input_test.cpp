@@ -1,4 +1,4 @@
-// What hostile and broken model files are told.
+// The errors of untrusted and broken model files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

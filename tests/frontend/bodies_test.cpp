@@ -31,7 +31,7 @@ std::string problems_of(const Result<Program>& program) {
   return out;
 }
 
-// What the program's first definition, a call, reads.
+// The operands of the program's first definition, a call.
 std::vector<std::string> operands_of(const Program& program) {
   std::vector<std::string> names;
   for (Expr operand : program.definitions[0].expression->children) names.push_back(operand->name);
@@ -117,7 +117,7 @@ TEST(Bodies, BranchesCaptureWhatTheyRead) {
   const Result<Program> program = read_with_all_operators(branching_model());
   ASSERT_TRUE(program.ok()) << problems_of(program);
   EXPECT_THAT(operands_of(*program), ElementsAre("c", "x", "w"));
-  EXPECT_TRUE(program->constants.empty());  // the shape stands in the branch, as an attribute
+  EXPECT_TRUE(program->constants.empty());  // the shape is in the branch, as an attribute
   const Attributes& attributes = program->definitions[0].expression->operation->attributes;
   const Program& yes = *std::get<Body>(attributes.at("then_branch")).program;
   EXPECT_EQ(yes.inputs.size(), 2U);
@@ -167,7 +167,7 @@ TEST(Bodies, LoopsHoldBranches) {
   add_output(model, "rows", {"4", "2"});
   const Result<Program> program = read_with_all_operators(model);
   ASSERT_TRUE(program.ok()) << problems_of(program);
-  EXPECT_THAT(operands_of(*program), ElementsAre("x", "x"));  // the state, and what the branch captures
+  EXPECT_THAT(operands_of(*program), ElementsAre("x", "x"));  // the state, and the values that the branch captures
   ASSERT_EQ(program->definitions.size(), 3U);
   const Bindings values = {{"x", Tensor::of(Scalar::f32, {2}, std::vector<double>{1, 2})}};
   const Expr all = program->definitions[0].expression;

@@ -1,4 +1,4 @@
-// Operators of onnxruntime's domain: bodies in the place of those that are several layers, and what has none.
+// Operators of onnxruntime's domain: bodies for operators that are several layers, and the refusal of the others.
 #include <gmock/gmock.h>
 
 #include <limits>
@@ -62,7 +62,7 @@ TEST(Contributed, AFusedConvolutionIsItsParts) {
               HasSubstr("its definition by other operators does not fit this use"));
 }
 
-// The standard wants TopK to name both of its results.
+// The standard requires TopK to name both of its results.
 TEST(Contributed, ResultsThatNobodyReadsStayWhereTheyAreNeeded) {
   onnx::ModelProto model = empty_model(21);
   add_input(model, "x", {"2", "4"});
@@ -103,7 +103,7 @@ TEST(Contributed, AttentionIsRefusedWhereItsMaskHasNoBody) {
   EXPECT_THAT(attention({"2", "1", "9", "9"})[0], HasSubstr("operator Attention is not supported"));
 }
 
-// The score of the later key is far above what a mask takes off.
+// The score of the later key is far above the mask's deduction.
 TEST(Contributed, WhatComesLaterIsLeftOutHoweverLargeItsScore) {
   onnx::ModelProto model = empty_model(17);
   for (const char* name : {"q", "k", "v"}) add_input(model, name, {"1", "2", "1"});
@@ -124,7 +124,7 @@ TEST(Contributed, WhatComesLaterIsLeftOutHoweverLargeItsScore) {
   EXPECT_EQ((*found)[0].float_at(1), 6) << "equal scores";
 }
 
-// Two queries share the only key of theirs; the third and the fourth attend to what an earlier call left, too.
+// Two queries share the only key of theirs; the third and the fourth attend to the keys of an earlier call, too.
 TEST(Contributed, QueriesThatShareKeysSeeThoseOfEarlierCalls) {
   const auto outputs = [](int64_t window) {
     onnx::ModelProto model = empty_model(17);

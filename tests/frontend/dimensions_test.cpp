@@ -63,7 +63,7 @@ TEST(Dimensions, OnlyBatchesHaveADefault) {
   EXPECT_THAT(bound->notes,
               ElementsAre("dimension batch has no size in the model: compiled for 1 (--dim batch=8 compiles for 8)"));
 
-  // A name that also stands on a later axis is no batch; one axis alone needs a name that says so.
+  // A name that also appears on a later axis is no batch; an input of one axis needs a name that says batch.
   EXPECT_FALSE(bind_dimensions({{"x", Scalar::f32, {{-1, "n"}, {-1, "n"}}}}, {}, limit).ok());
   EXPECT_FALSE(bind_dimensions({{"x", Scalar::f32, {{-1, "length"}}}}, {}, limit).ok());
   EXPECT_TRUE(bind_dimensions({{"x", Scalar::f32, {{-1, "batch_size"}}}}, {}, limit).ok());

@@ -67,7 +67,7 @@ TEST_F(ExternalDataTest, MissingAndShortFilesAreNamed) {
   EXPECT_THAT(told("w.bin", "-4"), HasSubstr("the offset of its external data is not a number"));
   EXPECT_THAT(told("w.bin", "4x"), HasSubstr("the offset of its external data is not a number"));
   EXPECT_THAT(told("w.bin", "99999999999999999999"), HasSubstr("the offset of its external data is not a number"));
-  EXPECT_THAT(told("w.bin", "0", "100"), HasSubstr("have 100 bytes, its shape wants 432"));
+  EXPECT_THAT(told("w.bin", "0", "100"), HasSubstr("have 100 bytes, its shape needs 432"));
   EXPECT_THAT(told("data"), HasSubstr("'data' is not a regular file"));
 }
 

@@ -1,4 +1,4 @@
-// Messages in files that are larger than a piece of what is read at a time.
+// Messages in files that are larger than one read.
 #include "frontend/file/message_file.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ class MessageFileTest : public testing::Test {
   Folder folder_;
 };
 
-// Fields of all kinds begin and end before, at and behind the ends of pieces.
+// Fields of all kinds begin and end before, at and after the ends of pieces.
 TEST_F(MessageFileTest, FieldsCrossPieces) {
   for (const size_t bytes :
        {piece - 40, piece - 17, piece - 9, piece - 6, piece - 5, piece - 4, piece, 3 * piece + 1}) {

@@ -1,4 +1,4 @@
-// Models that decode pictures: where the size comes from that data would decide, and that it comes back when written.
+// Models that decode images: the source of their data-dependent size, and its place in a written model.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 using Axes = std::vector<std::string>;
 
-// The picture is the output, or what lies between two layers.
+// The image is the output, or a value between two layers.
 onnx::ModelProto decoding_model(const std::optional<Axes>& declared, bool is_output = false) {
   onnx::ModelProto model = empty_model(21);
   model.set_ir_version(10);

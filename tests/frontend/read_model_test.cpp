@@ -454,7 +454,7 @@ TEST(Functions, OnesForAnotherOpsetAreConverted) {
   EXPECT_THAT(operations(*same), ElementsAre("Mul", "LeakyRelu", "Mul", "LeakyRelu"));
   EXPECT_EQ(std::get<double>(same->layers[3].attributes.at("alpha")), 0.75);
 
-  // Until version 12 axes are an attribute of Squeeze, behind it an input.
+  // Until version 12 axes are an attribute of Squeeze, later an input.
   model = model_with_function();
   onnx::FunctionProto& body = *model.mutable_functions(0);
   body.mutable_opset_import(0)->set_version(12);
@@ -493,8 +493,8 @@ TEST(ListOperators, CountsWhatTheFileHas) {
   EXPECT_EQ((*uses)[2].support, Support::function);
 }
 
-// A window that would start behind the input is left out, which onnx's own inference does not know: what the definition
-// gives is compared with what the model declares.
+// A window that would start after the input is left out, which onnx's own inference does not know: the shape of the
+// definition is compared with the declared shape.
 TEST(ReadModel, DeclaredShapesAreComparedWithDefinitions) {
   for (const bool right : {true, false}) {
     onnx::ModelProto model = empty_model(21);

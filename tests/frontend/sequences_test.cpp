@@ -237,8 +237,8 @@ TEST(Sequences, LoopsThatCarryThemAreUnrolled) {
   ASSERT_TRUE(program.ok()) << messages(program);
   EXPECT_EQ(run(*program, {numbers({1, 2})}), (Members{{0, 0}, {1, 2}, {2, 4}}));
   EXPECT_THAT(messages(read_text(growing("int64 n, ", ""))),
-              testing::AllOf(HasSubstr("carries sequences or optional values from one iteration to the next, and data "
-                                       "decide how many iterations there are"),
+              testing::AllOf(HasSubstr("carries sequences or optional values from one iteration to the next, and "
+                                       "the number of iterations depends on data"),
                              HasSubstr("compile for one value with --value n=...")));
   EXPECT_THAT(messages(read_text(growing("", "n = Constant<value = int64 {9223372036854775807}>()\n"))),
               HasSubstr("iterations, more than most_spliced_iterations of 1024"));
@@ -252,10 +252,11 @@ TEST(Sequences, LoopsThatAppendNeedNoEnd) {
   const std::string grows = growing("int64 n, ", "");
   std::string appending = grows;
   appending.replace(appending.find("z, i)"), 5, "z)");
-  EXPECT_THAT(messages(read_text(appending)),
-              testing::AllOf(HasSubstr("y: is a sequence of as many tensors as data decide, which no output is "
-                                       "(ConcatFromSequence makes one tensor of them, which may be)"),
-                             HasSubstr("compile for one value with --value n=...")));
+  EXPECT_THAT(
+      messages(read_text(appending)),
+      testing::AllOf(HasSubstr("y: is a sequence with a data-dependent number of tensors, which no model output may be "
+                               "(ConcatFromSequence makes one tensor of them, which may be)"),
+                     HasSubstr("compile for one value with --value n=...")));
   const auto ending = [&](const std::string& call, const std::string& type) {
     std::string text = appending;
     text.replace(text.find("(seq(float[2]) y)"), 17, "(" + type + " out)");
@@ -267,7 +268,7 @@ TEST(Sequences, LoopsThatAppendNeedNoEnd) {
   EXPECT_EQ(program->extents.size(), 1u);
   EXPECT_THAT(
       messages(read_text(ending("less = SequenceErase(y)\nout = ConcatFromSequence<axis = 0>(less)", "float[k]"))),
-      HasSubstr("input 0 is a sequence of as many tensors as data decide, and a known number is needed"));
+      HasSubstr("input 0 is a sequence with a data-dependent number of tensors, and a known number is needed"));
 }
 
 TEST(Sequences, SequenceMapIsALoop) {
@@ -292,7 +293,7 @@ TEST(Sequences, WhatIsWrongIsSaid) {
   EXPECT_THAT(told("e = SequenceEmpty()\ny = ConcatFromSequence<axis = 0>(e)"),
               HasSubstr("an empty sequence has nothing to join"));
   EXPECT_THAT(told("s = SequenceConstruct(x, z)\ny = SequenceAt(s, p)"),
-              testing::AllOf(HasSubstr("data decide the position, and members differ: [2]f32 and [3]f32"),
+              testing::AllOf(HasSubstr("the position depends on data, and members differ: [2]f32 and [3]f32"),
                              HasSubstr("compile for one value with --value p=...")));
   EXPECT_THAT(told("e = SequenceEmpty<dtype = 7>()\ns = SequenceInsert(e, x)" + at),
               HasSubstr("Tensor are expected to have the same elem type"));
@@ -314,7 +315,7 @@ TEST(Sequences, WhatIsWrongIsSaid) {
       HasSubstr("input 'x': is neither a tensor nor a sequence of tensors"));
 }
 
-// What onnx's inference does not get to see, since it has no values there: types come from lists.
+// A place without values, where onnx's inference fails: types come from lists.
 TEST(Sequences, WhatIsWrongInABuiltProgramIsSaid) {
   const auto told = [](const std::vector<NamedCall>& calls) {
     ProgramBuilder builder("g", 21);

@@ -12,7 +12,7 @@ namespace {
 TEST(SharedModels, ImportOrSayWhy) {
   const char* shared = std::getenv("HOIST_SHARED");
   if (shared == nullptr) GTEST_SKIP() << "HOIST_SHARED is not set";
-  // What those that do not import are told, and what the others need to be told.
+  // The errors of models that do not import, and the options that the others need.
   const std::map<std::string, std::string> refused = {
       {"byte_sb_bidi_lstm.onnx", "dimension length: has no size in the model"},
       {"micro_kws_m_static_qoperator.onnx", "of domain 'com.microsoft' is not supported"},

@@ -112,7 +112,7 @@ TEST(TensorFile, FailedWritesLeaveNothingBehind) {
   const Tensor tensor(Scalar::f32, {1000});
   EXPECT_THAT(messages(write_tensor_proto("/dev/full", "x", tensor)), HasSubstr("/dev/full: cannot be written"));
   EXPECT_THAT(messages(write_tensor_proto("/no/such/folder/x.pb", "x", tensor)), HasSubstr("cannot be written"));
-  // A folder stands where the file should go: the rename fails after the bytes are written.
+  // A folder has the name of the file: the rename fails after the bytes are written.
   const Folder folder;
   std::filesystem::create_directories(folder.path() / "x.pb" / "inside");
   EXPECT_FALSE(write_tensor_proto(folder.path() / "x.pb", "x", tensor).ok());

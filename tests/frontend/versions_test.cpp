@@ -1,5 +1,5 @@
-// What operators of old versions mean: small graphs of an opset, and what the text of that version says comes out. The
-// cases of tools/compare/versions.py are the same at random.
+// The meaning of operators of old versions: small graphs of an opset give the results that the text of that version
+// states. The cases of tools/compare/versions.py are random graphs of the same kind.
 #include "ir/operators/versions.h"
 
 #include <gmock/gmock.h>
@@ -53,7 +53,7 @@ const Meaning meanings[] = {
          "{ y = Resize <coordinate_transformation_mode = \"tf_half_pixel_for_nn\", nearest_mode = \"floor\"> (x, r, s) }", {{1, 2}}, {1, 2, 2}},
     {19, "g (float[1,1,5] x) => (float[1,1,2] y) <float[3] s = {1, 1, 0.5}> "
          "{ y = Resize <coordinate_transformation_mode = \"half_pixel_symmetric\", nearest_mode = \"floor\"> (x, , s) }", {{1, 2, 3, 4, 5}}, {2, 4}},
-    // Integers are converted once, behind the last axis: 0.75 and 2.25 of the first axis are no integers yet.
+    // Integers are converted once, after the last axis: 0.75 and 2.25 of the first axis are no integers yet.
     {11, "g (uint8[1,1,2,2] x) => (uint8[1,1,4,4] y) <float[0] r = {}, float[4] s = {1, 1, 2, 2}> { y = Resize <mode = \"linear\"> (x, r, s) }",
      {{0, 3, 3, 6}}, {0, 0, 2, 3, 0, 1, 3, 3, 2, 3, 4, 5, 3, 3, 5, 6}},
     // Rows are everything from the axis on, which is 1 by default.
@@ -82,7 +82,7 @@ const Meaning meanings[] = {
     {17, "g (float[1,2,1,1] x) => (float[1,2,1,2] y) { y = DFT (x) }", {{1, 2}}, {3, 0, -1, 0}},
     {2, "g (float[4] x) => (float[2] a, float[2] b) { a, b = Split (x) }", {{1, 2, 3, 4}}, {1, 2, 3, 4}},
     {1, "g (float[3] x) => (float[1] a, float[2] b) <float[2] s = {1, 2}> { a, b = Split <axis = 0> (x, s) }", {{1, 2, 3}}, {1, 2, 3}},
-    // Statistics: parameters of each position, and training where they are results.
+    // Statistics: parameters of each position, and training with statistics as results.
     {7, "g (float[1,1,2] x, float[1,2] s, float[1,2] b, float[1,2] m, float[1,2] v) => (float[1,1,2] y) "
         "{ y = BatchNormalization <spatial = 0, epsilon = 0.0> (x, s, b, m, v) }", {{3}, {1, 2}, {0, 10}, {1, 2}, {4, 1}}, {1, 12}},
     {9, "g (float[2,1] x, float[1] s, float[1] b, float[1] m, float[1] v) => (float[2,1] y, float[1] rm, float[1] rv, float[1] sm, float[1] sv) "
@@ -107,9 +107,9 @@ const Meaning meanings[] = {
     {13, "g (float16[1] x, float16[1] z) => (float16[1] y) { y = Mean (x, z) }", {{60000}, {30000}}, {45000}},
     {28, "g (float[5] x, float[5] d) => (float[5] y) { y = Mod (x, d) }",
      {{5.5, -5.5, 5.5, 1, infinite}, {2, 2, -2, -infinite, 1}}, {1.5, 0.5, -0.5, -infinite, std::nan("")}},
-    // Integers beside attributes that are no integers.
+    // Integers, together with attributes that are no integers.
     {9, "g (int32[5] x) => (int32[5] y) { y = Shrink <bias = 1.5, lambd = 1.5> (x) }", {{-3, -2, 1, 2, 3}}, {-1, 0, 0, 0, 1}},
-    // What is too large for a type with infinity is infinite where it is not to saturate.
+    // Values too large for a type with infinity are infinite if saturation is off.
     {19, "g (float[4] x) => (float[4] y) { q = Cast <to = 19, saturate = 0> (x) y = Cast <to = 1> (q) }",
      {{57344, 65536, -1e6, infinite}}, {57344, infinite, -infinite, infinite}},
     {19, "g (float[2] x) => (float[2] y) { q = Cast <to = 19> (x) y = Cast <to = 1> (q) }", {{1e6, -infinite}}, {57344, -57344}},

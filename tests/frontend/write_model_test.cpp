@@ -1,4 +1,4 @@
-// What is written reads back as the same graph: layers, names, attributes and constants bit for bit.
+// A written model reads back as the same graph: layers, names, attributes and constants bit for bit.
 #include "frontend/write_model.h"
 
 #include <gmock/gmock.h>

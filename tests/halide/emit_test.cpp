@@ -567,7 +567,7 @@ TEST(Emit, RareValuesAreComputedInABranch) {
   const auto kernel = emit(e);
   ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();
   EXPECT_THAT(kernel->source, ::testing::Not(::testing::HasSubstr("hoist_rarely")));
-  // The sums stand in the first branch alone, before the other one begins.
+  // The sums are in the first branch alone, before the other one begins.
   const size_t branch = kernel->source.find("if ("), otherwise = kernel->source.find("else");
   ASSERT_NE(branch, std::string::npos) << kernel->source;
   ASSERT_NE(otherwise, std::string::npos) << kernel->source;
@@ -575,7 +575,7 @@ TEST(Emit, RareValuesAreComputedInABranch) {
   EXPECT_EQ(kernel->source.find("for (", otherwise), std::string::npos) << kernel->source;
 }
 
-// PoCL copies what asks for a work-item's number into each of the three forms that it generates of a kernel.
+// PoCL copies code that depends on a work-item's number into each of the three forms that it generates of a kernel.
 TEST(Emit, FunctionsOfGroupsAskForNoNumberOfAWorkItem) {
   EmitOptions options;
   const auto alone = emit(testing::products_of_panels(2, 2, 64), options);

@@ -560,7 +560,8 @@ TEST(Steps, ChangeTheResult) {
       return map([&](Expr v) { return call(Function::add, {v, most}); }, slice(7, 8, state, -1));
     });
   };
-  EXPECT_THAT(check(fold(mirrored, x({8}), y({2}))), HasSubstr("change elements of an array by others of it"));
+  EXPECT_THAT(check(fold(mirrored, x({8}), y({2}))),
+              HasSubstr("steps read other elements of the array that they change"));
   EXPECT_THAT(check(slice(0, 3, steps(x({5}), Scalar::f32, [](Expr e) { return e; }))),
               HasSubstr("a part of an array"));
 }

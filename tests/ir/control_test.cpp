@@ -195,12 +195,12 @@ TEST(Control, IsPrintedAndParsed) {
   EXPECT_EQ(model_input_count(program), 1u);
   EXPECT_EQ(model_output_count(program), 1u);
   EXPECT_EQ(program.controls[0].layers, std::vector<std::string>{"l"});
-  for (const auto& [from, to, error] : {std::tuple{"number %i", "number %x", "have not the types"},
+  for (const auto& [from, to, error] : {std::tuple{"number %i", "number %x", "its values have wrong types"},
                                         {"carry %x %before", "carry %before %x", "are the last inputs and outputs"},
-                                        {"most 9", "most 9, choose %x %x %after", "a loop anything but choices"},
+                                        {"most 9", "most 9, choose %x %x %after", "a loop has no choices"},
                                         {"perform loop", "perform branch", "a branch has a condition"},
                                         {"%next %after", "%next", "expected a value"},
-                                        {"fails", "succeeds", "expected what belongs to a loop"}}) {
+                                        {"fails", "succeeds", "expected a part of a loop"}}) {
     std::string bad = good;
     const size_t at = bad.find(from);
     ASSERT_NE(at, std::string::npos);
@@ -222,8 +222,8 @@ TEST(Loop, NestedOnesAreBounded) {
     return "program input %v : f32 define %w : f32 = " + value + " output %w";
   };
   EXPECT_EQ(error_of(nested(8)), "no error");
-  EXPECT_THAT(error_of(nested(9)), HasSubstr("programs stand in each other more than 8 deep"));
-  EXPECT_THAT(error_of(nested(60)), HasSubstr("programs stand in each other more than 8 deep"));
+  EXPECT_THAT(error_of(nested(9)), HasSubstr("programs are nested more than 8 deep"));
+  EXPECT_THAT(error_of(nested(60)), HasSubstr("programs are nested more than 8 deep"));
 }
 
 TEST(Loop, WhatDoesNotFitIsSaid) {

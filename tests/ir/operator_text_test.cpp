@@ -176,7 +176,7 @@ TEST(OperatorText, ProductsAreOfRowsAndColumns) {
 
 TEST(OperatorText, ProductsSayWhatDisagrees) {
   EXPECT_EQ(refusal("Conv(%x : [1][3][8]f32, %w : [4][2][3]f32)"),
-            "the input has 3 channels, the weights [4][2][3] want 2");
+            "the input has 3 channels, the weights [4][2][3] require 2");
   EXPECT_EQ(refusal("Conv(%x : [1][3][8]f32, %w : [4][3][3]f32, %b : [5]f32)"), "the bias is [5], expected [4]");
   EXPECT_EQ(refusal("Conv(%x : [1][3][8]f32, %w : [4][3][3]f32; kernel_shape = [2])"),
             "kernel_shape [2] disagrees with the weights [4][3][3]");

@@ -137,20 +137,19 @@ TEST(Parse, errors_say_where_what_and_what_to_do) {
       {"", "%x", "1:1: the type of %x is not known (declare it where it first appears: %x : [4]f32)"},
       {"", "%x : f23", "1:6: unknown type f23 (did you mean f32?)"},
       {"x: [n]f32", "\\a. a", "1:1: expected a value, found a function"},
-      {"x: [n]f32", "map (\\a b. a) x", "1:6: a function of 2 parameters where one of 1 is wanted"},
+      {"x: [n]f32", "map (\\a b. a) x", "1:6: a function of 2 parameters, expected 1"},
       {"x: [n](f32, f32)", "map (\\a b. a) x",
-       "1:6: a function of 2 parameters where one of 1 is wanted (write \\(a, b). to take a tuple apart)"},
+       "1:6: a function of 2 parameters, expected 1 (write \\(a, b). to take a tuple apart)"},
       {"x: [n]f32", "map (\\(a, b). a) x", "1:6: 2 names for the components of f32"},
       {"x: [n]f32", "map (\\map. map) x",
-       "1:7: map is a word of the language and cannot be the name of a variable (choose another name)"},
+       "1:7: map is a keyword of the language and cannot be the name of a variable (choose another name)"},
       {"x: [n]f32", "map cast x",
-       "1:5: cast needs a type behind its name (in parentheses where it is an argument: map (cast i32) x)"},
+       "1:5: cast needs a type after its name (in parentheses if it is an argument: map (cast i32) x)"},
       {"x: [n]f32", "map reinterpret x",
-       "1:5: reinterpret needs a type behind its name (in parentheses where it is an argument: map (cast i32) x)"},
+       "1:5: reinterpret needs a type after its name (in parentheses if it is an argument: map (cast i32) x)"},
       {"x: [n]f32", "map host x",
-       "1:5: host needs a type behind its name (in parentheses where it is an argument: map (cast i32) x)"},
-      {"", "iota.8",
-       "1:1: iota needs a type behind its name (in parentheses where it is an argument: map (cast i32) x)"},
+       "1:5: host needs a type after its name (in parentheses if it is an argument: map (cast i32) x)"},
+      {"", "iota.8", "1:1: iota needs a type after its name (in parentheses if it is an argument: map (cast i32) x)"},
       {"x: f32", "v where v = v + 1", "1:13: the definition of v uses itself"},
       {"x: f32", "v where v = w; w = v", "1:20: the definition of v uses itself"},
       {"x: f32", "v where v = x; v = x", "1:18: v is defined twice"},
@@ -160,7 +159,7 @@ TEST(Parse, errors_say_where_what_and_what_to_do) {
       {"x: [4]f32", "map group(3) exp x", "1:1: dimension 3 of a mode, there are 0, 1 and 2"},
       {"x: [4]f32", "split 0 x", "1:1: split: rows of 0"},
       {"x: [4]f32", "repeat 99999999999 x", "1:1: the size 99999999999 is beyond 2^31"},
-      {"x: [4]f32", "repeat 99999999999999 x", "1:8: expected a whole number as size, found 99999999999999"},
+      {"x: [4]f32", "repeat 99999999999999 x", "1:8: expected an integer as size, found 99999999999999"},
       {"x: [n]f32, f: f32, f32 -> f32", "map (\\a. f a) x", "1:10: f takes 2 arguments, found 1"},
       {"x: [n]f32, f: i8 -> f32", "map f x", "1:5: argument 1 of f has type f32, expected i8"},
       {"", "constant [2]f32 {1}", "1:18: 1 values for a constant of 2 elements"},
@@ -168,7 +167,7 @@ TEST(Parse, errors_say_where_what_and_what_to_do) {
       {"", "constant [2]f32 #\"AAAA\"", "1:17: the payload does not hold the bytes of [2]f32"},
       {"", "f32#123456789", "1:1: expected at most 8 hexadecimal digits after f32#"},
       {"x: [4]f32", "pad2d 1 1 0 x",
-       "1:1: pad2d: the arguments do not have the dimensions that it takes (it takes l: size, r: size, v: A, x: "
+       "1:1: pad2d: the arguments have the wrong dimensions (it takes l: size, r: size, v: A, x: "
        "[h][w]A)"},
       {"x: [4][5]i8", "map2d exp x", "1:1: map2d: exp: not defined on i8"},
       {"x: [4]i8", "map sigmoid x", "1:5: sigmoid: exp: not defined on i8"},
@@ -183,7 +182,7 @@ TEST(Parse, errors_say_where_what_and_what_to_do) {
   EXPECT_EQ(parse_declarations("x: [n]T, x: T").errors()[0].text(), "1:10: x is declared twice");
   EXPECT_EQ(parse_declarations("f: A, B").errors()[0].text(), "1:8: expected -> and the type of the result of f");
   EXPECT_EQ(parse_declarations("map: A").errors()[0].text(),
-            "1:1: map is a word of the language and cannot be the name of an argument (choose another name)");
+            "1:1: map is a keyword of the language and cannot be the name of an argument (choose another name)");
 }
 
 std::string repeated(const std::string& text, int count) {

@@ -150,11 +150,11 @@ TEST(Pictures, HaveToHaveTheSizeOfTheModel) {
 TEST(Pictures, AreTypedByHeightWidthAndColours) {
   const Type stream = array_type({Nat(100)}, scalar_type(Scalar::u8));
   EXPECT_EQ(host_call_problem("picture_decode", {stream}, pixels_of(2, 3)), "");
-  EXPECT_THAT(host_call_problem("picture_decode", {stream}, pixels_of(0, 3)), HasSubstr("does not make"));
+  EXPECT_THAT(host_call_problem("picture_decode", {stream}, pixels_of(0, 3)), HasSubstr("does not turn"));
   EXPECT_THAT(
       host_call_problem("picture_decode", {stream}, array_type({Nat(2), Nat(3), Nat(1)}, scalar_type(Scalar::u8))),
-      HasSubstr("does not make"));
-  EXPECT_THAT(host_call_problem("picture_decode", {pixels_of(2, 3)}, pixels_of(2, 3)), HasSubstr("does not make"));
+      HasSubstr("does not turn"));
+  EXPECT_THAT(host_call_problem("picture_decode", {pixels_of(2, 3)}, pixels_of(2, 3)), HasSubstr("does not turn"));
 }
 
 // Data for benchmarks and checks.
@@ -196,7 +196,7 @@ TEST(Pictures, InOtherOrdersAndInGrey) {
 TEST(Pictures, NeedASizeThatIsKnown) {
   const auto without = parse("ImageDecoder(%x : [100]u8)");
   ASSERT_FALSE(without.ok());
-  EXPECT_THAT(without.errors().front().text(), HasSubstr("how high and wide its pictures are is not known"));
+  EXPECT_THAT(without.errors().front().text(), HasSubstr("the height and width of its images are unknown"));
   EXPECT_FALSE(parse("ImageDecoder(%x : [100]u8; size = [0, 8])").ok());
   EXPECT_FALSE(parse("ImageDecoder(%x : [10][10]u8; size = [6, 8])").ok());
   EXPECT_FALSE(parse("ImageDecoder(%x : [100]i8; size = [6, 8])").ok());

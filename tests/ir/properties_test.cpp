@@ -182,7 +182,8 @@ TEST(Properties, NobodyComparesNamesOfOperators) {
   EXPECT_GT(files, 300);
 }
 
-// What is seldom computed has no part in what a term is and costs; its value is that of the selection.
+// A rarely computed alternative does not affect the properties and costs of a term; its value is the value of the
+// selection.
 TEST(Properties, RareBranchesDoNotCount) {
   const auto term = [](const char* choice) {
     auto e = parse(std::string("%x : [4][6]f32 |> map (\\row. ") + choice +

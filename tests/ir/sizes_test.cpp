@@ -110,8 +110,8 @@ TEST(Sizes, TextThatDeclaresThemWronglyIsRefused) {
   EXPECT_THAT(error("program\nsize n from 0\n"), HasSubstr("sizes lie between 1 and 2147483648"));
   EXPECT_THAT(error("program\nsize n from 9 to 8\n"), HasSubstr("the size n from 9 to 8"));
   EXPECT_THAT(error("program\nsize n to 9999999999\n"), HasSubstr("sizes lie between"));
-  EXPECT_THAT(error("program\nsize map\n"), HasSubstr("map is a word of the language"));
-  EXPECT_THAT(error("program\ninput %x : f32\nsize n\n"), HasSubstr("sizes stand before them"));
+  EXPECT_THAT(error("program\nsize map\n"), HasSubstr("map is a keyword of the language"));
+  EXPECT_THAT(error("program\ninput %x : f32\nsize n\n"), HasSubstr("sizes come before them"));
   EXPECT_THAT(error("program\ndefine %y : f32 = Relu(1f32; body = { program size n })\n"),
               HasSubstr("a body has no sizes of its own"));
   EXPECT_THAT(error("program\ninput %x : [4]f32\ndefine %y : [4]f32 = slice 0 n %x\n"),

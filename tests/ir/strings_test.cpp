@@ -161,7 +161,7 @@ TEST(HostOperators, TokensAreWhatExpressionsFit) {
   ASSERT_OK(counts);
   EXPECT_EQ(counts->integer_at(1), 5);
   EXPECT_THAT(refused("string_tokens", {letters, expressions, settings, words({"#"})}, strings({2, 4})),
-              HasSubstr("element 1 has 5 tokens, and there is room for 4 (--bound string-pieces)"));
+              HasSubstr("element 1 has 5 tokens, and the capacity is 4 (--bound string-pieces)"));
 }
 
 TEST(HostOperators, TokensAreWhatStandsBetweenSeparators) {
@@ -221,7 +221,7 @@ TEST(HostOperators, PiecesBetweenDelimiters) {
   EXPECT_EQ(found.pieces, (Texts{"a", "b", "c", "d", "e", "f"}));
   const auto all = Tensor::of(Scalar::i64, {1}, std::vector<int64_t>{-1});
   EXPECT_THAT(refused("string_split", {words({"a,b", "a,b,c,d,e,f"}), words({","}), all}, strings({2, 5})),
-              HasSubstr("element 1 has 6 pieces, and there is room for 5 (--bound string-pieces)"));
+              HasSubstr("element 1 has 6 pieces, and the capacity is 5 (--bound string-pieces)"));
   found = split({"short"}, std::string(1 << 20, 'x'), -1);  // longer than the string
   EXPECT_EQ(found.pieces, (Texts{"short", "", "", ""}));
   found = split({"a,b"}, ",", 0);

@@ -71,9 +71,10 @@ TEST(Typing, errors_name_what_disagrees) {
   auto declarations = parse_declarations(given);
   ASSERT_TRUE(declarations.ok());
   const std::vector<std::pair<std::string, std::string>> table = {
-      {"reduce (\\u v. u < v) 0 x", "reduce: the function takes f32 and gives bool, but the accumulator is f32"},
+      {"reduce (\\u v. u < v) 0 x",
+       "reduce: the function has argument f32 and result bool, but the accumulator is f32"},
       {"reduce (\\u v. u + v) 0i8 x", "add: arguments have different types i8 and f32 (cast one of them)"},
-      {"fold (\\u v. v) 0i8 x", "fold: the function takes i8 and gives f32, but the accumulator is i8"},
+      {"fold (\\u v. v) 0i8 x", "fold: the function has argument i8 and result f32, but the accumulator is i8"},
       {"iterate 2 f s", "iterate: the function has to keep the type f32"},
       {"zip(x, y)", "zip: sizes differ: n = m fails"},
       {"zip(x, s)", "zip: expected arrays, found f32"},
@@ -89,7 +90,7 @@ TEST(Typing, errors_name_what_disagrees) {
       {"pad (0 - 1) 1 clamp a", "pad: negative amounts -1 and 1 (use slice)"},
       {"slice 10 4 a", "slice: element 13 lies outside 0..11"},
       {"slice 2 4 step -1 a", "slice: element -1 lies outside 0..11"},
-      {"slice 2 4 step 0 a", "slice: a step that is not 0 is needed"},
+      {"slice 2 4 step 0 a", "slice: the step must not be 0"},
       {"tile 13 a", "tile: rows of 13 from 12 elements"},
       {"untile 16 b", "untile: 3 rows of 4 do not tile 16 elements"},
       {"concat(a, b)", "concat: elements differ: f32 and [4]f32"},

@@ -123,8 +123,8 @@ TEST(ChannelScaling, FactorsThatDoNotFitAreRefused) {
   EXPECT_THAT(refusal({{"nowhere", {1}}}), HasSubstr("value nowhere: has no channels that can be scaled"));
   EXPECT_THAT(refusal({{"x", {1, 1, 1}}}), HasSubstr("has no channels"));
   EXPECT_THAT(refusal({{"relu", {1, 2}}}), HasSubstr("has 6 channels, not 2"));
-  EXPECT_THAT(refusal({{"relu", {1, 2, 3, 4, 5, 0}}}), HasSubstr("no positive number"));
-  EXPECT_THAT(refusal({{"relu", {1, 2, 3, 4, 5, -1}}}), HasSubstr("no positive number"));
+  EXPECT_THAT(refusal({{"relu", {1, 2, 3, 4, 5, 0}}}), HasSubstr("not a positive number"));
+  EXPECT_THAT(refusal({{"relu", {1, 2, 3, 4, 5, -1}}}), HasSubstr("not a positive number"));
   EXPECT_EQ(refusal({{"relu", {1, 2, 3, 4, 5, 6}}}), "");
 }
 

@@ -206,7 +206,7 @@ class Generator {
   int names_ = 0;
 };
 
-// Rules that are told apart by what they do to the program.
+// Rules that are distinguished by their effect on the program.
 std::vector<std::vector<std::string>> rules_to_try() {
   std::vector<std::vector<std::string>> out;
   for (const NeuralRule& rule : neural_rules()) {

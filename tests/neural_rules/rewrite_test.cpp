@@ -203,7 +203,7 @@ TEST(Rewrite, SumsThatMayOverflowAreRefused) {
   b.layer("MatMul", "y", {"x", "w"});
   const Program program = b.finish({"y"});
   const Site site = find_sites(program).back();
-  EXPECT_THAT(why_not(*find_neural_rule("w8a8"), site, program).value_or(""), HasSubstr("may leave i32"));
+  EXPECT_THAT(why_not(*find_neural_rule("w8a8"), site, program).value_or(""), HasSubstr("may overflow i32"));
   EXPECT_FALSE(why_not(*find_neural_rule("w8"), site, program).has_value());
 }
 

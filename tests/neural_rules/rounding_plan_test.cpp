@@ -54,7 +54,7 @@ TEST(RoundingPlan, TakesTheSmallestFirstAndSaysWhatIsLeftOut) {
   const RoundingPlan plan = plan_under("prefer * w4-g32-adaptive\n", 100, seconds);
   EXPECT_THAT(names(plan), ElementsAre("narrow", "middle"));
   EXPECT_THAT(plan.layers[0].rules, ElementsAre("w4-g32-adaptive"));
-  EXPECT_THAT(plan.notes, ElementsAre(HasSubstr("the weights of 1 of 3 layers are not rounded with data")));
+  EXPECT_THAT(plan.notes, ElementsAre(HasSubstr("the weights of 1 of 3 layers are rounded without data")));
   EXPECT_THAT(names(plan_under("prefer * w4-g32-adaptive\n", 100, 0.05)), ElementsAre("narrow"));
   EXPECT_THAT(names(plan_under("prefer * w4-g32-adaptive\n", 100, 1e-6)), IsEmpty());
 }
@@ -155,7 +155,7 @@ TEST(RoundedWeights, OfAnotherShapeOrRangeAreRefused) {
   lowest.set_integer(5, -8);
   EXPECT_THAT(error_with(lowest), HasSubstr("dense: rounded number 5 is -8, i4 goes from -7 to 7"));
   EXPECT_THAT(error_with(Tensor(Scalar::i4, {80, 96})),
-              HasSubstr("its rounded numbers are [80][96]i4, its weights ask for [96][80]i4"));
+              HasSubstr("its rounded weights are [80][96]i4, expected [96][80]i4"));
   EXPECT_THAT(error_with(Tensor(Scalar::i8, {96, 80})), HasSubstr("are [96][80]i8"));
 }
 

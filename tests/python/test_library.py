@@ -21,7 +21,7 @@ VARIABLE = "HOIST_RUNTIME_LIBRARY"
 
 
 def in_process(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Libraries are loaded once a process, so what is loaded needs one of its own."""
+    """Libraries are loaded once per process, so this test needs a process of its own."""
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False,
                           env={**os.environ, **environment})
 

@@ -63,7 +63,7 @@ def test_there_and_back(cases: Path, tmp_path: Path, name: str, scalar: str, num
             assert floats.astype(small.dtype).tobytes() == cast.tobytes()
             with pytest.raises(hoist_runtime.ArgumentError, match=f"holds {small.dtype.name}, not float32: array.astype"):
                 back.run([again])
-        # Views of what is packed are the bytes.
+        # Views of packed elements are the bytes.
         held = back.input_memory(small.name)
         assert held.nbytes == -(-floats.size * _scalars.element_type(scalar).bits // 8)
         assert held.dtype == (np.uint8 if _scalars.element_type(scalar).is_packed else small.dtype)

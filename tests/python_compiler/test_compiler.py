@@ -71,7 +71,7 @@ def test_check(model: hoist.Model, tmp_path: Path) -> None:
     assert ("Conv", 10) in [(use.name, use.count) for use in check.operators]
     assert check.summary is not None and check.summary.outputs[0].shape == (1, 10)
     assert "Conv" in shown(check) and "can be compiled" in str(check)
-    # One that needs more than hoist has is an answer; what is no model is not.
+    # A model that exceeds hoist is an answer; a file that is no model is not.
     unsupported = SOURCE / "tests" / "fuzz" / "corpus" / "onnx_model"
     answers = [hoist.load(path).check() for path in sorted(unsupported.glob("*.onnx"))[:3]]
     assert all(answer.operators for answer in answers)
@@ -112,7 +112,7 @@ def test_what_a_layer_is_at_every_stage(model: hoist.Model, bundle: hoist.Bundle
     other = hoist.load(RESIDUAL).layers["conv1"]
     assert other == layer
     assert [stage.stage for stage in bundle.layers["conv1"].stages()] == ["graph", "low", "opencl"]
-    with pytest.raises(hoist.InputError, match="is not kept in a bundle"):
+    with pytest.raises(hoist.InputError, match="is not stored in a bundle"):
         bundle.layers["conv1"].high
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import ENVIRONMENT, SOURCE
 
-#: Runs a notebook and writes it with what its cells showed. Its own process, since Jupyter's packages warn of each other.
+#: Runs a notebook and writes it with the output of its cells; a separate process, as Jupyter's packages warn of each other.
 EXECUTE = """
 import sys
 import nbclient, nbformat

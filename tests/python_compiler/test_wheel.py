@@ -1,4 +1,4 @@
-"""The package as pip installs it, and what its documentation shows."""
+"""The package as pip installs it, and the examples of its documentation."""
 
 from __future__ import annotations
 

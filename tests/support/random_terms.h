@@ -22,7 +22,7 @@ struct RandomTermOptions {
 };
 
 /// The same generator state gives the same term. parameters_of(term) lists the parameters to bind before evaluation.
-/// Positions of index are within bounds; rows under untile are equal where they overlap.
+/// Positions of index are within bounds; rows under untile agree in their overlaps.
 Expr random_term(std::mt19937_64& random, const RandomTermOptions& options = {});
 
 }  // namespace hoist

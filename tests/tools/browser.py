@@ -14,7 +14,7 @@ import time
 
 
 class PageError(Exception):
-    """The page or the browser did what it should not."""
+    """The page or the browser did something wrong."""
 
 
 class Browser:
@@ -92,13 +92,13 @@ class Browser:
         return answer["result"].get("value")
 
     def settle(self):
-        """Waits until what was asked for is drawn."""
+        """Waits until the requested drawing is finished."""
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
 
     def open(self, path, width=1280, height=900, phone=False, dark=False):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=2 if phone else 1,
                   mobile=phone)
-        # Scrolling takes no time then, so that places are where they are measured.
+        # Scrolling is instantaneous then, so that places are where they are measured.
         self.call("Emulation.setEmulatedMedia",
                   features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
                             {"name": "prefers-reduced-motion", "value": "reduce"}])

@@ -1,4 +1,4 @@
-"""Clicks through a report page in a headless Chromium, as a reader would, and checks what it shows.
+"""Clicks through a report page in a headless Chromium, as a reader would, and checks its content.
 
 report_browser.py CHROMIUM PAGE HOSTILE_PAGE EMPTY_PAGE COLLAPSED_PAGE COMPARISON KERNELS [SCREENSHOTS]; report_test.cpp makes the pages and calls this.
 SCREENSHOTS is a folder for screenshots and a print. The exit code is 0 when everything held.
@@ -142,7 +142,7 @@ def layer(browser):
 
 
 def steps(browser):
-    """Closely, the line of what is stored is a staircase: several bins of the histogram are one number of u8."""
+    """Closely, the line of stored values is a staircase: several bins of the histogram are one number of u8."""
     check("numbers here, " in text(browser, "#layer .histogram") and " apart" in text(browser, "#layer .histogram"), "how far apart")
     stored, bars = browser.evaluate("(e => [e.querySelector('.stored').getAttribute('d').match(/H/g).length, e.querySelectorAll('rect').length])"
                                     "(document.querySelector('#layer .detail'))")
@@ -155,7 +155,7 @@ def steps(browser):
 
 
 def kernels(browser):
-    """When each kernel runs and what bounds it; each leads to its layer."""
+    """The time and the bound of each kernel; each leads to its layer."""
     drawn = count(browser, "#kernels-section > section [aria-label=Timeline] rect.whole")
     check(drawn > 5, "a bar for each kernel")
     check(count(browser, "#kernels-section > section [aria-label=Roofline] circle") == drawn, "and a circle under the roof")
@@ -174,7 +174,7 @@ def kernels(browser):
 
 
 def links(browser, page):
-    """The address follows what is chosen, and leads back to it."""
+    """The address follows the selection, and leads back to it."""
     browser.click('[data-site="product stage2/conv1"] .name')
     browser.click('[data-select-point="1"]')
     address = browser.evaluate("location.hash")

@@ -1,6 +1,6 @@
-// What a command of the hoist program comes to: a value, or a Failure with the exit code that scripts rely on and the
-// messages that people read. Commands return these to main.cpp, the only place that prints failures. Not for the
-// libraries below tools: they know nothing of exit codes and return Result.
+// The result of a command of the hoist program: a value, or a Failure with the exit code for scripts and the messages
+// for readers. Commands return these to main.cpp, the only place that prints failures. The libraries below tools know
+// nothing of exit codes and return Result.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ namespace hoist {
 
 enum class ExitCode : int {
   done = 0,
-  no = 1,         ///< the answer to what was asked is no: a test failed, a model is not supported
+  no = 1,         ///< a negative answer: a test failed, a model is not supported
   usage = 2,      ///< wrong use of the command line
   bad_input = 3,  ///< a file that is missing, damaged or does not fit, or one that cannot be written
   device = 4,     ///< no OpenCL device, or it fails; memory runs out
-  differs = 5,    ///< what was compiled computes other values than the model
+  differs = 5,    ///< the compiled program computes other values than the model
 };
 
 struct Failure {

@@ -27,7 +27,7 @@ Attempt<> do_command(const std::vector<std::string>& words) {
   }
   if (words.empty()) {
     say(program_help());
-    return usage_failure("", "no command is given", "hoist COMMAND --help explains one");
+    return usage_failure("", "no command given", "hoist COMMAND --help explains one");
   }
   HOIST_ATTEMPT(const ParsedCommand parsed, parse_command(words));
   return parsed.command == nullptr ? ExitCode::done : parsed.command->run(parsed.options);
@@ -35,8 +35,8 @@ Attempt<> do_command(const std::vector<std::string>& words) {
 
 namespace {
 
-// A signal ends the program as it would have, once what must not stay is gone: folders for the time of a command, and
-// programs that it has started. A thread waits for it, since a handler could do none of that.
+// A signal ends the program as usual, after the removal of temporary folders and child programs. A thread waits for it,
+// because a handler could not do that.
 void end_on_signals() {
   sigset_t signals;
   sigemptyset(&signals);

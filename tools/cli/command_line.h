@@ -1,4 +1,4 @@
-// The whole command line: all commands, and hints for what is misspelt.
+// The whole command line: all commands, and hints for misspelt words.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace hoist {
 
-/// What a command comes to, "check" "model.onnx" say, in a process that is not only for it: nothing is done about
-/// signals, and failures are not printed.
+/// The result of a command, for example "check" "model.onnx", in a process with other work: signals are not handled,
+/// and failures are not printed.
 Attempt<> do_command(const std::vector<std::string>& words);
 
-/// Parses and does what was asked; results are on standard output, messages on standard error when it returns.
+/// Parses and executes the words; results are on standard output, messages on standard error when it returns.
 ExitCode run_command_line(int argument_count, const char* const* arguments);
 
 }  // namespace hoist

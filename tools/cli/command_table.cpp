@@ -5,7 +5,7 @@ namespace hoist {
 
 const std::vector<CommandRow>& command_rows() {
   static const std::vector<CommandRow> rows = {
-      {"check", "say whether a model can be compiled, and if not, everything that is in the way",
+      {"check", "check whether a model can be compiled, and list every obstacle",
        "  hoist check models/digits_residual.onnx", commands::check},
       {"compile", "compile a model to a bundle: a folder that any C program can load and run",
        "  hoist compile models/digits_residual.onnx -o digits.hoist\n"
@@ -19,21 +19,21 @@ const std::vector<CommandRow>& command_rows() {
        "  hoist compile models/digits_residual.onnx -o smaller.hoist --budget top1=2% "
        "--record digits.json",
        commands::compile},
-      {"run", "run a bundle once, its inputs read from files, and show or write its outputs",
+      {"run", "run a bundle once on inputs from files, and print or write its outputs",
        "  hoist run digits.hoist --input image=picture.npy --output-dir out", commands::run},
       {"evaluate",
-       "run a bundle over a labelled data set and print how often it is right, or over any data and print "
-       "how near it is to another bundle",
+       "run a bundle over a labelled data set and print the share of right answers, or over any data and print the "
+       "difference to another bundle",
        "  hoist evaluate digits.hoist --data models/digits_residual_test.npz\n"
        "  hoist evaluate small.hoist --data images --against digits.hoist",
        commands::evaluate},
-      {"test", "compile models, run them over recorded data, compare the outputs",
+      {"test", "compile models, run them on recorded data, and compare the outputs",
        "  hoist test test_relu test_conv\n"
        "  hoist test model.onnx --data recorded --rtol 1e-3 --atol 1e-4",
        commands::test},
-      {"verify", "check a bundle: its files, its self-check, and every kernel against the interpreter on real inputs",
+      {"verify", "check a bundle: its files, its self-check, and every kernel against the interpreter on given inputs",
        "  hoist verify digits.hoist --data models/digits_residual_test.npz", commands::verify},
-      {"inspect", "show a layer at every stage: graph, high-level and low-level Lift, Halide's schedule, OpenCL",
+      {"inspect", "print a layer at every stage: graph, high-level and low-level Lift, Halide's schedule, OpenCL",
        "  hoist inspect models/digits_residual.onnx conv1 --stage high,low\n"
        "  hoist inspect digits.hoist conv1 --stage opencl",
        commands::inspect},
@@ -49,12 +49,13 @@ const std::vector<CommandRow>& command_rows() {
            pass_list(),
        commands::rewrite},
       {"bisect",
-       "find the first step from a model to its kernels that changes a number which it must not: both sides of every "
-       "step are computed on random and extreme inputs, then every kernel is compared on the device",
+       "find the first step from a model to its kernels that wrongly changes a value: computes both sides of every "
+       "step on random and extreme inputs, then compares every kernel on the device",
        "  hoist bisect models/digits_residual.onnx", commands::bisect},
-      {"reduce", "write the smallest part of a model in which hoist bisect finds a fault",
+      {"reduce", "write the smallest part of a model in which hoist bisect finds an error",
        "  hoist reduce model.onnx -o small.onnx", commands::reduce},
-      {"export", "write a model as ONNX for other engines, as it is, under neural rules, or as a bundle has it",
+      {"export",
+       "write a model as ONNX for other engines: unchanged, under neural rules, or with the rules of a bundle",
        "  hoist export models/digits_residual.onnx -o plain.onnx\n"
        "  hoist export models/digits_residual.onnx --rule u8 --rule w8a8 "
        "--calibrate models/digits_residual_calibration.npz -o q.onnx\n"
@@ -63,41 +64,42 @@ const std::vector<CommandRow>& command_rows() {
        commands::export_model},
       {"bench", "time a bundle and each of its kernels on seeded inputs",
        "  hoist bench digits.hoist --json digits.json", commands::bench},
-      {"tune", "measure which form of each kernel is fastest on this device, for compile --tuning",
+      {"tune", "measure the fastest form of each kernel on this device, for compile --tuning",
        "  hoist tune model.onnx -o model.tuning --time 300\n"
        "  hoist compile model.onnx --tuning model.tuning\n"
        "  hoist tune model.hoist --model model.onnx -o model.tuning\n"
        "  hoist tune model.onnx --list conv1",
        commands::tune},
-      {"worker", "work on the jobs of a queue, for commands with --queue",
+      {"worker", "execute the jobs of a queue, for commands with --queue",
        "  hoist worker --queue nats://coordinator:4222\n"
        "  hoist worker --queue nats://coordinator:4222 --list",
        commands::worker},
-      {"report", "accuracy against speed on one page: the front, every layer, and what was chosen",
+      {"report", "write a page on accuracy against speed: the front, every layer, and the choice",
        "  hoist report models/digits_residual.onnx --calibrate "
        "models/digits_residual_calibration.npz -o report.html\n"
        "  hoist report models/digits_residual.onnx --record digits.json --budget top1=1% "
        "-o report.html\n"
        "  hoist report --compare cpu.json gpu.json -o comparison.html",
        commands::report},
-      {"sensitivity", "measure what each layer tolerates, and what each rule would cost at the output",
+      {"sensitivity", "measure the tolerance of each layer, and the effect of each rule on the output",
        "  hoist sensitivity models/digits_residual.onnx --calibrate models/digits_residual_calibration.npz",
        commands::sensitivity},
-      {"devices", "list the OpenCL devices, or write the profile of one",
+      {"devices", "list the OpenCL devices, or write the target description of one",
        "  hoist devices\n  hoist devices --profile --device 0 > here.profile", commands::devices},
-      {"profiles", "list profiles of common devices, or write one, for compile --profile",
+      {"profiles", "list target descriptions of common devices, or write one, for compile --profile",
        "  hoist profiles\n  hoist profiles nvidia-a100 > mine.profile\n  hoist compile model.onnx --profile "
        "nvidia-a100",
        commands::profiles},
-      {"language", "list what expressions are made of: patterns, functions of numbers, named compositions and types",
+      {"language", "list the parts of terms: patterns, scalar functions, named compositions and types",
        "  hoist language", commands::language},
-      {"rules", "list the rules, show one, or count those that bundles use; compile --rules takes yours",
+      {"rules", "list the rules, print one, or count the rules that bundles use; compile --rules takes your own",
        "  hoist rules map-fusion\n  hoist rules --used digits.hoist", commands::rules},
       {"operators",
-       "list the operators of the standard and hoist's own: how each is defined, and the ONNX cases "
+       "list the operators of the standard and hoist's own: the form of each definition, and the number of ONNX cases "
        "that pass",
        "  hoist operators\n  hoist operators Conv", commands::operators},
-      {"help", "say what a command does and takes, as its --help", "  hoist help compile", commands::help},
+      {"help", "print the description and the options of a command, as its --help does", "  hoist help compile",
+       commands::help},
       {"completion", "print a script that completes commands and options",
        "  source <(hoist completion bash)\n"
        "  hoist completion fish > ~/.config/fish/completions/hoist.fish",

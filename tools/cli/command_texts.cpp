@@ -54,7 +54,7 @@ std::string escaped(std::string_view text, std::string_view special, std::string
   return out;
 }
 
-// Options of the program stand behind every command too.
+// Options of the program may follow every command too.
 std::vector<OptionText> options_of(const std::vector<CommandText>& commands, const CommandText& command) {
   std::vector<OptionText> out = command.options;
   if (command.name.empty()) return out;
@@ -205,7 +205,7 @@ std::string fish_completion(const std::vector<CommandText>& commands) {
 
 namespace {
 
-// Text in roff: what would be a request at the start of a line, and what would be another character, is escaped.
+// Text in roff, with requests at the start of a line and special characters escaped.
 std::string roff(std::string_view text) {
   std::string out;
   for (const char c : text) {

@@ -37,7 +37,7 @@ bool taken_as_interruption(int signal_number) {
   }
   if (signal_number == SIGHUP || was_interrupted.exchange(true)) return false;
   end_programs();
-  complain("note", fmt::format("stopping: {} (once more to end at once)", what_comes_of_it.load()));
+  complain("note", fmt::format("stopping: {} (interrupt again to end at once)", what_comes_of_it.load()));
   return true;
 }
 

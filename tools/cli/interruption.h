@@ -1,6 +1,6 @@
-// Work that has something to show for itself before it is done: from then on the first Ctrl-C or SIGTERM is noted
-// instead of ending the program, and the work ends when it next asks. The second one, or one before there is anything
-// to show, ends the program as ever (end_on_signals in command_line.cpp).
+// Work that has a result before its end: from then on the first Ctrl-C or SIGTERM is noted instead of ending the
+// program, and the work ends at its next check. The second one, or one before there is a result, ends the program as
+// usual (end_on_signals in command_line.cpp).
 #pragma once
 
 namespace hoist {
@@ -11,15 +11,14 @@ class Interruptible {
   ~Interruptible();
   Interruptible(const Interruptible&) = delete;
   Interruptible& operator=(const Interruptible&) = delete;
-  /// There is something to show; `note` says to whoever interrupts what comes of it, and outlives the object.
-  void arm(const char* note = "what is verified by now is chosen from");
-  /// Until then an interruption ends the program; `note` says to whoever interrupts what is kept, and outlives the
-  /// object.
+  /// An interrupted run has a result from here on; `note` tells the user which one, and outlives the object.
+  void arm(const char* note = "the choice is made from the points verified so far");
+  /// Until then an interruption ends the program; `note` tells the user what is kept, and outlives the object.
   void explain_end(const char* note);
   bool interrupted() const;
 };
 
-/// What the thread that waits for signals asks: whether this one was taken by an Interruptible.
+/// For the thread that waits for signals: true if an Interruptible has handled this one.
 bool taken_as_interruption(int signal_number);
 
 }  // namespace hoist

@@ -11,11 +11,11 @@
 
 namespace hoist {
 
-/// Two spaces a level and a line at the end; "-" is standard output. Names come from models and need not be UTF-8: what
-/// is not becomes the replacement character.
+/// Two spaces per level and a newline at the end; "-" is standard output. Names come from models and need not be UTF-8:
+/// invalid bytes become the replacement character.
 Result<Nothing> write_json(const std::string& path, const nlohmann::ordered_json& answer);
 
-/// The answer of a command, where it is asked for one: nothing is done without a path.
+/// The answer of a command, if a path is given: without a path nothing is done.
 Attempt<> answer_json(const std::string& path, const nlohmann::ordered_json& answer);
 
 /// Wrong use where both would be on standard output.

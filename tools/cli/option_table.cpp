@@ -126,7 +126,7 @@ Rows words() {
           "a folder with model.onnx and test_data_set_K, or a model with its data in the same folder or in --data",
           AT(cases))
           .required(),
-      row("rewrite", "file", "FILE.lift", "a program, or a single term", AT(subject)).required(),
+      row("rewrite", "file", "FILE.lift", "a file with a program, or a single term", AT(subject)).required(),
       row("rules", "rule", "RULE", "only this rule", AT(subject)),
       row("operators", "operator", "OPERATOR", "only this operator", AT(subject)),
       row("profiles", "profile", "PROFILE", "print this target description as a file", AT(subject)),
@@ -144,7 +144,7 @@ Rows outputs() {
       row("inspect", "-o,--output", "FILE.lift",
           "with --stage graph and no layer: write the program to this file, its large constants next to it", AT(output),
           output),
-      row("reduce", "-o,--output", "FILE", "the part, an ONNX file", AT(output), output).required(),
+      row("reduce", "-o,--output", "FILE", "the file for the part, an ONNX file", AT(output), output).required(),
       row("report", "-o,--output", "FILE", "the page (default: the model's name with .html, here)", AT(output), output),
       row("rewrite", "-o,--output", "FILE", "write the result to this file instead of printing it", AT(output), output),
       row("tune", "-o,--output", "FILE",
@@ -192,8 +192,8 @@ Rows outputs() {
       row("rules", "--used", "BUNDLE...", "count the uses of each rule in the derivations of these bundles", AT(used),
           output),
       row("rules", "--strategies", "",
-          "list the strategies that apply rules to a kernel's loops, which --steps of compile may name", AT(strategies),
-          output)
+          "list the strategies, which apply rules to a kernel's loops and which the steps of compile --steps may name",
+          AT(strategies), output)
           .excluding("rule --used"),
       row("run", "--labels", "FILE", "the names of classes, one per line, for the classes with the best scores",
           AT(labels), output),
@@ -204,7 +204,8 @@ Rows outputs() {
       row("evaluate", "--classes", "", "print for each class the share of right answers and the usual wrong ones",
           AT(classes), output)
           .excluding("--against"),
-      row("sensitivity", "--all", "", "every rule at every site, instead of the most sensitive sites", AT(all), output),
+      row("sensitivity", "--all", "", "print every rule at every site, instead of the most sensitive sites", AT(all),
+          output),
       row("tune", "--list", "LAYER", "print the choices for this layer, with some random points, and measure nothing",
           AT(listed_layer), output),
   };
@@ -216,7 +217,7 @@ Rows extents() {
           "the value of a symbolic dimension; INPUT.AXIS=N for a dimension without a name, INPUT=N for the members of "
           "a sequence; compile takes several, NAME=N,M",
           AT(model.dimensions), sizes),
-      row(bundles, "--dim", "NAME=N", "one of the sizes that the bundle is compiled for", SET(add_size), sizes),
+      row(bundles, "--dim", "NAME=N", "one of the sizes of the bundle", SET(add_size), sizes),
       row("rewrite", "--dim", "NAME=N", "substitute a number for a size of the program, before anything else",
           AT(model.dimensions), sizes),
       row(value_readers, "--value", "NAME=VALUE",
@@ -280,7 +281,7 @@ Rows devices() {
       row("devices", "--device", "DEVICE", "only this device: an index, a name or a part of one", AT(run.device),
           device),
       row("worker", "--device", "DEVICE",
-          "work on this device alone: an index, a name or a part of one, or native for native code (default: the first "
+          "use only this device: an index, a name or a part of one, or native for native code (default: the first "
           "OpenCL device and native code)",
           AT(worker.device), device),
       row("bench evaluate run test verify", "--threads", "N", "the most threads of a CPU device", AT(run.threads),
@@ -443,7 +444,7 @@ Rows comparisons() {
           "before anything is written",
           AT(validate), checks),
       row(models, "--strict", "", "only rules that keep every bit", AT(model.strict), checks).only_for(of_models),
-      row("rewrite", "--strict", "", "passes and rules keep every bit", AT(model.strict), checks),
+      row("rewrite", "--strict", "", "only passes and rules that keep every bit", AT(model.strict), checks),
       row("verify", "--data", "DATA",
           "the inputs: the first sample of an .npz, or the first test_data_set_K of a folder (default: seeded "
           "elements)",
@@ -480,7 +481,7 @@ Rows queues() {
   };
   return {
       row("bench", "--queue", "URL", "let a worker measure, on its device" + url, AT(queue.url), queue_group),
-      row("evaluate", "--queue", "URL", "let workers evaluate, a part of the data each" + url, AT(queue.url),
+      row("evaluate", "--queue", "URL", "let workers evaluate, each a part of the data" + url, AT(queue.url),
           queue_group)
           .excluding("--against"),
       row("compile report sensitivity", "--queue", "URL", queue::models_on_queue_help + url, AT(queue.url),

@@ -132,7 +132,8 @@ Attempt<> refuse_given(const Options& options, OptionNeeds needs) {
     if (row.subject != needs || !options.is_given(row.key())) continue;
     if (needs == OptionNeeds::budget)
       return usage_failure(row.key(), "requires --budget", "state the accuracy that may be lost: --budget top1=0.5%");
-    return usage_failure(row.key(), "is for models: a bundle stays as it was compiled", "name the ONNX file instead");
+    return usage_failure(row.key(), "applies to models: a bundle stays as it was compiled",
+                         "name the ONNX file instead");
   }
   return ExitCode::done;
 }

@@ -271,7 +271,7 @@ Attempt<ParsedCommand> parse_command(const Words& words) {
                          "hoist" + name + " --help shows how");
   }
   const auto used = parser.app.get_subcommands();
-  if (used.empty()) return usage_failure("", "no command is given", "hoist --help lists them");
+  if (used.empty()) return usage_failure("", "no command given", "hoist --help lists them");
   HOIST_ATTEMPT([[maybe_unused]] ExitCode filled, refuse_empty_words(*used.front()));
   ParsedCommand out;
   HOIST_ATTEMPT([[maybe_unused]] ExitCode common, parser.options.at("").read(out.options));

@@ -21,10 +21,10 @@ bool quiet_results = false;
 bool only_errors = false;
 std::atomic<bool> progress_shown = false;  // a signal is told of by another thread
 
-std::recursive_mutex hearing;  // who tells an audience something may be told something meanwhile
+std::recursive_mutex hearing;  // the receiver of a message may send another one meanwhile
 const Audience* audience = nullptr;
 
-// Whether there is an audience, which `tell` has told then.
+// True if there is an audience, which `tell` has then received.
 template <class Tell>
 bool told(const Tell& tell) {
   const std::lock_guard lock(hearing);
@@ -44,7 +44,7 @@ struct Character {
   bool shows = false;  // and does nothing else
 };
 
-// Of text that is not empty, in UTF-8 where it is.
+// The lines of a text that is not empty, in UTF-8 as far as it is valid.
 Character first_character(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -193,7 +193,7 @@ std::string line_of(const std::vector<std::string>& row, const std::vector<size_
   return fits ? line + "\n" : wrapped(line, width, before);
 }
 
-// The columns from `first` on that fit beside column 0.
+// The columns from `first` on that fit next to column 0.
 size_t columns_that_fit(const std::vector<size_t>& widths, size_t first, size_t width) {
   size_t used = first == 0 ? 0 : widths[0] + gap, end = first;
   while (end < widths.size() && (width == 0 || end == first || used + widths[end] <= width))
@@ -276,7 +276,7 @@ void Progress::show(const std::string& text, double share) {
     if (line.empty()) return;  // there is no line to clear
     static Stopwatch since_line;
     if (since_line.seconds() < seconds_between_lines) return;
-    if (since_ && since_->seconds() < seconds_between_lines) return;  // a short part of what takes long
+    if (since_ && since_->seconds() < seconds_between_lines) return;  // a short part of a long line
     since_line = Stopwatch();
     fmt::print(stderr, "hoist: progress: {}\n", printable(line));
     return;
@@ -286,7 +286,7 @@ void Progress::show(const std::string& text, double share) {
   const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1;
   std::string shown = printable(line);
   if (!far.empty()) shown = "[" + progress_bar(share, bar_width) + "] " + shown;
-  // What is longer than the terminal is wide would stay when it is replaced.
+  // The part of a line beyond the terminal's width would stay when the line is replaced.
   const size_t width = (known ? window.ws_col : usual_width) - 1;
   if (shown.size() > width) {
     shown.resize(width);

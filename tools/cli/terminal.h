@@ -1,7 +1,7 @@
-// What people see: results on standard output, messages and progress on standard error. Progress is a line that changes
-// on a terminal, and elsewhere a line now and then, once a command takes long. Names in models and bundles may hold
-// anything, and a terminal must not act on them: whatever goes out through here is escaped here, and nowhere else. A
-// program that the compiler is a part of hears it all as an Audience instead.
+// The user's view: results on standard output, messages and progress on standard error. Progress is a changing line on
+// a terminal, and elsewhere an occasional line of a slow command. Names in models and bundles may hold any bytes, and a
+// terminal must not act on them: all output through these functions is escaped here, and nowhere else. A program that
+// contains the compiler receives all output as an Audience instead.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,15 +20,15 @@
 
 namespace hoist {
 
-/// What a terminal shows as it is: control characters (of ASCII and Unicode), marks that turn the direction of writing
-/// and bytes that are no UTF-8 are written as \x1b, byte by byte.
+/// Text that a terminal prints as it is: control characters (of ASCII and Unicode), marks that turn the direction of
+/// writing and bytes that are not UTF-8 become \x1b, byte by byte.
 std::string printable(std::string_view text);
 
-/// Who hears what standard output and standard error have otherwise. The functions may be called by any thread, one at
-/// a time.
+/// The receiver of all output instead of standard output and standard error. The functions may be called by any thread,
+/// one at a time.
 struct Audience {
   std::function<void(std::string_view lines)> result;                             ///< printable, as say() has it
-  std::function<void(std::string_view content)> file;                             ///< what goes to the file "-"
+  std::function<void(std::string_view content)> file;                             ///< output for the file "-"
   std::function<void(std::string_view kind, const Diagnostic& problem)> message;  ///< as it is, not escaped
   std::function<void(const std::string& text)> progress;                          ///< "" at the end
 };
@@ -51,10 +51,10 @@ void say(std::string_view lines);
 /// From now on nothing is said on standard output, which is for another use: JSON. An audience hears the two apart.
 void keep_results_quiet();
 
-/// Whether an audience hears it: the content of the file "-". Standard output has it otherwise.
+/// True if an audience receives it: the content of the file "-". Otherwise standard output gets it.
 bool heard_as_file(std::string_view content);
 
-/// What say_line makes of an argument: texts become printable, all else stays.
+/// The argument of say_line: texts become printable, other types stay.
 template <class Argument>
 decltype(auto) shown(const Argument& argument) {
   if constexpr (std::is_convertible_v<const Argument&, std::string_view>)
@@ -83,16 +83,16 @@ void complain(std::string_view kind, const std::string& text);
 /// Flushes standard output: an error when not everything that was said could be written.
 Result<Nothing> finish_output();
 
-/// How many columns results have: what COLUMNS says, or the terminal that they go to; 0 (no limit) in files and pipes,
-/// whose lines are for programs.
+/// The number of columns of results: COLUMNS, or the width of their terminal; 0 (no limit) in files and pipes, whose
+/// lines are for programs.
 size_t output_width();
 
-/// Lines that are longer than `width` (0: none) are broken between words, and go on behind `indent` spaces.
+/// Lines longer than `width` (0: none) are broken between words, and continue after `indent` spaces.
 std::string wrapped(std::string_view text, size_t width, size_t indent);
 
-/// Rows with columns of equal width, the last one as long as it is; every cell printable. Where that is wider than
-/// `width` (0: nothing is), the last column is broken between words, below the others where they leave little room; and
-/// columns that do not fit at all follow as a table of their own, with the first column before them.
+/// Rows with columns of equal width, the last one as long as its text; every cell printable. If that exceeds `width`
+/// (0: no limit), the last column is broken between words, below the others if they leave too little space; columns
+/// that do not fit at all follow as a table of their own, with the first column before them.
 std::string table(const std::vector<std::vector<std::string>>& rows, size_t width = output_width());
 
 /// How far a long piece of work is. On a terminal one line that is replaced as work goes on and gone at the end;
@@ -104,7 +104,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress();
-  /// `share` is the part of the whole that is done, 0 to 1, from which the time left follows; NaN where nobody knows.
+  /// `share` is the finished part of the whole, 0 to 1, from which the remaining time follows; NaN if it is unknown.
   void show(const std::string& text, double share = std::nan(""));
 
   static constexpr double seconds_between_lines = 20;

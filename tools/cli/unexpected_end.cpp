@@ -28,7 +28,7 @@ void end_with_message() {
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     write_text(" (there is a file-size limit, see ulimit -f: drivers write compiled kernels to files)\n");
   } else {
-    write_text(" (see whether there is room for compiled kernels; PoCL keeps its own in ~/.cache/pocl)\n");
+    write_text(" (see whether the disk has space for compiled kernels; PoCL keeps its own in ~/.cache/pocl)\n");
   }
   ::_exit(static_cast<int>(ExitCode::device));
 }
@@ -39,7 +39,7 @@ void at_exit() {
 
 void at_abort(int) { end_with_message(); }
 
-// An exception that nobody may catch any more, in a destructor say.
+// An exception that can no longer be caught, for example in a destructor.
 void at_terminate() {
   try {
     if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
@@ -56,7 +56,7 @@ __attribute__((constructor(101))) void watch_terminations() { std::set_terminate
 }  // namespace
 
 void end_without_memory() {
-  write_text("hoist: error: no memory is left\n");
+  write_text("hoist: error: out of memory\n");
   ::_exit(static_cast<int>(ExitCode::device));
 }
 

@@ -6,7 +6,7 @@
 
 namespace hoist {
 
-/// From here until end_is_expected(), an exit or an abort that nobody here asked for gets a message and exit code 4.
+/// From here until end_is_expected(), an unexpected exit or abort prints a message and has exit code 4.
 void report_unexpected_end();
 void end_is_expected();
 

@@ -46,7 +46,7 @@ Attempt<Timed> open_timed(const std::string& folder, const RunOptions& options) 
   return Timed{std::move(info), std::move(runner), load};
 }
 
-// By turns, so that a machine that slows down slows all of them down; each for that long in all.
+// Interleaved runs, so that a machine that slows down slows all of them; each bundle runs for that long in all.
 Attempt<> time_runs(const std::vector<Timed*>& bundles, double seconds) {
   constexpr int turns = 10;
   for (int turn = 0; turn < turns; ++turn) {
@@ -66,7 +66,7 @@ Attempt<> time_runs(const std::vector<Timed*>& bundles, double seconds) {
 
 double gigas(double amount, double milliseconds) { return milliseconds > 0 ? amount / milliseconds / 1e6 : 0; }
 
-// The kernels' times from seconds, and with peaks what bounds each of them.
+// The kernels' times in seconds, and with peaks the bound of each kernel.
 void describe_steps(const Timed& timed, const std::vector<std::vector<double>>& steps,
                     const std::optional<Peaks>& peaks, nlohmann::ordered_json& out,
                     std::vector<std::vector<std::string>>& rows) {
@@ -118,9 +118,8 @@ std::string peaks_text(const Peaks& peaks) {
   for (const Peaks::Copy& copy : peaks.copies)
     copies +=
         fmt::format(", {:.1f} GB/s where {:.1f} MB are copied", copy.rate / 1e9, static_cast<double>(copy.bytes) / 1e6);
-  return fmt::format(
-      "measured at its best: {:.0f} GFLOP/s in f32, {:.0f} with products of bytes{}, a launch in {:.1f} us",
-      peaks.operations / 1e9, peaks.byte_operations / 1e9, copies, peaks.launch * 1e6);
+  return fmt::format("measured peak: {:.0f} GFLOP/s in f32, {:.0f} with products of bytes{}, a launch in {:.1f} us",
+                     peaks.operations / 1e9, peaks.byte_operations / 1e9, copies, peaks.launch * 1e6);
 }
 
 // The same by a worker that has the device, and that does nothing else on it meanwhile.
@@ -131,7 +130,7 @@ Attempt<> bench_there(const Options& command) {
   HOIST_ATTEMPT(const std::string device, queue::device_on_queue(info.plan, command.run.device));
   HOIST_STEP(queue::Queue queue, ExitCode::device, queue::Queue::connect(command.queue));
   HOIST_STEP(const std::string packed, ExitCode::bad_input, queue::pack_bundle(command.subject));
-  // What was measured before is no answer: each time is another question.
+  // Earlier measurements are no answer: each run has to measure again.
   const int64_t asked = std::chrono::system_clock::now().time_since_epoch().count();
   nlohmann::json found;
   queue::Gathering gathering;
@@ -148,7 +147,7 @@ Attempt<> bench_there(const Options& command) {
   gathering.take = [&](size_t, const nlohmann::json& result) -> Result<Nothing> {
     if (!result.is_object() || !result.contains("json") || !result["json"].is_object() || !result.contains("text") ||
         !result["text"].is_string())
-      return Diagnostic{"answer", "is none to this question", ""};
+      return Diagnostic{"answer", "does not belong to the job", ""};
     found = result;
     return Nothing{};
   };
@@ -213,7 +212,7 @@ Attempt<> commands::bench(const Options& command) {
     const double ratio = whole.lower_quartile.value / theirs.lower_quartile.value;
     out["against"] = {
         {"bundle", command.against}, {"lower_quartile_ms", theirs.lower_quartile.value}, {"ratio", ratio}};
-    compared = fmt::format("{}: lower quartile {:.4f} ms of {} runs, by turns; this bundle takes {:.2f} of that",
+    compared = fmt::format("{}: lower quartile {:.4f} ms of {} interleaved runs; this bundle takes {:.2f} of that",
                            command.against, theirs.lower_quartile.value, other->runs.size(), ratio);
   }
   if (!command.json.empty()) {

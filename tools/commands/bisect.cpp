@@ -18,13 +18,13 @@
 namespace hoist {
 namespace {
 
-// Where the numbers first change, and the layers that are concerned; nothing where they do not.
+// The first step that changes values, and its layers; nothing if there is none.
 struct Fault {
   Diagnostics problems;
   std::vector<std::string> layers;
 };
 
-// What comes after the rules: code generator and driver, where there is a device of the profile.
+// The steps after the rules: code generator and driver, if there is a device of the target description.
 Attempt<std::optional<Fault>> fault_on_device(OpenedModel model, const ModelOptions& options) {
   HOIST_ATTEMPT(const CompiledModel compiled, compile_model(std::move(model), options));
   const Result<Device> device = device_for(compiled.profile, options.device);
@@ -38,7 +38,7 @@ Attempt<std::optional<Fault>> fault_on_device(OpenedModel model, const ModelOpti
                            compiled.rules != nullptr ? compiled.rules->table : lowering_rules(), run));
   if (check.launch_mismatch) {
     return std::optional(Fault{
-        {{check.launch_mismatch->subject, check.launch_mismatch->message, "its kernels are right, launched alone"}},
+        {{check.launch_mismatch->subject, check.launch_mismatch->message, "its kernels are right when launched alone"}},
         {}});
   }
   if (!check.mismatch) return std::optional<Fault>();
@@ -81,7 +81,7 @@ Attempt<> commands::bisect(const Options& command) {
 
 namespace {
 
-// Layers go one after the other, larger parts first, as long as what is left has a fault.
+// Removes layers in turn, larger parts first, as long as the rest has a fault.
 Attempt<Program> reduced(Program program, const Options& command) {
   Progress progress;
   for (size_t part = std::max<size_t>(program.definitions.size() / 2, 1);; part = std::max<size_t>(part / 2, 1)) {
@@ -96,7 +96,7 @@ Attempt<Program> reduced(Program program, const Options& command) {
       bool faulty = false;
       if (!candidate.outputs.empty() && candidate.definitions.size() < program.definitions.size()) {
         auto fault = first_fault(candidate, command, nullptr);
-        faulty = fault.ok() && fault->has_value();  // what no longer compiles is no smaller example
+        faulty = fault.ok() && fault->has_value();  // a model that no longer compiles is no smaller example
       }
       if (faulty) {
         program = std::move(candidate);
@@ -117,8 +117,8 @@ Attempt<> commands::reduce(const Options& command) {
   HOIST_ATTEMPT(const std::optional<Fault> fault, first_fault(program, command, nullptr));
   if (!fault)
     return Failure{ExitCode::no,
-                   {{command.subject, "every step and every kernel keeps the numbers",
-                     "there is nothing to look for: hoist bisect says what was compared"}}};
+                   {{command.subject, "every step and every kernel keeps the values",
+                     "nothing to reduce: hoist bisect lists the comparisons"}}};
   const size_t before = program.definitions.size();
   HOIST_ATTEMPT(program, reduced(std::move(program), command));
   HOIST_ATTEMPT(const std::optional<Fault> left, first_fault(program, command, nullptr));

@@ -66,7 +66,7 @@ Attempt<CheckAnswer> answer(const Options& options) {
   const bool lacking = std::any_of(out.operators.begin(), out.operators.end(),
                                    [](const OperatorUse& use) { return use.support == Support::none; });
   if (!lacking) {
-    // A model that is wrong in itself, not one that asks for more than hoist has: it fails with every operator allowed.
+    // A model that is wrong in itself, not one that exceeds hoist: it fails with every operator allowed.
     if (!check_model(options.subject, reading)) out.code = ExitCode::bad_input;
   }
   return out;

@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Known before the work: nobody wants to wait for this message.
+// Checked before the long work.
 Attempt<> check_output(const Options& command) {
   const std::filesystem::path folder = command.output;
   std::error_code ignored;
@@ -99,7 +99,7 @@ CompileAnswer answer_of(const ChosenModel& chosen) {
   return out;
 }
 
-// Behind the names of kernels for other sizes, so that those of all sizes differ: programs link them together.
+// Comes after the names of kernels, so that kernels of all sizes have different names: programs link them together.
 std::string kernel_suffix(const std::vector<SizedModel>& before, const Sizes& sizes) {
   if (before.empty()) return "";
   std::string out = sizes_suffix(sizes);
@@ -167,14 +167,14 @@ Attempt<> compile_alone(const Options& command) {
   const double seconds = stopwatch.seconds();
   report_size(command, models.front().compiled, seconds);
   report_check(models.front().check);
-  // The bundle stands: what nobody asked for must not run out of memory.
+  // The bundle is written: optional work must not run out of memory.
   if (command.json.empty()) return ExitCode::done;
   CompileAnswer answer = answer_of(command, models.front().compiled, models.front().check, seconds);
   if (!tuned.is_null()) answer["tuned"] = std::move(tuned);
   return answer_json(command.json, answer);
 }
 
-// One budget; `answer` gets what the command answers. Says whether it is met.
+// Compiles for one budget; fills in the command's answer. Returns whether the budget is met.
 Attempt<> compile_within(const Options& command, CompileAnswer& answer) {
   const Stopwatch stopwatch;
   HOIST_ATTEMPT(ChosenModel chosen, choose_model(command.subject, command.model, command.budget_options()));
@@ -183,14 +183,12 @@ Attempt<> compile_within(const Options& command, CompileAnswer& answer) {
   answer = {{"budget", answer_of(chosen)}};
   if (!is_met) complain("error", "budget not met; best point is " + best_point(chosen));
   if (!is_met && !command.best_effort) {
-    complain("note", "no bundle is written; --best-effort writes that of the best point");
+    complain("note", "no bundle is written; --best-effort writes the best point's");
     return ExitCode::no;
   }
   if (reference_score(chosen.study).is_chance() && !command.best_effort) {
-    complain("error",
-             "the model itself is no better than guessing on these data, so that keeping its answers proves "
-             "nothing");
-    complain("note", "no bundle is written; --best-effort writes it all the same");
+    complain("error", "the model itself is no better than guessing on these data, so a budget proves nothing");
+    complain("note", "no bundle is written; --best-effort writes it anyway");
     return ExitCode::no;
   }
   HOIST_ATTEMPT([[maybe_unused]] ExitCode reported, write_report(chosen, command.report, ""));
@@ -248,7 +246,7 @@ Attempt<std::vector<Options>> commands_by_budget(const Options& command) {
       one.output = named_for(command.output, budget);
       if (!command.report.empty()) one.report = named_for(command.report, budget);
       if (!names.insert(one.output).second)
-        return usage_failure("--budget " + budget, "has the same name as another one: " + one.output,
+        return usage_failure("--budget " + budget, "has the same name as another target: " + one.output,
                              "compile for them one after the other, with --record");
       HOIST_STEP([[maybe_unused]] const Budget known, ExitCode::usage, parse_budget(budget));
     }
@@ -277,7 +275,7 @@ Attempt<> check_pictures(const Options& command) {
 Attempt<> commands::compile(const Options& given) {
   Options command = given;
   if (command.programs && !command.model.targets.empty())
-    return usage_failure("--programs", "is about OpenCL, and native code is compiled already", "leave it out");
+    return usage_failure("--programs", "applies to OpenCL, and native code is compiled already", "leave it out");
   if (!command.is_given("--output")) command.output = output_named_after(command.subject, ".hoist");
   HOIST_ATTEMPT([[maybe_unused]] ExitCode fits, check_pictures(command));
   if (command.budgets.empty() && !command.shown.stop_after.empty()) return compile_alone(command);  // writes nothing
@@ -300,20 +298,20 @@ Attempt<> commands::compile(const Options& given) {
   if (!command.model.rules.empty() || !command.model.steps.empty() || !command.model.tuning.empty() ||
       command.is_given("--tune"))
     return usage_failure("--steps, --rules, --tuning and --tune",
-                         "do not go with a budget, which measures the kernels that estimates choose", "leave them out");
+                         "exclude a budget, which measures kernels with estimated choices", "leave them out");
   CompileAnswer answer;
   if (commands.size() == 1) {
     HOIST_ATTEMPT(const ExitCode code, compile_within(commands.front(), answer));
     HOIST_ATTEMPT([[maybe_unused]] ExitCode written, answer_json(command.json, answer));
     return code;
   }
-  // What one of them has measured the others know from the record.
+  // Measurements of one target reach the others through the record.
   HOIST_STEP(const TemporaryFolder folder, ExitCode::bad_input, TemporaryFolder::make());
   CompileAnswer answers = {{"budgets", CompileAnswer::array()}};
   ExitCode worst = ExitCode::done;
   size_t left = commands.size();
   for (Options& one : commands) {
-    // What one budget leaves of its time the next ones have.
+    // Time that one budget leaves is for the next ones.
     const double begin = command.budget.since.seconds();
     if (one.budget.seconds > 0)
       one.budget.seconds = begin + std::max(one.budget.seconds - begin, 0.1) / static_cast<double>(left);

@@ -17,14 +17,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The layers of the kernel that differs as a model beside the bundle that does not come to be; what to say of it.
+// The layers of a differing kernel as a model, next to the bundle that is not written; returns the hint.
 std::string write_reduced(const Options& command, const CompiledModel& compiled,
                           const std::vector<std::string>& layers) {
   fs::path path = command.output;
   if (!path.has_filename()) path = path.parent_path();
   path += ".mismatch.onnx";
   auto bytes = write_model(model_of_layers(compiled.program, layers), {.producer_version = HOIST_VERSION});
-  if (!bytes) return "the layers alone are no model: " + bytes.errors().front().text();
+  if (!bytes) return "the layers alone do not form a model: " + bytes.errors().front().text();
   if (auto written = write_file(path, *bytes); !written) return written.errors().front().text();
   return "these layers alone are the model " + path.string();
 }
@@ -51,7 +51,7 @@ Failure mismatch_failure(const Options& command, const CompiledModel& compiled, 
   out.problems.push_back(
       {kernel.name, mismatch.origin, several ? "--pass fusion=none gives each layer a launch of its own" : ""});
   out.problems.push_back({kernel.name, write_reduced(command, compiled, step.layers),
-                          "send it to the project: this is a fault of hoist or of the driver"});
+                          "send it to the project: this is a bug of hoist or of the driver"});
   return out;
 }
 
@@ -123,7 +123,7 @@ Attempt<> write_results(const Options& command, std::vector<SizedModel>& models,
         if (!model.check.agrees()) return Diagnostic{"self-check", "differs", ""};
         std::error_code none;
         if (command.programs && fs::is_empty(run.cache_folder, none))
-          return Diagnostic{"--programs", "nothing is kept: cache: " + model.check.driver_cache, ""};
+          return Diagnostic{"--programs", "nothing was stored: cache: " + model.check.driver_cache, ""};
       }
       return Nothing{};
     };

@@ -19,7 +19,7 @@ struct SizedModel {
   Sizes sizes;
   CompiledModel compiled;
   SelfCheck check = {};
-  CompileAnswer tuned = {};  ///< what --tune did
+  CompileAnswer tuned = {};  ///< the result of --tune
 };
 
 /// The preprocessing of the options for every input that takes images.

@@ -1,4 +1,4 @@
-// hoist help, hoist completion and hoist manual: what --help says, to read at once, for shells and for man.
+// hoist help, hoist completion and hoist manual: the --help texts for readers, for shells and for man.
 #include <nlohmann/json.hpp>
 
 #include "ir/text/parse/near_miss.h"

@@ -1,4 +1,4 @@
-// hoist evaluate: a bundle over a labelled data set, or beside another bundle over any data.
+// hoist evaluate: a bundle over a labelled data set, or against another bundle over any data.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -22,7 +22,7 @@ struct Answered {
   int threads = 0;  ///< 0 where several machines have answered
 };
 
-// What numbers alone do not say.
+// Explains the numbers.
 void warn(const Evaluation& found) {
   if (found.inputs_not_finite > 0)
     complain("warning", found.inputs_not_finite == 1
@@ -48,7 +48,8 @@ Attempt<Answered> evaluate_here(const Options& command, const LabelledData& data
 
 Attempt<Answered> evaluate_there(const Options& command, const LabelledData& data) {
   if (command.run.threads > 0)
-    return usage_failure("--threads", "is for this machine's device", "workers have it: hoist worker --threads");
+    return usage_failure("--threads", "runs on this machine's device",
+                         "workers choose it themselves: hoist worker --threads");
   HOIST_ATTEMPT(std::string device, queue::device_on_queue(data.plan, command.run.device));
   HOIST_STEP(queue::Queue queue, ExitCode::device, queue::Queue::connect(command.queue));
   Progress progress;
@@ -68,9 +69,9 @@ Attempt<> refuse_other_arrays(const std::string& other, const char* what, const 
       return arrays[i].name + " " + type_text(arrays[i].scalar, with_shapes ? arrays[i].shape : std::vector<int64_t>{});
     };
     if (described(wanted) != described(there))
-      return input_failure(
-          other, fmt::format("has other {}s: {} in the place of {}", what, described(there), described(wanted)),
-          "both bundles have to be of one model");
+      return input_failure(other,
+                           fmt::format("has other {}s: {} instead of {}", what, described(there), described(wanted)),
+                           "both bundles have to come from one model");
   }
   return ExitCode::done;
 }
@@ -81,7 +82,7 @@ Attempt<> run_on(BundleRunner& bundle, const std::vector<Tensor>& inputs) {
   return ExitCode::done;
 }
 
-// Every output beside that of the other bundle, which is the reference.
+// Compares every output with the output of the other bundle, which is the reference.
 Attempt<> compare(const Options& command) {
   HOIST_ATTEMPT(BundleRunner bundle, open_bundle(command.subject, command.run));
   HOIST_ATTEMPT(BundleRunner reference, open_bundle(command.against, command.run));

@@ -39,7 +39,7 @@ void say_step(const Options& command, const ExplainedStep& seen) {
     note += fmt::format(" ({} {} part of it)", joined_names(seen.absorbed), seen.absorbed.size() == 1 ? "is" : "are");
   say_line("{:4}. {}{}{}  [{}]{}", seen.number, step.rule, parameters_text(step), at, name_of(step.rule_class),
            note.empty() ? "" : "  " + note);
-  // What a rule puts between a value and those that read it.
+  // The layers that a rule inserts between a value and its consumers.
   for (const auto& [value, term] : seen.added)
     say(indented(fmt::format("{} = {}", value, term), "          ", "          "));
   for (const auto& [name, type] : seen.folded) say_line("        {} is a constant : {}", name, type);
@@ -72,11 +72,11 @@ Attempt<> explain_derivation(const Options& command, const Derived& from, const 
   return answer_json(command.json, to_json(found));
 }
 
-// Without a layer: those that there are, with their kernels, and how many steps led there.
+// Without a layer: all layers, with their kernels and the number of steps.
 Attempt<> list_layers(const Options& command, const ProgramDerivation& derivation, const std::vector<PlanLayer>& layers,
                       const std::vector<PlanStep>& steps, const std::vector<std::string>& kernels) {
   if (command.terms || command.paths)
-    return usage_failure(command.terms ? "--terms" : "--paths", "is for the steps of one layer",
+    return usage_failure(command.terms ? "--terms" : "--paths", "applies to the steps of one layer",
                          "hoist explain " + command.subject + " LAYER");
   RuleCounts counts;
   for (const ProgramStep& step : derivation.steps) counts.add(step.rule_class);

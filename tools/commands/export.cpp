@@ -28,23 +28,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Known before the work: nobody wants to wait for these messages.
+// Checked before the long work.
 Attempt<> check_file(const Options& command) {
   const fs::path file = command.output;
   std::error_code ignored;
-  if (file.empty()) return usage_failure("--output", "is empty", "name the file that the model becomes");
+  if (file.empty()) return usage_failure("--output", "is empty", "name a file for the model");
   if (fs::is_directory(file, ignored)) return input_failure(command.output, "is a folder", "name a file");
   const fs::path folder = file.parent_path();
   if (!folder.empty() && !fs::is_directory(folder, ignored))
     return input_failure(command.output, folder.string() + " is not a folder", "make it first, or name another");
   if (fs::equivalent(file, command.subject, ignored))
-    return input_failure(command.output, "is the model itself", "name another file");
+    return input_failure(command.output, "is the input model itself", "name another file");
   if (fs::is_regular_file(file, ignored) && !command.force)
     return input_failure(command.output, "exists", "use --force to replace it");
   return ExitCode::done;
 }
 
-// What was named has to be.
+// Every named value has to exist.
 CandidateRules named_rules(const std::vector<Site>& sites, const Assignment& assignment) {
   CandidateRules out;
   for (const Site& site : sites) {
@@ -56,7 +56,7 @@ CandidateRules named_rules(const std::vector<Site>& sites, const Assignment& ass
   return out;
 }
 
-// Data are read and a device is used only where a rule wants to know the range of values.
+// Data are read and a device is used only if a rule needs the range of values.
 Attempt<CalibratedProgram> calibrated(const Options& command, const Program& program, const std::vector<Site>& sites,
                                       const Assignment& assignment) {
   const bool needs_data =
@@ -80,12 +80,12 @@ Attempt<CalibratedProgram> calibrated(const Options& command, const Program& pro
   return out;
 }
 
-// Rules that keep values are hoist's own business, and nobody finds them by looking for a misspelt name.
+// Rules that keep values are internal, so a misspelt name does not suggest them.
 Attempt<> refuse_other_rules(const std::vector<std::string>& rules) {
   const auto refusal = [](const std::string& rule, RuleClass rule_class) {
     return input_failure(
         "rule " + rule,
-        fmt::format("is {} and keeps values: it makes kernels, and nothing of it is in a model", name_of(rule_class)),
+        fmt::format("is {} and keeps values: it concerns kernels, and no model contains it", name_of(rule_class)),
         "name rules of the class neural; hoist rules lists them");
   };
   for (const std::string& rule : rules) {
@@ -137,14 +137,14 @@ Attempt<RewrittenModel> as_recorded(const Options& command, Program program) {
   return model;
 }
 
-// What the bundle computes, as operators.
+// The computation of the bundle, as operators.
 Attempt<RewrittenModel> of_bundle(const Options& command) {
   for (const auto& [option, given] : {std::pair{"--rule", !command.neural_rules.empty()},
                                       {"--calibrate", !command.budget.calibration.empty()},
                                       {"--budget", !command.budget.budget.empty()},
                                       {"--objective", command.is_given("--objective")},
                                       {"--dim", !command.model.dimensions.empty()}}) {
-    if (given) return usage_failure(option, "is for models: what a bundle has is chosen", "leave it out");
+    if (given) return usage_failure(option, "applies to models: the rules of a bundle are fixed", "leave it out");
   }
   const bool has_record = !command.budget.record.empty();
   if (has_record && command.source.empty())
@@ -173,7 +173,7 @@ Attempt<> check_use(const Options& command) {
   if (!command.budget.calibration.empty() && command.neural_rules.empty())
     return usage_failure("--calibrate", "requires --rule", "name one: --rule RULE");
   if (!command.budget.record.empty() && !command.neural_rules.empty())
-    return usage_failure("--rule", "does not go with --record, which says what is chosen", "leave one of them out");
+    return usage_failure("--rule", "excludes --record, which has the choice", "leave one of them out");
   if (!command.budget.budget.empty() && command.budget.record.empty())
     return usage_failure(
         "--budget", "requires --record",
@@ -197,7 +197,7 @@ Result<Expr> approximated_by(Expr e, const std::string& rule_or_row) {
     if (std::any_of(steps.begin(), steps.end(), [&](const Application& step) { return step.rule == rule_or_row; }))
       return approximated->term;
   }
-  return Diagnostic{rule_or_row, "is a row of no rule that applies to the layer", ""};
+  return Diagnostic{rule_or_row, "names no rule that applies to the layer", ""};
 }
 
 // Layers under function rules as the operators that compute the approximation, products in f16 between casts.
@@ -252,7 +252,7 @@ Attempt<> commands::export_model(const Options& given) {
     return write_exported(command, written, model);
   }
   if (!command.source.empty())
-    return usage_failure("--model", "is for bundles: the model that one is made from", "leave it out");
+    return usage_failure("--model", "applies to bundles: the model that the bundle comes from", "leave it out");
   HOIST_ATTEMPT([[maybe_unused]] ExitCode neural, refuse_other_rules(command.neural_rules));
   HOIST_ATTEMPT(Program program, read_program(command.subject, command.model));
   for (const std::string& note : program.notes) complain("note", note);

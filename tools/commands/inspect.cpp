@@ -30,7 +30,7 @@ Attempt<> show_layer(const Options& command, const LayerStages& shown) {
 
 StageOptions stage_options(const Options& command) { return {command.stages, command.types}; }
 
-// What is in a model as a whole, in a sentence, and each of its layers.
+// A summary of the model in one sentence, and each of its layers.
 Attempt<> show_whole(const Options& command, const ModelSummary& summary, const std::vector<PlanLayer>& layers,
                      const std::vector<PlanStep>& steps, const std::vector<std::string>& kernels,
                      const std::vector<Sizes>& specialisations) {
@@ -38,7 +38,7 @@ Attempt<> show_whole(const Options& command, const ModelSummary& summary, const 
   if (!specialisations.empty()) {
     std::string there;
     for (const Sizes& sizes : specialisations) there += (there.empty() ? "" : "; ") + sizes_text(sizes);
-    say_line("compiled for {} (--dim shows another than the first)", there);
+    say_line("compiled for {} (--dim selects other sizes than the first)", there);
   }
   say(arrays_table(summary));
   say_line("");
@@ -49,7 +49,7 @@ Attempt<> show_whole(const Options& command, const ModelSummary& summary, const 
   return answer_json(command.json, answer);
 }
 
-// A model's calls as it has them, and what is left of them when rules have been applied between calls.
+// A model's unchanged calls, and the calls after rules between calls.
 Attempt<> show_calls(const Options& command, const Program& program) {
   HOIST_ATTEMPT(const Program rewritten, rewritten_calls(program, command.model));
   const std::string before = print_program(program), after = print_program(rewritten);
@@ -64,7 +64,7 @@ Attempt<> show_calls(const Options& command, const Program& program) {
 Attempt<> inspect_model(const Options& command) {
   const bool whole_graph = command.layer.empty() && command.stages == std::vector<std::string>{"graph"};
   if (!command.output.empty() && !whole_graph)
-    return usage_failure("--output", "is for the program of a whole model",
+    return usage_failure("--output", "applies to the program of a whole model",
                          "inspect MODEL --stage graph --output FILE");
   if (whole_graph || !command.shown.print_after.empty() || !command.shown.stop_after.empty()) {
     HOIST_ATTEMPT(const Program program, read_program(command.subject, command.model));

@@ -1,4 +1,4 @@
-// hoist devices, language, rules and operators: what there is, generated from the tables.
+// hoist devices, language, rules and operators: lists of devices and tables.
 #include <nlohmann/json.hpp>
 
 #include "backends/opencl/device.h"
@@ -71,9 +71,9 @@ Attempt<> commands::devices(const Options& command) {
              d.compute_units, static_cast<double>(d.global_memory) / 1e9, d.local_memory / 1024, d.vector_width,
              d.half ? ", half" : "", d.doubles ? ", double" : "");
     say_line("   floats {}",
-             !d.computes_exactly ? "may round differently or lose denormals: kernels are compared within bounds"
+             !d.computes_exactly ? "may round differently or flush subnormals: kernels are compared within bounds"
              : d.divides_exactly ? "are exact: kernels are compared bit for bit, with division and square root"
-                                 : "are exact: kernels are compared bit for bit, but for division and square root");
+                                 : "are exact: kernels are compared bit for bit, except division and square root");
   }
   return ExitCode::done;
 }
@@ -83,7 +83,7 @@ namespace {
 // How often each rule and each pass is applied in the derivations of bundles.
 Attempt<> used_rules(const Options& command) {
   if (!command.subject.empty())
-    return usage_failure("--used", "lists what bundles use, and a rule is named too", "leave one of them out");
+    return usage_failure("--used", "lists the rules of bundles, and a rule is named too", "leave one of them out");
   std::map<std::string, int64_t> rules, steps_of_passes;
   for (const std::string& folder : command.used) {
     HOIST_ATTEMPT(const BundleInfo info, bundle_info(folder));
@@ -133,7 +133,7 @@ void say_rule(const ProgramRuleRow& r) {
   say_line("    {}", r.meaning);
 }
 
-// What a rule that changes values asks for and promises.
+// The requirements and guarantees of a rule that changes values.
 void say_rule(const NeuralRule& r) {
   say_line("{}  neural", r.name);
   say_line("    {}", r.what);
@@ -196,8 +196,8 @@ Attempt<> list_strategies(const Options& command) {
   return ExitCode::done;
 }
 
-// Rules between operator calls, rules over terms, and those that change values: a row of the engine stands behind those
-// for functions and sums.
+// Rules between operator calls, rules over terms, and rules that change values: a rule for functions or sums is
+// followed by a row of its engine.
 }  // namespace
 
 Attempt<> commands::rules(const Options& command) {
@@ -226,7 +226,7 @@ Attempt<> commands::rules(const Options& command) {
     if (wanted(r.name)) neural.push_back(&r);
   }
   if (between.empty() && chosen.empty() && neural.empty()) {
-    return input_failure("rule " + command.subject, "there is no such rule",
+    return input_failure("rule " + command.subject, "unknown rule",
                          did_you_mean(command.subject, names, "hoist rules lists them"));
   }
   if (!command.json.empty()) {
@@ -296,10 +296,10 @@ Attempt<> commands::language(const Options& command) {
     const ScalarRow& r = row(static_cast<Scalar>(i));
     const bool is_other = r.scalar == Scalar::boolean || r.scalar == Scalar::string;
     scalars.push_back({std::string(r.name), std::to_string(r.bits),
-                       is_other      ? "true or false, or a string's word"
+                       is_other      ? "true or false, or a string's handle"
                        : r.is_float  ? "float"
                        : r.is_signed ? "integer"
-                                     : "integer without a sign"});
+                                     : "unsigned integer"});
   }
   Rows patterns = {{"pattern", "type", "meaning"}};
   for (const PatternRow& r : pattern_table()) patterns.push_back(texts({r.name, r.scheme, r.meaning}));
@@ -314,7 +314,7 @@ Attempt<> commands::language(const Options& command) {
 
 namespace {
 
-// All operators of the standard and hoist's own, or those of a name.
+// All operators of the standard and hoist's own, or the operators of a name.
 }  // namespace
 
 Attempt<> commands::operators(const Options& command) {
@@ -330,7 +330,7 @@ Attempt<> commands::operators(const Options& command) {
   if (!command.subject.empty())
     std::erase_if(all, [&](const CoveredOperator& one) { return one.name != command.subject; });
   if (all.empty()) {
-    return input_failure("operator " + command.subject, "neither the standard nor hoist has such an operator",
+    return input_failure("operator " + command.subject, "is neither an operator of the standard nor of hoist",
                          did_you_mean(command.subject, names, "hoist operators lists them"));
   }
   const auto row_of = [](const CoveredOperator& one) {

@@ -18,7 +18,7 @@ Attempt<> commands::profiles(const Options& command) {
   }
   if (chosen.empty()) {
     const std::string close = near_miss(command.subject, names);
-    return usage_failure(command.subject, "is no starter profile",
+    return usage_failure(command.subject, "is no starter target description",
                          close.empty() ? "hoist profiles lists them" : "did you mean " + close + "?");
   }
   if (!command.json.empty()) {

@@ -1,4 +1,4 @@
-// hoist report: accuracy against time, one page that needs nothing beside itself.
+// hoist report: accuracy against time, as a page in one file.
 #include "tools/report/report.h"
 
 #include <array>
@@ -17,7 +17,7 @@
 namespace hoist {
 namespace {
 
-// Without a budget the page shows what is nearly without loss.
+// Without a budget the page shows a nearly lossless choice.
 constexpr char default_budget[] = "sqnr=30dB";
 
 // The choice of a record that --budget and --objective name; nothing of a record that has none.
@@ -35,7 +35,7 @@ Attempt<std::optional<RecordedChoice>> compared_choice(const Options& command, c
   return std::optional<RecordedChoice>(std::move(choice));
 }
 
-// Two records beside each other; nothing is measured.
+// Compares two records; nothing is measured.
 Attempt<> compare_records(const Options& command) {
   if (!command.subject.empty() || command.compared.size() != 2)
     return usage_failure("--compare", "takes two records and no model", "hoist report --compare A.json B.json");
@@ -68,12 +68,12 @@ Attempt<> commands::report(const Options& given) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode differ, refuse_two_outputs(command.json, "--output", command.output));
   for (const std::string& file : {command.output, command.json, command.budget.record})
     HOIST_STEP_VOID(ExitCode::bad_input, refuse_unwritable(file));
-  // The choice is made without them: what rules buy stands beside what tuning buys.
+  // The choice is made without them: the gain of rules is printed next to the gain of tuning.
   ModelOptions tuning = command.model;
   HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(tuning));
   HOIST_STEP(const FileLock lock, ExitCode::bad_input, FileLock::take(command.budget.record));
   BudgetOptions budget = command.budget_options();
-  budget.closing_models = 2.5;  // the model as it is and as chosen, with what is timed of them
+  budget.closing_models = 2.5;  // the model unchanged and as chosen, with its times
   if (budget.budget.empty()) budget.budget = default_budget;
   HOIST_ATTEMPT(const ChosenModel chosen, choose_model(command.subject, command.model, budget));
   for (const std::string& note : chosen.study.notes) complain("note", note);

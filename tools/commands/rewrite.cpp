@@ -1,4 +1,4 @@
-// hoist rewrite: passes and rules on a program, or rules on a single term, that stand in a file as text.
+// hoist rewrite: passes and rules on a program, or rules on a single term, from a text file.
 #include <nlohmann/json.hpp>
 
 #include "frontend/frontend.h"
@@ -35,7 +35,7 @@ Attempt<> run_named_passes(const Options& command, Program& program) {
   PassOptions options;
   options.strict = command.model.strict;
   options.tables.use = TableUse::automatic;
-  options.convolution = ConvolutionForm::winograd;  // a pass that is asked for does not estimate whether it is worth it
+  options.convolution = ConvolutionForm::winograd;  // a pass named by the user runs without an estimate of its gain
   options.rules = command.model.user_rules.get();
   if (!command.passes.empty()) HOIST_STEP_VOID(ExitCode::bad_input, check_sizes_known(program));
   for (const std::string& name : command.passes) {
@@ -43,7 +43,7 @@ Attempt<> run_named_passes(const Options& command, Program& program) {
     if (pass == nullptr) {
       std::vector<std::string> names;
       for (const Pass& known : passes()) names.emplace_back(known.name);
-      return usage_failure("--pass " + name, "there is no such pass",
+      return usage_failure("--pass " + name, "unknown pass",
                            did_you_mean(name, names, "hoist rewrite --help lists them"));
     }
     HOIST_STEP_VOID(ExitCode::bad_input, pass->run(program, options));
@@ -73,7 +73,7 @@ Attempt<> apply_in_term(const RuleTable& table, const std::string& step, Expr& t
       std::vector<std::string> names;
       for (const RuleRow& known : lowering_rule_rows()) names.emplace_back(known.name);
       for (const ProgramRuleRow& known : operator_rule_rows()) names.emplace_back(known.name);
-      return usage_failure("--rule " + application.rule, "there is no such rule",
+      return usage_failure("--rule " + application.rule, "unknown rule",
                            did_you_mean(application.rule, names, "hoist rules lists them"));
     }
     application.rule_class = row(*rule).rule_class;
@@ -93,8 +93,8 @@ Attempt<> rewrite_program(const Options& command) {
   auto definition = std::find_if(program.definitions.begin(), program.definitions.end(),
                                  [&](const Definition& d) { return d.value == value; });
   if (definition == program.definitions.end())
-    return usage_failure("--at " + command.place, "the program defines no value " + value,
-                         "write the value, and :0.1.2 behind it for a place in its term");
+    return usage_failure("--at " + command.place, "the program does not define the value " + value,
+                         "write the value, followed by :0.1.2 for a place in its term");
   if (const ProgramRule* rule = rule_between_calls(command)) {
     HOIST_STEP_VOID(ExitCode::usage, check_strict(*rule, command.model.strict));
     HOIST_STEP_VOID(ExitCode::bad_input, check_sizes_known(program));
@@ -111,7 +111,7 @@ Attempt<> rewrite_program(const Options& command) {
 Attempt<> rewrite_term(const Options& command, const std::string& text) {
   for (const auto& [option, values] : {std::pair("--pass", &command.passes), {"--dim", &command.model.dimensions}}) {
     if (values->empty()) continue;
-    return usage_failure(option, "is for programs, and this file holds a term",
+    return usage_failure(option, "applies to programs, and this file holds a term",
                          "a program begins with the word program");
   }
   auto term = parse(text);
@@ -146,9 +146,9 @@ Attempt<> commands::rewrite(const Options& given) {
     command.model.user_rules = std::make_shared<const UserRules>(std::move(read));
   }
   if (!command.place.empty() && command.rule.empty())
-    return usage_failure("--at", "says where a rule applies", "add --rule");
+    return usage_failure("--at", "states the place of a rule", "add --rule");
   HOIST_STEP(const std::string text, ExitCode::bad_input, read_file(command.subject, size_t{256} << 20));
-  // Comments may stand before the first word.
+  // Comments may come before the first word.
   size_t start = 0;
   while ((start = text.find_first_not_of(" \t\r\n", start)) != std::string::npos && text.compare(start, 2, "--") == 0)
     start = std::min(text.find('\n', start), text.size());

@@ -38,10 +38,10 @@ Result<Tensor> read_input(const std::string& file, const ArrayInfo& input, const
 void warn_of_numbers(const std::string& where, const Tensor& tensor) {
   const int64_t bad = count_not_finite(tensor);
   if (bad > 0)
-    complain("warning", fmt::format("{} has {} NaN or infinities among {} numbers", where, bad, tensor.size()));
+    complain("warning", fmt::format("{} has {} NaN or infinities among {} elements", where, bad, tensor.size()));
 }
 
-// The files as tensors, by input; pictures and sounds take the shape of the specialisation in use.
+// The files as tensors, by input; images and sounds take the shape of the specialisation in use.
 Attempt<std::vector<std::optional<Tensor>>> read_inputs(const BundleRunner& bundle, const Options& command,
                                                         Diagnostics& problems) {
   std::vector<std::optional<Tensor>> out(bundle.inputs().size());
@@ -172,7 +172,7 @@ Attempt<> commands::run(const Options& command) {
   say(lines);
   if (!classes.empty() && !any_best)
     complain("warning",
-             fmt::format("{} names {} classes, and no output has so many scores", command.labels, classes.size()));
+             fmt::format("{} names {} classes, and no output has as many scores", command.labels, classes.size()));
   return answer_json(command.json, answer);
 }
 

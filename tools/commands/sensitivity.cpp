@@ -1,4 +1,4 @@
-// hoist sensitivity: what each layer of a model tolerates.
+// hoist sensitivity: the error tolerance of each layer of a model.
 #include "neural_rules/calibration/sensitivity.h"
 
 #include <algorithm>
@@ -78,7 +78,7 @@ Attempt<> commands::sensitivity(const Options& command) {
   HOIST_STEP(options.scaling, ExitCode::usage, parse_channel_scaling(command.budget.scaling));
   options.device = arithmetic_of(model.profile);
   options.measure_all = false;  // as a study does, so that both say the same
-  // Without uniform models and proposals.
+  // Without uniform-precision baselines and proposals.
   const double begin = share_of_study(StudyPart::sensitivities, 0, 1),
                end = share_of_study(StudyPart::rules_alone, 1, 1);
   options.progress = [&](const std::string& text, double share) {

@@ -39,7 +39,7 @@ Attempt<std::vector<Case>> cases_of(const Options& command) {
     if (!path.has_filename()) path = path.parent_path();
     if (fs::is_directory(path, ignored)) {
       if (!command.data_folders.empty())
-        return usage_failure(text, "is a folder, and --data goes with a model", "name the .onnx file");
+        return usage_failure(text, "is a folder, and --data requires a model", "name the .onnx file");
       if (!fs::exists(path / "model.onnx", ignored))
         problems.push_back({text, "holds no model.onnx", is_bundle(path) ? "hoist verify checks a bundle" : ""});
       else
@@ -152,7 +152,8 @@ Attempt<std::string> run_data_set(Runnable& model, const DataSet& data, const Op
   return message;
 }
 
-// Whether what was compiled for some data takes others: the same types, and the same values where it has none to take.
+// True if a program that was compiled for some data accepts other data: the same types, and the same compile-time
+// values.
 bool fits(const Runnable& model, const DataSet& compiled_for, const DataSet& data) {
   if (compiled_for.layout != data.layout) return false;
   for (size_t i = 0; i < data.inputs.size(); ++i) {

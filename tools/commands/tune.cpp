@@ -32,7 +32,7 @@ using tuning::TuneOptions;
 using tuning::TuneOutcome;
 using tuning::TuningDatabase;
 
-// What a plan says of its options, but for knobs that were chosen, which change no task.
+// The options of a plan that change its tasks: all options except chosen knobs.
 std::string without_tuning(std::string options) {
   const std::string word = " tuned";
   if (const size_t at = options.find(word); at != std::string::npos) options.erase(at, word.size());
@@ -43,7 +43,8 @@ std::string without_tuning(std::string options) {
 Attempt<Program> program_of_bundle(Options& command) {
   ModelOptions& options = command.model;
   if (!options.dimensions.empty() || !options.targets.empty())
-    return usage_failure("--dim and --target", "are for models: a bundle has its sizes and targets", "leave them out");
+    return usage_failure("--dim and --target", "applies to models: a bundle has fixed sizes and targets",
+                         "leave them out");
   HOIST_ATTEMPT([[maybe_unused]] BundleInfo known, bundle_info(command.subject));
   HOIST_STEP(const BundleInfo bundle, ExitCode::bad_input, read_bundle(command.subject, true));
   if (!bundle.sizes.empty())
@@ -51,7 +52,7 @@ Attempt<Program> program_of_bundle(Options& command) {
                          "tune the model, with --dim for each of them");
   options.targets = bundle.plan.targets;
   if (options_text(compile_options(options)) != without_tuning(bundle.plan.options))
-    return input_failure(command.subject, "is compiled with " + bundle.plan.options + ", which makes other kernels",
+    return input_failure(command.subject, "is compiled with " + bundle.plan.options + ", which changes the kernels",
                          "give tune the same options, or tune the model");
   std::optional<Program> model;
   if (!command.source.empty()) {
@@ -60,8 +61,8 @@ Attempt<Program> program_of_bundle(Options& command) {
   }
   HOIST_ATTEMPT(RewrittenModel rewritten, rewritten_model(bundle, model ? &*model : nullptr));
   if (!rewritten.functions.empty())
-    return input_failure(command.subject, "has approximated functions, whose kernels come of no model",
-                         "tune the model that it is made from");
+    return input_failure(command.subject, "has approximated functions, whose kernels differ from the model's",
+                         "tune the model that it comes from");
   return std::move(rewritten.program);
 }
 
@@ -76,7 +77,7 @@ Attempt<const SearchStrategy*> strategy_called(const std::string& name) {
   if (const SearchStrategy* found = tuning::find_search_strategy(name)) return found;
   std::vector<std::string> names;
   for (const SearchStrategy& strategy : tuning::search_strategies()) names.emplace_back(strategy.name);
-  return usage_failure("--strategy " + name, "is no strategy of search",
+  return usage_failure("--strategy " + name, "is no search strategy",
                        did_you_mean(name, names, "hoist tune --help lists them"));
 }
 
@@ -99,7 +100,7 @@ std::vector<KnobValues> sampled(const KnobSpace& space, uint64_t seed) {
   return out;
 }
 
-// --list: what there is to choose for the kernels of a layer.
+// --list: the alternatives for the kernels of a layer.
 Attempt<> list_choices(const Options& command, const TunedProgram& tuned) {
   auto out = nlohmann::ordered_json::array();
   std::vector<std::string> layers;
@@ -178,7 +179,7 @@ std::string device_words(const ModelOptions& options) {
 Attempt<> commands::tune(const Options& given) {
   Options command = given;
   TuneOptions options;
-  if (command.output == "-") return usage_failure("-o -", "is no place for a database", "name a file");
+  if (command.output == "-") return usage_failure("-o -", "is not usable as a database", "name a file");
   const tuning::MeasuringPlace place{command.queue, command.job_seconds};
   HOIST_ATTEMPT([[maybe_unused]] ExitCode here, tuning::refuse_absent_device(command.model, place));
   HOIST_ATTEMPT(options.strategy, strategy_called(command.strategy));
@@ -200,14 +201,15 @@ Attempt<> commands::tune(const Options& given) {
   if (better == 0)
     say_line("nothing is faster than what an estimate chooses; {:.0f} s", stopwatch.seconds());
   else
-    say_line("whole runs by turns: {:.3f} ms before, {:.3f} ms with {} tuned ({:.2f}); {:.0f} s", outcome.before * 1e3,
-             outcome.after * 1e3, counted(better, "kernel"), outcome.after / outcome.before, stopwatch.seconds());
-  if (outcome.stopped) complain("note", "the search was ended early; the same command goes on with it");
+    say_line("whole runs interleaved: {:.3f} ms before, {:.3f} ms with {} tuned ({:.2f}); {:.0f} s",
+             outcome.before * 1e3, outcome.after * 1e3, counted(better, "kernel"), outcome.after / outcome.before,
+             stopwatch.seconds());
+  if (outcome.stopped) complain("note", "the search was ended early; the same command continues it");
   if (better > 0 && outcome.kept)
     say_line("{}: hoist compile {}{} --tuning {} uses the choices", path,
              is_bundle(command.subject) ? "MODEL" : command.subject, device_words(command.model), path);
   else if (better > 0)
-    say_line("the whole is no faster: no choice is kept");
+    say_line("the whole model is no faster: no choice is stored");
   return answer_json(command.json, to_json(outcome));
 }
 

@@ -40,7 +40,7 @@ Attempt<StepComparison> compared(const Options& command, const StepValues& value
   return compare_step(values, sample_positions(values.region, count, seed));
 }
 
-// After step `index` has run: its result against the interpreter on what its inputs hold.
+// After step `index` has run: compares its result with the interpreter's for its inputs.
 Attempt<Finding> check_step(const Options& command, BundleRunner& bundle, const Plan& plan, const Device& device,
                             size_t index) {
   Finding out;
@@ -119,7 +119,7 @@ Attempt<> check_steps_of(const Options& command, BundleRunner& bundle, const Pla
     HOIST_STEP_VOID(failed_run(bundle), bundle.run_steps(i, 1));
     if (bundle.step_runs(i) == 0) {
       Finding finding;
-      finding.subject = subject_of(plan, i) + ": not chosen by these inputs";
+      finding.subject = subject_of(plan, i) + ": not selected by these inputs";
       finding.passed = true;
       findings.push_back(std::move(finding));
       continue;

@@ -1,4 +1,4 @@
-// hoist worker: takes jobs from a queue, and lists what is on one.
+// hoist worker: executes jobs of a queue, and lists its jobs.
 #include "tools/queue/worker.h"
 
 #include "tools/cli/command.h"
@@ -9,7 +9,7 @@
 namespace hoist {
 namespace {
 
-// What a worker starts for a job.
+// The command that a worker starts for a job.
 Attempt<> perform(const Options& command) {
   constexpr double gigabyte = 1 << 30U;
   queue::limit_memory(static_cast<int64_t>(command.worker.job_gigabytes * gigabyte));

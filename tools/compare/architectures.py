@@ -1,5 +1,5 @@
-"""Architectures that other people published, exported by PyTorch with random weights: does hoist compute what onnxruntime
-computes? Development only.
+"""Published architectures of others, exported by PyTorch with random weights: does hoist compute the results of
+onnxruntime? Development only.
 
     tools/compare/setup architectures     # PyTorch from Debian, timm and transformers from PyPI, in build/architectures
     build/compare/bin/python tools/compare/architectures.py [--only TEXT] [--target native] [--json FILE]
@@ -31,7 +31,7 @@ KINDS: dict[str, Any] = {"tensor(float)": np.float32, "tensor(double)": np.float
 
 
 def record(folder: Path) -> None:
-    """Random inputs, and what onnxruntime answers, as `hoist test` reads them."""
+    """Random inputs, and onnxruntime's results, as `hoist test` reads them."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(folder / "model.onnx", options, providers=["CPUExecutionProvider"])

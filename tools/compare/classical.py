@@ -1,5 +1,5 @@
-"""Classical models, trained here and exported by their own converters: does hoist predict what the library predicts?
-Development only.
+"""Classical models, trained here and exported by their own converters: does hoist predict like the library? Development
+only.
 
     tools/compare/setup classical          # scikit-learn, LightGBM, XGBoost, CatBoost and converters, in build/classical
     build/classical/bin/python tools/compare/classical.py --count 500             # programs interpreted, without a device
@@ -43,7 +43,7 @@ Draw = np.random.Generator
 
 @dataclass
 class Data:
-    """What an estimator learns from and is asked about."""
+    """The training data and test data of an estimator."""
     x: np.ndarray
     y: np.ndarray
     asked: np.ndarray
@@ -63,14 +63,14 @@ class Trained:
 
 @dataclass
 class Kind:
-    """An estimator: how it is made, and what it may be given."""
+    """An estimator: its construction, and its possible inputs."""
     library: str
     name: str
     make: Callable[[Draw, int], Any]
     task: str  # binary, classes, regression or transform
     missing: bool = False
     positive: bool = False  # features are not negative
-    whole: bool = False  # features are small whole numbers
+    whole: bool = False  # features are small integers
     double: bool = True  # may have f64 inputs
     options: dict[str, Any] = field(default_factory=dict)  # of the converter
     zip_map: bool = True  # the converter can leave ZipMap out
@@ -347,7 +347,7 @@ def clear_rows(kind: Kind, estimator: Any, asked: np.ndarray) -> np.ndarray:
 
 
 def trained(draw: Draw, kind: Kind) -> Trained | str:
-    """A model with what the library predicts, or why there is none."""
+    """A model with the library's predictions, or the reason why there is none."""
     classes = {"binary": 2, "classes": int(draw.integers(3, 6)), "regression": 0, "transform": 0}[kind.task]
     data = draw_data(draw, kind, classes)
     y = labelled(draw, data.y) if classes and kind.library == "scikit-learn" else data.y
@@ -399,7 +399,8 @@ def witness(case: Trained) -> list[np.ndarray] | str:
 
 
 def wanted(case: Trained, theirs: list[np.ndarray] | str) -> list[np.ndarray] | None:
-    """What the library predicts in the shapes and types of the model's outputs; what it has no word for, as onnxruntime."""
+    """The library's predictions in the shapes and types of the model's outputs; outputs that the library lacks come
+    from onnxruntime."""
     out = []
     columns = case.regression and isinstance(theirs, str)  # converters write [rows][1]
     for place, value in enumerate(case.model.graph.output):
@@ -419,7 +420,7 @@ def wanted(case: Trained, theirs: list[np.ndarray] | str) -> list[np.ndarray] | 
 
 
 def verdicts(program: Path, folders: list[Path], options: list[str]) -> dict[str, str]:
-    """What hoist has to say against each case; "" where it agrees."""
+    """The difference of hoist's result for each case; "" if it agrees."""
     if not folders:
         return {}
     answer = FOLDER / "answer.json"

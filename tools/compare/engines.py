@@ -34,7 +34,7 @@ Arrays = dict[str, np.ndarray]
 
 
 class Failure(Exception):
-    """A program failed; the text says which and what it wrote."""
+    """A program failed; the text has its name and its output."""
 
 
 def cores() -> int:

@@ -20,7 +20,7 @@ models = torchvision.models
 
 
 class Part(torch.nn.Module):
-    """A part of what a module gives."""
+    """A part of a module's result."""
 
     def __init__(self, module: torch.nn.Module, part: Callable[[Any], Any]) -> None:
         super().__init__()
@@ -166,7 +166,7 @@ DETECTORS = ["fasterrcnn_mobilenet_v3_large_320_fpn", "ssdlite320_mobilenet_v3_l
 
 
 def architectures() -> dict[str, Callable[[], Exportable]]:
-    """All of them, by name; what PyTorch's own exporter refuses is not among them."""
+    """All of them, by name, except the ones that PyTorch's own exporter refuses."""
     out: dict[str, Callable[[], Exportable]] = {}
     for name in CLASSIFIERS:
         out[name] = lambda name=name: classifier(name, 64)

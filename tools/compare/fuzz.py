@@ -774,7 +774,7 @@ def contributed_integers(m: Maker) -> bool:
 
 
 def contributed_attention(m: Maker) -> bool:
-    """Attention of com.microsoft, with what earlier calls left where that is drawn."""
+    """Attention of com.microsoft, with keys of earlier calls if the draw says so."""
     batch, length, size = m.between(1, 2), m.between(1, 6), 2 * m.between(1, 5)
     kept = m.between(1, 3)
     past = m.between(1, 5) if m.chance(0.4) else 0
@@ -900,7 +900,7 @@ def onnxruntime_says(runner: Runner, folder: Path, model: Model, output: str, cu
 
 
 def reduce(runner: Runner, seed: int, model: Model) -> tuple[Path, str, str, str]:
-    """The folder of the smallest model that still differs, what hoist says of it, and the verdict with its reason."""
+    """The folder of the smallest model that still differs, hoist's message, and the verdict with its reason."""
     places = {}
     for place, name in enumerate(name for node in model.nodes for name in node.outputs):
         folder = FOLDER / "parts" / f"part_{place:03}"

@@ -147,7 +147,7 @@ class Bundle:
             raise RuntimeError(self.library.hoist_error_message(self.handle).decode())
 
     def verify(self) -> tuple[int, list[str]]:
-        """How many checks there were, and what the failing ones say."""
+        """The number of checks, and the messages of the failing ones."""
         lines: list[tuple[bool, str]] = []
 
         def report(_: Any, finding: Any) -> None:

@@ -3,8 +3,8 @@
     python3 tools/compare/performance.py           writes the page from tools/compare/results/*.json
     python3 tools/compare/performance.py --check   exit code 1 if the page is another text
 
-A file of results is what compare.py --json writes. To add a measurement, write such a file into tools/compare/results and
-run this script; remove results of older versions of hoist that the new ones replace.
+compare.py --json writes files of results. To add a measurement, write such a file into tools/compare/results and run
+this script; remove results of older versions of hoist that the new ones replace.
 """
 
 from __future__ import annotations

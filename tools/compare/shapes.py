@@ -1,4 +1,4 @@
-"""Shapes of layers, each a model of one layer with what usually follows it: where hoist should have no cliffs.
+"""Shapes of layers, each a model of one layer with its usual successor: hoist should have no cliffs there.
 
 SHAPES maps a name to what builds the model. Channels run from 1 to 1,024, extents from 1 to 224, batches are 1 and 8.
 A layer of more than 4e9 multiplications is left out, and so are shapes that no network has.
@@ -20,7 +20,7 @@ MOST_MULTIPLICATIONS = 4e9
 
 
 def single(build: Callable[[Network], tuple[str, Sequence[int]]]) -> Network:
-    """A model of what `build` adds, which gives the value's name and shape; a Relu writes the output."""
+    """A model around the layers that `build` adds, which returns the value's name and shape; a Relu writes the output."""
     network = Network("shape", opset=17, seed=1)
     value, shape = build(network)
     network.node("Relu", "relu", [value], output="y")

@@ -4,11 +4,11 @@
     build/compare/bin/python tools/compare/versions.py --only Softmax --count 200
     build/compare/bin/python tools/compare/versions.py --count 500 --target native
 
-A case is one node of a version, with random attributes, types and ranks, in a model of an opset in which that version holds;
-operands are inputs, initialisers or computed values, and the node stands in the graph, in a branch of If, or in a function that
-is written for another opset than its model. The expected values come from a definition in numpy, whose comment quotes the
-sentence of the standard, or from ONNX's reference evaluator for versions that it knows. Cases that differ are kept in
-build/compare/work/versions with their data. Exit code 1 where one differs.
+A case is one node of a version, with random attributes, types and ranks, in a model of an opset in which that version
+holds; operands are inputs, initialisers or computed values, and the node is in the graph, in a branch of If, or in a
+function that is written for another opset than its model. The expected values come from a definition in numpy, whose
+comment quotes the sentence of the standard, or from ONNX's reference evaluator for versions that it knows. Cases that
+differ are kept in build/compare/work/versions with their data. Exit code 1 if a case differs.
 """
 
 from __future__ import annotations

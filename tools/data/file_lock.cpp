@@ -54,7 +54,7 @@ std::string description_in(int descriptor) {
   return size > 0 ? std::string(text.data(), static_cast<size_t>(size)) : "another process";
 }
 
-// Whoever had the lock before may have removed the file after it was opened here.
+// The previous holder of the lock may have removed the file after it was opened here.
 bool is_there(int descriptor, const fs::path& file) {
   struct stat opened {
   }, named{};
@@ -120,12 +120,12 @@ Result<FileLock> FileLock::take(const fs::path& path) {
       held().files.insert(file);
     }
     const std::string text = own_description();
-    // Without room for it the second process hears less.
+    // If this does not fit, the second process gets less information.
     if (::ftruncate(descriptor, 0) == 0) [[maybe_unused]]
       const ssize_t written = ::pwrite(descriptor, text.data(), text.size(), 0);
     return out;
   }
-  return Diagnostic{path.string(), "is being written by processes that come and go", "wait for their end"};
+  return Diagnostic{path.string(), "is being written by short-lived processes", "wait for their end"};
 }
 
 // The mutex stays locked: no further lock is taken or given up.

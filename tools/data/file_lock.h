@@ -1,6 +1,6 @@
-// A file or folder that one process at a time writes over minutes: the record of a study, the bundle of a compilation.
-// Whoever comes second hears who is at work. The lock is on a hidden file beside it, and goes with the process however
-// that ends. Not for single writes: those replace a file in one step (files.h).
+// A lock for a file or folder that one process at a time writes over minutes: the record of a study, the bundle of a
+// compilation. A second process gets the identity of the holder. The lock is on a hidden file in the same folder, and
+// ends with the process in every case. Single writes replace a file in one step instead (files.h).
 #pragma once
 
 #include <filesystem>
@@ -16,9 +16,8 @@ class FileLock {
   FileLock& operator=(FileLock&& other) noexcept;
   ~FileLock();
 
-  /// Takes PARENT/.NAME.lock for PARENT/NAME, which need not exist. "", "-" and what is neither a regular file nor a
-  /// folder need none; where no such file can be made, nothing is locked. Error: another process has it; the message
-  /// has its id, host and command.
+  /// Takes PARENT/.NAME.lock for PARENT/NAME, which need not exist. "", "-" and special files need no lock; if the lock
+  /// file cannot be made, nothing is locked. Error: another process has it; the message has its id, host and command.
   static Result<FileLock> take(const std::filesystem::path& path);
 
  private:

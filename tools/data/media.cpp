@@ -61,7 +61,7 @@ Result<Nothing> find_pixels(const ValueInfo& input, const PictureOptions& option
   const std::string type = type_text(input.scalar, input.shape);
   if (shape.size() == 4) shape.erase(shape.begin());
   if (shape.size() != 3 || input.scalar == Scalar::boolean || input.scalar == Scalar::string)
-    return Diagnostic{"input " + input.name, "is " + type + ", which is no picture",
+    return Diagnostic{"input " + input.name, "is " + type + ", which is no image",
                       "pictures go into [1][channels][height][width] or [1][height][width][channels]"};
   const auto are_channels = [](int64_t extent) { return extent == 1 || extent == 3; };
   if (options.layout.empty() && options.stored)
@@ -74,12 +74,12 @@ Result<Nothing> find_pixels(const ValueInfo& input, const PictureOptions& option
   how.columns = static_cast<size_t>(shape[first ? 2 : 1]);
   if (!are_channels(shape[first ? 0 : 2]))
     return Diagnostic{"input " + input.name,
-                      fmt::format("is {}, with {} channels, and pictures have 3 or 1", type, how.channels),
+                      fmt::format("is {}, with {} channels, and images have 3 or 1", type, how.channels),
                       "--layout says where channels stand"};
   const auto height = static_cast<uint64_t>(shape[first ? 1 : 0]), width = static_cast<uint64_t>(shape[first ? 2 : 1]);
   if (height > 0 && width > 0 && height <= HOIST_MOST_PIXELS / width) return Nothing{};
   return Diagnostic{"input " + input.name,
-                    fmt::format("has {} x {} pixels, from 1 to {} are filled", width, height, HOIST_MOST_PIXELS), ""};
+                    fmt::format("has {} x {} pixels, expected from 1 to {}", width, height, HOIST_MOST_PIXELS), ""};
 }
 
 Result<Nothing> read_sizes(const PictureOptions& options, hoist_preprocessing& how) {
@@ -95,7 +95,7 @@ Result<Nothing> read_sizes(const PictureOptions& options, hoist_preprocessing& h
   if (static_cast<size_t>(crop.width) == how.columns && static_cast<size_t>(crop.height) == how.rows) return Nothing{};
   return Diagnostic{
       "--crop " + options.crop,
-      fmt::format("gives {} x {} pixels, the input takes {} x {}", crop.width, crop.height, how.columns, how.rows),
+      fmt::format("results in {} x {} pixels, the input has {} x {}", crop.width, crop.height, how.columns, how.rows),
       "leave --crop out, or crop to the input's size"};
 }
 
@@ -107,7 +107,7 @@ Result<Nothing> read_channels(const std::string& option, const std::vector<doubl
                       "give one number, or one a channel"};
   for (size_t c = 0; c < channels && !given.empty(); ++c) {
     out[c] = given[given.size() == 1 ? 0 : c];
-    if (!std::isfinite(out[c])) return Diagnostic{option, "has a number that is none", "give finite ones"};
+    if (!std::isfinite(out[c])) return Diagnostic{option, "has a number that is not finite", "give finite ones"};
   }
   return Nothing{};
 }
@@ -215,8 +215,8 @@ Result<Picture> decode_picture(const fs::path& file, bool grey) {
 Result<Tensor> read_picture(const fs::path& file, const ValueInfo& input, const PictureOptions& options) {
   HOIST_TRY(const hoist_preprocessing how, preprocessing_for(input, options));
   if (input.shape.size() == 4 && input.shape[0] != 1)
-    return Diagnostic{"input " + input.name, fmt::format("takes {} pictures at once", input.shape[0]),
-                      "give an array, or a folder of pictures as --data"};
+    return Diagnostic{"input " + input.name, fmt::format("takes {} images at once", input.shape[0]),
+                      "give an array, or a folder of images as --data"};
   HOIST_TRY(const Picture picture, decode_picture(file, how.channels == 1));
   const hoist_pixels pixels = {picture.values.data(),
                                static_cast<size_t>(picture.height),
@@ -238,8 +238,8 @@ Result<Tensor> read_stream(const fs::path& file, const ValueInfo& input) {
   if (bytes.size() > static_cast<size_t>(out.size()))
     return Diagnostic{file.string(),
                       fmt::format("has {} bytes, and input {} takes {}", bytes.size(), input.name, out.size()),
-                      fmt::format("compile for more, --dim {}.0={} say, if the model leaves that open", input.name,
-                                  2 * bytes.size())};
+                      fmt::format("compile for more, for example --dim {}.0={}, if the model leaves that open",
+                                  input.name, 2 * bytes.size())};
   std::memcpy(out.data(), bytes.data(), bytes.size());
   return out;
 }

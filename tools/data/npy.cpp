@@ -51,7 +51,7 @@ class HeaderReader {
       HOIST_TRY(std::string key, quoted());
       if (!take(':')) return fault("expected :");
       if (key == "descr" && !type) {
-        if (peek() == '[') return Diagnostic{where_, "holds records", "save one plain array a file"};
+        if (peek() == '[') return Diagnostic{where_, "holds records", "save one plain array per file"};
         HOIST_TRY(type, quoted());
       } else if (key == "fortran_order" && !order) {
         if (take_word("True"))
@@ -99,7 +99,7 @@ class HeaderReader {
     const char quote = peek();
     if (quote != '\'' && quote != '"') return fault("expected a string");
     const size_t end = text_.find(quote, place_ + 1);
-    if (end == std::string_view::npos) return fault("string without an end");
+    if (end == std::string_view::npos) return fault("a string is not closed");
     std::string out(text_.substr(place_ + 1, end - place_ - 1));
     place_ = end + 1;
     return out;
@@ -131,7 +131,7 @@ class HeaderReader {
     const std::string shown = type.substr(0, 40);
     if (found == numpy_types.end()) {
       if (type == "|O" || type == "O") return Diagnostic{where_, "holds Python objects", "save an array of numbers"};
-      return Diagnostic{where_, "holds numbers of type " + shown + ", which hoist does not have",
+      return Diagnostic{where_, "holds numbers of type " + shown + ", which hoist does not support",
                         "convert them, with array.astype(numpy.float32) for instance"};
     }
     if (type[0] == '>') {
@@ -183,7 +183,8 @@ bool numpy_has(Scalar scalar) {
 
 Result<NpyHeader> parse_npy_header(std::string_view bytes, const std::string& where) {
   if (bytes.substr(0, magic.size()) != magic) return Diagnostic{where, "is not an .npy file", ""};
-  if (bytes.size() < 10) return Diagnostic{where, "ends inside the .npy header", "the file is cut off; save it again"};
+  if (bytes.size() < 10)
+    return Diagnostic{where, "ends inside the .npy header", "the file is truncated; save it again"};
   const auto at = [&](size_t i) { return static_cast<size_t>(static_cast<unsigned char>(bytes[i])); };
   const size_t version = at(6);
   if (version < 1 || version > 3) {
@@ -196,14 +197,14 @@ Result<NpyHeader> parse_npy_header(std::string_view bytes, const std::string& wh
     return Diagnostic{where, fmt::format("has an .npy header of {} bytes, more than {}", length, longest_header), ""};
   }
   if (bytes.size() < start || length > bytes.size() - start) {
-    return Diagnostic{where, "ends inside the .npy header", "the file is cut off; save it again"};
+    return Diagnostic{where, "ends inside the .npy header", "the file is truncated; save it again"};
   }
   HOIST_TRY(NpyHeader header, HeaderReader(bytes.substr(start, length), where).read());
   const std::optional<int64_t> data = bounded_byte_size(header.scalar, header.shape, most_array_bytes);
   if (!data) {
-    return Diagnostic{
-        where, fmt::format("its shape {} asks for more than {} bytes", shape_text(header.shape), most_array_bytes),
-        "save a part of the array"};
+    return Diagnostic{where,
+                      fmt::format("its shape {} needs more than {} bytes", shape_text(header.shape), most_array_bytes),
+                      "save a part of the array"};
   }
   header.start = start + length;
   header.bytes = static_cast<size_t>(*data);
@@ -213,8 +214,8 @@ Result<NpyHeader> parse_npy_header(std::string_view bytes, const std::string& wh
 namespace {
 
 Diagnostic wrong_size(const NpyHeader& header, size_t found, const std::string& where) {
-  return {where, fmt::format("its shape asks for {} bytes, the file has {}", header.bytes, found),
-          "the file is cut off or damaged; save it again"};
+  return {where, fmt::format("its shape needs {} bytes, the file has {}", header.bytes, found),
+          "the file is truncated or damaged; save it again"};
 }
 
 }  // namespace

@@ -122,7 +122,7 @@ Result<Tensor> NpzFile::read(const std::string& name) const {
   std::byte more{};
   HOIST_TRY(const size_t rest, member.read(&more, 1));
   if (rest != 0) {
-    return Diagnostic{where, fmt::format("has more than the {} bytes that its shape asks for", header.bytes),
+    return Diagnostic{where, fmt::format("has more than the {} bytes of its shape", header.bytes),
                       "the file is damaged; save it again"};
   }
   return tensor_from_npy(header, std::move(data), where);
@@ -145,7 +145,7 @@ Result<Nothing> write_npz(const std::filesystem::path& path, const std::map<std:
   };
   int code = 0;
   std::unique_ptr<zip_t, CloseArchive> zip(zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code));
-  if (!zip) return failed("no archive can be made there");
+  if (!zip) return failed("the archive cannot be written there");
   std::vector<std::string> members;  // libzip reads them when it closes the archive
   members.reserve(arrays.size());
   for (const auto& [name, tensor] : arrays) {

@@ -47,7 +47,8 @@ Result<Feed> feed_for(const ValueInfo& input, const Headers& arrays, const std::
   if (found == arrays.end()) return no_array(arrays, input.name, where);
   const NpyHeader& data = found->second;
   const std::vector<int64_t>& shape = data.shape;
-  if (shape.empty()) return Diagnostic{where + ", " + input.name, "is a single number", "its first axis is samples"};
+  if (shape.empty())
+    return Diagnostic{where + ", " + input.name, "is a single number", "its first axis is the samples"};
   const std::vector<int64_t> sample(shape.begin() + 1, shape.end());
   const bool batched = !input.shape.empty() && input.shape[0] > 0 &&
                        std::vector<int64_t>(input.shape.begin() + 1, input.shape.end()) == sample;
@@ -55,7 +56,7 @@ Result<Feed> feed_for(const ValueInfo& input, const Headers& arrays, const std::
     return Diagnostic{
         where + ", " + input.name,
         "is " + type_text(data.scalar, shape) + ", the model takes " + type_text(input.scalar, input.shape),
-        "convert the data; a leading axis runs over samples"};
+        "convert the data; the leading axis counts samples"};
   }
   return Feed{{}, shape[0], batched ? input.shape[0] : 1};
 }
@@ -129,7 +130,8 @@ Result<Samples> from_arrays(const NpzFile& file, std::span<const ValueInfo> inpu
 
 Result<Samples> from_folders(const fs::path& folder, std::span<const ValueInfo> inputs, const SampleNeeds& needs) {
   if (needs.labels) {
-    return Diagnostic{folder.string(), "is a folder, not an .npz", "labels are an array of an .npz beside the inputs"};
+    return Diagnostic{folder.string(), "is a folder, not an .npz",
+                      "labels are an array in the same .npz as the inputs"};
   }
   HOIST_TRY(std::vector<fs::path> sets, data_sets_in(folder));
   Samples out;
@@ -234,7 +236,7 @@ Result<std::vector<int64_t>> numbers_of_labels(const std::vector<LabelledFile>& 
     else if (is_label_number(each.label))
       out.push_back(std::stoll(each.label));
     else
-      return Diagnostic{each.file.string(), "is of class " + each.label + ", which is no known one",
+      return Diagnostic{each.file.string(), "is of class " + each.label + ", which is unknown",
                         did_you_mean(each.label, known)};
   }
   return out;
@@ -243,12 +245,12 @@ Result<std::vector<int64_t>> numbers_of_labels(const std::vector<LabelledFile>& 
 Result<Samples> from_media(const std::vector<LabelledFile>& files, std::span<const ValueInfo> inputs,
                            const SampleNeeds& needs, const std::string& where) {
   if (inputs.size() != 1)
-    return Diagnostic{where,
-                      fmt::format("is a folder of pictures or sounds, and the model has {} inputs", inputs.size()),
+    return Diagnostic{where, fmt::format("is a folder of images or sounds, and the model has {} inputs", inputs.size()),
                       "give an .npz with an array for each input"};
   const bool labelled = std::none_of(files.begin(), files.end(), [](const auto& each) { return each.label.empty(); });
   if (needs.labels && !labelled)
-    return Diagnostic{where, "has files without a label", "put them into a folder a class, or name them in labels.txt"};
+    return Diagnostic{where, "has files without a label",
+                      "put them into one folder per class, or name them in labels.txt"};
   Samples out;
   out.count = static_cast<int64_t>(files.size());
   if (labelled) {
@@ -288,7 +290,7 @@ Result<Nothing> check_numbers(const Samples& samples, std::span<const ValueInfo>
             where + ", " + inputs[i].name,
             fmt::format("sample {} holds {}", first + k / std::max<int64_t>(1, tensor.size() / samples.samples_a_run),
                         std::isnan(value) ? "NaN" : "an infinity"),
-            "clean the data: ranges and errors would mean nothing"};
+            "clean the data: ranges and errors would be meaningless"};
       }
     }
     if (zeros) return Diagnostic{where + ", " + inputs[i].name, "is zero throughout", "give real data"};
@@ -306,7 +308,7 @@ std::string hash_of(const Samples& samples) {
   return fmt::format("{:016x}", XXH3_64bits_digest(state.get()));
 }
 
-// Of the inputs of each sample that counts.
+// The inputs of each counted sample.
 std::vector<uint64_t> content_hashes(const Samples& samples) {
   std::vector<uint64_t> out;
   for (const std::vector<Tensor>& run : samples.runs) {
@@ -399,7 +401,7 @@ Result<Nothing> write_samples(const fs::path& path, const Samples& samples, std:
 Result<SplitSamples> keep_apart(const Samples& samples, const std::string& data) {
   const size_t runs = samples.runs.size();
   if (runs < 2) {
-    return Diagnostic{data, "is too little to keep a part of it for verification",
+    return Diagnostic{data, "has too few samples to reserve some for verification",
                       "give more samples, or --verify-data"};
   }
   const size_t first = runs - std::max<size_t>(1, runs / 4);

@@ -25,7 +25,7 @@ Result<std::vector<std::string>> read_class_names(const std::string& file) {
     out.push_back(line);
   }
   while (!out.empty() && out.back().empty()) out.pop_back();
-  if (out.empty()) return Diagnostic{file, "names no class", "write one name a line, class 0 first"};
+  if (out.empty()) return Diagnostic{file, "names no class", "write one name per line, class 0 first"};
   if (out.size() > most_classes)
     return Diagnostic{file, fmt::format("has {} lines, at most {} are read", out.size(), most_classes), ""};
   return out;
@@ -165,8 +165,8 @@ double guessing_share(int64_t classes, const std::vector<int64_t>& labels) {
 std::string chance_warning(int64_t right, int64_t samples, double guessing) {
   if (samples == 0 || wilson(right, samples).low > guessing) return "";
   return fmt::format(
-      "{} of {} right is no better than guessing, which gives {:.1f} %: do the labels count as the model "
-      "does, and are the data scaled as in training?",
+      "{} of {} right is no better than guessing at {:.1f} %: do the labels use the model's class "
+      "numbers, and are the data scaled as in training?",
       right, samples, 100 * guessing);
 }
 
@@ -178,7 +178,7 @@ std::string ScoreCard::chance_warning() const {
 }
 
 std::vector<std::vector<std::string>> ScoreCard::class_rows(const std::vector<std::string>& names) const {
-  std::vector<std::vector<std::string>> rows = {{"class", "samples", "right", "share", "taken most often for"}};
+  std::vector<std::vector<std::string>> rows = {{"class", "samples", "right", "share", "most often confused with"}};
   for (size_t i = 0; i < labels_.size(); ++i) {
     const Label& label = labels_[i];
     if (label.samples == 0) continue;

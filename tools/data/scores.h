@@ -29,8 +29,7 @@ int64_t count_not_finite(const Tensor& tensor);
 /// The share of right answers that guessing gives, or always the commonest label: of samples with these labels, or,
 /// where none are known, of classes that come alike often. Precondition: classes > 0.
 double guessing_share(int64_t classes, const std::vector<int64_t>& labels = {});
-/// Where the 95 % interval of the right share reaches down to what guessing gives: why that may be; "" where it does
-/// not.
+/// If the 95 % interval of the right share reaches down to the share of guessing: a possible reason; otherwise "".
 std::string chance_warning(int64_t right, int64_t samples, double guessing);
 
 /// Gathers the answers for labelled samples.

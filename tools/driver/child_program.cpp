@@ -89,7 +89,7 @@ Result<int> run_program(const std::vector<std::string>& words, const ProgramOpti
   // The process group of its own lets the timeout end the child with its children.
   HOIST_TRY(const pid_t child, start_program(words, {out, err, install, environment, -1, true}));
   running = child;
-  // What `meanwhile` throws ends the program too.
+  // An exception of `meanwhile` ends the program too.
   const std::unique_ptr<const pid_t, void (*)(const pid_t*)> ends(&child, [](const pid_t* left) {
     if (running != *left) return;
     kill(-*left, SIGKILL);
@@ -110,7 +110,7 @@ Result<int> run_program(const std::vector<std::string>& words, const ProgramOpti
     if (found < 0 && errno != EINTR) return Diagnostic{words[0], std::string("was lost: ") + std::strerror(errno), ""};
     if (found == child) {
       running = 0;
-      if (ended) return Diagnostic{words[0], fmt::format("takes longer than {:g} s and was ended", seconds), ""};
+      if (ended) return Diagnostic{words[0], fmt::format("took longer than {:g} s and was stopped", seconds), ""};
       return status;
     }
     if (!ended && stopwatch.seconds() > seconds) {

@@ -39,7 +39,7 @@ KernelParameter describe(Expr parameter, Domain domain) {
   return out;
 }
 
-std::string on_host_text(const std::string& function) { return "// performed on the host: " + function + "\n"; }
+std::string on_host_text(const std::string& function) { return "// computed on the host: " + function + "\n"; }
 
 KernelParameter result_of(const LoweredKernel& kernel) {
   KernelParameter result;
@@ -61,7 +61,7 @@ PlanKernel host_kernel(const LoweredKernel& kernel, std::vector<int>& order) {
   out.expression = print(kernel.expression);
   for (Expr array : kernel.expression->children) {
     const auto place = std::find(kernel.parameters.begin(), kernel.parameters.end(), array);
-    HOIST_CHECK(place != kernel.parameters.end(), "a step on the host reads what is no parameter");
+    HOIST_CHECK(place != kernel.parameters.end(), "a host op reads an array that is no parameter");
     order.push_back(static_cast<int>(place - kernel.parameters.begin()));
     out.parameters.push_back(describe(array, {}));
   }
@@ -134,7 +134,7 @@ Result<std::vector<std::string>> strings_of(const LoweredModel& lowered) {
     if (const auto text = string_of_word(word))
       out.insert(*text);
     else
-      problems.push_back({"", fmt::format("no string is known for the word {:x}", word), ""});
+      problems.push_back({"", fmt::format("no string is known for the handle {:x}", word), ""});
   };
   const auto add_all = [&](const Tensor& tensor) {
     if (tensor.scalar() != Scalar::string) return;

@@ -89,7 +89,9 @@ std::vector<CoveredOperator> operator_coverage() {
   for (const OperatorRow& row : operator_table()) {
     CoveredOperator& out = found[{std::string(row.domain), std::string(row.name)}];
     out.types = name_of(row.takes);
-    out.how = row.source != nullptr ? Covered::text : row.composition != nullptr ? Covered::composition : Covered::function;
+    out.how = row.source != nullptr        ? Covered::text
+              : row.composition != nullptr ? Covered::composition
+                                           : Covered::function;
   }
   for (const OperatorCases& row : operator_cases) {
     const auto one = found.find({row.domain, row.name});
@@ -109,14 +111,14 @@ std::vector<CoveredOperator> operator_coverage() {
 std::string coverage_page(const std::vector<CoveredOperator>& operators) {
   std::string out =
       "# Operators that hoist covers\n"
-      "Written by `hoist operators --page`; a test compares it with the tables that it is made of.\n\n"
-      "*Versions* are those of the standard in which an operator has another definition; models of older ones are "
-      "converted\n"
-      "as they are read. *Types* are those of the first input. *How*: a definition as text in the language, a C++ "
-      "function\n"
-      "that builds it, a composition of other operators, a constant, or the operator that has replaced it.\n"
-      "*Cases* are those of the ONNX project's backend tests with a layer of the operator that pass as bundles on "
-      "PoCL.\n";
+      "Written by `hoist operators --page`; a test compares it with the tables of operators.\n\n"
+      "*Versions* list the versions of the standard that changed the operator's definition; models of older versions "
+      "are\n"
+      "converted as they are read. *Types* are the types of the first input. *How* is the form of the definition: a "
+      "text in the\n"
+      "language, a C++ function, a composition of other operators, a constant, or the operator that has replaced it. "
+      "*Cases* is\n"
+      "the number of the ONNX project's backend tests with a layer of the operator that pass as bundles on PoCL.\n";
   std::string domain = "?";
   for (const CoveredOperator& operation : operators) {
     if (operation.domain != domain) {

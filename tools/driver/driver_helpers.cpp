@@ -59,7 +59,7 @@ Attempt<HelperPart> parse_helper_part(const std::string& text) {
     const auto count = std::from_chars(index.ptr + 1, end, out.count);
     if (count.ec == std::errc() && count.ptr == end && out.index < out.count) return out;
   }
-  return usage_failure("--help-driver " + text, "is no part of a whole, such as 0/2", "");
+  return usage_failure("--help-driver " + text, "is not a part of a whole, such as 0/2", "");
 }
 
 size_t helper_count(size_t kernels, size_t cores) {

@@ -55,8 +55,8 @@ Result<InputValue> parse_input_value(const std::string& text) {
   for (const Json& number : numbers) {
     if (number.is_number_unsigned() && number.get<uint64_t>() > uint64_t{INT64_MAX})
       return Diagnostic{"--value " + text,
-                        number.dump() + " is more than a literal may be, " + std::to_string(INT64_MAX),
-                        "write the numbers to a .npy file"};
+                        number.dump() + " has more elements than a literal may have, " + std::to_string(INT64_MAX),
+                        "write the elements to a .npy file"};
   }
   const bool floats =
       std::any_of(numbers.begin(), numbers.end(), [](const Json& number) { return number.is_number_float(); });

@@ -115,13 +115,14 @@ Attempt<> refuse_bundle(const std::filesystem::path& model) {
     return input_failure(model.string(), "is a program as text, and an ONNX model is needed",
                          "hoist rewrite runs passes and rules on programs");
   if (!is_bundle(model)) return ExitCode::done;
-  return input_failure(model.string(), "is a bundle, and a model is needed", "name the ONNX file that it is made from");
+  return input_failure(model.string(), "is a bundle, and a model is needed", "name the ONNX file that it comes from");
 }
 
 Attempt<Profile> choose_profile(const ModelOptions& options) {
   if (!options.targets.empty()) {
     if (options.fusion == "launch")
-      return usage_failure("--pass fusion=launch", "needs work-groups that share memory, which native code has none of",
+      return usage_failure("--pass fusion=launch",
+                           "needs work-groups that share memory, which native code does not have",
                            "leave it out, or compile for OpenCL");
     HOIST_STEP(const NativeTarget* target, ExitCode::usage, native_target(options.targets.front()));
     return profile_of(*target);
@@ -145,7 +146,7 @@ Attempt<Profile> choose_profile(const ModelOptions& options) {
     }
     HOIST_STEP(std::string text, ExitCode::bad_input, read_file(options.profile, size_t{1} << 20));
     if (text.find_first_not_of(" \t\r\n") == std::string::npos)
-      return input_failure(options.profile, "is empty", "hoist devices --profile writes a file to start from");
+      return input_failure(options.profile, "is empty", "hoist devices --profile writes a file to start with");
     HOIST_STEP(Profile profile, ExitCode::bad_input, parse_profile(text, options.profile));
     return profile;
   }
@@ -186,7 +187,7 @@ Attempt<Program> read_program(const std::filesystem::path& path, const ModelOpti
 Attempt<OpenedModel> open_model(Program program, ModelOptions options) {
   if (options.strict && options.convolution == "winograd")
     return usage_failure("--pass convolution=winograd",
-                         "rounds otherwise than the model says, and --strict keeps every bit", "leave one of them out");
+                         "rounds differently from the model, and --strict keeps every bit", "leave one of them out");
   HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(options));
   HOIST_ATTEMPT(Profile profile, choose_profile(options));
   HOIST_STEP(LoweredModel lowered, ExitCode::bad_input, lower_model(program, compile_options(options).lower, profile));

@@ -83,9 +83,8 @@ std::string table_text(const std::vector<PlanKernel>& kernels, const std::vector
     declarations += "#endif\n";
     rows += "#endif\n";
   }
-  return "/* The functions of the kernels, for programs that have them in themselves: hoist_options.linked_kernels. "
-         "*/\n"
-         "#include \"../runtime/hoist_runtime.h\"\n\n" +
+  return "/* The functions of the kernels, for programs that link them: hoist_options.linked_kernels. */\n#include "
+         "\"../runtime/hoist_runtime.h\"\n\n" +
          declarations +
          "\nextern const hoist_linked_kernel hoist_linked_kernels[];\n"
          "const hoist_linked_kernel hoist_linked_kernels[] = {\n" +

@@ -67,7 +67,7 @@ Result<Device> device_for(const Profile& profile, const std::string& wanted) {
   for (Device& device : devices) {
     if (same_device(profile, profile_of(device))) return std::move(device);
   }
-  return Diagnostic{"", "no device here fits the profile " + profile.name, ""};
+  return Diagnostic{"", "no device of this machine fits the target description " + profile.name, ""};
 }
 
 Result<Device> device_for(const Plan& plan, const Profile& profile, const std::string& wanted) {
@@ -76,7 +76,7 @@ Result<Device> device_for(const Plan& plan, const Profile& profile, const std::s
   const bool loads = std::any_of(plan.native_files.begin(), plan.native_files.end(),
                                  [](const PlanFile& file) { return file.path.ends_with(".so"); });
   if (!loads && !plan.kernels.empty())
-    return Diagnostic{"", "no C compiler is here to link a shared library of the kernels", ""};
+    return Diagnostic{"", "this machine has no C compiler to link a shared library of the kernels", ""};
   return device;
 }
 
@@ -127,15 +127,15 @@ Attempt<BundleRunner> open_checked(const std::filesystem::path& folder, RunOptio
   HOIST_STEP(BundleRunner runner, ExitCode::device, BundleRunner::open(folder, options));
   if (!runner.fits_profile()) {
     complain("warning",
-             fmt::format("the bundle is made for {}, a {}, and runs on {}, which is none: it may take a "
-                         "thousand times as long (--device chooses, hoist devices lists them)",
+             fmt::format("the bundle is made for {}, a {}, and runs on {}, which is another kind of device: it may be "
+                         "a thousand times slower (--device chooses, hoist devices lists them)",
                          runner.profile_name(), runner.profile_is_cpu() ? "CPU" : "GPU", runner.device_name()));
   } else if (runner.device_index() >= 0 && runner.profile_name() != runner.device_name() &&
              !(options.device.empty() && has_device(runner.profile_name()))) {
-    complain("note", fmt::format("the bundle is made for {} and runs on {}: its results are as right there, its times "
-                                 "may not be what they could (hoist verify checks it, compile --device makes one for "
-                                 "this device)",
-                                 runner.profile_name(), runner.device_name()));
+    complain("note",
+             fmt::format("the bundle is made for {} and runs on {}: its results are correct there, but it may be "
+                         "slower than necessary (hoist verify checks it, compile --device makes one for this device)",
+                         runner.profile_name(), runner.device_name()));
   }
   return runner;
 }

@@ -34,7 +34,7 @@ Result<Profile> profile_of(const BundleRunner& bundle, const Plan& plan);
 /// Shows a progress line while the driver compiles the bundle's kernels, and starts the helper processes.
 DriverProgress driver_progress(const std::filesystem::path& folder, const RunOptions& options);
 
-/// Opens a bundle whose files have been checked, on the wanted or the best matching device. Warns if the bundle was
+/// Opens a bundle whose files have been checked, on the given or the best matching device. Warns if the bundle was
 /// compiled for another kind of device (CPU or not): kernels are correct there but far slower. Prints a note for
 /// another device of the same kind.
 Attempt<BundleRunner> open_checked(const std::filesystem::path& folder, RunOptions options);

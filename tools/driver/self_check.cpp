@@ -279,8 +279,9 @@ std::string origin_of(const RuleTable& rules, const Derivation& derivation, cons
     }
     before = *value;
   }
-  return fmt::format("every term of its derivation gives {}: the code generator or the driver makes the difference",
-                     before ? value_text(*before) : "nothing");
+  return fmt::format(
+      "every term of its derivation has the value {}: the code generator or the driver causes the difference",
+      before ? value_text(*before) : "nothing");
 }
 
 Program model_of_layers(const Program& program, const std::vector<std::string>& layers) {

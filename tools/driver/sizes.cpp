@@ -83,7 +83,7 @@ Attempt<size_t> specialisation_of(const BundleInfo& bundle, const Sizes& sizes) 
     const auto found =
         std::find_if(wanted.begin(), wanted.end(), [&name = name](const auto& one) { return one.first == name; });
     if (found == wanted.end())
-      return input_failure("--dim " + name, "is no size that the bundle has a choice of", "it has " + there);
+      return input_failure("--dim " + name, "is not a size that the bundle leaves open", "it has " + there);
     found->second = size;
   }
   const auto found = std::find(bundle.sizes.begin(), bundle.sizes.end(), wanted);

@@ -6,6 +6,7 @@ paths, identifiers) is replaced by a placeholder, so that names of code are neve
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
 from dataclasses import dataclass
@@ -123,7 +124,7 @@ def _c_blocks(name: str, text: str) -> Iterator[Block]:
 
 def _is_prose(literal: str) -> bool:
     """True for messages and helps: four words or more, and none of the signs of code, rules and patterns."""
-    if re.search(r"[;\\<>\[\]|]|=>|==| = |^\s*--|\w\(\w*\)|::|%\w", literal):
+    if re.search(r";(?! -?-?[a-z][a-z-]*[ ,])|[\\<>\[\]|]|=>|==| = |^\s*--|\w\(\w*\)|::|%\w", literal):
         return False
     return len(re.findall(r"(?<!\S)[A-Za-z][a-z'-]*[,.:]?(?!\S)", literal)) >= 4
 
@@ -149,6 +150,7 @@ def _paragraphs(name: str, line: int, kind: str, text: str) -> Iterator[Block]:
 def _hash_blocks(name: str, text: str) -> Iterator[Block]:
     comment: list[str] = []
     begin = end = 0
+    trailed = False
     lines = text.split("\n")
     if name.endswith(".py"):
         for match in re.finditer(r'^([ \t]*)[rf]?"""(.*?)"""', text, re.S | re.M):
@@ -158,26 +160,42 @@ def _hash_blocks(name: str, text: str) -> Iterator[Block]:
     for at, each in enumerate(lines, 1):
         match = re.match(r"^\s*#(?!!)\s?(.*)$", each) or re.match(r"^[^\"'#]*\s{2}#\s(.*)$", each)
         if match and not match.group(1).startswith(("noqa", "type:")):
-            if comment and at != end + 1:
+            trails = each.lstrip()[:1] != "#"
+            if comment and (at != end + 1 or trails or trailed):
                 yield from _paragraphs(name, begin, "comment", "\n".join(comment))
                 comment = []
             if not comment:
                 begin = at
             comment.append(match.group(1))
-            end = at
+            end, trailed = at, trails
     if comment:
         yield from _paragraphs(name, begin, "comment", "\n".join(comment))
 
 
 def _row_blocks(name: str, text: str) -> Iterator[Block]:
-    """Rules and operators as text: comments behind `--`, and quoted sentences."""
-    for at, each in enumerate(text.split("\n"), 1):
-        match = re.search(r"(?:^|\s)-- (.*)$", each)
+    """Rules and operators as text: comments after `--`, quoted sentences, and the sentence of each rule."""
+    comment: list[str] = []
+    begin = 0
+    lines = [*text.split("\n"), ""]
+    for at, each in enumerate(lines, 1):
+        match = re.search(r"(?:^|\s)-- ?(.*)$", each)
+        alone = each.startswith("--")
+        if comment and not alone:
+            yield from _paragraphs(name, begin, "comment", "\n".join(comment))
+            comment = []
+        if match and alone:
+            begin = begin if comment else at
+            comment.append(match.group(1))
+            continue
         if match:
             yield Block(name, at, "comment", match.group(1))
         for literal in re.findall(r'"((?:\\.|[^"\\])*)"', each):
             if _is_prose(literal):
                 yield Block(name, at, "message", literal)
+        said = re.match(r"(?:rule \S+ [^:]*:|  meaning)(?: (.*))?$", each)
+        if said:
+            more = itertools.takewhile(lambda line: line.startswith("    "), lines[at:])
+            yield Block(name, at, "message", " ".join([said.group(1) or "", *more] if "meaning" in each else [said.group(1)]))
 
 
 def _markdown_blocks(name: str, text: str) -> Iterator[Block]:

@@ -82,7 +82,7 @@ Result<std::string> weights_differ(const Replayed& replayed, const Plan& plan, s
     if (storage == replayed.storage.values.end() || constant == replayed.program.constants.end())
       return fmt::format("the derivation has no constant {}", array.name);
     if (storage->second.array_shape() != array.shape)
-      return fmt::format("the weights {} have another shape than the derivation gives", array.name);
+      return fmt::format("the weights {} have another shape than in the derivation", array.name);
     HOIST_TRY(const Tensor stored, unpacked(storage->second, array));
     auto withheld = replayed.program.withheld.find(array.name);
     const std::string hash = constant_hash(stored), expected = withheld != replayed.program.withheld.end()
@@ -305,7 +305,7 @@ Attempt<RewrittenModel> rewritten_model(const BundleInfo& bundle, const Program*
   ProgramDerivation part = to_operators(from.derivation);
   if (model != nullptr) {
     if (const std::string difference = difference_of(*model, part.start); !difference.empty())
-      return input_failure("the model", "is not the one that the bundle is made from: " + difference);
+      return input_failure("the model", "is not the bundle's model: " + difference);
     part.start = *model;
   }
   RewrittenModel out;
@@ -323,7 +323,7 @@ Attempt<RewrittenModel> rewritten_model(const BundleInfo& bundle, const Program*
     const auto definition = std::find_if(out.program.definitions.begin(), out.program.definitions.end(),
                                          [&](const Definition& d) { return d.value == step.value; });
     if (definition == out.program.definitions.end() || definition->layers.empty())
-      return input_failure(step.rule + " at " + step.value, "is about no layer of the model",
+      return input_failure(step.rule + " at " + step.value, "concerns no layer of the model",
                            "export the model with the record of the choice: --record");
     if (out.functions.emplace(definition->layers.front(), step.rule).second)
       out.uses.push_back({step.value, definition->layers.front(), step.rule, "", 0, ""});

@@ -80,7 +80,7 @@ void add_group(const OpenedModel& model, const LoweredGroup& group, const StageO
     out.refused = Failure{ExitCode::bad_input, emitted.errors()};
     return;
   }
-  if (wanted(options, "halide")) out.stages.push_back({"halide", "what is computed where", emitted->schedule + "\n"});
+  if (wanted(options, "halide")) out.stages.push_back({"halide", "loop nests and memories", emitted->schedule + "\n"});
   if (wanted(options, code)) out.stages.push_back({code, launch_text(kernel.name, *emitted), emitted->source + "\n"});
 }
 
@@ -120,8 +120,8 @@ Attempt<LayerStages> stages_of(const OpenedModel& model, const std::string& laye
     for (const Definition& definition : lowered.original.definitions) {
       if (!holds(definition.layers, layer)) continue;
       const std::string what = definition.layers.size() == 1 ? layer + " alone" : joined_names(definition.layers);
-      out.stages.push_back({"high", what + ", which gives the value " + definition.value,
-                            print(definition.expression, printing) + "\n"});
+      out.stages.push_back(
+          {"high", what + ", with the value " + definition.value, print(definition.expression, printing) + "\n"});
     }
   }
   if (steps.empty()) out.absence = absence_of(layer, lowered.layers);
@@ -135,9 +135,9 @@ Attempt<LayerStages> stages_of(const OpenedModel& model, const std::string& laye
 Attempt<> refuse_stages_of_models(const StageOptions& options) {
   for (const char* stage : {"high", "halide"}) {
     if (holds(options.stages, stage))
-      return input_failure("--stage " + std::string(stage), "is not kept in a bundle", "inspect the model instead");
+      return input_failure("--stage " + std::string(stage), "is not stored in a bundle", "inspect the model instead");
   }
-  if (options.types) return usage_failure("--types", "needs the model: a bundle keeps expressions as text");
+  if (options.types) return usage_failure("--types", "needs the model: a bundle stores terms as text");
   return ExitCode::done;
 }
 

@@ -126,7 +126,7 @@ std::string sentence_of(const ModelSummary& summary) {
     decided += decided.empty() ? "; data decide " : ", ";
     decided += most > 0 ? fmt::format("how often {} runs, at most {}", layer,
                                       hoist::counted(static_cast<uint64_t>(most), "time"))
-                        : fmt::format("which branch of {} runs", layer);
+                        : fmt::format("the branch of {} that runs", layer);
   }
   return fmt::format("{}: {} from {}; {} in {}{}, {} multiplications a run, {} of weights, {} between layers{}",
                      summary.name, listed_values(summary, summary.outputs, "output"),

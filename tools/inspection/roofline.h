@@ -43,7 +43,7 @@ struct Roof {
 /// The work of one launch of a kernel.
 struct KernelWork {
   int64_t operations = 0;
-  int64_t bytes = 0;      ///< that its term reads and writes, every element once
+  int64_t bytes = 0;      ///< all elements that its term reads and writes, once
   bool on_bytes = false;  ///< it multiplies 8-bit integers
 };
 

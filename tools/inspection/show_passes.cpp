@@ -23,8 +23,7 @@ Attempt<> check_names(const ShownPasses& shown) {
   if (!shown.stop_after.empty()) asked.push_back(shown.stop_after);
   for (const std::string& name : asked) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    return usage_failure(name, "there is no pass of this name",
-                         did_you_mean(name, names, "hoist rewrite --help lists them"));
+    return usage_failure(name, "unknown pass", did_you_mean(name, names, "hoist rewrite --help lists them"));
   }
   if (shown.stop_after == "all") return usage_failure("--stop-after all", "names no pass");
   return ExitCode::done;

@@ -14,10 +14,10 @@ struct ShownPasses {
   std::string stop_after;
 };
 
-/// Runs the passes and prints what is asked for. Says whether the command goes on: not after --stop-after.
+/// Runs the passes and prints the requested programs. Returns whether the command continues: not after --stop-after.
 Attempt<bool> show_passes(Program program, const ModelOptions& options, const ShownPasses& shown);
-/// The program of operator calls that definitions are put in the place of: without copies and what constants alone
-/// give, with the calls that rules have made.
+/// The program of operator calls before inlining: without copies and calls of constants, with the calls that rules have
+/// made.
 Attempt<Program> rewritten_calls(Program program, const ModelOptions& options);
 
 }  // namespace hoist

@@ -33,7 +33,7 @@ std::string summary_of(const Validation& validation) {
   if (validation.neural > 0) out += fmt::format("; {} neural steps change numbers on purpose", validation.neural);
   if (validation.left > 0)
     out += fmt::format("; {} not compared (too long, or stored as another type)", validation.left);
-  return out + (validation.differences.empty() ? ": every step keeps the numbers"
+  return out + (validation.differences.empty() ? ": every step keeps the values"
                                                : fmt::format(": {} differences", validation.differences.size()));
 }
 

@@ -149,7 +149,7 @@ def commands(hoist: Program) -> str:
 
 
 def section_of(text: str, first: str, end: str) -> str:
-    """Headings are one level lower than where they were, the first one left out."""
+    """Headings are one level lower than before, except the first one."""
     begin = text.index(first + "\n") + len(first) + 1
     return text[begin:text.index(end + "\n", begin)].strip() + "\n"
 

@@ -101,7 +101,7 @@ void limit_memory(int64_t bytes) {
 
 Result<Nothing> confine(const std::vector<fs::path>& writable, const std::vector<fs::path>& readable) {
   const long version = landlock_version();
-  const Diagnostic failure{"", "this system cannot keep a job in its place", "a kernel with Landlock does"};
+  const Diagnostic failure{"", "this system cannot confine jobs", "a kernel with Landlock does"};
   if (version < 1) return failure;
   const Ruleset all = all_of(version);
   const auto ruleset = static_cast<int>(::syscall(SYS_landlock_create_ruleset, &all, bytes_of(version), 0));

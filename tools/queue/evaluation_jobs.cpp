@@ -33,7 +33,7 @@ size_t usual_runs_a_job(const Samples& samples) {
 
 // Parses a worker's result for its part, which is untrusted input.
 Result<Evaluation> parse_evaluation(const nlohmann::json& result, int64_t classes, int64_t samples, size_t runs) {
-  const Diagnostic wrong{"answer", "is none to this question", ""};
+  const Diagnostic wrong{"answer", "does not belong to the job", ""};
   if (!result.is_object() || !result.contains("counts") || !result.contains("inputs_not_finite") ||
       !result.contains("seconds") || !result["seconds"].is_number() || !result["inputs_not_finite"].is_number_integer())
     return wrong;

@@ -11,7 +11,7 @@
 
 namespace hoist::queue {
 
-/// The device name for a bundle's jobs: the wanted one, else the device that the bundle was compiled for; for native
+/// The device name for a bundle's jobs: the given one, else the device that the bundle was compiled for; for native
 /// code, the best target of this processor.
 Attempt<std::string> device_on_queue(const Plan& plan, const std::string& wanted);
 

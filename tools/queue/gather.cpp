@@ -43,7 +43,7 @@ class Gatherer {
       const size_t more = failed_.size() - most_named;
       failed_.resize(most_named);
       failed_.push_back(
-          {"", fmt::format("and {} more", more), "hoist worker --queue URL --list names what is set aside"});
+          {"", fmt::format("and {} more", more), "hoist worker --queue URL --list names the jobs that were set aside"});
     }
     return Failure{refused_ ? ExitCode::bad_input : ExitCode::device, failed_};
   }
@@ -105,7 +105,8 @@ class Gatherer {
       HOIST_TRY_VOID(queue_.forget_answer(id));
     }
     refused_ = refused_ || answer.aside.empty();
-    if (!answer.aside.empty()) failed_.push_back({title, "is set aside: " + answer.aside, "ask again to try again"});
+    if (!answer.aside.empty())
+      failed_.push_back({title, "is set aside: " + answer.aside, "run the command again to retry"});
     for (const Diagnostic& problem : problems)
       failed_.push_back({title + " by " + answer.worker,
                          problem.where.empty() ? problem.what : problem.where + ": " + problem.what, problem.hint});
@@ -167,7 +168,7 @@ Result<std::string> why_nobody(Queue& queue, const std::string& device) {
                          ? fmt::format("{} is of version {}", worker->name, worker->version)
                          : fmt::format("{} has {}", worker->name, fmt::join(worker->devices, ", ")));
   }
-  if (others.empty()) return fmt::format("waiting: no worker is there (hoist worker --queue URL starts one)");
+  if (others.empty()) return fmt::format("waiting: there is no worker (hoist worker --queue URL starts one)");
   constexpr size_t most_named = 4;
   const size_t count = others.size();
   others.resize(std::min(count, most_named));

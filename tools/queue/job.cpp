@@ -19,7 +19,7 @@ constexpr size_t most_job_bytes = size_t{1} << 16U, most_text_bytes = size_t{1} 
 Result<Json> parse_object(const std::string& text, const std::string& where, size_t most_bytes) {
   if (text.size() > most_bytes) return Diagnostic{where, fmt::format("has more than {} bytes", most_bytes), ""};
   Json out = Json::parse(text, nullptr, false);
-  if (!out.is_object()) return Diagnostic{where, "is no object of JSON", ""};
+  if (!out.is_object()) return Diagnostic{where, "is not a JSON object", ""};
   return out;
 }
 
@@ -62,7 +62,7 @@ Result<Job> parse_job(const std::string& text) {
   const std::string where = "job";
   HOIST_TRY(const Json found, parse_object(text, where, most_job_bytes));
   if (found.value("protocol", Json()) != protocol)
-    return Diagnostic{where, fmt::format("is not of protocol {}", protocol), "another version of hoist has asked"};
+    return Diagnostic{where, fmt::format("is not of protocol {}", protocol), "it comes from another version of hoist"};
   Job out;
   out.kind = text_at(found, "kind");
   out.version = text_at(found, "version");
@@ -74,7 +74,7 @@ Result<Job> parse_job(const std::string& text) {
     return Diagnostic{where, "has no list of its content or no options", ""};
   for (const auto& [name, hash] : content.items()) {
     if (!hash.is_string() || !is_hash(hash.get_ref<const std::string&>()))
-      return Diagnostic{where, "names content by what is no hash", ""};
+      return Diagnostic{where, "names content without a hash", ""};
     out.content[name] = hash.get<std::string>();
   }
   out.options = options;
@@ -137,7 +137,7 @@ Result<WorkerDescription> parse_worker(const std::string& text) {
   if (jobs != found.end() && jobs->is_number_integer()) out.jobs = std::max<int64_t>(0, jobs->get<int64_t>());
   const auto devices = found.find("devices");
   if (out.name.empty() || out.version.empty() || devices == found.end() || !devices->is_array())
-    return Diagnostic{"worker", "does not say who it is", ""};
+    return Diagnostic{"worker", "does not name itself", ""};
   for (size_t i = 0; i < std::min(devices->size(), most_devices); ++i) {
     if ((*devices)[i].is_string()) out.devices.push_back((*devices)[i].get<std::string>());
   }

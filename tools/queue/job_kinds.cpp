@@ -151,10 +151,18 @@ Attempt<Json> perform_timing(const Job& job, const fs::path& folder, const JobPl
 
 const std::vector<JobKind>& job_kinds() {
   static const std::vector<JobKind> kinds = {
-      {"evaluate", "runs a bundle over labelled samples and counts", {"bundle", "samples"}, false, perform_evaluation},
+      {"evaluate",
+       "runs a bundle over labelled samples and counts right answers",
+       {"bundle", "samples"},
+       false,
+       perform_evaluation},
       {"run", "the outputs of a bundle for the inputs of some runs", {"bundle", "inputs"}, false, perform_runs},
-      {"measure", "how long a bundle takes, with the device to itself", {"bundle"}, true, perform_measurement},
-      {"time", "how long bundles take by turns, with the device to itself", {"bundle", "others"}, true, perform_timing},
+      {"measure", "times a bundle, with the device to itself", {"bundle"}, true, perform_measurement},
+      {"time",
+       "times bundles in interleaved runs, with the device to itself",
+       {"bundle", "others"},
+       true,
+       perform_timing},
   };
   return kinds;
 }
@@ -167,10 +175,10 @@ Result<const JobKind*> kind_of(const Job& job) {
     const bool complete = job.content.size() == kind.content.size() &&
                           std::all_of(kind.content.begin(), kind.content.end(),
                                       [&](const char* name) { return job.content.contains(name); });
-    if (!complete) return Diagnostic{"job", "lacks content, or has some that it does not need", ""};
+    if (!complete) return Diagnostic{"job", "lacks content, or has unneeded content", ""};
     return &kind;
   }
-  return Diagnostic{"job", job.kind + " is no kind of job", did_you_mean(job.kind, names, "")};
+  return Diagnostic{"job", job.kind + " is not a kind of job", did_you_mean(job.kind, names, "")};
 }
 
 Attempt<> perform_job(const fs::path& folder, const JobPlace& place) {

@@ -92,7 +92,7 @@ Result<Nothing> Lease::finish() {
   natsMsg_Destroy(heard);
   if (status == NATS_OK) return Nothing{};
   return Diagnostic{"job " + id_, "could not be taken from the queue",
-                    "others may get it again, which changes nothing"};
+                    "another worker may get it again, which is harmless"};
 }
 
 void Lease::give_back(double seconds) {
@@ -287,7 +287,7 @@ Result<Queue> Queue::connect(const QueueOptions& options, double patience, Absen
   std::vector<const char*> servers;
   for (const std::string& url : urls) servers.push_back(url.c_str());
   also(natsOptions_SetServers(use.get(), servers.data(), static_cast<int>(servers.size())));
-  if (status != NATS_OK) return Diagnostic{where, "is no address of a queue", "nats://HOST:4222"};
+  if (status != NATS_OK) return Diagnostic{where, "is not an address of a queue", "nats://HOST:4222"};
   if (!options.token.empty()) {
     HOIST_TRY(std::string token, read_file(options.token, size_t{1} << 16U));
     while (!token.empty() && (token.back() == '\n' || token.back() == '\r')) token.pop_back();
@@ -312,8 +312,7 @@ Result<Queue> Queue::connect(const QueueOptions& options, double patience, Absen
   // The library would print errors on standard error; commands report the relevant ones themselves.
   also(natsOptions_SetErrorHandler(
       use.get(), [](natsConnection*, natsSubscription*, natsStatus, void*) {}, nullptr));
-  if (status != NATS_OK)
-    return Diagnostic{where, std::string("cannot be used as asked: ") + nats_GetLastError(nullptr), ""};
+  if (status != NATS_OK) return Diagnostic{where, std::string("cannot be used: ") + nats_GetLastError(nullptr), ""};
   Queue out;
   Connection& it = *out.connection_;
   it.where = where;
@@ -331,7 +330,7 @@ Result<Queue> Queue::connect(const QueueOptions& options, double patience, Absen
       return Diagnostic{where, "no TLS with it: " + text,
                         "--queue-authority FILE names who has signed its certificate"};
     absence = Absence::nobody_answers;
-    return Diagnostic{where, "no queue is there: " + text, "nats-server --jetstream starts one"};
+    return Diagnostic{where, "there is no queue: " + text, "nats-server --jetstream starts one"};
   }
   it.part_bytes =
       std::min<size_t>(most_message_bytes, static_cast<size_t>(natsConnection_GetMaxPayload(connection)) / 2);
@@ -508,7 +507,7 @@ Result<std::vector<std::string>> Queue::aside() {
 
 Result<std::vector<std::string>> Queue::ask_workers(double seconds) {
   natsInbox* inbox = nullptr;
-  if (natsInbox_Create(&inbox) != NATS_OK) return Diagnostic{connection_->where, "no memory for a question", ""};
+  if (natsInbox_Create(&inbox) != NATS_OK) return Diagnostic{connection_->where, "no memory for a request", ""};
   const std::unique_ptr<natsInbox, Freed<natsInbox, natsInbox_Destroy>> reply(inbox);
   natsSubscription* made = nullptr;
   natsStatus status = natsConnection_SubscribeSync(&made, connection_->connection.get(), inbox);

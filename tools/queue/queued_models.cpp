@@ -90,7 +90,7 @@ class QueuedModel : public RunnableModel {
       return job;
     };
     gathering.take = [&](size_t number, const nlohmann::json& result) -> Result<Nothing> {
-      const Diagnostic wrong{"answer", "is none to this question", ""};
+      const Diagnostic wrong{"answer", "does not belong to the job", ""};
       if (!result.is_object() || !result.contains(result_key) || !result[result_key].is_string()) return wrong;
       const auto& hash = result[result_key].get_ref<const std::string&>();
       if (!is_hash(hash)) return wrong;

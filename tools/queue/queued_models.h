@@ -9,7 +9,7 @@
 namespace hoist::queue {
 
 inline constexpr char models_on_queue_help[] =
-    "share runs over data that take long with workers that have the same device (times are measured here)";
+    "let workers with the same device share long runs over data (times are measured here)";
 
 /// Runs that take less than this in total are not worth sharing.
 inline constexpr double least_shared_seconds = 2;

@@ -128,7 +128,7 @@ class Worker {
       }
       pause = first_pause;
       HOIST_STEP_VOID(ExitCode::device, connected->answer_as_worker([this] { return describe(); }));
-      complain("note", fmt::format("{} is at work for {}, with {}", described_.name, shown_url(options_.queue),
+      complain("note", fmt::format("{} works for {}, with {}", described_.name, shown_url(options_.queue),
                                    fmt::join(described_.devices, ", ")));
       if (auto served = serve(*connected); !served) complain("warning", served.errors());
     }
@@ -187,7 +187,7 @@ class Worker {
     if (before) return lease.finish();
     const int64_t deliveries = deliveries_of(lease);
     if (lease.deliveries() > deliveries)
-      return set_aside(queue, lease, fmt::format("{} workers or their processes have ended with it", deliveries));
+      return set_aside(queue, lease, fmt::format("it has ended {} workers or their processes", deliveries));
     auto answer = answer_of(queue, lease);
     if (interruptible_.interrupted()) {
       lease.give_back(0);
@@ -239,8 +239,8 @@ class Worker {
     if (!job) return refuse(job.errors());
     if (id_of(*job) != lease.id()) return refuse({{"job", "has another name than its text", "it is damaged"}});
     if (job->version != HOIST_VERSION)
-      return refuse(
-          {{"job", "is of hoist " + job->version + ", this worker of " HOIST_VERSION, "let both be of one version"}});
+      return refuse({{"job", "is of hoist " + job->version + ", this worker of " HOIST_VERSION,
+                      "use one version of hoist for both"}});
     const auto device =
         std::find_if(offered_.begin(), offered_.end(), [&](const Offered& each) { return each.name == job->device; });
     if (device == offered_.end())
@@ -334,8 +334,8 @@ class Worker {
 Attempt<> work(const WorkerOptions& options) {
   if (!options.unconfined && !can_confine())
     return Failure{ExitCode::device,
-                   {{"", "this system cannot keep jobs in their place, and jobs bring programs of strangers",
-                     "a kernel with Landlock can; --unconfined where all who use the queue are trusted"}}};
+                   {{"", "this system cannot confine jobs, and jobs bring untrusted programs",
+                     "a kernel with Landlock can; --unconfined if all users of the queue are trusted"}}};
   ::prctl(PR_SET_DUMPABLE, 0);  // denies job processes access to this process, which has the queue's credentials
   HOIST_ATTEMPT(std::vector<Offered> offered, devices_of(options.device));
   HOIST_STEP(const TemporaryFolder folder, ExitCode::device, TemporaryFolder::make());

@@ -372,9 +372,9 @@ std::string kernels_section(const ReportKernels& kernels) {
                                           time_on_page(end_of(tuned.kernels))));
   if (!kernels.tuned.empty())
     out +=
-        "<section><h3>What rules and tuning bought</h3><p class=\"note\">Seconds of a run in the kernels of these "
+        "<section><h3>The gains of rules and of tuning</h3><p class=\"note\">Seconds of a run in the kernels of these "
         "layers, and what rules left of the model's and tuning of what was chosen.</p>\n" +
-        framed("What rules and tuning bought", bought_table(kernels)) + "</section>\n";
+        framed("The gains of rules and of tuning", bought_table(kernels)) + "</section>\n";
   out += parts_of(chosen, kernels.peaks, "h3");
   if (!kernels.tuned.empty()) out += folded("kernels-tuned", "As chosen, tuned", tuned);
   return out + folded("kernels-reference", "As the model is", reference);

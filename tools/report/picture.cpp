@@ -80,7 +80,7 @@ Result<std::string> run_dot(const std::string& text) {
   return read_file(out);
 }
 
-const Diagnostic no_layout{"dot", "answered what is no layout",
+const Diagnostic no_layout{"dot", "did not answer with a layout",
                            "its version may be too old; graphviz 2.43 is known to do"};
 
 bool read_node(std::istringstream& words, NetworkPicture& picture) {

@@ -29,7 +29,7 @@ Attempt<std::string> preferences_text(const BudgetOptions& options) {
   return text;
 }
 
-// Options change times as a device does. Those that an objective chooses are told by the objective.
+// Options change times as a device does. The objective itself determines the options of a size objective.
 RecordOrigin origin_of(const StudiedModel& model, const ModelOptions& options, Objective objective,
                        const std::string& scaling) {
   RecordOrigin out;
@@ -47,25 +47,26 @@ struct StudyData {
 
 Attempt<StudyData> read_data(const Program& program, const BudgetOptions& options) {
   if (options.calibration.empty())
-    return usage_failure("--calibrate", "is needed: rules are chosen by data",
-                         "give --calibrate DATA, or a --record that exists");
+    return usage_failure("--calibrate", "is required: rules are chosen by data",
+                         "give --calibrate DATA, or an existing --record");
   const SampleNeeds needs{.numbers = true, .pictures = options.pictures};
   HOIST_STEP(Samples samples, ExitCode::bad_input, read_samples(options.calibration, input_infos(program), needs));
   StudyData out;
   if (options.verification.empty()) {
     HOIST_STEP(SplitSamples split, ExitCode::bad_input, keep_apart(samples, options.calibration));
-    complain("note", fmt::format("the last {} of {} samples are kept apart for verification (--verify-data gives other "
-                                 "data)",
-                                 split.kept_apart.count, samples.count));
+    complain("note",
+             fmt::format("the last {} of {} samples are reserved for verification (--verify-data gives other data)",
+                         split.kept_apart.count, samples.count));
     out = {std::move(split.first), std::move(split.kept_apart)};
   } else {
     HOIST_STEP(out.verification, ExitCode::bad_input, read_samples(options.verification, input_infos(program), needs));
     out.calibration = std::move(samples);
   }
   if (const int64_t seen = count_samples_among(out.verification, out.calibration); seen > 0)
-    complain("warning", fmt::format("{} of {} verification samples are among the calibration samples: the errors that "
-                                    "are measured on them are too small",
-                                    seen, out.verification.count));
+    complain(
+        "warning",
+        fmt::format("{} of {} verification samples are also calibration samples: the measured errors are too small",
+                    seen, out.verification.count));
   if (const OutputKinds kinds = output_kinds(program); kinds.main_kind() != OutputKind::values) {
     const int64_t classes = class_count(program);
     const std::string& scores = program.outputs[kinds.main];
@@ -76,7 +77,7 @@ Attempt<StudyData> read_data(const Program& program, const BudgetOptions& option
   return out;
 }
 
-// What a record that exists has for this choice.
+// The choice of an existing record for this budget and objective.
 struct Recalled {
   Record record;
   Measured measured;
@@ -119,21 +120,18 @@ Attempt<Recalled> recall_record(const StudiedModel& model, RecordOrigin& wanted,
     out.record.points.clear();
     if (options.calibration.empty())
       return usage_failure(options.record, "has no verified points for this objective, data and metric",
-                           "give --calibrate DATA: what it knows of layers is not measured again");
+                           "give --calibrate DATA: the measurements of layers are not repeated");
   }
   const auto timed = std::count_if(out.record.points.begin(), out.record.points.end(),
                                    [](const RecordedPoint& of) { return of.point.is_timed(); });
   if (const auto all = std::ssize(out.record.points); timed < all) {
-    const std::string untimed = fmt::format(
-        "{} of {} points have no run time: the run that measured them was ended "
-        "before it had timed them",
-        all - timed, all);
+    const std::string untimed =
+        fmt::format("{} of {} points have no run time: their run ended before it had timed them", all - timed, all);
     if (options.calibration.empty())
-      return usage_failure(options.record, untimed,
-                           "give --calibrate DATA: they are timed, and nothing else is measured again");
+      return usage_failure(options.record, untimed, "give --calibrate DATA: only the missing times are measured");
     complain("note", options.record + ": " + untimed + "; they are timed now");
   }
-  // Who gives data to a record that is not complete wants to know more.
+  // Data for an incomplete record mean that measuring should continue.
   const bool final = options.calibration.empty() || (out.record.complete && out.record.all_timed);
   for (const RecordedChoice& known : out.record.choices) {
     const bool same_question = known.budget == question.budget && known.objective == question.objective &&
@@ -145,7 +143,7 @@ Attempt<Recalled> recall_record(const StudiedModel& model, RecordOrigin& wanted,
   return out;
 }
 
-// Keeps the file of the record as new as what is measured.
+// Writes the record after every measurement.
 class RecordKeeper {
  public:
   RecordKeeper(Record record, std::string path) : record_(std::move(record)), path_(std::move(path)) {}
@@ -184,8 +182,8 @@ class RecordKeeper {
   bool complained_ = false;
 };
 
-// The time of the command, and what of it is kept for the end: the chosen model is compiled once more, checked and
-// written, which takes about as long as the models of the study.
+// The time limit of the command, and the part that is reserved for its end: the chosen model is compiled once more,
+// checked and written, which takes about as long as the models of the study.
 class TimeLimit {
  public:
   explicit TimeLimit(const BudgetOptions& options)
@@ -237,8 +235,8 @@ void limit_time(ChooseOptions& choosing, const BudgetOptions& options, PrepareMo
   sensitivity.rounding_seconds = std::min(sensitivity.rounding_seconds, seconds / 10);
 }
 
-constexpr char kept_nowhere[] = "nothing is kept: --record FILE keeps what is measured";
-constexpr char kept_in_record[] = "what was measured is in the record, and the same command goes on from there";
+constexpr char kept_nowhere[] = "nothing is stored: --record FILE stores the measurements";
+constexpr char kept_in_record[] = "the measurements are in the record, and the same command continues with them";
 
 // In the place of an earlier one for the same question.
 void add_choice(Record& record, const RecordedChoice& choice) {
@@ -308,7 +306,7 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
   if (objective == Objective::size) {
     if (studied.constants == "auto") studied.constants = "stored";
     if (studied.convolution == "auto")
-      studied.convolution = "stencil";  // transformed filters are up to 4 times as many
+      studied.convolution = "stencil";  // Winograd's transformed filters are up to 4 times as large
   }
   HOIST_ATTEMPT(MakeRunnable make_runnable, queue::models_on_queue(options.queue));
   HOIST_ATTEMPT(StudiedModel model, open_for_study(path, studied, std::move(make_runnable)));
@@ -336,7 +334,7 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
   if (known.decided) choosing.decided = known.decided->chosen;
   RecordKeeper keeper(std::move(known.record), options.record);
   Progress progress;
-  double done = 0;  // what is shown never falls
+  double done = 0;  // the shown share never falls
   Interruptible interruptible;
   choosing.sensitivity.device = arithmetic_of(model.profile);
   choosing.budget = budget;
@@ -347,7 +345,7 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
     progress.show(text, done);
   };
   choosing.stopped = [&] { return interruptible.interrupted(); };
-  interruptible.explain_end("calibration was not over, and nothing of it is kept");
+  interruptible.explain_end("calibration was not finished, and none of it is stored");
   choosing.keep = [&](const Measured& measured, bool has_choice) {
     if (has_choice) interruptible.arm();
     interruptible.explain_end(options.record.empty() ? kept_nowhere : kept_in_record);

@@ -1,5 +1,5 @@
-// Choosing under a budget, as the commands compile, report and export share it: the options, the data, the user's
-// metric, the record. The choice itself: neural_rules/choice/choose.h; what a bundle says of it: certificate.h.
+// Choosing under a budget, shared by the commands compile, report and export: the options, the data, the user's metric,
+// the record. The choice itself: neural_rules/choice/choose.h; the evidence in a bundle: certificate.h.
 #pragma once
 
 #include <filesystem>
@@ -16,14 +16,14 @@
 
 namespace hoist {
 
-/// As the command line has them; "" is what was not given.
+/// As on the command line; "" for absent ones.
 struct BudgetOptions {
   std::string budget, objective = "time", calibration, verification, preferences, record;
   std::string scaling = "auto";
-  PictureOptions pictures;  ///< of data that are pictures
+  PictureOptions pictures;  ///< for data that are images
   double seconds = 0;       ///< for the whole command, since the options were made; 0 is no limit
   Stopwatch since;          ///< the command's begin
-  /// What follows the choice, in compilations of one model: for the time that is kept for it.
+  /// The work after the choice, as a number of compilations of one model: time is reserved for it.
   double closing_models = 1;
   queue::QueueOptions queue;  ///< whose workers help
 };
@@ -42,19 +42,19 @@ struct ChosenModel {
   Study study;
   bool budget_met = true;
 };
-/// The chosen point and what was measured of it, in a line: "front 2: lost 7 of 250, allowed 1".
+/// The chosen point and its measurements, in a line: "front 2: lost 7 of 250, allowed 1".
 std::string best_point(const ChosenModel& chosen);
 
-/// The choice for the budget, which is never empty. Where the record exists nothing that it has is measured again: what
-/// was chosen before for the same question is chosen again; else its points and, where there are data, new ones that
-/// its measurements propose are chosen from. The record is written as it grows; the caller holds its FileLock. Ctrl-C
-/// and SIGTERM end the measuring, and what is verified by then is chosen from. So does the end of the time, which keeps
-/// enough for the compilations that follow.
+/// The choice for the budget, which is never empty. If the record exists, none of its measurements is repeated: an
+/// earlier choice for the same budget and objective is used again; otherwise the candidates are its points and, with
+/// data, new points that its measurements propose. The record is written during the run; the caller holds its FileLock.
+/// Ctrl-C and SIGTERM end the measuring, and the choice is made from the points verified so far. So does the end of the
+/// time limit, which reserves enough for the later compilations.
 Attempt<ChosenModel> choose_model(const std::filesystem::path& path, const ModelOptions& model,
                                   const BudgetOptions& options);
 
-/// The page of a study and its numbers: the layers as they are and as chosen, and with records the kernels as tuned
-/// beside those. "" for no page, or no JSON.
+/// The page of a study and its numbers: the layers before and after the choice and, with records, the tuned kernels
+/// next to those layers. "" for no page, or no JSON.
 Attempt<> write_report(const ChosenModel& chosen, const std::string& page, const std::string& json,
                        const TuningRecords& records = {});
 

@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// How far the power of the output may move from one device to another: well below what any rule changes.
+// The tolerated difference of the output's power between devices: well below the effect of any rule.
 constexpr double power_tolerance = 1e-3;
 
 Json finite_json(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
@@ -82,7 +82,7 @@ Result<Nothing> compare_with(const Json& certificate, const Samples& samples, co
   const auto powers = expected.at("mean_squares").get<std::vector<double>>();
   OutputKinds kinds{std::vector<OutputKind>(powers.size(), OutputKind::values), expected.at("main").get<size_t>()};
   if (powers.size() != outputs[0].size() || kinds.main >= powers.size())
-    return Diagnostic{"manifest.json", "certifies other outputs than the model has", ""};
+    return Diagnostic{"manifest.json", "certifies other outputs than the model's", ""};
   const bool scores = !expected.at("classes").get<std::string>().empty();
   if (scores) kinds.of[kinds.main] = OutputKind::logits;
   const OutputDigest digest = digest_of(kinds, samples, outputs);
@@ -207,7 +207,7 @@ Attempt<std::optional<Finding>> check_certificate(BundleRunner& bundle, const st
     }
     HOIST_STEP_VOID(ExitCode::bad_input, compare_with(certificate, samples, outputs, finding));
   } catch (const nlohmann::json::exception& error) {
-    return input_failure("manifest.json", "holds no certificate that can be read", error.what());
+    return input_failure("manifest.json", "holds no readable certificate", error.what());
   }
   return std::optional<Finding>(std::move(finding));
 }
@@ -223,8 +223,8 @@ Result<double> number_of_command(const std::string& command, const std::filesyst
   HOIST_TRY(const std::string text, read_beginning(out, size_t{1} << 16));
   if (status != 0) {
     const std::string how = WIFEXITED(status) ? fmt::format("ends with exit code {}", WEXITSTATUS(status))
-                                              : fmt::format("is ended by signal {}", WTERMSIG(status));
-    return Diagnostic{"metric " + command, how, "it is given the folder of outputs and has to print one number"};
+                                              : fmt::format("was ended by signal {}", WTERMSIG(status));
+    return Diagnostic{"metric " + command, how, "it receives the folder of outputs and has to print one number"};
   }
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
@@ -234,7 +234,7 @@ Result<double> number_of_command(const std::string& command, const std::filesyst
   if (!is_number || !std::isfinite(value)) {
     const std::string shown = text.substr(0, 60);
     return Diagnostic{"metric " + command, "prints " + (shown.empty() ? "nothing" : "\"" + shown + "\""),
-                      "one finite number is expected"};
+                      "expected one finite number"};
   }
   return value;
 }

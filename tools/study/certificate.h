@@ -1,6 +1,6 @@
-// The certificate of a bundle that was made under a budget, as JSON for its manifest: what was allowed, what was
-// measured on which data, and what a device must still give on them. Also running a user's metric, which certificates
-// quote. Not for choosing: budget.h.
+// The certificate of a bundle that was made under a budget, as JSON for its manifest: the allowed loss, the
+// measurements and their data, and the results that a device must reproduce. Also runs a user's metric, which
+// certificates quote. Budgets: budget.h.
 #pragma once
 
 #include <cmath>
@@ -17,12 +17,12 @@ namespace hoist {
 /// How right the model as it is was on the labels of the verification data.
 struct ReferenceScore {
   int64_t right = 0, samples = 0;  ///< no samples: no labels, or no output of scores
-  double guessing = std::nan("");  ///< the share that guessing gives; NaN where nobody knows
+  double guessing = std::nan("");  ///< the share of guessing; NaN if it is unknown
 
   std::string text() const;     ///< "the model as it is: 46 of 500 right, 9.20 % (95 % interval ...)"
   std::string warning() const;  ///< chance_warning() of scores.h
-  /// True if the model is hardly better than guessing, so that what rules lose of it means nothing; false where there
-  /// are too few samples to tell.
+  /// True if the model is hardly better than guessing, so that the loss under rules is meaningless; false if there are
+  /// too few samples to tell.
   bool is_chance() const;
 };
 ReferenceScore reference_score(const Study& study);
@@ -33,13 +33,13 @@ double guessing_in(const std::string& certificate);
 /// Errors: `text` is no certificate; `where` names its file.
 Result<bool> certificate_says_met(const std::string& text, const std::string& where);
 
-/// Runs the model on the data and compares with the certificate: the power of each output, classes and right answers
-/// where one is scores. Nothing where the data are others than those that the certificate names.
+/// Runs the model on the data and compares with the certificate: the power of each output, and classes and right
+/// answers if an output is scores. Nothing if the data differ from the data that the certificate names.
 Attempt<std::optional<Finding>> check_certificate(BundleRunner& bundle, const std::string& certificate,
                                                   const std::string& data);
 
-/// What the shell's command prints when it is given the folder as one more word: one number and white space. Errors: it
-/// fails, prints anything else, or takes longer than `seconds`.
+/// The output of the shell's command with the folder as its last word: one number and white space. Errors: it fails,
+/// prints anything else, or takes longer than `seconds`.
 Result<double> number_of_command(const std::string& command, const std::filesystem::path& folder, double seconds);
 
 }  // namespace hoist

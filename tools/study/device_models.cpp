@@ -80,7 +80,8 @@ Result<Program> prepared_program(Program program) {
 Attempt<StudiedModel> open_for_study(const std::filesystem::path& path, const ModelOptions& options,
                                      MakeRunnable make_runnable) {
   if (!options.profile.empty())
-    return usage_failure("--profile", "describes a device that is not here", "rules are chosen by measuring: --device");
+    return usage_failure("--profile", "describes a device that this machine does not have",
+                         "rules are chosen by measuring: --device");
   if (options.strict) return usage_failure("--strict", "keeps every bit", "leave it out: neural rules change values");
   const bool native = !options.targets.empty();
   HOIST_STEP(Device device, ExitCode::device, native ? native_device(options.targets) : find_device(options.device));
@@ -100,11 +101,11 @@ Attempt<StudiedModel> open_for_study(const std::filesystem::path& path, const Mo
 }
 
 Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOptions& options, const Profile& profile) {
-  // A table would hold the function itself, not what the rule makes of it.
+  // A table would hold the function itself, not the rule's approximation.
   PassOptions passes = pass_options(options, profile);
   for (const auto& [layer, rule] : model.functions) passes.tables.except.insert(layer);
   passes.share_equal = false;
-  passes.perform = false;  // neural rules see a value that only the run knows as no layer's
+  passes.perform = false;  // for neural rules, a run-time value belongs to no layer
   Program program = model.program;
   HOIST_TRY_VOID(run_passes(program, Pass::calls, passes));
   for (Definition& definition : program.definitions) {
@@ -151,8 +152,7 @@ std::unique_ptr<RunnableModel> runnable_here(ModelOnDevice opened) {
 PrepareModel prepare_on_device(PrepareOptions options) {
   return [options = std::move(options)](const RewrittenModel& model) -> Result<std::unique_ptr<RunnableModel>> {
     Profile profile = options.profile;
-    // Drivers of CPUs take minutes for large register tiles with long terms behind them. Values are the same in any
-    // tile.
+    // Drivers of CPUs take minutes for large register tiles followed by long terms. Values are the same in any tile.
     if (model.only_values && !profile.gpu) profile.vector_registers = std::min<int64_t>(profile.vector_registers, 8);
     HOIST_TRY(LoweredModel lowered, lower_rewritten(model, options.lower, profile));
     return runnable_on_device(std::move(lowered), options, profile);

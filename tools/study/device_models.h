@@ -1,5 +1,5 @@
-// Rewritten models on a device: what neural rules ask for when they want to know an error or a time (PrepareModel).
-// Each model becomes a bundle in a private folder that goes with it. Not for bundles that stay: commands/compile.cpp.
+// Rewritten models on a device, for measurements of errors and times by neural rules (PrepareModel). Each model becomes
+// a bundle in a private folder that is removed with it. Bundles that stay: commands/compile.cpp.
 #pragma once
 
 #include "backends/opencl/bundle_runner.h"
@@ -14,7 +14,8 @@ struct ModelOnDevice;
 /// Makes something that runs of a model that is ready here.
 using MakeRunnable = std::function<std::unique_ptr<RunnableModel>(ModelOnDevice)>;
 
-/// Where and how models run. No kernel has values for a self-check: nobody verifies a bundle that does not stay.
+/// The device and the options for runs of models. Kernels have no values for a self-check, because temporary bundles
+/// are never verified.
 struct PrepareOptions {
   Profile profile;
   RunOptions run;
@@ -42,8 +43,7 @@ Result<std::unique_ptr<RunnableModel>> runnable_on_device(LoweredModel lowered, 
 /// The kernels of a rewritten model: its layers as expressions, function rules applied to them, then all passes.
 Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOptions& options, const Profile& profile);
 
-/// A model that is to be studied on a device: the program that rules see (prepared_program), and how to run what rules
-/// make of it.
+/// A model under study on a device: the program for rules (prepared_program), and the way to run rewritten models.
 struct StudiedModel {
   Program program;
   Profile profile;
@@ -51,8 +51,8 @@ struct StudiedModel {
   PrepareOptions options;  ///< how it runs
   PrepareModel prepare;
 };
-/// Neural rules are chosen on a device: --profile alone is wrong use, and so are targets of which this processor runs
-/// none. Of several, what is measured is the one that it takes.
+/// Neural rules are chosen on a device: --profile alone is an error, and so are targets that this processor cannot run.
+/// With several targets, the one that it runs is measured.
 Attempt<StudiedModel> open_for_study(const std::filesystem::path& path, const ModelOptions& options,
                                      MakeRunnable make_runnable = {});
 
@@ -60,8 +60,8 @@ inline constexpr char calibration_help[] =
     "an .npz with one array per input of the model, [samples][the input's axes after the first], or a folder of "
     "test_data_set_K";
 
-/// Batch normalisation folded, and reshaped weights as constants: what sites and rules need to see. The derivation
-/// begins with the program as it is given.
+/// Batch normalisation folded, and reshaped weights as constants, which sites and rules require. The derivation begins
+/// with the given program.
 Result<Program> prepared_program(Program program);
 
 }  // namespace hoist

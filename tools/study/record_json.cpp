@@ -200,7 +200,7 @@ class Fields {
   }
   uint64_t natural(const char* key) {
     const Json& of = at(key);
-    if (!of.is_number_unsigned()) throw wrong(key, "a whole number from 0");
+    if (!of.is_number_unsigned()) throw wrong(key, "an integer from 0");
     return of.get<uint64_t>();
   }
   const Json& list(const char* key) {
@@ -245,7 +245,7 @@ void add_rounded(const Json& json, const std::string& value, ValueStatistics& of
   const std::string layer = fields.text("layer"), rule = fields.text("rule");
   auto numbers = std::make_shared<const Tensor>(tensor_of(fields, "numbers"));
   if (!of.rounded[layer].emplace(rule, std::move(numbers)).second)
-    throw Fault{fmt::format("the rounded weights of {} under {} are there twice", layer, rule)};
+    throw Fault{fmt::format("the rounded weights of {} under {} appear twice", layer, rule)};
   fields.end();
 }
 
@@ -316,7 +316,7 @@ Assignment assignment_of(Fields& fields, const char* key, const std::string& of_
     Fields of(choice, fmt::format("choice {} of {}", out.size(), of_what));
     std::string site = of.text("site");
     if (!out.emplace(site, of.text("rule")).second)
-      throw Fault{fmt::format("site {} is chosen for twice in {}", site, of_what)};
+      throw Fault{fmt::format("site {} has two choices in {}", site, of_what)};
     of.end();
   }
   return out;
@@ -370,7 +370,7 @@ RecordedPoint point_of(const Json& json, size_t index) {
   out.digest.main = fields.natural("main_output");
   out.digest.mean_squares = fields.numbers("mean_squares");
   for (const Json& of : fields.list("classes")) {
-    if (!of.is_number_integer()) throw fields.wrong("classes", "a list of whole numbers");
+    if (!of.is_number_integer()) throw fields.wrong("classes", "a list of integers");
     out.digest.classes.push_back(of.get<int64_t>());
   }
   fields.end();
@@ -405,7 +405,7 @@ RecordOrigin origin_of(const Json& json) {
   return out;
 }
 
-// Versions before this one wrote 0 for a time that nobody has taken, and chose by it.
+// Older versions wrote 0 for a time that was never measured, and chose by it.
 bool has_no_times(const RecordedChoice& choice) {
   const Json certificate = Json::parse(choice.certificate, nullptr, false);
   if (!certificate.is_object() || !certificate.contains("points") || !certificate["points"].is_array()) return false;
@@ -428,7 +428,7 @@ void forget_times_of_nothing(Record& record) {
 
 Record record_of(const Json& json) {
   Fields fields(json, "the record");
-  if (fields.text("kind") != kind) throw Fault{"is JSON, but no record of hoist"};
+  if (fields.text("kind") != kind) throw Fault{"is JSON, but not a record of hoist"};
   const uint64_t format = fields.natural("format");
   if (format != static_cast<uint64_t>(record_format))
     throw Fault{fmt::format("is a record of format {}, this hoist reads format {}", format, record_format)};
@@ -507,8 +507,8 @@ Result<Record> parse_record(const std::string& text, const std::string& where) {
   } catch (const Fault& fault) {
     return Diagnostic{where, fault.what, hint};
   } catch (const Json::parse_error& error) {
-    return Diagnostic{
-        where, fmt::format("is not JSON: it breaks off or goes wrong at byte {} of {}", error.byte, text.size()), hint};
+    return Diagnostic{where, fmt::format("is not JSON: the first error is at byte {} of {}", error.byte, text.size()),
+                      hint};
   } catch (const Json::exception& error) {
     return Diagnostic{where, std::string("is no record: ") + error.what(), hint};
   }

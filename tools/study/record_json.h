@@ -11,9 +11,9 @@
 namespace hoist {
 
 std::string record_text(const Record& record);
-/// Errors name `where` and what is wrong: no JSON (cut off, say), not a record, another format, a missing key or one
-/// of the wrong type, and what check_record() finds. Times that are not positive were never measured: they are NaN, and
-/// choices that were made of them are left out.
+/// Errors name `where` and the problem: no JSON (for example a truncated file), not a record, another format, a missing
+/// key or one of the wrong type, and errors of check_record(). Times that are not positive were never measured: they
+/// are NaN, and choices that used them are left out.
 Result<Record> parse_record(const std::string& text, const std::string& where);
 
 Result<Nothing> write_record(const std::filesystem::path& path, const Record& record);

@@ -1,4 +1,4 @@
-# Turns what was measured of kernels into C++ string literals:
+# Turns measurements of kernels into C++ string literals:
 #   cmake -DFOLDER=tools/tuning/shipped -DLITERALS=shipped_tuning.cpp -P embed.cmake
 set(literals "// Made by tools/tuning/embed.cmake.\n#include \"tools/tuning/shipped.h\"\n\nnamespace hoist::tuning {\n")
 file(READ "${FOLDER}/records.txt" text)

@@ -89,7 +89,7 @@ class Estimator {
       for (size_t i = 0; i < batch; ++i) HOIST_TRY_VOID(try_proposed(subjects, i, before, all));
     }
     for (const Estimated& one : all) {
-      spdlog::debug("{} of {}: {:.2f} of the usual time with {}", name_of(kind), subjects[one.index].layers.front(),
+      spdlog::debug("{} of {}: relative time {:.2f} with {}", name_of(kind), subjects[one.index].layers.front(),
                     one.least, knobs_text(one.best));
       if (one.least > 1 - options_.least_gain) continue;
       RecordedChoice& choice = chosen_[subjects[one.index].task];

@@ -73,7 +73,7 @@ Result<std::vector<DeviceRecords>> parse_records(std::string_view text, const st
     } else if (auto choice = parse_choice(line); choice && !out.empty()) {
       out.back().choices.push_back(std::move(*choice));
     } else {
-      return Diagnostic{fmt::format("{}, line {}", where, number), "is no record of a kernel", ""};
+      return Diagnostic{fmt::format("{}, line {}", where, number), "is not a record of a kernel", ""};
     }
   }
   return out;

@@ -56,7 +56,7 @@ struct Timed {
 Result<double> seconds_of(const Json& json) {
   if (!json.is_number()) return Diagnostic{"answer", "has a time that is no number", ""};
   const double seconds = json.get<double>();
-  if (!std::isfinite(seconds) || seconds < 0) return Diagnostic{"answer", "has a time that cannot be", ""};
+  if (!std::isfinite(seconds) || seconds < 0) return Diagnostic{"answer", "has an impossible time", ""};
   return seconds;
 }
 
@@ -128,10 +128,10 @@ Result<Turns> parse_turns(const Json& json) {
   const auto number = [&](const char* name, int64_t most) -> Result<int64_t> {
     const auto found = json.find(name);
     if (found == json.end() || !found->is_number_integer() || *found < 0 || *found > most)
-      return Diagnostic{std::string("job, ") + name, "is no number of turns or milliseconds", ""};
+      return Diagnostic{std::string("job, ") + name, "is not a number of rounds or milliseconds", ""};
     return found->get<int64_t>();
   };
-  if (!json.is_object()) return Diagnostic{"job", "does not say how long to time", ""};
+  if (!json.is_object()) return Diagnostic{"job", "does not state the duration", ""};
   HOIST_TRY(const int64_t least, number("least", most_turns));
   HOIST_TRY(const int64_t most, number("most", most_turns));
   HOIST_TRY(const int64_t milliseconds, number("milliseconds", most_milliseconds));
@@ -150,7 +150,7 @@ Json to_json(const std::vector<BundleTimes>& times) {
 }
 
 Result<std::vector<BundleTimes>> parse_times(const Json& json, const TimingQuestion& question) {
-  const Diagnostic wrong{"answer", "is none to this question", ""};
+  const Diagnostic wrong{"answer", "does not belong to the job", ""};
   if (!json.is_object() || !json.contains("bundles") || !json["bundles"].is_array() ||
       json["bundles"].size() != question.bundles.size())
     return wrong;

@@ -39,7 +39,7 @@ class Kernels:
     seconds: np.ndarray
     amounts: np.ndarray  # [kernels][amounts]
     features: np.ndarray  # [kernels][features]
-    statements: np.ndarray  # [kernels][STATEMENTS][tokens of a statement]; 0 where there is none
+    statements: np.ndarray  # [kernels][STATEMENTS][tokens of a statement]; 0 for none
 
 
 class Prices:
@@ -60,7 +60,7 @@ class Prices:
 
 class KernelReader(torch.nn.Module):
     def __init__(self, tokens: int, features: torch.Tensor, labels: torch.Tensor):
-        """From features and labels of what it will learn from."""
+        """From features and labels of the training data."""
         super().__init__()
         self.embedding = torch.nn.Embedding(tokens, WIDTH)
         self.statement = torch.nn.LSTM(WIDTH, WIDTH, batch_first=True)

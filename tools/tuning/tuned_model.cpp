@@ -26,8 +26,8 @@ Attempt<TunedCompilation> choose_by_measuring(const Program& program, double sec
   HOIST_ATTEMPT([[maybe_unused]] ExitCode here, refuse_absent_device(options, place));
   const std::string file = options.tuning;
   if (is_shipped(file))
-    return usage_failure("--tuning shipped", "is what comes with hoist, and --tune measures anew",
-                         "leave one of them out, or name a file to keep what is measured");
+    return usage_failure("--tuning shipped", "comes with hoist, and --tune measures anew",
+                         "leave one of them out, or name a file for the measurements");
   options.tuning.clear();
   HOIST_ATTEMPT(TunedProgram tuned, tuned_program(program, options));
   HOIST_ATTEMPT(tuned.time_bundles, times_at(place, tuned.options));
@@ -35,10 +35,10 @@ Attempt<TunedCompilation> choose_by_measuring(const Program& program, double sec
   HOIST_ATTEMPT(TuneOutcome outcome, tune_with_progress(tuned, place, {}, seconds, database));
   const TunedCompilation out = {outcome.choices.size(), outcome.before, outcome.after};
   if (outcome.choices.empty())
-    say_line("tuned: nothing makes whole runs faster than what an estimate chooses");
+    say_line("tuned: no point makes whole runs faster than the estimate's choice");
   else
-    say_line("tuned: {}, whole runs by turns {:.3f} ms before, {:.3f} ms after ({:.2f})", counted(out.chosen, "kernel"),
-             out.before * 1e3, out.after * 1e3, out.after / out.before);
+    say_line("tuned: {}, whole runs interleaved: {:.3f} ms before, {:.3f} ms after ({:.2f})",
+             counted(out.chosen, "kernel"), out.before * 1e3, out.after * 1e3, out.after / out.before);
   options.records = records_of(std::move(outcome.choices));
   return out;
 }
@@ -50,9 +50,8 @@ Attempt<TunedCompilation> choose_by_model(const Program& program, ModelOptions& 
   HOIST_STEP(EstimateOutcome outcome, ExitCode::bad_input, estimate(tuned, CostModel::shipped(), {}));
   progress.show("");
   const TunedCompilation out = {outcome.choices.size(), 0, 0};
-  say_line("the cost model chooses otherwise than estimates in {} of {}{}", out.chosen,
-           counted(outcome.places, "place"),
-           outcome.outside == 0 ? "" : fmt::format(", and knows nothing of {}", counted(outcome.outside, "kernel")));
+  say_line("the cost model differs from the estimate in {} of {}{}", out.chosen, counted(outcome.places, "place"),
+           outcome.outside == 0 ? "" : fmt::format(", and does not cover {}", counted(outcome.outside, "kernel")));
   options.records = [known = options.records,
                      estimated = records_of(std::move(outcome.choices), 0)](const TuningTask& task) {
     KnobValues knobs = known ? known(task) : KnobValues();
@@ -78,7 +77,7 @@ Attempt<TunedProgram> tuned_program(Program program, ModelOptions& options) {
 
 Attempt<> refuse_absent_device(const ModelOptions& options, const MeasuringPlace& place) {
   if (options.profile.empty() || !place.queue.url.empty()) return ExitCode::done;
-  return usage_failure("--profile", "describes a device that is not here",
+  return usage_failure("--profile", "describes a device that this machine does not have",
                        "kernels are tuned by measuring: --device, or --queue with workers that have it");
 }
 
@@ -117,8 +116,8 @@ Attempt<TuneOutcome> tune_with_progress(const TunedProgram& tuned, const Measuri
   progress.show("");
   if (outcome) return std::move(*outcome);
   Diagnostics problems = outcome.errors();
-  problems.push_back({"", "the search ended there; what was measured before is kept",
-                      "the same command goes on with it; hoist devices says whether the device is still there"});
+  problems.push_back({"", "the search ended there; earlier measurements are stored",
+                      "the same command continues it; hoist devices lists the device if it is still there"});
   return Failure{ExitCode::device, std::move(problems)};
 }
 

@@ -89,7 +89,7 @@ class Tuner {
 
   // Measures the usual times, and the noise: the difference between equal kernels.
   Result<VariantTimes> time_usual(const std::vector<Subject>& subjects, VariantTimer& timer) {
-    options_.progress("timing the kernels as they are");
+    options_.progress("timing the unchanged kernels");
     Assignment all;
     for (size_t i = 0; i < subjects.size(); ++i) all[i] = subjects[i].usual;
     HOIST_TRY(const auto groups, timer.time({{all, all}}, Turns(), options_.stop));
@@ -219,7 +219,7 @@ class Tuner {
       for (size_t i = 0; i < std::min(order.size(), finalists); ++i) variants[i + 1][one.index] = *order[i].second;
     }
     while (variants.size() > 1 && variants.back().empty()) variants.pop_back();
-    options_.progress("timing the best once more");
+    options_.progress("timing the best points again");
     Turns longer;
     longer.least = 31;
     longer.seconds = 1;

@@ -28,7 +28,7 @@ constexpr char schema[] = R"(
   CREATE TABLE choices (task INTEGER PRIMARY KEY REFERENCES tasks (id), knobs TEXT NOT NULL, ratio REAL NOT NULL);
 )";
 
-const Diagnostic no_database = {"", "is no database of measured kernels", "hoist tune makes one"};
+const Diagnostic no_database = {"", "is not a database of measured kernels", "hoist tune makes one"};
 
 Diagnostic failure(sqlite3* database) {
   return sqlite3_errcode(database) == SQLITE_NOTADB ? no_database : Diagnostic{"", sqlite3_errmsg(database), ""};
@@ -115,7 +115,7 @@ Result<int64_t> task_number(sqlite3* database, const TunedDevice& device, const 
                                       "SELECT id FROM tasks WHERE profile = ? AND target = ? AND structure = ? "
                                       "AND numbers = ?"));
   HOIST_TRY(const bool found, bound(select).next());
-  if (!found) return Diagnostic{"", "a task that was written is not there", ""};
+  if (!found) return Diagnostic{"", "a written task is missing", ""};
   return select.integer(0);
 }
 
@@ -165,7 +165,7 @@ Result<Nothing> prepare(sqlite3* database, bool may_make) {
   HOIST_TRY(const int64_t pages, pragma(database, "page_count"));
   if (kind == application && version == schema_version) return expect_schema(database);
   if (kind == application)
-    return Diagnostic{"", fmt::format("has version {}, and this hoist knows version {}", version, schema_version),
+    return Diagnostic{"", fmt::format("has version {}, and this hoist reads version {}", version, schema_version),
                       "tune again, into another file"};
   if (pages != 0 || !may_make) return no_database;
   return in_transaction(database, [&]() -> Result<Nothing> {

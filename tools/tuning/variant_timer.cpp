@@ -214,7 +214,7 @@ struct VariantTimer::State {
     VariantTimes out;
     for (const size_t subject : variant.refused) out[subject] = failed;
     if (found.steps.size() != variant.subjects.size())
-      return Diagnostic{"answer", "has times of other steps than it was asked for", ""};
+      return Diagnostic{"answer", "has times of other steps than requested", ""};
     for (const auto& [kernel, how] : found.differing)
       spdlog::warn("a variant of {} differs from the interpreter: {}", kernel, how);
     for (size_t i = 0; i < found.steps.size(); ++i) {
@@ -253,7 +253,7 @@ struct VariantTimer::State {
   // Times candidates with only the baseline of their group; false if the process fails.
   Result<bool> time_pair(Group& group, size_t variant, const Assignment& candidates) {
     Group pair = make({group.assignments[0], candidates});
-    if (pair.asked.size() < 2) return true;  // a bundle that cannot be compiled crashes no process
+    if (pair.asked.size() < 2) return true;  // a variant that failed to compile crashes no process
     TimingAnswer answer = tuned.time_bundles({pair.question(turns)}, stop).front();
     if (!answer.ok()) {
       say_why(answer.failure());

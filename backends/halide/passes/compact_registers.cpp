@@ -44,7 +44,7 @@ class CompactRegisters : public WithLets {
     }
     if (array.seen && array.steps != steps) {
       unsupported("work-items that read register tiles of others",
-                  "use the same local maps around the fold's body and around what reads it");
+                  "use the same local maps around the fold's body and around its consumer");
     }
     array.seen = true;
     array.steps = steps;
@@ -58,7 +58,7 @@ class CompactRegisters : public WithLets {
       auto bounds = bounds_of_expr_in_scope(part, loops_);
       HExpr high = bounds.has_upper_bound() ? simplify(bounds.max) : HExpr();
       auto most = high.defined() ? as_const_int(high) : std::nullopt;
-      if (!most) unsupported("a register tile with an index that is not known");
+      if (!most) unsupported("a register tile with an unknown index");
       array.size = std::max(array.size, *most + 1);
     }
     return part;

@@ -26,7 +26,7 @@ class GroupRange : public IRMutator {
   Stmt visit(const For* op) override {
     if (loops_.count(op->name) == 0) return IRMutator::visit(op);
     const auto extent = as_const_int(op->extent);
-    if (!extent || *extent < 1 || !is_const_zero(op->min)) unsupported("a group map whose extent is not known");
+    if (!extent || *extent < 1 || !is_const_zero(op->min)) unsupported("a group map whose extent is unknown");
     const bool outermost = number_.empty();
     if (outermost) number_ = unique_name("group");
     Stmt body = mutate(op->body);

@@ -93,7 +93,7 @@ class QuantisedSums : public IRMutator {
     return std::nullopt;
   }
 
-  // In the wanted type, which can represent all values of the saturated type.
+  // In the target type, which can represent all values of the saturated type.
   HExpr quantised(const QuantisedSum& sum, const Halide::Type& wanted) {
     const Halide::Type words = Halide::Int(32, wanted.lanes());
     const HExpr out = call("hoist_quantised_", sum, words);

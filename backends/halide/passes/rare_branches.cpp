@@ -1,6 +1,6 @@
-// A choice that is marked as rare becomes a branch around the innermost loops in which its condition changes. Each of
-// the two branches holds the loops with that value, and of the arrays that are kept there those that it needs: the
-// usual branch is the code that it would be without the choice, and the other one takes no time where it is not taken.
+// A selection that is marked as rare becomes a branch around the innermost loops in which its condition changes. Each
+// of the two branches has the loops with its value and the stored arrays that it needs: the usual branch is the code
+// without the selection, and the rare branch costs nothing unless it is taken.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -14,7 +14,7 @@ namespace {
 
 bool is_marker(const Call* op) { return op->name == rare_marker; }
 
-// The one number that a condition is in all lanes; undefined where they differ.
+// The single value of a condition in all lanes; undefined if they differ.
 HExpr in_every_lane(const HExpr& condition) {
   HExpr first = simplify(extract_lane(condition, 0));
   for (int i = 1; i < condition.type().lanes(); ++i) {
@@ -149,7 +149,7 @@ class Needed : public IRVisitor {
   }
 };
 
-// Without what is not needed: arrays, stores to them, lets that nothing uses, and loops in which nothing is left.
+// Removes unneeded code: arrays, stores to them, unused lets, and empty loops.
 class WithoutUnneeded : public IRMutator {
  public:
   explicit WithoutUnneeded(const Needed& arrays) : arrays_(arrays) {}
@@ -252,7 +252,7 @@ class RareBranches : public IRMutator {
     FirstCondition first;
     s.accept(&first);
     if (!first.found.defined()) return mutate(s);
-    // The names inside are those of the other branch, too, which no pass minds: each is in one scope of its own.
+    // Both branches have the same names, which is valid for all passes: each is in a scope of its own.
     return IfThenElse::make(first.found, branched(chosen(s, first.found, true)),
                             branched(chosen(s, first.found, false)));
   }

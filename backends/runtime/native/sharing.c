@@ -13,7 +13,7 @@
 #define BLOCKS 3
 #define FIRST_PAUSE 32
 #define LONGEST_PAUSE 4096
-/* Better means a 32nd less: times of adjacent runs differ by less. */
+/* A time is better if it is less by more than a 32nd: adjacent runs differ by less. */
 #define CLEARLY_LESS(a, b) ((a) < (b) - (b) / 32)
 /* One such run ends the attempt. */
 #define HOPELESS(a, b) ((a) > (b) + (b) / 4)

@@ -183,7 +183,7 @@ HOIST_INTERNAL hoist_status hoist_opencl_keep_on_host(hoist_bundle* b) {
     if (b->opencl->stays_on_host[i] && end > bytes) bytes = end;
   }
   if (!bytes) return HOIST_OK;
-  const hoist_status status = hoist_fits(b, "what steps on the host give", hoist_add(plan->arena_bytes, bytes));
+  const hoist_status status = hoist_fits(b, "the results of host ops", hoist_add(plan->arena_bytes, bytes));
   if (status) return status;
   unsigned char* const memory = hoist_pages(bytes);
   if (!memory) return hoist_no_memory(&b->error, bytes);

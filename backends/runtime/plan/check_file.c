@@ -79,7 +79,7 @@ HOIST_INTERNAL hoist_status hoist_checks_read(const hoist_plan* plan, hoist_chec
     memcpy(image, data, bytes);
     hoist_cursor c = {image, bytes, 0, 0, "check.bin", &checks->pool, error};
     if (hoist_check_frame(&c, HOIST_CHECK_MAGIC) == HOIST_OK) {
-      if (hoist_take(&c, 4) != plan->kernel_count) hoist_bad_bytes(&c, "is made for another number of kernels");
+      if (hoist_take(&c, 4) != plan->kernel_count) hoist_bad_bytes(&c, "belongs to another number of kernels");
       for (size_t i = 0; i < plan->kernel_count && !hoist_has_failed(&c); ++i) {
         take_kernel_samples(&c, &plan->kernels[i], &checks->kernels[i]);
       }
@@ -91,7 +91,7 @@ HOIST_INTERNAL hoist_status hoist_checks_read(const hoist_plan* plan, hoist_chec
       for (size_t i = 0; i < checks->output_count && !hoist_has_failed(&c); ++i) {
         checks->outputs[i] = (uint32_t)hoist_take(&c, 4);
         if (checks->outputs[i] >= plan->output_count) {
-          hoist_bad_bytes(&c, "names an output that is not there");
+          hoist_bad_bytes(&c, "names a missing output");
           break;
         }
         const hoist_plan_array* array = &plan->arrays[plan->outputs[checks->outputs[i]]];
@@ -99,7 +99,7 @@ HOIST_INTERNAL hoist_status hoist_checks_read(const hoist_plan* plan, hoist_chec
         for (size_t k = 0; k < array->rank; ++k) elements *= (uint64_t)array->shape[k];
         take_samples(&c, &checks->samples[i], 1, &array->scalar, &elements);
       }
-      if (!hoist_has_failed(&c) && c.at != c.size) hoist_bad_bytes(&c, "holds more than it should");
+      if (!hoist_has_failed(&c) && c.at != c.size) hoist_bad_bytes(&c, "has excess bytes at its end");
     }
   }
   free(data);

@@ -14,7 +14,7 @@ static uint32_t take_number_array(hoist_cursor* c, const hoist_plan* plan, const
   const uint32_t index = (uint32_t)hoist_take(c, 4);
   if (hoist_has_failed(c) || (index == HOIST_NO_ARRAY && may_lack)) return index;
   if (index >= plan->array_count) {
-    hoist_bad_bytes(c, "a control names an array that is not there");
+    hoist_bad_bytes(c, "a control names a missing array");
     return HOIST_NO_ARRAY;
   }
   const hoist_plan_array* array = &plan->arrays[index];
@@ -37,7 +37,7 @@ static hoist_plan_move* take_moves(hoist_cursor* c, const hoist_plan* plan, uint
     move->is_row = hoist_take(c, 1) != 0;
     if (hoist_has_failed(c)) break;
     if (move->from >= plan->array_count || move->to >= plan->array_count) {
-      hoist_bad_bytes(c, "a control names an array that is not there");
+      hoist_bad_bytes(c, "a control names a missing array");
       break;
     }
     const hoist_plan_array *from = &plan->arrays[move->from], *to = &plan->arrays[move->to];
@@ -57,7 +57,7 @@ static void take_control_record(hoist_cursor* c, const hoist_plan* plan, hoist_p
   control->name = hoist_take_text(c);
   control->layers = hoist_take_texts(c, &control->layer_count);
   const uint64_t is_loop = hoist_take(c, 1);
-  if (is_loop > 1) hoist_bad_bytes(c, "a kind of control that there is not");
+  if (is_loop > 1) hoist_bad_bytes(c, "an unknown kind of control");
   control->is_loop = (int)is_loop;
   control->fails = hoist_take(c, 1) != 0;
   control->most = hoist_take(c, 8);
@@ -100,11 +100,11 @@ static void take_items(hoist_cursor* c, hoist_plan* plan, uint32_t* open) {
       inner->leave = i;
       --depth;
     } else {
-      hoist_bad_bytes(c, "an item that no run could perform");
+      hoist_bad_bytes(c, "an item that no run executes");
     }
   }
   if (depth || steps != plan->step_count || controls != plan->control_count) {
-    hoist_bad_bytes(c, "not every step and control is performed");
+    hoist_bad_bytes(c, "not every step and control is executed");
   }
 }
 
@@ -178,7 +178,7 @@ static void refuse_control_within(hoist_cursor* c, const hoist_plan* plan) {
 HOIST_INTERNAL void hoist_take_launches(hoist_cursor* c, hoist_plan* plan) {
   size_t end = 0;
   plan->launches = hoist_take_array(c, &plan->launch_count, 12, sizeof *plan->launches);
-  if (plan->launch_count && plan->target_count) hoist_bad_bytes(c, "launches of several steps in native code");
+  if (plan->launch_count && plan->target_count) hoist_bad_bytes(c, "fused launches in native code");
   for (size_t i = 0; i < plan->launch_count && !hoist_has_failed(c); ++i) {
     hoist_plan_launch* launch = &plan->launches[i];
     launch->kernel.name = hoist_take_text(c);
@@ -190,7 +190,7 @@ HOIST_INTERNAL void hoist_take_launches(hoist_cursor* c, hoist_plan* plan) {
     if (hoist_has_failed(c)) return;
     if (launch->count < 1 || launch->first < end || launch->first > plan->step_count ||
         launch->count > plan->step_count - launch->first) {
-      hoist_bad_bytes(c, "a launch of no step, of another's steps or of steps that are not there");
+      hoist_bad_bytes(c, "a launch without steps, with steps of another launch, or with missing steps");
       return;
     }
     end = launch->first + launch->count;
@@ -198,7 +198,7 @@ HOIST_INTERNAL void hoist_take_launches(hoist_cursor* c, hoist_plan* plan) {
       const hoist_plan_kernel* kernel = &plan->kernels[plan->steps[k].kernel];
       const uint64_t* const local = kernel->local;
       if (kernel->host || kernel->local_bytes || local[0] != 1 || local[1] != 1 || local[2] != 1)
-        hoist_bad_bytes(c, "a launch of kernels whose groups are no single work-items");
+        hoist_bad_bytes(c, "a launch of kernels whose groups have several work-items");
       if (kernel->global[0] * kernel->global[1] * kernel->global[2] > INT32_MAX / 2)
         hoist_bad_bytes(c, "a launch of kernels with too many groups");
       plan->steps[k].launch = launch;

@@ -40,13 +40,13 @@ static void take_extents(hoist_cursor* c, hoist_plan* plan) {
     if (hoist_has_failed(c)) return;
     if (extent->output >= plan->model_output_count ||
         extent->dimension >= plan->arrays[plan->outputs[extent->output]].rank) {
-      hoist_bad_bytes(c, "an extent of a dimension that no output has");
+      hoist_bad_bytes(c, "an extent of a dimension beyond the output's rank");
     } else if (extent->count < plan->model_output_count || extent->count >= plan->output_count) {
-      hoist_bad_bytes(c, "an extent that no output counts");
+      hoist_bad_bytes(c, "an extent of a missing output");
     } else {
       const hoist_plan_array* count = &plan->arrays[plan->outputs[extent->count]];
       if (count->scalar != hoist_scalar_named("i64") || count->bytes != 8)
-        hoist_bad_bytes(c, "an extent is counted by no i64");
+        hoist_bad_bytes(c, "the value of an extent is not i64");
     }
   }
 }
@@ -73,7 +73,7 @@ static void take_specialisation(hoist_cursor* c, hoist_plan* plan, size_t number
   if (hoist_has_failed(c)) return;
   if (number == 0 ? *one->folder
                   : !is_inner_path(one->folder) || strchr(one->folder, '/') || strlen(one->folder) > 64) {
-    hoist_bad_bytes(c, "the folder of a specialisation is none");
+    hoist_bad_bytes(c, "the folder name of a specialisation is invalid");
     return;
   }
   if (plan->size_count > (c->size - c->at) / 8) {
@@ -96,7 +96,7 @@ static void take_specialisation(hoist_cursor* c, hoist_plan* plan, size_t number
     if (rank != input->rank) {
       hoist_bad_bytes(c, "an input has another rank in a specialisation");
     } else if (number == 0 && rank && memcmp(one->shapes[i], input->shape, rank * sizeof *input->shape) != 0) {
-      hoist_bad_bytes(c, "the first specialisation is not that of the plan");
+      hoist_bad_bytes(c, "the first specialisation differs from the plan");
     }
   }
   for (size_t other = 0; other < number && !hoist_has_failed(c); ++other) {
@@ -115,7 +115,7 @@ static void take_specialisations(hoist_cursor* c, hoist_plan* plan) {
   const uint64_t count = hoist_take(c, 4);
   if (hoist_has_failed(c)) return;
   if (count == 1 || count > HOIST_MOST_SPECIALISATIONS || !count != !plan->size_count) {
-    hoist_bad_bytes(c, "a number of specialisations that there cannot be");
+    hoist_bad_bytes(c, "an impossible number of specialisations");
     return;
   }
   plan->specialisations = hoist_pool_alloc(c->pool, count, sizeof *plan->specialisations);
@@ -132,13 +132,13 @@ static void take_plan(hoist_cursor* c, hoist_plan* plan) {
   plan->model_hash = hoist_take(c, 8);
   plan->made_for.name = hoist_take_text(c);
   const uint64_t is_cpu = hoist_take(c, 1);
-  if (is_cpu > 1) hoist_bad_bytes(c, "a kind of device that there is not");
+  if (is_cpu > 1) hoist_bad_bytes(c, "an unknown kind of device");
   plan->made_for.is_cpu = (int)is_cpu;
   plan->made_for.is_serial = hoist_take(c, 1) != 0;
   plan->build_options = hoist_take_text(c);
   plan->targets = hoist_take_texts(c, &plan->target_count);
   for (size_t i = 0; i < plan->target_count && !hoist_has_failed(c); ++i) {
-    if (!is_target_name(plan->targets[i])) hoist_bad_bytes(c, "the name of a target is none");
+    if (!is_target_name(plan->targets[i])) hoist_bad_bytes(c, "the name of a target is invalid");
   }
   plan->arena_bytes = hoist_take(c, 8);
   plan->weights_bytes = hoist_take(c, 8);
@@ -169,7 +169,7 @@ static void take_plan(hoist_cursor* c, hoist_plan* plan) {
   for (size_t i = 0; i < plan->input_count && !hoist_has_failed(c); ++i) {
     plan->inputs[i].array = (uint32_t)hoist_take(c, 4);
     if (plan->inputs[i].array >= plan->array_count || plan->arrays[plan->inputs[i].array].place != HOIST_PLACE_INPUT) {
-      hoist_bad_bytes(c, "an input names an array that is none");
+      hoist_bad_bytes(c, "an input names an invalid array");
       return;
     }
     hoist_take_domain(c, plan->arrays[plan->inputs[i].array].scalar, &plan->inputs[i].low, &plan->inputs[i].high);
@@ -178,7 +178,7 @@ static void take_plan(hoist_cursor* c, hoist_plan* plan) {
   for (size_t i = 0; i < plan->output_count && !hoist_has_failed(c); ++i) {
     plan->outputs[i] = (uint32_t)hoist_take(c, 4);
     if (plan->outputs[i] >= plan->array_count) {
-      hoist_bad_bytes(c, "an output names an array that is not there");
+      hoist_bad_bytes(c, "an output names a missing array");
       return;
     }
     /* An array in the arena may be overwritten by a later step. */
@@ -190,7 +190,7 @@ static void take_plan(hoist_cursor* c, hoist_plan* plan) {
   take_extents(c, plan);
   take_strings(c, plan);
   if (!hoist_has_failed(c)) take_specialisations(c, plan);
-  if (!hoist_has_failed(c) && c->at != c->size) hoist_bad_bytes(c, "holds more than it should");
+  if (!hoist_has_failed(c) && c->at != c->size) hoist_bad_bytes(c, "has excess bytes at its end");
 }
 
 /* Keeps `folder` and a copy of the bytes, to which the texts point. */
@@ -226,12 +226,12 @@ static void take_preprocessing(hoist_cursor* c, const hoist_plan* plan, size_t n
   for (int i = 0; i < 3; ++i) how->deviation[i] = hoist_take_double(c);
   if (hoist_has_failed(c)) return;
   if (one->input >= plan->input_count || (number && one->input <= plan->preprocessing[number - 1].input)) {
-    hoist_bad_bytes(c, "the inputs are not those of the plan, one after the other");
+    hoist_bad_bytes(c, "the inputs are not the plan's inputs in order");
     return;
   }
   const hoist_plan_array* array = &plan->arrays[plan->inputs[one->input].array];
   if (!hoist_holds_pictures(array)) {
-    hoist_bad_bytes(c, "an input that holds no pictures");
+    hoist_bad_bytes(c, "an input that holds no images");
     return;
   }
   hoist_picture_shape(array, how);
@@ -252,7 +252,7 @@ static hoist_status read_preprocessing(hoist_plan* plan, hoist_error* error) {
   if (hoist_check_frame(&c, HOIST_PREPROCESSING_MAGIC) == HOIST_OK) {
     plan->preprocessing = hoist_take_array(&c, &plan->preprocessing_count, 71, sizeof *plan->preprocessing);
     for (size_t i = 0; i < plan->preprocessing_count && !hoist_has_failed(&c); ++i) take_preprocessing(&c, plan, i);
-    if (!hoist_has_failed(&c) && c.at != c.size) hoist_bad_bytes(&c, "holds more than it should");
+    if (!hoist_has_failed(&c) && c.at != c.size) hoist_bad_bytes(&c, "has excess bytes at its end");
   }
   free(data);
   return error->status;
@@ -277,10 +277,10 @@ static int same_array(const hoist_plan_array* a, const hoist_plan_array* b) {
 /* Checks the properties on which a choice among specialisations relies; NULL if all of them hold. */
 static const char* difference(const hoist_plan* root, const hoist_plan* plan, int64_t* const* shapes) {
   if (plan->specialisation_count) return "has specialisations of its own";
-  if (plan->weights_bytes != root->weights_bytes) return "is made for other weights";
-  if (plan->target_count != root->target_count) return "is made for other targets";
+  if (plan->weights_bytes != root->weights_bytes) return "belongs to other weights";
+  if (plan->target_count != root->target_count) return "belongs to other targets";
   for (size_t i = 0; i < plan->target_count; ++i) {
-    if (strcmp(plan->targets[i], root->targets[i]) != 0) return "is made for other targets";
+    if (strcmp(plan->targets[i], root->targets[i]) != 0) return "belongs to other targets";
   }
   if (plan->input_count != root->input_count || plan->model_output_count != root->model_output_count) {
     return "has another number of inputs or outputs";

@@ -74,13 +74,12 @@ static void check_host_call(hoist_cursor* c, const hoist_plan_kernel* kernel) {
     const hoist_host_array array = {parameter->scalar, parameter->rank, parameter->shape, parameter->elements, NULL};
     arrays[i] = array;
     if (parameter->written != (i + 1 == count) || parameter->region_count) {
-      hoist_bad_bytes(c, "a step on the host writes what is not its last array, or a part of it");
+      hoist_bad_bytes(c, "a host op writes an array other than its last one, or a part of it");
       return;
     }
   }
   const hoist_host_call call = {arrays, count - 1, &arrays[count - 1], NULL, ""};
-  if (!hoist_host_takes(kernel->host, &call))
-    hoist_bad_bytes(c, "a step on the host has arrays of other types or sizes");
+  if (!hoist_host_takes(kernel->host, &call)) hoist_bad_bytes(c, "a host op has arrays of other types or sizes");
 }
 
 HOIST_INTERNAL void hoist_take_kernel_record(hoist_cursor* c, const hoist_plan* plan, hoist_plan_kernel* kernel) {
@@ -89,7 +88,7 @@ HOIST_INTERNAL void hoist_take_kernel_record(hoist_cursor* c, const hoist_plan* 
     hoist_bad_bytes(c, "a kernel's name is not an identifier");
   const char* host = hoist_take_text(c);
   if (!hoist_has_failed(c) && *host && !(kernel->host = hoist_host_operator_named(host)))
-    hoist_bad_bytes(c, "a step on the host that this runtime does not have");
+    hoist_bad_bytes(c, "a host op that this runtime does not have");
   kernel->layers = hoist_take_texts(c, &kernel->layer_count);
   for (int i = 0; i < 3; ++i) kernel->global[i] = hoist_take(c, 8);
   for (int i = 0; i < 3; ++i) kernel->local[i] = hoist_take(c, 8);
@@ -173,7 +172,7 @@ HOIST_INTERNAL void hoist_take_step_record(hoist_cursor* c, hoist_plan* plan, ho
   for (size_t i = 0; i < step->argument_count; ++i) step->arguments[i] = (uint32_t)hoist_take(c, 4);
   if (hoist_has_failed(c)) return;
   if (step->kernel >= plan->kernel_count) {
-    hoist_bad_bytes(c, "a step names a kernel that is not there");
+    hoist_bad_bytes(c, "a step names a missing kernel");
     return;
   }
   hoist_plan_kernel* kernel = &plan->kernels[step->kernel];
@@ -184,7 +183,7 @@ HOIST_INTERNAL void hoist_take_step_record(hoist_cursor* c, hoist_plan* plan, ho
   }
   for (size_t i = 0; i < step->argument_count; ++i) {
     if (step->arguments[i] >= plan->array_count) {
-      hoist_bad_bytes(c, "a step names an array that is not there");
+      hoist_bad_bytes(c, "a step names a missing array");
       return;
     }
   }

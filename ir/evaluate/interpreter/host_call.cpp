@@ -56,7 +56,8 @@ std::string host_call_problem(const std::string& function, const std::vector<Typ
   all.push_back(result);
   for (Type type : all) {
     if (!has_numbers(type))
-      return fmt::format("{} takes and gives arrays of scalars of known sizes, found {}", function, text(type));
+      return fmt::format("{} has arrays of scalars of known sizes as operands and result, found {}", function,
+                         text(type));
   }
   std::vector<HostArray> made;
   for (Type type : all) made.emplace_back(leaf_of(type)->scalar, shape_of(type), nullptr);
@@ -66,12 +67,12 @@ std::string host_call_problem(const std::string& function, const std::vector<Typ
   if (hoist_host_takes(row, &call) != 0) return "";
   std::string types;
   for (Type type : arrays) types += (types.empty() ? "" : ", ") + text(type);
-  return fmt::format("{} does not make {} of {}", function, text(result), types);
+  return fmt::format("{} does not turn {} into {}", function, text(result), types);
 }
 
 Result<Tensor> evaluate_host_call(const std::string& function, std::vector<Tensor> arrays, Type result) {
   const hoist_host_operator* row = hoist_host_operator_named(function.c_str());
-  HOIST_CHECK(row != nullptr, "a function on the host that there is not: " + function);
+  HOIST_CHECK(row != nullptr, "an unknown host function: " + function);
   Tensor out(leaf_of(result)->scalar, shape_of(result));
   const HostArray output(out.scalar(), out.shape(), out.data());
   std::vector<HostArray> made;
@@ -92,7 +93,7 @@ Result<Tensor> evaluate_host_call(const std::string& function, std::vector<Tenso
 
 void seed_for_host(const std::string& function, Tensor& array, Type result) {
   const hoist_host_operator* row = hoist_host_operator_named(function.c_str());
-  HOIST_CHECK(row != nullptr, "a function on the host that there is not: " + function);
+  HOIST_CHECK(row != nullptr, "an unknown host function: " + function);
   if (row->seed == nullptr) return;
   const HostArray output(leaf_of(result)->scalar, shape_of(result), nullptr);
   const HostArray input(array.scalar(), array.shape(), array.data());

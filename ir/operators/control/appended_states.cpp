@@ -36,7 +36,7 @@ std::optional<Appended> appended_state(const NamedBody& body, size_t state, Scal
   const Makers makers = makers_of(body);
   Appended out{state, 0, {}, {}};
   const std::string& before = body.inputs[first_loop_state + state];
-  // Back to the call that is more than a copy, whose result nobody else reads.
+  // Goes back through copies to the call, whose result has no other uses.
   const auto origin = [&](std::string name) {
     for (;;) {
       const auto maker = makers.find(name);

@@ -1,6 +1,6 @@
-// States of a Loop that each iteration only adds something behind, as exporters write a list that is appended to: what
-// an iteration adds may be a row of the loop instead, so that the state need not grow. Here since recognising such a
-// body means knowing operators by name; who builds programs (ir/program) asks.
+// States of a Loop to which each iteration only appends, as exporters write a list that grows: the appended elements
+// may be rows of the loop instead, so that the state need not grow. It is in this folder because recognising such a
+// body needs the names of operators; ir/program calls it.
 #pragma once
 
 #include <map>
@@ -13,17 +13,17 @@
 
 namespace hoist::operators {
 
-/// Among the inputs of a Loop and of its body, where states begin: before them are the number and the condition.
+/// The index of the first state among the inputs of a Loop and of its body, after the number and the condition.
 inline constexpr size_t first_loop_state = 2;
 
 using Makers = std::map<std::string, const NamedCall*>;
 /// Which call of a body gives each value.
 Makers makers_of(const NamedBody& body);
 
-/// Whether the call gives what it reads, which has elements of this type.
+/// True if the call returns its operand unchanged, with elements of this type.
 bool changes_nothing(const NamedCall& call, Scalar scalar);
 
-/// A state that each iteration only adds something behind: what the calls are that do so, and what they add.
+/// A state to which each iteration only appends: the appending calls, and the appended values.
 struct Appended {
   size_t state = 0;
   int64_t axis = 0;
@@ -33,11 +33,11 @@ struct Appended {
 /// Nothing where the body does anything else with the state, whose elements are of this type.
 std::optional<Appended> appended_state(const NamedBody& body, size_t state, Scalar scalar);
 
-/// A body that carries an array of their members in the place of a list, which it only adds members to, behind the
-/// others. Nothing where it does anything else with the list.
+/// A body that carries an array of the members instead of a list to which it only appends members. Nothing if it uses
+/// the list in any other way.
 std::optional<NamedBody> with_array(const NamedBody& body, size_t state);
 
-/// The loop with what each iteration adds as a row, of this name, in the place of the state.
+/// The loop of this name with the appended values as rows instead of the state.
 NamedCall with_rows(NamedCall loop, const Appended& appended, const std::string& rows);
 
 /// A list without the element at the place.

@@ -1,8 +1,8 @@
-// If, Loop and Scan: operators whose attributes are programs. A body is a program of its own; its inputs are what ONNX
-// hands it, and behind them the values of the program around it that it reads, which are the last operands of the call
-// (`captured` says how many; of If, all behind the condition). So a call is closed like any other: rules, merging and
-// naming see its operands and need not look inside. Definitions are terms in which the body stands once: a fold over
-// the iterations, a scan, a selection of elements.
+// If, Loop and Scan: operators whose attributes are programs. A body is a program of its own; its inputs are ONNX's
+// inputs, and after them the values of the outer program that it reads, which are the last operands of the call
+// (`captured` is their number; for If all operands after the condition). So a call is closed like any other: rules,
+// merging and naming handle its operands and need not look inside. Definitions are terms that contain the body once: a
+// fold over the iterations, a scan, a selection of elements.
 #include "ir/operators/control/control.h"
 
 #include <fmt/format.h>
@@ -22,10 +22,10 @@ namespace {
 // Iterations of a loop that only its condition ends: no array has more rows either.
 constexpr int64_t most_iterations = int64_t{1} << 31;
 
-// A body stands up to three times in the definition of its call, so nested ones multiply.
+// A body appears up to three times in the definition of its call, so nested ones multiply.
 constexpr int most_nested_bodies = 8;
 
-// How deep bodies stand in each other, from this one on.
+// The nesting depth of bodies, from this one on.
 int nesting_of(const Program& body) {
   std::unordered_set<Expr> seen;
   int deepest = 0;
@@ -43,7 +43,7 @@ int nesting_of(const Program& body) {
   return deepest + 1;
 }
 
-/// A body and the types of what it gives.
+/// A body and the types of its results.
 struct ReadBody {
   std::string name;  ///< of the attribute
   std::shared_ptr<const Program> program;
@@ -57,7 +57,7 @@ Result<ReadBody> read_body(const OperatorContext& c, const std::string& name) {
   if (body == nullptr || body->program == nullptr) return fault("attribute " + name + " has to be a program");
   out.program = body->program;
   if (nesting_of(*out.program) > most_nested_bodies)
-    return fault(fmt::format("programs stand in each other more than {} deep", most_nested_bodies));
+    return fault(fmt::format("programs are nested more than {} deep", most_nested_bodies));
   const std::map<std::string, Type> types = value_types(*out.program);
   for (const std::string& output : out.program->outputs) {
     const Type type = types.at(output);
@@ -81,7 +81,7 @@ Result<Nothing> check_body(const ReadBody& body, const std::vector<Type>& given)
   return Nothing{};
 }
 
-// What the body gives for these values, which check_body has seen.
+// The body's results for these values, which check_body has checked.
 std::vector<Expr> applied(const ReadBody& body, const std::vector<Expr>& given) {
   const Program& program = *body.program;
   std::map<std::string, Expr> values;
@@ -119,7 +119,7 @@ Expr zeros(Type type) {
   return type->is_array() ? repeat(sizes_of(type), value) : value;
 }
 
-// The elements of a where the condition holds, else those of b.
+// The elements of a if the condition holds, else of b.
 Expr selected(Expr condition, Expr a, Expr b) {
   return map_zip_at(rank_of(a), {a, b},
                     [&](const std::vector<Expr>& pair) { return select(condition, pair[0], pair[1]); });
@@ -134,7 +134,7 @@ Result<Expr> one_number(const OperatorContext& c, size_t i, const std::string& r
   return reshape(x, {});
 }
 
-// A number that is an attribute by now, or a constant; nothing where data say it.
+// An attribute, or a constant; nothing if it depends on data.
 Result<std::optional<int64_t>> known_number(const OperatorContext& c, size_t i, const std::string& role) {
   auto found = c.call.attributes.find(role);
   if (found != c.call.attributes.end()) {
@@ -143,7 +143,7 @@ Result<std::optional<int64_t>> known_number(const OperatorContext& c, size_t i, 
     return std::optional<int64_t>();
   }
   HOIST_TRY(const Tensor value, constant_input(c, i, role));
-  if (value.size() != 1 || is_float(value.scalar())) return fault(fmt::format("{} has to be one whole number", role));
+  if (value.size() != 1 || is_float(value.scalar())) return fault(fmt::format("{} has to be one integer", role));
   return std::optional(value.integer_at(0));
 }
 
@@ -157,7 +157,7 @@ Result<std::vector<Expr>> operands_from(const OperatorContext& c, size_t first) 
   return out;
 }
 
-/// What a body that runs several times is given: what changes, and what stays.
+/// The inputs of a body that runs several times: changing and constant ones.
 struct LoopOperands {
   std::vector<Expr> changing, captured;
 };
@@ -171,14 +171,14 @@ Result<LoopOperands> loop_operands(const OperatorContext& c, size_t first) {
   return LoopOperands{{all.begin(), middle}, {middle, all.end()}};
 }
 
-// The states that the body gives have the types of those that it takes.
+// The results of the body for the states have the types of the states.
 Result<Nothing> check_states(const ReadBody& body, size_t first, const std::vector<Expr>& states) {
   if (body.results.size() < first + states.size())
     return fault(fmt::format("{} gives {} values, and {} are carried on", body.name, body.results.size(),
                              first + states.size()));
   for (size_t i = 0; i < states.size(); ++i) {
     if (body.results[first + i] == states[i]->type) continue;
-    return fault(fmt::format("carried value {} is {} before {}, and {} behind it", i, hoist::text(states[i]->type),
+    return fault(fmt::format("carried value {} is {} before {}, and {} after it", i, hoist::text(states[i]->type),
                              body.name, hoist::text(body.results[first + i])));
   }
   return Nothing{};
@@ -200,8 +200,8 @@ Result<std::vector<Type>> loop_inputs(const OperatorCall&, const std::vector<Typ
   return out;
 }
 
-// A body once for each element: the last states, then what it gives behind them, a row an element. `step` gives all
-// that the body gives (`results`), of which the first `skipped` are neither.
+// A body that runs once for each element: the last states, then the body's other results, one row per element. `step`
+// returns all results of the body (`results`), of which the first `skipped` are neither.
 std::vector<Expr> run_over(const std::vector<Expr>& initial, const std::vector<Type>& results, size_t skipped,
                            Expr elements,
                            const std::function<std::vector<Expr>(const std::vector<Expr>&, Expr)>& step) {
@@ -254,8 +254,8 @@ Lowered lower_if(const OperatorContext& c) {
   return out;
 }
 
-/// Loop: the body takes the number of the iteration, the condition, the carried values and what it captures; it gives
-/// the condition, the carried values, and rows of scan outputs.
+/// Loop: the body receives the number of the iteration, the condition, the carried values and captured ones; its
+/// results are the condition, the carried values, and rows of scan outputs.
 struct Loop {
   ReadBody body;
   LoopOperands operands;
@@ -271,8 +271,8 @@ std::vector<Expr> counted(const Loop& loop, int64_t trips) {
                   [&](const std::vector<Expr>& states, Expr i) { return loop.run(i, states); });
 }
 
-// At most so many iterations, as long as the condition holds and fewer than `trips` are done. Rows of iterations that
-// are not done are zeros; where there are rows, the number of those that are follows them.
+// Runs at most so many iterations, as long as the condition holds and fewer than `trips` are done. Rows of the
+// remaining iterations are zeros; if there are rows, the number of finished iterations follows them.
 std::vector<Expr> conditional(const Loop& loop, int64_t most, Expr trips, Expr going) {
   const std::vector<Expr>& states = loop.operands.changing;
   const bool has_rows = loop.body.results.size() > 1 + states.size();
@@ -343,7 +343,7 @@ Lowered lower_loop(const OperatorContext& c) {
   HOIST_TRY(const IterationBounds bounds, bounds_of(c, loop));
   if (bounds.counted()) return counted(loop, *bounds.starts ? *bounds.most : 0);
   const int64_t most = bounds.most_or(bounds.rows > 0 ? most_loop_rows : most_iterations);
-  if (bounds.rows > 0 && most == 0) return fault("no iterations give scan outputs of no rows");
+  if (bounds.rows > 0 && most == 0) return fault("without iterations the scan outputs are empty");
   if (bounds.states == 0 && bounds.rows == 0) return std::vector<Expr>{};
   Expr data_trips = nullptr, going = literal(Scalar::boolean, bounds.starts.value_or(true) ? 1 : 0);
   if (!bounds.most && input(c, 0) != nullptr) {
@@ -355,7 +355,7 @@ Lowered lower_loop(const OperatorContext& c) {
   return conditional(loop, most, data_trips, going);
 }
 
-// The rows of scan outputs, where data decide how many there are.
+// The rows of scan outputs with a data-dependent number of rows.
 Result<std::vector<std::pair<int64_t, int64_t>>> counted_rows(const OperatorContext& c) {
   HOIST_TRY(const Loop loop, read_loop(c));
   HOIST_TRY(const IterationBounds bounds, bounds_of(c, loop));
@@ -426,7 +426,7 @@ Result<std::vector<Type>> scan_inputs(const OperatorCall& call, const std::vecto
   return out;
 }
 
-// Those of the rows that the body gives behind the states.
+// The rows of the body's results after the states.
 Result<std::vector<ScanAxis>> output_axes(const OperatorContext& c, const ReadBody& body, size_t states) {
   std::vector<int64_t> ranks;
   for (size_t i = states; i < body.results.size(); ++i)
@@ -434,7 +434,7 @@ Result<std::vector<ScanAxis>> output_axes(const OperatorContext& c, const ReadBo
   return scan_axes(c, "output", ranks);
 }
 
-// Scan: the body takes states, an element of each sequence and what it captures; it gives states and rows.
+// Scan: the body receives states, an element of each sequence and captured values; its results are states and rows.
 Lowered lower_scan(const OperatorContext& c) {
   HOIST_TRY(const ReadBody body, read_body(c, "body"));
   HOIST_TRY(const LoopOperands operands, loop_operands(c, 0));
@@ -478,17 +478,17 @@ constexpr OperatorRow with_bodies(std::string_view name, int since, int least_in
 // clang-format off
 constexpr auto control_rows = std::to_array<OperatorRow>({
   with_bodies("If", 1, 1, Takes::booleans, lower_if, branches,
-              "what the program then_branch or else_branch gives; a function, since attributes are programs"),
-  // Whether there is a condition decides how many rows the scan outputs have.
+              "the results of the program then_branch or else_branch; a function, since attributes are programs"),
+  // The presence of a condition decides how many rows the scan outputs have.
   with_extents(with_bodies("Loop", 1, 0, Takes::integers, lower_loop, loop_body,
-              "the program body again and again; a function, since an attribute is a program", "0 M, 1 cond"),
+              "iterates the program body; a function, since an attribute is a program", "0 M, 1 cond"),
               loop_extents),
   with_bodies("Scan", 9, 0, Takes::anything, lower_scan, scan_body,
-              "the program body for each element of sequences; a function, since an attribute is a program"),
+              "runs the program body for each element of sequences; a function, since an attribute is a program"),
 });
 // clang-format on
 
-// The operands by their places, as a definition sees them.
+// The operands by their places, as a definition receives them.
 OperatorContext context_of(const Spec& call) {
   OperatorContext c{*call.operation, {}, {}};
   for (size_t i = 0; i < call.children.size(); ++i) {

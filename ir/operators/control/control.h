@@ -1,5 +1,5 @@
-// What passes want to know of calls whose attributes are programs, beside what their definitions say: how often a body
-// runs, and along which axes sequences go in and rows come out.
+// Facts for passes about calls whose attributes are programs, besides their definitions: how often a body runs, and
+// along which axes sequences enter and rows leave.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@ inline constexpr int64_t most_loop_rows = 1024;
 
 /// How often the body of a Loop runs, as far as the call says it.
 struct IterationBounds {
-  std::optional<int64_t> most;   ///< the number of iterations M, 0 or more; nothing where it is left out or data
+  std::optional<int64_t> most;   ///< the number of iterations M, 0 or more; nothing if it is absent or depends on data
   std::optional<int64_t> limit;  ///< that it runs no more often than that whatever M is, by the attribute `most`
-  std::optional<bool> starts;    ///< the first condition; nothing where data decide
+  std::optional<bool> starts;    ///< the first condition; nothing if it depends on data
   bool goes_on = false;          ///< the condition that the body gives holds whatever its data
-  size_t states = 0, rows = 0;   ///< what it carries on, and what each iteration adds to scan outputs
+  size_t states = 0, rows = 0;   ///< the carried values, and the rows that each iteration adds to scan outputs
 
-  /// Of one for which neither M nor an attribute says it: how often it may run.
+  /// The iterations of a call for which neither M nor an attribute states the number.
   int64_t most_or(int64_t otherwise) const { return most.value_or(limit.value_or(otherwise)); }
   bool counted() const { return most && starts && (goes_on || !*starts); }  ///< exactly so often
 };
 Result<IterationBounds> iteration_bounds(const Spec& loop);
 
-/// The axis along which a Scan goes through a sequence, or puts rows together; from its end where it is reversed.
+/// The axis along which a Scan reads a sequence, or collects rows; from its end if it is reversed.
 struct ScanAxis {
   int64_t axis = 0;
   bool reversed = false;

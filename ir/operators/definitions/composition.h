@@ -1,8 +1,8 @@
-// What operators do that take or give more than tensors: sequences of them, and optional values. How many tensors there
-// are is known while a program is built, as their shapes are, so that such a value is a list of the program's ordinary
-// values and a call is a composition of other calls, or nothing but another list; a sequence that grows as often as
-// data say is the array of its members, which are of one type then. No kernel ever sees one. Only for ir/operators,
-// which says what compositions are, and for what builds programs.
+// Operators whose operands or results are not only tensors: sequences of tensors, and optional values. The number of
+// tensors is known while a program is built, as their shapes are. So such a value is a list of the program's ordinary
+// values, and a call is a composition of other calls, or just another list. A sequence whose growth depends on data is
+// the array of its members, which then have one type. No kernel ever reads such a value. Only for ir/operators, which
+// defines compositions, and for code that builds programs.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ namespace hoist {
 
 struct NamedCall;
 
-/// A sequence, or an optional value that is absent; one that is present is what it holds.
+/// A sequence, or an absent optional value; a present optional value is its content.
 struct TensorList {
   bool absent = false;
   std::vector<std::string> members = {};  ///< values of the program, tensors all
-  std::optional<Scalar> scalar = {};      ///< of the elements of all members; nothing where nobody says it
-  /// Where data decide how many members there are: the array whose elements they are. Then `members` has none.
+  std::optional<Scalar> scalar = {};      ///< of the elements of all members; nothing if it is unknown
+  /// If the number of members depends on data: the array of their elements. Then `members` is empty.
   std::string rows = {};
 
   bool operator==(const TensorList&) const = default;
@@ -35,7 +35,7 @@ std::string text(const TensorList& list);
 /// No sequence has more members.
 inline constexpr size_t most_members = 4096;
 
-/// A call whose place others take, and what is known of the values that it reads.
+/// A call to be replaced by others, and the known facts about its operands.
 class Composer {
  public:
   virtual ~Composer() = default;
@@ -43,15 +43,15 @@ class Composer {
   virtual const NamedCall& call() const = 0;
   /// The version of ai.onnx.
   virtual int64_t version() const = 0;
-  /// Whether an input is there.
+  /// True if the input is present.
   virtual bool has(size_t input) const = 0;
   /// Null where the input is a tensor, or left out.
   virtual const TensorList* list(size_t input) const = 0;
-  /// Of a tensor.
+  /// For a tensor.
   virtual Type type(const std::string& value) const = 0;
   /// Null where only data say it, or the value is no tensor.
   virtual Result<const Tensor*> known(const std::string& value) = 0;
-  /// The dimensions of a value whose extent data decide, and what counts them.
+  /// The data-dependent dimensions of a value, and the values that hold their lengths.
   virtual std::map<int64_t, std::string> counts(const std::string& value) const = 0;
 
   /// A call in the place of this one, and the values that it gives.
@@ -59,15 +59,15 @@ class Composer {
                                        std::vector<std::string> inputs, size_t results = 1) = 0;
   /// The value that is this constant.
   virtual std::string constant(Tensor value) = 0;
-  /// What a result of the call is: a tensor, or a list.
+  /// The kind of a result of the call: a tensor, or a list.
   virtual void give(size_t result, const std::string& value) = 0;
   virtual void give(size_t result, TensorList list) = 0;
 };
 
-/// For an operator with lists as operands or results, or with more inputs than its definition reads.
+/// For an operator with lists as operands or results, or with so many inputs that its definition reads them in parts.
 struct CompositionRow {
   Result<Nothing> (*compose)(Composer& composer);
-  /// Otherwise the row's definition holds for calls that read tensors alone and have at most `most_inputs` inputs.
+  /// Other calls, which read only tensors and at most `most_inputs` of them, follow the row's definition.
   bool always = true;
   size_t most_inputs = SIZE_MAX;
 };

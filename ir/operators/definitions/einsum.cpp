@@ -43,12 +43,12 @@ Expr diagonal(Expr x, int64_t first, int64_t second) {
   Expr front = permute(permutation, x);
   Expr line = map_zip({front, iota(front->type->size, Scalar::i32)},
                       [](const std::vector<Expr>& p) { return index(p[1], p[0]); });
-  Shape back;  // the diagonal stands first; it belongs where `first` was
+  Shape back;  // the diagonal is first; it belongs where `first` was
   for (int64_t i = 0; i < rank - 1; ++i) back.push_back(i < first ? i + 1 : i == first ? 0 : i);
   return permute(back, line);
 }
 
-// The labels that are left, outermost first: those of the output are maps, the rest are sums.
+// The remaining labels, outermost first: labels of the output are maps, the rest are sums.
 Expr contract(std::vector<Expr> operands, std::vector<EinsumLabels> labels, EinsumLabels order, size_t outputs) {
   if (order.empty()) {
     Expr value = operands[0];
@@ -215,7 +215,7 @@ std::pair<size_t, size_t> next_pair(const Einsum& einsum, const std::vector<Eins
   return best;
 }
 
-// A product of two: which, and what of their dimensions somebody still needs.
+// A product of two operands: which ones, and their dimensions that are still needed.
 struct Contraction {
   size_t first = 0, second = 0;
   EinsumLabels result;

@@ -1,6 +1,6 @@
-// Einsum: what its equation says once the operands' extents are known, and what it computes. Only for the operator's
-// row. One of many operands becomes products of two: four matrices of 128 rows take 6.3e6 steps so, and 3.4e10 as one
-// sum. Sums between are rounded to the element type, so that is no part of a strict compilation.
+// Einsum: the meaning of its equation for known extents of the operands, and its computation. Only for the operator's
+// row. A contraction of many operands becomes contractions of two: four matrices of 128 rows take 6.3e6 steps so, and
+// 3.4e10 as one sum. Intermediate sums are rounded to the element type, so strict compilations do not do this.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace hoist {
 
-/// A dimension's name: the code of its letter, or a negative number where it stands under an ellipsis, the last one -1.
+/// A dimension's name: the code of its letter, or a negative number if it belongs to an ellipsis, the last one -1.
 using EinsumLabels = std::vector<int>;
 
 struct Einsum {
@@ -21,8 +21,7 @@ struct Einsum {
   std::map<int, int64_t> extents;      ///< an operand may have 1 instead
 };
 
-/// Errors: an equation that is none, that has other operands than there are or that names what is not there, and
-/// extents that disagree.
+/// Errors: a malformed equation, a wrong number of operands, unknown names, and contradictory extents.
 Result<Einsum> parse_einsum(std::string equation, const std::vector<std::vector<int64_t>>& shapes);
 
 /// A call with three or more operands as calls with two inside each other, the cheapest pair first; null where that is

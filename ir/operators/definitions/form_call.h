@@ -1,5 +1,6 @@
-// A call of a form in the definition of an operator, and what forms share. Arguments come as syntax, so that a form
-// says which are functions, and of what types, which are known and which are values. Only for ir/operators.
+// A call of a form in the definition of an operator, and common code of forms. Arguments are syntax, so that a form
+// determines which of them are functions, and of which types, which are known and which are values. Only for
+// ir/operators.
 #pragma once
 
 #include <fmt/format.h>
@@ -29,7 +30,7 @@ class FormCall {
     return fault_at(syntax_->token, fmt::format("{} takes {} arguments, found {}", syntax_->text, wanted, count()));
   }
   Result<Expr> value(size_t i, Type number = nullptr) const { return elaborator_.argument(arguments_[i], number); }
-  /// The function that stands there, for arguments of these types; its last parameters are these known values.
+  /// The function at that place, for arguments of these types; its last parameters are these known values.
   Result<Expr> function(size_t i, const std::vector<Type>& types, const std::vector<Known>& known = {}) const {
     return rounded_once(types, [&](const std::vector<Type>& used) {
       return elaborator_.function_argument(arguments_[i], used, nullptr, known);
@@ -44,13 +45,13 @@ class FormCall {
   }
   Result<std::string> word(size_t i) const { return known<std::string>(i, "a text"); }
   Result<Scalar> scalar(size_t i) const { return known<Scalar>(i, "an element type"); }
-  Result<int64_t> integer(size_t i) const { return known<int64_t>(i, "a whole number that is known"); }
+  Result<int64_t> integer(size_t i) const { return known<int64_t>(i, "a known integer"); }
   /// A list, or one number.
   Result<Shape> integers(size_t i) const {
     if (auto one = integer(i); one.ok()) return Shape{*one};
-    return known<Shape>(i, "whole numbers that are known");
+    return known<Shape>(i, "known integers");
   }
-  /// Whether an attribute that the call leaves out stands there.
+  /// True if the attribute at that place is left out by the call.
   bool is_absent(size_t i) const {
     const auto found = arguments_[i].syntax == nullptr ? std::nullopt : elaborator_.known(arguments_[i].syntax);
     return found && std::holds_alternative<Absent>(*found);
@@ -74,7 +75,7 @@ class FormCall {
 inline Type element_type(Expr x) { return scalar_type(element_of(x)); }
 inline Type row_type(const Nat& n, Expr x) { return array_type(n, element_type(x)); }
 
-/// The type of what lies under the first dimensions.
+/// The type of the elements under the first dimensions.
 inline Type type_under(Expr x, int64_t depth) {
   Type block = x->type;
   for (int64_t i = 0; i < depth; ++i) block = block->element;
@@ -85,7 +86,7 @@ inline std::function<Expr(Expr)> calling(Expr function) {
   return [function](Expr x) { return hoist::apply(function, {x}); };
 }
 
-/// A form: its name in texts, and what makes its term.
+/// A form: its name in texts, and the function that makes its term.
 struct Form {
   std::string_view name;
   Result<Expr> (*make)(const FormCall&);

@@ -128,7 +128,7 @@ Result<Expr> form_from_axis(const FormCall& c) {
   return reshape(map(f, reshape(x, {product(lead), product(rest)})), shape);
 }
 
-// under depth f x: f on what lies under the first dimensions.
+// under depth f x: f on the elements under the first dimensions.
 Result<Expr> form_under(const FormCall& c) {
   HOIST_TRY_VOID(c.want(3));
   HOIST_TRY(Expr x, c.value(2));
@@ -156,7 +156,7 @@ Result<Expr> form_flat(const FormCall& c) {
   HOIST_TRY(Expr x, c.value(1));
   HOIST_TRY(Expr f, c.function(0, {row_type(product(extents(x)), x)}));
   Expr row = hoist::apply(f, {flatten(x)});
-  if (extents(row) != Shape{product(extents(x))}) return fault("flat wants a row of the same length");
+  if (extents(row) != Shape{product(extents(x))}) return fault("flat needs a row of the same length");
   return reshape(row, extents(x));
 }
 
@@ -315,7 +315,7 @@ constexpr auto forms = std::to_array<Form>({
     {"random_words", form_random_words},
 });
 
-// Functions on numbers and lists of whole numbers that are known.
+// Functions on numbers and lists of known integers.
 std::optional<Known> known_list_call(Elaborator& elaborator, Syn s) {
   const auto argument = [&](size_t i) { return elaborator.known(s->children[i]); };
   const size_t count = s->children.size();
@@ -391,7 +391,7 @@ std::optional<Known> known_call(Elaborator& elaborator, Syn s) {
     return type->is_array() ? type->size.value() : int64_t{1};
   }
   if (s->text == "extent" && arrays.size() == 1 && s->children.size() == 2) {
-    // Of an axis that there is not, 1: what takes the axis says so.
+    // The extent of a missing axis is 1: the user of the axis reports it.
     const auto named = elaborator.known(s->children[0]);
     const auto* i = named ? std::get_if<int64_t>(&*named) : nullptr;
     const auto axis = i == nullptr ? Result<int64_t>(int64_t{0}) : normalise_axis(*i, rank_of(arrays[0]));
@@ -416,7 +416,7 @@ std::optional<Known> known_call(Elaborator& elaborator, Syn s) {
   if (s->text == "rank") return rank_of(arrays[0]);
   if (s->text == "elements") return product(extents(arrays[0]));
   if (s->text == "extents") return extents(arrays[0]);
-  if (s->text == "spatial") {  // the extents behind images and channels
+  if (s->text == "spatial") {  // the extents after images and channels
     const Sizes sizes = sizes_of(arrays[0]->type);
     Shape spatial;
     for (size_t i = 2; i < sizes.size(); ++i) spatial.push_back(sizes[i].value());

@@ -1,5 +1,5 @@
-// What terms in definitions of operators have beside the language: functions on what is known, and forms, which carry a
-// function of one element, one row or one window to arrays of any rank. Only for ir/operators.
+// Terms in definitions of operators that the language does not have: functions on known values, and forms, which extend
+// a function of one element, one row or one window to arrays of any rank. Only for ir/operators.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@ class Forms : public Vocabulary {
   Forms(const OperatorContext& context, std::map<std::string, Known> values)
       : context_(context), values_(std::move(values)) {}
   void set(const std::string& name, Known value) { values_.insert_or_assign(name, std::move(value)); }
-  /// The value of an operand, null where it is not known.
+  /// The value of an operand, null if it is unknown.
   void set_constant(const std::string& name, const Tensor* value) { constants_.insert_or_assign(name, value); }
 
   std::optional<Known> known(Elaborator& elaborator, Syn s) const override;

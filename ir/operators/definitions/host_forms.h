@@ -1,5 +1,5 @@
-// Calls of operators as functions of the host (ir/host): where such a function takes as many steps as the data ask for
-// and kernels as many as there may be. The definition stays what the call means.
+// Calls of operators as host ops (ir/host): such a function takes as many steps as the data need, kernels always take
+// the largest number. The definition remains the meaning of the call.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace hoist {
 
-/// What the call is by a function of the host, a tuple where it has several results; null where there is none.
+/// The host op that computes the call, a tuple for several results; null if there is none.
 Result<Expr> host_form(const Spec& call, const KnownValues& known = {});
 
 namespace operators {
@@ -20,6 +20,7 @@ struct HostFormRow {
   Result<std::vector<Expr>> (*define)(const OperatorContext&);  ///< empty where kernels are as fast
 };
 std::span<const HostFormRow> selection_on_host();
+std::span<const HostFormRow> suppression_on_host();
 
 }  // namespace operators
 }  // namespace hoist

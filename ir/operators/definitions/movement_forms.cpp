@@ -25,8 +25,8 @@ Result<Expr> form_across(const FormCall& c) {
   return x;
 }
 
-// bordered value before after x: elements of this value before and after those of x, which may be rows; negative
-// amounts take elements away.
+// bordered value before after x: elements of this value before and after the elements of x, which may be rows; negative
+// amounts remove elements.
 Result<Expr> form_bordered(const FormCall& c) {
   HOIST_TRY_VOID(c.want(4));
   HOIST_TRY(Expr x, c.value(3));
@@ -43,7 +43,7 @@ Result<Expr> form_bordered(const FormCall& c) {
                   slice(skip == n ? 0 : skip, n - skip - drop, x));
 }
 
-// The element that stands at position p of a padded row of n.
+// The element at position p of a padded row of n.
 int64_t padded_source(const std::string& mode, int64_t p, int64_t n) {
   if (mode == "edge") return std::clamp<int64_t>(p, 0, n - 1);
   if (mode == "wrap") return ((p % n) + n) % n;
@@ -52,8 +52,8 @@ int64_t padded_source(const std::string& mode, int64_t p, int64_t n) {
   return p < n ? p : period - p;
 }
 
-// padded mode before after x: what the mode (reflect, edge, wrap) puts before and after the elements of x. Amounts that
-// go once around the elements are borders of the language, others take a table of positions.
+// padded mode before after x: the elements that the mode (reflect, edge, wrap) adds before and after x.
+// Amounts up to once around the elements are borders of the language, others use a table of positions.
 Result<Expr> form_padded(const FormCall& c) {
   HOIST_TRY_VOID(c.want(4));
   HOIST_TRY(Expr x, c.value(3));
@@ -74,7 +74,8 @@ Result<Expr> form_padded(const FormCall& c) {
   return map([&](Expr i) { return index(i, x); }, constant(Tensor::of(Scalar::i64, {before + n + after}, sources)));
 }
 
-// broadcast shape x: x repeated along new dimensions and those of extent 1, to the extents to which both broadcast.
+// broadcast shape x: x repeated along new dimensions and dimensions of extent 1, to the extents to which both
+// broadcast.
 Result<Expr> form_broadcast(const FormCall& c) {
   HOIST_TRY_VOID(c.want(2));
   HOIST_TRY(Expr x, c.value(1));
@@ -111,8 +112,8 @@ Result<Expr> form_scalar(const FormCall& c) {
   return reshape(x, {});
 }
 
-// permute p x: dimension i of the result is dimension p[i], counted from the end where it is negative; all in
-// reverse order where p is left out.
+// permute p x: dimension i of the result is dimension p[i], counted from the end if it is negative; without p all
+// dimensions in reverse order.
 Result<Expr> form_permute(const FormCall& c) {
   HOIST_TRY_VOID(c.want(2));
   HOIST_TRY(Expr x, c.value(1));

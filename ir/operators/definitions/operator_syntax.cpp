@@ -140,7 +140,7 @@ class TextParser {
   Result<int64_t> whole() {
     const Token token = parser_.peek();
     HOIST_TRY(Nat n, parser_.size());
-    if (!n.is_constant()) return fault_at(token, "expected a whole number");
+    if (!n.is_constant()) return fault_at(token, "expected an integer");
     return n.value();
   }
 

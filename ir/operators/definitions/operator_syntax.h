@@ -26,7 +26,7 @@ struct AttributeRow {
   bool optional = false;
   int input = -1;                         ///< the place of the input that decides it; -1: none
   Syn otherwise = nullptr;                ///< a term that is known
-  std::vector<std::string> choices = {};  ///< of texts and whole numbers
+  std::vector<std::string> choices = {};  ///< of texts and integers
   std::optional<int64_t> least = {}, most = {};
   bool zero_is_absent = false;  ///< of a type: 0 is as if it were left out
 };

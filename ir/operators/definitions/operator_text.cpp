@@ -37,7 +37,8 @@ class TextDefinition {
       if (!made.ok()) return located(made.errors());
       results.push_back(*made);
     }
-    HOIST_CHECK(undecided.empty(), std::string(row_.name) + ": whether this is refused is not known: " + undecided);
+    HOIST_CHECK(undecided.empty(),
+                std::string(row_.name) + ": an unknown value decides whether this is refused: " + undecided);
     return results;
   }
 

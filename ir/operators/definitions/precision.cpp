@@ -10,7 +10,7 @@ namespace {
 
 bool is_narrow(Scalar scalar) { return is_float(scalar) && row(scalar).bits == 16; }
 
-// Does the operation on floats give anything but one of its operands, up to a sign, or a whole number?
+// True if the result of the operation on floats may be other than one of its operands, up to a sign, or an integer.
 bool rounds(Function function) {
   switch (function) {
     case Function::maximum:
@@ -28,7 +28,7 @@ bool rounds(Function function) {
   }
 }
 
-// How often a 16-bit float is rounded on the way to a result, two at most; what a loop does counts twice.
+// How often a 16-bit float is rounded on the way to a result, up to two; a rounding in a loop counts twice.
 class Roundings {
  public:
   int of(Expr e) {
@@ -54,7 +54,7 @@ Type widened(Type type) {
   return tuple_type(parts);
 }
 
-// A value of that type, whose scalars are floats where they differ.
+// A value of that type; scalars that differ are floats.
 Expr converted(Expr x, Type type) {
   if (x->type == type) return x;
   if (type->is_scalar()) return convert(type->scalar, x);

@@ -1,5 +1,5 @@
-// How exactly definitions compute with floats of 16 bits: a formula of several operations is formed in f32 and rounded
-// once, as engines do. What rounds once anyway, and what only moves or compares numbers, stays as it is.
+// The precision of definitions on 16-bit floats: a formula of several operations is computed in f32 and rounded once,
+// as engines do. A formula with one rounding, and one that only moves or compares elements, stays unchanged.
 #pragma once
 
 #include <functional>
@@ -10,9 +10,9 @@
 
 namespace hoist::operators {
 
-/// The function that `made` gives for arguments of these types; where they are 16-bit floats and the function rounds to
-/// them more than once, the one that `made` gives for f32, between conversions. A function that combines its arguments
-/// with other 16-bit values has no type for f32 and stays as it is. Errors: those of `made`.
+/// The function that `made` returns for arguments of these types; if they are 16-bit floats and the function rounds to
+/// them more than once, the one that `made` returns for f32, between conversions. A function that combines its
+/// arguments with other 16-bit values has no type for f32 and stays unchanged. Errors: errors of `made`.
 Result<Expr> rounded_once(const std::vector<Type>& types,
                           const std::function<Result<Expr>(const std::vector<Type>&)>& made);
 

@@ -6,7 +6,7 @@
 namespace hoist::operators {
 namespace {
 
-// That numpy's matmul takes arrays of these extents; the extents of what it gives.
+// Checks that numpy's matmul accepts arrays of these extents; returns the extents of the result.
 Result<Sizes> product_extents(const Sizes& a, const Sizes& b) {
   if (a.empty() || b.empty()) return fault("a scalar cannot be a factor of a matrix product", "use Mul");
   const Nat inner_a = a.back(), inner_b = b[b.size() < 2 ? 0 : b.size() - 2];
@@ -25,8 +25,8 @@ Result<Sizes> product_extents(const Sizes& a, const Sizes& b) {
   return out;
 }
 
-// f of rows and columns, batch dimensions being maps outside; a side that lacks a dimension is closed over, not copied.
-// `c` may be null, or broadcasts to what is left of the result, of `rank` dimensions.
+// f of rows and columns, with maps over batch dimensions outside; a side that lacks a dimension is captured, not
+// copied. `c` may be null, or broadcasts to the rest of the result, of `rank` dimensions.
 Expr product_of(Expr f, Expr a, Expr b, Expr c, int64_t rank) {
   const int64_t batch_a = std::max<int64_t>(rank_of(a) - 2, 0), batch_b = std::max<int64_t>(rank_of(b) - 2, 0);
   bool has_a = batch_a >= batch_b && rank_of(a) > 1, has_b = batch_b >= batch_a && batch_b > 0;

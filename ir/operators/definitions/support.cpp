@@ -43,7 +43,7 @@ Result<Nothing> check_extents(const Shape& shape) {
   for (int64_t n : shape) {
     if (n < 0) return fault(fmt::format("the result has a negative extent {}", n));
   }
-  // Extents beside a zero count as well: arrays on the way to the result have them alone.
+  // Extents next to a zero count as well: intermediate arrays have them without the zero.
   int64_t total = 1;
   for (int64_t n : shape) {
     if (n > most_elements / total) {
@@ -248,7 +248,7 @@ Expr convert(Scalar to, Expr x) {
 Expr convert_without_saturation(Scalar to, Expr x) {
   Scalar from = x->type->scalar;
   if (!is_float(to) || row(to).bits != 8 || !is_float(from)) return convert(to, x);
-  // From these magnitudes on, what is nearest lies beyond the type's largest number (a tie goes to the even neighbour).
+  // From these magnitudes on, the nearest value lies beyond the type's largest number (a tie goes to the even value).
   const bool is_power = to == Scalar::f8e8m0;
   double limit = is_power ? 0x1p127 : to == Scalar::f8e4m3fn ? 464 : to == Scalar::f8e4m3fnuz ? 248 : 61440;
   Function beyond = is_power || to == Scalar::f8e4m3fn ? Function::greater : Function::greater_equal;
@@ -395,7 +395,7 @@ Expr reshape_to(Expr x, const Sizes& to) {
     x = map_at(
         static_cast<int>(depth), [&](Expr a) { return split(k, a); }, x);
   };
-  // Left to right: equal extents stay; where they differ, the shortest runs of equal product are joined and split
+  // Left to right: equal extents stay; for different ones, the shortest runs of equal product are joined and split
   // again.
   size_t i = 0, j = 0;
   while (i < from.size() && j < to.size()) {
@@ -415,7 +415,7 @@ Expr reshape_to(Expr x, const Sizes& to) {
     for (size_t k = j_end; k-- > j + 1;) split_at(j, to[k]);
     i = i_end, j = j_end;
   }
-  for (; i < from.size(); ++i) join_at(j - 1);  // what is left has extent 1
+  for (; i < from.size(); ++i) join_at(j - 1);  // the remaining axis has extent 1
   for (; j < to.size(); ++j) split_at(j - 1, 1);
   return x;
 }
@@ -451,7 +451,7 @@ Expr concat_at(int64_t depth, const std::vector<Expr>& arrays) {
 }
 
 Lowered concatenation(const std::vector<Expr>& given, int64_t named) {
-  // As exporters of PyTorch write it: a list of no elements is nothing beside arrays of more dimensions.
+  // As PyTorch exports it: an empty list is ignored next to arrays of more dimensions.
   std::vector<Expr> arrays = given;
   if (std::any_of(given.begin(), given.end(), [](Expr x) { return rank_of(x) != 1; }))
     std::erase_if(arrays, [](Expr x) { return extents(x) == Shape{0}; });

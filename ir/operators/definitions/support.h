@@ -1,7 +1,6 @@
-// What the families of operators share: attributes and constant inputs with type-checked errors, axes, scalar formulas,
-// broadcasting, reshaping and reductions over axes. Everything here builds views and maps without a mode. Functions
-// that return an Expr want arguments that were checked before: a wrong one is a fault of hoist and aborts. Only for
-// ir/operators.
+// Common code of the operator families: attributes and constant inputs with type-checked errors, axes, scalar formulas,
+// broadcasting, reshaping and reductions over axes. All terms are views and maps without a mode. Functions that return
+// an Expr require checked arguments: a wrong one is a fault of hoist and aborts. Only for ir/operators.
 #pragma once
 
 #include <functional>
@@ -18,7 +17,7 @@ using Lowered = Result<std::vector<Expr>>;
 using Shape = std::vector<int64_t>;
 using Sizes = std::vector<Nat>;  ///< extents that need not be numbers
 
-/// No array of a lowered layer has more elements; what a model asks for beyond is refused.
+/// The largest number of elements of an array in a lowered layer; a model beyond it is refused.
 inline constexpr int64_t most_elements = int64_t{1} << 40;
 
 /// No table that an operator makes at compile time (positions, weights, counts) has more entries.
@@ -31,14 +30,14 @@ std::string text(const Shape& shape);  ///< "[2][3]", "a scalar"
 std::string text(const Sizes& sizes);
 
 // ---- What is known of an array of scalars -------------------------------------------------------------------------
-Shape extents(Expr x);  ///< as numbers; a definition that carries sizes along asks for sizes_of(x->type)
+Shape extents(Expr x);  ///< as numbers; a definition that carries sizes along uses sizes_of(x->type)
 int64_t rank_of(Expr x);
 Scalar element_of(Expr x);
 int64_t product(const Shape& shape);
 Nat product(const Sizes& sizes);
 /// Extents that are not negative and whose product stays within most_elements.
 Result<Nothing> check_extents(const Shape& shape);
-Result<Nothing> check_sizes(const Sizes& sizes);  ///< the same of those that are numbers
+Result<Nothing> check_sizes(const Sizes& sizes);  ///< the same for numeric ones
 
 // ---- Attributes: the value, or `otherwise` where the layer has none; a wrong kind is an error ----------------------
 bool has_attribute(const OperatorContext& context, const std::string& name);
@@ -56,7 +55,7 @@ Result<Scalar> scalar_of_onnx(int64_t data_type);
 
 // ---- Inputs ------------------------------------------------------------------------------------------------------
 Expr input(const OperatorContext& context, size_t i);  ///< null when left out
-/// Whether an input that may have become an attribute is there.
+/// True if an input that may have become an attribute is present.
 bool is_given(const OperatorContext& context, size_t i, const std::string& role);
 /// The value of an input that has to be known at compile time, or of the attribute that it has become; `role` is its
 /// name in the standard ("axes").
@@ -72,7 +71,7 @@ Result<int64_t> normalise_axis(int64_t axis, int64_t rank);     ///< into 0 .. r
 Result<Shape> normalise_axes(const Shape& axes, int64_t rank);  ///< sorted; a repeated one is an error
 
 // ---- Scalar formulas -----------------------------------------------------------------------------------------------
-/// A scalar in a formula: an expression, or a number that takes the type of what it is combined with.
+/// A scalar in a formula: a term, or a number that takes the type of the other operand.
 struct Number {
   Number(Expr term) : e(term) {}            // NOLINT: implicit by design
   Number(double number) : value(number) {}  // NOLINT: implicit by design
@@ -104,29 +103,29 @@ inline Number min(Number a, Number b) { return apply(Function::minimum, a, b); }
 Expr zero(Scalar scalar);  ///< 0, or false
 /// A scalar in another type, as ONNX converts: to bool is "not 0", integers keep their low bits, the rest as cast says.
 Expr convert(Scalar to, Expr x);
-/// The same, but what is too large for a float8 becomes infinity, or NaN where the type has none.
+/// The same, but a value too large for a float8 becomes infinity, or NaN if the type has no infinity.
 Expr convert_without_saturation(Scalar to, Expr x);
-/// The floats that sums of this type are formed in where ONNX asks for more than the type has: f16 and bf16 to f32.
+/// The type in which sums of this type are computed if ONNX requires more precision: f32 for f16 and bf16.
 Scalar wide_float(Scalar scalar);
-/// An index i of an array of n as a position: negative ones count from the end, what lies outside is clamped, so
+/// An index i of an array of n as a position: negative ones count from the end, others out of range are clamped, so
 /// that no kernel reads beyond the array.
 Expr clamped_position(Expr i, int64_t n);
 
 // ---- Arrays --------------------------------------------------------------------------------------------------------
 Expr at_position(int64_t position, Expr array);
-/// An array of its own in global memory, which what reads it several times does not compute again.
+/// An array of its own in global memory, so that several uses do not compute it again.
 Expr in_memory(Expr x);
 /// map over the zip of the arrays (of one array: over itself); the function gets one element of each.
 Expr map_zip(const std::vector<Expr>& arrays, const std::function<Expr(const std::vector<Expr>&)>& f);
 /// The same under `depth` dimensions that all arrays have.
 Expr map_zip_at(int64_t depth, const std::vector<Expr>& arrays, const std::function<Expr(const std::vector<Expr>&)>& f);
-/// The extents to which all broadcast in numpy's sense, or which two do not fit. Sizes without a number fit where they
-/// are equal, and beside 1.
+/// The extents to which all broadcast in numpy's sense, or the two that do not fit. Symbolic sizes fit if they are
+/// equal, and next to 1.
 Result<Sizes> broadcast_sizes(const std::vector<Expr>& arrays);
 Result<Shape> broadcast_extents(const std::vector<Expr>& arrays);  ///< as numbers
 /// A scalar function on arrays that broadcast: mapped where an array has the dimension, closed over where it has not.
 Expr elementwise(std::vector<Expr> arrays, const std::function<Expr(const std::vector<Expr>&)>& f);
-/// Repeats along new dimensions and along those of extent 1.
+/// Repeats along new dimensions and along dimensions of extent 1.
 Expr broadcast_to(Expr x, const Shape& shape);
 /// The same elements in row-major order under another shape of equal size: joins and splits where extents differ.
 Expr reshape(Expr x, const Shape& shape);
@@ -144,7 +143,7 @@ Expr permute(const Shape& permutation, Expr x);
 Shape inverse(const Shape& permutation);
 /// The permutation that leaves the other dimensions in order and puts `axes` last.
 Shape with_last(const Shape& axes, int64_t rank);
-/// f on the flattened elements along the axes, for each of the others; reduced dimensions stay with extent 1 if wanted.
+/// f on the flattened elements along the axes, for each of the others; reduced dimensions may stay with extent 1.
 Expr reduce_axes(Expr x, const Shape& axes, bool keep, const std::function<Expr(Expr)>& f);
 /// f on each row along the axis, which gives a row again (of any length); dimensions stay in place.
 Expr map_rows(Expr x, int64_t axis, const std::function<Expr(Expr)>& f);

@@ -1,5 +1,5 @@
-// Windows over the spatial dimensions of an array, for convolution and pooling: where they lie, by ONNX's attributes,
-// the views that collect them, and the forms for them in texts.
+// Windows over the spatial dimensions of an array, for convolution and pooling: their places by ONNX's attributes, the
+// views that collect them, and the forms for them in texts.
 #include "ir/operators/definitions/windows.h"
 
 #include <fmt/format.h>
@@ -13,8 +13,8 @@ namespace {
 // One entry for each spatial dimension.
 struct Geometry {
   Shape kernel, strides, dilations;
-  Shape begin, end;  // padding that the model asks for
-  Shape reach;       // padding behind that the last window needs; with ceil_mode it may exceed `end`
+  Shape begin, end;  // padding that the model states
+  Shape reach;       // padding at the end that the last window needs; with ceil_mode it may exceed `end`
   Shape out;         // number of windows
 
   int64_t span(size_t i) const { return (kernel[i] - 1) * dilations[i] + 1; }
@@ -68,13 +68,13 @@ Result<Geometry> window_geometry(const OperatorContext& c, const Shape& spatial,
       end = total - begin;
     }
     int64_t room = n + begin + end - span;
-    // With ceil_mode the last window may reach beyond the input, also where it is the only one.
+    // With ceil_mode the last window, even if it is the only one, may extend beyond the input.
     if (room < 0 && (ceiling == 0 || room <= -stride)) {
       return fault(fmt::format("a window of {} elements does not fit into {} in spatial dimension {}", span,
                                n + begin + end, i));
     }
     int64_t out = (ceiling != 0 ? (room + stride - 1) / stride : room / stride) + 1;
-    // A window that would start in the padding behind the input is left out.
+    // A window that would start in the padding after the input is left out.
     if (ceiling != 0 && (out - 1) * stride >= n + begin) --out;
     if (out < 1) return fault(fmt::format("no window starts within {} elements of spatial dimension {}", n + begin, i));
     g.begin.push_back(begin);
@@ -86,8 +86,8 @@ Result<Geometry> window_geometry(const OperatorContext& c, const Shape& spatial,
   return g;
 }
 
-// Puts the border around the spatial dimensions, which begin at `axis`. What lies behind the last window is not padded:
-// slide leaves it out.
+// Adds the border around the spatial dimensions, which begin at `axis`. Elements after the last window are not padded:
+// slide leaves them out.
 Expr bordered(Expr x, int64_t axis, const Geometry& g, Expr border) {
   for (size_t i = 0; i < g.kernel.size(); ++i) {
     x = map_at(
@@ -264,7 +264,7 @@ Result<Expr> form_margins(const FormCall& c) {
 }
 
 // patches kernel strides dilations x: the windows of all channels, [out...][channels][kernel...], of x with its spatial
-// dimensions behind the channels. One number, or an attribute that is left out, stands for all dimensions.
+// dimensions after the channels. One number, or an attribute that is left out, applies to all dimensions.
 Result<Expr> form_patches(const FormCall& c) {
   HOIST_TRY_VOID(c.want(4));
   HOIST_TRY(Expr x, c.value(3));
@@ -281,7 +281,7 @@ Result<Expr> form_patches(const FormCall& c) {
     if (steps[k].size() != dimensions || shape.size() != dimensions + 1)
       return fault(fmt::format("windows of {} over {}", text(kernel), text(shape)));
     for (int64_t step : steps[k]) {
-      if (step < 1) return fault(fmt::format("windows with a step of {}", step));
+      if (step < 1) return fault(fmt::format("windows with a stride of {}", step));
     }
   }
   const auto& [strides, dilations] = steps;

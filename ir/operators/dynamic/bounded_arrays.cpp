@@ -57,7 +57,7 @@ std::string range_of(ExtentComposer& c, const WholeNumber& start, int64_t step, 
 
 namespace {
 
-// A list along one dimension of an array: with dimensions of extent 1 behind it.
+// A list along one dimension of an array: with dimensions of extent 1 after it.
 std::string along(ExtentComposer& c, const std::string& list, size_t dimensions_behind) {
   if (dimensions_behind == 0) return list;
   std::vector<int64_t> axes;

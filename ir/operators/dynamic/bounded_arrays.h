@@ -1,5 +1,5 @@
-// What the rows of data_extents.h share: arrays with how much of them counts, the calls over all that they have room
-// for, and the rows of each family. Only for ir/operators.
+// Common code of the rows of data_extents.h: arrays with their actual lengths, calls over their full capacity, and the
+// rows of each family. Only for ir/operators.
 #pragma once
 
 #include <set>
@@ -13,7 +13,7 @@
 
 namespace hoist::operators {
 
-/// Whether calls took the place of the composer's.
+/// True if other calls replaced the composer's.
 using Done = Result<bool>;
 
 /// An array and how much of it counts. Calls are made as though all of it did.
@@ -24,7 +24,7 @@ struct Bounded {
 
 const std::string& input_name(const ExtentComposer& c, size_t i);
 Bounded operand(ExtentComposer& c, size_t i);
-/// Whether data decide an extent of one of the call's operands.
+/// True if one of the call's operands has a data-dependent extent.
 bool reads_counted(const ExtentComposer& c);
 Scalar scalar_of(const ExtentComposer& c, const std::string& value);
 /// How much room an array has.
@@ -37,12 +37,12 @@ std::set<int64_t> all_dimensions(const Bounded& x);
 
 /// An axis by its attribute, from 0 on.
 Result<int64_t> axis_of(const ExtentComposer& c, const std::string& name, int64_t otherwise, size_t rank);
-/// The call's attributes, less those that the composition has used up.
+/// The call's attributes, without the ones that the composition has used.
 Attributes attributes_without(const ExtentComposer& c, std::initializer_list<const char*> names);
-/// The numbers of what decides a shape, an attribute of this name or an input; nothing where it is neither.
+/// The integers that decide a shape, from an attribute of this name or an input; nothing if both are absent.
 Result<std::optional<WholeNumbers>> deciding_numbers(ExtentComposer& c, const std::string& name, size_t i);
 
-/// A call over all that its operands have room for.
+/// A call over the full capacity of its operands.
 std::string call(ExtentComposer& c, const std::string& operation, std::vector<std::string> inputs,
                  Attributes attributes = {});
 /// The least or the greatest element that a type has.
@@ -63,7 +63,7 @@ std::string places_from_start(ExtentComposer& c, const std::string& places, cons
 /// The same elements in another shape.
 Result<Bounded> reshaped(ExtentComposer& c, const Bounded& x, WholeNumbers to);
 
-/// Of a call whose first dimension counts pictures, each of which it computes by itself.
+/// For a call whose first dimension is a batch of images, each of which is computed independently.
 Done pictures_call(ExtentComposer& c);
 
 struct ExtentMeaningRow {

@@ -1,5 +1,5 @@
-// Operators that choose among elements of arrays whose extents data decide, and those of pictures, of which data decide
-// how many there are.
+// Operators that choose among elements of arrays with data-dependent extents, and among elements of images whose number
+// depends on data.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -72,7 +72,7 @@ Done largest_call(ExtentComposer& c) {
   return true;
 }
 
-// Whether Resize by scales leaves dimension 0 as it is.
+// True if Resize by scales leaves dimension 0 unchanged.
 Result<bool> keeps_pictures(ExtentComposer& c) {
   const auto axes = known_list(c, c.call(), "axes", c.call().inputs.size());
   if (axes) return std::find(axes->begin(), axes->end(), 0) == axes->end();
@@ -83,7 +83,7 @@ Result<bool> keeps_pictures(ExtentComposer& c) {
 
 }  // namespace
 
-// Dimension 0 counts pictures, and what becomes of one depends on no other.
+// Dimension 0 is a batch of images, which are independent of each other.
 Done pictures_call(ExtentComposer& c) {
   const Bounded x = operand(c, 0);
   const auto counts = c.counts(x.value);
@@ -109,7 +109,7 @@ Done pictures_call(ExtentComposer& c) {
 
 namespace {
 
-// A picture for each region: those of regions that do not count are those of no area at all.
+// An image for each region; regions beyond the actual length have an empty area.
 Done regions_call(ExtentComposer& c) {
   if (!c.counts(input_name(c, 0)).empty() || !reads_counted(c)) return false;
   for (size_t i = 1; i < c.call().inputs.size(); ++i) {
@@ -135,14 +135,14 @@ Done regions_call(ExtentComposer& c) {
   return true;
 }
 
-// Boxes that do not count stand behind all others: they have no number for a score. They have no area either, so that
-// they neither meet a box nor take its place, and are left out of what is chosen.
+// Boxes beyond the actual length come last: their score is NaN. They have no area either, so they neither overlap a box
+// nor replace one, and are never chosen.
 Done suppressed_call(ExtentComposer& c) {
   if (!reads_counted(c)) return false;
   const Bounded boxes = operand(c, 0), scores = operand(c, 1);
   if (boxes.extents.size() != 3 || scores.extents.size() != 3) return false;
   if (!boxes.extents[0].is_known() || !scores.extents[0].is_known() || !scores.extents[1].is_known())
-    return fault("data decide how many images or classes there are");
+    return fault("the number of images or classes depends on data");
   WholeNumber n = boxes.extents[1].is_known() ? scores.extents[2] : boxes.extents[1];
   const int64_t room = std::min(room_of(c, boxes.value)[1], room_of(c, scores.value)[2]);
   const std::string zero = constant_number(c, scalar_of(c, boxes.value), 0);

@@ -1,4 +1,4 @@
-// Operators that move elements of arrays whose extents data decide: slices, parts side by side, elements at places.
+// Operators that move elements of arrays with data-dependent extents: slices, concatenations, elements at positions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace hoist::operators {
 namespace {
 
-// A place that counts from the end where it is below 0.
+// A place that counts from the end if it is below 0.
 WholeNumber from_start(ExtentComposer& c, const WholeNumber& place, const WholeNumber& n) {
   if (place.low >= 0) return place;
   if (place.high < 0) return sum(c, place, n);
@@ -28,7 +28,7 @@ WholeNumber clamped(ExtentComposer& c, const WholeNumber& n, const WholeNumber& 
   return greatest(c, least(c, n, high), low);
 }
 
-// As ONNX cuts: what lies outside is brought inside.
+// As in ONNX: a position out of range is clamped.
 Bounded sliced(ExtentComposer& c, const Bounded& x, size_t axis, WholeNumber start, WholeNumber end, int64_t step) {
   const WholeNumber n = x.extents[axis];
   const int64_t room = room_of(c, x.value)[axis];
@@ -52,7 +52,7 @@ Bounded sliced(ExtentComposer& c, const Bounded& x, size_t axis, WholeNumber sta
     out.extents[axis] = exactly(0);
     return out;
   }
-  // What does not count may lie outside; a position below 0 would count from the end.
+  // Positions beyond the actual length may be out of range; a position below 0 would count from the end.
   const std::string places =
       call(c, "Max", {range_of(c, start, step, length.high), constant_number(c, Scalar::i64, 0)});
   return taken_along(c, x, axis, places, length);
@@ -118,8 +118,8 @@ Done joined_call(ExtentComposer& c) {
   for (const Bounded& part : parts) {
     if (part.extents.size() != parts[0].extents.size()) return false;
   }
-  // The parts as they are, side by side; what does not count of each is skipped. Other dimensions have room for as many
-  // as all parts have.
+  // The parts at full capacity, concatenated; elements beyond each part's actual length are skipped. Other dimensions
+  // have the largest capacity of all parts.
   WholeNumbers extents = parts[0].extents;
   Shape room = room_of(c, parts[0].value);
   for (const Bounded& part : parts) {
@@ -277,7 +277,7 @@ Done gathered_rows_call(ExtentComposer& c) {
   return true;
 }
 
-// What does not count of the places goes nowhere.
+// Positions beyond the actual length write nothing.
 Done scattered_elements_call(ExtentComposer& c) {
   if (!reads_counted(c)) return false;
   const Bounded x = operand(c, 0);

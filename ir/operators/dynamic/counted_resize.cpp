@@ -1,5 +1,5 @@
-// Resize of pictures whose extents data decide, before or behind it: along such an axis places and weights are computed
-// as the program runs, from fractions of whole numbers, and so are exact up to the division of a weight.
+// Resize of images with data-dependent extents of the input or the output: along such an axis positions and weights are
+// computed at run time, from fractions of integers, and so are exact up to the division of a weight.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ class Lists {
   std::string clamped(const std::string& list, const WholeNumber& high) {
     return call(c_, "Max", {call(c_, "Min", {list, of(high)}), of(exactly(0))});
   }
-  /// Rounded towards what is less, of fractions that are above -2.
+  /// Rounded down, for fractions above -2.
   std::string quotient(const std::string& list, const WholeNumber& divisor) {
     const WholeNumber twice = product(c_, divisor, exactly(2));
     return combined("Sub", combined("Div", combined("Add", list, twice), divisor), exactly(2));
@@ -47,7 +47,7 @@ class Lists {
   ExtentComposer& c_;
 };
 
-/// Where each element of an axis behind lies among those before: numerators over one denominator.
+/// The position of each output element along an axis among the input elements: numerators over one denominator.
 struct Fractions {
   std::string numerators;
   WholeNumber denominator;
@@ -65,11 +65,12 @@ Result<Fractions> places_of(ExtentComposer& c, const std::string& mode, const Wh
     return Fractions{lists.combined("Mul", each, less_one(before)), at_least_one(last)};
   }
   if (mode != "half_pixel" && mode != "half_pixel_symmetric" && mode != "pytorch_half_pixel")
-    return fault(fmt::format("data decide its size, and coordinate_transformation_mode {} wants it to be known", mode));
+    return fault(
+        fmt::format("its size depends on data, and coordinate_transformation_mode {} needs a known size", mode));
   const std::string middle = lists.combined("Add", lists.combined("Mul", each, exactly(2)), exactly(1));
   Fractions out{lists.combined("Sub", lists.combined("Mul", middle, before), behind),
                 at_least_one(product(c, behind, exactly(2)))};
-  // Of one element that is half an element before the first.
+  // For one element: half an element before the first.
   if (mode == "pytorch_half_pixel" && behind.low < 2) {
     const std::string one = call(c, "Less", {lists.of(behind), lists.of(exactly(2))});
     out.numerators = call(c, "Where", {one, lists.of(exactly(-1)), out.numerators});
@@ -113,7 +114,8 @@ class Weights {
   Scalar scalar_;
 };
 
-// The weights of the elements around a place, `t` behind one of them and before the next: from the first that has one.
+// The weights of the elements around a position, `t` after one of them and before the next: from the first that has
+// one.
 std::vector<std::string> weights_of(ExtentComposer& c, bool cubic, const std::string& t, Scalar scalar) {
   Weights weights(c, scalar);
   const std::string rest = weights.with("Sub", weights.number(1), t);
@@ -125,7 +127,7 @@ std::vector<std::string> weights_of(ExtentComposer& c, bool cubic, const std::st
   return {far(t), near(t), near(rest), far(rest)};
 }
 
-// The picture with another extent along an axis.
+// The image with another extent along an axis.
 Result<Bounded> resized_along(ExtentComposer& c, const Bounded& x, size_t axis, const WholeNumber& extent) {
   const NamedCall& named = c.call();
   Lists lists(c);
@@ -171,7 +173,7 @@ Result<Bounded> resized_along(ExtentComposer& c, const Bounded& x, size_t axis, 
   return out;
 }
 
-// What becomes of each axis: its extent, where sizes say so; nothing where only scales do, which have to be known.
+// The new extent of each axis, if sizes state it; nothing if only scales do, which have to be known.
 Result<std::optional<WholeNumbers>> wanted_extents(ExtentComposer& c, const Bounded& x) {
   HOIST_TRY(const auto sizes, deciding_numbers(c, "sizes", 3));
   const std::optional<WholeNumbers> none;
@@ -208,7 +210,7 @@ Done resized_call(ExtentComposer& c) {
   if (!reads_counted(c) && are_all_known(*wanted)) return false;
   HOIST_TRY_VOID(check_room(*wanted));
   if (text_of(c.call(), "keep_aspect_ratio_policy", "stretch") != "stretch")
-    return fault("data decide its size, and keep_aspect_ratio_policy has to be stretch then");
+    return fault("its size depends on data, and keep_aspect_ratio_policy then has to be stretch");
   // Axes that are known on both sides at once, and then the others.
   Shape sizes = room_of(c, x.value);
   std::vector<size_t> others;
@@ -222,7 +224,7 @@ Done resized_call(ExtentComposer& c) {
       others.push_back(d);
   }
   if (!others.empty() && integer_of(c.call(), "antialias", 0) != 0)
-    return fault("data decide its size, and how many elements antialias puts together depends on it");
+    return fault("its size depends on data, and so does the number of elements that antialias combines");
   const std::string original = x.value;
   const Scalar scalar = scalar_of(c, original);
   const bool moves = text_of(c.call(), "mode", "nearest") == "nearest";

@@ -1,5 +1,5 @@
-// Operators about shapes over arrays whose extents data decide: shapes as numbers, arrays known from a shape, and other
-// shapes of the same elements.
+// Operators about shapes over arrays with data-dependent extents: shapes as elements, arrays known from a shape, and
+// other shapes of the same elements.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -61,8 +61,8 @@ Done counted_range(ExtentComposer& c) {
 }
 
 // ---- Other shapes of the same elements -----------------------------------------------------------------------------
-// Whether all that counts stands side by side from the first element on: before the one dimension that data decide
-// there are none but of extent 1. Gives that dimension.
+// True if the valid elements are contiguous from the first element on: all dimensions before the only data-dependent
+// one have extent 1. Returns that dimension.
 std::optional<size_t> leading_count(const WholeNumbers& extents) {
   std::optional<size_t> found;
   for (size_t d = 0; d < extents.size(); ++d) {
@@ -82,7 +82,7 @@ int64_t known_product(const WholeNumbers& extents) {
   return out;
 }
 
-// Whether dimensions of the same counts stand between as many elements on both sides.
+// True if dimensions of the same actual lengths have equally many elements after them on both sides.
 bool same_groups(const WholeNumbers& from, const WholeNumbers& to) {
   const auto groups = [](const WholeNumbers& extents) {
     std::vector<std::pair<std::string, int64_t>> out = {{"", 1}};
@@ -107,7 +107,7 @@ Result<Bounded> moved_together(ExtentComposer& c, const Bounded& x, const WholeN
   const auto added = [&](const std::string& total, const std::string& term) {
     return total.empty() ? term : call(c, "Add", {total, term});
   };
-  // The number of each element among those that count.
+  // The index of each element among the valid ones.
   const std::string all = counting_up(c, product(bounds));
   std::string number;
   for (size_t d = 0; d < to.size(); ++d) {
@@ -158,14 +158,14 @@ Result<Bounded> reshaped(ExtentComposer& c, const Bounded& x, WholeNumbers to) {
     return Bounded{call(c, "Reshape", {flat}, {{"shape", upper_bounds(to)}, {"allowzero", int64_t{1}}}), to};
   }
   if (product(room) == 0) {
-    return fault(fmt::format("{} has no elements, and data decide another shape", hoist::text(c.type(x.value))));
+    return fault(fmt::format("{} has no elements, and its new shape depends on data", hoist::text(c.type(x.value))));
   }
   return moved_together(c, x, to);
 }
 
 namespace {
 
-// The extents that numbers name: 0 keeps one, and -1 takes what is left.
+// The extents of a shape operand: 0 keeps an extent, and -1 takes the rest.
 Result<WholeNumbers> wanted_extents(ExtentComposer& c, const WholeNumbers& from, WholeNumbers to, bool keep_zeros) {
   std::optional<size_t> open;
   for (size_t d = 0; d < to.size(); ++d) {
@@ -181,7 +181,7 @@ Result<WholeNumbers> wanted_extents(ExtentComposer& c, const WholeNumbers& from,
     }
   }
   if (!open) return to;
-  // What stands on both sides cancels.
+  // Factors on both sides cancel.
   WholeNumbers all = from, others;
   int64_t known = 1, divisor = 1;
   for (size_t d = 0; d < to.size(); ++d) {

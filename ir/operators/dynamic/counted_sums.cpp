@@ -1,4 +1,4 @@
-// Operators that put elements together, of arrays whose extents data decide: reductions, running sums, products.
+// Operators that combine elements of arrays with data-dependent extents: reductions, running sums, contractions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace hoist::operators {
 namespace {
 
 // ---- Reductions --------------------------------------------------------------------------------------------------
-// What leaves a reduction as it is.
+// The neutral element of a reduction.
 std::string neutral_of(ExtentComposer& c, const std::string& operation, Scalar scalar) {
   if (operation == "ReduceMax" || operation == "ReduceLogSumExp") return extreme_number(c, scalar, true);
   if (operation == "ReduceMin") return extreme_number(c, scalar, false);
@@ -65,7 +65,7 @@ Done place_call(ExtentComposer& c) {
   const Bounded x = operand(c, 0);
   HOIST_TRY(const int64_t axis, axis_of(c, "axis", 0, x.extents.size()));
   if (!x.extents[static_cast<size_t>(axis)].is_known() && integer_of(c.call(), "select_last_index", 0) != 0)
-    return fault("the last of equal elements is asked for, of as many as data decide");
+    return fault("select_last_index needs a known number of elements");
   const bool largest = c.call().operation == "ArgMax";
   const std::string all = filled(c, x, {axis}, extreme_number(c, scalar_of(c, x.value), largest));
   WholeNumbers extents = x.extents;
@@ -122,7 +122,7 @@ Done multiplied_call(ExtentComposer& c) {
   return true;
 }
 
-// A token that stands in none of the sequences that a TfIdfVectorizer counts.
+// A token that appears in none of the sequences that a TfIdfVectorizer counts.
 Result<Tensor> foreign_token(const Attributes& attributes, Scalar scalar) {
   if (scalar == Scalar::string) {
     const auto pool = attributes.find("pool_strings");
@@ -142,7 +142,7 @@ Result<Tensor> foreign_token(const Attributes& attributes, Scalar scalar) {
   return Tensor::of(scalar, {}, Shape{least});
 }
 
-// What does not count stands in no sequence, nor does a sequence across it.
+// Invalid elements belong to no sequence, and no sequence crosses them.
 Done sequences_call(ExtentComposer& c) {
   if (!reads_counted(c)) return false;
   const Bounded x = operand(c, 0);

@@ -32,8 +32,9 @@ Result<Nothing> choose_value(ExtentComposer& c, size_t number, const std::string
   using namespace operators;
   Bounded a{yes, extents_of(c, yes)}, b{no, extents_of(c, no)};
   if (scalar_of(c, yes) != scalar_of(c, no) || a.extents.size() != b.extents.size())
-    return fault(fmt::format("one branch gives {}, the other {}", hoist::text(c.type(yes)), hoist::text(c.type(no))),
-                 "what decides between them has to be known at compile time (--value)");
+    return fault(
+        fmt::format("one branch has the result {}, the other {}", hoist::text(c.type(yes)), hoist::text(c.type(no))),
+        "the values that decide between them have to be known at compile time (--value)");
   WholeNumbers extents;
   for (size_t d = 0; d < a.extents.size(); ++d) {
     const WholeNumber &p = a.extents[d], &q = b.extents[d];
@@ -50,7 +51,7 @@ Result<Nothing> choose_value(ExtentComposer& c, size_t number, const std::string
     extents.push_back(chosen);
   }
   HOIST_TRY_VOID(check_bounds(extents));
-  // Room for either.
+  // Capacity for either.
   const Shape room_a = room_of(c, yes), room_b = room_of(c, no);
   const auto no_room = [](const Shape& room) { return product(room) == 0; };
   if (no_room(room_a) || no_room(room_b)) {

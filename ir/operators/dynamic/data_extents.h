@@ -1,12 +1,12 @@
-// What operators mean for arrays of which data decide how long they are. Such an array is bounded: its type says how
-// long it is at most, a count, an i64 scalar of the program, how many of the elements along a dimension mean something,
-// and these stand first. An operator whose definition only carries elements along needs nothing here, since its counts
-// follow from the definition (ProgramBuilder). For each of the others a row of the table says which calls over bounded
-// arrays give the same: they replace what lies beyond the counts by what does not matter, move elements together, and
-// compute the counts of the results. No kernel ever sees anything but bounded arrays and numbers.
+// The meaning of operators for arrays with data-dependent extents. Such an array has a bounded dynamic dimension: its
+// type states the capacity; an i64 scalar of the program, the count, states how many elements along the dimension are
+// valid; the valid elements come first. An operator whose definition only carries elements along needs nothing here,
+// because its counts follow from the definition (ProgramBuilder). For each of the others a row of the table gives
+// equivalent calls over arrays at capacity: they replace elements beyond the counts by neutral ones, move elements
+// together, and compute the counts of the results. Kernels only read arrays at capacity and scalars.
 //
-// Shapes as numbers are followed as well: each is known, or a value of the program between two bounds, from which the
-// extents of what is made with them get theirs.
+// Shapes as integers are tracked as well: each is known, or a value of the program between two bounds, which are the
+// bounds of the extents that it determines.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@
 
 namespace hoist {
 
-/// A whole number that extents are made of: known, or what a value of the program says, between two bounds.
+/// An integer of an extent: known, or a value of the program between two bounds.
 struct WholeNumber {
   int64_t low = 0, high = 0;
   std::string value = {};  ///< an i64 scalar; "" where the number is known, low and high being the same
@@ -31,42 +31,42 @@ struct WholeNumber {
 };
 using WholeNumbers = std::vector<WholeNumber>;
 
-/// A composition that knows of counts. What add() makes may read counted values as any call does.
+/// A composition with counts. Calls of add() may read values with counts like any call.
 class ExtentComposer : public Composer {
  public:
   using Composer::give;
 
-  /// The elements of a value, in order, where they are numbers that shapes are made of.
+  /// The elements of a value, in order, if they are integers for shapes.
   virtual Result<std::optional<WholeNumbers>> numbers(const std::string& value) = 0;
   virtual void say_numbers(const std::string& value, const WholeNumbers& numbers) = 0;
   /// In which all elements of a tensor of numbers lie.
   virtual NumberRange range(const std::string& value) = 0;
-  /// The call that gives a value by itself, as a call of the program; nothing where none does.
+  /// The call that computes only this value, as a call of the program; nothing if there is none.
   virtual std::optional<NamedCall> maker(const std::string& value) const = 0;
-  /// A call for which all that its operands have room for counts.
+  /// Adds a call that processes the operands' full capacity and ignores their counts.
   virtual std::vector<std::string> add_bounded(const std::string& operation, Attributes attributes,
                                                std::vector<std::string> inputs, size_t results = 1) = 0;
-  /// The value that was made for the key before, else what `make` gives.
+  /// The value that was made for the key before, else the result of `make`.
   virtual std::string once(const std::string& key, const std::function<std::string()>& make) = 0;
-  /// What a result of the call is, of which so many elements along each dimension count.
+  /// A result of the call, with so many valid elements along each dimension.
   virtual void give(size_t result, const std::string& value, const WholeNumbers& extents) = 0;
 };
 
-/// What the call is over arrays whose extents data decide; false where its definition says all there is to say.
+/// The composition of the call over arrays with data-dependent extents; false if its definition suffices.
 using ExtentMeaning = Result<bool> (*)(ExtentComposer& composer);
 /// Null where an operator has no row: then its definition decides alone.
 ExtentMeaning extent_meaning(std::string_view domain, std::string_view operation);
 
-/// The elements of a short list of whole numbers, or of one: those that nothing but data say are values between the
-/// bounds that are known of them, which no run leaves. Nothing where the value is none such.
+/// The elements of a short list of integers, or of one integer: data-dependent elements are values between known bounds
+/// that every run respects. Nothing if the value is no such list.
 Result<std::optional<WholeNumbers>> numbers_from_data(ExtentComposer& composer, const std::string& value);
-/// Whether numbers in this range bound an array whose extents they are.
+/// True if integers in this range may be the extents of an array.
 bool decides_extents(const NumberRange& range);
 
-/// So many elements of a value along an axis, of those that there is room for.
+/// The given number of elements of a value along an axis, out of its capacity.
 std::string cut_room(ExtentComposer& composer, const std::string& value, size_t axis, int64_t from, int64_t count);
 
-/// The elements of what a call gives, where it makes numbers of numbers.
+/// The elements of a call's result, if it computes integers from integers.
 Result<std::optional<WholeNumbers>> numbers_of_call(ExtentComposer& composer, const NamedCall& call);
 
 /// The result `number` of the composer's call: one of two values of the program, as a condition says, which may be of

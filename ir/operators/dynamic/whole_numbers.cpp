@@ -16,7 +16,7 @@ namespace {
 // Bounds stay where sums and products of two of them do not leave 64 bits unnoticed.
 constexpr int64_t farthest = int64_t{1} << 62;
 
-// Holds every whole number up to 2^64, and what lies beyond is a bound that nothing reaches.
+// Holds every integer up to 2^64; beyond, a bound that is never reached.
 using Wide = long double;
 
 int64_t bounded(Wide value) {
@@ -104,10 +104,10 @@ Result<Nothing> check_bounds(const WholeNumbers& extents) {
   int64_t room = 1;
   for (const WholeNumber& extent : extents) {
     if (extent.high > 0 && room > most_bounded_elements / extent.high)
-      return fault(fmt::format("data decide how many elements the result has, and room for all that there may be is "
-                               "more than {} (most_bounded_elements)",
+      return fault(fmt::format("the number of elements of the result depends on data, and its upper bound is more than "
+                               "{} (most_bounded_elements)",
                                most_bounded_elements),
-                   "bound what decides them, by a Min or a TopK say");
+                   "bound the values that decide it, for example by Min or TopK");
     room *= extent.high;
   }
   return Nothing{};
@@ -119,7 +119,7 @@ WholeNumbers extents_of(ExtentComposer& c, const std::string& value) {
   for (const auto& [dimension, count] : c.counts(value)) {
     WholeNumber& extent = out[static_cast<size_t>(dimension)];
     extent = {0, extent.high, count};
-    // What else is known of the count.
+    // Further facts about the count.
     if (const auto numbers = c.numbers(count); numbers.ok() && *numbers) {
       const WholeNumber& number = (**numbers)[0];
       extent.low = std::clamp<int64_t>(number.low, 0, extent.high);
@@ -215,7 +215,7 @@ bool is_one_of(const std::string& name, std::initializer_list<const char*> names
   return std::any_of(names.begin(), names.end(), [&](const char* one) { return name == one; });
 }
 
-// Element i of operands that broadcast to `count` elements; only those of one element and of all do here.
+// Element i of operands that broadcast to `count` elements; supports operands with one element and with all.
 const WholeNumber* broadcast_at(const WholeNumbers& numbers, size_t i, size_t count) {
   if (numbers.size() == 1) return numbers.data();
   return numbers.size() == count ? &numbers[i] : nullptr;
@@ -262,7 +262,7 @@ Maybe gathered(ExtentComposer& c, const NamedCall& call, const WholeNumbers& num
   return out;
 }
 
-// A part of a list, as a slice of one dimension; nothing where its bounds or its step are not known.
+// A part of a list, as a slice of one dimension; nothing if its bounds or its step are unknown.
 Maybe cut(ExtentComposer& c, const NamedCall& call, const WholeNumbers& numbers, size_t rank) {
   const auto starts = known_list(c, call, "starts", 1), ends = known_list(c, call, "ends", 2);
   const auto steps = known_list(c, call, "steps", 4).value_or(std::vector<int64_t>{1});
@@ -281,8 +281,7 @@ Maybe cut(ExtentComposer& c, const NamedCall& call, const WholeNumbers& numbers,
   return out;
 }
 
-// A number that data say, an element of a list or it alone; what is outside of the range, of NaN say, is brought
-// inside.
+// A data-dependent integer, an element of a list or a scalar; a value out of range (NaN, for example) is clamped.
 WholeNumber number_from_data(ExtentComposer& c, const std::string& value, std::optional<int64_t> element) {
   const NumberRange range = c.range(value);
   WholeNumber out{bounded(std::ceil(range.low)), bounded(std::floor(range.high))};
@@ -393,7 +392,7 @@ Result<std::optional<WholeNumbers>> numbers_of_call(ExtentComposer& c, const Nam
     return Maybe(operands[0]);
   }
   if (operation == "Cast") {
-    // What is no number of 64 bits is known, or nothing that shapes are made of.
+    // Integers beyond 64 bits are known, or no part of shapes.
     const Scalar to = leaf_of(type)->scalar;
     for (WholeNumber& number : operands[0]) {
       const bool kept = to == Scalar::i64 || (to == Scalar::i32 && number.low >= INT32_MIN && number.high <= INT32_MAX);

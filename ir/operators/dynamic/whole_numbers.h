@@ -1,5 +1,5 @@
-// Arithmetic on the numbers that extents are made of (data_extents.h): what is known is computed at once, and of the
-// rest each number is made once, by a call, so that equal numbers are one value. Only for ir/operators.
+// Arithmetic on the integers of extents (data_extents.h): known values are computed immediately, and each other integer
+// is made once, by a call, so that equal integers are one value. Only for ir/operators.
 #pragma once
 
 #include "ir/operators/dynamic/data_extents.h"
@@ -17,12 +17,12 @@ WholeNumber difference(ExtentComposer& c, const WholeNumber& a, const WholeNumbe
 WholeNumber product(ExtentComposer& c, const WholeNumber& a, const WholeNumber& b);
 WholeNumber least(ExtentComposer& c, const WholeNumber& a, const WholeNumber& b);
 WholeNumber greatest(ExtentComposer& c, const WholeNumber& a, const WholeNumber& b);
-/// Of a number from 0 on by one from 1 on.
+/// For a number from 0 on and a divisor from 1 on.
 WholeNumber quotient(ExtentComposer& c, const WholeNumber& a, const WholeNumber& b);
 WholeNumber remainder(ExtentComposer& c, const WholeNumber& a, const WholeNumber& b);
 WholeNumber product(ExtentComposer& c, const WholeNumbers& factors);
 
-/// No array that data decide the extents of has room for more elements.
+/// The capacity of arrays with data-dependent extents has this limit.
 inline constexpr int64_t most_bounded_elements = int64_t{1} << 28;
 /// That an array of these extents does not take more room.
 Result<Nothing> check_bounds(const WholeNumbers& extents);
@@ -34,7 +34,7 @@ std::string list_value(ExtentComposer& c, const WholeNumbers& numbers);
 
 /// An attribute of a call, or `otherwise`.
 int64_t integer_of(const NamedCall& call, const std::string& name, int64_t otherwise);
-/// A list from an attribute, or from an input that is known; nothing where it is left out or not known.
+/// A list from an attribute, or from a known input; nothing if it is absent or unknown.
 std::optional<std::vector<int64_t>> known_list(ExtentComposer& c, const NamedCall& call, const std::string& name,
                                                size_t input);
 

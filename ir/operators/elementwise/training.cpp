@@ -1,5 +1,5 @@
 // Steps of optimisers, of the domain ai.onnx.preview.training: formulas of each element of a parameter, its gradient
-// and what the optimiser remembers. One call takes any number of parameters, so the rows are functions.
+// and the optimiser's state. One call takes any number of parameters, so the rows are functions.
 #include <fmt/format.h>
 
 #include <array>
@@ -96,11 +96,11 @@ constexpr std::string_view training = "ai.onnx.preview.training";
 // clang-format off
 constexpr auto training_rows = std::to_array<OperatorRow>({
   {training, "Adagrad", 1, 5, -1, Takes::floats, lower_adagrad,
-   "a step against the gradient, shorter where gradients were large; a function, since one call takes any number of parameters", 0.5, 2},
+   "a step against the gradient, shorter after large gradients; a function, since one call takes any number of parameters", 0.5, 2},
   {training, "Adam", 1, 6, -1, Takes::floats, lower_adam,
-   "a step by the mean of gradients and of their squares; a function, since one call takes any number of parameters", 0.5, 2},
+   "a step by the means of gradients and of their squares; a function, since one call takes any number of parameters", 0.5, 2},
   {training, "Momentum", 1, 5, -1, Takes::floats, lower_momentum,
-   "a step by the gradient and what is left of earlier ones; a function, since one call takes any number of parameters", 0.5, 2},
+   "a step by the gradient and the momentum of earlier ones; a function, since one call takes any number of parameters", 0.5, 2},
 });
 // clang-format on
 

@@ -1,5 +1,5 @@
-// Pictures: a function on the host (ir/host) decodes them to red, green and blue, and what order colours have or how
-// grey follows from them are terms like any other, so that kernels take them up into what comes next.
+// Decoding of images: a host op (ir/host) decodes them to red, green and blue; the order of colours and the conversion
+// to grey are ordinary terms, so that kernels merge them into their consumers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ Expr grey_of(Expr pixel) {
 Result<Shape> size_of_picture(const OperatorContext& c) {
   HOIST_TRY(const Shape size, integers_attribute(c, "size", {}));
   if (size.size() != 2) {
-    return fault("how high and wide its pictures are is not known",
+    return fault("the height and width of its images are unknown",
                  "hoist takes it from the type that the model declares for the result, outside of bodies");
   }
   if (size[0] < 1 || size[1] < 1) return fault("pictures of " + text(size) + " pixels, expected at least one");
@@ -59,9 +59,7 @@ constexpr OperatorRow with_declared_extents(OperatorRow row, int count) {
 // clang-format off
 constexpr auto picture_rows = std::to_array<OperatorRow>({
   with_declared_extents({"", "ImageDecoder", 20, 1, 1, Takes::integers, lower_image_decoder,
-   "a picture of an encoded stream, on the host: BMP, JPEG, JPEG 2000, PNG, PNM, TIFF or WebP of the height and width "
-   "that the model declares, zeros allowed behind the stream; what cannot be decoded and pictures of another size are "
-   "errors of the run, where the standard gives an empty picture; a function, since the size is no operand"}, 2),
+   "an image decoded on the host: BMP, JPEG, JPEG 2000, PNG, PNM, TIFF or WebP of the height and width that the model declares, with zeros allowed after the stream; undecodable images and images of another size are errors of the run, for which the standard has an empty image; a function, since the size is no operand"}, 2),
 });
 // clang-format on
 

@@ -30,7 +30,7 @@ struct Axis {
   double scale = 1, low = 0, high = 1;
 };
 
-/// Where output element i lies among the input's elements.
+/// The position of output element i among the input's elements.
 double raw_position(const Settings& s, const Axis& a, int64_t i) {
   auto x = static_cast<double>(i), n = static_cast<double>(a.n);
   double width = a.scale * n;

@@ -39,7 +39,7 @@ struct Sampler {
     return choose(half == floor(half), rest + low(), Number(high(axis)) - rest);
   }
 
-  // A place that the border keeps near the array, so that what is made an integer of it is small.
+  // A position clamped near the array, so that its conversion to an integer stays small.
   Number bounded(const Number& x, size_t axis) const {
     const double far = 4;  // no weight reaches so far
     if (outside == Outside::zeros) return min(max(x, -far), static_cast<double>(extents[axis]) + far);
@@ -48,7 +48,7 @@ struct Sampler {
     return choose((x < low()) | (x > high(axis)), inside, x);
   }
 
-  // The element at whole numbers, which may lie outside.
+  // The element at an integer position, which may be out of range.
   Expr element(Expr plane, const std::vector<Number>& at) const {
     Number inside = literal_integer(Scalar::boolean, 1);
     for (size_t axis = 0; axis < at.size(); ++axis) {
@@ -69,7 +69,7 @@ struct Sampler {
     return {outer(f + 1.0), inner(f), inner(1.0 - f), outer(2.0 - f)};
   }
 
-  // What lies at a place that is given by one number an axis, the first axis first.
+  // The value at a position with one coordinate per axis, first axis first.
   Expr at(Expr plane, const std::vector<Number>& place_of) const {
     if (between == Between::nearest) {
       std::vector<Number> whole;
@@ -128,7 +128,7 @@ Lowered lower_grid_sample(const OperatorContext& c) {
   sampler.corners = corners != 0;
   const Scalar scalar = element_of(x);
   if (sampler.between != Between::nearest && !is_float(scalar))
-    return fault(fmt::format("the input is {}, and only floats lie between others", row(scalar).name));
+    return fault(fmt::format("the input is {}, and only floats can be interpolated", row(scalar).name));
   sampler.place = wide_float(element_of(grid));
   sampler.value = is_float(scalar) ? wider_of(wide_float(scalar), sampler.place) : scalar;
   // The last number of a place belongs to the first axis.
@@ -165,7 +165,7 @@ Near near(const Number& place, int64_t n) {
           choose(low >= last, 0.0, inside - low)};
 }
 
-// Where regions lie, in elements of the array.
+// The places of regions, in elements of the array.
 struct Regions {
   Scalar wide;
   double scale;
@@ -181,9 +181,9 @@ struct Regions {
   }
 };
 
-// As many samples as a part is long: what regions of any size have in common is not the samples but the lines that
-// these touch, at most seven of them each, since they lie more than half a line apart. So each line of each part of a
-// region has what its samples make of it, and a part is what all lines make of it, along one axis after the other.
+// A part has as many samples as it is long: regions of any size share no samples, but the rows that the samples touch,
+// at most seven rows each, since samples are more than half a row apart. So each row of each part of a region combines
+// its samples, and a part combines its rows, along one axis after the other.
 class AdaptiveRegions {
  public:
   AdaptiveRegions(const Regions& regions, bool most) : regions_(regions), most_(most) {}
@@ -203,7 +203,7 @@ class AdaptiveRegions {
         all));
   }
 
-  // Of the lines of a part, each with its value.
+  // Interpolates between the rows of a part, each with its value.
   Expr combined(Expr weights, Expr values) const {
     const Scalar wide = regions_.wide;
     if (!most_)
@@ -216,7 +216,7 @@ class AdaptiveRegions {
         }));
   }
 
-  // Whether a sample of the part lies outside, which is 0, or there is none.
+  // True if a sample of the part lies outside, where the value is 0, or there is none.
   Number has_nothing(Expr region, int64_t axis, int64_t parts, Expr part, int64_t n) const {
     const Number length = regions_.part_of(region, axis, parts), count = apply(Function::ceiling, length);
     const Number from = start_of(region, axis, part, length), half = length / max(count, 1.0) * 0.5;
@@ -234,7 +234,7 @@ class AdaptiveRegions {
     const Number length = regions_.part_of(region, axis, parts), count = apply(Function::ceiling, length);
     const Number step = length / max(count, 1.0), from = start_of(region, axis, part, length);
     const Number row = convert(wide, line), nothing = literal(wide, 0);
-    // What lies before the first line is moved to it, so it touches the second one as well.
+    // Positions before the first row are moved to it, so they touch the second one as well.
     const Number first =
         max(floor((choose(row <= 1.0, Number(literal(wide, -1)), row - 1.0) - from) / step - 0.5), 0.0);
     // At the end of an axis a sample lies on the same line twice, once with nothing of it.
@@ -270,7 +270,7 @@ Expr adaptive_regions(const OperatorContext& c, const Shape& shape, const Region
   return map_zip({regions, lines, columns, images}, [&](const std::vector<Expr>& p) {
     return map(
         [&](Expr plane) {
-          // What each line gives for each part of the columns.
+          // The values of each row for each part of the columns.
           const Expr of_lines = in_memory(map(
               [&](Expr weights) {
                 return map(
@@ -328,7 +328,7 @@ Lowered lower_roi_align(const OperatorContext& c) {
     return begin + Number(convert(wide, p)) * part +
            (Number(convert(wide, i)) + 0.5) * part / static_cast<double>(samples);
   };
-  // What a sample reads along an axis: the two elements around it and how much of each, 0 where it does not count.
+  // The reads of a sample along an axis: the two elements around it and their weights, 0 for an element out of range.
   const auto around = [&](const Number& place, int64_t n) {
     const Near found = near(place, n);
     const Number counts = choose(found.counts, literal(wide, 1), literal(wide, 0));
@@ -341,7 +341,7 @@ Lowered lower_roi_align(const OperatorContext& c) {
         },
         iota(4, Scalar::i32));
   };
-  // Those of each region, [R][parts][samples][4]: the same in all planes.
+  // The samples of each region, [R][parts][samples][4]: the same in all channel planes.
   const auto places_along = [&](int64_t axis, int64_t parts, int64_t n) {
     return in_memory(map(
         [&](Expr region) {
@@ -392,8 +392,8 @@ Number rounded_away(const Number& x) {
   return choose(x < 0.0, -up, up);
 }
 
-// Data say where a region lies, so each part looks at the whole plane: the largest of each column between two lines,
-// all columns side by side, then of those between two columns. What is empty gives 0.
+// The place of a region depends on data, so each part reads the whole plane: the maximum of each column between two
+// rows, for all columns in parallel, then the maximum between two columns. An empty part gives 0.
 Lowered lower_max_roi_pool(const OperatorContext& c) {
   Expr x = c.inputs[0], regions = c.inputs[1];
   HOIST_TRY_VOID(check_same_element(c));
@@ -411,7 +411,7 @@ Lowered lower_max_roi_pool(const OperatorContext& c) {
   const Scalar scalar = element_of(x), wide = wide_float(scalar), place = Scalar::i32;
   const int64_t lines = pooled[0], columns = pooled[1];
   const Expr none = literal(scalar, -std::numeric_limits<double>::infinity());
-  // Where the parts of a region begin and end, those between lines first; found in floats, whatever the region is.
+  // The beginnings and ends of a region's parts, along the rows first; computed in floats for any region.
   const auto limits_of_region = [&](Expr region) {
     return map(
         [&](Expr number) {
@@ -514,7 +514,7 @@ Lowered lower_deform_conv(const OperatorContext& c) {
   Sampler sampler;
   sampler.extents = {image[2], image[3]};
   sampler.place = sampler.value = wide;
-  // Where each element of the kernel lies without its offset, before the window moves.
+  // The position of each element of the kernel without its offset, before the window moves.
   Tensor steps(wide, {taps, 2});
   for (int64_t k = 0; k < taps; ++k) {
     const int64_t line = k / kernel[1], column = k % kernel[1];
@@ -586,14 +586,14 @@ Lowered lower_deform_conv(const OperatorContext& c) {
 
 // ---- AffineGrid ----------------------------------------------------------------------------------------------------
 
-// Each place is an affine function of where an element stands along the axes, the last axis first: between -1 and 1,
-// which are the middles of the outermost elements (align_corners) or their outer edges.
+// Each position is an affine function of the element's place along the axes, last axis first: between -1 and 1, which
+// are the middles of the outermost elements (align_corners) or their outer edges.
 Lowered lower_affine_grid(const OperatorContext& c) {
   const Expr theta = c.inputs[0];
   const Shape t = extents(theta);
   HOIST_TRY(const auto size, integers_of(c, "size", 1));
   if (!size || (size->size() != 4 && size->size() != 5))
-    return fault("size has to be the four or five extents of a picture");
+    return fault("size has to be the four or five extents of an image");
   const auto axes = static_cast<int64_t>(size->size()) - 2;
   if (t != Shape{size->front(), axes, axes + 1})
     return fault(fmt::format("theta is {}, expected {} for the size {}", text(t),
@@ -608,7 +608,7 @@ Lowered lower_affine_grid(const OperatorContext& c) {
   const Scalar scalar = element_of(theta), wide = wide_float(scalar);
   const auto coordinate = [&](int64_t axis, Expr i) {
     const int64_t n = picture[static_cast<size_t>(axis)];
-    // One element in depth stands at -1.
+    // A single element in depth is at -1.
     const bool single = aligned != 0 && axes == 3 && axis == 0 && n == 1;
     const Number steps = literal(wide, static_cast<double>(aligned != 0 ? n - 1 : n));
     const Number step = single ? Number(literal(wide, 0)) : Number(literal(wide, 2)) / steps;
@@ -641,16 +641,16 @@ Lowered lower_affine_grid(const OperatorContext& c) {
 // clang-format off
 constexpr auto sampling_rows = std::to_array<OperatorRow>({
   {"", "AffineGrid", 20, 2, 2, Takes::floats, lower_affine_grid,
-   "places of a picture's elements as affine functions of where they stand; a function, since the size says how many axes there are",
+   "positions of an image's elements as affine functions of their places; a function, since the size decides the number of axes",
    -1, 1, "1 size"},
   {"", "GridSample", 20, 2, 2, Takes::anything, lower_grid_sample,
-   "the values at places between the elements; a function, since places come from data and their arithmetic from the extents", -1, 1},
+   "the values at positions between the elements; a function, since positions come from data and their arithmetic from the extents", -1, 1},
   {"", "RoiAlign", 16, 3, 3, Takes::floats, lower_roi_align,
    "means or maxima of samples in the parts of regions; a function, since regions come from data"},
   {"", "MaxRoiPool", 1, 2, 2, Takes::floats, lower_max_roi_pool,
-   "the largest elements in the parts of regions; a function, since regions come from data"},
+   "the maxima of the parts of regions; a function, since regions come from data"},
   {"", "DeformConv", 19, 3, 5, Takes::floats, lower_deform_conv,
-   "a convolution whose windows are samples at places that are moved by data; a function, since places come from data"},
+   "a convolution whose windows are samples at positions moved by data; a function, since positions come from data"},
 });
 // clang-format on
 

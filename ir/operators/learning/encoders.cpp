@@ -1,6 +1,6 @@
-// Encoders of the domain ai.onnx.ml: numbers and strings by tables that stand in attributes. Strings are compared by
-// their words, so that kernels look them up as they do numbers. A map is the tensor of its values by key, so that
-// ZipMap, DictVectorizer and CastMap check how many keys there are and pass values on.
+// Encoders of the domain ai.onnx.ml: numbers and strings mapped by tables in attributes. Strings are compared by their
+// handles, so that their tables work like tables of numbers. A map is the tensor of its values by key, so ZipMap,
+// DictVectorizer and CastMap check the number of keys and pass on the values.
 #include <fmt/format.h>
 
 #include <optional>
@@ -36,7 +36,7 @@ Result<std::optional<Tensor>> labels_in(const OperatorContext& c, const std::str
   return std::optional<Tensor>();
 }
 
-// What stands for an element that no key equals, of one element.
+// The result for an element that equals no key, a single element.
 Result<Tensor> default_label(const OperatorContext& c, Scalar scalar) {
   if (auto found = c.call.attributes.find("default_tensor"); found != c.call.attributes.end()) {
     const auto* tensor = std::get_if<Tensor>(&found->second);
@@ -59,7 +59,7 @@ Result<Tensor> default_label(const OperatorContext& c, Scalar scalar) {
   return out;
 }
 
-// NaN among the keys stands for every NaN. Of equal keys the last one counts.
+// NaN among the keys matches every NaN. Among equal keys the last one counts.
 Lowered looked_up(Expr x, const Tensor& keys, const Tensor& values, const Tensor& otherwise) {
   if (keys.size() != values.size() || keys.size() == 0)
     return fault(fmt::format("{} keys and {} values", keys.size(), values.size()));
@@ -179,7 +179,7 @@ Lowered lower_cast_map(const OperatorContext& c) {
   cast.attributes = {{"to", int64_t{scalar == Scalar::f32 ? 1 : scalar == Scalar::i64 ? 7 : 8}}};
   Expr read = row;
   if (from == Scalar::string && sparse) {
-    // The text of 0 in the place of what is absent, since "" is no number.
+    // The text of 0 instead of an absent value, since "" is no number.
     HOIST_TRY(const Expr nothing, constant_strings({1}, {""}));
     HOIST_TRY(const Expr naught, constant_strings({1}, {"0"}));
     read = in_memory(map_at(
@@ -191,17 +191,17 @@ Lowered lower_cast_map(const OperatorContext& c) {
 // clang-format off
 constexpr auto encoder_rows = std::to_array<OperatorRow>({
   {encoders, "LabelEncoder", 1, 1, 1, Takes::anything, lower_label_encoder,
-   "the value that stands beside the key equal to each element; a function, since keys and values stand in attributes"},
+   "the value for the key equal to each element; a function, since keys and values are attributes"},
   {encoders, "CategoryMapper", 1, 1, 1, Takes::anything, lower_category_mapper,
-   "strings by their numbers or numbers by their strings; a function, since both stand in attributes"},
+   "numbers for strings, or strings for numbers; a function, since both are attributes"},
   {encoders, "ZipMap", 1, 1, 1, Takes::floats, lower_zip_map,
-   "the values, which are those of a map by key; a function, since the keys stand in attributes"},
+   "the values of a map in the order of its keys; a function, since the keys are attributes"},
   {encoders, "DictVectorizer", 1, 1, 1, Takes::anything, lower_dict_vectorizer,
-   "a map's values by key, which they are already; a function, since the keys stand in attributes"},
+   "the values of a map by key, unchanged; a function, since the keys are attributes"},
   {encoders, "CastMap", 1, 1, 1, Takes::anything, lower_cast_map,
-   "a map's values by key in another type; a function, since the keys are as many as an attribute says"},
+   "the values of a map by key in another type; a function, since an attribute states the number of keys"},
   {encoders, "OneHotEncoder", 1, 1, 1, Takes::anything, lower_one_hot_encoder,
-   "1 at the category of each number or string; a function, since the categories stand in an attribute"},
+   "1 at the category of each number or string; a function, since the categories are an attribute"},
 });
 // clang-format on
 

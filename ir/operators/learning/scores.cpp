@@ -1,4 +1,4 @@
-// What the models of ai.onnx.ml share: tables in attributes, rows of features, and what becomes of scores.
+// Common code of the models of ai.onnx.ml: tables in attributes, rows of features, and the transformation of scores.
 #include "ir/operators/learning/scores.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// What the models of ai.onnx.ml share: tables in attributes, rows of features, and what becomes of scores. Only for
-// ir/operators.
+// Common code of the models of ai.onnx.ml: tables in attributes, rows of features, and the transformation of scores.
+// Only for ir/operators.
 #pragma once
 
 #include <string>
@@ -12,25 +12,26 @@ namespace hoist::operators {
 
 using Floats = std::vector<double>;
 
-/// From the attribute of that name, a list, or from NAME_as_tensor; empty where there is neither.
+/// From the attribute of that name, a list, or from NAME_as_tensor; empty if both are absent.
 Result<Floats> floats_attribute(const OperatorContext& context, const std::string& name);
 Expr table(Scalar scalar, const Floats& values);
 
-/// Models take any numbers and compute in f32, or in f64 what is f64.
+/// Models accept all numeric types and compute in f32, or in f64 for f64 inputs.
 Scalar computed_in(Expr x);
-/// Rows of features: a single one stands alone.
+/// Rows of features; a vector is one row.
 Result<Expr> feature_rows(Expr x);
-/// Of each row of x the sums of products with the rows of `weights`, plus `added`, one a row of weights; in their type.
+/// For each row of x the contractions with the rows of `weights`, plus `added`, which has one element per row of
+/// weights; in their type.
 Expr weighted_sums(Expr x, Expr weights, Expr added);
 
 /// Attribute post_transform.
 Result<std::string> transform_attribute(const OperatorContext& context);
-/// What becomes of a row of scores.
+/// The transformation of a row of scores.
 Expr transformed(const std::string& transform, Expr row);
 /// The scores of two classes that share one, as onnxruntime has them: `first` and `score`, [2]. LOGISTIC makes both
 /// probabilities, PROBIT leaves the second at 0, and SOFTMAX and SOFTMAX_ZERO change nothing.
 Expr scores_of_two(const std::string& transform, const Number& first, const Number& score);
-/// What becomes of all rows, in the type of the result.
+/// The transformation of all rows, in the type of the result.
 Expr finished(const std::string& transform, Expr scores, Scalar scalar = Scalar::f32);
 
 /// The first of them.

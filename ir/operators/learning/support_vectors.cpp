@@ -1,6 +1,6 @@
-// Support vector machines of ai.onnx.ml. The kernel functions of rows and vectors are one product with the vectors, or
-// distances from them; what classes score against each other are sums of these. Functions, since all tables stand in
-// attributes.
+// Support vector machines of ai.onnx.ml. The kernel functions of rows and vectors are one matrix product with the
+// vectors, or distances from them; the scores of classes against each other are sums of these. They are C++ functions,
+// because all tables are attributes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -81,7 +81,7 @@ Lowered lower_svm_regressor(const OperatorContext& c) {
   HOIST_TRY(const Floats coefficients, floats_attribute(c, "coefficients"));
   HOIST_TRY(const Floats rho, floats_attribute(c, "rho"));
   if (count < 0) return fault(fmt::format("n_supports is {}", count));
-  if (rho.empty()) return fault("rho is missing: it has the number that is added");
+  if (rho.empty()) return fault("rho is missing: it holds the constant term");
   const int64_t terms = count == 0 ? extents(x)[1] : count;
   if (terms < 1 || std::ssize(coefficients) != terms)
     return fault(fmt::format("coefficients has {} numbers for {} {}", coefficients.size(), terms,
@@ -162,7 +162,8 @@ Expr pair_scores(const Pairs& pairs, Expr values, const Shape& counts, const Flo
       in_memory(map(parts_of, values)));
 }
 
-// The class that most pairs are for, the first of several. What is not above 0, NaN too, is for the second of a pair.
+// The class with the most votes of pairs, the first of several. A score that is not above 0, also NaN, votes for the
+// second of a pair.
 Expr most_voted(const Pairs& pairs, Expr scores) {
   const Expr winners = map_zip({scores, places(pairs.first), places(pairs.second)},
                                [](const std::vector<Expr>& p) { return choose(Number(p[0]) > 0.0, p[1], p[2]).e; });
@@ -222,10 +223,9 @@ Number total_of(const std::vector<Number>& parts) {
   return out;
 }
 
-// One round: nothing where the probabilities are near enough, else one class after the other is moved to where it would
-// be if the others were right, and all are divided by their sum. That sum is kept beside them and divided by at the
-// end, so that a class sees of those before it only by how much they were moved. State and result are tuples of one
-// number a class.
+// One round: nothing if the probabilities have converged, else each class in turn is moved to its value if the others
+// were right, and all are divided by their sum. That sum is kept separately and divided by at the end, so that a class
+// needs only the moves of the classes before it. State and result are tuples with one element per class.
 Expr coupling_round(int64_t classes, Expr state, const std::function<Number(int64_t, int64_t)>& q) {
   struct Way {
     std::vector<Number> moves;
@@ -281,8 +281,8 @@ Expr coupling_round(int64_t classes, Expr state, const std::function<Number(int6
   });
 }
 
-// The probabilities of classes by those of pairs, as libsvm couples them: at most 100 rounds. [classes][classes] of a
-// row to [classes].
+// The probabilities of classes from the probabilities of pairs, coupled as in libsvm: at most 100 rounds.
+// [classes][classes] of a row to [classes].
 Expr coupled(Expr matrix) {
   const int64_t classes = extents(matrix)[0];
   const Scalar scalar = element_of(matrix);
@@ -319,13 +319,13 @@ Lowered linear_classes(const OperatorContext& c, Expr x, const Tensor& labels, c
     return fault(
         fmt::format("coefficients has {} numbers for {} classes of {} features", coefficients.size(), classes, n),
         "without vectors_per_class the model is linear");
-  if (rho.empty()) return fault("rho is missing: it has the number that is added");
+  if (rho.empty()) return fault("rho is missing: it holds the constant term");
   const Scalar scalar = computed_in(x);
   const Expr scores = in_memory(weighted_sums(x, reshape(table(scalar, coefficients), {classes, n}),
                                               table(scalar, Floats(static_cast<size_t>(classes), rho[0]))));
   HOIST_TRY(const Floats a, floats_attribute(c, "prob_a"));
   const bool positive = std::all_of(coefficients.begin(), coefficients.end(), [](double v) { return v >= 0; });
-  // Of two classes the second is taken as soon as either score is high enough, as onnxruntime has it.
+  // With two classes the second is chosen as soon as either score is high enough, as in onnxruntime.
   const auto place = [&](Expr row) {
     const Expr largest = place_of_largest(row);
     if (classes != 2 || !a.empty()) return largest;
@@ -369,7 +369,7 @@ Lowered lower_svm_classifier(const OperatorContext& c) {
   HOIST_TRY(const KernelFunction kernel, kernel_function(c));
   HOIST_TRY(const Expr table_of_vectors, vector_table(c, x, vectors));
   if (!a.empty() && classes > most_coupled_classes)
-    return fault(fmt::format("prob_a asks for probabilities of {} classes, at most {} are supported", classes,
+    return fault(fmt::format("prob_a requires probabilities of {} classes, at most {} are supported", classes,
                              most_coupled_classes),
                  "export the model without probabilities");
   const Pairs pairs(classes);
@@ -392,10 +392,9 @@ Lowered lower_svm_classifier(const OperatorContext& c) {
 
 constexpr auto support_vector_rows = std::to_array<OperatorRow>({
     {"ai.onnx.ml", "SVMRegressor", 1, 1, 1, Takes::numbers, lower_svm_regressor,
-     "sums over kernel functions of support vectors; a function, since the vectors stand in attributes"},
+     "sums over kernel functions of support vectors; a function, since the vectors are attributes"},
     {"ai.onnx.ml", "SVMClassifier", 1, 1, 1, Takes::numbers, lower_svm_classifier,
-     "votes of pairs of classes and their scores or probabilities; a function, since support vectors stand in "
-     "attributes"},
+     "votes of pairs of classes and their scores or probabilities; a function, since support vectors are attributes"},
 });
 
 }  // namespace

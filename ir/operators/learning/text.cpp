@@ -1,6 +1,5 @@
-// Operators on strings. Which strings are equal, where they go and how many stay are terms like any other, since
-// kernels move and compare the words of strings; what looks at their characters is done by functions on the host
-// (ir/host).
+// Operators on strings. Comparing, moving and counting strings are ordinary terms, since kernels move and compare
+// string handles; operations on characters are host ops (ir/host).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,7 +39,7 @@ Lowered lower_string_concat(const OperatorContext& c) {
 
 // ---- Pieces --------------------------------------------------------------------------------------------------------
 
-// How many pieces of a string there is room for where neither the model nor its reader (--bound string-pieces) says so.
+// The capacity for pieces of a string, if neither the model nor its reader (--bound string-pieces) states it.
 constexpr int64_t most_pieces = 64;
 
 Result<int64_t> room_for_pieces(const OperatorContext& c, int64_t otherwise) {
@@ -90,13 +89,13 @@ Lowered lower_regex_full_match(const OperatorContext& c) {
 
 // ---- Tokens --------------------------------------------------------------------------------------------------------
 
-// How many tokens of a string there is room for, marks included, where the reader of the model does not say so.
+// The capacity for tokens of a string, including marks, if --string-pieces does not state it.
 constexpr int64_t most_tokens = 1024;
 
 // The attributes of a Tokenizer.
 struct Tokenising {
   std::vector<std::string> expressions;  // none: each character is a token
-  bool between = false;                  // they fit what stands between tokens
+  bool between = false;                  // they match the text between tokens
   int64_t least_characters = 1;
   bool marks = false;
   std::string filler;
@@ -119,7 +118,7 @@ Result<Tokenising> tokenising_of(const OperatorContext& c) {
     if (out.expressions == std::vector<std::string>{""}) out.expressions.clear();
   } else {
     HOIST_TRY(const std::string expression, string_attribute(c, "tokenexp", ""));
-    if (expression.empty()) return fault("neither separators nor tokenexp say what tokens are");
+    if (expression.empty()) return fault("neither separators nor tokenexp define tokens");
     if (expression != ".") out.expressions = {expression};
   }
   if (out.expressions.empty() && out.least_characters > 1)
@@ -205,7 +204,7 @@ Lowered lower_string_normalizer(const OperatorContext& c) {
       flatten(compared));
   const Chosen chosen = chosen_places(stays, shape.back());
   const int64_t axis = rank_of(x) - 1;
-  // Where no word stays there is one that is empty.
+  // If no word remains, there is one empty word.
   return std::vector<Expr>{elements_along(changed, axis, chosen.places), max(chosen.count, 1.0).e};
 }
 
@@ -218,15 +217,15 @@ constexpr ExtentRow normalised_extents = {1, normalised_dimensions};
 // clang-format off
 constexpr auto text_rows = std::to_array<OperatorRow>({
   {"", "StringConcat", 20, 2, 2, Takes::anything, lower_string_concat,
-   "each string with another behind it, on the host; a function, since the host takes whole arrays"},
+   "each string of the first array followed by the second's, on the host; a function, since host ops take whole arrays"},
   with_extents({"", "StringSplit", 20, 1, 1, Takes::anything, lower_string_split,
-   "the pieces of strings between delimiters, on the host; a function, since data decide how many there are"}, split_extents),
+   "the pieces of strings between delimiters, on the host; a function, since their number depends on data"}, split_extents),
   {"", "RegexFullMatch", 20, 1, 1, Takes::anything, lower_regex_full_match,
-   "whether a pattern fits whole strings, on the host; a function, since the pattern stands in an attribute"},
+   "true for strings that a pattern matches in whole, on the host; a function, since the pattern is an attribute"},
   with_extents({"com.microsoft", "Tokenizer", 1, 1, 1, Takes::anything, lower_tokenizer,
-   "the tokens of strings, on the host; a function, since data decide how many there are"}, token_extents),
+   "the tokens of strings, on the host; a function, since their number depends on data"}, token_extents),
   with_extents({"", "StringNormalizer", 10, 1, 1, Takes::anything, lower_string_normalizer,
-   "strings in small or capital letters, on the host, less those of a list; a function, since data decide how many stay"},
+   "strings in small or capital letters, on the host, without the stop words; a function, since the number of remaining strings depends on data"},
    normalised_extents),
 });
 // clang-format on

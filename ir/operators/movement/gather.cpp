@@ -52,7 +52,7 @@ Lowered lower_gather(const OperatorContext& c) {
       data));
 }
 
-// Cuts the leading dimensions of x to those of `like`, up to `depth`.
+// Cuts the leading dimensions of x to the extents of `like`, up to `depth`.
 Expr cut_to(Expr x, Expr like, int64_t depth) {
   for (int64_t i = 0; i < depth; ++i) {
     int64_t n = extents(like)[static_cast<size_t>(i)];
@@ -128,7 +128,7 @@ Lowered lower_gather_nd(const OperatorContext& c) {
 
 // ---- Scatters ------------------------------------------------------------------------------------------------------
 
-// How an update meets what is there: it replaces it, or the two are combined.
+// The effect of an update on the old element: it replaces it, or the two are combined.
 Result<std::optional<Function>> combination(const OperatorContext& c) {
   HOIST_TRY(std::string name, choice_attribute(c, "reduction", "none", {"none", "add", "mul", "max", "min"}));
   std::optional<Function> out;
@@ -140,9 +140,9 @@ Result<std::optional<Function>> combination(const OperatorContext& c) {
   return out;
 }
 
-// row : [n]T, positions : [m]I from 0, updates : [m]T, where T may be an array. Scatters are kept in memory, so that a
-// kernel writes where positions say instead of asking all updates for each element. What is combined is one scalar
-// after the other: columns of rows side by side.
+// row : [n]T, positions : [m]I from 0, updates : [m]T, where T may be an array. Scatters are materialised, so that a
+// kernel writes at the positions instead of testing all updates for each element. Combining works on one scalar after
+// the other, in adjacent columns of rows.
 Expr scattered(Expr row, Expr positions, Expr updates, const std::optional<Function>& combine) {
   if (!combine) return scatter(positions, updates, row);
   if (rank_of(row) == 1) return combined_at(*combine, positions, updates, row);
@@ -154,7 +154,7 @@ Expr scattered(Expr row, Expr positions, Expr updates, const std::optional<Funct
   return reshape(transpose({1, 0}, all), shape);
 }
 
-// Negative positions count from the end; what is still outside is dropped by scatter.
+// Negative positions count from the end; scatter drops positions that are still out of range.
 Expr from_start(Expr i, int64_t n) { return choose(Number(i) < 0.0, Number(i) + static_cast<double>(n), i).e; }
 
 Lowered lower_scatter_elements(const OperatorContext& c) {
@@ -351,10 +351,10 @@ Lowered lower_max_unpool(const OperatorContext& c) {
   return one(result);
 }
 
-// Sums of so many arrays stand in one kernel.
+// Sums of so many arrays fit in one kernel.
 constexpr int64_t most_shifted = 32;
 
-// windows : [k0][k1]...[w0][w1]... that lie side by side. Each place in them is a picture of its own, moved.
+// windows : [k0][k1]...[w0][w1]... in a grid. Each position in the windows is an image of its own, moved.
 Expr sum_of_shifted(Expr windows, const Shape& image, const Shape& block, const Shape& dilations, const Shape& pads) {
   const size_t dimensions = image.size();
   const Scalar scalar = element_of(windows), wide = is_float(scalar) ? wide_float(scalar) : scalar;
@@ -388,8 +388,8 @@ Expr sum_of_shifted(Expr windows, const Shape& image, const Shape& block, const 
   return added(pictures, 0);
 }
 
-// The sum, at each element of the image, of all windows that it was in. Along each spatial dimension a table says in
-// which window an element stands at each place of the kernel, or that there is none, which is a zero behind the last.
+// The sum, at each element of the image, of all windows that contain it. Along each spatial dimension a table states,
+// for each position of the kernel, the window that contains the element, or none, which is a zero after the last.
 Lowered lower_col2im(const OperatorContext& c) {
   Expr x = c.inputs[0];
   HOIST_TRY(Shape image, constant_integers(c, 1, "image_shape"));
@@ -408,7 +408,7 @@ Lowered lower_col2im(const OperatorContext& c) {
   Shape windows;
   for (size_t i = 0; i < dimensions; ++i) {
     for (int64_t v : {image[i], block[i], strides[i], dilations[i]}) {
-      if (v < 1 || v > INT32_MAX) return fault(fmt::format("an extent or a step is {}", v));
+      if (v < 1 || v > INT32_MAX) return fault(fmt::format("an extent or a stride is {}", v));
     }
     if (pads[i] < 0 || pads[i + dimensions] < 0 || pads[i] > INT32_MAX || pads[i + dimensions] > INT32_MAX)
       return fault(fmt::format("pads are {}", text(pads)));
@@ -423,7 +423,7 @@ Lowered lower_col2im(const OperatorContext& c) {
   if (shape[1] % product(block) != 0 || shape[2] != product(windows))
     return fault(fmt::format("the input is {}, expected a multiple of {} numbers in {} windows", text(shape),
                              product(block), product(windows)));
-  // [N][C][k0][k1]...[w0][w1]... to [N][C][k0][w0][k1][w1]..., with a zero behind the windows.
+  // [N][C][k0][k1]...[w0][w1]... to [N][C][k0][w0][k1][w1]..., with a zero after the windows.
   Shape full = {shape[0], shape[1] / product(block)}, permutation = {0, 1};
   full.insert(full.end(), block.begin(), block.end());
   full.insert(full.end(), windows.begin(), windows.end());
@@ -450,7 +450,7 @@ Lowered lower_col2im(const OperatorContext& c) {
     }
     tables.push_back(constant(Tensor::of(Scalar::i64, {image[i], block[i]}, from)));
   }
-  // What is left of [k0][w0][k1][w1]... once the place along each dimension is known.
+  // The rest of [k0][w0][k1][w1]... once the position along each dimension is known.
   const std::function<Expr(Expr, size_t)> image_of = [&](Expr left, size_t i) -> Expr {
     if (i == dimensions) return sum(flatten(left));
     return map(
@@ -474,21 +474,21 @@ constexpr auto gather_rows = std::to_array<OperatorRow>({
   {"", "Gather", 1, 2, 2, Takes::anything, lower_gather,
    "the elements at positions along an axis; a function, since positions come from data, known or not"},
   {"", "GatherElements", 11, 2, 2, Takes::anything, lower_gather_elements,
-   "for each place, the element at its position along an axis; a function, since positions come from data, known or not"},
+   "the element at the given position along an axis, for each place; a function, since positions come from data, known or not"},
   {"", "GatherND", 11, 2, 2, Takes::anything, lower_gather_nd,
    "the elements at tuples of positions; a function, since positions come from data, known or not"},
   {"", "ScatterElements", 11, 3, 3, Takes::anything, lower_scatter_elements,
-   "updates put at, or combined into, positions along an axis; a function, since positions come from data, known or not"},
+   "updates written at, or combined into, positions along an axis; a function, since positions come from data, known or not"},
   {"", "ScatterND", 11, 3, 3, Takes::anything, lower_scatter_nd,
-   "updates put at, or combined into, tuples of positions; a function, since positions come from data, known or not"},
+   "updates written at, or combined into, tuples of positions; a function, since positions come from data, known or not"},
   {"", "OneHot", 9, 3, 3, Takes::numbers, lower_one_hot,
-   "on where the position is the index, off elsewhere; a function, since the value of an input decides the shape", -2, 2, "1 depth"},
+   "on if the position is the index, off elsewhere; a function, since the value of an input decides the shape", -2, 2, "1 depth"},
   {"", "TensorScatter", 24, 2, 3, Takes::anything, lower_tensor_scatter,
    "a cache with an update from a position on; a function, since positions come from data"},
   {"", "MaxUnpool", 9, 2, 3, Takes::floats, lower_max_unpool,
-   "elements put where a pooling found them; a function, since positions come from data", -2, 2, "2 output_shape"},
+   "elements written to the positions at which a pooling found them; a function, since positions come from data", -2, 2, "2 output_shape"},
   {"", "Col2Im", 18, 3, 3, Takes::numbers, lower_col2im,
-   "sums of windows at the places that they were taken from; a function, since any number of dimensions have a table each",
+   "sums of windows at their places in an image; a function, since any number of dimensions have a table each",
    -2, 2, "1 image_shape, 2 block_shape"},
   {"", "ReverseSequence", 10, 2, 2, Takes::anything, lower_reverse_sequence,
    "the first elements of each sequence reversed; a function, since positions come from data"},

@@ -42,7 +42,7 @@ Lowered lower_split(const OperatorContext& c) {
   std::vector<Expr> results;
   for (int64_t count : counts) {
     if (count < 0 || count > n - total)
-      return fault(fmt::format("the parts want more than the {} elements of axis {}", n, axis));
+      return fault(fmt::format("the parts need more than the {} elements of axis {}", n, axis));
     results.push_back(slice_at(axis, count == 0 ? 0 : total, count, c.inputs[0]));
     total += count;
   }
@@ -90,11 +90,11 @@ Lowered lower_quantised_concat(const OperatorContext& c) {
 // clang-format off
 constexpr auto movement_rows = std::to_array<OperatorRow>({
   {"", "Concat", 4, 1, -1, Takes::anything, lower_concat,
-   "one after the other along an axis; a function, since any number of arrays meet under any number of dimensions"},
+   "concatenation along an axis; a function, since the number of arrays and dimensions is arbitrary"},
   {"com.microsoft", "QLinearConcat", 1, 5, -1, Takes::floats, lower_quantised_concat,
-   "arrays with scales of their own one after the other, in one scale; a function, since any number of arrays meet under any number of dimensions"},
+   "concatenates arrays with different scales, in one scale; a function, since the number of arrays and dimensions is arbitrary"},
   {"", "Split", 18, 1, 2, Takes::anything, lower_split,
-   "parts along an axis; a function, since the call says how many results there are", -2, 2, "1 split", 0, nullptr, true},
+   "parts along an axis; a function, since the call decides the number of results", -2, 2, "1 split", 0, nullptr, true},
 });
 // clang-format on
 

@@ -1,5 +1,5 @@
-// Sequences and optional values: compositions of calls over lists of tensors. A position that only data decide is a
-// selection among members, which have to be of one type then.
+// Sequences and optional values: compositions of calls over lists of tensors. A data-dependent position is a selection
+// among members, which then have to be of one type.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace hoist {
 
 std::string text(const TensorList& list) {
-  if (!list.rows.empty()) return "a sequence of as many tensors as data decide";
+  if (!list.rows.empty()) return "a sequence with a data-dependent number of tensors";
   return list.absent ? "an optional value that is absent" : "a sequence of " + counted(list.members.size(), "tensor");
 }
 
@@ -46,7 +46,7 @@ Result<TensorList> known_sequence_input(const Composer& c, size_t input) {
   HOIST_TRY(TensorList list, sequence_input(c, input));
   if (!list.rows.empty())
     return fault(fmt::format("input {} is {}, and a known number is needed", input, text(list)),
-                 "what appends, counts, joins or takes a member may read such a sequence");
+                 "only appending, counting, joining and taking a member apply to such a sequence");
   return list;
 }
 
@@ -67,13 +67,13 @@ Composed check_member(const Composer& c, TensorList& list, const std::string& va
     return fault(fmt::format("a sequence of {} takes no {}", row(*list.scalar).name, row(scalar).name));
   if (list.members.size() >= most_members)
     return fault(fmt::format("the sequence has more than {} members", most_members),
-                 "most_members is the limit: a sequence is as many values of the program");
+                 "most_members is the limit: each member is a value of the program");
   list.scalar = scalar;
   return Nothing{};
 }
 
 // ---- Positions -----------------------------------------------------------------------------------------------------
-/// Of `range` places: a number, counted from the start, or a value that data decide.
+/// One of `range` positions: a number, counted from the start, or a data-dependent value.
 struct Position {
   std::optional<size_t> known;
   std::string value;
@@ -95,7 +95,7 @@ Result<std::string> number_input(Composer& c, size_t input) {
 
 Result<Position> position_input(Composer& c, size_t input, size_t range, const TensorList& list) {
   HOIST_TRY(const std::string name, number_input(c, input));
-  if (range == 0) return fault(fmt::format("there is no position in {}", text(list)));
+  if (range == 0) return fault(fmt::format("an empty sequence has no position: {}", text(list)));
   HOIST_TRY(const Tensor* value, c.known(name));
   if (value == nullptr) return Position{{}, name};
   const int64_t position = value->integer_at(0), n = static_cast<int64_t>(range);
@@ -109,8 +109,8 @@ Result<Position> position_input(Composer& c, size_t input, size_t range, const T
 Composed check_alike(const Composer& c, const std::vector<std::string>& members) {
   for (const std::string& member : members) {
     if (c.type(member) == c.type(members[0])) continue;
-    return fault(fmt::format("data decide the position, and members differ: {} and {}", hoist::text(c.type(members[0])),
-                             hoist::text(c.type(member))),
+    return fault(fmt::format("the position depends on data, and members differ: {} and {}",
+                             hoist::text(c.type(members[0])), hoist::text(c.type(member))),
                  "--value fixes the position");
   }
   return Nothing{};
@@ -125,7 +125,7 @@ std::string from_start(Composer& c, const std::string& position, size_t range) {
   return c.add("Where", {}, {behind, moved, position})[0];
 }
 
-// Whether a position from the start comes after `place`.
+// True if a position from the start comes after `place`.
 std::string comes_after(Composer& c, const std::string& position, size_t place) {
   const Tensor number = Tensor::of(scalar_of(c, position), {}, std::vector<int64_t>{static_cast<int64_t>(place)});
   return c.add("Less", {}, {c.constant(number), position})[0];
@@ -162,7 +162,7 @@ Composed sequence_insert(Composer& c) {
   HOIST_TRY_VOID(check_member(c, list, added));
   Position position{list.members.size(), ""};
   if (c.has(2)) {
-    // A position behind the last member is one, too; counted from the end, the last member's own is -1.
+    // A position after the last member is valid, too; counted from the end, the last member's own is -1.
     HOIST_TRY(const std::string name, tensor_input(c, 2));
     HOIST_TRY(const Tensor* value, c.known(name));
     const bool at_end = value != nullptr && value->size() == 1 && !is_float(value->scalar()) &&
@@ -183,7 +183,7 @@ Composed sequence_insert(Composer& c) {
   const std::string place = from_start(c, position.value, n);
   TensorList out{false, {}, list.scalar};
   for (size_t k = 0; k <= n; ++k) {
-    // Before the place members stay, behind it they come one later.
+    // Before the position members stay, after it they come one later.
     std::string member = added;
     if (k > 0) member = c.add("Where", {}, {comes_after(c, place, k - 1), member, list.members[k - 1]})[0];
     if (k < n) member = c.add("Where", {}, {comes_after(c, place, k), list.members[k], member})[0];
@@ -295,7 +295,7 @@ std::string moved(Composer& c, const std::string& value, int64_t axis, bool to_f
   return c.add("Transpose", {{"perm", order}}, {value})[0];
 }
 
-// A member an element, as many as data decide.
+// One member for each element, in a data-dependent number.
 Composed split_counted(Composer& c, const std::string& value, int64_t axis, bool keeps) {
   const Tensor* each = nullptr;
   if (c.has(1)) {
@@ -304,7 +304,7 @@ Composed split_counted(Composer& c, const std::string& value, int64_t axis, bool
     keeps = true;
   }
   if (c.has(1) && (each == nullptr || !each->shape().empty() || each->integer_at(0) != 1))
-    return fault("data decide how long the axis is, which can be split into single elements only");
+    return fault("the length of the axis depends on data, so it can only be split into single elements");
   TensorList list{false, {}, scalar_of(c, value), moved(c, value, axis, true)};
   if (keeps) list.rows = c.add("Unsqueeze", {{"axes", std::vector<int64_t>{axis + 1}}}, {list.rows})[0];
   c.give(0, std::move(list));
@@ -331,7 +331,7 @@ Composed split_to_sequence(Composer& c) {
   return Nothing{};
 }
 
-// An axis and the one behind it as one.
+// Joins an axis and the next one.
 std::string joined_axes(Composer& c, const std::string& value, int64_t axis) {
   std::vector<int64_t> shape = shape_of(c.type(value));
   shape.erase(shape.begin() + axis);
@@ -390,8 +390,8 @@ Composed optional_get_element(Composer& c) {
 }
 
 Lowered refuse_call(const OperatorContext& c) {
-  return fault(fmt::format("{} takes or gives more than tensors", full_name(c.call)),
-               "such calls become others while a program is built from a model");
+  return fault(fmt::format("{} has operands or results that are no tensors", full_name(c.call)),
+               "the import of a model replaces such calls");
 }
 
 constexpr CompositionRow empty_row = {sequence_empty}, construct_row = {sequence_construct},
@@ -419,17 +419,17 @@ constexpr auto sequence_rows = std::to_array<OperatorRow>({
   composed("SequenceEmpty", 11, 0, 0, empty_row, "a sequence without members; a composition: a list while a program is built"),
   composed("SequenceConstruct", 11, 1, -1, construct_row, "the sequence of the inputs; a composition: a list while a program is built"),
   composed("SequenceInsert", 11, 2, 3, insert_row,
-           "with one more member; a composition: another list, or selections of members of one type where data decide the position", "2 position"),
+           "a sequence with one more member; a composition: another list, or selections of members of one type if the position depends on data", "2 position"),
   composed("SequenceErase", 11, 1, 2, erase_row,
-           "without a member; a composition: another list, or selections of members of one type where data decide the position", "1 position"),
+           "a sequence without one member; a composition: another list, or selections of members of one type if the position depends on data", "1 position"),
   composed("SequenceAt", 11, 2, 2, at_row,
-           "a member; a composition: the member itself, or Gather of members of one type where data decide the position", "1 position"),
+           "a member; a composition: the member itself, or Gather of members of one type if the position depends on data", "1 position"),
   composed("SequenceLength", 11, 1, 1, length_row, "the number of members; a composition: a constant"),
   composed("SplitToSequence", 11, 1, 2, split_row, "the sequence of the parts along an axis; a composition of Split and Squeeze", "1 split"),
   composed("ConcatFromSequence", 11, 1, 1, concat_row, "the members along an axis, or a new one; a composition of Unsqueeze and Concat"),
   composed("Optional", 15, 0, 1, optional_row, "the input as a value that may be absent; a composition: the input itself, or nothing"),
-  composed("OptionalHasElement", 15, 0, 1, has_element_row, "whether an optional value is there; a composition: a constant"),
-  composed("OptionalGetElement", 15, 1, 1, get_element_row, "what an optional value holds; a composition: the value itself"),
+  composed("OptionalHasElement", 15, 0, 1, has_element_row, "true if an optional value is present; a composition: a constant"),
+  composed("OptionalGetElement", 15, 1, 1, get_element_row, "the content of an optional value; a composition: the value itself"),
   // Lists stay what they are; of tensors, the text in movement.op is the definition.
   with_lists({"", "Identity", 1, 1, 1, Takes::anything, nullptr, {}}, identity_row),
 });

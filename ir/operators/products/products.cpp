@@ -64,9 +64,9 @@ Lowered lower_determinant(const OperatorContext& c) {
 // clang-format off
 constexpr auto product_rows = std::to_array<OperatorRow>({
   {"", "Det", 11, 1, 1, Takes::floats, lower_determinant,
-   "the determinant of matrices by elimination; a function, since each step has a matrix of its own size"},
+   "the determinant of matrices by elimination; a function, since each step has a matrix of another size"},
   {"", "Einsum", 12, 1, -1, Takes::numbers, lower_einsum,
-   "a sum of products over named dimensions; a function, since its equation is a language of its own", -2, 2, "", 0, einsum_in_pairs},
+   "a contraction over named dimensions; a function, since its equation is a language of its own", -2, 2, "", 0, einsum_in_pairs},
 });
 // clang-format on
 

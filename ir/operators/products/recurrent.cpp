@@ -1,9 +1,9 @@
-// Recurrent layers: a scan over the steps of a sequence, whose state is one array or two. They are functions, since
-// their activations are a list of names, each the operator of that name on one element, and since directions are runs
-// of their own over weights of their own. All take one form: the products of all steps' inputs are one product, kept in
-// memory; a step adds the product of the state before it, for all gates at once, which it keeps too, and applies
-// formulas to each element. So what a compilation makes of a step are a product and a few elementwise kernels, the same
-// for every step (lowering/loops/unroll.h).
+// Recurrent layers: a scan over the steps of a sequence, whose state is one array or two. They are C++ functions,
+// because their activations are a list of names, each the operator of that name on one element, and because directions
+// are separate runs with weights of their own. All take one form: the contractions of all steps' inputs are one matrix
+// product, which is materialised; a step adds the contraction of the state before it, for all gates together, which is
+// materialised too, and applies formulas to each element. So a compiled step is a matrix product and a few elementwise
+// kernels, the same for every step (lowering/loops/unroll.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ Result<std::vector<T>> list_attribute(const OperatorContext& c, const std::strin
   return *list;
 }
 
-/// What a call says, checked. Extents: T steps, B sequences in a batch, I inputs, H hidden units, D directions.
+/// A checked call. Extents: T steps, B sequences in a batch, I inputs, H hidden units, D directions.
 struct Recurrence {
   int64_t gates = 1;
   int64_t version = 0;
@@ -70,7 +70,7 @@ struct Recurrence {
   std::vector<Expr> initial;            ///< a state each: [D][B][H], or null
   Expr peepholes = nullptr;             ///< [D][3*H], or null
   std::vector<Activation> activations;  ///< for each direction as many as a direction has
-  double clip = 0;                      ///< bounds the sums of gates; 0 where there is no bound
+  double clip = 0;                      ///< bounds the sums of gates; 0 for no bound
   bool batch_first = false;
   std::vector<bool> reversed;  ///< a direction each
   Scalar scalar = Scalar::f32, wide = Scalar::f32;
@@ -89,7 +89,7 @@ struct Recurrence {
     const auto per_direction = static_cast<int64_t>(activations.size()) / directions();
     return activations[static_cast<size_t>(direction * per_direction + which)];
   }
-  /// Of a gate's sum, which is bounded first.
+  /// The function of a gate's sum, which is clipped first.
   Expr activated(int64_t direction, int64_t which, Expr sum) const {
     return activation(direction, which)(clip > 0 ? (max(min(Number(sum), clip), -clip)).e : sum);
   }
@@ -100,7 +100,7 @@ Result<Nothing> want_shape(Expr x, const std::string& role, const Sizes& wanted)
   return fault(fmt::format("{} is {}, expected {}", role, text(sizes_of(x->type)), text(wanted)));
 }
 
-// Of one function: the operator of that name, or the formula.
+// One activation function: the operator of that name, or the formula.
 Result<Activation> activation_of(const Recurrence& r, const ActivationRow& row, const Attributes& attributes) {
   if (row.formula != nullptr) {
     const auto number = [&](const std::string& name, double otherwise) {
@@ -198,7 +198,7 @@ Result<Recurrence> read_recurrence(const OperatorContext& c, int64_t gates, size
   return r;
 }
 
-// Sums of products of two rows.
+// Contractions of two rows.
 Expr dot(const Recurrence& r, Expr a, Expr b) {
   return reduce(
       [](Expr p, Expr q) { return operator_add(p, q); }, zero(r.wide),
@@ -215,7 +215,7 @@ Expr product_plus(const Recurrence& r, Expr rows, Expr weights, Expr added) {
   return map_zip({rows, added}, [&](const Elements& e) { return against(e[0], e[1]); });
 }
 
-// Of all steps at once: [T][B][gates*H]. With no bias the product is zero more.
+// For all steps together: [T][B][gates*H]. Without a bias zero is added.
 Expr input_products(const Recurrence& r, int64_t direction, bool recurrent_bias) {
   const Nat outputs = r.hidden() * Nat(r.gates);
   Expr added = repeat(outputs, zero(r.wide));
@@ -228,14 +228,14 @@ Expr input_products(const Recurrence& r, int64_t direction, bool recurrent_bias)
   return in_memory(split(r.batch(), product_plus(r, join(r.x), r.of(direction, r.w), in_memory(added))));
 }
 
-/// The states of one direction behind each step and behind the last.
+/// The states of one direction after each step and after the last.
 struct DirectionRun {
   Expr each = nullptr;  ///< of the first state, in order of the sequence: [T][B][H]
   Elements last;        ///< [B][H]
 };
 
-// A formula on rows of a batch: each array gives it a row of the batch, lengths (where there are any) a number.
-// Sequences that have ended keep what they had, which is the last of the arrays' rows.
+// A formula on rows of a batch: each array provides a row of the batch, lengths (if present) a number. Sequences that
+// have ended keep their state, which is the last of the arrays' rows.
 struct Batch {
   const Recurrence& r;
   Expr position;  ///< of the step in the sequence; null where all sequences are as long
@@ -284,7 +284,7 @@ DirectionRun run_direction(const Recurrence& r, int64_t direction, Expr products
   for (size_t i = 0; i < states; ++i) out.last.push_back(states == 1 ? last : get(static_cast<int64_t>(i), last));
   Expr each = states == 1 ? all : map([](Expr state) { return get(0, state); }, all);
   if (reversed) each = slice(n - 1, n, each, -1);
-  if (r.lengths != nullptr) {  // behind the end of a sequence there are zeros
+  if (r.lengths != nullptr) {  // zeros after the end of a sequence
     each = map_zip({each, iota(n, Scalar::i64)}, [&](const Elements& e) {
       return map_zip({e[0], r.lengths}, [&](const Elements& row) {
         return map(
@@ -402,7 +402,7 @@ Lowered lower_lstm(const OperatorContext& c) {
     const Expr peepholes = r.peepholes == nullptr
                                ? nullptr
                                : in_memory(map([&](Expr v) { return r.to_wide(v); }, at_position(d, r.peepholes)));
-    // A gate's sum with what it sees of the cell.
+    // A gate's sum with the peephole contribution of the cell.
     const auto peeped = [&](Expr sum, Expr weight, Expr cell) {
       return weight == nullptr ? sum : operator_add(sum, operator_multiply(weight, cell));
     };
@@ -453,9 +453,9 @@ constexpr auto recurrent_rows = std::to_array<OperatorRow>({
   {"", "RNN", 7, 3, 6, Takes::floats, lower_rnn,
    "H' = f(X W + H R + bias) at each step; a function, since activations are a list of names and directions runs of their own", -0.5, 0.5},
   {"", "GRU", 7, 3, 6, Takes::floats, lower_gru,
-   "gated recurrent units at each step; a function, since activations are a list of names and directions runs of their own", -0.5, 0.5},
+   "gated recurrent units at each step; a function, since activations are a list of names and directions are separate runs", -0.5, 0.5},
   {"", "LSTM", 7, 3, 8, Takes::floats, lower_lstm,
-   "long short-term memory at each step; a function, since activations are a list of names and directions runs of their own", -0.5, 0.5},
+   "long short-term memory at each step; a function, since activations are a list of names and directions are separate runs", -0.5, 0.5},
 });
 // clang-format on
 

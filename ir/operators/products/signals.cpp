@@ -1,5 +1,5 @@
-// Signals: Fourier transforms as sums of products with tables of sines and cosines, and the weights of bands of
-// frequencies. A transform of n numbers costs n products a number.
+// Signals: Fourier transforms as contractions with tables of sines and cosines, and the weights of frequency bands. A
+// transform of n elements costs n products per output.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ struct Transform {
     const double angle = 2 * std::numbers::pi * static_cast<double>(turn) / static_cast<double>(length);
     double value = sine ? std::sin(angle) : std::cos(angle);
     if (turn * 4 % length == 0) value = std::round(value);
-    // What half a spectrum leaves out is the conjugate of what it holds.
+    // The other half of the spectrum is the conjugate of this half.
     if (real_result && n != 0 && 2 * n != length) value *= 2;
     return inverse ? value / static_cast<double>(length) : value;
   }
@@ -84,7 +84,7 @@ struct Transform {
   }
 };
 
-// [n][parts] with zeros behind it, or cut, to this length.
+// [n][parts] with zeros after it, or cut, to this length.
 Expr of_length(int64_t n, Expr signal) {
   const int64_t found = signal->type->size.value();
   if (found >= n) return slice(0, n, signal);
@@ -119,7 +119,7 @@ Lowered lower_dft(const OperatorContext& c) {
   transform.in = std::min(n, transform.real_result ? half : transform.length);
   transform.out = onesided != 0 && inverse == 0 ? half : transform.length;
   HOIST_TRY(auto f, transform.make(shape.back()));
-  // The axis moves beside the parts.
+  // The axis moves next to the parts.
   Shape permutation = with_last({axis, rank - 1}, rank);
   Expr rows = permute(permutation, x);
   const int64_t in = transform.in;
@@ -146,12 +146,13 @@ Lowered lower_stft(const OperatorContext& c) {
     HOIST_TRY(length, known_whole(c, 3, "frame_length"));
   }
   if (step < 1 || length < 1 || length > shape[1])
-    return fault(fmt::format("frames of {} with a step of {} do not fit into a signal of {}", length, step, shape[1]));
+    return fault(
+        fmt::format("frames of {} with a stride of {} do not fit into a signal of {}", length, step, shape[1]));
   if (window != nullptr && extents(window)[0] != length)
     return fault(fmt::format("the window is {}, the frames have {} elements", text(extents(window)), length));
   if (window != nullptr && element_of(window) != element_of(x))
     return fault("the window has another element type than the signal");
-  if (onesided != 0 && shape[2] == 2) return fault("half a spectrum says nothing of a complex signal");
+  if (onesided != 0 && shape[2] == 2) return fault("half a spectrum does not determine a complex signal");
   Transform transform{element_of(x), length, length, onesided != 0 ? length / 2 + 1 : length};
   HOIST_TRY(auto f, transform.make(shape[2]));
   const Expr rows = map(
@@ -192,7 +193,8 @@ Lowered lower_mel_weights(const OperatorContext& c) {
     const double hertz = 700 * std::expm1((static_cast<double>(i) * step + low) / 2595 * std::numbers::ln10);
     const double line = std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate));
     if (!(line >= 0 && line < static_cast<double>(lines)))
-      return fault(fmt::format("a band reaches {} Hz, which is outside the {} lines of the transform", hertz, lines));
+      return fault(
+          fmt::format("a band reaches {} Hz, which is outside the {} frequencies of the transform", hertz, lines));
     centres.push_back(static_cast<int64_t>(line));
   }
   Tensor weights(scalar, {lines, bands});
@@ -217,11 +219,11 @@ Lowered lower_mel_weights(const OperatorContext& c) {
 // clang-format off
 constexpr auto signal_rows = std::to_array<OperatorRow>({
   {"", "DFT", 20, 1, 3, Takes::floats, lower_dft,
-   "the Fourier transform of rows as products with a table; a function, since the length decides the table", -2, 2, "1 dft_length, 2 axis"},
+   "the Fourier transform of rows as contractions with a table; a function, since the length decides the table", -2, 2, "1 dft_length, 2 axis"},
   {"", "STFT", 17, 2, 4, Takes::floats, lower_stft,
    "the Fourier transforms of frames of a signal; a function, since the length of a frame decides the table", -2, 2, "1 frame_step, 3 frame_length"},
   {"", "MelWeightMatrix", 17, 5, 5, Takes::integers, lower_mel_weights,
-   "a table of triangles over the lines of a spectrum; a function, since the values of the inputs are the table", -2, 2,
+   "a table of triangles over the frequencies of a spectrum; a function, since the values of the inputs decide the table", -2, 2,
    "0 num_mel_bins, 1 dft_length, 2 sample_rate, 3 lower_edge_hertz, 4 upper_edge_hertz"},
 });
 // clang-format on

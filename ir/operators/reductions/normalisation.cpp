@@ -1,4 +1,4 @@
-// The normalisation whose axes stand anywhere; normalisation.op has the others.
+// The normalisation over arbitrary axes; normalisation.op has the others.
 #include <algorithm>
 #include <array>
 
@@ -49,7 +49,7 @@ Lowered lower_mean_variance(const OperatorContext& c) {
 // clang-format off
 constexpr auto normalisation_rows = std::to_array<OperatorRow>({
   {"", "MeanVarianceNormalization", 9, 1, 1, Takes::floats, lower_mean_variance,
-   "(x - mean) / (deviation + 1e-9) over the axes; a function, since the result keeps the dimensions of the axes wherever they stand"},
+   "(x - mean) / (deviation + 1e-9) over the axes; a function, since the result keeps the dimensions of the axes at any place"},
 });
 // clang-format on
 

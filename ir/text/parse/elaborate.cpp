@@ -173,7 +173,7 @@ Result<Expr> Elaborator::number(Syn s, Type type) {
 
 Result<Expr> Elaborator::bits(Syn s) {
   auto scalar = scalar_named(s->suffix);
-  if (!scalar) return fault_at(s->token, "a type stands before #, such as f32#7fc00000");
+  if (!scalar) return fault_at(s->token, "a type comes before #, such as f32#7fc00000");
   bool hexadecimal = !s->text.empty() && s->text.find_first_not_of("0123456789abcdef") == std::string::npos;
   int width = row(*scalar).bits;
   if (!hexadecimal || static_cast<int>(s->text.size()) * 4 > std::max(width, 4)) {
@@ -377,7 +377,7 @@ Result<Expr> Elaborator::function(Syn f, const std::vector<Type>& types, Type hi
     }
     if (f->binders.size() != types.size() + known_values.size()) {
       return fault_at(f->token,
-                      fmt::format("a function of {} parameters where one of {} is wanted", f->binders.size(),
+                      fmt::format("a function of {} parameters, expected {}", f->binders.size(),
                                   types.size() + known_values.size()),
                       types.size() == 1 && types[0]->is_tuple() ? "write \\(a, b). to take a tuple apart" : "");
     }

@@ -14,8 +14,8 @@ Result<Expr> Elaborator::pattern(Pattern p, Syn s, const std::vector<Argument>& 
   // A name alone, as an argument or before a component's number, is parsed without its attributes.
   const bool needs_type = p == Pattern::iota || p == Pattern::cast || p == Pattern::reinterpret || p == Pattern::host;
   if (needs_type && s->type == nullptr)
-    return fault_at(s->token, s->text + " needs a type behind its name",
-                    "in parentheses where it is an argument: map (cast i32) x");
+    return fault_at(s->token, s->text + " needs a type after its name",
+                    "in parentheses if it is an argument: map (cast i32) x");
   auto want = [&](size_t count) -> Result<Nothing> {
     if (arguments.size() == count) return Nothing{};
     return fault_at(s->token,
@@ -179,7 +179,7 @@ Result<Expr> Elaborator::composition(Syn s, const std::vector<Argument>& argumen
     if (m) types.push_back((*m)->type);
   }
   if (const NamedDefinition* d = fitting_definition(rows, types)) return expand(*d, s, arguments, made);
-  return fault_at(s->token, s->text + ": the arguments do not have the dimensions that it takes",
+  return fault_at(s->token, s->text + ": the arguments have the wrong dimensions",
                   "it takes " + std::string(rows[0]->row->given));
 }
 

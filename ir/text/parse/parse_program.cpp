@@ -39,7 +39,7 @@ Result<Attribute> list_of(const std::vector<Attribute>& parts, const Token& toke
   std::vector<T> out;
   for (const Attribute& part : parts) {
     const T* value = std::get_if<T>(&part);
-    if (value == nullptr) return fault_at(token, fmt::format("a list of {} holds something else", kind));
+    if (value == nullptr) return fault_at(token, fmt::format("a list of {} holds another value", kind));
     out.push_back(*value);
   }
   return Attribute(std::move(out));
@@ -101,7 +101,7 @@ Result<Syn> SyntaxParser::operator_call() {
       if (reserved)
         (key.text == "version" ? s.call.version : s.call.results) = *number;
       else if (!s.call.attributes.emplace(key.text, std::move(value)).second)
-        return fault_at(key, "the attribute " + key.text + " stands here twice");
+        return fault_at(key, "the attribute " + key.text + " appears here twice");
     } while (take(","));
   }
   HOIST_TRY_VOID(expect(")"));
@@ -196,7 +196,7 @@ Result<Nothing> SyntaxParser::program_constant(Program& program, const Sidecar& 
     }
     if (!value) return fault_at(name, "the values of %" + name.text + " are not in the file of constants");
     if (value->scalar() != leaf->scalar || value->shape() != shape || constant_hash(*value) != hash.text)
-      return fault_at(name, "the values of %" + name.text + " are not those of the text: their type or hash differs");
+      return fault_at(name, "the values of %" + name.text + " differ from the text in type or hash");
     program.constants[name.text] = std::move(*value);
   }
   parameters_[name.text] = declared;
@@ -232,7 +232,7 @@ Result<Nothing> SyntaxParser::program_sizes(Program& program) {
 // extent DIMENSION of %OUTPUT is %COUNT; both outputs are already declared.
 Result<Nothing> SyntaxParser::program_extent(Program& program) {
   const Token word = next();
-  if (programs_ > 1) return fault_at(word, "a body gives arrays of known extents only");
+  if (programs_ > 1) return fault_at(word, "a body may only give arrays of known extents");
   DataExtent extent;
   HOIST_TRY(extent.dimension, integer());
   const auto output = [&](const char* before) -> Result<std::string> {
@@ -250,11 +250,11 @@ Result<Nothing> SyntaxParser::program_extent(Program& program) {
     return fault_at(word,
                     fmt::format("%{} is {}, which has no dimension {}", extent.value, text(type), extent.dimension));
   if (parameters_.at(extent.count) != scalar_type(Scalar::i64) || extent.count == extent.value)
-    return fault_at(word, "%" + extent.count + " is no i64 scalar that counts");
+    return fault_at(word, "%" + extent.count + " is not an i64 scalar");
   for (const DataExtent& other : program.extents) {
     if (other.value == extent.count || other.count == extent.value ||
         (other.value == extent.value && other.dimension == extent.dimension))
-      return fault_at(word, "%" + extent.value + " has an extent twice, or counts itself");
+      return fault_at(word, "%" + extent.value + " has two lengths for a dimension, or itself as length");
   }
   program.extents.push_back(std::move(extent));
   return Nothing{};
@@ -264,7 +264,7 @@ Result<Nothing> SyntaxParser::program_extent(Program& program) {
 // uses outputs of the program, in its order, after the inputs and outputs of the model and of earlier controls.
 Result<Nothing> SyntaxParser::program_control(Program& program) {
   const Token word = next();
-  if (programs_ > 1) return fault_at(word, "a body performs nothing: its calls have bodies of their own");
+  if (programs_ > 1) return fault_at(word, "a body has no controls: its calls have bodies of their own");
   Control control;
   if (take("branch"))
     control.kind = Control::Kind::branch;
@@ -298,7 +298,7 @@ Result<Nothing> SyntaxParser::program_control(Program& program) {
       Control::Choice& choice = control.choices.emplace_back();
       names = {&choice.yes, &choice.no, &choice.result};
     } else {
-      return fault_at(part, "expected what belongs to a loop or a branch");
+      return fault_at(part, "expected a part of a loop or a branch");
     }
     for (std::string* name : names) HOIST_TRY_VOID(value(*name));
   }
@@ -308,7 +308,7 @@ Result<Nothing> SyntaxParser::program_control(Program& program) {
                         !control.trips.empty() || !control.number.empty() || !control.next.empty() ||
                         !control.count.empty();
   if (loops ? !control.choices.empty() : has_loop || control.condition.empty() || control.choices.empty())
-    return fault_at(word, "a branch has a condition and choices, a loop anything but choices");
+    return fault_at(word, "a branch has a condition and choices, a loop has no choices");
   if (control.most < 0) return fault_at(word, "a loop has 0 or more iterations");
   HOIST_TRY_VOID(check_control(program, control, word));
   program.controls.push_back(std::move(control));
@@ -325,7 +325,8 @@ Result<Nothing> SyntaxParser::controls_stand_last(const Program& program) {
   for (const auto& [name, type] : program.inputs) inputs.push_back(name);
   if (!std::equal(given.rbegin(), given.rend(), inputs.rbegin()) ||
       !std::equal(wanted.rbegin(), wanted.rend(), program.outputs.rbegin()))
-    return fault_at(peek(), "what controls give and want are the last inputs and outputs, in their order");
+    return fault_at(
+        peek(), "the inputs and outputs of controls are the last inputs and outputs of the program, in their order");
   return Nothing{};
 }
 
@@ -350,11 +351,11 @@ Result<Nothing> SyntaxParser::check_control(const Program& program, const Contro
     good &= type(each.row) != nullptr && type(each.result) != nullptr && control.most > 0 &&
             type(each.result) == array_type(control.most, type(each.row));
   }
-  if (!good) return fault_at(word, "its values have not the types that they need");
+  if (!good) return fault_at(word, "its values have wrong types");
   size_t given = control.given().size(), wanted = control.wanted().size();
   for (const Control& before : program.controls) given += before.given().size(), wanted += before.wanted().size();
   if (given > program.inputs.size() || wanted > program.outputs.size())
-    return fault_at(word, "what it gives are inputs, and what it wants are outputs");
+    return fault_at(word, "its results have to be inputs of the program, and its operands outputs");
   return Nothing{};
 }
 
@@ -397,7 +398,7 @@ Result<Program> SyntaxParser::program(const Sidecar& sidecar, bool withhold) {
     } else if (take("output")) {
       const Token name = next();
       if (parameters_.count(name.text) == 0 || name.kind != Token::parameter)
-        return fault_at(name, "an output that nothing defines");
+        return fault_at(name, "an undefined output");
       program.outputs.push_back(name.text);
     } else if (at("extent")) {
       HOIST_TRY_VOID(program_extent(program));
@@ -408,7 +409,7 @@ Result<Program> SyntaxParser::program(const Sidecar& sidecar, bool withhold) {
     } else if (take("domain")) {
       HOIST_TRY_VOID(program_domain(program));
     } else {
-      if (at("size")) return expected("input, constant, define, output or extent: sizes stand before them");
+      if (at("size")) return expected("input, constant, define, output or extent: sizes come before them");
       if (!take("define")) return expected("input, constant, define, output, extent, perform, bounded or domain");
       HOIST_TRY_VOID(fresh(peek()));
       HOIST_TRY_VOID(program_definition(program));
@@ -419,7 +420,8 @@ Result<Program> SyntaxParser::program(const Sidecar& sidecar, bool withhold) {
   for (const DataExtent& extent : program.extents) {
     for (size_t i = 0; i < model_output_count(program); ++i) {
       if (program.outputs[i] == extent.count)
-        return fault_at(peek(), "%" + extent.count + " counts elements, so it stands behind the other outputs, once");
+        return fault_at(
+            peek(), "%" + extent.count + " is the length of an output, so it appears once, after the other outputs");
     }
   }
   parameters_ = outer;

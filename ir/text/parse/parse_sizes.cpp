@@ -15,7 +15,7 @@ Result<Nat> bounded(const Nat& n, const Token& token) {
     return fault_at(token, fmt::format("the size {} is beyond {}", *c, size_limit));
   }
   if (coefficient_bound(n) > static_cast<double>(size_limit) || n.text().size() > size_text_limit) {
-    return fault_at(token, "this size is too large");
+    return fault_at(token, "the size is too large");
   }
   return n;
 }
@@ -41,7 +41,7 @@ Result<Nat> SyntaxParser::size_product() {
     HOIST_TRY(Nat right, size_factor());
     if (token.text == "*") {
       double bound = coefficient_bound(product) * coefficient_bound(right);
-      if (bound > static_cast<double>(size_limit)) return fault_at(token, "this size is too large");
+      if (bound > static_cast<double>(size_limit)) return fault_at(token, "the size is too large");
       HOIST_TRY(product, bounded(product * right, token));
       continue;
     }
@@ -64,7 +64,7 @@ Result<Nat> SyntaxParser::size_atom() {
   if (token.kind == Token::number) {
     if (!token.suffix.empty() || token.text.find_first_not_of("0123456789") != std::string::npos ||
         token.text.size() > 13) {
-      return fault_at(token, fmt::format("expected a whole number as size, found {}{}", token.text, token.suffix));
+      return fault_at(token, fmt::format("expected an integer as size, found {}{}", token.text, token.suffix));
     }
     return bounded(Nat(std::stoll(token.text)), token);
   }

@@ -127,7 +127,7 @@ Result<std::string> SyntaxParser::new_name(std::string_view purpose) {
   const Token& token = peek();
   if (token.kind != Token::name) return expected(std::string(purpose));
   if (is_reserved(token.text)) {
-    return fault_at(token, fmt::format("{} is a word of the language and cannot be {}", token.text, purpose),
+    return fault_at(token, fmt::format("{} is a keyword of the language and cannot be {}", token.text, purpose),
                     "choose another name");
   }
   if (token.text.size() > 200) return fault_at(token, "a name of more than 200 characters");

@@ -151,7 +151,7 @@ class Tokeniser {
   // A quoted string with escapes.
   Result<Nothing> quoted(Token& token) {
     for (++at_; peek() != '"'; ++at_) {
-      if (at_ >= text_.size() || peek() == '\n') return fault_at(token, "what stands in quotes has no closing quote");
+      if (at_ >= text_.size() || peek() == '\n') return fault_at(token, "the quoted text has no closing quote");
       if (peek() != '\\') {
         token.text += peek();
         continue;

@@ -68,7 +68,7 @@ std::string constant_text(const Tensor& tensor) {
   const int64_t used = tensor.size() * row(tensor.scalar()).bits % 8;  // bits of the last byte
   const bool padding = used != 0 && static_cast<unsigned>(tensor.bytes().back()) >> used !=
                                         0;  // element-by-element text would lose them
-  // Handles in base64 would lose the strings.
+  // Base64 of string handles would lose the strings.
   const bool is_large = tensor.size() > written_out && tensor.scalar() != Scalar::string;
   if (is_large || padding) return out + "#\"" + base64(tensor.bytes()) + "\"";
   return out + elements_text(tensor);

@@ -122,7 +122,7 @@ TEST(Cut, RefusesWhatDependsOnAFold) {
   ASSERT_TRUE(program.ok()) << program.errors()[0].text();
   const auto done = cut_definition(*program, "y");
   ASSERT_FALSE(done.ok());
-  EXPECT_THAT(done.errors()[0].text(), HasSubstr("stands inside a fold and depends on its variables"));
+  EXPECT_THAT(done.errors()[0].text(), HasSubstr("is inside a fold and depends on its variables"));
 }
 
 // One rule and the pass suffice to split any definition into kernels: here a long contraction with few results.

@@ -1,4 +1,5 @@
-// Ensembles of trees and linear classifiers beside plain loops: scores, labels, and how two classes share one score.
+// Ensembles of trees and linear classifiers compared with plain loops: scores, labels, and two classes that share one
+// score.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -114,13 +115,13 @@ struct Answer {
   size_t label = 0;
 };
 
-// Two classes of which the leaves name the first alone: what they give is the second one's score.
+// The leaves of two classes name the first alone: their score is the second one's.
 Answer shared_score(double score, bool shares, const std::string& transform) {
   if (transform == "LOGISTIC") return {{logistic(-score), logistic(score)}, score > 0 ? 1u : 0u};
   return {{shares ? 1 - score : -score, score}, score > (shares ? 0.5 : 0) ? 1u : 0u};
 }
 
-// Of the second alone: the first one's score is 0.
+// Only the second class has a score: the first one's is 0.
 Answer second_score(double score, bool shares, const std::string& transform) {
   return {transformed(transform, {0, score}), score > (shares && transform != "LOGISTIC" ? 0.5 : 0) ? 1u : 0u};
 }

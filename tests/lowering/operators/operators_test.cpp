@@ -894,7 +894,7 @@ TEST(Operators, TreesOfWhichBranchesLeadRoundAreRefused) {
                                               {"target_weights", std::vector<double>{10, 20}}}));
   };
   EXPECT_EQ(show(forest(2).run()), "[2][1] 10 20");
-  EXPECT_EQ(forest(0).error(), "the branches of a tree lead round in a circle");
+  EXPECT_EQ(forest(0).error(), "the branches of a tree form a cycle");
   EXPECT_EQ(forest(7).error(), "tree 0 has no node 7");
 }
 
@@ -908,7 +908,7 @@ TEST(OperatorErrors, NameTheTwoNumbers) {
   EXPECT_EQ(LayerCase("Softmax", {counting({2})}, {{"axis", 1.5}}).error(), "attribute axis has to be an integer");
   EXPECT_EQ(LayerCase("Exp", {integers({1}, {1})}).error(), "Exp takes floats, found i64");
   EXPECT_EQ(LayerCase("Nothing", {}).error(),
-            "operator Nothing of version 21 is not supported (hoist operators lists what is)");
+            "operator Nothing of version 21 is not supported (hoist operators lists the supported ones)");
   EXPECT_EQ(LayerCase("Softmax", {counting({2})}).at_version(12).error(),
             "operator Softmax of version 12 is not supported (write it as version 13 defines it; only models are "
             "upgraded)");

@@ -95,7 +95,7 @@ TEST(Selection, TopKTakesAComputedNumber) {
   ASSERT_TRUE(program.ok()) << program.errors()[0].text();
   const auto refused = cut_outputs(*program, {x, Tensor::of(Scalar::i64, {}, std::vector<int64_t>{101})});
   ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.errors()[0].text(), HasSubstr("has 101 elements along dimension 1, where at most 100"));
+  EXPECT_THAT(refused.errors()[0].text(), HasSubstr("has 101 elements along dimension 1, and its capacity is 100"));
 }
 
 TEST(Selection, SortedPlacesAreThoseOfAStableSort) {
@@ -513,7 +513,7 @@ TEST(Extents, LayersThatLookAcrossThemAreRefused) {
     auto program = builder.finish();
     return program.ok() ? "" : program.errors()[0].text();
   };
-  const std::string reads = "y_layer: reads places, whose dimension 1 is as long as data decide, up to 6, and ";
+  const std::string reads = "y_layer: reads places, whose dimension 1 has a data-dependent length, up to 6, and ";
   EXPECT_THAT(refused(call_named("Unique", {"places"}, {"y"})), HasSubstr(reads + "Unique has no type here"));
   EXPECT_THAT(refused(call_named("Det", {"places"}, {"y"})), HasSubstr("y_layer: "));
   EXPECT_THAT(refused(call_named("Add", {"places", "x1"}, {"y"})), HasSubstr(reads));

@@ -349,7 +349,7 @@ TEST(SupportVectors, AttributesThatDoNotFitAreNamed) {
                      {"prob_b", Floats(528, 1)}};
   std::get<Ints>(many["vectors_per_class"])[0] = 1;
   EXPECT_THAT(learnt("SVMClassifier", floats({1, 2}, {1, 1}), many, 2).error(),
-              HasSubstr("prob_a asks for probabilities of 33 classes, at most 32 are supported"));
+              HasSubstr("prob_a requires probabilities of 33 classes, at most 32 are supported"));
 }
 
 }  // namespace

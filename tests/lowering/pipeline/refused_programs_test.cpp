@@ -22,8 +22,8 @@ TEST(Passes, RefuseSizesWithoutNumbers) {
   const auto done = run_passes(program, Pass::calls, {});
   ASSERT_FALSE(done.ok());
   EXPECT_EQ(done.errors()[0].text(),
-            "program net: has sizes without numbers: n from 1 to 8 (hoist rewrite FILE.lift --dim n=1 puts numbers in "
-            "their place)");
+            "program net: has sizes without numbers: n from 1 to 8 (hoist rewrite FILE.lift --dim n=1 replaces them "
+            "by numbers)");
 }
 
 TEST(Passes, SayOfEveryLoopThatNothingBounds) {

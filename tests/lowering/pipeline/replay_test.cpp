@@ -175,8 +175,9 @@ TEST(Replay, WrongStepsAreFound) {
     }
     return "there is no step of " + rule;
   };
-  EXPECT_THAT(with("unfold", [](ProgramStep& s) { s.rule = "unfolded"; }), HasSubstr("no rule or pass unfolded"));
-  EXPECT_THAT(with("unfold", [](ProgramStep& s) { s.value = "nothing"; }), HasSubstr("defines no value nothing"));
+  EXPECT_THAT(with("unfold", [](ProgramStep& s) { s.rule = "unfolded"; }), HasSubstr("unknown rule or pass unfolded"));
+  EXPECT_THAT(with("unfold", [](ProgramStep& s) { s.value = "nothing"; }),
+              HasSubstr("does not define the value nothing"));
   EXPECT_THAT(with("dequantise-matrix-product", [](ProgramStep& s) { s.rule_class = RuleClass::exact; }),
               HasSubstr("the rule is rounding, the step says exact"));
   EXPECT_THAT(with("dequantise-matrix-product", [](ProgramStep& s) { s.constants[0].hash = "0"; }),

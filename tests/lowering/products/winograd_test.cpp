@@ -230,8 +230,8 @@ TEST(Winograd, OfBytesIsChosenWherePairsOfProductsAreKnown) {
       << "few channels: sums of inputs that one more kernel stores in 16 bits";
 }
 
-// One number of the image in the place of another: results whose windows do not hold it are close to what they were,
-// and the others are those of the convolution.
+// One element of the image is replaced: results whose windows do not contain it are close to the old ones, and the
+// others are results of the convolution.
 TEST(Winograd, ExtremeNumbersStayInTheirWindows) {
   constexpr float largest = std::numeric_limits<float>::max(), infinite = std::numeric_limits<float>::infinity();
   const float extremes[] = {NAN, infinite, -infinite, largest, -largest, 1e30F, 1e6F, -1e6F, 300.0F};
@@ -275,7 +275,7 @@ TEST(Winograd, UnfitFiltersAreNotTransformed) {
   for (const float value : {0.0F, 1e-30F, -4.0F, 100.0F}) EXPECT_EQ(kernels(value), 6) << value;
 }
 
-// What nobody knows before the run is transformed by a kernel of its own.
+// Filters that are unknown before the run are transformed by a kernel of their own.
 TEST(Winograd, TransformsFiltersThatAreComputed) {
   const Picture p = fitting()[0];
   NamedModel graph = convolution(p, numbers(p.scalar, p.w, true, 1), numbers(p.scalar, {p.w[0]}, true, 2));

@@ -64,7 +64,7 @@ TEST(ProgramRules, FaultsOfRowsAreFoundWhenTheyAreLoaded) {
   ASSERT_FALSE(rules.ok());
   std::string all;
   for (const Diagnostic& d : rules.errors()) all += d.text() + "\n";
-  EXPECT_THAT(all, HasSubstr("no-call: the left side is no operator call and no name"));
+  EXPECT_THAT(all, HasSubstr("no-call: the left side is neither an operator call nor a name"));
   EXPECT_THAT(all, HasSubstr("no-name: the right side of a rule for reads is the name that it defines last"));
   EXPECT_THAT(all, HasSubstr("no-operator: there is no operator Nothing"));
   EXPECT_THAT(all, HasSubstr("unknown condition certainly"));

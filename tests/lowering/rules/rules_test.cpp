@@ -79,7 +79,7 @@ TEST(Rules, HaveDifferentSides) {
   }
 }
 
-// The reader of rules' files asks every row for one of them; this is about the names.
+// The reader of rules' files requires one of them for every row; this is about the names.
 TEST(Rules, SayWhichPassAppliesThem) {
   const auto is_known = [](const std::string& pass) {
     return pass == "strategies" || find_pass(pass.substr(0, pass.find('/'))) != nullptr;
@@ -193,7 +193,7 @@ TEST(WrongRules, AreRefusedAtStartUp) {
       {{"tile-is-split", "k", "x: [n]T", "tile k x", "split k (slice 0 (k*(n//k)) x)", "", RuleClass::exact, ""},
        "tile-is-split: the left side has type"},
       {{"loose", "", "x: [n]T, f: T -> U, y: T", "map f x", "repeat n (f y)", "", RuleClass::exact, ""},
-       "loose: the name y of the right side is not on the left"},
+       "loose: the name y of the right side is missing on the left"},
       {{"unbound-size", "", "x: [n]T", "slide m 1 x", "slide s 1 x", "", RuleClass::exact, "shine: an unbound size"},
        "unbound-size: the"},
       {{"divisor", "k", "x: [n]T, f: T -> U", "map f x", "join (map (map f) (split k x))", "k divides n",
@@ -205,7 +205,7 @@ TEST(WrongRules, AreRefusedAtStartUp) {
       {{"condition", "", "x: T", "x + x", "x + x", "k devides n", RuleClass::exact, ""},
        "unknown condition k devides n"},
       {{"stranger", "", "x: T", "x + x", "x + x", "associative op", RuleClass::exact, ""},
-       "speaks of op, which is not declared"},
+       "names op, which is not declared"},
       {{"syntax", "", "x: T", "x +", "x", "", RuleClass::exact, ""}, "syntax, left side"},
       {{"native", "", "x: T", "x", "native nothing", "", RuleClass::exact, ""}, "there is no function nothing"},
   };

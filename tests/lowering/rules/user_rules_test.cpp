@@ -92,13 +92,13 @@ TEST(RulesBetweenCalls, WrongOnesAreRefusedWithTheInstance) {
   EXPECT_THAT(fault("  left Relu(x)\n  right x\n  where small x\n  example Relu(%x : [n]f32)\n"),
               HasSubstr("unknown condition small x"));
   EXPECT_THAT(fault("  left Relu(x)\n  right x\n"),
-              HasSubstr("has no example, which a rule between operator calls is tested on"));
+              HasSubstr("has no example, and a rule between operator calls is tested on examples"));
   EXPECT_THAT(fault("  left Relu(x)\n  right x\n  parameters k\n  example Relu(%x : [n]f32)\n"),
               HasSubstr("a rule between operator calls has no parameters"));
   EXPECT_THAT(fault("  left x\n  right x\n  example Relu(%x : [n]f32)\n"),
               HasSubstr("the left side is no operator call"));
   EXPECT_THAT(fault("  left Relu(x)\n  right Mul(x, s)\n  given s: f32\n  example Relu(%x : [n]f32)\n"),
-              HasSubstr("an operand of given stands on the right side alone"));
+              HasSubstr("an operand of given appears on the right side alone"));
   EXPECT_THAT(fault("  left Relu(x)\n  right x\n  example Abs(%x : [n]f32)\n"), HasSubstr("no instance was found"));
   EXPECT_THAT(fault("  left Relu(x)\n  right x\n  given x: (f32, i8)\n  example Relu(%x : [n]f32)\n"),
               HasSubstr("an operand is an array of scalars"));
@@ -109,7 +109,7 @@ TEST(RulesBetweenCalls, WrongOnesAreRefusedWithTheInstance) {
       rules_fault("rule batch-norm-folding exact\n  meaning m\n  left Relu(x)\n  right x\n  example Relu(%x : f32)\n"),
       HasSubstr("hoist has a rule or pass of this name"));
   EXPECT_THAT(rules_fault(std::string(columns_rules) + columns_rules),
-              HasSubstr("the rule column-factors stands here twice"));
+              HasSubstr("the rule column-factors appears here twice"));
 }
 
 TEST(RulesBetweenCalls, ExamplesOfStrangersAreBounded) {
@@ -151,7 +151,7 @@ TEST(RulesBetweenCalls, ApplyAndReplay) {
   EXPECT_EQ(read->steps.front().rule_class, RuleClass::rounding);
   const auto without = replay(*read, {});
   ASSERT_FALSE(without.ok());
-  EXPECT_THAT(all_of(without.errors()), HasSubstr("there is no rule or pass column-factors"));
+  EXPECT_THAT(all_of(without.errors()), HasSubstr("unknown rule or pass column-factors"));
   ReplayOptions options;
   options.user_rules = &*rules;
   std::vector<std::string> notes;
@@ -172,7 +172,7 @@ TEST(RulesBetweenCalls, RoundingOnesAreRefusedUnderStrict) {
   const auto model = lowered_with(*rules, true);
   ASSERT_FALSE(model.ok());
   EXPECT_EQ(all_of(model.errors()),
-            "column-factors: is a rounding rule, and --strict takes exact ones alone (leave one of them out)\n");
+            "column-factors: is a rounding rule, and --strict allows only exact rules (leave one of them out)\n");
 }
 
 TEST(RulesBetweenCalls, OneThatNeverEndsIsRefused) {
@@ -186,7 +186,7 @@ TEST(RulesBetweenCalls, OneThatNeverEndsIsRefused) {
   Program program = read_text("program\ninput %x : f32\ninput %y : f32\ndefine %z : f32 = Add(%x, %y)\noutput %z\n");
   const auto done = run_passes(program, Pass::calls, options);
   ASSERT_FALSE(done.ok());
-  EXPECT_THAT(all_of(done.errors()), HasSubstr("swap: applies to what it makes at z, again and again"));
+  EXPECT_THAT(all_of(done.errors()), HasSubstr("swap: applies to its own result at z without end"));
 }
 
 }  // namespace

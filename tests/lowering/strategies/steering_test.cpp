@@ -47,7 +47,7 @@ TEST(UserRules, AreReadAndTested) {
 TEST(UserRules, WrongFilesAreRefused) {
   const auto fault = [](const std::string& text) { return fault_of(read_user_rules(text, "my.rules")); };
   EXPECT_THAT(fault(""), HasSubstr("my.rules: holds no rule"));
-  EXPECT_THAT(fault("  left x\n"), HasSubstr("my.rules:1:3: stands in no rule"));
+  EXPECT_THAT(fault("  left x\n"), HasSubstr("my.rules:1:3: belongs to no rule"));
   EXPECT_THAT(fault("rule twice always\n  left x\n"), HasSubstr("my.rules:1:12: \"always\" is no class"));
   EXPECT_THAT(fault("rule Twice exact\n  left x\n"), HasSubstr("is no name of a rule"));
   EXPECT_THAT(fault("rule twice neural\n  left x\n"), HasSubstr("cannot be neural"));
@@ -123,7 +123,7 @@ TEST(Steering, RunsAStrategyByName) {
   ASSERT_TRUE(tiles.ok() && plain.ok());
   EXPECT_EQ(tiles->groups[0].low, plain->groups[0].low);
   EXPECT_NE(named->groups[0].low, plain->groups[0].low);
-  EXPECT_THAT(fault_of(steered("strategy tiles\n")), HasSubstr("my.steps:1: there is no strategy tiles"));
+  EXPECT_THAT(fault_of(steered("strategy tiles\n")), HasSubstr("my.steps:1: unknown strategy tiles"));
   EXPECT_THAT(fault_of(steered("strategy register-tile\n")), HasSubstr("did you mean register-tiles?"));
   EXPECT_THAT(fault_of(steered("strategy group-rows\n")),
               HasSubstr("my.steps:1: group-rows cannot map this kernel to the device"));
@@ -137,7 +137,7 @@ TEST(Steering, UsesTheUsersRulesAndReplays) {
   auto read = parse_derivation(print_derivation(model->derivation));
   ASSERT_TRUE(read.ok()) << said(read.errors());
   EXPECT_EQ(read->rules, pairs);
-  EXPECT_THAT(fault_of(replay(*read, {})), HasSubstr("there is no rule or pass halve-loop"));
+  EXPECT_THAT(fault_of(replay(*read, {})), HasSubstr("unknown rule or pass halve-loop"));
   ReplayOptions options;
   options.user_rules = &*rules;
   auto replayed = replay(*read, options);
@@ -150,19 +150,18 @@ TEST(Steering, WrongFilesAreRefused) {
     return fault_of(steered(text, nullptr, strict));
   };
   EXPECT_THAT(fault("\n-- nothing\n"), HasSubstr("my.steps: holds no step"));
-  EXPECT_THAT(fault("reduce-to-fold(k = 8\n"), HasSubstr("my.steps:1: the parameters do not end"));
+  EXPECT_THAT(fault("reduce-to-fold(k = 8\n"), HasSubstr("my.steps:1: the parameters have no closing bracket"));
   EXPECT_THAT(fault("reduce-to-fold nowhere\n"), HasSubstr("my.steps:1: expected a place, found nowhere"));
-  EXPECT_THAT(fault("reduce-to-fold at mapp\n"), HasSubstr("there is no pattern mapp (did you mean map?)"));
-  EXPECT_THAT(fault("reduce-to-fold at map #0\n"), HasSubstr("\"0\" is no number of a pattern"));
-  EXPECT_THAT(fault("-- one\nreduce-to-fald\n"),
-              HasSubstr("my.steps:2: there is no rule reduce-to-fald (did you mean"));
+  EXPECT_THAT(fault("reduce-to-fold at mapp\n"), HasSubstr("unknown pattern mapp (did you mean map?)"));
+  EXPECT_THAT(fault("reduce-to-fold at map #0\n"), HasSubstr("\"0\" is not a number of a pattern"));
+  EXPECT_THAT(fault("-- one\nreduce-to-fald\n"), HasSubstr("my.steps:2: unknown rule reduce-to-fald (did you mean"));
   EXPECT_THAT(fault("fold-dot\n"), HasSubstr("fold-dot applies nowhere in the kernel's term"));
-  EXPECT_THAT(fault("open-seq in loop\n"), HasSubstr("no step before has opened a loop"));
-  EXPECT_THAT(fault("open-seq at fold seq\n"), HasSubstr("has 0 places of fold seq, and number 1 is asked for"));
+  EXPECT_THAT(fault("open-seq in loop\n"), HasSubstr("no earlier step has opened a loop"));
+  EXPECT_THAT(fault("open-seq at fold seq\n"), HasSubstr("has 0 places of fold seq, and the step names number 1"));
   EXPECT_THAT(fault("reduce-to-fold at result\n"), HasSubstr("reduce-to-fold does not apply at"));
   EXPECT_THAT(fault("open-vectors at result\n"), HasSubstr("open-vectors does not apply at root: "));
   EXPECT_THAT(fault("reduce-map-fusion-to-fold\nmultiply-add-to-fma\n", true),
-              HasSubstr("multiply-add-to-fma is a rounding rule, and --strict takes exact ones alone"));
+              HasSubstr("multiply-add-to-fma is a rounding rule, and --strict allows only exact rules"));
   EXPECT_THAT(fault_of(steered("reduce-to-fold\n", nullptr, false, "prodct")),
               HasSubstr("--steps prodct=my.steps: no kernel computes this layer (did you mean product?)"));
 }

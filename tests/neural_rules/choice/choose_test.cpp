@@ -373,7 +373,7 @@ TEST(Choose, BudgetsThatTheModelCannotAnswerAreRefused) {
   };
   Program pictures = residual_model(9);
   pictures.outputs[0] = pictures.definitions[0].value;
-  EXPECT_THAT(refusal(pictures), HasSubstr("asks for classes"));
+  EXPECT_THAT(refusal(pictures), HasSubstr("requires classes"));
   EXPECT_THAT(refusal(matrix_model(9)), HasSubstr("needs labels"));
 }
 
@@ -401,8 +401,7 @@ PrepareModel steady_models() {
   };
 }
 
-// The record of every moment at which one may be written is what a process that is killed can leave. HOIST_KILLS tries
-// all of them.
+// A killed process can leave the record of every moment at which one may be written. HOIST_KILLS tries all of them.
 TEST(Choose, AStudyThatEndsAnywhereIsResumedToTheSameChoice) {
   const Program program = matrix_model(9);
   const Samples calibration = normal_samples(program, samples_of_test, 1);

@@ -140,17 +140,17 @@ TEST_F(PreferencesTest, QuotesHoldQuotesAndHashes) {
 TEST_F(PreferencesTest, WhatCannotBeReadIsSaidAllAtOnce) {
   EXPECT_THAT(
       problems("pin conv1 w8\nfrobid conv1 w8\npin conv1\npin \"conv1 w8\npin conv1 *\npin a b c # d"),
-      ElementsAre(HasSubstr("wishes:2: there is no statement frobid (did you mean forbid?)"),
+      ElementsAre(HasSubstr("wishes:2: unknown statement frobid (did you mean forbid?)"),
                   HasSubstr("wishes:3: expected pin LAYER RULE, found 2 words"),
-                  HasSubstr("wishes:4: a quote does not end"), HasSubstr("wishes:5: pin needs the name of one rule"),
+                  HasSubstr("wishes:4: a quote is not closed"), HasSubstr("wishes:5: pin needs the name of one rule"),
                   HasSubstr("wishes:6: expected pin LAYER RULE, found 4 words")));
 }
 
 TEST_F(PreferencesTest, WhatIsNotThereIsSaidAllAtOnce) {
   EXPECT_THAT(problems("pin conv2 w8\n\nforbid * w8a\npin nothing-like-it nor-this\npin act w8\npin * w8"),
               ElementsAre(HasSubstr("wishes:1: no layer conv2 takes a rule (did you mean conv1?)"),
-                          HasSubstr("wishes:3: there is no rule w8a (did you mean w8?)"),
-                          HasSubstr("wishes:4: there is no rule nor-this"),
+                          HasSubstr("wishes:3: unknown rule w8a (did you mean w8?)"),
+                          HasSubstr("wishes:4: unknown rule nor-this"),
                           HasSubstr("wishes:4: no layer nothing-like-it takes a rule"),
                           HasSubstr("wishes:5: rule w8 cannot be used at layer act (these can: tanh-rational)")));
 }

@@ -123,8 +123,8 @@ TEST(Record, WeightsThatWereRoundedWithDataAreThere) {
   rounded["conv1"]["w8a8-adaptive"] = rounded["conv2"]["w8a8-adaptive"];
   EXPECT_THAT(problems(record), ElementsAre());
   record.statistics["relu2"].rounded["conv1"] = rounded["conv1"];
-  EXPECT_THAT(problems(record), ElementsAre(HasSubstr("of conv1 under w4-g32-adaptive are there twice"),
-                                            HasSubstr("of conv1 under w8a8-adaptive are there twice")));
+  EXPECT_THAT(problems(record), ElementsAre(HasSubstr("of conv1 under w4-g32-adaptive appear twice"),
+                                            HasSubstr("of conv1 under w8a8-adaptive appear twice")));
 }
 
 TEST(Record, ServesWhatItIsOf) {
@@ -145,11 +145,11 @@ TEST(RecordedChoices, AreFoundByBudgetAndObjective) {
     const auto found = find_choice(record, budget, objective, "file");
     return found.ok() ? "" : found.errors()[0].text();
   };
-  EXPECT_THAT(error("", ""), testing::HasSubstr("holds measurements and no choice"));
+  EXPECT_THAT(error("", ""), testing::HasSubstr("holds measurements without a choice"));
   record.choices = {{"sqnr=30dB", "time", "", {}, "first"}};
   EXPECT_EQ(find_choice(record, "", "", "file")->certificate, "first");
   record.choices.push_back({"sqnr=30dB", "size", "", {}, "second"});
-  EXPECT_THAT(error("", ""), testing::HasSubstr("2 choices that fit: sqnr=30dB for time, sqnr=30dB for size"));
+  EXPECT_THAT(error("", ""), testing::HasSubstr("2 matching choices: sqnr=30dB for time, sqnr=30dB for size"));
   EXPECT_THAT(error("sqnr=30dB", ""), testing::HasSubstr("--objective"));
   EXPECT_EQ(find_choice(record, "", "time", "file")->certificate, "first");
   EXPECT_EQ(find_choice(record, "sqnr=30dB", "size", "file")->certificate, "second");

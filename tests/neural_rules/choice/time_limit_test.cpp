@@ -162,7 +162,7 @@ TEST(ChoiceInTime, VerificationThatTakesTooLongUsesFewerSamples) {
   EXPECT_THAT(found->study.notes, Contains(HasSubstr("verified on the first 8 of 20 samples")));
 }
 
-// Work ends with its share of the time, even if a single candidate would take minutes.
+// Work ends within its time limit, even if a single candidate would take minutes.
 TEST(ChoiceInTime, TheEndOfTheTimeIsKeptByLongCandidates) {
   const Program program = residual_model(9);
   constexpr double limit = 4;

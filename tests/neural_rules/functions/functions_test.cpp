@@ -270,7 +270,7 @@ TEST(Approximate, SaysWhyNot) {
   auto nothing = approximate(relu, "tanh-rational-5");
   ASSERT_FALSE(nothing.ok());
   EXPECT_EQ(nothing.errors()[0].text(),
-            "tanh-rational-5: the layer has nothing that the rule stands in for (the layer calls tanh or a "
+            "tanh-rational-5: the layer has no function that the rule approximates (the layer calls tanh or a "
             "sigmoid on f32)");
   auto unknown = approximate(relu, "tanh-rationl-5");
   ASSERT_FALSE(unknown.ok());

@@ -61,7 +61,7 @@ TEST(Sums, LongOnesStayInF32) {
   ASSERT_TRUE(lowered.ok());
   auto under = approximate(lowered->definitions.back().expression, rule);
   ASSERT_FALSE(under.ok());
-  EXPECT_THAT(under.errors()[0].text(), HasSubstr("nothing that the rule stands in for"));
+  EXPECT_THAT(under.errors()[0].text(), HasSubstr("no function that the rule approximates"));
 }
 
 TEST(Sums, TransposedConvolutionsStayInF32) {

@@ -163,7 +163,7 @@ TEST(BadModel, ConstantsOfGigabytes) {
   const Ran ran = run_hoist({"compile", path, "-o", folder.path() / "o.hoist"});
   const rusage after = used();
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_THAT(ran.err, HasSubstr("left to the device"));
+  EXPECT_THAT(ran.err, HasSubstr("computed on the device"));
   EXPECT_THAT(ran.out, HasSubstr("not checked: "));
   EXPECT_LT(after.ru_utime.tv_sec + after.ru_stime.tv_sec - before.ru_utime.tv_sec - before.ru_stime.tv_sec, 30);
   EXPECT_LT(after.ru_maxrss, 2 << 20) << "KiB";
@@ -418,7 +418,7 @@ TEST_F(BadRun, ModelsAndBundlesMistakenForEachOther) {
   for (const char* command : {"inspect", "explain"}) {
     const Ran ran = run_hoist({command, bundle(), "conv1", "--strict"});
     EXPECT_EQ(ran.code, 2);
-    EXPECT_THAT(ran.err, HasSubstr("--strict: is for models"));
+    EXPECT_THAT(ran.err, HasSubstr("--strict: applies to models"));
   }
   EXPECT_TRUE(files_below(other.path()).empty());
 }

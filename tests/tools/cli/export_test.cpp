@@ -97,7 +97,7 @@ TEST_F(Export, NeverReplacesTheModelItself) {
   fs::copy_file(digits_, in("model.onnx"));
   const Ran ran = run(in("model.onnx"), in("model.onnx"), {"--force"});
   EXPECT_EQ(ran.code, 3);
-  EXPECT_THAT(ran.err, HasSubstr("is the model itself"));
+  EXPECT_THAT(ran.err, HasSubstr("is the input model itself"));
 }
 
 TEST_F(Export, SaysWhyAFileCannotBeWritten) {
@@ -180,10 +180,10 @@ TEST_F(Export, ABundleIsTheModelAgain) {
   }
   Ran ran = run(in("digits.hoist"), in("x.onnx"), {"--model", digits_});
   EXPECT_EQ(ran.code, 3);
-  EXPECT_THAT(ran.err, HasSubstr("is not the one that the bundle is made from"));
+  EXPECT_THAT(ran.err, HasSubstr("is not the bundle's model"));
   ran = run(in("digits.hoist"), in("x.onnx"), {"--rule", "bf16"});
   EXPECT_EQ(ran.code, 2);
-  EXPECT_THAT(ran.err, HasSubstr("--rule: is for models"));
+  EXPECT_THAT(ran.err, HasSubstr("--rule: applies to models"));
   ran = run(model, in("x.onnx"), {"--model", model});
   EXPECT_EQ(ran.code, 2);
 }
@@ -191,7 +191,7 @@ TEST_F(Export, ABundleIsTheModelAgain) {
 TEST_F(Export, SaysWhatIsWrongWithRules) {
   Ran ran = run(digits_, in("x.onnx"), {"--rule", "w9"});
   EXPECT_EQ(ran.code, 3);
-  EXPECT_THAT(ran.err, HasSubstr("rule w9: there is no such rule"));
+  EXPECT_THAT(ran.err, HasSubstr("rule w9: unknown rule"));
 
   ran = run(digits_, in("x.onnx"), {"--rule", "map-fusion"});
   EXPECT_EQ(ran.code, 3);

@@ -75,7 +75,7 @@ TEST_F(RewriteCommand, PutsNumbersInThePlaceOfSizes) {
   ran = run_hoist({"rewrite", open, "--pass", "unfold"});
   EXPECT_EQ(ran.code, 3);
   EXPECT_THAT(ran.err, HasSubstr("program net: has sizes without numbers: batch from 1 to 8 (hoist rewrite FILE.lift "
-                                 "--dim batch=1 puts numbers in their place)"));
+                                 "--dim batch=1 replaces them by numbers)"));
   ran = run_hoist({"rewrite", open, "--dim", "batch=4", "-o", in_folder("four.lift")});
   ASSERT_EQ(ran.code, 0) << ran.err;
   ran = run_hoist({"rewrite", in_folder("four.lift"), "--pass", "unfold"});
@@ -109,7 +109,7 @@ TEST_F(RewriteCommand, TakesAUsersRulesBetweenCalls) {
   const std::string rounding = written("rounding.rules", "rule twice-negated rounding\n" + head);
   ran = run_hoist({"rewrite", program, "--rules", rounding, "--strict", "--rule", "twice-negated", "--at", "y"});
   EXPECT_EQ(ran.code, 2);
-  EXPECT_THAT(ran.err, HasSubstr("twice-negated: is a rounding rule, and --strict takes exact ones alone"));
+  EXPECT_THAT(ran.err, HasSubstr("twice-negated: is a rounding rule, and --strict allows only exact rules"));
   EXPECT_EQ(run_hoist({"rewrite", program, "--rules", rounding, "--strict", "--pass", "user-rules"}).code, 3);
   ran = run_hoist({"rewrite", program, "--rules",
                    written("wrong.rules",
@@ -123,7 +123,7 @@ TEST_F(RewriteCommand, WrongUseIsSaid) {
   const std::string term = written("term.lift", "%x : f32\n");
   Ran ran = run_hoist({"rewrite", term, "--pass", "unfold"});
   EXPECT_EQ(ran.code, 2);
-  EXPECT_THAT(ran.err, HasSubstr("is for programs, and this file holds a term"));
+  EXPECT_THAT(ran.err, HasSubstr("applies to programs, and this file holds a term"));
   ran = run_hoist({"rewrite", written("bad.lift", "program\ndefine %y : f32 = %x\n")});
   EXPECT_EQ(ran.code, 3);
   EXPECT_THAT(ran.err, HasSubstr("bad.lift:2:19: the type of %x is not known"));

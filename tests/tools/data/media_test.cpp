@@ -180,7 +180,7 @@ TEST_F(Media, WhatIsDamagedOrDoesNotFitIsSaid) {
     }
   }
   EXPECT_THAT(complaint("missing.png", input), HasSubstr("No such file"));
-  EXPECT_THAT(complaint("a.png", {"x", Scalar::f32, {1, 10}}), HasSubstr("which is no picture"));
+  EXPECT_THAT(complaint("a.png", {"x", Scalar::f32, {1, 10}}), HasSubstr("which is no image"));
   EXPECT_THAT(complaint("a.png", {"x", Scalar::f32, {1, 4, 6, 5}}), HasSubstr("5 channels"));
   PictureOptions options;
   options.mean = {1, 2};
@@ -340,7 +340,7 @@ TEST_F(Media, ABundleKeepsHowPicturesBecomeItsInput) {
   const Ran none = run_hoist({"compile", (models / "../tests/fuzz/corpus/onnx_model/picture.onnx").string(), "-o",
                               in("none.hoist"), "--crop", "5"});
   EXPECT_EQ(none.code, 3);
-  EXPECT_THAT(none.err, HasSubstr("which is no picture"));
+  EXPECT_THAT(none.err, HasSubstr("which is no image"));
 }
 
 TEST(Scores, NoBetterThanChanceIsSaid) {
@@ -350,7 +350,7 @@ TEST(Scores, NoBetterThanChanceIsSaid) {
   for (int64_t i = 0; i < 40; ++i) card.add(scores, 0, i % 4);
   EXPECT_EQ(card.right(), 10);
   EXPECT_EQ(card.in_best_five(), 40);
-  EXPECT_THAT(card.chance_warning(), HasSubstr("10 of 40 right is no better than guessing, which gives 25.0 %"));
+  EXPECT_THAT(card.chance_warning(), HasSubstr("10 of 40 right is no better than guessing at 25.0 %"));
   ScoreCard sure(4);
   for (int64_t i = 0; i < 40; ++i) {
     Tensor own(Scalar::f32, {4});

@@ -65,7 +65,7 @@ TEST_F(PicturesOfUsers, AreDecodedByABundleAlone) {
   EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
   const Ran verified = run_shell("'" + in("a.hoist/example") + "' --verify");
   EXPECT_EQ(verified.code, 0) << verified.out << verified.err;
-  EXPECT_THAT(verified.out, HasSubstr("performed on the host"));
+  EXPECT_THAT(verified.out, HasSubstr("computed on the host"));
 }
 
 TEST_F(PicturesOfUsers, OfAStreamThatIsTooLongAreRefused) {

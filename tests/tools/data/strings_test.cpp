@@ -77,7 +77,7 @@ TEST_F(StringsOfModels, CheckAndInspectSayWhatRunsOnTheHost) {
   EXPECT_THAT(checked.out, HasSubstr("on the host regex_full_match, string_concat, string_lower"));
   const Ran inspected = run_hoist({"inspect", model, "join", "--stage", "low", "--stage", "opencl"});
   EXPECT_EQ(inspected.code, 0) << inspected.err;
-  EXPECT_THAT(inspected.out, HasSubstr("performed on the host: string_concat"));
+  EXPECT_THAT(inspected.out, HasSubstr("computed on the host: string_concat"));
 }
 
 // A text pipeline as written by converters: lower-case sentences and their tokens, as many as in the longest sentence.
@@ -117,7 +117,7 @@ TEST_F(StringsOfModels, SentencesBecomeTokens) {
     }());
     const Ran longer = run({repeated("word", 1025), "", ""});
     EXPECT_EQ(longer.code, 3);
-    EXPECT_THAT(longer.err, HasSubstr("element 0 has 1025 tokens, and there is room for 1024 (--bound string-pieces)"));
+    EXPECT_THAT(longer.err, HasSubstr("element 0 has 1025 tokens, and the capacity is 1024 (--bound string-pieces)"));
     EXPECT_EQ(run_hoist({"verify", in(name)}).code, 0);
   }
 }
@@ -149,10 +149,10 @@ TEST_F(StringsOfModels, TheirPiecesHaveAsMuchRoomAsIsAskedFor) {
     const Ran tokens = run({"a", "a b c"});
     EXPECT_EQ(tokens.code, 3);
     EXPECT_THAT(tokens.err,
-                HasSubstr("element 1 has 5 tokens and marks, and there is room for 4 (--bound string-pieces)"));
+                HasSubstr("element 1 has 5 tokens and marks, and the capacity is 4 (--bound string-pieces)"));
     const Ran pieces = run({"a,b,c,d,e,f", ""});
     EXPECT_EQ(pieces.code, 3);
-    EXPECT_THAT(pieces.err, HasSubstr("element 0 has 6 pieces, and there is room for 4 (--bound string-pieces)"));
+    EXPECT_THAT(pieces.err, HasSubstr("element 0 has 6 pieces, and the capacity is 4 (--bound string-pieces)"));
     // For its derivation the model is read with the options of the compilation.
     const Texts derived = {"verify", in(name), "--derivation", "--model", path};
     EXPECT_EQ(run_hoist(derived).code, 1);

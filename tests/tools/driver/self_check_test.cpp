@@ -93,7 +93,7 @@ TEST_F(SelfCheckTest, AWrongKernelIsTold) {
   ASSERT_TRUE(check.mismatch.has_value());
   EXPECT_GT(check.mismatch->comparison.different, 0u);
   EXPECT_THAT(check.mismatch->comparison.message, HasSubstr("expected"));
-  EXPECT_THAT(check.mismatch->origin, HasSubstr("every term of its derivation gives"));
+  EXPECT_THAT(check.mismatch->origin, HasSubstr("every term of its derivation has the value"));
 }
 
 TEST_F(SelfCheckTest, TheFirstWrongRuleIsNamed) {
@@ -109,7 +109,7 @@ TEST_F(SelfCheckTest, TheFirstWrongRuleIsNamed) {
   EXPECT_THAT(origin_of(*table, derivation, reads, 0),
               HasSubstr("step 2 of its derivation changes 7 to 1: wrong at root"));
   derivation.steps.pop_back();
-  EXPECT_THAT(origin_of(*table, derivation, reads, 0), HasSubstr("every term of its derivation gives 7"));
+  EXPECT_THAT(origin_of(*table, derivation, reads, 0), HasSubstr("every term of its derivation has the value 7"));
 }
 
 TEST_F(SelfCheckTest, TheLayersAloneAreAModel) {

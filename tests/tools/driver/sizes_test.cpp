@@ -117,7 +117,7 @@ TEST_F(SizesTest, ProgramsOfAllSizesAreKeptInTheBundle) {
 
   const Ran native = compile("n.hoist", {"--target", "native", "--programs"});
   EXPECT_EQ(native.code, 2);
-  EXPECT_THAT(native.err, HasSubstr("--programs: is about OpenCL, and native code is compiled already"));
+  EXPECT_THAT(native.err, HasSubstr("--programs: applies to OpenCL, and native code is compiled already"));
   EXPECT_EQ(compile("n.hoist", {"--no-check", "--programs"}).code, 2);
   EXPECT_FALSE(fs::exists(in("n.hoist")));
 }

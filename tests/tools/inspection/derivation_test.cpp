@@ -109,7 +109,7 @@ TEST_F(Derivations, WhatDoesNotLeadToTheBundleIsFound) {
   }
   EXPECT_THAT(faults(other), HasSubstr("the weights "));
   other.plan.derivation = "program\nsteps\nunfold\n";
-  EXPECT_THAT(faults(other), HasSubstr("there is no pass unfold over the whole program"));
+  EXPECT_THAT(faults(other), HasSubstr("unknown pass unfold over the whole program"));
   other.plan.derivation = "nothing";
   EXPECT_THAT(faults(other), HasSubstr("derivation.lift"));
 }
@@ -206,7 +206,7 @@ TEST_F(Derivations, UsersSteerAKernel) {
   const std::string wrong = written("wrong.steps", "open-tyles at result\n");
   ran = run_hoist({"compile", model, "-o", in("wrong"), "--steps", layer + "=" + wrong});
   EXPECT_EQ(ran.code, 3);
-  EXPECT_THAT(ran.err, HasSubstr("wrong.steps:1: there is no rule open-tyles (did you mean open-tiles?)"));
+  EXPECT_THAT(ran.err, HasSubstr("wrong.steps:1: unknown rule open-tyles (did you mean open-tiles?)"));
   EXPECT_FALSE(fs::exists(in("wrong")));
   EXPECT_EQ(run_hoist({"compile", model, "-o", in("wrong"), "--steps", layer}).code, 2);
   EXPECT_EQ(run_hoist({"explain", in("steered"), layer, "--steps", layer + "=" + steps}).code, 2);
@@ -235,7 +235,7 @@ TEST_F(Derivations, RulesBetweenCallsApplyAndReplay) {
   const std::string rounding = written("rounding.rules", replaced(text, "exact", "rounding"));
   ran = run_hoist({"compile", model, "-o", in("strict"), "--rules", rounding, "--strict"});
   EXPECT_EQ(ran.code, 3);
-  EXPECT_THAT(ran.err, HasSubstr("relu-as-maximum: is a rounding rule, and --strict takes exact ones alone"));
+  EXPECT_THAT(ran.err, HasSubstr("relu-as-maximum: is a rounding rule, and --strict allows only exact rules"));
   EXPECT_FALSE(fs::exists(in("strict")));
 }
 

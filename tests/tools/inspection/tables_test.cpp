@@ -132,7 +132,8 @@ TEST_F(Tables, ExplainShowsThemAndOffLeavesThemOut) {
                 of_bundle = run_hoist({"explain", folder, layer});
       for (const Ran& ran : {of_model, of_bundle}) {
         ASSERT_EQ(ran.code, 0) << ran.err;
-        const std::string step = "integer-tables at layer f2  [exact]  4 layers between 8-bit values are one look-up";
+        const std::string step =
+            "integer-tables at layer f2  [exact]  4 layers between 8-bit values become one look-up table";
         EXPECT_EQ(ran.out.find(step) != std::string::npos, value != std::string("off")) << value << ran.out;
         EXPECT_THAT(ran.out, HasSubstr("f1")) << "the kernel computes it";
       }

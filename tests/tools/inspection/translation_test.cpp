@@ -39,10 +39,10 @@ class Translation : public InTemporaryFolder {
 TEST_F(Translation, EveryStepOfAModelKeepsItsNumbers) {
   Ran ran = run_hoist({"bisect", model});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_THAT(ran.out, HasSubstr("every step keeps the numbers"));
+  EXPECT_THAT(ran.out, HasSubstr("every step keeps the values"));
   ran = run_hoist({"compile", model, "-o", in("bundle"), "--validate", "--no-check"});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_THAT(ran.out, HasSubstr("every step keeps the numbers"));
+  EXPECT_THAT(ran.out, HasSubstr("every step keeps the values"));
   EXPECT_TRUE(std::filesystem::exists(in("bundle")));
   ran = run_hoist({"reduce", model, "-o", in("small.onnx"), "--no-check"});
   EXPECT_EQ(ran.code, 1);

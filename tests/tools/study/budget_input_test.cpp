@@ -53,7 +53,7 @@ TEST(BadData, WrongShapeTypeCountAndName) {
   expect_data_refused({{"image", wide}}, "f64, the model takes");
   expect_data_refused({{"images", ramp({8, 1, 8, 8})}}, "has no array image");
   expect_data_refused({{"image", Tensor(Scalar::f32, {0, 1, 8, 8})}}, "has no samples");
-  expect_data_refused({{"image", ramp({1, 1, 8, 8})}}, "too little to keep a part of it");
+  expect_data_refused({{"image", ramp({1, 1, 8, 8})}}, "too few samples to reserve some");
 }
 
 TEST(BadData, ZerosAndNumbersThatAreNotFinite) {
@@ -96,7 +96,7 @@ TEST(BadMetric, TakesTooLong) {
   const std::string mark = (folder.path() / "alive").string();
   expect_refused({"--budget", "metric=(sleep 5; echo late > " + mark + ") & sleep 60; echo", "--calibrate", good_data,
                   "--time", "2"},
-                 "takes longer than 2 s");
+                 "took longer than 2 s");
   const Ran waited = run_shell("sleep 6");
   EXPECT_EQ(waited.code, 0);
   EXPECT_FALSE(fs::exists(mark));

@@ -202,7 +202,7 @@ TEST_F(BudgetCommand, ASignalGivesWhatIsVerifiedAndTheNextRunGoesOn) {
   const Ran stopped = run_shell(command + " & for i in $(seq 3000); do grep -qs 'uniform' '" + record +
                                 "' && break; sleep 0.02; done; kill -TERM $!; wait $!");
   ASSERT_EQ(stopped.code, 0) << stopped.err;
-  EXPECT_THAT(stopped.err, HasSubstr("stopping: what is verified by now is chosen from"));
+  EXPECT_THAT(stopped.err, HasSubstr("stopping: the choice is made from the points verified so far"));
   EXPECT_FALSE(parsed(in("bundle.hoist/manifest.json"))["certificate"]["rules"].empty());
   EXPECT_TRUE(files_below(in("temporary")).empty());
   const auto partial = parsed(record);
@@ -227,7 +227,7 @@ TEST_F(BudgetCommand, ASignalDuringCalibrationSaysThatNothingIsKept) {
   const Ran stopped = run_shell(command + " & for i in $(seq 3000); do ls '" + in("temporary") +
                                 "' | grep -qs . && break; sleep 0.01; done; kill -TERM $!; wait $!");
   EXPECT_NE(stopped.code, 0);
-  EXPECT_THAT(stopped.err, HasSubstr("ended: calibration was not over, and nothing of it is kept"));
+  EXPECT_THAT(stopped.err, HasSubstr("ended: calibration was not finished, and none of it is stored"));
 }
 
 TEST_F(BudgetCommand, PinsThatContradictEachOtherAreNamed) {
@@ -340,7 +340,7 @@ TEST_F(BudgetCommand, AModelAtChanceLevelIsNotCertified) {
   const Ran refused = run_hoist(words);
   EXPECT_EQ(refused.code, 1) << refused.err;
   EXPECT_THAT(refused.out, HasSubstr("the model as it is: "));
-  EXPECT_THAT(refused.err, HasSubstr("right is no better than guessing, which gives"));
+  EXPECT_THAT(refused.err, HasSubstr("right is no better than guessing at"));
   EXPECT_THAT(refused.err, HasSubstr("the model itself is no better than guessing on these data"));
   EXPECT_FALSE(fs::exists(in("a.hoist")));
   EXPECT_TRUE(parsed(in("answer.json"))["budget"]["reference"]["no_better_than_chance"].get<bool>());
@@ -354,7 +354,7 @@ TEST_F(BudgetCommand, SamplesThatWereCalibratedOnAreTold) {
       run_hoist({"compile", model, "-o", in("a.hoist"), "--budget", "sqnr=10dB", "--time", "6", "--no-check",
                  "--objective", "size", "--calibrate", calibration, "--verify-data", calibration});
   ASSERT_EQ(ran.code, 0) << ran.err;
-  EXPECT_THAT(ran.err, testing::ContainsRegex("([0-9]+) of [0-9]+ verification samples are among the calibration"));
+  EXPECT_THAT(ran.err, testing::ContainsRegex("([0-9]+) of [0-9]+ verification samples are also calibration"));
   EXPECT_THAT(ran.out, HasSubstr("the model as it is: "));
 }
 

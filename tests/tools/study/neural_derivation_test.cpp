@@ -201,11 +201,11 @@ TEST_F(NeuralBundle, SaysWhatASomebodyChanged) {
   EXPECT_EQ(faults("", "", true), "");
   const std::string scale = "  constant %\"image/scale\" : f32 = {";
   EXPECT_NE(faults(scale, scale + "1", false), "");
-  EXPECT_THAT(faults("\nu8(", "\nu9(", false), HasSubstr("there is no pass u9 over the whole program"));
+  EXPECT_THAT(faults("\nu8(", "\nu9(", false), HasSubstr("unknown pass u9 over the whole program"));
   EXPECT_THAT(faults("\nbf16 at %relu1 neural", "\nbf16 at %relu1", false), HasSubstr("the rule is neural"));
   EXPECT_NE(faults("\nbf16 at %relu1 neural", "\nf16 at %relu1 neural", false), "");
   EXPECT_NE(faults("\nbf16 at %relu1 neural\n", "\n", false), "");
-  EXPECT_THAT(faults("\nbf16 at %relu1", "\nbf16 at %nowhere", false), HasSubstr("defines no value nowhere"));
+  EXPECT_THAT(faults("\nbf16 at %relu1", "\nbf16 at %nowhere", false), HasSubstr("does not define the value nowhere"));
   // Without the weights the hash is not checked; with them the values are computed again.
   const std::string numbers = "  constant %\"dense2/weights\" : [";
   auto info = read_bundle(bundle(), true);

@@ -266,13 +266,13 @@ TEST(RecordText, TruncatedTextIsRefused) {
   const std::string text = record_text(small());
   EXPECT_THAT(error(""), HasSubstr("file: is empty"));
   for (size_t length = 1; length + 2 < text.size(); ++length)
-    EXPECT_THAT(error(text.substr(0, length)), HasSubstr("file: is not JSON: it breaks off")) << length;
+    EXPECT_THAT(error(text.substr(0, length)), HasSubstr("file: is not JSON: the first error is at byte")) << length;
 }
 
 TEST(RecordText, ChangedTextIsRefused) {
   const std::string text = record_text(small());
   ASSERT_EQ(error(text), "");
-  EXPECT_THAT(error(replaced(text, "hoist record", "other")), HasSubstr("no record of hoist"));
+  EXPECT_THAT(error(replaced(text, "hoist record", "other")), HasSubstr("not a record of hoist"));
   EXPECT_THAT(error(replaced(text, "\"format\": 5", "\"format\": 1")),
               HasSubstr("format 1, this hoist reads format 5"));
   EXPECT_THAT(error(replaced(text, "\"format\": 5", "\"format\": -1")), HasSubstr("format of the record"));
@@ -299,7 +299,7 @@ TEST(RecordText, ChangedTextIsRefused) {
   EXPECT_THAT(error(std::string(100000, '[')), HasSubstr("is not JSON"));
 }
 
-// As versions left it that were killed before they had timed what they had verified.
+// A record as earlier versions left it when they were killed between verifying and timing.
 TEST(RecordText, TimesOfZeroWereNeverMeasured) {
   Record record = small();
   record.complete = true;
@@ -333,7 +333,7 @@ TEST(RecordText, ChangedWeightsAreRefused) {
   EXPECT_THAT(error(replaced(text, "\"" + numbers + "\"", "7")), HasSubstr("is not a text"));
   EXPECT_THAT(error(replaced(text, whole, "7")), HasSubstr("is no object"));
   EXPECT_THAT(error(replaced(text, whole, whole + "," + whole)),
-              HasSubstr("of conv1 under w8a8-adaptive are there twice"));
+              HasSubstr("of conv1 under w8a8-adaptive appear twice"));
   EXPECT_THAT(error(replaced(text, "\"rule\":\"w8a8-adaptive\",", "")), HasSubstr("has no rule"));
 }
 

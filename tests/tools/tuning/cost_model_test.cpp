@@ -127,14 +127,14 @@ TEST(CostModel, PricesAreLearnedFromSums) {
 
 TEST(CostModel, FeaturesTellWhatNeighboursRead) {
   const Expr rows = term_of("%x : [8][64]f32 |> map group(0) (map vec (\\v. v + 1))");
-  EXPECT_FLOAT_EQ(feature_of(rows, "neighbours of the next"), 1);
+  EXPECT_FLOAT_EQ(feature_of(rows, "adjacent to the next"), 1);
   EXPECT_FLOAT_EQ(feature_of(rows, "strides of the next"), 0);
   const Expr columns = term_of("%x : [64][8]f32 |> transpose |> map group(0) (map vec (\\v. v + 1))");
-  EXPECT_FLOAT_EQ(feature_of(columns, "neighbours of the next"), 0);
+  EXPECT_FLOAT_EQ(feature_of(columns, "adjacent to the next"), 0);
   EXPECT_FLOAT_EQ(feature_of(columns, "strides of the next"), 1);
   const Expr product = term_of(product_text(16, 64, 32, 8));
   EXPECT_FLOAT_EQ(feature_of(product, "elements read"), std::log2(1.0F + 64));
-  EXPECT_FLOAT_EQ(feature_of(product, "read again by the next"), 0.5F) << "the row of the left operand";
+  EXPECT_FLOAT_EQ(feature_of(product, "reused by the next"), 0.5F) << "the row of the left operand";
   EXPECT_FLOAT_EQ(feature_of(product, "steps of the innermost fold"), std::log2(1.0F + 32));
 }
 

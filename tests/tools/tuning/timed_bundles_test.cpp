@@ -111,7 +111,7 @@ TEST_F(TimedBundles, ThatEndTheirProcessOrNeverEndEndNothingElse) {
   ASSERT_FALSE(answers[0].ok());
   EXPECT_THAT(answers[0].failure().problems.front().text(), HasSubstr("was ended by signal"));
   ASSERT_FALSE(answers[1].ok());
-  EXPECT_THAT(answers[1].failure().problems.front().text(), HasSubstr("takes longer than 8 s and was ended"));
+  EXPECT_THAT(answers[1].failure().problems.front().text(), HasSubstr("took longer than 8 s and was stopped"));
   EXPECT_TRUE(answers[2].ok());
 }
 

@@ -42,7 +42,7 @@ bool taken_by_work() {
 
 void tell(const py::object& listener, std::string_view kind, const Diagnostic& problem) {
   const py::gil_scoped_acquire held;
-  const py::error_scope pending;  // a note on what an interrupt keeps is told while the interrupt is set
+  const py::error_scope pending;  // a note for interrupts is printed while the interrupt is set
   if (listener.is_none()) return;
   try {
     listener(text_of(kind), text_of(problem.where), text_of(problem.what), text_of(problem.hint));

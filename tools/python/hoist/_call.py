@@ -50,7 +50,7 @@ def set_progress(function: Callable[[str], object] | None) -> None:
 class Answer:
     """The result of a command of the program."""
 
-    exit_code: int  #: 0 done, 1 the answer is no
+    exit_code: int  #: 0 success, 1 a negative answer
     text: str  #: its printed output
     json: Any = None  #: its --json output (tools/json.md); None if not requested
     file: bytes = b""  #: the output of another option for the file "-"

@@ -1,4 +1,4 @@
-// Making elements. Text becomes text nodes and nothing else: what a model calls its layers is never read as HTML.
+// Making elements. Text becomes text nodes and nothing else: the name of a layer is never read as HTML.
 function fill(element, children) {
   for (const child of children.flat(Infinity)) {
     if (child === null || child === undefined || child === false) continue;
@@ -33,7 +33,7 @@ function show(id, ...children) {
 // A name and its value in a list of pairs.
 const pair = (name, ...value) => [html("dt", {}, name), html("dd", {}, ...value)];
 
-// A name breaks behind its separators before it breaks anywhere.
+// A name breaks after its separators before it breaks anywhere.
 const breakable = (name) => name.split(/(?<=[/._])/).map((part) => [part, html("wbr", {})]);
 
 // Exactly one of several buttons is pressed.

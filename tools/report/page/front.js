@@ -9,7 +9,7 @@ const measures = [
   { name: "Output SQNR", label: "output SQNR, dB", has: (point) => pointSqnr(point) !== null, scale: 1, open: true,
     value: pointSqnr, low: pointSqnr, high: pointSqnr },
 ];
-// Against itself the reference has changed by nothing, for sure.
+// The reference differs from itself by 0, without an interval.
 function ofOthers(point, limit) { return point.isReference ? 0 : limit; }
 const usableMeasures = measures.filter((measure) => points.filter(measure.has).length > 1 || measure.open);
 let measure = usableMeasures.find((each) => each.name === "Top-1 change") || usableMeasures[0];
@@ -56,7 +56,7 @@ function logarithmicAxis(low, high, from, to) {
   return { place: (value) => from + ((Math.log10(value) - bounds[0]) / (bounds[1] - bounds[0])) * (to - from), ticks };
 }
 
-// What is drawn of a point under the measure, in the units of the axes.
+// The shape of a point under the measure, in the units of the axes.
 function markOf(point, unit) {
   const interval = showsBars && point.verified && measured(point.time) ? point.time : { low: null, high: null };
   const limit = (value, otherwise) => (isNumber(value) ? value : otherwise);
@@ -80,7 +80,7 @@ function axes(marks, width, height, exact) {
     x: logarithmic ? logarithmicAxis(low, high, left, right)
                    : linearAxis(low, high, left, right, Math.max(4, Math.floor(width / 80))),
     y: ys.length ? linearAxis(Math.min(...ys), Math.max(...ys), bottom, top, 6) : linearAxis(0, 1, bottom, top, 6),
-    // What is exact stands above the scale, which has no end.
+    // Exact points are above the scale, which has no end.
     yOf(value) { return value === Infinity ? 20 : this.y.place(value); },
   };
 }
@@ -122,14 +122,14 @@ function errorBars(mark, frame) {
   return bars;
 }
 
-// The first of the places beside the point where no other label or point is; none when there is none.
+// The first of the places next to the point without another label or point; none if all are taken.
 const longestLabel = 30;
 function placeLabel(name, x, y, taken, frame) {
   const text = name.length > longestLabel ? `${name.slice(0, longestLabel - 1)}…` : name;
   const width = text.length * 7, height = 14;
   const places = [["start", x + 10, y - 7], ["end", x - 10, y - 7], ["middle", x, y - 25], ["middle", x, y + 11],
                   ["start", x + 8, y - 22], ["start", x + 8, y + 8], ["end", x - 8, y - 22], ["end", x - 8, y + 8]];
-  // Fonts differ: what is longer than was thought grows away from the point.
+  // Fonts differ: a label longer than expected grows away from the point.
   const leftOf = ([anchor, at]) => at - { start: 0, middle: width / 2, end: width }[anchor];
   const isFree = (left, top) =>
     left >= frame.left && left + width <= frame.right + 12 && top >= 2 && top + height <= frame.bottom &&
@@ -188,7 +188,7 @@ function makeTip(figure, width) {
   };
 }
 
-// Within the frame, also where what is asked for lies beyond it; null where there is nothing to show.
+// Clamps to the frame, also a request beyond it; null if there is nothing to show.
 function whatIfPlace(frame, unit) {
   if (!changes.size || !measure.open || contradictions().length) return null;
   const sum = whatIf(), sqnr = sqnrOf(sum.error);
@@ -233,7 +233,7 @@ function chart(width) {
     wish && whatIfMark(wish)));
   figure.append(keyOf(shown));
 }
-// Who gets a label first where there is little room.
+// The order in which points get labels if there is little space.
 const rank = (point) => (point.chosen ? 0 : point.isReference ? 1 : point === selectedPoint ? 2 : point.isUniform ? 3 : 4);
 
 function keyOf(shown) {
@@ -250,7 +250,7 @@ function keyOf(shown) {
     html("p", { class: "note" }, axisNote(),
          hidden > 0 ? ` ${hidden} ${hidden === 1 ? "point was" : "points were"} only predicted: see Output SQNR.` : ""));
 }
-const axisNote = () => `Upwards: ${measure.label}. ${showsBars ? "Bars are 95 % intervals of what was measured on this device." : ""}`;
+const axisNote = () => `Upwards: ${measure.label}. ${showsBars ? "Bars are 95 % intervals of the measurements on this device." : ""}`;
 
 function drawFront() {
   show("measures", usableMeasures.length > 1 && usableMeasures.map((each) =>

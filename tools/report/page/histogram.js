@@ -1,6 +1,6 @@
-// The values of a site before and after a rule: bars are what calibration saw, the line is what is stored. Rules say
-// which numbers they have (levels); each takes the values that lie nearer to it than to the next one.
-const mostBars = 96; // in sight at once; what is finer is added up
+// The values of a site before and after a rule: bars are calibration values, the line is the stored distribution. Rules
+// list their numbers (levels); each level takes the values nearest to it.
+const mostBars = 96; // visible together; finer bins are added up
 
 // How many values lie below x, as if they were spread evenly in their bin.
 function belowIn(statistics) {
@@ -13,7 +13,7 @@ function belowIn(statistics) {
   };
 }
 
-// What each level takes in; values beyond the first and the last one are clipped to them.
+// The range of each level; values beyond the first and the last one are clipped to them.
 function cellsOf(levels, below, total) {
   const between = (index) => (levels[index] + levels[index + 1]) / 2;
   return levels.map((level, index) => {
@@ -24,7 +24,7 @@ function cellsOf(levels, below, total) {
   });
 }
 
-// Neighbours together until they are as wide as a bar.
+// Adjacent levels are combined until they are as wide as a bar.
 function atLeastAsWide(cells, width) {
   const out = [];
   for (const cell of cells) {
@@ -57,7 +57,7 @@ function distribution(site, rule, from, to, label) {
   // As many values as a bar would have, were it all like this.
   const amountOf = (cell) => (cell.amount * barWidth) / (cell.high - cell.low);
   const most = Math.max(...bars.map(amountOf), ...stored.map(amountOf), 1);
-  // Square roots keep the tails, which is what clipping is about, in sight.
+  // Square roots keep the tails visible, which matter for clipping.
   const y = (cell) => bottom - Math.sqrt(amountOf(cell) / most) * (bottom - 24);
   const isClipped = (value) => (isNumber(rule.clip_low) && value < rule.clip_low) || (isNumber(rule.clip_high) && value > rule.clip_high);
   const limits = [rule.clip_low, rule.clip_high].filter((value) => isNumber(value) && isSeen(value));
@@ -110,7 +110,7 @@ function histogram(site) {
   return [
     html("figure", { class: "histogram" }, distribution(site, rule, 0, statistics.histogram.length, text + steps),
       html("figcaption", { class: "note" }, text, ".", steps, " Heights are square roots of counts.",
-           levels.length > 0 && " The line is what is stored: clipped values stand at the ends.")),
+           levels.length > 0 && " The line is the stored distribution: clipped values are at its ends.")),
     showsDetail && html("figure", { class: "histogram detail" },
       distribution(site, rule, from, to, `The values around the median, before and after ${name}`),
       html("figcaption", { class: "note" }, `The values around the median, closely: every stroke across the bars is a number that ${name} has, among the values that become it. Where there are no strokes, the numbers lie as close together as the bars.`)),

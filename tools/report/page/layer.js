@@ -1,4 +1,4 @@
-// Everything about one layer: its sites with their candidates and the what-if, its values, its code at every stage.
+// The details of one layer: its sites with their candidates and the what-if, its values, its code at every stage.
 const stages = [
   { name: "High-level Lift", field: "high" }, { name: "Derivation", field: "derivation" },
   { name: "Low-level Lift", field: "low" }, { name: "Halide schedule", field: "schedule" }, { name: "OpenCL source", field: "source" },
@@ -32,7 +32,7 @@ function candidateRow(site, candidate) {
 const signedTime = (seconds) => `${seconds > 0 ? "+" : ""}${time(seconds)}`;
 
 function siteBlock(site) {
-  const what = { product: "How the product computes", value: "How the value is stored", function: "How functions are formed" };
+  const what = { product: "The computation of the product", value: "The storage of the value", function: "The computation of functions" };
   const heads = ["Rule", "Time", "SQNR predicted", "SQNR measured", "Local error", "Clipped", "Bytes", "How known"];
   return html("div", { class: `card site${site.key === selectedSite ? " lit" : ""}`, "data-key": site.key },
     html("h4", {}, what[site.kind] || site.kind),
@@ -62,7 +62,7 @@ function code(layer) {
   const forms = [["chosen", "As chosen"], ["reference", "As the model is"]];
   return [
     html("div", { class: "heading" }, html("h3", {}, "What it becomes"),
-      html("div", { class: "choice", role: "group", "aria-label": "Which form is shown" }, forms.map(([form, name]) =>
+      html("div", { class: "choice", role: "group", "aria-label": "The form that is shown" }, forms.map(([form, name]) =>
         html("button", { type: "button", "data-form": form, "aria-pressed": String(form === shownForm),
                          on: { click: () => { shownForm = form; drawCode(); } } }, name)))),
     stages.map((stage) => codeBlock(layer, stage)),
@@ -74,7 +74,7 @@ function drawCode() {
   if (focused) byId("code").querySelector(`[data-form="${focused}"]`).focus({ preventScroll: true });
 }
 
-// The layers that share a node of the picture, where a large model has several in one.
+// The layers that share a node of the graph, if a large model has several in one.
 function neighbours() {
   const node = nodeOfLayer.has(selectedLayer) ? picture.nodes[nodeOfLayer.get(selectedLayer)] : null;
   if (!node || node.layers.length < 2) return null;
@@ -83,7 +83,7 @@ function neighbours() {
                      on: { click: () => selectLayer(name, null, false) } }, name), " "]));
 }
 
-// What goes in and out, and what its kernels compute.
+// The layer's inputs and outputs, and the values of its kernels.
 function shapesOf(layer) {
   if (!layer) return null;
   const lines = (texts) => texts.map((text) => html("div", {}, html("code", {}, text)));
@@ -99,7 +99,7 @@ function drawLayer() {
   byId("layer-heading").replaceChildren("Layer ", html("span", { class: "of" }, selectedLayer),
     html("small", {}, ` ${operationOf(selectedLayer)}`));
   show("layer", neighbours(), shapesOf(layerByName.get(selectedLayer)),
-    own.length ? [html("p", { class: "note how" }, "Choose another rule to see what it would do."), own.map(siteBlock)]
+    own.length ? [html("p", { class: "note how" }, "Choose another rule to see its effect."), own.map(siteBlock)]
                : html("p", { class: "note" }, "No rule is applied here: the layer computes as the model says."),
     html("div", { id: "code" }));
   drawCode();

@@ -1,4 +1,4 @@
-// Numbers as people read them. null is what was not measured and shows as a dash.
+// Numbers in readable form. null is not measured and shows as a dash.
 const missing = "–";
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 
@@ -21,7 +21,7 @@ function timeUnit(seconds) {
 function time(seconds, unit = isNumber(seconds) ? timeUnit(seconds) : timeUnits[1]) {
   return isNumber(seconds) ? `${digits(seconds * unit.scale)} ${unit.name}` : missing;
 }
-// Of a site: nothing where the time is that of a kernel which another site has.
+// The time of a site: nothing if it is the time of a kernel that belongs to another site.
 const timeOfSite = (seconds) => (seconds === 0 ? missing : time(seconds));
 function timeInterval(of, unit = isNumber(of.value) ? timeUnit(of.value) : timeUnits[1]) {
   const limit = (value) => (isNumber(value) ? digits(value * unit.scale) : missing);

@@ -1,4 +1,4 @@
-// The picture of the network: graphviz found the places, here it is drawn with the layer lit.
+// The graph of the network: graphviz has placed its nodes; this file draws it and highlights the layer.
 const nodeOfLayer = new Map();
 picture.nodes.forEach((node, index) => node.layers.forEach((name) => nodeOfLayer.set(name, index)));
 const nodeElements = [], edgeElements = [];
@@ -43,7 +43,7 @@ function drawEdge({ points: [start, ...rest] }) {
 function startPicture() {
   const place = byId("picture");
   if (!picture.nodes.length) {
-    place.replaceChildren(html("p", { class: "note" }, "There is no picture of this network."));
+    place.replaceChildren(html("p", { class: "note" }, "There is no graph of this network."));
     return;
   }
   nodeElements.push(...picture.nodes.map(drawNode));

@@ -84,7 +84,7 @@ function drawPointTable() {
   // The chosen one, then the fastest, of equals the one with the smallest error.
   const order = (a, b) => b.chosen - a.chosen || timeOf(a) - timeOf(b) || errorOf(a) - errorOf(b);
   const rows = [...points].sort(order).map((point) => ({ point, cells: pointCells(point) }));
-  // Scores have no PSNR, pictures no classes.
+  // Scores have no PSNR, images no classes.
   const used = (_, column) => rows.some(({ cells }) => cells[column][0] !== missing);
   show("points", html("table", {},
     html("thead", {}, html("tr", {}, html("th", { scope: "col" }, "Point"), heads.filter(used).map((head) => html("th", { scope: "col" }, head)))),
@@ -99,7 +99,7 @@ function selectPoint(point) {
   drawFront();
   drawPointCard();
   drawPointTable();
-  // Drawing anew takes the focus away from who pressed a key.
+  // Redrawing removes the focus after a key press.
   const selector = back === "point" ? `[data-point="${point.order}"]` : back ? `[data-select-point="${point.order}"]` : null;
   if (selector) document.querySelector(selector).focus({ preventScroll: true });
 }

@@ -22,7 +22,7 @@ const columns = [
   { name: "How known", class: "proof-column", key: (site) => chosenAt(site).proof, cell: (site) => html("span", { class: "proof" }, chosenAt(site).proof || missing) },
 ];
 const rowsAtFirst = 200;
-const order = { column: columns[4], direction: -1, all: false }; // what a rule saves
+const order = { column: columns[4], direction: -1, all: false }; // the saving of a rule
 let selectedSite = null;
 
 // Bars are drawn against the largest share, so that small ones can be told apart.
@@ -45,7 +45,7 @@ const errorCell = (error) => (error === 0 ? missing : decibel(sqnrOf(error)));
 // A rule without any error is exact; a site without a rule has nothing to say.
 const errorOfRule = (rule, error) => (rule === asItIs ? missing : decibel(sqnrOf(error)));
 
-// What is not known stands last whichever way the rest is sorted.
+// Unknown values come last in both orders of sorting.
 function compare(a, b) {
   const x = order.column.key(a), y = order.column.key(b);
   if (x === null || y === null) return (x === null) - (y === null) || a.order - b.order;
@@ -105,7 +105,7 @@ function startSites() {
   const changed = sites.filter(isChanged).length;
   show("sites-note", `${count(changed)} of ${count(sites.length)} sites changed. `,
     "Errors are written as the SQNR that the model's output would have. ",
-    html("span", { class: "how" }, "Click a row for everything about its layer."));
+    html("span", { class: "how" }, "Click a row for the details of its layer."));
   show("sort", columns.map((column, index) => html("option", { value: index }, column.words || column.name.toLowerCase())));
   byId("sort").addEventListener("change", (event) => {
     const column = columns[Number(event.target.value)];

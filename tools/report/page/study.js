@@ -1,4 +1,4 @@
-// The embedded study and what follows from it. Nothing here touches the page.
+// The embedded study and derived values. Nothing here touches the page.
 const { study, layers, texts, picture } = JSON.parse(byId("data").textContent);
 
 const asItIs = ""; // the rule of a site that stays as the model has it
@@ -54,13 +54,13 @@ const hasAgreement = (point) => point.verified && measured(point.agreement);
 
 // Unknown as soon as one part is.
 const plus = (sum, after, before) => (isNumber(sum) && isNumber(after) && isNumber(before) ? sum + after - before : null);
-// What if: the chosen point with other rules at some sites. Predicted errors and times of sites add up; the size is that
-// of weights, which only products have.
+// The what-if: the chosen point with other rules at some sites. Predicted errors and times of sites add up; the size is
+// the size of weights, which only contractions have.
 const changes = new Map();
 const whatIfRule = (site) => (changes.has(site.key) ? changes.get(site.key) : site.chosen);
 // The value that a product reads, where rules store it.
 const inputOf = new Map(sites.filter((site) => site.kind === "value").flatMap((site) => site.successors.map((key) => [key, site])));
-// Products whose input the what-if stores in another type than their rules read; what was chosen goes together.
+// Contractions whose input the what-if stores in another type than their rules read; chosen rules fit together.
 function contradictions() {
   return sites.flatMap((site) => {
     const input = inputOf.get(site.key);
@@ -73,7 +73,7 @@ function contradictions() {
 }
 const weightBytes = (site, rule) => (site.kind === "product" ? candidateOf(site, rule).bytes || 0 : 0);
 const baseline = {
-  // What was measured, to which predicted differences are added.
+  // The measured values, to which predicted differences are added.
   time: chosen ? timeOf(chosen) : sites.reduce((sum, site) => sum + (chosenAt(site).time || 0), 0),
   error: chosen ? chosen.predicted_error : totalError,
   size: chosen ? chosen.size : sites.reduce((sum, site) => sum + weightBytes(site, site.chosen), 0),
@@ -83,7 +83,7 @@ function quoted(name) {
   const line = name.replace(/[\x00-\x1f\x7f]/g, " ");
   return /^[^\s#"\\]+$/.test(line) && line !== "*" ? line : `"${line.replace(/["\\]/g, "\\$&")}"`;
 }
-// The what-if for --preferences: rules that are to be there, and those that are to go.
+// The what-if for --preferences: rules to add, and rules to remove.
 function preferences() {
   const lines = [...changes].map(([key, rule]) => {
     const site = siteByKey.get(key);

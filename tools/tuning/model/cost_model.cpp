@@ -174,7 +174,7 @@ Result<std::vector<KernelTime>> read_kernel_times(const std::filesystem::path& f
   size_t number = 0;
   for (std::string line; std::getline(lines, line);) {
     const std::string where = fmt::format("{}, line {}", file.string(), ++number);
-    const Diagnostics refused = {{where, "it is no measurement of a kernel", "kernel_times writes them"}};
+    const Diagnostics refused = {{where, "it is not a measurement of a kernel", "kernel_times writes them"}};
     const auto record = nlohmann::json::parse(line, nullptr, false);
     KernelTime time;
     std::string profile, expression;
@@ -342,7 +342,7 @@ std::string CostModel::save() const {
 Result<CostModel> CostModel::load(std::string_view text, const std::string& where) {
   const auto file = nlohmann::json::parse(text, nullptr, false);
   const Diagnostics refused = {
-      {where, "it is no cost model of this version of hoist", "cost_model_quality writes one"}};
+      {where, "it is not a cost model of this version of hoist", "cost_model_quality writes one"}};
   const auto names = kernel_feature_names(), amount_names = kernel_amount_names();
   try {
     const auto& features = file.at("features");

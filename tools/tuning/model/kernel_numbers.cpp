@@ -58,8 +58,7 @@ constexpr std::string_view names[] = {
     "rows of a tile", "vectors of a row", "registers of a tile", "computed for each result",
     "steps of the innermost fold", "steps of all tiles",
     // The elements that one result reads, compared with the reads of the adjacent result.
-    "elements read", "read again", "read again by the next", "neighbours of the next", "strides of the next",
-    "neighbours in order",
+    "elements read", "reused", "reused by the next", "adjacent to the next", "strides of the next", "adjacent in order",
     // Derived quantities.
     "operations a group", "operations a vector register", "operations an element", "operations a byte",
     "groups a compute unit", "unused lanes", "result elements",

@@ -65,8 +65,8 @@ int main(int count, char** arguments) {
       for (const KernelTime& time : of_device)
         said.push_back(model.seconds(time.term, time.profile, time.circumstances));
       const std::string& source = model.learned_from().front();
-      print_row(fmt::format("{}, what comes with hoist for {}", device, source.substr(0, source.find(" ("))), of_device,
-                said);
+      print_row(fmt::format("{}, the model that hoist ships for {}", device, source.substr(0, source.find(" ("))),
+                of_device, said);
     }
   }
   std::string lines;

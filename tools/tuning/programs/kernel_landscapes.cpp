@@ -154,7 +154,7 @@ Attempt<> describe(const Measured& measured, const TunedProgram& tuned, const st
     if (std::isfinite(ratio)) all.push_back(ratio);
   }
   fmt::print(
-      "\n{}: {} points, {} of which cannot be measured; the middle one takes {:.2f} of the best, the worst {:.1f}\n\n",
+      "\n{}: {} points, {} of which cannot be measured; the median takes {:.2f} of the best, the worst {:.1f}\n\n",
       measured.what, landscape.ratios.size(), landscape.ratios.size() - all.size(), quantile(all, 0.5) / best,
       quantile(all, 1) / best);
   fmt::print("| chosen by | after 8 | 16 | 32 | 64 |\n|---|---|---|---|---|\n");

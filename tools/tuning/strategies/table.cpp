@@ -10,14 +10,14 @@ namespace hoist::tuning {
 std::span<const SearchStrategy> search_strategies() {
   static constexpr SearchStrategy strategies[] = {
       {"boosted-trees",
-       "points that gradient-boosted trees rank first after each batch, neighbours of the best, a few others",
+       "points that gradient-boosted trees rank first after each batch, points adjacent to the best, a few others",
        boosted_trees_search},
-      {"random", "points at random, none twice", random_search},
-      {"genetic", "the best points crossed, and moved some steps", genetic_search},
-      {"annealing", "steps to neighbours, worse ones less and less often", annealing_search},
+      {"random", "random points, each once", random_search},
+      {"genetic", "crossings of the best points, moved by some steps", genetic_search},
+      {"annealing", "steps to adjacent points, worse ones less and less often", annealing_search},
 #ifdef HOIST_NEIGHBOURHOOD_SEARCH
-      {"g-bfs", "neighbours of the best point whose neighbours were not drawn yet", g_bfs_search},
-      {"n-a2c", "steps from the best point by a policy that learns from what they bought", n_a2c_search},
+      {"g-bfs", "points adjacent to the best point with untried adjacent points", g_bfs_search},
+      {"n-a2c", "steps from the best point by a policy that learns from their gains", n_a2c_search},
 #endif
   };
   return strategies;
