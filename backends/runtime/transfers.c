@@ -155,6 +155,31 @@ HOIST_INTERNAL hoist_status hoist_check_inputs(hoist_bundle* b) {
   return HOIST_OK;
 }
 
+HOIST_INTERNAL hoist_status hoist_send_inputs(hoist_bundle* b, void* queue, hoist_send* send) {
+  hoist_status status = hoist_check_inputs(b);
+  for (size_t i = 0; i < b->plan.input_count && !status; ++i) {
+    hoist_transfer* input = &b->io.inputs[i];
+    const uint64_t bytes = b->plan.arrays[input->array].bytes;
+    if (!input->pending && (!input->shared || input->in_place)) continue;
+    if (bytes) status = send(b, queue, input->array, input->staged, bytes);
+    if (!status) input->pending = 0;
+  }
+  return status;
+}
+
+HOIST_INTERNAL hoist_status hoist_fetch_outputs(hoist_bundle* b, void* queue, hoist_fetch* fetch) {
+  hoist_status status = HOIST_OK;
+  for (size_t i = 0; i < b->plan.output_count && !status; ++i) {
+    hoist_transfer* output = &b->io.outputs[i];
+    const hoist_plan_array* array = &b->plan.arrays[output->array];
+    if (!output->staged || output->in_place) continue;
+    const int is_there = array->place == HOIST_PLACE_WEIGHTS && output->fresh; /* a constant is transferred once */
+    if (array->bytes && !is_there) status = fetch(b, queue, output->array, output->staged, array->bytes);
+    output->fresh = 1;
+  }
+  return status;
+}
+
 hoist_status hoist_read_array(hoist_bundle* b, size_t index, void* data, size_t bytes) {
   if (hoist_in_range(b, "array", index, b->plan.array_count)) return b->error.status;
   if (right_size(b, &b->plan.arrays[index], data, bytes)) return b->error.status;

@@ -243,33 +243,33 @@ static void cuda_close_device(hoist_bundle* b) {
 
 /* ---- transfers ---- */
 
-static hoist_status cuda_send(hoist_bundle* b, size_t array, const void* data, size_t bytes) {
+static hoist_status cuda_send(hoist_bundle* b, void* stream, size_t array, const void* data, size_t bytes) {
   hoist_cuda* c = b->opencl->cuda;
-  if (!bytes) return HOIST_OK;
-  return cuda_check(b, c->call->to_device(c->arrays[array], data, bytes, c->stream), b->plan.arrays[array].name);
+  return cuda_check(b, c->call->to_device(c->arrays[array], data, bytes, stream), b->plan.arrays[array].name);
 }
 
-static hoist_status cuda_fetch(hoist_bundle* b, size_t array, void* data, size_t bytes) {
+static hoist_status cuda_fetch(hoist_bundle* b, void* stream, size_t array, void* data, size_t bytes) {
   hoist_cuda* c = b->opencl->cuda;
-  if (!bytes) return HOIST_OK;
-  return cuda_check(b, c->call->to_host(data, c->arrays[array], bytes, c->stream), b->plan.arrays[array].name);
+  return cuda_check(b, c->call->to_host(data, c->arrays[array], bytes, stream), b->plan.arrays[array].name);
 }
 
 static hoist_status cuda_write_array(hoist_bundle* b, size_t array, const void* data, size_t bytes) {
   const hoist_status status = cuda_enter(b);
-  return status ? status : cuda_leave(b, cuda_wait(b, cuda_send(b, array, data, bytes)));
+  return status ? status : cuda_leave(b, cuda_wait(b, cuda_send(b, b->opencl->cuda->stream, array, data, bytes)));
 }
 
 static hoist_status cuda_read_array(hoist_bundle* b, size_t array, void* data, size_t bytes) {
   const hoist_status status = cuda_enter(b);
-  return status ? status : cuda_leave(b, cuda_wait(b, cuda_fetch(b, array, data, bytes)));
+  return status ? status : cuda_leave(b, cuda_wait(b, cuda_fetch(b, b->opencl->cuda->stream, array, data, bytes)));
 }
 
 static hoist_status cuda_read_all(hoist_bundle* b, size_t count, const uint32_t* arrays, void* const* data,
                                   const size_t* bytes) {
   hoist_status status = cuda_enter(b);
   if (status) return status;
-  for (size_t i = 0; i < count && !status; ++i) status = cuda_fetch(b, arrays[i], data[i], bytes[i]);
+  for (size_t i = 0; i < count && !status; ++i) {
+    if (bytes[i]) status = cuda_fetch(b, b->opencl->cuda->stream, arrays[i], data[i], bytes[i]);
+  }
   return cuda_leave(b, cuda_wait(b, status));
 }
 
@@ -282,48 +282,20 @@ static int cuda_make_staging(hoist_bundle* b, hoist_transfer* t, uint64_t bytes)
   return t->staged != NULL;
 }
 
-static hoist_status cuda_upload(hoist_bundle* b) {
-  hoist_status status = hoist_check_inputs(b);
-  for (size_t i = 0; i < b->plan.input_count && !status; ++i) {
-    hoist_transfer* input = &b->io.inputs[i];
-    if (!input->pending && !input->shared) continue;
-    status = cuda_send(b, input->array, input->staged, b->plan.arrays[input->array].bytes);
-    if (!status) input->pending = 0;
-  }
-  return status;
-}
-
-static hoist_status cuda_download(hoist_bundle* b) {
-  hoist_status status = HOIST_OK;
-  for (size_t i = 0; i < b->plan.output_count && !status; ++i) {
-    hoist_transfer* output = &b->io.outputs[i];
-    const hoist_plan_array* array = &b->plan.arrays[output->array];
-    if (!output->staged) continue;
-    if (array->place != HOIST_PLACE_WEIGHTS || !output->fresh) /* a constant is transferred once */
-      status = cuda_fetch(b, output->array, output->staged, array->bytes);
-    output->fresh = 1;
-  }
-  return status;
-}
-
 /* ---- runs ---- */
 
-static hoist_status cuda_launch(hoist_bundle* b, const hoist_plan_kernel* kernel, void** arguments) {
+static hoist_status cuda_launch(hoist_bundle* b, const char* kernel, const hoist_cuda_node* n) {
   hoist_cuda* c = b->opencl->cuda;
-  hoist_cuda_node n;
-  hoist_cuda_fill_node(b, kernel, arguments, &n);
-  const int code = c->call->launch(n.function, n.grid[0], n.grid[1], n.grid[2], n.block[0], n.block[1], n.block[2],
-                                   n.shared_bytes, c->stream, n.arguments, NULL);
-  return cuda_check(b, code, kernel->name);
+  const int code = c->call->launch(n->function, n->grid[0], n->grid[1], n->grid[2], n->block[0], n->block[1],
+                                   n->block[2], n->shared_bytes, c->stream, n->arguments, NULL);
+  return cuda_check(b, code, kernel);
 }
 
 static hoist_status cuda_launch_step(hoist_bundle* b, size_t i) {
-  const hoist_plan_step* step = &b->plan.steps[i];
-  void** arguments = calloc(step->argument_count + 1, sizeof *arguments);
-  if (!arguments) return hoist_no_memory(&b->error, step->argument_count);
-  for (size_t k = 0; k < step->argument_count; ++k) arguments[k] = &b->opencl->cuda->arrays[step->arguments[k]];
-  const hoist_status status = cuda_launch(b, &b->plan.kernels[step->kernel], arguments);
-  free(arguments);
+  hoist_cuda_node launch;
+  hoist_status status = hoist_cuda_node_of_step(b, i, &launch);
+  if (!status) status = cuda_launch(b, b->plan.kernels[b->plan.steps[i].kernel].name, &launch);
+  free(launch.arguments);
   return status;
 }
 
@@ -345,9 +317,9 @@ static hoist_status cuda_run_steps(hoist_bundle* b, size_t first, size_t count) 
 static hoist_status cuda_run(hoist_bundle* b, size_t first, size_t count, int with_outputs) {
   hoist_status status = cuda_enter(b);
   if (status) return status;
-  status = cuda_upload(b);
+  status = hoist_send_inputs(b, b->opencl->cuda->stream, cuda_send);
   if (!status) status = cuda_run_steps(b, first, count);
-  if (!status && with_outputs) status = cuda_download(b);
+  if (!status && with_outputs) status = hoist_fetch_outputs(b, b->opencl->cuda->stream, cuda_fetch);
   return cuda_leave(b, cuda_wait(b, status));
 }
 
@@ -370,7 +342,7 @@ static hoist_status cuda_profile(hoist_bundle* b, double* step_seconds) {
   hoist_status status = cuda_enter(b);
   if (status) return status;
   memset(step_seconds, 0, b->plan.step_count * sizeof *step_seconds);
-  status = cuda_upload(b);
+  status = hoist_send_inputs(b, b->opencl->cuda->stream, cuda_send);
   hoist_begin_items(b, 0);
   for (size_t i; !status && !(status = hoist_next_step(b, b->plan.step_count, &i)) && i < b->plan.step_count;)
     status = cuda_time_row(b, i, &step_seconds[i]);
@@ -417,13 +389,15 @@ static hoist_status cuda_run_kernel(hoist_bundle* b, const hoist_plan_kernel* ke
   const size_t count = kernel->parameter_count;
   hoist_cuda_address* addresses = calloc(count + 1, sizeof *addresses);
   void** pointers = calloc(count + 1, sizeof *pointers);
+  hoist_cuda_node launch;
   hoist_status status = addresses && pointers ? cuda_enter(b) : hoist_no_memory(&b->error, count);
   if (!status) {
     for (size_t i = 0; i < count; ++i) {
       addresses[i] = arguments[i].address + arguments[i].guard;
       pointers[i] = &addresses[i];
     }
-    status = cuda_leave(b, cuda_wait(b, cuda_launch(b, kernel, pointers)));
+    hoist_cuda_fill_node(b, kernel, pointers, &launch);
+    status = cuda_leave(b, cuda_wait(b, cuda_launch(b, kernel->name, &launch)));
   }
   free(addresses);
   free(pointers);

@@ -24,20 +24,26 @@ HOIST_INTERNAL void hoist_cuda_fill_node(const hoist_bundle* b, const hoist_plan
   node->arguments = arguments;
 }
 
+HOIST_INTERNAL hoist_status hoist_cuda_node_of_step(hoist_bundle* b, size_t i, hoist_cuda_node* node) {
+  const hoist_plan_step* step = &b->plan.steps[i];
+  void** arguments = calloc(step->argument_count + 1, sizeof *arguments);
+  node->arguments = arguments;
+  if (!arguments) return hoist_no_memory(&b->error, step->argument_count);
+  for (size_t k = 0; k < step->argument_count; ++k) arguments[k] = &b->opencl->cuda->arrays[step->arguments[k]];
+  hoist_cuda_fill_node(b, &b->plan.kernels[step->kernel], arguments, node);
+  return HOIST_OK;
+}
+
 /* Adds a launch of the step; the driver copies the arguments. */
 static hoist_status cuda_add_step(hoist_bundle* b, void* graph, size_t i, void* const* after, size_t count,
                                   void** node) {
-  hoist_cuda* c = b->opencl->cuda;
-  const hoist_plan_step* step = &b->plan.steps[i];
-  const hoist_plan_kernel* kernel = &b->plan.kernels[step->kernel];
   hoist_cuda_node launch;
-  void** arguments = calloc(step->argument_count + 1, sizeof *arguments);
-  if (!arguments) return hoist_no_memory(&b->error, step->argument_count);
-  for (size_t k = 0; k < step->argument_count; ++k) arguments[k] = &c->arrays[step->arguments[k]];
-  hoist_cuda_fill_node(b, kernel, arguments, &launch);
-  const int code = c->call->graph_add(node, graph, after, count, &launch);
-  free(arguments);
-  return hoist_cuda_check(&b->error, code, kernel->name);
+  hoist_status status = hoist_cuda_node_of_step(b, i, &launch);
+  if (!status)
+    status = hoist_cuda_check(&b->error, b->opencl->cuda->call->graph_add(node, graph, after, count, &launch),
+                              b->plan.kernels[b->plan.steps[i].kernel].name);
+  free(launch.arguments);
+  return status;
 }
 
 static hoist_status cuda_instantiate(hoist_bundle* b, void* graph, hoist_status status, void** ready) {

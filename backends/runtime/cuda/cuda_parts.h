@@ -48,6 +48,8 @@ HOIST_INTERNAL hoist_status hoist_cuda_graph_of_step(hoist_bundle* bundle, size_
 /* Fills a launch of the kernel with these addresses. `arguments` has a place for each parameter and one more. */
 HOIST_INTERNAL void hoist_cuda_fill_node(const hoist_bundle* bundle, const hoist_plan_kernel* kernel, void** arguments,
                                          hoist_cuda_node* node);
+/* The same with the arrays of a step. The caller frees `arguments`, also after an error. */
+HOIST_INTERNAL hoist_status hoist_cuda_node_of_step(hoist_bundle* bundle, size_t step, hoist_cuda_node* node);
 
 #ifdef __cplusplus
 }

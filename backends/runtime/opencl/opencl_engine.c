@@ -45,43 +45,19 @@ static unsigned char* memory_of(hoist_bundle* b, size_t array) {
   return t && t->host_holds ? t->staged : NULL;
 }
 
-/* Queues the transfers of inputs before the first launch, and of outputs after the last; neither waits. */
-static hoist_status upload(hoist_bundle* b, cl_command_queue queue) {
-  if (hoist_check_inputs(b)) return b->error.status;
-  for (size_t i = 0; i < b->plan.input_count; ++i) {
-    hoist_transfer* input = &b->io.inputs[i];
-    const uint32_t number = b->plan.inputs[i].array;
-    const hoist_plan_array* array = &b->plan.arrays[number];
-    if (!input->pending && (!input->shared || input->in_place)) continue;
-    cl_int code = CL_SUCCESS; /* drivers refuse transfers of no bytes */
-    if (array->bytes)
-      code = clEnqueueWriteBuffer(queue, b->opencl->buffers[number], CL_FALSE, 0, array->bytes, input->staged, 0, NULL,
-                                  NULL);
-    if (code) return hoist_cl_check(&b->error, code, array->name);
-    input->pending = 0;
-  }
-  return HOIST_OK;
+static hoist_status send_array(hoist_bundle* b, void* queue, size_t array, const void* data, size_t bytes) {
+  const cl_int code = clEnqueueWriteBuffer(queue, b->opencl->buffers[array], CL_FALSE, 0, bytes, data, 0, NULL, NULL);
+  return hoist_cl_check(&b->error, code, b->plan.arrays[array].name);
 }
 
-static hoist_status download(hoist_bundle* b, cl_command_queue queue) {
-  hoist_status status = HOIST_OK;
-  for (size_t i = 0; i < b->plan.output_count && !status; ++i) {
-    hoist_transfer* output = &b->io.outputs[i];
-    if (!output->staged || output->in_place) continue;
-    const hoist_plan_array* array = &b->plan.arrays[output->array];
-    if (array->place == HOIST_PLACE_WEIGHTS && output->fresh) continue; /* a constant is transferred once */
-    const unsigned char* held = memory_of(b, output->array);
-    cl_int code = CL_SUCCESS;
-    if (held) {
-      memcpy(output->staged, held, array->bytes);
-    } else if (array->bytes) {
-      code = clEnqueueReadBuffer(queue, b->opencl->buffers[output->array], CL_FALSE, 0, array->bytes, output->staged, 0,
-                                 NULL, NULL);
-    }
-    if (code) status = hoist_cl_check(&b->error, code, array->name);
-    output->fresh = 1;
-  }
-  return status;
+static hoist_status fetch_array(hoist_bundle* b, void* queue, size_t array, void* data, size_t bytes) {
+  const unsigned char* held = memory_of(b, array);
+  cl_int code = CL_SUCCESS;
+  if (held)
+    memcpy(data, held, bytes);
+  else
+    code = clEnqueueReadBuffer(queue, b->opencl->buffers[array], CL_FALSE, 0, bytes, data, 0, NULL, NULL);
+  return hoist_cl_check(&b->error, code, b->plan.arrays[array].name);
 }
 
 HOIST_INTERNAL hoist_status hoist_opencl_launch(hoist_bundle* b, cl_command_queue queue, cl_kernel kernel,
@@ -146,7 +122,7 @@ static hoist_status launch_joined(hoist_bundle* b, const hoist_plan_launch* join
 
 static hoist_status run_steps(hoist_bundle* b, size_t first, size_t count, int whole) {
   const size_t end = first + count;
-  hoist_status status = upload(b, b->opencl->queue);
+  hoist_status status = hoist_send_inputs(b, b->opencl->queue, send_array);
   hoist_begin_items(b, first);
   for (size_t i; !status && !(status = hoist_next_step(b, end, &i)) && i < b->plan.step_count;) {
     const hoist_plan_kernel* kernel = &b->plan.kernels[b->plan.steps[i].kernel];
@@ -391,7 +367,7 @@ static hoist_status set_number(hoist_bundle* b, size_t array, int64_t number) {
 
 static hoist_status run(hoist_bundle* b, size_t first, size_t count, int with_outputs) {
   hoist_status status = run_steps(b, first, count, with_outputs);
-  if (!status && with_outputs) status = download(b, b->opencl->queue);
+  if (!status && with_outputs) status = hoist_fetch_outputs(b, b->opencl->queue, fetch_array);
   return finish(b, b->opencl->queue, status);
 }
 
@@ -438,7 +414,7 @@ static hoist_status profile(hoist_bundle* b, double* step_seconds) {
   cl_event* events = calloc(count + 1, sizeof *events);
   if (!events) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu events", count);
   if (count) memset(step_seconds, 0, count * sizeof *step_seconds); /* may be NULL without steps */
-  hoist_status status = upload(b, b->opencl->profiling_queue);
+  hoist_status status = hoist_send_inputs(b, b->opencl->profiling_queue, send_array);
   hoist_begin_items(b, 0);
   for (size_t i; !status && !(status = next_profiled(b, &i)) && i < count;) {
     const hoist_plan_kernel* kernel = &b->plan.kernels[b->plan.steps[i].kernel];
