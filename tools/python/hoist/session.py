@@ -337,16 +337,19 @@ class InferenceSession:
         if self._other is None:
             given, sizes = self._checked(input_feed)
             bundle = self._bundle(given, sizes)
-        if self._other is not None:
-            found: list[Any] = self._other.run(output_names, input_feed, run_options)
-            return found
+            if bundle is not None:
+                return self._results(bundle, given, output_names or list(self._outputs))
+        found: list[Any] = self._other.run(output_names, input_feed, run_options)
+        return found
+
+    def _results(self, bundle: Bundle, given: Mapping[str, NDArray[Any]], names: Sequence[str]) -> list[Any]:
         inputs = {name: array for name, array in given.items() if name not in self._decisive}
         try:
             results = bundle.opened.run(inputs)
         except runtime.ArgumentError as problem:
             raise InvalidArgument(problem.message) from None
         by_name = dict(zip((port.name for port in bundle.opened.outputs), results))
-        return [self._result(name, by_name) for name in (output_names or self._outputs)]
+        return [self._result(name, by_name) for name in names]
 
     # Sizes
 
@@ -404,8 +407,11 @@ class InferenceSession:
 
     # Bundles
 
-    def _bundle(self, given: Mapping[str, NDArray[Any]] | None, sizes: Mapping[str, int]) -> Bundle:
-        """The bundle for these sizes; `given` is None before the first run, and then a value may be missing."""
+    def _bundle(self, given: Mapping[str, NDArray[Any]] | None, sizes: Mapping[str, int]) -> Bundle | None:
+        """The bundle for these sizes; None if onnxruntime runs the model.
+
+        `given` is None before the first run: then the result is also None if an input's value is missing.
+        """
         with self._lock:
             while self._other is None:
                 values = {name: given[name] for name in self._decisive if given is not None}
@@ -421,7 +427,7 @@ class InferenceSession:
                     elif given is None:
                         break
                     self._decisive += wanted
-            return None  # type: ignore[return-value]  # without a use: the first run compiles, or onnxruntime runs
+            return None
 
     def _wanted_values(self, problem: Error) -> list[str]:
         """The inputs whose values are missing at compile time, as the hints of the compiler name them."""
