@@ -255,7 +255,7 @@ class RowFileReader {
 
   void detail(RowEntry entry, std::string_view text) {
     const TextPart place{0, line_, static_cast<int>(entry.indent) + 1};
-    if (!open_) return fault(place, "stands in no " + words_.word, "begin with: " + words_.head);
+    if (!open_) return fault(place, "belongs to no " + words_.word, "begin with: " + words_.head);
     const bool has_key = std::find(words_.keys.begin(), words_.keys.end(), entry.key) != words_.keys.end();
     const std::string key = entry.key;
     if (!has_key) {

@@ -28,9 +28,11 @@ PositionSet PositionSets::of_atom(AtomId id) {
   const Atom atom = indices_.atom(id);
   switch (atom.kind) {
     case Atom::variable:
+      return interned({id});
     case Atom::quotient:
     case Atom::modulus:
-      return interned({id});
+      // A position that data decide may depend on no loop.
+      return of(atom.argument) == 0 ? 0 : interned({id});
     case Atom::computed:
       return scalars_[static_cast<size_t>(atom.a)];
     case Atom::clamped:

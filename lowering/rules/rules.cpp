@@ -6,21 +6,18 @@
 #include "lowering/rules/tables.h"
 
 namespace hoist {
-namespace {
 
 // The bounds of winograd.h as bits of an f32, which grow with the number.
-Result<RuleRows> read_files() {
+Result<RuleRows> read_lowering_rules() {
   constexpr int64_t mantissa = 1 << 23, bias = 127;
   return read_own_rules(lowering_rule_files,
                         {{"winograd_most", fmt::format("{}i32", (winograd_magnitude + bias) * mantissa)},
                          {"winograd_range", fmt::format("{}i32", winograd_ratio * mantissa)}});
 }
 
-}  // namespace
-
 const RuleRows& own_rule_rows() {
   static const RuleRows rows = [] {
-    auto read = read_files();
+    auto read = read_lowering_rules();
     HOIST_CHECK(read.ok(), "hoist's rules are wrong: " + (read.ok() ? "" : read.errors()[0].text()));
     return std::move(*read);
   }();
@@ -43,7 +40,7 @@ const RuleFunctions& lowering_rule_functions() {
 }
 
 Result<Nothing> check_own_rules() {
-  HOIST_TRY(const RuleRows rows, read_files());
+  HOIST_TRY(const RuleRows rows, read_lowering_rules());
   Diagnostics faults;
   if (const auto table = RuleTable::load(rows.within_terms, lowering_rule_functions()); !table) faults = table.errors();
   if (const auto between = load_program_rules(rows.between_calls, program_conditions()); !between)

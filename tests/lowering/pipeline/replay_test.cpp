@@ -184,7 +184,7 @@ TEST(Replay, WrongStepsAreFound) {
               HasSubstr("the derivation says #0"));
   EXPECT_THAT(with("open-tiles", [](ProgramStep& s) { s.place = {9, 9}; }), HasSubstr("no such place"));
   EXPECT_THAT(with("merge-producers", [](ProgramStep& s) { s.parameters["producer"] = "x"; }),
-              HasSubstr("no value x before"));
+              HasSubstr("does not define the value x before"));
 }
 
 TEST(Replay, TextThatIsNoDerivationIsRefused) {

@@ -85,7 +85,7 @@ std::vector<Picture> fitting() {
       {{2, 4, 6, 7}, {8, 4, 3, 3}, {}},
       {{1, 1, 3, 3}, {1, 1, 3, 3}, {}},         // one result
       {{3, 2, 4, 3}, {3, 2, 3, 3}, {}, false},  // one row of results
-      {{1, 2, 1, 1}, {2, 2, 3, 3}, padded},     // mostly border
+      {{1, 2, 2, 2}, {2, 2, 3, 3}, padded},     // mostly border
       {{1, 5, 5, 6}, {7, 5, 3, 3}, {{"pads", std::vector<int64_t>{2, 0, 1, 3}}}},
       {{1, 4, 5, 5}, {4, 4, 3, 3}, {{"auto_pad", std::string("SAME_UPPER")}}},
       {{1, 4, 9, 7}, {4, 4, 5, 5}, {{"pads", std::vector<int64_t>{2, 2, 2, 2}}}},

@@ -98,7 +98,7 @@ TEST(Rules, SayWhichPassAppliesThem) {
 TEST(Rules, AreReadFromTheFolderOfTheSources) {
   setenv("HOIST_RULES_FOLDER", HOIST_SOURCE_DIR, 1);
   const auto checked = check_own_rules();
-  const RuleRows read = *read_own_rules(lowering_rule_files);
+  const RuleRows read = *read_lowering_rules();
   unsetenv("HOIST_RULES_FOLDER");
   EXPECT_TRUE(checked.ok()) << checked.errors()[0].text();
   ASSERT_EQ(read.between_calls.size(), operator_rule_rows().size());

@@ -171,8 +171,9 @@ TEST_F(TuningTest, ATunedModelCompilesAndReplays) {
                                           "--dim", "N=2", "--json", in("m.json"),   "--measurements", "3"};
   const Ran tuned = run_hoist(words);
   ASSERT_EQ(tuned.code, 0) << tuned.err;
-  if (tuned.out.find("uses the choices") != std::string::npos)
+  if (tuned.out.find("uses the choices") != std::string::npos) {
     EXPECT_THAT(tuned.out, HasSubstr(" --target native:")) << "the command without it compiles for OpenCL";
+  }
   auto text = read_file(in("m.json"));
   ASSERT_TRUE(text.ok());
   const auto answer = nlohmann::json::parse(*text);
