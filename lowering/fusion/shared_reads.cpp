@@ -196,6 +196,15 @@ Expr shared_nest(Expr term, int depth, bool by_rows, bool& reads_folds) {
   return dimension.around(body, term->type->size);
 }
 
+bool holds_arrays(Type type) {
+  return type->is_array() || (type->is_tuple() && std::any_of(type->parts.begin(), type->parts.end(), holds_arrays));
+}
+
+// True if a scan, a scatter or another fold has arrays in its result: it computes a row as a whole.
+bool folds_arrays(Expr term) {
+  return any_usual_node(term, [](Expr e) { return is_fold(e) && holds_arrays(e->type); });
+}
+
 // The largest number of elements that share a fold.
 int64_t elements_of_rows(Expr term) {
   int64_t out = 0;
@@ -220,7 +229,7 @@ Expr merged_rows(Expr producer, const std::string& value, Expr consumer) {
   bool reads_folds = false;
   const Expr term = Inlined().of(substitute_parameters(consumer, {{value, producer}}));
   const Expr out = shared_nest(term, 0, true, reads_folds);
-  return reads_folds ? nullptr : out;
+  return reads_folds || folds_arrays(out) ? nullptr : out;
 }
 
 bool gains_by_rows(Expr merged, Expr producer, Expr consumer) {

@@ -17,8 +17,8 @@ Expr with_shared_elements(Expr term);
 Expr merged_term(Expr producer, const std::string& value, Expr consumer, bool is_costly);
 
 /// The consumer's term with the producer's term in place of its value, as one nest of maps in which lets around each
-/// row hold the sums that its elements share. Null if an array of the nest would be computed by folds, since rows do
-/// not share those.
+/// row hold the sums that its elements share. Null if an array of the nest would be computed by folds, or if a fold
+/// computes an array (scans, scatters), since rows do not share those.
 Expr merged_rows(Expr producer, const std::string& value, Expr consumer);
 
 /// True if the merged rows take less than the two kernels: rows are short, and recomputed values cost less than storing

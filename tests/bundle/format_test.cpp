@@ -471,8 +471,8 @@ TEST_F(FormatTest, ControlsOfStrangersAreRefused) {
   EXPECT_THAT(refusal([](Plan& plan) { plan.controls[0].trips = 0; }), HasSubstr(numbers));
   EXPECT_THAT(refusal([](Plan& plan) { plan.controls[1].condition = 3; }), HasSubstr(numbers));
   EXPECT_THAT(refusal([](Plan& plan) { plan.controls[0].next = 5; }), HasSubstr(numbers));
-  EXPECT_THAT(refusal([](Plan& plan) { plan.controls[0].trips = 99; }), HasSubstr("an array that is not there"));
-  EXPECT_THAT(refusal([](Plan& plan) { plan.controls[1].condition = -1; }), HasSubstr("an array that is not there"));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.controls[0].trips = 99; }), HasSubstr("names a missing array"));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.controls[1].condition = -1; }), HasSubstr("names a missing array"));
   const char* const written = "a control writes an input or a weight";
   EXPECT_THAT(refusal([](Plan& plan) { plan.controls[0].count = 3; }), HasSubstr(written));
   EXPECT_THAT(refusal([](Plan& plan) { plan.controls[0].number = 3; }), HasSubstr(written));
@@ -484,7 +484,7 @@ TEST_F(FormatTest, ControlsOfStrangersAreRefused) {
   EXPECT_THAT(refusal([](Plan& plan) { plan.controls[0].most = 5; }), HasSubstr(fits));
   EXPECT_THAT(refusal([](Plan& plan) { plan.controls[0].most = int64_t{1} << 40; }), HasSubstr("too many iterations"));
   EXPECT_THAT(refusal([](Plan& plan) { plan.controls[0].after[1].to = 2; }), HasSubstr("onto itself"));
-  EXPECT_THAT(refusal([](Plan& plan) { plan.controls[0].after[1].from = 77; }), HasSubstr("that is not there"));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.controls[0].after[1].from = 77; }), HasSubstr("names a missing"));
   EXPECT_THAT(refusal([](Plan& plan) {
                 plan.arrays[8].offset = 0;
                 plan.controls[0].after[1] = {2, 8};

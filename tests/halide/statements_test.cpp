@@ -156,5 +156,15 @@ TEST(Statements, OneNumberStandsInVectorsOfSeveralLengths) {
   EXPECT_EQ(check(parsed(ranks)), "") << kernel->source;
 }
 
+// Lanes of a transposed row are computed one by one, with positions of another type: Halide has shuffles of scalars in
+// the conditions then.
+TEST(Statements, VectorsOfSelectedPlacesAcrossRows) {
+  const Expr reversed = testing::parsed(
+      "zip(transpose (%x : [16][4]u32), %y : [4]i64) |> map (\\(a, b). iota 16 i64 |> map (\\c. "
+      "index (clip 0 15 (select(v < 0, v + 16, v))) a where v = select(c < b, b - 1 - c, c))) "
+      "|> transpose |> join |> split 8 |> map seq (map vec (\\a. a)) |> join");
+  EXPECT_EQ(testing::check(reversed, {}, 0, 0, 16), "");
+}
+
 }  // namespace
 }  // namespace hoist

@@ -24,7 +24,7 @@ class LoadKnownLanes : public WithUsedLets {
     Selected out{lanes, lanes, -1};
     bool all = true;
     for (int lane = 0; lane < lanes; ++lane) {
-      const HExpr known = simplify(extract_lane(condition, lane));
+      const HExpr known = simplify(lane_of(condition, lane));
       const bool never = wanted ? is_const_zero(known) : is_const_one(known);
       all = all && !never;
       if (never) continue;
@@ -51,18 +51,16 @@ class LoadKnownLanes : public WithUsedLets {
     HExpr visit(const Shuffle* op) override {
       const Load* load = op->vectors.size() == 1 ? op->vectors[0].as<Load>() : nullptr;
       if (load == nullptr) return IRMutator::visit(op);
-      const auto lane_of = [&](int lane) { return op->indices[static_cast<size_t>(lane)]; };
-      return taken_from(load, op->type.lanes(), lane_of, op);
+      const auto place = [&](int lane) { return op->indices[static_cast<size_t>(lane)]; };
+      return taken_from(load, op->type.lanes(), place, op);
     }
 
-    // A vector whose lane i is lane `lane_of(i)` of the load, extracted from contiguous vectors; `as_it_is` if
+    // A vector whose lane i is lane `place(i)` of the load, extracted from contiguous vectors; `as_it_is` if
     // distances are unknown or too large.
-    HExpr taken_from(const Load* load, int lanes, const std::function<int(int)>& lane_of, const HExpr& as_it_is) const {
+    HExpr taken_from(const Load* load, int lanes, const std::function<int(int)>& place, const HExpr& as_it_is) const {
       if (lanes != selected_.lanes || !is_const_one(load->predicate)) return as_it_is;
       const HExpr index = around_.expanded(load->index);
-      const auto index_of = [&](int lane) {
-        return index.type().is_vector() ? extract_lane(index, lane_of(lane)) : index;
-      };
+      const auto index_of = [&](int lane) { return lane_of(index, place(lane)); };
       const HExpr base = simplify(index_of(selected_.first));
       std::vector<int> distances;  // of each selected lane from the first one
       for (int lane = selected_.first; lane <= selected_.last; ++lane) {

@@ -15,6 +15,9 @@ using HExpr = Halide::Expr;
 /// True if the statement loads from any array.
 bool loads(const Stmt& s);
 
+/// A lane of a vector, as a scalar. Halide's extract_lane refuses shuffles of scalars, which loops over lanes leave.
+HExpr lane_of(const HExpr& vector, int lane);
+
 /// Tracks the values of the enclosing lets, so that a pass can expand an index.
 class WithLets : public IRMutator {
  protected:

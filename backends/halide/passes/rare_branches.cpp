@@ -16,9 +16,9 @@ bool is_marker(const Call* op) { return op->name == rare_marker; }
 
 // The single value of a condition in all lanes; undefined if they differ.
 HExpr in_every_lane(const HExpr& condition) {
-  HExpr first = simplify(extract_lane(condition, 0));
+  HExpr first = simplify(lane_of(condition, 0));
   for (int i = 1; i < condition.type().lanes(); ++i) {
-    if (!equal(first, simplify(extract_lane(condition, i)))) return {};
+    if (!equal(first, simplify(lane_of(condition, i)))) return {};
   }
   return first;
 }

@@ -132,9 +132,9 @@ class StoreAtIndex : public WithLets {
     std::string name = unique_name("lanes");
     HExpr vector = Variable::make(value.type(), name);
     for (int i = 0; i < value.type().lanes(); ++i) {
-      lanes.push_back(IfThenElse::make(simplify(extract_lane(known, i)),
-                                       Store::make(result_, extract_lane(vector, i), simplify(extract_lane(whole, i)),
-                                                   parameter, const_true(), ModulusRemainder())));
+      lanes.push_back(IfThenElse::make(simplify(lane_of(known, i)),
+                                       Store::make(result_, lane_of(vector, i), simplify(lane_of(whole, i)), parameter,
+                                                   const_true(), ModulusRemainder())));
     }
     return wrap(LetStmt::make(name, value, Block::make(lanes)), inner);
   }

@@ -54,6 +54,11 @@ int64_t all_operations(const Work& work) {
   return out;
 }
 
+TEST(Work, CountsPositionsThatDependOnNoLoop) {
+  const Work work = work_of_text("exp(index (clip 0 23 (%i : i32)) (join (%x : [4][6]f32)))");
+  EXPECT_EQ(work.of(OperationClass::transcendental), 1);
+}
+
 TEST(Work, CountsByClass) {
   const Work work = work_of_text(
       "zip(%x : [3][4]f32, %y : [3][4]f32) |> map (\\(a, b). zip(a, b) |> map (\\(c, d). "

@@ -145,6 +145,19 @@ NamedModel constant_sum(int64_t n) {
   return out;
 }
 
+TEST(Grouping, ScansStayApartFromScatters) {
+  NamedModel model;
+  model.opset = 21;
+  model.inputs = {
+      {"x", Scalar::f32, {7, 31, 7}}, {"places", Scalar::i64, {7, 31, 7}}, {"new", Scalar::f32, {7, 31, 7}}};
+  model.constants = {{"axis", Tensor::of(Scalar::i64, {}, {1})}};
+  model.layers = {{"sums", "CumSum", "", {{"reverse", int64_t{1}}}, {"x", "axis"}, {"v"}},
+                  {"put", "ScatterElements", "", {{"axis", int64_t{-2}}}, {"v", "places", "new"}, {"y"}}};
+  model.outputs = {{"y", Scalar::f32, {}}};
+  double seconds = 0;
+  EXPECT_EQ(lowered(model, seconds).steps.size(), 2u) << "each computes a row as a whole";
+}
+
 TEST(Folding, StaysWithinItsBudget) {
   auto folded = lower_calls(constant_sum(20), false);
   ASSERT_TRUE(folded.ok());
