@@ -147,7 +147,7 @@ TEST(Calibration, DataThatSayNothingAreRefused) {
   bad.set_float(17, std::numeric_limits<double>::infinity());
   EXPECT_THAT(error_of({bad}), HasSubstr("is inf"));
   EXPECT_THAT(error_of({Tensor(Scalar::f32, {1, 6, 7, 7})}), HasSubstr("zero everywhere"));
-  EXPECT_THAT(error_of({}), HasSubstr("no numbers"));
+  EXPECT_THAT(error_of({}), HasSubstr("no elements"));
 }
 
 TEST(Calibration, ValuesWithChannelsThatDataCountHaveNone) {

@@ -77,7 +77,7 @@ TEST(Record, NumbersThatDoNotFit) {
   EXPECT_THAT(with([](Record& of) { of.points[0].point.samples = std::numeric_limits<int64_t>::max(); }),
               ElementsAre(HasSubstr("point  has 9223372036854775807 samples")));
   EXPECT_THAT(with([](Record& of) { of.points[0].point.flips = -1; }), ElementsAre(HasSubstr("counts -1 of 10")));
-  EXPECT_THAT(with([](Record& of) { of.points[0].digest.main = 1; }), ElementsAre(HasSubstr("off output 1 of 1")));
+  EXPECT_THAT(with([](Record& of) { of.points[0].digest.main = 1; }), ElementsAre(HasSubstr("from output 1 of 1")));
   EXPECT_THAT(with([](Record& of) { of.points[0].point.assignment["product conv1"] = "w8"; }),
               ElementsAre(HasSubstr("expected the model as it is")));
 }
