@@ -150,7 +150,7 @@ TEST(Grouping, ScansStayApartFromScatters) {
   model.opset = 21;
   model.inputs = {
       {"x", Scalar::f32, {7, 31, 7}}, {"places", Scalar::i64, {7, 31, 7}}, {"new", Scalar::f32, {7, 31, 7}}};
-  model.constants = {{"axis", Tensor::of(Scalar::i64, {}, {1})}};
+  model.constants = {{"axis", Tensor::of(Scalar::i64, Ints(), Ints{1})}};
   model.layers = {{"sums", "CumSum", "", {{"reverse", int64_t{1}}}, {"x", "axis"}, {"v"}},
                   {"put", "ScatterElements", "", {{"axis", int64_t{-2}}}, {"v", "places", "new"}, {"y"}}};
   model.outputs = {{"y", Scalar::f32, {}}};
