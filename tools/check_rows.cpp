@@ -1,5 +1,5 @@
-// Run by the build: reads the operators and the rules that were embedded, and types the rules, so that a wrong row is an
-// error at build, with the line of its file.
+// Run by the build: reads the operators and the rules that were embedded, and types the rules, so that a wrong row is
+// an error at build, with the line of its file.
 #include <cstdio>
 
 #include "ir/operators/operators.h"

@@ -15,7 +15,7 @@ namespace hoist {
 
 /// The files *.rules of this folder.
 extern const std::span<const RowFile> lowering_rule_files;
-/// The rows of the files, read again at each call. Errors: of parse_rules.
+/// The rows of the files; each call reads them. Errors: of parse_rules.
 Result<RuleRows> read_lowering_rules();
 /// The rows that they hold.
 const RuleRows& own_rule_rows();

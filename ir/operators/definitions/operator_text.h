@@ -6,8 +6,9 @@
 // After `operator NAME since VERSION` may follow `samples 0.1 to 4` (OperatorRow::low and high) and `float8 since 21`
 // (float8_since). Then comes the definition: a head that states the operands and attributes of a call, refusals, and a
 // term of the language in which operands and attributes have their names. tools/pages/reference/operators.md has the
-// grammar, forms.cpp the functions that such terms may use in addition. The key `domain` names a domain besides ai.onnx.
-// A definition is parsed when its operator is first used, and typed for each call. The build checks all of them.
+// grammar, forms.cpp the functions that such terms may use in addition. The key `domain` names a domain besides
+// ai.onnx. A definition is parsed when its operator is first used, and typed for each call. The build checks all of
+// them.
 #pragma once
 
 #include <memory>
