@@ -155,6 +155,8 @@ HOIST_INTERNAL hoist_status hoist_check_inputs(hoist_bundle* b) {
   return HOIST_OK;
 }
 
+#ifndef HOIST_WITHOUT_OPENCL /* native kernels access the memory of the handle */
+
 HOIST_INTERNAL hoist_status hoist_send_inputs(hoist_bundle* b, void* queue, hoist_send* send) {
   hoist_status status = hoist_check_inputs(b);
   for (size_t i = 0; i < b->plan.input_count && !status; ++i) {
@@ -179,6 +181,8 @@ HOIST_INTERNAL hoist_status hoist_fetch_outputs(hoist_bundle* b, void* queue, ho
   }
   return status;
 }
+
+#endif
 
 hoist_status hoist_read_array(hoist_bundle* b, size_t index, void* data, size_t bytes) {
   if (hoist_in_range(b, "array", index, b->plan.array_count)) return b->error.status;

@@ -111,7 +111,7 @@ def test_what_a_layer_is_at_every_stage(model: hoist.Model, bundle: hoist.Bundle
     # The bundle has the same stages.
     other = hoist.load(RESIDUAL).layers["conv1"]
     assert other == layer
-    assert [stage.stage for stage in bundle.layers["conv1"].stages()] == ["graph", "low", "opencl"]
+    assert [stage.stage for stage in bundle.layers["conv1"].stages()] == ["graph", "low", "native"]
     with pytest.raises(hoist.InputError, match="is not stored in a bundle"):
         bundle.layers["conv1"].high
 

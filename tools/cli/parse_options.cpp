@@ -2,7 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <memory>
 #include <regex>
 #include <sstream>
 
@@ -159,12 +161,31 @@ class CommandOptions {
   std::vector<std::pair<std::string, CLI::Option*>> switch_options_;
 };
 
+/// CLI11 lists excluded and needed options by address, in an order that differs between runs; here names are sorted.
+class SortedRelations : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    std::istringstream text(CLI::Formatter::make_option_opts(option));
+    Words words{std::istream_iterator<std::string>(text), {}};
+    const auto is_label = [](const std::string& word) { return word == "Excludes:" || word == "Needs:"; };
+    for (auto label = std::find_if(words.begin(), words.end(), is_label); label != words.end();) {
+      const auto end = std::find_if(label + 1, words.end(), is_label);
+      std::sort(label + 1, end);
+      label = end;
+    }
+    std::string out;
+    for (const std::string& word : words) out += " " + word;
+    return out;
+  }
+};
+
 /// The parser with all commands.
 struct Parser {
   CLI::App app{program_meaning, "hoist"};
   std::map<std::string, CommandOptions> options;  ///< by command; "" is the program
 
   Parser() {
+    app.formatter(std::make_shared<SortedRelations>());
     app.set_version_flag("-V,--version", "hoist " HOIST_VERSION);
     app.set_help_flag("-h,--help", "print this help");
     app.fallthrough();             // options of the program may follow a command's name

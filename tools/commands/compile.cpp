@@ -246,7 +246,7 @@ Attempt<std::vector<Options>> commands_by_budget(const Options& command) {
       one.output = named_for(command.output, budget);
       if (!command.report.empty()) one.report = named_for(command.report, budget);
       if (!names.insert(one.output).second)
-        return usage_failure("--budget " + budget, "has the same name as another target: " + one.output,
+        return usage_failure("--budget " + budget, "has the same name as another bundle: " + one.output,
                              "compile for them one after the other, with --record");
       HOIST_STEP([[maybe_unused]] const Budget known, ExitCode::usage, parse_budget(budget));
     }

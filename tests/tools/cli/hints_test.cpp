@@ -70,11 +70,11 @@ TEST_F(Hints, MisspeltNamesOfDescriptionsPassesAndRules) {
   ASSERT_EQ(run_hoist({"inspect", model, "--stage", "graph", "--output", in("m.lift")}).code, 0);
   ran = run_hoist({"rewrite", in("m.lift"), "--pass", "fold-constant"});
   EXPECT_EQ(ran.code, 2);
-  EXPECT_THAT(ran.err, HasSubstr("--pass fold-constant: there is no such pass (did you mean fold-constants?)"));
+  EXPECT_THAT(ran.err, HasSubstr("--pass fold-constant: unknown pass (did you mean fold-constants?)"));
   const std::string term = folder_.write("term.lift", "%a : [8]f32 |> map exp").string();
   ran = run_hoist({"rewrite", term, "--rule", "split-jion(k = 4)"});
   EXPECT_EQ(ran.code, 2);
-  EXPECT_THAT(ran.err, HasSubstr("there is no such rule (did you mean split-join?)"));
+  EXPECT_THAT(ran.err, HasSubstr("unknown rule (did you mean split-join?)"));
 }
 
 TEST_F(Hints, TopWorksWithoutLabels) {

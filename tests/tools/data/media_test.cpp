@@ -281,7 +281,7 @@ TEST_F(Media, RunTakesPicturesAndNamesTheBestClasses) {
   ASSERT_TRUE(write_npy(in("bad.npy"), bad).ok());
   ran = run_hoist({"run", bundle, "--input", "image=" + in("bad.npy"), "--output-dir", in("out")});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_THAT(ran.err, HasSubstr("input image has 1 NaN or infinities among 64 numbers"));
+  EXPECT_THAT(ran.err, HasSubstr("input image has 1 NaN or infinities among 64 elements"));
   EXPECT_THAT(ran.err, HasSubstr("output logits has 10 NaN or infinities"));
 }
 

@@ -90,8 +90,8 @@ TEST(Npy, WhatHoistLacksIsNamed) {
 }
 
 TEST(Npy, HostileHeadersAreRefused) {
-  EXPECT_THAT(fault(file(header("<f4", "(4,)"), "abcd")), HasSubstr("asks for 16 bytes, the file has 4"));
-  EXPECT_THAT(fault(file(header("<f4", "(1,)"), "abcdefgh")), HasSubstr("asks for 4 bytes, the file has 8"));
+  EXPECT_THAT(fault(file(header("<f4", "(4,)"), "abcd")), HasSubstr("needs 16 bytes, the file has 4"));
+  EXPECT_THAT(fault(file(header("<f4", "(1,)"), "abcdefgh")), HasSubstr("needs 4 bytes, the file has 8"));
   EXPECT_THAT(fault(file(header("<f4", "(1099511627776,)"), "abcd")), HasSubstr("needs more than 17179869184 bytes"));
   EXPECT_THAT(fault(file(header("<f8", "(4294967296, 4294967296)"), "")), HasSubstr("needs more than"));
   // No elements, but extents whose product overflows 64 bits, in any order.
@@ -176,7 +176,7 @@ TEST_F(NpzTest, ShapesAreKnownBeforeAnythingIsUnpacked) {
   EXPECT_EQ(opened->arrays().at("labels").scalar, Scalar::i64);
   auto read = opened->read("image");
   ASSERT_FALSE(read.ok());
-  EXPECT_THAT(read.errors()[0].text(), HasSubstr("asks for 12288000000 bytes, the file has 0"));
+  EXPECT_THAT(read.errors()[0].text(), HasSubstr("needs 12288000000 bytes, the file has 0"));
   // A mismatch with the model is found from the header alone: the missing data are not read.
   const std::vector<ValueInfo> inputs = {{"image", Scalar::f32, {1, 3, 28, 28}}};
   auto samples = read_samples(path, inputs, {});
@@ -198,7 +198,7 @@ TEST_F(NpzTest, SizesAreBounded) {
   EXPECT_THAT(told(write({{"x.npy", file(header("<f4", "(1,)"), "abcdefgh")}})),
               HasSubstr("has more than the 4 bytes"));
   EXPECT_THAT(told(write({{"x.npy", file(header("<f4", "(2,)"), "abcd")}})),
-              HasSubstr("asks for 8 bytes, the file has 4"));
+              HasSubstr("needs 8 bytes, the file has 4"));
 }
 
 TEST_F(NpzTest, APipeIsNotWaitedFor) {

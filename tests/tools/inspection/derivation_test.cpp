@@ -127,7 +127,7 @@ TEST_F(Derivations, ExplainShowsBothSidesOfEveryStep) {
     const Ran ran = explained({});
     ASSERT_EQ(ran.code, 0) << ran.err;
     EXPECT_THAT(ran.out,
-                HasSubstr("unfold(operator = Relu) at layer relu1  [exact]  the definition of every operator call"));
+                HasSubstr("unfold(operator = Relu) at layer relu1  [exact]  inlines the definition of every operator call"));
     EXPECT_THAT(ran.out, HasSubstr("          Relu(%normalize1)\n        = %normalize1 |> map3d (map relu)\n"));
     EXPECT_THAT(ran.out, HasSubstr("          %x1 + %x0.0 * %x0.1\n        = fma(%x0.0, %x0.1, %x1)\n"));
     EXPECT_THAT(ran.out, Not(HasSubstr("relu1:1.")));
@@ -152,7 +152,7 @@ TEST_F(Derivations, ConvolutionsInSeveralKernelsReplay) {
   EXPECT_THAT(ran.out, HasSubstr(" winograd-f4x4-3x3-bias(i = 0, j = 0) at layer conv1  [rounding]"));
   ran = run_hoist({"compile", model, "-o", in("both"), "--pass", "convolution=winograd", "--strict"});
   EXPECT_EQ(ran.code, 2);
-  EXPECT_THAT(ran.err, HasSubstr("--pass convolution=winograd: rounds otherwise than the model says"));
+  EXPECT_THAT(ran.err, HasSubstr("--pass convolution=winograd: rounds differently from the model"));
 }
 
 TEST_F(Derivations, LongTextsAreCutAndSharedPartsNamed) {
