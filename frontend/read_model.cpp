@@ -534,7 +534,7 @@ class Reader {
       if (!bounded_byte_size(*scalar, least, options_.maximum_tensor_bytes)) {
         const auto& nodes = graph().node();
         const auto layer = std::find_if(nodes.begin(), nodes.end(), [&](const onnx::NodeProto& node) {
-          return std::find(node.output().begin(), node.output().end(), name) != node.output().end();
+          return std::find(node.output().begin(), node.output().end(), value.name) != node.output().end();
         });
         problems.push_back({(layer == nodes.end() ? "" : layer_place(*layer) + ", ") + "value '" + name + "'",
                             "comes out with shape " + shape_text(value.shape) + ", past the limit of " +
