@@ -10,6 +10,7 @@
 
 #include "backends/runtime/hoist_runtime.h"
 #include "ir/base/temporary_folder.h"
+#include "ir/operators/operators.h"
 #include "lowering/rules/rules.h"
 #include "tools/cli/interruption.h"
 #include "tools/cli/log.h"

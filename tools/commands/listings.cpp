@@ -4,6 +4,7 @@
 #include "backends/opencl/device.h"
 #include "ir/language/pattern.h"
 #include "ir/language/scalar.h"
+#include "ir/operators/definitions/operator_text.h"
 #include "ir/operators/operators.h"
 #include "ir/text/counted.h"
 #include "ir/text/definitions.h"
@@ -350,7 +351,7 @@ Attempt<> commands::operators(const Options& command) {
         out.back()["since"] = row->since;
         out.back()["least_inputs"] = row->least_inputs;
         out.back()["most_inputs"] = row->most_inputs;
-        out.back()["definition"] = row->text;
+        out.back()["definition"] = row->source == nullptr ? "" : row->source->text;
         out.back()["meaning"] = row->meaning;
       }
     }
@@ -365,7 +366,7 @@ Attempt<> commands::operators(const Options& command) {
                     one.cases > 0 ? std::to_string(one.passing) : ""});
     if (command.subject.empty()) continue;
     const OperatorRow* row = row_of(one);
-    rows.back().emplace_back(row == nullptr ? "" : row->text.empty() ? row->meaning : row->text);
+    rows.back().emplace_back(row == nullptr ? "" : row->source == nullptr ? row->meaning : row->source->text);
   }
   say(table(rows));
   return ExitCode::done;
