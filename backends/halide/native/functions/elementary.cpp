@@ -1,4 +1,4 @@
-// Elementary functions of f32 as formulas of vectors; those of f64 are the C library's.
+// Elementary functions of f32 as formulas of vectors. For f64 the functions of the C library are called.
 //
 // LLVM's fma is called lane by lane, and its optimiser recombines the lanes of a single fma, but not of a chain. So
 // formulas whose rounding is uncritical consist of products and sums that LLVM may fuse (Halide's strict operations are
