@@ -1,5 +1,5 @@
 /* Each format's library is called directly instead of a library for all formats: none of these has process-wide
- * settings, exits when memory runs out, or writes files. The formats are in pictures/. */
+ * settings, exits when memory runs out, or writes files. One file per format: ir/host/pictures/. */
 #include "ir/host/host_pictures.h"
 
 #include <stdio.h>
