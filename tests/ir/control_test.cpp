@@ -232,7 +232,7 @@ TEST(Loop, WhatDoesNotFitIsSaid) {
                     attributes + "body = { program input %i : i64 input %go : bool input %v : [3]f32 " + body + " })");
   };
   EXPECT_THAT(error("_, _, %x", "M = 3, ", "define %n : [2]f32 = slice 0 2 %v output %go output %n"),
-              HasSubstr("carried value 0 is [3]f32 before body, and [2]f32 behind it"));
+              HasSubstr("carried value 0 is [3]f32 before body, and [2]f32 after it"));
   EXPECT_THAT(error("_, _, %x", "M = 3, ", "output %v output %v"),
               HasSubstr("the condition that body gives is [3]f32, not one bool"));
   EXPECT_THAT(error("_, _, %x", "M = 3, captured = 2, ", "output %go output %v"),

@@ -56,9 +56,9 @@ extent 1 of %places is %count
     return parsed.ok() ? "" : parsed.errors()[0].text();
   };
   EXPECT_THAT(error("extent 1", "extent 2"), HasSubstr("no dimension 2"));
-  EXPECT_THAT(error("is %count", "is %places"), HasSubstr("no i64 scalar"));
+  EXPECT_THAT(error("is %count", "is %places"), HasSubstr("is not an i64 scalar"));
   EXPECT_THAT(error("of %places", "of %x"), HasSubstr("expected an output"));
-  EXPECT_THAT(error("output %places\noutput %count", "output %count\noutput %places"), HasSubstr("stands behind"));
+  EXPECT_THAT(error("output %places\noutput %count", "output %count\noutput %places"), HasSubstr("so it appears once, after the other outputs"));
 }
 
 TEST(Extents, CutOutputs) {

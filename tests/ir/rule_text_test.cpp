@@ -145,7 +145,7 @@ TEST(RuleText, FaultsHavePlaces) {
   EXPECT_THAT(faults("let b(1) = c\nrule a exact: x $b(2)\n" + end), HasSubstr("2:17: no let $b is for (2)"));
   EXPECT_THAT(faults("let b(n) = $b($n)\nrule a exact: $b(2)\n" + end), HasSubstr("2:15: lets are nested deeper"));
   EXPECT_THAT(faults("let b(1, n) = c\nlet b(1, m) = d\nrule a exact: b\n" + end),
-              HasSubstr("2:5: the let b stands here"));
+              HasSubstr("2:5: the let b appears here twice"));
   EXPECT_THAT(faults("let B = c\n"), HasSubstr("1:5: expected let NAME = TEXT"));
   EXPECT_THAT(faults("rule a exact: b\n  for n of 1\n" + end), HasSubstr("2:7: expected for NAME in A, B, C"));
   EXPECT_THAT(faults("rule a exact: b\n  given x: T\n  x => x\n"), HasSubstr("1:6: a: needs either the pass"));
