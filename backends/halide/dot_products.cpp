@@ -2,12 +2,6 @@
 #include "backends/halide/emitter.h"
 
 namespace hoist::emission {
-namespace {
-
-Value scalar(H::Expr e) { return Value{std::move(e), nullptr, {}}; }
-
-}  // namespace
-
 // s + the products of four pairs, an unsigned byte and a signed one each, or of two pairs of 16 bits, of which the
 // second number may be a byte: the folds that have an instruction.
 Value Emitter::dot(Expr e, const Environment& env) {
@@ -36,8 +30,10 @@ Value Emitter::dot(Expr e, const Environment& env) {
     const H::Type word = H::Int(lanes[0].type().bits() * together);
     arguments.push_back(H::Internal::Call::make(word, word_marker, lanes, H::Internal::Call::PureExtern));
   }
-  return scalar(H::Internal::Call::make(H::Int(32), of_bytes ? "hoist_dot" : "hoist_dot_pairs", arguments,
-                                        H::Internal::Call::PureExtern));
+  return {H::Internal::Call::make(H::Int(32), of_bytes ? "hoist_dot" : "hoist_dot_pairs", arguments,
+                                  H::Internal::Call::PureExtern),
+          nullptr,
+          {}};
 }
 
 // sum + (the products of the first elements of pairs + the products of the second ones), each of the two summed from
@@ -87,8 +83,10 @@ std::optional<Value> Emitter::sums_of_pairs(Expr e, const Environment& env) {
           H::Internal::Call::make(H::Float(32), names[i], {sums[i], words[0], words[1]}, H::Internal::Call::PureExtern);
     }
   }
-  return scalar(H::Internal::Call::make(
-      H::Float(32), add_two_sums, {read(e->children[0], env).scalar, sums[0], sums[1]}, H::Internal::Call::PureExtern));
+  return Value{H::Internal::Call::make(H::Float(32), add_two_sums, {read(e->children[0], env).scalar, sums[0], sums[1]},
+                                       H::Internal::Call::PureExtern),
+               nullptr,
+               {}};
 }
 
 }  // namespace hoist::emission
