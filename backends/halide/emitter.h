@@ -144,6 +144,9 @@ struct WriteView {
   std::vector<H::Expr> index;
 };
 
+/// The place that is the index itself: `so_far`, then `rank` further indices.
+WriteView place_of_element(size_t rank, const std::vector<H::Expr>& so_far = {});
+
 /// low <= expression < high has to hold for an element to be written.
 struct Limit {
   H::Expr expression;
@@ -231,6 +234,9 @@ class Emitter {
   Value read_constant(Expr e);
   Value read_pad(Expr e, const Environment& env);
   Value read_concat(Expr e, const Environment& env);
+  Value read_call(Expr e, const Environment& env);
+  Value read_iterate(Expr e, const Environment& env);
+  Value read_scatter(Expr e, const Environment& env);
   Value cached(std::function<Value(H::Expr)> at);
   Value apply(Expr function, const Environment& env, std::vector<Value> arguments);
 
@@ -280,11 +286,6 @@ class Emitter {
 
   // kept_arrays.cpp: folds and materialised arrays as Funcs
   Value fold(Expr e, const Environment& env);
-  /// A fold in vec mode, which a dot instruction computes.
-  Value dot(Expr e, const Environment& env);
-  /// A sum and two folds of bf16 in vec mode that are added to it, which is an element of a matrix instruction's
-  /// result.
-  std::optional<Value> sums_of_pairs(Expr e, const Environment& env);
   Value fold_merging(Expr e, const Environment& env, size_t merge);
   Value scan(Expr e, const Environment& env);
   Value materialise(Expr e, const Environment& env);
@@ -296,10 +297,14 @@ class Emitter {
   /// Which of the loops around become dimensions that run inside: the register tile, or the work-items too.
   enum class Spread { nothing, registers, work_items };
   Holder hold(const std::string& name, const Layout& layout, Spread spread);
-  /// The values of a nest as functions of the Func's own dimensions; splits and bounds are read off the write index.
-  struct Split;
-  std::vector<std::vector<Split>> splits_of(const Nest& nest, const Holder& holder);
   void keep(const Holder& holder, const Nest& nest, bool is_local);
+
+  // dot_products.cpp
+  /// A fold in vec mode, which a dot instruction computes.
+  Value dot(Expr e, const Environment& env);
+  /// A sum and two folds of bf16 in vec mode that are added to it, which is an element of a matrix instruction's
+  /// result.
+  std::optional<Value> sums_of_pairs(Expr e, const Environment& env);
 
   // schedule.cpp
   H::Expr marked_store(const Nest& nest, const Layout& layout, const H::Expr& after) const;

@@ -15,12 +15,10 @@
 #include <span>
 
 #include "backends/halide/emitter.h"
-#include "backends/halide/index_form.h"
+#include "backends/halide/stage_loops.h"
 
 namespace hoist::emission {
 namespace {
-
-using Substitution = std::map<std::string, H::Expr>;
 
 // Simplifies the indices of loads only: simplifying values would not be exact on floats.
 class SimplifyIndices : public H::Internal::IRGraphMutator {
@@ -92,11 +90,6 @@ class DecideIndices : public SimplifyIndices {
   }
 };
 
-bool has_local(std::span<const Loop> loops) {
-  return std::any_of(loops.begin(), loops.end(),
-                     [](const Loop& l) { return !l.is_reduction && l.mode == Mode::local; });
-}
-
 // Does the term keep something in local memory?
 bool fills_local(Expr e, std::set<Expr>& seen) {
   if (!seen.insert(e).second) return false;
@@ -127,24 +120,17 @@ void fold_extents(Expr e, std::vector<int64_t>& extents) {
   }
 }
 
-// Is an expression in loop variables zero wherever the loops lead?
-bool is_zero(const H::Expr& e, const std::vector<Loop>& loops) {
-  std::map<std::string, int64_t> extents;
-  for (const Loop& l : loops) extents[l.name()] = l.extent;
-  return is_always_zero(e, extents);
-}
+}  // namespace
 
-WriteView target(size_t rank, const std::vector<H::Expr>& so_far = {}) {
+WriteView place_of_element(size_t rank, const std::vector<H::Expr>& so_far) {
   if (rank == 0) return WriteView{nullptr, so_far};
   return WriteView{[=](const H::Expr& i) {
                      std::vector<H::Expr> next = so_far;
                      next.push_back(i);
-                     return target(rank - 1, next);
+                     return place_of_element(rank - 1, next);
                    },
                    {}};
 }
-
-}  // namespace
 
 bool mention(const std::vector<H::Expr>& values, const std::string& variable) {
   return std::any_of(values.begin(), values.end(),
@@ -182,11 +168,6 @@ Layout layout_of(Type type) {
   }
   return out;
 }
-
-struct Emitter::Split {
-  Loop loop;
-  int64_t step;
-};
 
 struct Emitter::Holder {
   H::Func func;
@@ -324,179 +305,6 @@ Emitter::Holder Emitter::hold(const std::string& name, const Layout& layout, Spr
   return h;
 }
 
-// From "index = sum of step * loop" the loops of each own dimension, by falling step.
-std::vector<std::vector<Emitter::Split>> Emitter::splits_of(const Nest& nest, const Holder& h) {
-  Substitution zero;
-  for (const Loop& l : nest.loops) {
-    if (!l.is_reduction) zero[l.name()] = 0;
-  }
-  std::vector<std::vector<Split>> out;
-  for (size_t i = 0; i < nest.index.size(); ++i) {
-    H::Expr index = nest.index[i], rest = index;
-    H::Expr base = H::Internal::substitute(zero, index);
-    std::vector<Split> splits;
-    for (const Loop& l : nest.loops) {
-      if (l.is_reduction) continue;
-      Substitution one = zero;
-      one[l.name()] = 1;
-      H::Expr step = H::Internal::simplify(H::Internal::substitute(one, index) - base);
-      auto constant = H::Internal::as_const_int(step);
-      if (!constant) unsupported("a materialised array that is written at computed positions");
-      if (*constant == 0) continue;
-      splits.push_back({l, *constant});
-      rest = rest - l.expr() * number(*constant);
-    }
-    if (!is_zero(rest, nest.loops)) {
-      unsupported("layout patterns around a fold's or materialised array's nest whose order cannot be read off",
-                  "use join, transpose and slice 0 around it, and apply split or untile to its consumers");
-    }
-    std::stable_sort(splits.begin(), splits.end(), [](const Split& a, const Split& b) {
-      return a.step != b.step ? a.step > b.step : a.loop.extent > b.loop.extent;
-    });
-    for (size_t k = 0; k < splits.size(); ++k) {
-      int64_t inner = k + 1 == splits.size() ? 1 : splits[k + 1].step * splits[k + 1].loop.extent;
-      if (splits[k].step != inner)
-        unsupported("a materialised array of which the nest writes only some elements", "write all of it");
-    }
-    out.push_back(std::move(splits));
-  }
-  for (const Limit& limit : nest.limits) {
-    bool known = false;
-    for (size_t i = 0; i < nest.index.size(); ++i) {
-      known |=
-          limit.low == 0 && limit.high == h.layout.shape[i] && is_zero(limit.expression - nest.index[i], nest.loops);
-    }
-    if (!known)
-      unsupported("a slice in the middle of a materialised array's nest", "slice a whole dimension from its start");
-  }
-  return out;
-}
-
-namespace {
-
-// Each loop as a function of the dimension that it runs along.
-template <class Splits>
-Substitution inverted(const Splits& splits, const std::vector<H::Var>& dimensions) {
-  Substitution out;
-  for (size_t i = 0; i < dimensions.size(); ++i) {
-    H::Expr rest = dimensions[i];
-    for (const auto& split : splits[i]) {
-      if (split.step == 1) {
-        out[split.loop.name()] = rest;
-        rest = 0;
-      } else {
-        out[split.loop.name()] = rest / number(split.step);
-        rest = rest % number(split.step);
-      }
-    }
-  }
-  return out;
-}
-
-template <class Stage, class Splits>
-void split_dimension(Stage& stage, const H::Var& dimension, const Splits& splits, bool guarded) {
-  H::Var rest = dimension;
-  auto tail = guarded ? H::TailStrategy::GuardWithIf : H::TailStrategy::RoundUp;
-  for (size_t k = 0; k + 1 < splits.size(); ++k) {
-    H::Var inner = k + 2 == splits.size() ? splits[k + 1].loop.variable : H::Var(rest.name() + "_rest");
-    stage.split(rest, splits[k].loop.variable, inner, number(splits[k].step), tail);
-    rest = inner;
-  }
-  if (splits.size() == 1) stage.rename(dimension, splits[0].loop.variable);
-}
-
-template <class Stage>
-void apply_modes(Stage& stage, const std::vector<Loop>& loops, bool reductions) {
-  std::vector<const Loop*> items;
-  for (const Loop& l : loops) {
-    if (l.is_reduction) {
-      if (reductions && l.mode == Mode::unroll) stage.unroll(l.reduction);
-      continue;
-    }
-    if (l.mode == Mode::vec) stage.vectorize(l.variable);
-    if (l.mode == Mode::unroll) stage.unroll(l.variable);
-    if (l.mode == Mode::local) items.push_back(&l);
-    if (l.mode == Mode::group) unsupported("a group map inside a fold or a materialised array");
-  }
-  std::sort(items.begin(), items.end(), [](const Loop* a, const Loop* b) { return a->dimension < b->dimension; });
-  if (items.size() == 1) stage.gpu_threads(items[0]->variable);
-  if (items.size() == 2) stage.gpu_threads(items[0]->variable, items[1]->variable);
-  if (items.size() == 3) stage.gpu_threads(items[0]->variable, items[1]->variable, items[2]->variable);
-  if (items.size() > 3) unsupported("more than three nested local maps");
-}
-
-// How many of a nest's loops, the last ones, are reductions whose steps are written out.
-size_t written_out(const std::vector<Loop>& nest) {
-  size_t count = 0;
-  bool any = false;
-  for (size_t i = nest.size(); i-- > 0 && nest[i].is_reduction; ++count) {
-    if (nest[i].extent != 1 && nest[i].mode != Mode::unroll) break;
-    any |= nest[i].mode == Mode::unroll;
-  }
-  return any ? count : 0;
-}
-
-// Innermost first: the vector, the loops of a matrix instruction, unrolled steps, the enclosing unrolled loops, the
-// nest; the work-items that a fold over tiles is spread over run inside its first `outside` reductions, where the tiles
-// are filled.
-template <class Stage>
-void order_loops(Stage& stage, const std::vector<Loop>& spread, const std::vector<Loop>& nest, bool reductions,
-                 size_t outside = 0) {
-  std::vector<H::VarOrRVar> order;
-  for (const Loop& l : spread) {
-    if (l.mode == Mode::vec) order.emplace_back(l.variable);
-  }
-  for (const Loop& l : nest) {
-    if (l.mode == Mode::vec && !l.is_reduction) order.emplace_back(l.variable);
-  }
-  for (size_t i = nest.size(); i-- > 0;) {
-    if (nest[i].is_reduction && nest[i].mode == Mode::matrix && reductions) order.emplace_back(nest[i].reduction);
-  }
-  // All steps of one element, then the next: adjacent windows overlap, and their common elements are in a register.
-  const size_t steps = reductions && !has_local(spread) ? written_out(nest) : 0;
-  const auto spread_over = [&](Mode mode) {
-    for (size_t i = spread.size(); i-- > 0;) {
-      if (spread[i].mode == mode) order.emplace_back(spread[i].variable);
-    }
-  };
-  spread_over(Mode::matrix);
-  for (size_t i = nest.size(); i-- > nest.size() - steps;) order.emplace_back(nest[i].reduction);
-  spread_over(Mode::unroll);
-  std::vector<H::VarOrRVar> around;
-  size_t left =
-      static_cast<size_t>(std::count_if(nest.begin(), nest.end(), [](const Loop& l) { return l.is_reduction; }));
-  for (size_t i = nest.size(); i-- > 0;) {
-    if (nest[i].mode == Mode::vec && !nest[i].is_reduction) continue;
-    if (!nest[i].is_reduction) order.emplace_back(nest[i].variable);
-    if (nest[i].is_reduction && nest[i].mode != Mode::matrix && reductions && i < nest.size() - steps)
-      (left <= outside ? around : order).emplace_back(nest[i].reduction);
-    if (nest[i].is_reduction) --left;
-  }
-  for (size_t i = spread.size(); i-- > 0;) {
-    if (spread[i].mode == Mode::local) order.emplace_back(spread[i].variable);
-  }
-  order.insert(order.end(), around.begin(), around.end());
-  if (order.size() > 1) stage.reorder(order);
-}
-
-struct LoopChoices {
-  bool reductions = false;  // the stage runs the nest's reductions: an update
-  bool guarded = false;     // the nest may leave the last elements of a dimension out
-  size_t outside = 0;       // as in order_loops
-};
-
-// A stage of a stored array runs the loops of its nest, and the loops that it is spread over, as their modes state.
-template <class Stage, class Splits>
-void schedule_loops(Stage& stage, const std::vector<H::Var>& dimensions, const Splits& splits,
-                    const std::vector<Loop>& spread, const std::vector<Loop>& nest, LoopChoices choices = {}) {
-  for (size_t i = 0; i < dimensions.size(); ++i) split_dimension(stage, dimensions[i], splits[i], choices.guarded);
-  order_loops(stage, spread, nest, choices.reductions, choices.outside);
-  apply_modes(stage, nest, choices.reductions);
-  apply_modes(stage, spread, choices.reductions);
-}
-
-}  // namespace
-
 void Emitter::keep(const Holder& h, const Nest& nest, bool is_local) {
   H::Func f = h.func;
   for (size_t i = 0; i < h.own.size(); ++i) f.bound(h.own[i], 0, number(h.layout.shape[i]));
@@ -575,7 +383,8 @@ Value Emitter::fold_merging(Expr e, const Environment& env, size_t merge) {
     Inside inside(*this);
     inside.push(first);
     Value element = read(e->children[2], env).at(first.reduction);
-    walk(e->children[0]->children[0], target(h.own.size()), extend(extend(env, h.value(true)), element), nest);
+    walk(e->children[0]->children[0], place_of_element(h.own.size()), extend(extend(env, h.value(true)), element),
+         nest);
   }
   if (nest.merged < nest.pending.size()) {
     merge_failed_ = true;
@@ -583,7 +392,7 @@ Value Emitter::fold_merging(Expr e, const Environment& env, size_t merge) {
     return {};
   }
   merge_failed_ = false;
-  const auto splits = splits_of(nest, h);
+  const auto splits = splits_of(nest, h.layout.shape);
   h.define(repeated(h.kept(nest.values, inverted(splits, h.own)), reductions));
   schedule_loops(h.func, h.own, splits, h.spread, nest.loops);
   H::Stage update = h.func.update();
@@ -624,12 +433,13 @@ Value Emitter::scan(Expr e, const Environment& env) {
     H::Expr step = first.reduction;
     Value accumulator = h.value(true).at(H::max(step - 1, 0));
     Value element = read(e->children[2], env).at(step);
-    walk(e->children[0]->children[0], target(h.own.size() - 1), extend(extend(env, accumulator), element), nest);
+    walk(e->children[0]->children[0], place_of_element(h.own.size() - 1), extend(extend(env, accumulator), element),
+         nest);
   }
   Holder inner = h;
   inner.layout = state;
   inner.own.erase(inner.own.begin());
-  const auto splits = splits_of(nest, inner);
+  const auto splits = splits_of(nest, inner.layout.shape);
   h.define(h.kept(nest.values, inverted(splits, inner.own)), {{h.own_offset + h.own.size() - 1, first.reduction}});
   schedule_loops(h.func, inner.own, splits, h.spread, nest.loops);
   H::Stage update = h.func.update();
@@ -660,7 +470,7 @@ Value Emitter::shared_parts(Expr e, const Environment& env) {
   }
   const Value value = apply(parts->children[0], env, {read(parts->children[1], env).at(part.variable)});
   h.define(h.kept({value.scalar}, {}));
-  schedule_loops(h.func, h.own, std::vector<std::vector<Split>>(), h.spread, nest.loops);
+  schedule_loops(h.func, h.own, Splits(), h.spread, nest.loops);
   loops_ = around;
   context_ = context;
   keep(h, nest, true);
@@ -694,7 +504,7 @@ Value Emitter::materialise(Expr e, const Environment& env) {
   nest.own_rank = h.own.size();
   nest.own_offset = h.own_offset;
   const size_t first_inside = stored_.size();
-  walk(child, target(h.own.size()), env, nest);
+  walk(child, place_of_element(h.own.size()), env, nest);
   if (!is_local) {
     // Computed in the innermost loop that it depends on: the loops that read its elements share it. Its operands go
     // with it, from the one iteration of a loop of one.
@@ -713,7 +523,7 @@ Value Emitter::materialise(Expr e, const Environment& env) {
     }
     loops_ = around;
   }
-  const auto splits = splits_of(nest, h);
+  const auto splits = splits_of(nest, h.layout.shape);
   h.define(h.kept(nest.values, inverted(splits, h.own)));
   schedule_loops(h.func, h.own, splits, h.spread, nest.loops, {.guarded = !nest.limits.empty()});
   keep(h, nest, is_local);

@@ -187,35 +187,77 @@ H::Expr Scalars::literal_value(Scalar s, uint64_t bits) const {
   return H::Internal::IntImm::make(t, static_cast<int64_t>(bits << unused) >> unused);
 }
 
-H::Expr Scalars::call_value(Function f, Scalar s, const std::vector<H::Expr>& x) const {
-  namespace I = H::Internal;
-  if (is_bits(s)) {
-    if (f == Function::add || f == Function::subtract || f == Function::multiply || f == Function::fma)
-      return extern_call(value_type(s), half_call + std::string(row(f).name), x);
-    std::vector<H::Expr> wide;
-    for (const H::Expr& e : x) wide.push_back(widened(e));
-    H::Expr e = plain.call_value(f, s, wide);
-    return e.type().is_float() ? plain.to_stored(s, e) : e;
-  }
-  H::Type t = value_type(s);
-  bool on_float = is_float(s), on_bool = s == Scalar::boolean;
-  auto same = [&](const std::string& name) { return extern_call(t, name, x); };
-  auto integer = [&](const std::string& name) { return narrowed(s, extern_call(t, name, x)); };
+namespace {
+
+// Native operations on halves take and return bits, all others go through f32.
+H::Expr value_of_halves(Function f, const H::Type& bits, const std::vector<H::Expr>& x) {
+  if (f == Function::add || f == Function::subtract || f == Function::multiply || f == Function::fma)
+    return extern_call(bits, half_call + std::string(row(f).name), x);
+  std::vector<H::Expr> wide;
+  for (const H::Expr& e : x) wide.push_back(widened(e));
+  H::Expr e = plain.call_value(f, Scalar::f16, wide);
+  return e.type().is_float() ? plain.to_stored(Scalar::f16, e) : e;
+}
+
+// Undefined if the function is another one.
+H::Expr comparison_or_logic(Function f, Scalar s, const std::vector<H::Expr>& x) {
+  const bool on_float = is_float(s), on_bool = s == Scalar::boolean;
   // Halide has no vectors of strict comparisons.
   auto compare = [&](const std::string& name, const H::Expr& a, const H::Expr& b) {
     return extern_call(H::Int(32), name, {a, b}) != 0;
   };
+  switch (f) {
+    case Function::equal:
+      return on_float  ? compare("hoist_equal", x[0], x[1])
+             : on_bool ? !(x[0] ^ x[1])
+                       : compared(H::Internal::EQ::make, x[0], x[1]);
+    case Function::not_equal:
+      return on_float  ? compare("hoist_not_equal", x[0], x[1])
+             : on_bool ? (x[0] ^ x[1])
+                       : compared(H::Internal::NE::make, x[0], x[1]);
+    case Function::less:
+      return on_float ? compare("hoist_less", x[0], x[1]) : compared(H::Internal::LT::make, x[0], x[1]);
+    case Function::less_equal:
+      return on_float ? compare("hoist_less_equal", x[0], x[1]) : compared(H::Internal::LE::make, x[0], x[1]);
+    case Function::greater:
+      return on_float ? compare("hoist_less", x[1], x[0]) : compared(H::Internal::LT::make, x[1], x[0]);
+    case Function::greater_equal:
+      return on_float ? compare("hoist_less_equal", x[1], x[0]) : compared(H::Internal::LE::make, x[1], x[0]);
+    case Function::logical_and:
+      return on_bool ? x[0] && x[1] : x[0] & x[1];
+    case Function::logical_or:
+      return on_bool ? x[0] || x[1] : x[0] | x[1];
+    case Function::logical_xor:
+      return on_bool ? (x[0] && !x[1]) || (!x[0] && x[1]) : x[0] ^ x[1];
+    case Function::logical_not:
+      return on_bool ? !x[0] : narrowed(s, ~x[0]);
+    case Function::is_nan:
+      return extern_call(H::Int(32), "hoist_is_nan", x) != 0;
+    case Function::is_infinite:
+      return extern_call(H::Int(32), "hoist_is_infinite", x) != 0;
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+H::Expr Scalars::call_value(Function f, Scalar s, const std::vector<H::Expr>& x) const {
+  namespace I = H::Internal;
+  if (is_bits(s)) return value_of_halves(f, value_type(s), x);
+  if (H::Expr e = comparison_or_logic(f, s, x); e.defined()) return e;
+  H::Type t = value_type(s);
+  const bool on_float = is_float(s);
+  auto same = [&](const std::string& name) { return extern_call(t, name, x); };
+  auto integer = [&](const std::string& name) { return narrowed(s, extern_call(t, name, x)); };
   auto math = [&](const std::string& name) { return rounded(s, same(name)); };
   switch (f) {
     case Function::add:
-      if (on_float) return rounded(s, I::Add::make(x[0], x[1]));
-      return narrowed(s, wrapping([](const H::Expr& a, const H::Expr& b) { return I::Add::make(a, b); }, x[0], x[1]));
     case Function::subtract:
-      if (on_float) return rounded(s, I::Sub::make(x[0], x[1]));
-      return narrowed(s, wrapping([](const H::Expr& a, const H::Expr& b) { return I::Sub::make(a, b); }, x[0], x[1]));
-    case Function::multiply:
-      if (on_float) return rounded(s, I::Mul::make(x[0], x[1]));
-      return narrowed(s, wrapping([](const H::Expr& a, const H::Expr& b) { return I::Mul::make(a, b); }, x[0], x[1]));
+    case Function::multiply: {
+      const auto make = f == Function::add ? I::Add::make : f == Function::subtract ? I::Sub::make : I::Mul::make;
+      return on_float ? rounded(s, make(x[0], x[1])) : narrowed(s, wrapping(make, x[0], x[1]));
+    }
     case Function::divide:
       return on_float ? rounded(s, quotient(x[0], x[1])) : integer("hoist_divide");
     case Function::modulo:
@@ -232,8 +274,7 @@ H::Expr Scalars::call_value(Function f, Scalar s, const std::vector<H::Expr>& x)
       return same("fma");
     case Function::negate:
       if (on_float) return same("hoist_negate");
-      return narrowed(
-          s, wrapping([](const H::Expr& a, const H::Expr& b) { return I::Sub::make(a, b); }, I::make_zero(t), x[0]));
+      return narrowed(s, wrapping(I::Sub::make, I::make_zero(t), x[0]));
     case Function::absolute:
       if (on_float) return same("fabs");
       if (t.is_uint()) return x[0];
@@ -269,38 +310,12 @@ H::Expr Scalars::call_value(Function f, Scalar s, const std::vector<H::Expr>& x)
     case Function::atanh:
     case Function::erf:
       return math(std::string(row(f).name));
-    case Function::equal:
-      return on_float  ? compare("hoist_equal", x[0], x[1])
-             : on_bool ? !(x[0] ^ x[1])
-                       : compared(I::EQ::make, x[0], x[1]);
-    case Function::not_equal:
-      return on_float  ? compare("hoist_not_equal", x[0], x[1])
-             : on_bool ? (x[0] ^ x[1])
-                       : compared(I::NE::make, x[0], x[1]);
-    case Function::less:
-      return on_float ? compare("hoist_less", x[0], x[1]) : compared(I::LT::make, x[0], x[1]);
-    case Function::less_equal:
-      return on_float ? compare("hoist_less_equal", x[0], x[1]) : compared(I::LE::make, x[0], x[1]);
-    case Function::greater:
-      return on_float ? compare("hoist_less", x[1], x[0]) : compared(I::LT::make, x[1], x[0]);
-    case Function::greater_equal:
-      return on_float ? compare("hoist_less_equal", x[1], x[0]) : compared(I::LE::make, x[1], x[0]);
-    case Function::logical_and:
-      return on_bool ? x[0] && x[1] : x[0] & x[1];
-    case Function::logical_or:
-      return on_bool ? x[0] || x[1] : x[0] | x[1];
-    case Function::logical_xor:
-      return on_bool ? (x[0] && !x[1]) || (!x[0] && x[1]) : x[0] ^ x[1];
-    case Function::logical_not:
-      return on_bool ? !x[0] : narrowed(s, ~x[0]);
     case Function::shift_left:
       return integer("hoist_shift_left");
     case Function::shift_right:
       return integer("hoist_shift_right");
-    case Function::is_nan:
-      return extern_call(H::Int(32), "hoist_is_nan", x) != 0;
-    case Function::is_infinite:
-      return extern_call(H::Int(32), "hoist_is_infinite", x) != 0;
+    default:
+      break;
   }
   HOIST_CHECK(false, "a function without a row here");
   std::abort();

@@ -78,20 +78,9 @@ H::Func Emitter::build() {
 
   Nest nest;
   nest.func = H::Func("hoist_result");
-  std::vector<int64_t> shape = layout.shape;
-  std::function<WriteView(size_t, const std::vector<H::Expr>&)> view = [&](size_t rank,
-                                                                           const std::vector<H::Expr>& so_far) {
-    if (rank == 0) return WriteView{nullptr, so_far};
-    return WriteView{[=](const H::Expr& i) {
-                       std::vector<H::Expr> next = so_far;
-                       next.push_back(i);
-                       return view(rank - 1, next);
-                     },
-                     {}};
-  };
   nest.is_result = true;
   H::Func result = nest.func;
-  walk(e, view(shape.size(), {}), nullptr, nest);
+  walk(e, place_of_element(layout.shape.size()), nullptr, nest);
 
   std::vector<Loop> order = loop_order(nest.loops);
   if (nest.updates != nullptr) {

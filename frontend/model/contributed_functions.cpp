@@ -278,22 +278,19 @@ bool write_multi_head_attention(Writer& w) {
   return write_scores(w, 4, 5);
 }
 
-// Queries of several heads share keys and values, which are in arrays with capacity for the rows of earlier calls:
-// seqlens_k + 1 rows of each element of the batch are valid after this call's own are appended. A prompt may be shorter
-// than its array; results for the rest of it are undefined.
-bool write_group_query_attention(Writer& w) {
-  const int64_t heads = w.integer("num_heads", 0), kept_heads = w.integer("kv_num_heads", 0);
-  const auto query = w.extents(0);
-  if (heads < 1 || kept_heads < 1 || heads % kept_heads != 0 || !query || query->size() != 3 || !w.given(5) ||
-      w.given(1) != w.given(2) || w.given(3) != w.given(4) || w.inputs() > 12 || w.integer("qk_output", 0) != 0)
-    return false;
+// The parts of write_group_query_attention, in their order.
+struct GroupedHeads {
+  int64_t queries, keys;  // their numbers; values have as many as keys
+};
+
+void write_grouped_heads(Writer& w, GroupedHeads heads) {
   if (w.given(1)) {
-    w.constant("by_heads", {0, 0, heads, -1});
-    w.constant("by_kept_heads", {0, 0, kept_heads, -1});
+    w.constant("by_heads", {0, 0, heads.queries, -1});
+    w.constant("by_kept_heads", {0, 0, heads.keys, -1});
     w.add("q = Reshape (query, by_heads) k = Reshape (key, by_kept_heads) v = Reshape (value, by_kept_heads)");
   } else {
-    w.constant("by_all_heads", {0, 0, heads + 2 * kept_heads, -1});
-    w.constant("head_counts", {heads, kept_heads, kept_heads});
+    w.constant("by_all_heads", {0, 0, heads.queries + 2 * heads.keys, -1});
+    w.constant("head_counts", {heads.queries, heads.keys, heads.keys});
     w.add("all = Reshape (query, by_all_heads) q, k, v = Split <axis = 2> (all, head_counts)");
   }
   w.constant("list", {-1});
@@ -305,6 +302,9 @@ bool write_group_query_attention(Writer& w) {
       "line_count = Squeeze (length) steps = Range (none, line_count, one) "
       "last_rows = Reshape (seqlens_k, list) last = Cast <to = 7> (last_rows) behind = Add (last, one) "
       "difference = Sub (behind, length) first = Max (difference, none)");
+}
+
+bool write_grouped_rotation(Writer& w, GroupedHeads heads, int64_t columns) {
   if (w.integer("do_rotary", 0) != 0) {
     const auto table = w.extents(7);
     if (!w.given(7) || !w.given(8) || !table || table->size() != 2) return false;
@@ -318,8 +318,8 @@ bool write_group_query_attention(Writer& w) {
     } else {
       w.add("begins = Reshape (first, upright) places = Add (begins, steps)");
     }
-    const int64_t width = w.given(1) ? query->back() / heads : query->back() / (heads + 2 * kept_heads);
-    const int64_t turned = query->back() > 0 && (*table)[1] > 0 && 2 * (*table)[1] < width ? 2 * (*table)[1] : 0;
+    const int64_t width = w.given(1) ? columns / heads.queries : columns / (heads.queries + 2 * heads.keys);
+    const int64_t turned = columns > 0 && (*table)[1] > 0 && 2 * (*table)[1] < width ? 2 * (*table)[1] : 0;
     for (const char* name : {"q", "k"}) {
       w.add(std::string(name) + "_heads = RotaryEmbedding (" + name + "_plain, cosines, sines, places)");
       w.set("interleaved", w.integer("rotary_interleaved", 0));
@@ -328,6 +328,10 @@ bool write_group_query_attention(Writer& w) {
   } else {
     w.add("q_heads = Identity (q_plain) k_heads = Identity (k_plain)");
   }
+  return true;
+}
+
+void write_appended_rows(Writer& w) {
   if (w.given(3)) {
     // Capacity for as many rows as the longest element has, unless there is more.
     w.constant("sides", {2});
@@ -342,8 +346,10 @@ bool write_group_query_attention(Writer& w) {
     w.add("k_all = Identity (k_heads) v_all = Identity (v_heads)");
   }
   w.add("present_key = Identity (k_all) present_value = Identity (v_all)");
+}
 
-  // Queries that share keys are lines of one product.
+// Queries that share keys are lines of one product. Returns the name of the scores.
+std::string write_grouped_scores(Writer& w, GroupedHeads heads) {
   const float scale = w.number("scale", 0), cap = w.number("softcap", 0);
   w.add("size = Shape <start = 3> (q_heads)");
   if (scale == 0)
@@ -353,8 +359,8 @@ bool write_group_query_attention(Writer& w) {
   w.add(
       "batch = Shape <start = 0, end = 1> (query) key_count = Shape <start = 2, end = 3> (k_all) "
       "turned = Transpose <perm = [0, 1, 3, 2]> (k_all)");
-  w.constant("kept_count", {kept_heads});
-  w.constant("head_count", {heads});
+  w.constant("kept_count", {heads.keys});
+  w.constant("head_count", {heads.queries});
   w.add(
       "lines_shape = Concat <axis = 0> (batch, kept_count, list, size) q_lines = Reshape (q_heads, lines_shape) "
       "products = MatMul (q_lines, turned) scores_shape = Concat <axis = 0> (batch, head_count, length, key_count) "
@@ -369,6 +375,10 @@ bool write_group_query_attention(Writer& w) {
     w.add("with_bias = Add (" + scores + ", attention_bias)");
     scores = "with_bias";
   }
+  return scores;
+}
+
+void write_causal_shares(Writer& w, const std::string& scores) {
   w.constant("upright_lines", {-1, 1, 1, 1});
   w.constant("as_lines", {1, 1, -1, 1});
   w.add(
@@ -400,6 +410,22 @@ bool write_group_query_attention(Writer& w) {
   } else {
     w.add("shares = Softmax <axis = -1> (masked)");
   }
+}
+
+// Queries of several heads share keys and values, which are in arrays with capacity for the rows of earlier calls:
+// seqlens_k + 1 rows of each element of the batch are valid after this call's own are appended. A prompt may be shorter
+// than its array; results for the rest of it are undefined.
+bool write_group_query_attention(Writer& w) {
+  const int64_t heads = w.integer("num_heads", 0), kept_heads = w.integer("kv_num_heads", 0);
+  const auto query = w.extents(0);
+  if (heads < 1 || kept_heads < 1 || heads % kept_heads != 0 || !query || query->size() != 3 || !w.given(5) ||
+      w.given(1) != w.given(2) || w.given(3) != w.given(4) || w.inputs() > 12 || w.integer("qk_output", 0) != 0)
+    return false;
+  const GroupedHeads counts{heads, kept_heads};
+  write_grouped_heads(w, counts);
+  if (!write_grouped_rotation(w, counts, query->back())) return false;
+  write_appended_rows(w);
+  write_causal_shares(w, write_grouped_scores(w, counts));
   w.constant("whole", {0, 0, -1});
   w.add(
       "share_lines_shape = Concat <axis = 0> (batch, kept_count, list, key_count) "

@@ -12,6 +12,8 @@
 
 namespace hoist {
 
+inline void append(Diagnostics& to, const Diagnostics& from) { to.insert(to.end(), from.begin(), from.end()); }
+
 /// "layer 'conv1' (Conv)", for messages.
 std::string layer_place(const onnx::NodeProto& node);
 

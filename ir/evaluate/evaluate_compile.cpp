@@ -119,10 +119,6 @@ int Compiler::value(Expr e, int env, const Path& path) {
 int Compiler::compute(Expr e, int env, const Path& path) {
   auto child = [&](size_t i) { return e->children[i]; };
   auto rest = [&](size_t from) { return Path(path.begin() + static_cast<ptrdiff_t>(from), path.end()); };
-  auto with = [&](std::vector<IndexId> front, size_t from) {
-    front.insert(front.end(), path.begin() + static_cast<ptrdiff_t>(from), path.end());
-    return front;
-  };
   switch (e->pattern) {
     case Pattern::parameter: {
       if (reads_ != nullptr && !leaf_of(e->type)->is_scalar()) return fail();
@@ -174,8 +170,6 @@ int Compiler::compute(Expr e, int env, const Path& path) {
     }
     case Pattern::tuple:
       return value(child(static_cast<size_t>(component(path[0]))), env, rest(1));
-    case Pattern::get:
-      return value(child(0), env, with({indices_.constant(e->integers[0])}, 0));
     case Pattern::identity:
       return value(child(0), env, path);
     case Pattern::materialise:
@@ -192,10 +186,24 @@ int Compiler::compute(Expr e, int env, const Path& path) {
     case Pattern::scatter:
     case Pattern::host:
       return staged_or_fail(e, env, path);
+    default:
+      return viewed(e, env, path);
+  }
+}
+
+int Compiler::viewed(Expr e, int env, const Path& path) {
+  auto child = [&](size_t i) { return e->children[i]; };
+  auto with = [&](std::vector<IndexId> front, size_t from) {
+    front.insert(front.end(), path.begin() + static_cast<ptrdiff_t>(from), path.end());
+    return front;
+  };
+  switch (e->pattern) {
+    case Pattern::get:
+      return value(child(0), env, with({indices_.constant(e->integers[0])}, 0));
     case Pattern::zip:
       return value(child(static_cast<size_t>(component(path[1]))), env, with({path[0]}, 2));
     case Pattern::repeat:
-      return value(child(0), env, rest(1));
+      return value(child(0), env, Path(path.begin() + 1, path.end()));
     case Pattern::transpose: {
       Path inner = path;
       for (size_t i = 0; i < e->integers.size(); ++i) inner[static_cast<size_t>(e->integers[i])] = path[i];
@@ -233,10 +241,7 @@ int Compiler::compute(Expr e, int env, const Path& path) {
       const IndexId first = indices_.clamp(indices_.sum({{row, k}}), 0, n - k);
       return value(child(0), env, with({row, indices_.sum({{path[0], 1}, {first, -1}})}, 1));
     }
-    case Pattern::bound:
-    case Pattern::function:
-    case Pattern::operator_call:  // inlined before
-    case Pattern::meta:
+    default:  // operator calls are inlined before
       break;
   }
   HOIST_CHECK(false, "a term that has no value: " + std::string(row(e->pattern).name));

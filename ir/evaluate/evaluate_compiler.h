@@ -103,6 +103,7 @@ class Compiler {
 
   int value(Expr e, int env, const Path& path);
   int compute(Expr e, int env, const Path& path);
+  int viewed(Expr e, int env, const Path& path);
   static int64_t extent(Expr array) { return array->type->size.value(); }
   int64_t component(IndexId id) const { return indices_[id].constant; }
 

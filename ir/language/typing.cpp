@@ -28,55 +28,77 @@ bool is_variable(Type t) { return t->kind == TypeNode::variable_kind; }
 
 bool is_function(Expr e, size_t arity) { return e->pattern == Pattern::function && e->parameters.size() == arity; }
 
+// The number of arguments of a pattern, and the arity of each leading one that is a function.
+struct Arguments {
+  size_t least, most;
+  std::vector<int> functions;
+};
+
+Arguments arguments_of(const Spec& s) {
+  switch (s.pattern) {
+    case Pattern::parameter:
+    case Pattern::bound:
+    case Pattern::literal:
+    case Pattern::constant:
+    case Pattern::iota:
+      return {0, 0, {}};
+    case Pattern::map:
+    case Pattern::iterate:
+      return {2, 2, {1}};
+    case Pattern::reduce:
+    case Pattern::fold:
+    case Pattern::scan:
+      return {3, 3, {2}};
+    case Pattern::let:
+      return {2, 2, {0, 1}};
+    case Pattern::select:
+    case Pattern::scatter:
+      return {3, 3, {}};
+    case Pattern::index:
+      return {2, 2, {}};
+    case Pattern::zip:
+      return {2, 64, {}};
+    case Pattern::tuple:  // the results of a call
+      return {2, 4096, {}};
+    case Pattern::concat:
+      return {1, 4096, {}};
+    case Pattern::pad:
+      return s.border == Border::value ? Arguments{2, 2, {}} : Arguments{1, 1, {}};
+    case Pattern::operator_call:
+      return {0, 4096, {}};
+    case Pattern::call:
+      return {static_cast<size_t>(row(s.function).arity), static_cast<size_t>(row(s.function).arity), {}};
+    case Pattern::host:
+      return {1, 64, {}};
+    case Pattern::meta:
+      return {0, 64, {}};
+    default:
+      return {1, 1, {}};
+  }
+}
+
+size_t size_count(Pattern pattern) {
+  switch (pattern) {
+    case Pattern::iota:
+    case Pattern::iterate:
+    case Pattern::split:
+    case Pattern::tile:
+    case Pattern::untile:
+    case Pattern::repeat:
+      return 1;
+    case Pattern::pad:
+    case Pattern::slice:
+      return 2;
+    case Pattern::slide:
+      return 3;
+    default:
+      return 0;
+  }
+}
+
 // Checks the number of children, and that functions appear exactly at the function positions.
 Result<Nothing> check_children(const Spec& s) {
-  struct Shape {
-    size_t least, most;
-    std::vector<int> functions;
-  };  // arity of each leading function argument
-  auto shape = [&]() -> Shape {
-    switch (s.pattern) {
-      case Pattern::parameter:
-      case Pattern::bound:
-      case Pattern::literal:
-      case Pattern::constant:
-      case Pattern::iota:
-        return {0, 0, {}};
-      case Pattern::map:
-        return {2, 2, {1}};
-      case Pattern::iterate:
-        return {2, 2, {1}};
-      case Pattern::reduce:
-      case Pattern::fold:
-      case Pattern::scan:
-        return {3, 3, {2}};
-      case Pattern::let:
-        return {2, 2, {0, 1}};
-      case Pattern::select:
-      case Pattern::scatter:
-        return {3, 3, {}};
-      case Pattern::index:
-        return {2, 2, {}};
-      case Pattern::zip:
-        return {2, 64, {}};
-      case Pattern::tuple:  // the results of a call
-        return {2, 4096, {}};
-      case Pattern::concat:
-        return {1, 4096, {}};
-      case Pattern::pad:
-        return s.border == Border::value ? Shape{2, 2, {}} : Shape{1, 1, {}};
-      case Pattern::operator_call:
-        return {0, 4096, {}};
-      case Pattern::call:
-        return {static_cast<size_t>(row(s.function).arity), static_cast<size_t>(row(s.function).arity), {}};
-      case Pattern::host:
-        return {1, 64, {}};
-      case Pattern::meta:
-        return {0, 64, {}};
-      default:
-        return {1, 1, {}};
-    }
-  }();
+  const Arguments shape = arguments_of(s);
   if (s.children.size() < shape.least || s.children.size() > shape.most) {
     const bool few = s.children.size() < shape.least;
     return fault(s, fmt::format("expected {} arguments, found {}",
@@ -95,26 +117,7 @@ Result<Nothing> check_children(const Spec& s) {
       return fault(s, fmt::format("argument {} must not be a function", i + 1));
     }
   }
-  size_t sizes = 0;
-  switch (s.pattern) {
-    case Pattern::iota:
-    case Pattern::iterate:
-    case Pattern::split:
-    case Pattern::tile:
-    case Pattern::untile:
-    case Pattern::repeat:
-      sizes = 1;
-      break;
-    case Pattern::pad:
-    case Pattern::slice:
-      sizes = 2;
-      break;
-    case Pattern::slide:
-      sizes = 3;
-      break;
-    default:
-      break;
-  }
+  const size_t sizes = size_count(s.pattern);
   if (s.sizes.size() != sizes) return fault(s, fmt::format("expected {} sizes, found {}", sizes, s.sizes.size()));
   return Nothing{};
 }
@@ -192,6 +195,41 @@ Result<Type> type_of_host(const Spec& s) {
 // True if the size is provably below `least`; a symbolic size fails only if its range excludes larger values.
 bool below(const Nat& n, int64_t least) { return at_most(Nat(least), n) == Answer::no; }
 
+Result<Type> type_of_transpose(const Spec& s) {
+  Type a = s.children[0]->type;
+  std::vector<Nat> sizes;
+  Type leaf = a;
+  for (size_t i = 0; i < s.integers.size(); ++i, leaf = leaf->element) {
+    if (!leaf->is_array()) return expected(s, fmt::format("an array of {} dimensions", s.integers.size()), a);
+    sizes.push_back(leaf->size);
+  }
+  std::vector<int64_t> sorted = s.integers;
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i] != static_cast<int64_t>(i)) return fault(s, "not a permutation of its dimensions");
+  }
+  std::vector<Nat> permuted;
+  for (int64_t p : s.integers) permuted.push_back(sizes[static_cast<size_t>(p)]);
+  return array_type(permuted, leaf);
+}
+
+Result<Type> type_of_pad(const Spec& s) {
+  Type a = s.children[0]->type;
+  const Nat& n = a->size;
+  if (below(s.sizes[0], 0) || below(s.sizes[1], 0)) {
+    return fault(s, fmt::format("negative amounts {} and {}", s.sizes[0].text(), s.sizes[1].text()), "use slice");
+  }
+  if (s.border == Border::value && s.children[1]->type != a->element) {
+    return fault(s, fmt::format("the value has type {}, the elements {}", text(s.children[1]->type), text(a->element)));
+  }
+  if (s.border == Border::mirror &&
+      (at_most(s.sizes[0] + 1, n) == Answer::no || at_most(s.sizes[1] + 1, n) == Answer::no)) {
+    return fault(s, fmt::format("mirror amounts {} and {} need more than {} elements", s.sizes[0].text(),
+                                s.sizes[1].text(), n.text()));
+  }
+  return array_type(s.sizes[0] + n + s.sizes[1], a->element);
+}
+
 Result<Type> type_of_view(const Spec& s) {
   Type a = s.children[0]->type;
   if (s.pattern == Pattern::repeat) {
@@ -213,22 +251,8 @@ Result<Type> type_of_view(const Spec& s) {
     case Pattern::join:
       if (!a->element->is_array()) return expected(s, "an array of arrays", a);
       return array_type(n * a->element->size, a->element->element);
-    case Pattern::transpose: {
-      std::vector<Nat> sizes;
-      Type leaf = a;
-      for (size_t i = 0; i < s.integers.size(); ++i, leaf = leaf->element) {
-        if (!leaf->is_array()) return expected(s, fmt::format("an array of {} dimensions", s.integers.size()), a);
-        sizes.push_back(leaf->size);
-      }
-      std::vector<int64_t> sorted = s.integers;
-      std::sort(sorted.begin(), sorted.end());
-      for (size_t i = 0; i < sorted.size(); ++i) {
-        if (sorted[i] != static_cast<int64_t>(i)) return fault(s, "not a permutation of its dimensions");
-      }
-      std::vector<Nat> permuted;
-      for (int64_t p : s.integers) permuted.push_back(sizes[static_cast<size_t>(p)]);
-      return array_type(permuted, leaf);
-    }
+    case Pattern::transpose:
+      return type_of_transpose(s);
     case Pattern::slide: {
       const Nat &size = s.sizes[0], &step = s.sizes[1], &dilation = s.sizes[2];
       if (below(size, 1) || below(step, 1) || below(dilation, 1))
@@ -239,21 +263,8 @@ Result<Type> type_of_view(const Spec& s) {
       }
       return array_type(floor_division(n - span, step) + 1, array_type(size, a->element));
     }
-    case Pattern::pad: {
-      if (below(s.sizes[0], 0) || below(s.sizes[1], 0)) {
-        return fault(s, fmt::format("negative amounts {} and {}", s.sizes[0].text(), s.sizes[1].text()), "use slice");
-      }
-      if (s.border == Border::value && s.children[1]->type != a->element) {
-        return fault(
-            s, fmt::format("the value has type {}, the elements {}", text(s.children[1]->type), text(a->element)));
-      }
-      if (s.border == Border::mirror &&
-          (at_most(s.sizes[0] + 1, n) == Answer::no || at_most(s.sizes[1] + 1, n) == Answer::no)) {
-        return fault(s, fmt::format("mirror amounts {} and {} need more than {} elements", s.sizes[0].text(),
-                                    s.sizes[1].text(), n.text()));
-      }
-      return array_type(s.sizes[0] + n + s.sizes[1], a->element);
-    }
+    case Pattern::pad:
+      return type_of_pad(s);
     case Pattern::slice: {
       const Nat &start = s.sizes[0], &count = s.sizes[1];
       if (s.integers.size() != 1 || s.integers[0] == 0) return fault(s, "the step must not be 0");
@@ -288,6 +299,44 @@ Result<Type> type_of_view(const Spec& s) {
       HOIST_CHECK(false, "not a view of one array");
       std::abort();
   }
+}
+
+Result<Type> type_of_scatter(const Spec& s) {
+  Type p = s.children[0]->type, u = s.children[1]->type, b = s.children[2]->type;
+  if (!p->is_array() || !u->is_array() || !b->is_array()) return expected(s, "three arrays", p);
+  if (p->size != u->size) return fault(s, fmt::format("sizes differ: {} = {} fails", p->size.text(), u->size.text()));
+  if (u->element != b->element)
+    return fault(s, fmt::format("elements differ: {} and {}", text(u->element), text(b->element)));
+  return b;
+}
+
+Result<Type> type_of_map(const Spec& s) {
+  Type a = s.children[1]->type;
+  if (!a->is_array()) return expected(s, "an array", a);
+  if (s.children[0]->parameters[0] != a->element) {
+    return fault(s, fmt::format("the function takes {}, the elements are {}", text(s.children[0]->parameters[0]),
+                                text(a->element)));
+  }
+  if (s.dimension < 0 || s.dimension > 2) return fault(s, "dimensions are 0, 1 and 2");
+  return array_type(a->size, s.children[0]->type);
+}
+
+Result<Type> type_of_get(const Spec& s) {
+  Type t = s.children[0]->type;
+  if (!t->is_tuple()) return expected(s, "a tuple", t);
+  if (s.integers.size() != 1 || s.integers[0] < 0 || s.integers[0] >= static_cast<int64_t>(t->parts.size())) {
+    return fault(s, fmt::format("no such component of {}", text(t)));
+  }
+  return t->parts[static_cast<size_t>(s.integers[0])];
+}
+
+Result<Type> type_of_select(const Spec& s) {
+  if (!s.integers.empty() && s.integers != std::vector<int64_t>{1})
+    return fault(s, "a select has no attribute but 1, for rarely");
+  if (s.children[0]->type != scalar_type(Scalar::boolean)) return expected(s, "a bool condition", s.children[0]->type);
+  if (s.children[1]->type != s.children[2]->type)
+    return fault(s, fmt::format("branches differ: {} and {}", text(s.children[1]->type), text(s.children[2]->type)));
+  return s.children[1]->type;
 }
 
 Result<Type> type_of_arrays(const Spec& s) {
@@ -338,12 +387,7 @@ Result<Type> infer_type(const Spec& s) {
     case Pattern::call:
       return type_of_call(s);
     case Pattern::select:
-      if (!s.integers.empty() && s.integers != std::vector<int64_t>{1})
-        return fault(s, "a select has no attribute but 1, for rarely");
-      if (type_at(0) != scalar_type(Scalar::boolean)) return expected(s, "a bool condition", type_at(0));
-      if (type_at(1) != type_at(2))
-        return fault(s, fmt::format("branches differ: {} and {}", text(type_at(1)), text(type_at(2))));
-      return type_at(1);
+      return type_of_select(s);
     case Pattern::cast:
       if (!is_variable(type_at(0)) && !type_at(0)->is_scalar()) return expected(s, "a scalar", type_at(0));
       if (type_at(0) != s.type && (type_at(0) == scalar_type(Scalar::string) || s.type == scalar_type(Scalar::string)))
@@ -363,14 +407,8 @@ Result<Type> infer_type(const Spec& s) {
       for (Expr c : s.children) parts.push_back(c->type);
       return tuple_type(parts);
     }
-    case Pattern::get: {
-      Type t = type_at(0);
-      if (!t->is_tuple()) return expected(s, "a tuple", t);
-      if (s.integers.size() != 1 || s.integers[0] < 0 || s.integers[0] >= static_cast<int64_t>(t->parts.size())) {
-        return fault(s, fmt::format("no such component of {}", text(t)));
-      }
-      return t->parts[static_cast<size_t>(s.integers[0])];
-    }
+    case Pattern::get:
+      return type_of_get(s);
     case Pattern::identity:
     case Pattern::materialise:
       return type_at(0);
@@ -378,16 +416,8 @@ Result<Type> infer_type(const Spec& s) {
       return type_of_operator_call(s);
     case Pattern::host:
       return type_of_host(s);
-    case Pattern::map: {
-      Type a = type_at(1);
-      if (!a->is_array()) return expected(s, "an array", a);
-      if (s.children[0]->parameters[0] != a->element) {
-        return fault(s, fmt::format("the function takes {}, the elements are {}", text(s.children[0]->parameters[0]),
-                                    text(a->element)));
-      }
-      if (s.dimension < 0 || s.dimension > 2) return fault(s, "dimensions are 0, 1 and 2");
-      return array_type(a->size, s.children[0]->type);
-    }
+    case Pattern::map:
+      return type_of_map(s);
     case Pattern::reduce:
     case Pattern::fold:
     case Pattern::scan:
@@ -405,15 +435,8 @@ Result<Type> infer_type(const Spec& s) {
         return expected(s, "an integer position", type_at(0));
       if (!type_at(1)->is_array()) return expected(s, "an array", type_at(1));
       return type_at(1)->element;
-    case Pattern::scatter: {
-      Type p = type_at(0), u = type_at(1), b = type_at(2);
-      if (!p->is_array() || !u->is_array() || !b->is_array()) return expected(s, "three arrays", p);
-      if (p->size != u->size)
-        return fault(s, fmt::format("sizes differ: {} = {} fails", p->size.text(), u->size.text()));
-      if (u->element != b->element)
-        return fault(s, fmt::format("elements differ: {} and {}", text(u->element), text(b->element)));
-      return b;
-    }
+    case Pattern::scatter:
+      return type_of_scatter(s);
     default:
       return type_of_view(s);
   }

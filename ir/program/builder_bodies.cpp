@@ -207,19 +207,10 @@ void ProgramBuilder::splice_rows(const NamedCall& named, size_t output, const st
   add_call(together);
 }
 
-// Every body becomes a program whose inputs are the operator's arguments and all values that any of the bodies
-// captures. Small constants are copied into the bodies, since they may determine shapes there.
-Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const OperatorRow& row, OperatorCall& call,
-                                           std::vector<Expr>& operands, std::vector<BodyList>& lists) {
+// Values that the bodies of a call read from the outside. Small constants may determine shapes there.
+Result<ProgramBuilder::Captured> ProgramBuilder::captured_values(const NamedCall& named) {
   constexpr int64_t small = 64;
-  if (row.bodies == nullptr) return Diagnostic{"", full_name(call) + " takes no program as an attribute", ""};
-  std::vector<Type> types;
-  for (Expr e : operands) types.push_back(e == nullptr ? nullptr : e->type);
-  HOIST_TRY(const std::vector<Type> given, row.bodies->inputs(call, types));
-  if (operands.size() < row.bodies->fixed) operands.resize(row.bodies->fixed, nullptr);
-  std::map<std::string, Tensor> constants;
-  std::vector<std::pair<std::string, Type>> captured;
-  std::map<std::string, TensorList> captured_lists;
+  Captured out;
   std::vector<std::string> tensors;
   const auto capture = [&](const std::string& name) {
     if (std::find(tensors.begin(), tensors.end(), name) == tensors.end()) tensors.push_back(name);
@@ -230,7 +221,7 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
       capture(name);
       continue;
     }
-    captured_lists.insert(*list);
+    out.lists.insert(*list);
     for (const std::string& member : list->second.members) capture(member);
     if (!list->second.rows.empty()) capture(list->second.rows);
   }
@@ -243,12 +234,46 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
       HOIST_TRY(value, known_value(name));
     }
     if (value != nullptr)
-      constants.emplace(name, *value);
+      out.constants.emplace(name, *value);
     else
-      captured.emplace_back(name, type);
+      out.values.emplace_back(name, type);
   }
-  for (const auto& [name, type] : captured) operands.push_back(parameter(name, type));
-  if (!captured.empty()) call.attributes["captured"] = static_cast<int64_t>(captured.size());
+  return out;
+}
+
+// The lists that all bodies give, by attribute; other lists are problems.
+std::vector<ProgramBuilder::BodyList> ProgramBuilder::common_lists(
+    const std::map<std::string, std::vector<BodyList>>& given_lists, Diagnostics& problems) {
+  std::vector<BodyList> lists;
+  for (const auto& [attribute, found] : given_lists) {
+    const auto& [first, wanted] = *given_lists.begin();
+    const auto kind = [](const std::vector<BodyList>& all, size_t i) {
+      return i < all.size() ? fmt::format("{} as result {}", text(all[i].list), all[i].result) : "tensors alone";
+    };
+    for (size_t i = 0; i < std::max(found.size(), wanted.size()); ++i) {
+      if (kind(found, i) == kind(wanted, i)) continue;
+      problems.push_back({"",
+                          fmt::format("{} gives {}, {} gives {}", first, kind(wanted, i), attribute, kind(found, i)),
+                          "the values that decide between them have to be known at compile time (--value)"});
+      break;
+    }
+    lists = wanted;
+  }
+  return lists;
+}
+
+// Every body becomes a program whose inputs are the operator's arguments and all values that any of the bodies
+// captures. Small constants are copied into the bodies.
+Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const OperatorRow& row, OperatorCall& call,
+                                           std::vector<Expr>& operands, std::vector<BodyList>& lists) {
+  if (row.bodies == nullptr) return Diagnostic{"", full_name(call) + " takes no program as an attribute", ""};
+  std::vector<Type> types;
+  for (Expr e : operands) types.push_back(e == nullptr ? nullptr : e->type);
+  HOIST_TRY(const std::vector<Type> given, row.bodies->inputs(call, types));
+  if (operands.size() < row.bodies->fixed) operands.resize(row.bodies->fixed, nullptr);
+  HOIST_TRY(const Captured captured, captured_values(named));
+  for (const auto& [name, type] : captured.values) operands.push_back(parameter(name, type));
+  if (!captured.values.empty()) call.attributes["captured"] = static_cast<int64_t>(captured.values.size());
   Diagnostics problems;
   std::vector<std::pair<std::string, Diagnostics>> without;  // bodies that cannot be typed here, by attribute
   std::map<std::string, std::vector<BodyList>> given_lists;  // by attribute
@@ -263,10 +288,10 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
     ProgramBuilder inside(body.name, program_.version);
     inside.set_bounds(bounds_);
     for (size_t i = 0; i < given.size(); ++i) inside.add_input(value_info(body.inputs[i], given[i]));
-    for (const auto& [name, type] : captured) inside.add_input(value_info(name, type));
-    for (const auto& [name, value] : constants) inside.add_constant(name, value);
+    for (const auto& [name, type] : captured.values) inside.add_input(value_info(name, type));
+    for (const auto& [name, value] : captured.constants) inside.add_constant(name, value);
     for (const auto& [name, value] : body.constants) inside.add_constant(name, value);
-    for (const auto& [name, list] : captured_lists) inside.add_list(name, list);
+    for (const auto& [name, list] : captured.lists) inside.add_list(name, list);
     for (const NamedCall& inner : body.calls) inside.reserve({inner.outputs.begin(), inner.outputs.end()});
     for (const NamedCall& inner : body.calls) inside.add_call(inner);
     std::vector<BodyList> body_lists;
@@ -290,20 +315,7 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
     given_lists[body.attribute] = std::move(body_lists);
     call.attributes[body.attribute] = Body{std::make_shared<const Program>(std::move(*made))};
   }
-  for (const auto& [attribute, found] : given_lists) {
-    const auto& [first, wanted] = *given_lists.begin();
-    const auto kind = [](const std::vector<BodyList>& all, size_t i) {
-      return i < all.size() ? fmt::format("{} as result {}", text(all[i].list), all[i].result) : "tensors alone";
-    };
-    for (size_t i = 0; i < std::max(found.size(), wanted.size()); ++i) {
-      if (kind(found, i) == kind(wanted, i)) continue;
-      problems.push_back({"",
-                          fmt::format("{} gives {}, {} gives {}", first, kind(wanted, i), attribute, kind(found, i)),
-                          "the values that decide between them have to be known at compile time (--value)"});
-      break;
-    }
-    lists = wanted;
-  }
+  lists = common_lists(given_lists, problems);
   // A branch that cannot be typed for these sizes is an error only if it is selected at run time. The other branches
   // are compiled.
   const bool one_of_many = row.bodies->picked != nullptr && without.size() == 1 && named.bodies.size() > 1;

@@ -183,6 +183,89 @@ Result<std::string> ProgramBuilder::with_room(CallComposer& c, const std::string
   return operators::call(c, "Pad", {out}, {{"pads", more}});
 }
 
+namespace {
+
+constexpr int64_t any_number = int64_t{1} << 31;
+
+// The growth of the extents of states over iterations, from `initial` on; `most` bounds the number of iterations.
+struct StateGrowth {
+  const std::vector<WholeNumbers> initial;
+  int64_t& most;
+  std::map<std::pair<size_t, size_t>, int64_t> growth = {};
+
+  // Widens `states` by the extents after an iteration; sets `again` if that may change them. Returns "", or the reason
+  // why they have no bound.
+  std::string widen(std::vector<WholeNumbers>& states, const std::vector<WholeNumbers>& after_states, bool& again) {
+    for (size_t k = 0; k < states.size(); ++k) {
+      for (size_t d = 0; d < states[k].size(); ++d) {
+        WholeNumber& before = states[k][d];
+        const WholeNumber& after = after_states[k][d];
+        if (before.is_known() && before == after) continue;
+        if (before.is_known()) {
+          before = {std::min(before.low, after.low), std::max(before.high, after.high), "counted"};
+          again = true;
+          continue;
+        }
+        if (after.high <= before.high) continue;
+        again = again || most == any_number;
+        if (most == any_number) {  // the capacity must be finite
+          most = operators::most_loop_rows;
+          continue;
+        }
+        const int64_t more = after.high - before.high;
+        const auto [place, fresh] = growth.emplace(std::pair(k, d), more);
+        if (!fresh && more > place->second)
+          return fmt::format("dimension {} of carried value {} grows faster with each iteration", d, k);
+        if (!fresh) continue;
+        if (__builtin_mul_overflow(most, more, &before.high) ||
+            __builtin_add_overflow(before.high, initial[k][d].high, &before.high))
+          before.high = std::numeric_limits<int64_t>::max();
+        again = true;
+      }
+    }
+    return "";
+  }
+};
+
+// Gives the results of a loop: states and rows, whose extents are counted by further outputs.
+void give_results(auto& c, const std::vector<std::string>& outputs, std::vector<WholeNumbers> states,
+                  const std::vector<WholeNumbers>& row_extents, size_t first_rows) {
+  const auto counted_by = [&](WholeNumber n, size_t result) {
+    n.value = outputs[result];
+    c.say_numbers(n.value, {n});
+    return n;
+  };
+  const size_t count = states.size();
+  size_t next = count, place = first_rows;
+  for (size_t k = 0; k < count; ++k) {
+    for (WholeNumber& extent : states[k]) {
+      if (!extent.is_known()) extent = counted_by({0, extent.high, ""}, next++);
+    }
+    c.give(k, outputs[k], states[k]);
+  }
+  for (size_t k = 0; k < row_extents.size(); ++k, ++place) {
+    const std::string& rows = outputs[place];
+    WholeNumbers extents = {extents_of(c, rows)[0]};
+    for (const WholeNumber& extent : row_extents[k])
+      extents.push_back(extent.is_known() ? extent : counted_by({0, extent.high, ""}, next++));
+    c.give(count + k, rows, extents);
+  }
+}
+
+Diagnostics errors_of_body(const NamedCall& named, const Diagnostics& found) {
+  Diagnostics problems;
+  for (const Diagnostic& d : found)
+    problems.push_back({fmt::format("{}, {}, {}", named.name, named.bodies[0].attribute, d.where), d.what, d.hint});
+  return problems;
+}
+
+Diagnostic other_rank(size_t state, const std::string& body, Type before, Type after) {
+  return {"", fmt::format("carried value {} is {} before {}, and {} after it", state, text(before), body, text(after)),
+          ""};
+}
+
+}  // namespace
+
 // The body for states of these extents; extents that are not known become additional inputs and outputs.
 Result<ProgramBuilder::CountedBody> ProgramBuilder::counted_body(const NamedCall& named, int64_t most,
                                                                  const std::vector<WholeNumbers>& states) {
@@ -220,13 +303,7 @@ Result<ProgramBuilder::CountedBody> ProgramBuilder::counted_body(const NamedCall
   HOIST_TRY_VOID(capture_counted(named, inside, out.captured));
   for (const auto& [name, value] : body.constants) inside.add_constant(name, value);
   for (const NamedCall& call : body.calls) inside.add_call(call);
-  const auto errors = [&](const Diagnostics& found) {
-    Diagnostics problems;
-    for (const Diagnostic& d : found)
-      problems.push_back({fmt::format("{}, {}, {}", named.name, body.attribute, d.where), d.what, d.hint});
-    return problems;
-  };
-  if (!inside.problems_.empty()) return errors(inside.problems_);
+  if (!inside.problems_.empty()) return errors_of_body(named, inside.problems_);
   const NamedCall whole{named.name, "Loop", "", {}, {}, {}};
   CallComposer c(inside, whole);
   for (const std::string& output : body.outputs) {
@@ -239,11 +316,7 @@ Result<ProgramBuilder::CountedBody> ProgramBuilder::counted_body(const NamedCall
     const std::string& value = body.outputs[1 + k];
     out.states.push_back(extents_of(c, value));
     if (out.states[k].size() != states[k].size())
-      return Diagnostic{"",
-                        fmt::format("carried value {} is {} before {}, and {} after it", k,
-                                    hoist::text(types_.at(named.inputs[first_loop_state + k])), body.attribute,
-                                    hoist::text(inside.types_.at(value))),
-                        ""};
+      return other_rank(k, body.attribute, types_.at(named.inputs[first_loop_state + k]), inside.types_.at(value));
     HOIST_TRY(const std::string fitted, inside.with_room(c, value, operators::upper_bounds(states[k])));
     inside.add_output(fitted);
     for (size_t d = 0; d < states[k].size(); ++d) {
@@ -264,7 +337,7 @@ Result<ProgramBuilder::CountedBody> ProgramBuilder::counted_body(const NamedCall
   out.row_counts = row_counts.size();
   inside.take_bounds();
   auto made = inside.finish();
-  if (!made) return errors(made.errors());
+  if (!made) return errors_of_body(named, made.errors());
   const auto place = made->inputs.begin() + static_cast<std::ptrdiff_t>(inputs_before_rows);
   std::vector<std::pair<std::string, Type>> more;
   for (const std::string& name : row_count_inputs) more.emplace_back(name, scalar_type(Scalar::i64));
@@ -349,10 +422,8 @@ Result<std::string> ProgramBuilder::define_counted_loop(const NamedCall& named) 
       return std::string("it carries a value that is no tensor");
     states.push_back(extents_of(c, name));
   }
-  const std::vector<WholeNumbers> initial = states;
   const Tensor* known = nullptr;
   std::string trips = named.inputs.empty() ? "" : named.inputs[0];
-  constexpr int64_t any_number = int64_t{1} << 31;
   int64_t most =
       bounds_.loop_iterations.value_or(body.outputs.size() > 1 + count ? operators::most_loop_rows : any_number);
   if (!trips.empty()) {
@@ -364,40 +435,14 @@ Result<std::string> ProgramBuilder::define_counted_loop(const NamedCall& named) 
     if (known == nullptr && !trips.empty()) trips = operators::scalar_value(c, (*numbers)[0]);
   }
   constexpr int most_rounds = 6;
-  std::map<std::pair<size_t, size_t>, int64_t> growth;
+  StateGrowth growth{states, most};
   CountedBody inner;
   for (int round = 0;; ++round) {
     if (round == most_rounds) return std::string("the extents of its carried values change in every round");
     for (const WholeNumbers& state : states) HOIST_TRY_VOID(operators::check_room(state));
     HOIST_TRY(inner, counted_body(named, most, states));
     bool again = false;
-    for (size_t k = 0; k < count; ++k) {
-      for (size_t d = 0; d < states[k].size(); ++d) {
-        WholeNumber& before = states[k][d];
-        const WholeNumber& after = inner.states[k][d];
-        if (before.is_known() && before == after) continue;
-        if (before.is_known()) {
-          before = {std::min(before.low, after.low), std::max(before.high, after.high), "counted"};
-          again = true;
-          continue;
-        }
-        if (after.high <= before.high) continue;
-        again = again || most == any_number;
-        if (most == any_number) {  // the capacity must be finite
-          most = operators::most_loop_rows;
-          continue;
-        }
-        const int64_t more = after.high - before.high;
-        const auto [place, fresh] = growth.emplace(std::pair(k, d), more);
-        if (!fresh && more > place->second)
-          return fmt::format("dimension {} of carried value {} grows faster with each iteration", d, k);
-        if (!fresh) continue;
-        if (__builtin_mul_overflow(most, more, &before.high) ||
-            __builtin_add_overflow(before.high, initial[k][d].high, &before.high))
-          before.high = std::numeric_limits<int64_t>::max();
-        again = true;
-      }
-    }
+    if (std::string reason = growth.widen(states, inner.states, again); !reason.empty()) return reason;
     if (!again) break;
   }
   OperatorCall call = call_of(named, program_.version);
@@ -423,7 +468,7 @@ Result<std::string> ProgramBuilder::define_counted_loop(const NamedCall& named) 
               with_room(c, named.inputs[first_loop_state + k], operators::upper_bounds(states[k])));
     operands.push_back(read(fitted));
     for (size_t d = 0; d < states[k].size(); ++d) {
-      if (!states[k][d].is_known()) counts.push_back(operators::scalar_value(c, initial[k][d]));
+      if (!states[k][d].is_known()) counts.push_back(operators::scalar_value(c, growth.initial[k][d]));
     }
   }
   for (size_t k = 0; k < inner.row_counts; ++k) counts.push_back(operators::constant_number(c, Scalar::i64, 0));
@@ -440,25 +485,7 @@ Result<std::string> ProgramBuilder::define_counted_loop(const NamedCall& named) 
   const auto defined = define_results(whole, e);
   bounded_ = before;
   if (!defined) return defined.errors();
-  const auto counted_by = [&](WholeNumber n, size_t result) {
-    n.value = whole.outputs[result];
-    c.say_numbers(n.value, {n});
-    return n;
-  };
-  size_t next = count, place = count + counts.size();
-  for (size_t k = 0; k < count; ++k) {
-    for (WholeNumber& extent : states[k]) {
-      if (!extent.is_known()) extent = counted_by({0, extent.high, ""}, next++);
-    }
-    c.give(k, whole.outputs[k], states[k]);
-  }
-  for (size_t k = 0; k < inner.rows.size(); ++k, ++place) {
-    const std::string& rows = whole.outputs[place];
-    WholeNumbers extents = {extents_of(c, rows)[0]};
-    for (const WholeNumber& extent : inner.rows[k])
-      extents.push_back(extent.is_known() ? extent : counted_by({0, extent.high, ""}, next++));
-    c.give(count + k, rows, extents);
-  }
+  give_results(c, whole.outputs, states, inner.rows, count + counts.size());
   program_.bounded.push_back(named.name);
   return std::string();
 }

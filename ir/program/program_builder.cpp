@@ -110,15 +110,8 @@ void ProgramBuilder::compare_expected(const std::string& value, Type type, const
                                        fmt::join(expected, "]["), row(found->second.scalar).name, value, text(type)));
 }
 
-void ProgramBuilder::add_call(const NamedCall& named) {
-  reserve({named.outputs.begin(), named.outputs.end()});
-  auto fail = [&](Diagnostics problems) {
-    for (Diagnostic& d : problems) {
-      if (d.where.empty()) d.where = named.name;
-      problems_.push_back(std::move(d));
-    }
-    failed_.insert(named.outputs.begin(), named.outputs.end());
-  };
+// Nothing if the call can be defined; no errors if an operand is the result of a call that failed.
+std::optional<Diagnostics> ProgramBuilder::obstacles(const NamedCall& named) const {
   Diagnostics unknown;
   bool reachable = true;
   std::vector<std::string> reads = captured_by(named);
@@ -133,7 +126,20 @@ void ProgramBuilder::add_call(const NamedCall& named) {
     if (types_.count(name) != 0 || lists_.count(name) != 0)
       unknown.push_back({named.name, "defines " + name + ", which is defined already", ""});
   }
-  if (!reachable || !unknown.empty()) return fail(unknown);
+  if (!reachable || !unknown.empty()) return unknown;
+  return std::nullopt;
+}
+
+void ProgramBuilder::add_call(const NamedCall& named) {
+  reserve({named.outputs.begin(), named.outputs.end()});
+  auto fail = [&](Diagnostics problems) {
+    for (Diagnostic& d : problems) {
+      if (d.where.empty()) d.where = named.name;
+      problems_.push_back(std::move(d));
+    }
+    failed_.insert(named.outputs.begin(), named.outputs.end());
+  };
+  if (const auto found = obstacles(named)) return fail(*found);
   if (has_newer_meaning(named)) {
     CallComposer composer(*this, named);
     const auto newest = newest_meaning(composer);
@@ -202,15 +208,19 @@ void ProgramBuilder::add_call(const NamedCall& named) {
     if (iterates && problems[0].hint.empty()) problems[0].hint = "it stays a loop, and " + *reason;
     return fail(problems);
   }
+  if (auto defined = define_with_lists(named, *call, lists); !defined) fail(defined.errors());
+}
+
+Result<Nothing> ProgramBuilder::define_with_lists(const NamedCall& named, Expr call,
+                                                  const std::vector<BodyList>& lists) {
   if (lists.empty()) {
-    if (auto defined = define_results(named, *call); !defined) return fail(defined.errors());
-    if (auto followed = follow_numbers(named); !followed) return fail(followed.errors());
-    return;
+    HOIST_TRY_VOID(define_results(named, call));
+    return follow_numbers(named);
   }
   const NamedCall flat = with_members(named, lists);
-  if (std::any_of(flat.outputs.begin(), flat.outputs.end(), [](const std::string& name) { return !name.empty(); })) {
-    if (auto defined = define_results(flat, *call); !defined) return fail(defined.errors());
-  }
+  if (std::any_of(flat.outputs.begin(), flat.outputs.end(), [](const std::string& name) { return !name.empty(); }))
+    HOIST_TRY_VOID(define_results(flat, call));
+  return Nothing{};
 }
 
 // All values that a call uses; lists are replaced by their members.

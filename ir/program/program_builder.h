@@ -87,6 +87,8 @@ class ProgramBuilder {
     TensorList list;
   };
   Result<Expr> call_for(const NamedCall& call, std::vector<BodyList>& lists);
+  std::optional<Diagnostics> obstacles(const NamedCall& call) const;
+  Result<Nothing> define_with_lists(const NamedCall& named, Expr call, const std::vector<BodyList>& lists);
   Result<Nothing> compose(const NamedCall& call, const OperatorRow& row);
   Result<bool> compose_counted(const NamedCall& call);
   Result<bool> splice_branches(const NamedCall& call);
@@ -120,6 +122,14 @@ class ProgramBuilder {
   Result<Nothing> capture_counted(const NamedCall& call, ProgramBuilder& inside, std::vector<std::string>& captured);
   Result<std::string> define_counted_loop(const NamedCall& call);
   void splice_rows(const NamedCall& call, size_t output, const std::vector<std::string>& rows);
+  struct Captured {  // by the bodies of a call
+    std::map<std::string, Tensor> constants;
+    std::vector<std::pair<std::string, Type>> values;
+    std::map<std::string, TensorList> lists;
+  };
+  Result<Captured> captured_values(const NamedCall& named);
+  static std::vector<BodyList> common_lists(const std::map<std::string, std::vector<BodyList>>& given_lists,
+                                            Diagnostics& problems);
   Result<Nothing> add_bodies(const NamedCall& named, const OperatorRow& row, OperatorCall& call,
                              std::vector<Expr>& operands, std::vector<BodyList>& lists);
   void define(const std::string& value, Expr e, const NamedCall& call);

@@ -201,15 +201,8 @@ class Ranges {
         [[fallthrough]];
       case Pattern::fold:
       case Pattern::scan:
-        if (known_) return anything(e->type);
-        of(e->children[1]);
-        inside(e->children[0], {anything(e->children[1]->type), of(e->children[2])});
-        return anything(e->type);
       case Pattern::iterate:
-        if (known_) return anything(e->type);
-        of(e->children[1]);
-        inside(e->children[0], {anything(e->children[1]->type)});
-        return anything(e->type);
+        return stepped(e);
       case Pattern::concat: {
         Bounds out = of(e->children[0]);
         for (Expr c : e->children) out = joined(out, of(c));
@@ -243,6 +236,16 @@ class Ranges {
         }
         return anything(e->type);
     }
+  }
+
+  // Positions inside the steps are checked for any accumulator.
+  Bounds stepped(Expr e) {
+    if (known_) return anything(e->type);
+    of(e->children[1]);
+    std::vector<Bounds> arguments = {anything(e->children[1]->type)};
+    if (e->pattern != Pattern::iterate) arguments.push_back(of(e->children[2]));
+    inside(e->children[0], arguments);
+    return anything(e->type);
   }
 
   // Checks the positions in subterms that do not affect the range.

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <deque>
-#include <limits>
 #include <mutex>
 #include <set>
 
@@ -13,361 +11,13 @@
 #include "ir/evaluate/interpreter/interpret_cost.h"
 #include "ir/operators/operators.h"
 #include "ir/properties/properties.h"
+#include "ir/rules/program_rule_parts.h"
 #include "ir/text/parse/elaborate.h"
-#include "ir/text/parse/syntax.h"
 #include "ir/text/text.h"
 
 namespace hoist {
 
-/// An operand of the left side, as `given` declares it.
-struct GivenOperand {
-  Type type = nullptr;      ///< null: of any type
-  Syn otherwise = nullptr;  ///< the term that stands for an operand that is left out
-  bool optional = false;    ///< may be left out, and is on the right then too
-};
-
-class ProgramRule {
- public:
-  ProgramRuleRow row;
-  std::map<std::string, GivenOperand> operands;
-  std::map<std::string, Attribute> attributes;  ///< the value of an absent attribute
-  std::set<std::string> operators;              ///< names that stand for operators
-  std::set<std::string> arguments;              ///< operands that the left side does not name
-  std::vector<std::string> known, zero;
-  std::vector<std::function<bool(ProgramMatch&)>> conditions;
-  bool alone = false;
-  Syn left = nullptr, right = nullptr;
-  SyntaxStore store;
-
-  bool is_about_reads() const { return left->kind == Syntax::application; }
-};
-
 namespace {
-
-// ---- Reading rows --------------------------------------------------------------------------------------------------
-
-class RowReader {
- public:
-  RowReader(ProgramRule& rule, const ProgramConditions& conditions) : rule_(rule), conditions_(conditions) {}
-
-  Diagnostics run() {
-    given();
-    rule_.left = side(rule_.row.left, "left");
-    rule_.right = side(rule_.row.right, "right");
-    if (rule_.left != nullptr) check_left();
-    find_arguments();
-    for (std::string_view rest = rule_.row.where; !rest.empty();) {
-      const std::string condition(rest.substr(0, rest.find(',')));
-      read_condition(condition, rule_.row.where.size() - rest.size());
-      rest.remove_prefix(std::min(condition.size() + 2, rest.size()));
-    }
-    check_operators(rule_.left, "left");
-    check_operators(rule_.right, "right");
-    return faults_;
-  }
-
- private:
-  std::string place_of(const std::string& key, size_t offset = 0) const {
-    return place_of_row(rule_.row.origin, rule_.row.name, key, offset);
-  }
-
-  void fault(const std::string& what, const std::string& key, size_t offset = 0) {
-    faults_.push_back({place_of(key, offset), what, ""});
-  }
-
-  void check_left() {
-    const bool is_name = rule_.left->kind == Syntax::application && rule_.left->children.empty();
-    if (!is_name && rule_.left->kind != Syntax::operation)
-      fault("the left side is neither an operator call nor a name", "left");
-    if (!is_name || rule_.right == nullptr) return;
-    rule_.row.adds_layers = true;
-    const Syn right = rule_.right;
-    if (right->kind != Syntax::where || right->children[0]->text != right->names.back())
-      fault("the right side of a rule for reads is the name that it defines last: y where x = ...; y = ...", "right");
-  }
-
-  void check_operators(Syn s, const std::string& key) {
-    if (s == nullptr) return;
-    if (s->kind == Syntax::operation && rule_.operators.count(s->call.name) == 0 &&
-        find_operator(s->call.domain, s->call.name, std::numeric_limits<int>::max()) == nullptr)
-      fault("there is no operator " + full_name(s->call), key, static_cast<size_t>(s->token.column) - 1);
-    for (Syn c : s->children) check_operators(c, key);
-  }
-
-  static void names_in(Syn s, std::set<std::string>& out) {
-    if (s->kind == Syntax::application && s->children.empty()) out.insert(s->text);
-    for (Syn c : s->children) names_in(c, out);
-  }
-
-  void find_arguments() {
-    std::set<std::string> bound;
-    if (rule_.left != nullptr) names_in(rule_.left, bound);
-    for (const auto& [name, operand] : rule_.operands) {
-      if (bound.count(name) == 0 && operand.otherwise == nullptr) rule_.arguments.insert(name);
-    }
-  }
-
-  void located(const Diagnostics& errors, const std::string& key) {
-    const std::string part = key == "given" ? key : key + " side";
-    for (Diagnostic d : errors) {
-      const std::string place = place_of(key, offset_in_line(d.where));
-      d.where = rule_.row.origin ? place + ", " + part : fmt::format("{}, {}, {}", place, part, d.where);
-      faults_.push_back(d);
-    }
-  }
-
-  std::optional<SyntaxParser> parser(const std::string& text, const std::string& key) {
-    auto tokens = tokenise(text);
-    if (!tokens) {
-      located(tokens.errors(), key);
-      return std::nullopt;
-    }
-    SyntaxParser made(std::move(*tokens), rule_.store, {});
-    made.allow_attribute_names();
-    return made;
-  }
-
-  void given() {
-    auto p = parser(rule_.row.given, "given");
-    if (!p) return;
-    auto read = [&]() -> Result<Nothing> {
-      while (!p->at_end()) {
-        HOIST_TRY(std::string name, p->new_name("the name of an operand or attribute"));
-        if (p->take(":")) {
-          GivenOperand& operand = rule_.operands[name];
-          HOIST_TRY(operand.type, p->type());
-          if (leaf_scalar(operand.type) == nullptr)
-            return Diagnostic{name, "an operand is an array of scalars, found " + text(operand.type), ""};
-          if (p->take("=")) {
-            operand.optional = p->take("_");
-            if (!operand.optional) {
-              HOIST_TRY(operand.otherwise, p->term());
-            }
-          }
-        } else {
-          HOIST_TRY_VOID(p->expect("="));
-          HOIST_TRY(rule_.attributes[name], p->attribute());
-        }
-        if (!p->take(",")) break;
-      }
-      return p->end();
-    };
-    if (auto done = read(); !done) located(done.errors(), "given");
-  }
-
-  Syn side(const std::string& text, const std::string& key) {
-    auto p = parser(text, key);
-    if (!p) return nullptr;
-    auto term = p->term();
-    if (term.ok()) {
-      if (auto end = p->end(); !end) located(end.errors(), key);
-      return *term;
-    }
-    located(term.errors(), key);
-    return nullptr;
-  }
-
-  // An attribute's value, or a C++ condition; empty if there is none.
-  std::function<bool(ProgramMatch&)> condition_of(const std::string& condition) const {
-    if (condition.starts_with("not ")) {
-      const auto inner = condition_of(condition.substr(4));
-      return inner ? [inner](ProgramMatch& m) { return !inner(m); } : inner;
-    }
-    std::string name;
-    std::vector<int64_t> numbers;
-    for (size_t i = 0; i < condition.size();) {
-      const bool begins = i == 0 || condition[i - 1] == ' ';
-      size_t length = 0;
-      int64_t number = 0;
-      const char *first = condition.data() + i, *last = condition.data() + condition.size();
-      if (begins) length = static_cast<size_t>(std::from_chars(first, last, number).ptr - first);
-      if (length != 0 && (first + length == last || first[length] == ' ')) {
-        numbers.push_back(number);
-        name += '#';
-        i += length;
-      } else {
-        name += condition[i++];
-      }
-    }
-    constexpr std::string_view is_number = " is #";
-    if (name.ends_with(is_number) && numbers.size() == 1) {
-      const std::string attribute = name.substr(0, name.size() - is_number.size());
-      if (rule_.attributes.count(attribute) != 0)
-        return [attribute, number = numbers.front()](ProgramMatch& m) {
-          const Attribute& value = m.attributes.at(attribute);
-          const auto* whole = std::get_if<int64_t>(&value);
-          const auto* real = std::get_if<double>(&value);
-          return whole != nullptr ? *whole == number : real != nullptr && *real == static_cast<double>(number);
-        };
-    }
-    const auto found = conditions_.find(name);
-    if (found == conditions_.end()) return {};
-    return [holds = found->second, numbers](ProgramMatch& m) { return holds(m, numbers); };
-  }
-
-  void read_condition(const std::string& condition, size_t offset) {
-    if (condition == "alone") {
-      rule_.alone = true;
-    } else if (condition.starts_with("any ")) {
-      rule_.operators.insert(condition.substr(4));
-    } else if (condition.starts_with("known ")) {
-      rule_.known.push_back(condition.substr(6));
-    } else if (condition.starts_with("zero ")) {
-      rule_.zero.push_back(condition.substr(5));
-    } else if (auto holds = condition_of(condition)) {
-      rule_.conditions.push_back(std::move(holds));
-    } else {
-      fault("unknown condition " + condition, "where", offset);
-    }
-  }
-
-  ProgramRule& rule_;
-  const ProgramConditions& conditions_;
-  Diagnostics faults_;
-};
-
-// ---- Matching ------------------------------------------------------------------------------------------------------
-
-class ProgramMatcher {
- public:
-  ProgramMatcher(const ProgramRule& rule, const Program& program) : rule_(rule) { match_.program = &program; }
-
-  /// `arguments` by the row's names.
-  std::optional<ProgramMatch> run(Expr term, const std::map<std::string, Expr>& arguments) {
-    if (!matches(rule_.left, term)) return std::nullopt;
-    for (const auto& [name, e] : arguments) {
-      if (!bind(name, e)) return std::nullopt;
-    }
-    for (const auto& [name, value] : rule_.attributes) match_.attributes.emplace(name, value);
-    for (const auto& [name, operand] : rule_.operands) {
-      if (match_.values.count(name) == 0 && operand.otherwise == nullptr && match_.absent.count(name) == 0)
-        return std::nullopt;
-    }
-    return std::move(match_);
-  }
-
- private:
-  bool matches(Syn pattern, Expr term) {
-    if (pattern->kind == Syntax::application && pattern->children.empty()) return bind(pattern->text, term);
-    if (pattern->kind != Syntax::operation) return false;
-    if (term->pattern == Pattern::parameter) {
-      const Definition* inner = find_definition(*match_.program, term->name);
-      if (inner == nullptr) return false;
-      const std::vector<std::string>& seen = match_.consumed;
-      if (std::find(seen.begin(), seen.end(), term->name) == seen.end()) match_.consumed.push_back(term->name);
-      term = inner->expression;
-    }
-    if (term->pattern != Pattern::operator_call) return false;
-    const OperatorCall &wanted = pattern->call, &found = *term->operation;
-    if (wanted.results != found.results) return false;
-    if (rule_.operators.count(wanted.name) != 0)
-      match_.operators[wanted.name] = found;
-    else if (wanted.name != found.name || wanted.domain != found.domain)
-      return false;
-    return operands(pattern, term) && attributes(pattern, found);
-  }
-
-  // A name that stands for an operand that is left out stands for its default; a pattern names every operand.
-  bool operands(Syn pattern, Expr term) {
-    const std::vector<int64_t>&wanted = pattern->call.operands, &found = term->operation->operands;
-    for (size_t i = 0, k = 0; i < wanted.size() || k < found.size();) {
-      const bool here = i < wanted.size() && k < found.size() && wanted[i] == found[k];
-      if (here) {
-        if (!matches(pattern->children[i++], term->children[k++])) return false;
-        continue;
-      }
-      if (i >= wanted.size() || (k < found.size() && found[k] < wanted[i])) return false;
-      const Syn name = pattern->children[i++];
-      auto given = rule_.operands.find(name->text);
-      if (name->kind != Syntax::application || given == rule_.operands.end()) return false;
-      if (given->second.optional)
-        match_.absent.insert(name->text);
-      else if (given->second.otherwise == nullptr)
-        return false;
-    }
-    return true;
-  }
-
-  bool attributes(Syn pattern, const OperatorCall& found) {
-    Attributes rest = found.attributes;
-    for (const auto& [key, value] : pattern->call.attributes) {
-      auto place = rest.find(key);
-      if (place == rest.end() || place->second != value) return false;
-      rest.erase(place);
-    }
-    for (const auto& [key, name] : pattern->attribute_names) {
-      auto place = rest.find(key);
-      if (place == rest.end()) continue;  // its default
-      match_.attributes[name] = place->second;
-      rest.erase(place);
-    }
-    if (pattern->rest.empty()) return rest.empty();
-    match_.rests[pattern->rest] = std::move(rest);
-    return true;
-  }
-
-  bool bind(const std::string& name, Expr term) {
-    auto [place, fresh] = match_.values.emplace(name, term);
-    if (!fresh) return place->second == term;
-    auto given = rule_.operands.find(name);
-    return given == rule_.operands.end() || given->second.type == nullptr || types(given->second.type, term->type);
-  }
-
-  bool types(Type wanted, Type found) {
-    if (wanted->kind == TypeNode::variable_kind) {
-      auto [place, fresh] = match_.types.types.emplace(wanted->name, found);
-      return fresh || place->second == found;
-    }
-    if (wanted->kind != found->kind) return false;
-    if (wanted->is_scalar()) return wanted == found;
-    if (!wanted->is_array()) return false;
-    if (auto name = wanted->size.as_name()) {
-      auto [place, fresh] = match_.types.sizes.emplace(*name, found->size);
-      if (!fresh && place->second != found->size) return false;
-    } else if (wanted->size != found->size) {
-      return false;
-    }
-    return types(wanted->element, found->element);
-  }
-
-  const ProgramRule& rule_;
-  ProgramMatch match_;
-};
-
-bool read_elsewhere(const Program& program, const std::string& value, const std::set<std::string>& by) {
-  if (is_output(program, value)) return true;
-  for (const Definition& definition : program.definitions) {
-    if (by.count(definition.value) != 0) continue;
-    for (Expr p : parameters_of(definition.expression)) {
-      if (p->name == value) return true;
-    }
-  }
-  return false;
-}
-
-bool conditions_hold(const ProgramRule& rule, ProgramMatch& match) {
-  for (const std::string& name : rule.known) {
-    if (match.values.count(name) != 0 && match.known(name) == nullptr) return false;
-  }
-  for (const std::string& name : rule.zero) {
-    if (match.values.count(name) == 0) continue;  // left out: its default counts, or the operator's own zero
-    const Tensor* tensor = match.known(name);
-    if (tensor == nullptr) return false;
-    for (int64_t i = 0; i < tensor->size(); ++i) {
-      if (is_float(tensor->scalar()) ? tensor->float_at(i) != 0 : tensor->integer_at(i) != 0) return false;
-    }
-  }
-  if (rule.alone) {
-    std::set<std::string> inside(match.consumed.begin(), match.consumed.end());
-    inside.insert(match.value);
-    for (const std::string& consumed : match.consumed) {
-      if (read_elsewhere(*match.program, consumed, inside)) return false;
-    }
-  }
-  return std::all_of(rule.conditions.begin(), rule.conditions.end(), [&](const auto& holds) { return holds(match); });
-}
-
-// ---- Building ------------------------------------------------------------------------------------------------------
 
 // Limits for elements and steps of the interpreter: the constants of the largest layers need less; an untrusted rule
 // may need more.
@@ -540,14 +190,6 @@ std::vector<std::string> layers_of(const std::vector<const Definition*>& replace
 
 }  // namespace
 
-const Tensor* ProgramMatch::known(const std::string& name) const {
-  auto value = values.find(name);
-  if (value == values.end()) return nullptr;
-  if (value->second->pattern == Pattern::constant) return &value->second->constant;
-  if (value->second->pattern != Pattern::parameter) return nullptr;
-  return find_constant(*program, value->second->name);
-}
-
 const ProgramRuleRow& row(const ProgramRule& rule) { return rule.row; }
 bool has_arguments(const ProgramRule& rule) { return !rule.arguments.empty(); }
 
@@ -561,7 +203,7 @@ Result<std::vector<const ProgramRule*>> load_program_rules(std::span<const Progr
   for (const ProgramRuleRow& row : rows) {
     ProgramRule& rule = kept->emplace_back();
     rule.row = row;
-    const Diagnostics problems = RowReader(rule, conditions).run();
+    const Diagnostics problems = read_row(rule, conditions);
     faults.insert(faults.end(), problems.begin(), problems.end());
     rules.push_back(&rule);
   }
@@ -689,7 +331,7 @@ Result<bool> apply_program_rule(const ProgramRule& rule, Program& program, const
     names.emplace(program);
     HOIST_TRY(given, given_constants(rule, arguments, program, before, *names));
   }
-  auto match = ProgramMatcher(rule, program).run(term, given.terms);
+  auto match = match_left_side(rule, program, term, given.terms);
   if (!match) return false;
   match->value = value;
   if (!conditions_hold(rule, *match)) return false;

@@ -10,6 +10,7 @@
 #include "ir/base/stopwatch.h"
 #include "neural_rules/choice/candidates.h"
 #include "neural_rules/choice/cost.h"
+#include "neural_rules/choice/point_choice.h"
 #include "neural_rules/choice/study_description.h"
 #include "neural_rules/choice/verification.h"
 #include "neural_rules/formats/rounding_plan.h"
@@ -54,7 +55,7 @@ class Chooser {
     if (!options_.decided) HOIST_TRY_VOID(measure());
     if (measured_.uniform.empty() || verifier_->points.empty()) return as_it_is();
     costs_ = cost_model(sensitivity_, measured_.uniform, options_.objective);
-    for (StudyPoint& point : verifier_->points) predict(point);
+    for (StudyPoint& point : verifier_->points) choice().predict(point);
     // Pins can forbid the model as it is, and everything is compared with it all the same.
     verifier_->points[0].predicted_error = 0;
     const std::vector<double>& seconds = measured_.uniform[0].site_seconds;
@@ -91,6 +92,7 @@ class Chooser {
     return Nothing{};
   }
 
+  PointChoice choice() const { return {sensitivity_, costs_, *verifier_, options_}; }
   bool can_verify() const { return !verification_.runs.empty(); }
 
   // False if the time limit ends first; work in progress is then dropped.
@@ -217,29 +219,12 @@ class Chooser {
   void keep() {
     measured_.points = verifier_->points;
     measured_.digests = verifier_->digests;
-    options_.keep(measured_, has_choice());
+    options_.keep(measured_, choice().has_choice());
   }
 
   // The share of the time limit that has passed, or will have passed after a model that begins now and takes as long as
   // the slowest one.
   bool over(double share) const { return options_.stopped() || options_.spent() + longest_ > share; }
-
-  void predict(StudyPoint& point) const {
-    point.predicted_error = point.predicted_time = std::nan("");
-    point.size = weight_bytes(sensitivity_, point.assignment);
-    const std::vector<size_t> options = options_of(sensitivity_, costs_, point.assignment);
-    if (!has_options(point, options)) return;
-    const Choice choice = evaluate_choice(costs_.problem, options);
-    if (!std::isfinite(choice.cost)) return;
-    point.predicted_error = choice.error;
-    point.predicted_time = options_.objective == Objective::time ? choice.cost + costs_.base : std::nan("");
-  }
-
-  // True if every rule of a point is a candidate: points of earlier runs may have other rules.
-  static bool has_options(const StudyPoint& point, const std::vector<size_t>& options) {
-    const auto changed = std::count_if(options.begin(), options.end(), [](size_t option) { return option != 0; });
-    return static_cast<size_t>(changed) == point.assignment.size();
-  }
 
   // The time of a run outside its kernels: waking the device, moving inputs and outputs.
   void add_overhead() {
@@ -265,27 +250,20 @@ class Chooser {
     return error_at(std::clamp(reference_sqnr + 20 * std::log10(reference_flips / share), coarsest, finest));
   }
 
-  // True if a verified point besides the unchanged model may be chosen. The costs tell whether pins allow it.
-  bool has_choice() const {
-    if (costs_.problem.nodes.empty() && !keeps_by_staying()) return false;
-    for (size_t i = 1; i < verifier_->points.size(); ++i) {
-      if ((costs_.problem.nodes.empty() || allowed(verifier_->points[i])) && verifier_->keeps_budget(i)) return true;
-    }
-    return false;
-  }
-
   // Bisects the predicted error between points that keep the budget and points that break it. If nothing else can be
   // chosen, one proposal is verified however late it is: otherwise all measurements would be in vain.
   Result<Nothing> search() {
     double kept = 0, broken = std::numeric_limits<double>::infinity();
     double error = first_error();
-    const auto goes_on = [&](int i) { return !out_of_time() || (i == 0 && !options_.stopped() && !has_choice()); };
+    const auto goes_on = [&](int i) {
+      return !out_of_time() || (i == 0 && !options_.stopped() && !choice().has_choice());
+    };
     for (int i = 0; i < options_.verifications && goes_on(i); ++i) {
       options_.sensitivity.progress(fmt::format("verifying proposal {}", i + 1),
                                     share_of_study(StudyPart::proposals, static_cast<size_t>(std::max(i, 0)),
                                                    static_cast<size_t>(options_.verifications)));
-      auto choice = solve(costs_.problem, error, solver_options());
-      if (!choice) {  // pins may require more error than this
+      auto solved = solve(costs_.problem, error, solver_options());
+      if (!solved) {  // pins may require more error than this
         kept = std::max(kept, error);
         error = std::min(error * 4, std::sqrt(error * std::min(broken, error * 16)));
         if (error >= error_at(-20)) break;
@@ -294,10 +272,11 @@ class Chooser {
       }
       Proposal proposal;
       Result<bool> in_time =
-          within(options_.seconds_until(i == 0 && !has_choice() ? 1 : latest_proposal_share), [&]() -> Result<Nothing> {
-            HOIST_TRY(proposal, verify(assignment_of(sensitivity_, costs_, choice->options), i));
-            return Nothing{};
-          });
+          within(options_.seconds_until(i == 0 && !choice().has_choice() ? 1 : latest_proposal_share),
+                 [&]() -> Result<Nothing> {
+                   HOIST_TRY(proposal, verify(assignment_of(sensitivity_, costs_, solved->options), i));
+                   return Nothing{};
+                 });
       if (!in_time && options_.stopped()) return Nothing{};
       HOIST_TRY(const bool is_verified, std::move(in_time));
       if (!is_verified) return Nothing{};
@@ -306,7 +285,7 @@ class Chooser {
       else
         broken = std::min(broken, error);
       const double next = next_error(error, kept, broken, proposal);
-      if (proposal.keeps && choice->error < error * 0.5 && std::isinf(broken) && next <= error) break;
+      if (proposal.keeps && solved->error < error * 0.5 && std::isinf(broken) && next <= error) break;
       if (std::abs(std::log(next / error)) < 0.05) break;
       error = next;
     }
@@ -326,7 +305,7 @@ class Chooser {
     point.name = name_of_proposal(number + 1);
     point.assignment = assignment;
     point.on_front = true;
-    predict(point);
+    choice().predict(point);
     HOIST_TRY_VOID(ensure_reference());
     HOIST_TRY(size_t place, verifier_->add(std::move(point)));
     keep();
@@ -357,9 +336,9 @@ class Chooser {
 
   // If no proposal of the solver keeps the budget: undoes the choice with the most error per time saved.
   Result<Nothing> repair() {
-    if (best(true) != 0 || keeps_by_staying()) return Nothing{};
+    if (choice().best(true) != 0 || choice().may_stay()) return Nothing{};
     for (int step = 0; step < options_.verifications && !out_of_time(); ++step) {
-      const size_t worst = best(false);
+      const size_t worst = choice().best(false);
       Assignment assignment = verifier_->points[worst].assignment;
       const std::string site = worst_site(assignment);
       if (site.empty()) return Nothing{};
@@ -374,10 +353,6 @@ class Chooser {
     return Nothing{};
   }
 
-  bool keeps_by_staying() const {
-    return std::all_of(sensitivity_.may_stay.begin(), sensitivity_.may_stay.end(), [](bool may) { return may; });
-  }
-
   std::string worst_site(const Assignment& assignment) const {
     std::string out;
     double most = 0;
@@ -389,30 +364,11 @@ class Chooser {
       if (chosen.error / saved <= most) continue;
       std::vector<size_t> without = options;
       without[i] = 0;
-      if (!allowed(without)) continue;
+      if (!choice().allowed(without)) continue;
       most = chosen.error / saved;
       out = sensitivity_.sites[i].key();
     }
     return out;
-  }
-
-  // True if pins and preferences allow the options, and each contraction finds the format that it reads. Measurements
-  // of rules do not matter: the solver cannot propose a rule whose error is unknown, and a verified point with it can
-  // still be chosen.
-  bool allowed(const std::vector<size_t>& options) const {
-    for (size_t i = 0; i < options.size(); ++i) {
-      if (options[i] == 0 && !sensitivity_.may_stay[i]) return false;
-    }
-    const auto fits = [&](const ChoiceEdge& edge) {
-      const size_t row = options[edge.from] * costs_.problem_options(edge.to);
-      return std::isfinite(edge.cost[row + options[edge.to]]);
-    };
-    return std::all_of(costs_.problem.edges.begin(), costs_.problem.edges.end(), fits);
-  }
-
-  bool allowed(const StudyPoint& point) const {
-    const std::vector<size_t> options = options_of(sensitivity_, costs_, point.assignment);
-    return has_options(point, options) && allowed(options);
   }
 
   // Measured run times, because every proposed point is timed (once the unchanged model has a time), and predicted
@@ -448,7 +404,7 @@ class Chooser {
 
   size_t chosen_by(Verifier::Rounds rounds) {
     verifier_->set_times(rounds);
-    return best(true);
+    return choice().best(true);
   }
 
   // Halves of the rounds that choose points of other times: the machine was busy in one of them.
@@ -474,46 +430,7 @@ class Chooser {
     const double reference = verifier_->points[0].predicted_time;
     for (size_t i = 1; i < out.size(); ++i) {
       const StudyPoint& point = verifier_->points[i];
-      out[i] = allowed(point) && verifier_->keeps_budget(i) && !(point.predicted_time > reference);
-    }
-    return out;
-  }
-
-  // Points without a time cannot be compared with timed ones.
-  bool competes(size_t point) const {
-    return options_.objective == Objective::size || !verifier_->points[0].is_timed() ||
-           verifier_->points[point].is_timed();
-  }
-
-  double cost_of(const StudyPoint& point) const {
-    if (options_.objective == Objective::size) return point.size;
-    return point.is_timed() ? point.time.value : point.predicted_time;
-  }
-
-  // The cheapest point that keeps the budget, or the one with the least error; 0 (the reference) if there is none.
-  size_t best(bool keeping) const {
-    size_t out = 0;
-    bool found = allowed(verifier_->points[0]);
-    for (size_t i = 1; i < verifier_->points.size(); ++i) {
-      const StudyPoint& point = verifier_->points[i];
-      if (!allowed(point) || (keeping && !(verifier_->keeps_budget(i) && competes(i)))) continue;
-      const StudyPoint& known = verifier_->points[out];
-      const bool better = keeping ? cost_of(point) < cost_of(known) : point.error < known.error;
-      if (found && !better) continue;
-      out = i;
-      found = true;
-    }
-    return keeping && found && options_.objective == Objective::time ? most_accurate_beside(out) : out;
-  }
-
-  // If the intervals of two points' times overlap, neither is known to be faster.
-  size_t most_accurate_beside(size_t cheapest) const {
-    size_t out = cheapest;
-    const Interval time = verifier_->points[cheapest].time;
-    for (size_t i = 0; i < verifier_->points.size(); ++i) {
-      const StudyPoint& point = verifier_->points[i];
-      if (!(point.is_timed() && point.time.low <= time.high) || !(point.error < verifier_->points[out].error)) continue;
-      if (allowed(point) && verifier_->keeps_budget(i)) out = i;
+      out[i] = choice().allowed(point) && verifier_->keeps_budget(i) && !(point.predicted_time > reference);
     }
     return out;
   }
@@ -528,12 +445,12 @@ class Chooser {
     for (size_t i = 0; options_.decided && i < verifier_->points.size(); ++i) {
       if (verifier_->points[i].assignment == *options_.decided) return i;
     }
-    size_t chosen = best(true);
-    if (!allowed(verifier_->points[chosen]) || !verifier_->keeps_budget(chosen)) chosen = best(false);
-    if (options_.stopped() && !has_choice())
+    size_t chosen = choice().best(true);
+    if (!choice().allowed(verifier_->points[chosen]) || !verifier_->keeps_budget(chosen)) chosen = choice().best(false);
+    if (options_.stopped() && !choice().has_choice())
       return Diagnostic{"stopped", "before a choice within the budget was verified",
                         "with --record FILE the next run continues with these measurements"};
-    if (!allowed(verifier_->points[chosen])) {
+    if (!choice().allowed(verifier_->points[chosen])) {
       return Diagnostic{options_.sensitivity.preferences.where,
                         "leaves no choice that was verified, and the model may not stay as it is",
                         can_verify() ? "give more --time, or pin less" : "give --calibrate DATA to verify others"};
@@ -602,18 +519,18 @@ class Chooser {
       budgets.push_back(error_at(finest + (coarsest - finest) * i / (front_points - 1)));
     const auto front = solve_front(costs_.problem, budgets, solver_options());
     if (!front) return;
-    for (const Choice& choice : *front) {
+    for (const Choice& solved : *front) {
       StudyPoint point;
-      point.assignment = assignment_of(sensitivity_, costs_, choice.options);
+      point.assignment = assignment_of(sensitivity_, costs_, solved.options);
       const auto same = [&](const StudyPoint& known) { return known.assignment == point.assignment; };
       if (const auto known = std::find_if(study.points.begin(), study.points.end(), same);
           known != study.points.end()) {
         known->on_front = true;
         continue;
       }
-      point.name = fmt::format("predicted at {:.0f} dB", sqnr_of(sensitivity_.output_power, choice.error));
+      point.name = fmt::format("predicted at {:.0f} dB", sqnr_of(sensitivity_.output_power, solved.error));
       point.on_front = true;
-      predict(point);
+      choice().predict(point);
       const double nothing = std::nan("");
       point.error = point.sqnr = point.user_metric = nothing;
       point.time = point.agreement = point.top1 = {nothing, nothing, nothing};

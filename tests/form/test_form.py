@@ -1,4 +1,4 @@
-"""The scripts of tools/form: the prose check, its allowance, the form of commits, and the sample."""
+"""The scripts of tools/form: the prose check, its allowance, the limits of size, the form of commits, and the sample."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ def script(name: str) -> ModuleType:
 
 prose = script("prose")
 commits = script("commits")
+limits = script("limits")
 
 
 @pytest.fixture
@@ -91,20 +92,20 @@ def test_the_allowance_only_falls(tree: Path, capsys: pytest.CaptureFixture[str]
     source.write_text(one)
     assert prose.main([], tree) == 1  # no allowance yet
     assert prose.main(["--write"], tree) == 0
-    assert prose.read_allowance(tree) == {"ir": 1}
+    assert prose.ALLOWANCE.read(tree) == {"ir": 1}
     assert prose.main([], tree) == 0
 
     source.write_text(two)
     assert prose.main([], tree) == 1
     assert "ir: 2 findings, 1 allowed" in capsys.readouterr().err
     assert prose.main(["--write"], tree) == 1  # a rise is refused
-    assert prose.read_allowance(tree) == {"ir": 1}
+    assert prose.ALLOWANCE.read(tree) == {"ir": 1}
 
     source.write_text(none)
     assert prose.main([], tree) == 1  # the number has to be lowered
     assert prose.main(["--write"], tree) == 0
     assert prose.main([], tree) == 0
-    assert prose.read_allowance(tree) == {}
+    assert prose.ALLOWANCE.read(tree) == {}
 
 
 def test_files_may_move_between_folders(tree: Path) -> None:
@@ -114,7 +115,45 @@ def test_files_may_move_between_folders(tree: Path) -> None:
     (tree / "ir" / "a.cpp").rename(tree / "ir" / "text" / "a.cpp")
     assert prose.main([], tree) == 1
     assert prose.main(["--write"], tree) == 0
-    assert prose.read_allowance(tree) == {"ir/text": 1}
+    assert prose.ALLOWANCE.read(tree) == {"ir/text": 1}
+
+
+def many(count: int, line: str) -> str:
+    return "".join(line.format(each) for each in range(count))
+
+
+STATEMENTS = many(79, "  f({});\n")
+
+
+@pytest.mark.parametrize("name, text, reasons", [
+    ("a.cpp", many(501, "int a{};\n"), ["a file of 501 lines"]),
+    ("a.cpp", many(500, "int a{};\n// A comment.\n\n/* One\n of two lines. */\n"), []),
+    ("a.cpp", "void f() {{\n{}}}\n".format(STATEMENTS), ["f has 81 lines"]),
+    ("a.cpp", "void f() {{\n{}}}\n".format(STATEMENTS.replace("f(3);", "// f(3);")), []),
+    ("a.cpp", "A::A(int x)\n    : a_(x), b_{{x}} {{\n{}}}\n".format(STATEMENTS), ["A::A has 82 lines"]),
+    ("a.h", "class A {{\n  int f() const {{\n{}  }}\n}};\n".format(STATEMENTS), ["f has 81 lines"]),
+    ("a.c", "const row rows[] = {{\n{}}};\n".format(many(600, "    {{{{{}, 0}}}},\n")), []),
+    ("a.cpp", "Rows rows() {{\n  return {{\n{}  }};\n}}\n".format(many(90, "      row({}),\n")), []),
+    ("a.cpp", "auto f = Table{{\n    [] {{\n{}    }},\n}};\n".format(many(501, "      f({});\n")), ["a file of 503 lines"]),
+    ("a.py", many(501, "a{} = 0\n"), ["a file of 501 lines"]),
+    ("a.py", '"""One\n{}"""\n# A comment.\n{}'.format(many(300, "line {}\n"), many(500, "a{} = 0\n")), []),
+    ("a.py", "def f() -> None:\n{}".format(many(80, "    g({})\n")), ["f has 81 lines"]),
+    ("a.py", "def f() -> list[int]:\n    return [\n{}    ]\n".format(many(90, "        {},\n")), []),
+    ("a.md", many(600, "{}\n"), []),
+])
+def test_limits_of_files_and_functions(tree: Path, name: str, text: str, reasons: list[str]) -> None:
+    (tree / "ir" / name).write_text(text)
+    assert [finding.reason.split(" of code")[0] for finding in limits.findings(tree)] == reasons
+
+
+def test_limits_of_folders(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for each in range(26):
+        (tree / "ir" / f"a{each}.h").write_text("")
+    assert limits.main([], tree) == 1
+    assert limits.main(["--write"], tree) == 0
+    assert limits.ALLOWANCE.read(tree) == {"ir": 1}
+    assert limits.main(["--list", "ir"], tree) == 0
+    assert "ir/:1: a folder of 26 files, at most 25 are allowed" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("message, part", [

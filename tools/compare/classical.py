@@ -115,41 +115,49 @@ def labelled(draw: Draw, y: np.ndarray) -> np.ndarray:
 
 # ---- Estimators --------------------------------------------------------------------------------------------------------
 
-def scikit_kinds() -> list[Kind]:
-    from sklearn import (calibration, cluster, decomposition, discriminant_analysis, ensemble, feature_selection,
-                         gaussian_process, impute, linear_model, mixture, multiclass, naive_bayes, neighbors,
+SCIKIT = "scikit-learn"
+
+
+def of_trees(draw: Draw) -> dict[str, Any]:
+    return dict(max_depth=int(draw.integers(1, 6)), random_state=0)
+
+
+def of_ensembles(draw: Draw) -> dict[str, Any]:
+    return dict(n_estimators=int(draw.integers(1, 12)), **of_trees(draw))
+
+
+def scikit_classifiers() -> list[Kind]:
+    from sklearn import (calibration, discriminant_analysis, ensemble, linear_model, multiclass, naive_bayes, neighbors,
                          neural_network, pipeline, preprocessing, svm, tree)
-    trees = lambda draw: dict(max_depth=int(draw.integers(1, 6)), random_state=0)
-    some = lambda draw: dict(n_estimators=int(draw.integers(1, 12)), **trees(draw))
     out: list[Kind] = []
 
     def both(name: str, make: Callable[[Draw, int], Any], **given: Any) -> None:
-        out.extend(Kind("scikit-learn", name, make, task, **given) for task in ("binary", "classes"))
+        out.extend(Kind(SCIKIT, name, make, task, **given) for task in ("binary", "classes"))
 
-    def one(task: str, name: str, make: Callable[[Draw, int], Any], **given: Any) -> None:
-        out.append(Kind("scikit-learn", name, make, task, **given))
+    def binary(name: str, make: Callable[[Draw, int], Any]) -> None:
+        out.append(Kind(SCIKIT, name, make, "binary"))
 
     logistic = lambda draw: linear_model.LogisticRegression(C=float(draw.choice([0.1, 1, 10])), max_iter=500)
-    both("DecisionTreeClassifier", lambda d, _: tree.DecisionTreeClassifier(**trees(d)))
-    both("ExtraTreeClassifier", lambda d, _: tree.ExtraTreeClassifier(**trees(d)))
-    both("RandomForestClassifier", lambda d, _: ensemble.RandomForestClassifier(**some(d)))
-    both("ExtraTreesClassifier", lambda d, _: ensemble.ExtraTreesClassifier(**some(d)))
+    both("DecisionTreeClassifier", lambda d, _: tree.DecisionTreeClassifier(**of_trees(d)))
+    both("ExtraTreeClassifier", lambda d, _: tree.ExtraTreeClassifier(**of_trees(d)))
+    both("RandomForestClassifier", lambda d, _: ensemble.RandomForestClassifier(**of_ensembles(d)))
+    both("ExtraTreesClassifier", lambda d, _: ensemble.ExtraTreesClassifier(**of_ensembles(d)))
     both("GradientBoostingClassifier", lambda d, _: ensemble.GradientBoostingClassifier(
-        init="zero" if d.random() < 0.3 else None, **some(d)))
-    one("binary", "GradientBoostingClassifier(exponential)", lambda d, _: ensemble.GradientBoostingClassifier(
-        loss="exponential", **some(d)))
+        init="zero" if d.random() < 0.3 else None, **of_ensembles(d)))
+    binary("GradientBoostingClassifier(exponential)", lambda d, _: ensemble.GradientBoostingClassifier(
+        loss="exponential", **of_ensembles(d)))
     both("HistGradientBoostingClassifier", lambda d, _: ensemble.HistGradientBoostingClassifier(
         max_iter=int(d.integers(1, 12)), min_samples_leaf=5, random_state=0), missing=True)
     both("AdaBoostClassifier", lambda d, _: ensemble.AdaBoostClassifier(n_estimators=int(d.integers(1, 8)), random_state=0))
     both("BaggingClassifier", lambda d, _: ensemble.BaggingClassifier(n_estimators=int(d.integers(1, 6)), random_state=0))
     both("VotingClassifier", lambda d, _: ensemble.VotingClassifier(
-        [("a", logistic(d)), ("b", tree.DecisionTreeClassifier(**trees(d)))], flatten_transform=False,
+        [("a", logistic(d)), ("b", tree.DecisionTreeClassifier(**of_trees(d)))], flatten_transform=False,
         voting=str(d.choice(["soft", "hard"]))))
     both("StackingClassifier", lambda d, _: ensemble.StackingClassifier(
-        [("a", logistic(d)), ("b", tree.DecisionTreeClassifier(**trees(d)))]))
+        [("a", logistic(d)), ("b", tree.DecisionTreeClassifier(**of_trees(d)))]))
     both("LogisticRegression", lambda d, _: logistic(d))
     both("LogisticRegression(raw)", lambda d, _: logistic(d), options={"raw_scores": True})
-    one("binary", "LogisticRegression(liblinear)", lambda d, _: linear_model.LogisticRegression(solver="liblinear"))
+    binary("LogisticRegression(liblinear)", lambda d, _: linear_model.LogisticRegression(solver="liblinear"))
     both("LogisticRegressionCV", lambda d, _: linear_model.LogisticRegressionCV(Cs=2, max_iter=300))
     both("SGDClassifier", lambda d, _: linear_model.SGDClassifier(
         loss=str(d.choice(["log_loss", "hinge", "modified_huber"])), random_state=0))
@@ -172,54 +180,62 @@ def scikit_kinds() -> list[Kind]:
         reg_param=0.2))
     both("MLPClassifier", lambda d, _: neural_network.MLPClassifier((int(d.integers(2, 20)),), max_iter=60))
     both("pipeline", lambda d, _: pipeline.make_pipeline(preprocessing.StandardScaler(), logistic(d)))
-    for name, make in {
-            "LinearRegression": lambda d, _: linear_model.LinearRegression(),
-            "Ridge": lambda d, _: linear_model.Ridge(), "Lasso": lambda d, _: linear_model.Lasso(0.01),
-            "ElasticNet": lambda d, _: linear_model.ElasticNet(0.01),
-            "BayesianRidge": lambda d, _: linear_model.BayesianRidge(),
-            "HuberRegressor": lambda d, _: linear_model.HuberRegressor(max_iter=300),
-            "PoissonRegressor": lambda d, _: linear_model.PoissonRegressor(),
-            "TweedieRegressor": lambda d, _: linear_model.TweedieRegressor(power=1.5, link="log"),
-            "SGDRegressor": lambda d, _: linear_model.SGDRegressor(random_state=0),
-            "LinearSVR": lambda d, _: svm.LinearSVR(), "NuSVR": lambda d, _: svm.NuSVR(),
-            "SVR": lambda d, _: svm.SVR(kernel=str(d.choice(["linear", "poly", "rbf", "sigmoid"]))),
-            "DecisionTreeRegressor": lambda d, _: tree.DecisionTreeRegressor(**trees(d)),
-            "RandomForestRegressor": lambda d, _: ensemble.RandomForestRegressor(**some(d)),
-            "ExtraTreesRegressor": lambda d, _: ensemble.ExtraTreesRegressor(**some(d)),
-            "GradientBoostingRegressor": lambda d, _: ensemble.GradientBoostingRegressor(**some(d)),
-            "AdaBoostRegressor": lambda d, _: ensemble.AdaBoostRegressor(n_estimators=3, random_state=0),
-            "BaggingRegressor": lambda d, _: ensemble.BaggingRegressor(n_estimators=3, random_state=0),
-            "KNeighborsRegressor": lambda d, _: neighbors.KNeighborsRegressor(int(d.integers(1, 6))),
-            "MLPRegressor": lambda d, _: neural_network.MLPRegressor(
-                hidden_layer_sizes=(int(d.integers(2, 20)),), max_iter=60),
-            "GaussianProcessRegressor": lambda d, _: gaussian_process.GaussianProcessRegressor(
-                gaussian_process.kernels.RBF(2.0), alpha=0.5, optimizer=None),
-            "IsolationForest": lambda d, _: ensemble.IsolationForest(n_estimators=int(d.integers(1, 6)), random_state=0),
-            "OneClassSVM": lambda d, _: svm.OneClassSVM(nu=0.3)}.items():
-        one("regression", name, make)
-    one("regression", "HistGradientBoostingRegressor", lambda d, _: ensemble.HistGradientBoostingRegressor(
-        max_iter=int(d.integers(1, 12)), min_samples_leaf=5, loss=str(d.choice(["squared_error", "poisson"]))), missing=True)
-    for name, make, given in [
-            ("StandardScaler", lambda d, _: preprocessing.StandardScaler(with_mean=bool(d.integers(2))), {}),
-            ("MinMaxScaler", lambda d, _: preprocessing.MinMaxScaler(), {}),
-            ("MaxAbsScaler", lambda d, _: preprocessing.MaxAbsScaler(), {}),
-            ("RobustScaler", lambda d, _: preprocessing.RobustScaler(), {}),
-            ("Normalizer", lambda d, _: preprocessing.Normalizer(str(d.choice(["l1", "l2", "max"]))), {}),
-            ("Binarizer", lambda d, _: preprocessing.Binarizer(threshold=0.25), {}),
-            ("PowerTransformer", lambda d, _: preprocessing.PowerTransformer(), {}),
-            ("KBinsDiscretizer", lambda d, _: preprocessing.KBinsDiscretizer(
-                3, encode=str(d.choice(["ordinal", "onehot-dense"])), quantile_method="averaged_inverted_cdf"), {}),
-            ("PolynomialFeatures", lambda d, _: preprocessing.PolynomialFeatures(2), {"most_features": 8}),
-            ("OneHotEncoder", lambda d, _: preprocessing.OneHotEncoder(sparse_output=False, handle_unknown="ignore"),
-             {"whole": True}),
-            ("OrdinalEncoder", lambda d, _: preprocessing.OrdinalEncoder(), {"whole": True}),
-            ("SimpleImputer", lambda d, _: impute.SimpleImputer(strategy=str(d.choice(["mean", "median"]))),
-             {"missing": True}),
-            ("PCA", lambda d, _: decomposition.PCA(), {}), ("KMeans", lambda d, _: cluster.KMeans(3, n_init=1), {}),
-            ("GaussianMixture", lambda d, _: mixture.GaussianMixture(2, random_state=0), {}),
-            ("VarianceThreshold", lambda d, _: feature_selection.VarianceThreshold(0.1), {})]:
-        one("transform", name, make, **given)
     return out
+
+
+def scikit_regressors() -> list[Kind]:
+    from sklearn import ensemble, gaussian_process, linear_model, neighbors, neural_network, svm, tree
+    makers: dict[str, Callable[[Draw, int], Any]] = {
+        "LinearRegression": lambda d, _: linear_model.LinearRegression(),
+        "Ridge": lambda d, _: linear_model.Ridge(), "Lasso": lambda d, _: linear_model.Lasso(0.01),
+        "ElasticNet": lambda d, _: linear_model.ElasticNet(0.01),
+        "BayesianRidge": lambda d, _: linear_model.BayesianRidge(),
+        "HuberRegressor": lambda d, _: linear_model.HuberRegressor(max_iter=300),
+        "PoissonRegressor": lambda d, _: linear_model.PoissonRegressor(),
+        "TweedieRegressor": lambda d, _: linear_model.TweedieRegressor(power=1.5, link="log"),
+        "SGDRegressor": lambda d, _: linear_model.SGDRegressor(random_state=0),
+        "LinearSVR": lambda d, _: svm.LinearSVR(), "NuSVR": lambda d, _: svm.NuSVR(),
+        "SVR": lambda d, _: svm.SVR(kernel=str(d.choice(["linear", "poly", "rbf", "sigmoid"]))),
+        "DecisionTreeRegressor": lambda d, _: tree.DecisionTreeRegressor(**of_trees(d)),
+        "RandomForestRegressor": lambda d, _: ensemble.RandomForestRegressor(**of_ensembles(d)),
+        "ExtraTreesRegressor": lambda d, _: ensemble.ExtraTreesRegressor(**of_ensembles(d)),
+        "GradientBoostingRegressor": lambda d, _: ensemble.GradientBoostingRegressor(**of_ensembles(d)),
+        "AdaBoostRegressor": lambda d, _: ensemble.AdaBoostRegressor(n_estimators=3, random_state=0),
+        "BaggingRegressor": lambda d, _: ensemble.BaggingRegressor(n_estimators=3, random_state=0),
+        "KNeighborsRegressor": lambda d, _: neighbors.KNeighborsRegressor(int(d.integers(1, 6))),
+        "MLPRegressor": lambda d, _: neural_network.MLPRegressor(
+            hidden_layer_sizes=(int(d.integers(2, 20)),), max_iter=60),
+        "GaussianProcessRegressor": lambda d, _: gaussian_process.GaussianProcessRegressor(
+            gaussian_process.kernels.RBF(2.0), alpha=0.5, optimizer=None),
+        "IsolationForest": lambda d, _: ensemble.IsolationForest(n_estimators=int(d.integers(1, 6)), random_state=0),
+        "OneClassSVM": lambda d, _: svm.OneClassSVM(nu=0.3)}
+    return [Kind(SCIKIT, name, make, "regression") for name, make in makers.items()] + [
+        Kind(SCIKIT, "HistGradientBoostingRegressor", lambda d, _: ensemble.HistGradientBoostingRegressor(
+            max_iter=int(d.integers(1, 12)), min_samples_leaf=5, loss=str(d.choice(["squared_error", "poisson"]))), "regression", missing=True)]
+
+
+def scikit_transforms() -> list[Kind]:
+    from sklearn import cluster, decomposition, feature_selection, impute, mixture, preprocessing
+    rows: list[tuple[str, Callable[[Draw, int], Any], dict[str, Any]]] = [
+        ("StandardScaler", lambda d, _: preprocessing.StandardScaler(with_mean=bool(d.integers(2))), {}),
+        ("MinMaxScaler", lambda d, _: preprocessing.MinMaxScaler(), {}),
+        ("MaxAbsScaler", lambda d, _: preprocessing.MaxAbsScaler(), {}),
+        ("RobustScaler", lambda d, _: preprocessing.RobustScaler(), {}),
+        ("Normalizer", lambda d, _: preprocessing.Normalizer(str(d.choice(["l1", "l2", "max"]))), {}),
+        ("Binarizer", lambda d, _: preprocessing.Binarizer(threshold=0.25), {}),
+        ("PowerTransformer", lambda d, _: preprocessing.PowerTransformer(), {}),
+        ("KBinsDiscretizer", lambda d, _: preprocessing.KBinsDiscretizer(
+            3, encode=str(d.choice(["ordinal", "onehot-dense"])), quantile_method="averaged_inverted_cdf"), {}),
+        ("PolynomialFeatures", lambda d, _: preprocessing.PolynomialFeatures(2), {"most_features": 8}),
+        ("OneHotEncoder", lambda d, _: preprocessing.OneHotEncoder(sparse_output=False, handle_unknown="ignore"),
+         {"whole": True}),
+        ("OrdinalEncoder", lambda d, _: preprocessing.OrdinalEncoder(), {"whole": True}),
+        ("SimpleImputer", lambda d, _: impute.SimpleImputer(strategy=str(d.choice(["mean", "median"]))),
+         {"missing": True}),
+        ("PCA", lambda d, _: decomposition.PCA(), {}), ("KMeans", lambda d, _: cluster.KMeans(3, n_init=1), {}),
+        ("GaussianMixture", lambda d, _: mixture.GaussianMixture(2, random_state=0), {}),
+        ("VarianceThreshold", lambda d, _: feature_selection.VarianceThreshold(0.1), {})]
+    return [Kind(SCIKIT, name, make, "transform", **given) for name, make, given in rows]
 
 
 def boosted_kinds() -> list[Kind]:
@@ -460,7 +476,8 @@ def is_rounding(message: str, outputs: list[np.ndarray], terms: float) -> bool:
 
 def explore(options: argparse.Namespace) -> tuple[dict[str, Counter], list[str]]:
     """How many models of each library had which verdict, and a line for each difference."""
-    kinds = [kind for kind in scikit_kinds() + boosted_kinds() if options.only.lower() in f"{kind.library} {kind.name}".lower()]
+    every = scikit_classifiers() + scikit_regressors() + scikit_transforms() + boosted_kinds()
+    kinds = [kind for kind in every if options.only.lower() in f"{kind.library} {kind.name}".lower()]
     counts: dict[str, Counter] = {}
     lines: list[str] = []
     target = ["--target", options.target] if options.target else [] if options.device else ["--interpret"]

@@ -120,10 +120,42 @@ std::string timeline(const DrawnKernels& drawn) {
   return out + "</svg>\n";
 }
 
+// The plane of a roofline: both axes are logarithmic.
+struct Plane {
+  static constexpr double width = 900, height = 440, left = 70, right = 880, top = 20, bottom = 390;
+  double from_x, to_x, from_y, to_y;  // powers of ten
+
+  double x_of(double value) const { return left + (std::log10(value) - from_x) / (to_x - from_x) * (right - left); }
+  double y_of(double value) const {
+    return std::min(bottom - (std::log10(value) - from_y) / (to_y - from_y) * (bottom - top), bottom);
+  }
+  // The opening tag, the lines of the grid, and the names of the axes.
+  std::string grid() const {
+    std::string out = fmt::format(
+        "<svg class=\"compared\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"operations a second over operations a "
+        "byte\">\n",
+        width, height);
+    for (const double tick : logarithmic_ticks(from_x, to_x))
+      out += fmt::format(
+          "<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/><text x=\"{0:.1f}\" y=\"{3}\" "
+          "text-anchor=\"middle\">{4:g}</text>\n",
+          x_of(tick), top, bottom, bottom + 18, tick);
+    for (const double tick : logarithmic_ticks(from_y, to_y))
+      out += fmt::format(
+          "<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/><text x=\"{3}\" y=\"{4:.1f}\" "
+          "text-anchor=\"end\">{5:g}</text>\n",
+          left, right, y_of(tick), left - 8, y_of(tick) + 4, tick / 1e9);
+    out += fmt::format(
+        "<text class=\"axis-name\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">operations a byte; upwards GFLOP/s (both "
+        "logarithmic)</text>\n",
+        (left + right) / 2, height - 8);
+    return out;
+  }
+};
+
 // Operations per second over operations per byte, both logarithmic; the roof is the device's measured peak.
 std::string roofline(const DrawnKernels& drawn, const Peaks& peaks) {
   const std::vector<PlacedKernel>& kernels = drawn.kernels;
-  constexpr double width = 900, height = 440, left = 70, right = 880, top = 20, bottom = 390;
   // Kernels on bytes may exceed the f32 roof; they have a roof of their own over the fastest memory.
   const bool on_bytes = std::any_of(kernels.begin(), kernels.end(), [&](const PlacedKernel& each) {
     return each.kernel->work.on_bytes && peaks.byte_operations > peaks.operations;
@@ -149,39 +181,16 @@ std::string roofline(const DrawnKernels& drawn, const Peaks& peaks) {
   const Peaks::Copy fastest = *std::max_element(peaks.copies.begin(), peaks.copies.end(),
                                                 [](const auto& a, const auto& b) { return a.rate < b.rate; });
   if (on_bytes) high_x = std::max(high_x, 2 * peaks.byte_operations / std::max(fastest.rate, 1.0));
-  const double from_x = std::log10(low_x) - 0.2, to_x = std::log10(high_x) + 0.1, from_y = std::log10(low_y) - 0.2,
-               to_y = std::log10(high_y) + 0.15;
-  const auto x_of = [&](double value) {
-    return left + (std::log10(value) - from_x) / (to_x - from_x) * (right - left);
-  };
-  const auto y_of = [&](double value) {
-    return std::min(bottom - (std::log10(value) - from_y) / (to_y - from_y) * (bottom - top), bottom);
-  };
-  std::string out = fmt::format(
-      "<svg class=\"compared\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"operations a second over operations a "
-      "byte\">\n",
-      width, height);
-  for (const double tick : logarithmic_ticks(from_x, to_x))
-    out += fmt::format(
-        "<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/><text x=\"{0:.1f}\" y=\"{3}\" "
-        "text-anchor=\"middle\">{4:g}</text>\n",
-        x_of(tick), top, bottom, bottom + 18, tick);
-  for (const double tick : logarithmic_ticks(from_y, to_y))
-    out += fmt::format(
-        "<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/><text x=\"{3}\" y=\"{4:.1f}\" "
-        "text-anchor=\"end\">{5:g}</text>\n",
-        left, right, y_of(tick), left - 8, y_of(tick) + 4, tick / 1e9);
-  out += fmt::format(
-      "<text class=\"axis-name\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">operations a byte; upwards GFLOP/s (both "
-      "logarithmic)</text>\n",
-      (left + right) / 2, height - 8);
+  const Plane plane{std::log10(low_x) - 0.2, std::log10(high_x) + 0.1, std::log10(low_y) - 0.2,
+                    std::log10(high_y) + 0.15};
+  std::string out = plane.grid();
   const auto draw_roof = [&](const Peaks::Copy& copy, double peak, const std::string& operands) {
-    const double start = std::pow(10.0, from_x), corner = std::max(peak / std::max(copy.rate, 1.0), start);
+    const double start = std::pow(10.0, plane.from_x), corner = std::max(peak / std::max(copy.rate, 1.0), start);
     out += fmt::format(
         "<path class=\"roof\" d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}H{}\"><title>{:.3g} GB/s where {:.3g} MB are copied, "
         "{:.3g} GFLOP/s{}</title></path>\n",
-        x_of(start), y_of(std::min(start * copy.rate, peak)), x_of(corner), y_of(peak), right, copy.rate / 1e9,
-        static_cast<double>(copy.bytes) / 1e6, peak / 1e9, operands);
+        plane.x_of(start), plane.y_of(std::min(start * copy.rate, peak)), plane.x_of(corner), plane.y_of(peak),
+        Plane::right, copy.rate / 1e9, static_cast<double>(copy.bytes) / 1e6, peak / 1e9, operands);
   };
   for (const Peaks::Copy& copy : peaks.copies) draw_roof(copy, peaks.operations, "");
   if (on_bytes) draw_roof(fastest, peaks.byte_operations, " of bytes");
@@ -193,7 +202,7 @@ std::string roofline(const DrawnKernels& drawn, const Peaks& peaks) {
   std::string labels;  // drawn above all circles
   for (size_t i = 0; i < by_time.size(); ++i) {
     const PlacedKernel& each = *by_time[i];
-    const double x = x_of(intensity(*each.kernel)), y = y_of(rate(*each.kernel));
+    const double x = plane.x_of(intensity(*each.kernel)), y = plane.y_of(rate(*each.kernel));
     const std::string circle = fmt::format(
         "<g class=\"{}\"><title>{}: {:.3g} GFLOP/s, {:.0f} % of the run, {:.0f} % of its bound, {}</title><circle "
         "cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\"/></g>\n",
@@ -202,8 +211,8 @@ std::string roofline(const DrawnKernels& drawn, const Peaks& peaks) {
     out += linked(drawn, *each.kernel, circle);
     if (i < 3)
       labels += fmt::format("<text class=\"label\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n",
-                            x + (x > right - 200 ? -14 : 14), y + (i % 2 == 0 ? -14 : 24),
-                            x > right - 200 ? "end" : "start", kernel_text(each.kernel->name.substr(0, 40)));
+                            x + (x > Plane::right - 200 ? -14 : 14), y + (i % 2 == 0 ? -14 : 24),
+                            x > Plane::right - 200 ? "end" : "start", kernel_text(each.kernel->name.substr(0, 40)));
   }
   return out + labels + "</svg>\n";
 }

@@ -293,6 +293,14 @@ std::string best_point(const ChosenModel& chosen) {
   return "the model as it is";
 }
 
+ModelOptions studied_options(ModelOptions options, Objective objective) {
+  if (objective != Objective::size) return options;
+  if (options.constants == "auto") options.constants = "stored";
+  // Winograd's transformed filters are up to 4 times as large.
+  if (options.convolution == "auto") options.convolution = "stencil";
+  return options;
+}
+
 Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& model_options,
                                   const BudgetOptions& options) {
   HOIST_STEP(Budget budget, ExitCode::usage, parse_budget(options.budget));
@@ -302,12 +310,7 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
   HOIST_STEP(choosing.sensitivity.scaling, ExitCode::usage, parse_channel_scaling(options.scaling));
   HOIST_STEP(choosing.sensitivity.preferences, ExitCode::bad_input,
              parse_preferences(preferences, options.preferences));
-  ModelOptions studied = model_options;
-  if (objective == Objective::size) {
-    if (studied.constants == "auto") studied.constants = "stored";
-    if (studied.convolution == "auto")
-      studied.convolution = "stencil";  // Winograd's transformed filters are up to 4 times as large
-  }
+  const ModelOptions studied = studied_options(model_options, objective);
   HOIST_ATTEMPT(MakeRunnable make_runnable, queue::models_on_queue(options.queue));
   HOIST_ATTEMPT(StudiedModel model, open_for_study(path, studied, std::move(make_runnable)));
   PrepareModel prepare = model.prepare;

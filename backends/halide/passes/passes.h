@@ -1,7 +1,7 @@
 // The passes over Halide's lowered program, before Halide splits it into host code and kernel (OpenCL) or compiles it
-// (native code). The table has one row per pass, and each pass has a file of its name. Every pass keeps the program's
-// meaning; each assumes the passes before it. Only files of this folder include Halide's internal headers beyond
-// Halide.h.
+// (native code). The table has one row per pass, and each pass has a file of its name, in vectors/ if it is
+// about loads and stores of vectors. Every pass keeps the program's meaning; each assumes the passes before it. Only
+// files of this folder include Halide's internal headers beyond Halide.h.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The numbering of the scalars of a value in the interpreter: a path of indices and components corresponds to an offset
-// in a flat row of words, for accumulators and memoised values. Internal to interpret.cpp.
+// in a flat row of words, for accumulators and memoised values. Internal to the interpreter.
 #pragma once
 
 #include <cstdint>

@@ -100,12 +100,16 @@ class Elaborator {
   Result<Expr> entry(const Entry& e, Syn s, const std::vector<Argument>& arguments, Type number);
   Result<Expr> where_value(size_t definition, Syn s, const std::vector<Argument>& arguments, Type number);
   Result<Expr> pattern(Pattern p, Syn s, const std::vector<Argument>& arguments, Type number);
+  Result<Spec> pattern_attributes(Pattern p, Syn s);
+  /// A pattern whose first argument is a function: its types follow from the other arguments.
+  Result<Expr> pattern_of_function(Spec spec, Syn s, const std::vector<Argument>& arguments, Type number);
   Result<Expr> scalar_call(Function f, Syn s, const std::vector<Argument>& arguments, Type number);
   Result<Expr> composition(Syn s, const std::vector<Argument>& arguments, Type number);
   Result<Expr> expand(const NamedDefinition& d, Syn s, const std::vector<Argument>& arguments,
                       const std::vector<std::optional<Expr>>& made);
   Result<Expr> number(Syn s, Type type);
   Result<Expr> bits(Syn s);
+  Result<Expr> operation(Syn s);
   Result<Expr> let(Syn s, Type number);
   Result<Expr> finish(Spec spec, Syn s);
   Result<Nothing> bind(const Binder& b, Type type, int level, const std::vector<int64_t>& path, Syn s);

@@ -10,28 +10,18 @@
 
 namespace hoist {
 
-Result<Expr> Elaborator::pattern(Pattern p, Syn s, const std::vector<Argument>& arguments, Type hint) {
-  // A name alone, as an argument or before a component's number, is parsed without its attributes.
-  const bool needs_type = p == Pattern::iota || p == Pattern::cast || p == Pattern::reinterpret || p == Pattern::host;
-  if (needs_type && s->type == nullptr)
-    return fault_at(s->token, s->text + " needs a type after its name",
-                    "in parentheses if it is an argument: map (cast i32) x");
-  auto want = [&](size_t count) -> Result<Nothing> {
-    if (arguments.size() == count) return Nothing{};
-    return fault_at(s->token,
-                    fmt::format("{} takes {}, found {}", s->text, counted(count, "argument"), arguments.size()),
-                    arguments.size() < count
-                        ? "with its last argument left out it is a function, written after |> or as an argument"
-                        : "");
-  };
-  auto placed = [&](Result<Expr> f) -> Result<Expr> {
-    if (f.ok() || vocabulary != nullptr || !f.errors()[0].where.empty()) return f;
-    return fault_at(s->token, s->text + ": " + f.errors()[0].what);
-  };
-  auto element = [&](Expr x) -> Result<Type> {
-    if (x->type->is_array()) return x->type->element;
-    return fault_at(s->token, fmt::format("{}: expected an array, found {}", s->text, text(x->type)));
-  };
+namespace {
+
+Result<Nothing> check_count(Syn s, size_t found, size_t count) {
+  if (found == count) return Nothing{};
+  return fault_at(
+      s->token, fmt::format("{} takes {}, found {}", s->text, counted(count, "argument"), found),
+      found < count ? "with its last argument left out it is a function, written after |> or as an argument" : "");
+}
+
+}  // namespace
+
+Result<Spec> Elaborator::pattern_attributes(Pattern p, Syn s) {
   Spec spec;
   spec.pattern = p;
   for (const Nat& n : s->sizes) {
@@ -51,14 +41,21 @@ Result<Expr> Elaborator::pattern(Pattern p, Syn s, const std::vector<Argument>& 
   spec.dimension = s->dimension;
   spec.memory = s->memory;
   spec.border = s->border;
-  switch (p) {
-    case Pattern::iota:
-      HOIST_TRY_VOID(want(0));
-      if (!s->type->is_scalar()) return fault_at(s->token, "iota needs a scalar type, found " + text(s->type));
-      spec.type = array_type(spec.sizes[0], s->type);
-      return finish(std::move(spec), s);
+  return spec;
+}
+
+Result<Expr> Elaborator::pattern_of_function(Spec spec, Syn s, const std::vector<Argument>& arguments, Type hint) {
+  auto placed = [&](Result<Expr> f) -> Result<Expr> {
+    if (f.ok() || vocabulary != nullptr || !f.errors()[0].where.empty()) return f;
+    return fault_at(s->token, s->text + ": " + f.errors()[0].what);
+  };
+  auto element = [&](Expr x) -> Result<Type> {
+    if (x->type->is_array()) return x->type->element;
+    return fault_at(s->token, fmt::format("{}: expected an array, found {}", s->text, text(x->type)));
+  };
+  switch (spec.pattern) {
     case Pattern::map: {
-      HOIST_TRY_VOID(want(2));
+      HOIST_TRY_VOID(check_count(s, arguments.size(), 2));
       HOIST_TRY(Expr x, argument(arguments[1], hint));
       HOIST_TRY(Type t, element(x));
       HOIST_TRY(Expr f, placed(function_argument(arguments[0], {t}, hint)));
@@ -68,22 +65,48 @@ Result<Expr> Elaborator::pattern(Pattern p, Syn s, const std::vector<Argument>& 
     case Pattern::reduce:
     case Pattern::fold:
     case Pattern::scan: {
-      HOIST_TRY_VOID(want(3));
+      HOIST_TRY_VOID(check_count(s, arguments.size(), 3));
       HOIST_TRY(Expr x, argument(arguments[2], hint));
       HOIST_TRY(Type t, element(x));
-      Type numbers = p == Pattern::reduce || hint == nullptr ? leaf_scalar(t) : hint;
+      Type numbers = spec.pattern == Pattern::reduce || hint == nullptr ? leaf_scalar(t) : hint;
       HOIST_TRY(Expr z, argument(arguments[1], numbers));
       HOIST_TRY(Expr f, placed(function_argument(arguments[0], {z->type, t}, leaf_scalar(z->type))));
       spec.children = {f, z, x};
       return finish(std::move(spec), s);
     }
     case Pattern::iterate: {
-      HOIST_TRY_VOID(want(2));
+      HOIST_TRY_VOID(check_count(s, arguments.size(), 2));
       HOIST_TRY(Expr x, argument(arguments[1], hint));
       HOIST_TRY(Expr f, placed(function_argument(arguments[0], {x->type}, hint)));
       spec.children = {f, x};
       return finish(std::move(spec), s);
     }
+    default:
+      HOIST_CHECK(false, "a pattern without a function");
+      std::abort();
+  }
+}
+
+Result<Expr> Elaborator::pattern(Pattern p, Syn s, const std::vector<Argument>& arguments, Type hint) {
+  // A name alone, as an argument or before a component's number, is parsed without its attributes.
+  const bool needs_type = p == Pattern::iota || p == Pattern::cast || p == Pattern::reinterpret || p == Pattern::host;
+  if (needs_type && s->type == nullptr)
+    return fault_at(s->token, s->text + " needs a type after its name",
+                    "in parentheses if it is an argument: map (cast i32) x");
+  auto want = [&](size_t count) { return check_count(s, arguments.size(), count); };
+  HOIST_TRY(Spec spec, pattern_attributes(p, s));
+  switch (p) {
+    case Pattern::iota:
+      HOIST_TRY_VOID(want(0));
+      if (!s->type->is_scalar()) return fault_at(s->token, "iota needs a scalar type, found " + text(s->type));
+      spec.type = array_type(spec.sizes[0], s->type);
+      return finish(std::move(spec), s);
+    case Pattern::map:
+    case Pattern::reduce:
+    case Pattern::fold:
+    case Pattern::scan:
+    case Pattern::iterate:
+      return pattern_of_function(std::move(spec), s, arguments, hint);
     case Pattern::pad: {
       if (s->border != Border::value) break;
       HOIST_TRY_VOID(want(2));

@@ -161,9 +161,12 @@ class SyntaxParser {
   Result<Nothing> program_domain(Program& program);
   Result<Nothing> program_definition(Program& program);
   Result<Tensor> listed(Scalar scalar, const std::vector<int64_t>& shape);
+  // parse_attributes.cpp
   Result<Nothing> attributes(Syntax& s);
   Result<Nothing> definition_attributes(Syntax& s);
   Result<Nothing> mode(Syntax& s);
+  Result<Nothing> border(Syntax& s);
+  Result<Nothing> order(Syntax& s);  ///< of the dimensions of a transpose
   bool starts_atom() const;
   bool begins_statement() const;
   Result<Nat> size_sum();

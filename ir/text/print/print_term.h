@@ -92,6 +92,8 @@ class Printer {
   int definitions_ = 0;
 };
 
+/// The level of an infix operator, or 0 for other functions. Shifts are written by name: >> composes functions.
+int infix_level(Function f);
 /// A number without its type; nothing if no decimal text reproduces these bits.
 std::optional<std::string> number_text(Scalar scalar, uint64_t bits);
 /// A size as one argument: parenthesised unless it is a constant or a name.

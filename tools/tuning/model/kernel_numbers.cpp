@@ -266,6 +266,53 @@ double elements_of(Type type) {
   return static_cast<double>(type->size.value()) * elements_of(type->element);
 }
 
+namespace {
+
+struct Arrays {
+  double bytes = 0;                                // of all parameters
+  std::vector<std::pair<double, double>> largest;  // bytes, bits of an element; at least two
+};
+
+Arrays arrays_of(Expr term) {
+  Arrays out;
+  for (const Expr parameter : parameters_of(term)) {
+    const double bytes = bytes_of_type(parameter->type);
+    out.bytes += bytes;
+    out.largest.emplace_back(bytes, 8 * bytes / std::max(elements_of(parameter->type), 1.0));
+  }
+  std::sort(out.largest.rbegin(), out.largest.rend());
+  out.largest.resize(std::max<size_t>(out.largest.size(), 2));
+  return out;
+}
+
+struct Rearrangements {
+  double transposed = 0, materialised = 0;
+  double sharers = 1;  // work-items that share a local array
+};
+
+Rearrangements rearrangements_of(const Walk& walk) {
+  Rearrangements out;
+  for (const auto& [node, sums] : walk.known()) {
+    out.transposed += node->pattern == Pattern::transpose ? 1 : 0;
+    out.materialised += node->pattern == Pattern::materialise ? 1 : 0;
+    if (node->pattern == Pattern::materialise && node->children[0]->mode == Mode::local)
+      out.sharers = std::max(out.sharers, elements_of(node->type));
+  }
+  return out;
+}
+
+void add_device(std::vector<float>& features, const Profile& profile, const Circumstances& circumstances) {
+  features.push_back(profile.gpu ? 1.0F : 0.0F);
+  features.push_back(logarithm(static_cast<double>(profile.vector_width)));
+  features.push_back(logarithm(static_cast<double>(profile.vector_registers)));
+  features.push_back(logarithm(static_cast<double>(profile.compute_units)));
+  features.push_back(profile.dot_instructions ? 1.0F : 0.0F);
+  features.push_back(circumstances.native ? 1.0F : 0.0F);
+  features.push_back(static_cast<float>(std::log2(circumstances.contention)));
+}
+
+}  // namespace
+
 std::span<const std::string_view> kernel_feature_names() { return names; }
 std::span<const std::string_view> kernel_amount_names() { return amount_names; }
 
@@ -281,31 +328,18 @@ KernelNumbers kernel_numbers(Expr term, const Profile& profile, const Circumstan
   features.push_back(logarithm(static_cast<double>(walk.nodes())));
   features.push_back(logarithm(totals.loops));
 
-  double read = 0, transposed = 0, kept = 0, sharers = 1;
-  std::vector<std::pair<double, double>> arrays;  // bytes, bits of an element
-  for (const Expr parameter : parameters_of(term)) {
-    const double bytes = bytes_of_type(parameter->type);
-    read += bytes;
-    arrays.emplace_back(bytes, 8 * bytes / std::max(elements_of(parameter->type), 1.0));
-  }
-  std::sort(arrays.rbegin(), arrays.rend());
-  arrays.resize(std::max<size_t>(arrays.size(), 2));
-  for (const auto& [node, sums] : walk.known()) {
-    transposed += node->pattern == Pattern::transpose ? 1 : 0;
-    kept += node->pattern == Pattern::materialise ? 1 : 0;
-    if (node->pattern == Pattern::materialise && node->children[0]->mode == Mode::local)
-      sharers = std::max(sharers, elements_of(node->type));
-  }
+  const Arrays arrays = arrays_of(term);
+  const Rearrangements rearrangements = rearrangements_of(walk);
   const double results = elements_of(term->type), written = bytes_of_type(term->type);
   features.push_back(static_cast<float>(parameters_of(term).size()));
-  features.push_back(logarithm(read));
-  features.push_back(logarithm(arrays[0].first));
-  features.push_back(logarithm(arrays[1].first));
+  features.push_back(logarithm(arrays.bytes));
+  features.push_back(logarithm(arrays.largest[0].first));
+  features.push_back(logarithm(arrays.largest[1].first));
   features.push_back(logarithm(written));
   features.push_back(static_cast<float>(8 * written / std::max(results, 1.0)));
-  features.push_back(static_cast<float>(arrays[0].second));
-  features.push_back(logarithm(transposed));
-  features.push_back(logarithm(kept));
+  features.push_back(static_cast<float>(arrays.largest[0].second));
+  features.push_back(logarithm(rearrangements.transposed));
+  features.push_back(logarithm(rearrangements.materialised));
 
   const double vectors = std::max(totals.row, 1.0), rows = totals.products[unrolled] / vectors;
   const double tiles = totals.products[groups] * totals.products[items] * totals.products[in_order];
@@ -330,22 +364,16 @@ KernelNumbers kernel_numbers(Expr term, const Profile& profile, const Circumstan
   features.push_back(logarithm(operations / all_groups));
   features.push_back(logarithm(operations / width));
   features.push_back(logarithm(operations / std::max(results, 1.0)));
-  features.push_back(logarithm(operations / (read + written)));
+  features.push_back(logarithm(operations / (arrays.bytes + written)));
   features.push_back(logarithm(unit_groups));
   features.push_back(static_cast<float>(std::log2(width / std::max(totals.products[lanes], 1.0))));
   features.push_back(logarithm(results));
-  features.push_back(logarithm(sharers));
+  features.push_back(logarithm(rearrangements.sharers));
   const double item_steps = totals.products[folded] * totals.products[in_order];
   features.push_back(logarithm(item_steps));
-  features.push_back(logarithm(unit_groups * totals.products[items] * sharers));
+  features.push_back(logarithm(unit_groups * totals.products[items] * rearrangements.sharers));
 
-  features.push_back(profile.gpu ? 1.0F : 0.0F);
-  features.push_back(logarithm(width));
-  features.push_back(logarithm(static_cast<double>(profile.vector_registers)));
-  features.push_back(logarithm(static_cast<double>(profile.compute_units)));
-  features.push_back(profile.dot_instructions ? 1.0F : 0.0F);
-  features.push_back(circumstances.native ? 1.0F : 0.0F);
-  features.push_back(static_cast<float>(std::log2(circumstances.contention)));
+  add_device(features, profile, circumstances);
   HOIST_CHECK(features.size() == std::size(names), "a name for each feature");
 
   const auto& sums = totals.sums;
@@ -368,8 +396,8 @@ KernelNumbers kernel_numbers(Expr term, const Profile& profile, const Circumstan
                      tile_steps / of_lanes,
                      item_steps,
                      item_steps * unit_groups,
-                     read + written,
-                     read,
+                     arrays.bytes + written,
+                     arrays.bytes,
                      written};
   HOIST_CHECK(numbers.amounts.size() == std::size(amount_names), "a name for each amount");
   return numbers;

@@ -1,0 +1,44 @@
+// The loops of a stage of a stored array: which dimensions the loops of its nest run along, their order and modes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/halide/emitter.h"
+
+namespace hoist::emission {
+
+using Substitution = std::map<std::string, H::Expr>;
+
+/// A part of a dimension: the loop runs along it in steps of `step`.
+struct LoopSplit {
+  Loop loop;
+  int64_t step;
+};
+
+/// For each dimension, outermost first: the loops that run along it, by falling step.
+using Splits = std::vector<std::vector<LoopSplit>>;
+
+/// The splits of the dimensions of an array of that shape, read off the index that the nest writes: a sum of step *
+/// loop. Unsupported: another index, an array of which some elements are not written.
+Splits splits_of(const Nest& nest, const std::vector<int64_t>& shape);
+
+/// Each loop as a function of the dimension that it runs along.
+Substitution inverted(const Splits& splits, const std::vector<H::Var>& dimensions);
+
+bool has_local(std::span<const Loop> loops);
+
+struct LoopChoices {
+  bool reductions = false;  ///< the stage runs the nest's reductions: an update
+  bool guarded = false;     ///< the nest may leave the last elements of a dimension out
+  size_t outside = 0;       ///< the number of reductions outside of the work-items of a fold over tiles
+};
+
+/// A stage of a stored array runs the loops of its nest, and the loops that it is spread over, as their modes state.
+void schedule_loops(H::Stage stage, const std::vector<H::Var>& dimensions, const Splits& splits,
+                    const std::vector<Loop>& spread, const std::vector<Loop>& nest, LoopChoices choices = {});
+
+}  // namespace hoist::emission

@@ -1,0 +1,91 @@
+#include "neural_rules/choice/point_choice.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace hoist {
+namespace {
+
+// True if every rule of a point is a candidate: points of earlier runs may have other rules.
+bool has_options(const StudyPoint& point, const std::vector<size_t>& options) {
+  const auto changed = std::count_if(options.begin(), options.end(), [](size_t option) { return option != 0; });
+  return static_cast<size_t>(changed) == point.assignment.size();
+}
+
+}  // namespace
+
+void PointChoice::predict(StudyPoint& point) const {
+  point.predicted_error = point.predicted_time = std::nan("");
+  point.size = weight_bytes(sensitivity, point.assignment);
+  const std::vector<size_t> options = options_of(sensitivity, costs, point.assignment);
+  if (!has_options(point, options)) return;
+  const Choice choice = evaluate_choice(costs.problem, options);
+  if (!std::isfinite(choice.cost)) return;
+  point.predicted_error = choice.error;
+  point.predicted_time = settings.objective == Objective::time ? choice.cost + costs.base : std::nan("");
+}
+
+bool PointChoice::may_stay() const {
+  return std::all_of(sensitivity.may_stay.begin(), sensitivity.may_stay.end(), [](bool may) { return may; });
+}
+
+bool PointChoice::has_choice() const {
+  if (costs.problem.nodes.empty() && !may_stay()) return false;
+  for (size_t i = 1; i < verifier.points.size(); ++i) {
+    if ((costs.problem.nodes.empty() || allowed(verifier.points[i])) && verifier.keeps_budget(i)) return true;
+  }
+  return false;
+}
+
+bool PointChoice::allowed(const std::vector<size_t>& options) const {
+  for (size_t i = 0; i < options.size(); ++i) {
+    if (options[i] == 0 && !sensitivity.may_stay[i]) return false;
+  }
+  const auto fits = [&](const ChoiceEdge& edge) {
+    const size_t row = options[edge.from] * costs.problem_options(edge.to);
+    return std::isfinite(edge.cost[row + options[edge.to]]);
+  };
+  return std::all_of(costs.problem.edges.begin(), costs.problem.edges.end(), fits);
+}
+
+bool PointChoice::allowed(const StudyPoint& point) const {
+  const std::vector<size_t> options = options_of(sensitivity, costs, point.assignment);
+  return has_options(point, options) && allowed(options);
+}
+
+bool PointChoice::competes(size_t point) const {
+  return settings.objective == Objective::size || !verifier.points[0].is_timed() || verifier.points[point].is_timed();
+}
+
+double PointChoice::cost_of(const StudyPoint& point) const {
+  if (settings.objective == Objective::size) return point.size;
+  return point.is_timed() ? point.time.value : point.predicted_time;
+}
+
+size_t PointChoice::best(bool keeping) const {
+  size_t out = 0;
+  bool found = allowed(verifier.points[0]);
+  for (size_t i = 1; i < verifier.points.size(); ++i) {
+    const StudyPoint& point = verifier.points[i];
+    if (!allowed(point) || (keeping && !(verifier.keeps_budget(i) && competes(i)))) continue;
+    const StudyPoint& known = verifier.points[out];
+    const bool better = keeping ? cost_of(point) < cost_of(known) : point.error < known.error;
+    if (found && !better) continue;
+    out = i;
+    found = true;
+  }
+  return keeping && found && settings.objective == Objective::time ? most_accurate_beside(out) : out;
+}
+
+size_t PointChoice::most_accurate_beside(size_t cheapest) const {
+  size_t out = cheapest;
+  const Interval time = verifier.points[cheapest].time;
+  for (size_t i = 0; i < verifier.points.size(); ++i) {
+    const StudyPoint& point = verifier.points[i];
+    if (!(point.is_timed() && point.time.low <= time.high) || !(point.error < verifier.points[out].error)) continue;
+    if (allowed(point) && verifier.keeps_budget(i)) out = i;
+  }
+  return out;
+}
+
+}  // namespace hoist
