@@ -126,8 +126,9 @@ TEST_F(Derivations, ExplainShowsBothSidesOfEveryStep) {
     };
     const Ran ran = explained({});
     ASSERT_EQ(ran.code, 0) << ran.err;
-    EXPECT_THAT(ran.out,
-                HasSubstr("unfold(operator = Relu) at layer relu1  [exact]  inlines the definition of every operator call"));
+    EXPECT_THAT(
+        ran.out,
+        HasSubstr("unfold(operator = Relu) at layer relu1  [exact]  inlines the definition of every operator call"));
     EXPECT_THAT(ran.out, HasSubstr("          Relu(%normalize1)\n        = %normalize1 |> map3d (map relu)\n"));
     EXPECT_THAT(ran.out, HasSubstr("          %x1 + %x0.0 * %x0.1\n        = fma(%x0.0, %x0.1, %x1)\n"));
     EXPECT_THAT(ran.out, Not(HasSubstr("relu1:1.")));
