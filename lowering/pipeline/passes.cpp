@@ -300,7 +300,8 @@ Result<Nothing> winograd(Program& program, const PassOptions& options) {
   const bool wanted = options.convolution == ConvolutionForm::winograd;
   int64_t left = options.folding.operations / 2;  // the cost of folding on large results
   for (Definition& definition : program.definitions) {
-    if ((!wanted && !has_known_weights(program, definition)) || has_unfit_filters(program, definition)) continue;
+    if (!wanted && !has_known_weights(program, definition)) continue;
+    const bool may_round = has_fit_filters(program, definition);
     constexpr int64_t unknown = -1;
     const int64_t results =
         wanted ? unknown : recorded(options, definition.expression, winograd_knob).value_or(unknown);
@@ -312,7 +313,7 @@ Result<Nothing> winograd(Program& program, const PassOptions& options) {
     };
     Rewriter rewriter(lowering_rules(), definition.expression);
     for (;;) {
-      const std::vector<WinogradChoice> choices = winograd_choices(rewriter.term(), options);
+      const std::vector<WinogradChoice> choices = winograd_choices(rewriter.term(), options, may_round);
       const WinogradChoice* form = choose(choices);
       if (form == nullptr || (!wanted && form->transform > left)) break;
       if (!wanted && results == unknown && !is_clearly_less(*form)) break;
