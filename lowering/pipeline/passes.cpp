@@ -183,8 +183,11 @@ Result<Nothing> decompose(Program& program, const PassOptions&) {
   return Nothing{};
 }
 
+// A call with several results is unused once the results that are read are constants.
 Result<Nothing> fold(Program& program, const PassOptions& options) {
-  return fold_constants(program, options.constants, options.folding);
+  HOIST_TRY_VOID(fold_constants(program, options.constants, options.folding));
+  drop_unused(program);
+  return Nothing{};
 }
 
 Result<Nothing> unfold_calls(Program& program, const PassOptions& options) {
