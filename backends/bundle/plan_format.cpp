@@ -61,7 +61,10 @@ class Encoder {
   void samples(const std::vector<int64_t>& positions, const std::vector<std::byte>& values) {
     word(positions.size());
     for (int64_t position : positions) word(static_cast<uint64_t>(position));
-    bytes_.append(reinterpret_cast<const char*>(values.data()), values.size());
+    append(values);
+  }
+  void append(const std::vector<std::byte>& bytes) {
+    bytes_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
 
   std::string finished() {
@@ -222,6 +225,9 @@ std::string encode_checks(const Plan& plan) {
   for (const PlanKernel& kernel : plan.kernels) {
     out.word(kernel.check_seed);
     out.samples(kernel.check_positions, kernel.check_values);
+    out.word(kernel.extremes.one_in);
+    out.byte(kernel.extremes.which);
+    out.append(kernel.extreme_values);
   }
   out.word(plan.check_seed);
   out.tolerance(plan.model_tolerance);

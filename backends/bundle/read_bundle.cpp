@@ -20,16 +20,8 @@ Tolerance tolerance_of(const hoist_tolerance& tolerance) {
   return {tolerance.exact != 0, tolerance.divides != 0, tolerance.relative, tolerance.absolute};
 }
 
-/// The types at the positions determine the number of bytes; the runtime's reader has checked that they exist.
-std::vector<std::byte> values_of(const hoist_samples& samples, const std::vector<std::pair<Scalar, int64_t>>& parts) {
-  size_t bytes = 0;
-  for (uint64_t i = 0; i < samples.count; ++i) {
-    auto position = static_cast<int64_t>(samples.positions[i]);
-    size_t part = 0;
-    while (position >= parts[part].second) position -= parts[part++].second;
-    bytes += static_cast<size_t>(row(parts[part].first).bits + 7) / 8;
-  }
-  const auto* begin = reinterpret_cast<const std::byte*>(samples.values);
+std::vector<std::byte> bytes_of(const unsigned char* values, uint64_t bytes) {
+  const auto* begin = reinterpret_cast<const std::byte*>(values);
   return {begin, begin + bytes};
 }
 
@@ -56,17 +48,17 @@ PlanKernel kernel_of(const hoist_plan_kernel& kernel, const hoist_samples& sampl
   out.local_bytes = kernel.local_bytes;
   out.tolerance = tolerance_of(kernel.tolerance);
   out.operations = kernel.operations;
-  std::vector<std::pair<Scalar, int64_t>> written;
   for (size_t i = 0; i < kernel.parameter_count; ++i) {
     const hoist_plan_parameter& parameter = kernel.parameters[i];
     out.parameters.push_back({parameter.name, static_cast<Scalar>(parameter.scalar),
                               shape_of(parameter.shape, parameter.rank), parameter.written != 0, parameter.low,
                               parameter.high, regions_of(parameter)});
-    if (parameter.written) written.emplace_back(out.parameters.back().scalar, static_cast<int64_t>(parameter.elements));
   }
   out.check_seed = samples.seed;
   out.check_positions = positions_of(samples);
-  out.check_values = values_of(samples, written);
+  out.check_values = bytes_of(samples.values, samples.bytes);
+  out.extremes = {samples.one_extreme_in, static_cast<uint8_t>(samples.extremes)};
+  if (samples.one_extreme_in != 0) out.extreme_values = bytes_of(samples.extreme_values, samples.bytes);
   return out;
 }
 
@@ -153,9 +145,7 @@ Plan plan_of(const RuntimePlan& owner) {
   for (size_t i = 0; i < owner.checks.output_count; ++i) {
     const hoist_samples& samples = owner.checks.samples[i];
     const auto output = static_cast<int>(owner.checks.outputs[i]);
-    const PlanArray& array = out.arrays[static_cast<size_t>(out.outputs[static_cast<size_t>(output)])];
-    out.model_check.push_back(
-        {output, positions_of(samples), values_of(samples, {{array.scalar, element_count(array.shape)}})});
+    out.model_check.push_back({output, positions_of(samples), bytes_of(samples.values, samples.bytes)});
   }
   return out;
 }

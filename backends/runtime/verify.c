@@ -96,10 +96,10 @@ static void fill_guard(unsigned char* guard, size_t bytes) {
   for (size_t i = 0; i < bytes; ++i) guard[i] = guard_byte(i);
 }
 
-/* Makes buffers for every parameter: seeded data for operands, and for results a pattern that the kernel has to
- * replace, or zeros if the border of a cleared array is part of the value. */
-static hoist_status fill_parameters(hoist_bundle* b, const hoist_plan_kernel* kernel, uint64_t seed,
-                                    hoist_argument* arguments) {
+/* Makes buffers for every parameter: seeded data for operands, with extreme numbers among them or without, and for
+ * results a pattern that the kernel has to replace, or zeros if the border of a cleared array is part of the value. */
+static hoist_status fill_parameters(hoist_bundle* b, const hoist_plan_kernel* kernel, const hoist_samples* samples,
+                                    uint64_t one_extreme_in, hoist_argument* arguments) {
   const size_t guard = guard_bytes(b);
   for (size_t i = 0; i < kernel->parameter_count; ++i) {
     const hoist_plan_parameter* parameter = &kernel->parameters[i];
@@ -111,8 +111,10 @@ static hoist_status fill_parameters(hoist_bundle* b, const hoist_plan_kernel* ke
     memset(data + guard, parameter->written && !kernel->writes_cleared ? 0xFF : 0, bytes);
     fill_guard(data + guard + bytes, guard);
     if (!parameter->written) {
-      hoist_seeded(parameter->scalar, seed, (uint32_t)i, parameter->low, parameter->high, parameter->elements,
+      hoist_seeded(parameter->scalar, samples->seed, (uint32_t)i, parameter->low, parameter->high, parameter->elements,
                    data + guard);
+      hoist_seeded_extremes(parameter->scalar, samples->seed, (uint32_t)i, one_extreme_in, samples->extremes,
+                            parameter->elements, data + guard);
     }
     const hoist_status status = b->engine->make_argument(b, kernel->name, bytes, guard, data, &arguments[i]);
     free(data);
@@ -141,7 +143,7 @@ static hoist_status compare_guards(hoist_bundle* b, const hoist_plan_kernel* ker
 }
 
 static hoist_status compare_written(hoist_bundle* b, const hoist_plan_kernel* kernel, const hoist_samples* samples,
-                                    const hoist_argument* arguments, comparison* c) {
+                                    const unsigned char* values, const hoist_argument* arguments, comparison* c) {
   uint64_t before = 0;
   for (size_t i = 0; i < kernel->parameter_count; ++i) {
     const hoist_plan_parameter* parameter = &kernel->parameters[i];
@@ -158,7 +160,7 @@ static hoist_status compare_written(hoist_bundle* b, const hoist_plan_kernel* ke
       const uint64_t position = samples->positions[k];
       if (position < before || position - before >= parameter->elements) continue; /* of another parameter */
       int width;
-      const uint64_t expected = expected_bits(parameter->scalar, samples->values + samples->starts[k], &width);
+      const uint64_t expected = expected_bits(parameter->scalar, values + samples->starts[k], &width);
       compare_value(c, parameter->scalar, position, hoist_load_bits(parameter->scalar, data, position - before),
                     expected);
     }
@@ -168,8 +170,10 @@ static hoist_status compare_written(hoist_bundle* b, const hoist_plan_kernel* ke
   return HOIST_OK;
 }
 
+/* With `one_extreme_in` 0 on ordinary numbers, else with extreme numbers among them. */
 static hoist_status verify_kernel(hoist_bundle* b, const hoist_plan_kernel* kernel, const hoist_samples* samples,
-                                  comparison* c) {
+                                  uint64_t one_extreme_in, comparison* c) {
+  const unsigned char* values = one_extreme_in ? samples->extreme_values : samples->values;
   hoist_argument* arguments = calloc(kernel->parameter_count, sizeof *arguments);
   uint64_t all = 0;
   for (size_t i = 0; i < kernel->parameter_count; ++i) {
@@ -179,9 +183,9 @@ static hoist_status verify_kernel(hoist_bundle* b, const hoist_plan_kernel* kern
   if (!arguments) {
     status = hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "kernel %s: no memory for its parameters", kernel->name);
   }
-  if (!status) status = fill_parameters(b, kernel, samples->seed, arguments);
+  if (!status) status = fill_parameters(b, kernel, samples, one_extreme_in, arguments);
   if (!status) status = b->engine->run_kernel(b, kernel, arguments);
-  if (!status) status = compare_written(b, kernel, samples, arguments, c);
+  if (!status) status = compare_written(b, kernel, samples, values, arguments, c);
   if (!status) status = compare_guards(b, kernel, arguments, c);
   for (size_t i = 0; arguments && i < kernel->parameter_count; ++i) b->engine->drop_argument(b, &arguments[i]);
   free(arguments);
@@ -340,7 +344,10 @@ static hoist_status verify_one(hoist_bundle* b, hoist_report report, void* user,
     const hoist_plan_kernel* kernel = &b->plan.kernels[i];
     comparison c = {.tolerance = effective(&b->target, kernel->tolerance), .on_host = kernel->host != NULL};
     hoist_error own = {HOIST_OK, ""};
-    if (checks.kernels[i].count && !kernel->host) status = verify_kernel(b, kernel, &checks.kernels[i], &c);
+    const hoist_samples* samples = &checks.kernels[i];
+    if (samples->count && !kernel->host) status = verify_kernel(b, kernel, samples, 0, &c);
+    if (!status && samples->count && samples->one_extreme_in && !kernel->host)
+      status = verify_kernel(b, kernel, samples, samples->one_extreme_in, &c);
     if (status) break;
     if (conclude(&c, "kernel", kernel->name, report, user, &own) && !first->status) *first = own;
   }

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/base/extremes.h"
+#include "ir/base/special_values.h"
+
 namespace hoist {
 namespace {
 
@@ -39,6 +42,17 @@ uint64_t seeded_bits(Scalar scalar, uint64_t seed, uint32_t parameter, double lo
   auto whole = static_cast<uint64_t>(scaled);
   if (whole > 0 && static_cast<double>(whole) > high - low) --whole;
   return low < 0 ? static_cast<uint64_t>(static_cast<int64_t>(low)) + whole : static_cast<uint64_t>(low) + whole;
+}
+
+std::optional<uint64_t> seeded_extreme(Scalar scalar, uint64_t seed, uint32_t parameter, int64_t index,
+                                       const Extremes& extremes) {
+  constexpr double numbers[] = {nan_value, infinity, -infinity, -0.0, 1e-40, -1e-40, 1e30, -1e30};
+  if (!is_float(scalar) || row(scalar).bits < 16 || extremes.one_in == 0) return std::nullopt;
+  const uint64_t start = mix(seed + (uint64_t{parameter} + 1) * counter_step + 1);
+  const uint64_t random = mix(start + (static_cast<uint64_t>(index) + 1) * counter_step);
+  const uint64_t number = random >> 61U;
+  if ((random & (extremes.one_in - 1)) != 0 || ((extremes.which >> number) & 1U) == 0) return std::nullopt;
+  return bits_from_float(scalar, numbers[number]);
 }
 
 Tensor seeded_tensor(Scalar scalar, std::vector<int64_t> shape, uint64_t seed, uint32_t parameter, double low,

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/base/extremes.h"
 #include "ir/base/seeded.h"
 #include "ir/language/tensor.h"
 #include "ir/plan/region.h"
@@ -88,6 +89,9 @@ struct PlanKernel {
   uint64_t check_seed = 0;
   std::vector<int64_t> check_positions;
   std::vector<std::byte> check_values;
+  /// The values at these positions for inputs with extreme numbers; empty if there are none.
+  Extremes extremes;
+  std::vector<std::byte> extreme_values = {};
 };
 
 struct PlanStep {

@@ -158,18 +158,18 @@ bool has_known_weights(const Program& program, const Definition& definition) {
                      [&](const Weights& w) { return program.constants.count(w.value) != 0; });
 }
 
-bool has_unfit_filters(const Program& program, const Definition& definition) {
-  return std::any_of(definition.weights.begin(), definition.weights.end(), [&](const Weights& w) {
-    const auto known = program.constants.find(w.value);
-    return known != program.constants.end() && known->second.scalar() == Scalar::f32 &&
-           known->second.shape().size() == 4 && !have_even_magnitudes(known->second);
-  });
+bool has_fit_filters(const Program& program, const Definition& definition) {
+  return has_known_weights(program, definition) &&
+         std::all_of(definition.weights.begin(), definition.weights.end(), [&](const Weights& w) {
+           const Tensor& known = program.constants.at(w.value);
+           return known.scalar() != Scalar::f32 || known.shape().size() != 4 || have_even_magnitudes(known);
+         });
 }
 
-std::vector<WinogradChoice> winograd_choices(Expr term, const PassOptions& options) {
+std::vector<WinogradChoice> winograd_choices(Expr term, const PassOptions& options, bool may_round) {
   std::vector<WinogradChoice> out;
   for (const WinogradForm& form : winograd_forms) {
-    if (options.strict && !form.of_bytes) continue;
+    if ((options.strict || !may_round) && !form.of_bytes) continue;
     if (auto choice = in_form(term, form, options)) out.push_back(std::move(*choice));
   }
   return out;

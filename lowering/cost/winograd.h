@@ -44,11 +44,13 @@ inline constexpr std::string_view winograd_knob = "winograd";
 
 /// True if the filters can be transformed at compile time.
 bool has_known_weights(const Program& program, const Definition& definition);
-/// True if known filters of floats have elements that a transform would spoil: one that is not finite, or one so much
-/// larger than the others of its filter that rounding would lose their part of a result.
-bool has_unfit_filters(const Program& program, const Definition& definition);
-/// The forms of the first convolution in the term that has any; under `strict` only forms that keep every bit.
-std::vector<WinogradChoice> winograd_choices(Expr term, const PassOptions& options);
+/// False if filters of floats may have elements that a transform would spoil: one that is not finite, or one so much
+/// larger than the others of its filter that rounding would lose their part of a result. Filters that the run computes
+/// may have such elements.
+bool has_fit_filters(const Program& program, const Definition& definition);
+/// The forms of the first convolution in the term that has any; under `strict`, and unless the filters `may_round`,
+/// only forms that keep every bit.
+std::vector<WinogradChoice> winograd_choices(Expr term, const PassOptions& options, bool may_round = true);
 /// The cheapest of these forms; null if there is none.
 const WinogradChoice* cheapest(const std::vector<WinogradChoice>& choices);
 

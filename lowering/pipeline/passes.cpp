@@ -183,8 +183,11 @@ Result<Nothing> decompose(Program& program, const PassOptions&) {
   return Nothing{};
 }
 
+// A call with several results is unused once the results that are read are constants.
 Result<Nothing> fold(Program& program, const PassOptions& options) {
-  return fold_constants(program, options.constants, options.folding);
+  HOIST_TRY_VOID(fold_constants(program, options.constants, options.folding));
+  drop_unused(program);
+  return Nothing{};
 }
 
 Result<Nothing> unfold_calls(Program& program, const PassOptions& options) {
@@ -300,7 +303,8 @@ Result<Nothing> winograd(Program& program, const PassOptions& options) {
   const bool wanted = options.convolution == ConvolutionForm::winograd;
   int64_t left = options.folding.operations / 2;  // the cost of folding on large results
   for (Definition& definition : program.definitions) {
-    if ((!wanted && !has_known_weights(program, definition)) || has_unfit_filters(program, definition)) continue;
+    if (!wanted && !has_known_weights(program, definition)) continue;
+    const bool may_round = has_fit_filters(program, definition);
     constexpr int64_t unknown = -1;
     const int64_t results =
         wanted ? unknown : recorded(options, definition.expression, winograd_knob).value_or(unknown);
@@ -312,7 +316,7 @@ Result<Nothing> winograd(Program& program, const PassOptions& options) {
     };
     Rewriter rewriter(lowering_rules(), definition.expression);
     for (;;) {
-      const std::vector<WinogradChoice> choices = winograd_choices(rewriter.term(), options);
+      const std::vector<WinogradChoice> choices = winograd_choices(rewriter.term(), options, may_round);
       const WinogradChoice* form = choose(choices);
       if (form == nullptr || (!wanted && form->transform > left)) break;
       if (!wanted && results == unknown && !is_clearly_less(*form)) break;

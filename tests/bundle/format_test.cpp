@@ -120,6 +120,9 @@ TEST_F(FormatTest, ReadsBackWhatWasWritten) {
     EXPECT_EQ(a.check_seed, b.check_seed);
     EXPECT_EQ(a.check_positions, b.check_positions);
     EXPECT_EQ(a.check_values, b.check_values);
+    EXPECT_EQ(a.extremes.one_in, b.extremes.one_in);
+    EXPECT_EQ(a.extremes.which, b.extremes.which);
+    EXPECT_EQ(a.extreme_values, b.extreme_values);
     EXPECT_EQ(a.parameters.size(), b.parameters.size());
     EXPECT_EQ(a.parameters[0].low, b.parameters[0].low);
     EXPECT_EQ(a.parameters[0].regions, b.parameters[0].regions);
@@ -310,6 +313,7 @@ TEST_F(FormatTest, AnotherVersionIsRefusedByName) {
   plan[8] = HOIST_FORMAT_VERSION - 1;
   reseal("plan.bin", plan);
   EXPECT_THAT(complaint(), HasSubstr("is older than"));
+  EXPECT_THAT(complaint(), HasSubstr("hoist compile MODEL.onnx -o BUNDLE --force"));
 }
 
 // The second step reads the first half of an array and writes the second half.

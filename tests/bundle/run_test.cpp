@@ -563,6 +563,21 @@ TEST_F(RunTest, VerifyFindsAKernelThatReadsOutsideItsArrays) {
   }
 }
 
+TEST_F(RunTest, VerifyFindsAKernelThatIsWrongOnExtremeNumbersAlone) {
+  const std::string wrong[] = {"(p1[j] == p1[j] ? p1[j] : 0.0f)", "min(p1[j], 1e20f)"};
+  for (size_t i = 0; i < std::size(wrong); ++i) {
+    Plan plan = small_plan();
+    std::string& source = plan.kernels[0].source;
+    source.replace(source.find("p1[j]"), 5, wrong[i]);
+    auto runner = BundleRunner::open(written(plan, "extremes" + std::to_string(i) + ".hoist"), options());
+    ASSERT_OK(runner);
+    const auto findings = runner->verify();
+    ASSERT_OK(findings);
+    for (const Finding& finding : *findings)
+      EXPECT_EQ(finding.passed, finding.subject != "kernel shift_x") << finding.subject << ": " << finding.message;
+  }
+}
+
 TEST_F(RunTest, VerifyDemandsTheLastBit) {
   Plan plan = small_plan();
   plan.model_check.clear();

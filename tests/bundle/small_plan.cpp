@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "ir/base/extremes.h"
 #include "ir/base/result.h"
 #include "ir/base/seeded.h"
 #include "ir/base/strings.h"
@@ -90,6 +91,24 @@ std::vector<float> seeded(const KernelParameter& parameter, uint64_t seed, uint3
   return floats(seeded_tensor(parameter.scalar, parameter.shape, seed, number, parameter.low, parameter.high));
 }
 
+std::vector<float> seeded_with_extremes(const KernelParameter& parameter, uint64_t seed, uint32_t number,
+                                        const Extremes& extremes) {
+  std::vector<float> out = seeded(parameter, seed, number);
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (const auto bits = seeded_extreme(Scalar::f32, seed, number, static_cast<int64_t>(i), extremes))
+      out[i] = static_cast<float>(float_from_bits(Scalar::f32, *bits));
+  }
+  return out;
+}
+
+void add_extremes(PlanKernel& kernel, const Extremes& extremes, const std::vector<float>& expected) {
+  kernel.extremes = extremes;
+  for (const int64_t position : kernel.check_positions) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(&expected[static_cast<size_t>(position)]);
+    kernel.extreme_values.insert(kernel.extreme_values.end(), bytes, bytes + sizeof(float));
+  }
+}
+
 }  // namespace
 
 Tensor small_plan_result(const Tensor& x) {
@@ -129,6 +148,10 @@ Plan small_plan() {
   shift.expression = "zip(p0, p1) |> map (\\(x, w). x * 2 + w)\n";
   shift.operations = 2 * side * side;
   add_checks(shift, 7, shifted(seeded(shift.parameters[0], 7, 0), seeded(shift.parameters[1], 7, 1)));
+  const Extremes often = {4, 0xFF};
+  add_extremes(shift, often,
+               shifted(seeded_with_extremes(shift.parameters[0], 7, 0, often),
+                       seeded_with_extremes(shift.parameters[1], 7, 1, often)));
   PlanKernel& border = plan.kernels[1];
   border.name = "border";
   border.layers = {"Pad_0"};

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "backends/runtime/plan/plan_file.h"
+#include "ir/base/extremes.h"
 #include "ir/base/seeded.h"
 
 namespace hoist {
@@ -62,6 +63,27 @@ TEST(ValuesTest, SeededValuesAreTheSame) {
         EXPECT_GE(static_cast<double>(expected.integer_at(i)), cut.low);
         EXPECT_LE(static_cast<double>(expected.integer_at(i)), cut.high);
       }
+    }
+  }
+}
+
+TEST(ValuesTest, ExtremesAmongSeededValuesAreTheSame) {
+  for (Scalar scalar : all_scalars()) {
+    for (const Extremes& extremes : {Extremes{1, 0xFF}, Extremes{4, 0xFF}, Extremes{2, 0x3F}, Extremes{0, 0xFF}}) {
+      const Tensor usual = seeded_tensor(scalar, {501}, 99, 3, 0, 1);
+      std::vector<std::byte> found(usual.bytes().begin(), usual.bytes().end());
+      hoist_seeded_extremes(static_cast<int>(scalar), 99, 3, extremes.one_in, extremes.which, 501, found.data());
+      int64_t count = 0;
+      for (int64_t i = 0; i < usual.size(); ++i) {
+        const int bits = row(scalar).bits;
+        const auto extreme = seeded_extreme(scalar, 99, 3, i, extremes);
+        const uint64_t wanted = extreme ? *extreme : load_element(usual.data(), bits, i);
+        EXPECT_EQ(load_element(found.data(), bits, i), wanted) << row(scalar).name << " " << i;
+        count += extreme ? 1 : 0;
+      }
+      const bool any = is_float(scalar) && row(scalar).bits >= 16 && extremes.one_in > 0;
+      EXPECT_EQ(count > 0, any) << row(scalar).name;
+      EXPECT_TRUE(!any || extremes.one_in > 1 || count == 501);
     }
   }
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <map>
 #include <mutex>
 #include <set>
@@ -20,6 +21,7 @@
 #include "ir/plan/region.h"
 #include "ir/properties/properties.h"
 #include "ir/text/text.h"
+#include "lowering/strategies/terms.h"
 #include "tools/driver/model_check.h"
 #include "tools/driver/native_files.h"
 
@@ -68,6 +70,40 @@ PlanKernel host_kernel(const LoweredKernel& kernel, std::vector<int>& order) {
   out.parameters.push_back(result_of(kernel));
   order.push_back(static_cast<int>(kernel.parameters.size()));
   return out;
+}
+
+// The extreme numbers for which every device computes the same results. 1e30 is left out if the order of additions is
+// free, since cancellation then differs between devices. There are none at all if the kernel converts floats to
+// integers, because the conversion of NaN depends on the device, or if it reads at data-dependent positions, which are
+// proved to be inside their arrays for ordinary elements alone.
+Extremes extremes_of(const PlanKernel& kernel, Expr term) {
+  constexpr uint8_t all = 0xFF, without_large = 0x3F;
+  const bool reads_floats = std::any_of(kernel.parameters.begin(), kernel.parameters.end(), [](const auto& p) {
+    return !p.written && is_float(p.scalar) && row(p.scalar).bits >= 16;
+  });
+  const bool makes_integers = any_node(term, [](Expr e) {
+    return e->pattern == Pattern::cast && is_float(e->children[0]->type->scalar) && !is_float(e->type->scalar);
+  });
+  if (!reads_floats || !kernel.unproved.empty() || makes_integers) return {};
+  // A result of n operations depends on about n / 2 elements, so some results depend on an extreme one and some do not.
+  constexpr int64_t least = 8, most = 1 << 20;
+  const int64_t results = std::max<int64_t>(1, element_count(shape_of(term->type)));
+  const int64_t one_in = std::clamp(2 * (count_operations(term) / results), least, most);
+  return {std::bit_ceil(static_cast<uint64_t>(one_in)), kernel.tolerance.exact ? all : without_large};
+}
+
+Result<Nothing> add_extremes(PlanKernel& kernel, Expr term, const std::map<std::string, uint32_t>& numbers) {
+  kernel.extremes = extremes_of(kernel, term);
+  if (kernel.extremes.one_in == 0) return Nothing{};
+  const auto drawn = [&](const std::string& name, int64_t position) {
+    const uint32_t number = numbers.at(name);
+    const KernelParameter& p = kernel.parameters[number];
+    const auto extreme = seeded_extreme(p.scalar, kernel.check_seed, number, position, kernel.extremes);
+    return extreme ? *extreme : seeded_bits(p.scalar, kernel.check_seed, number, p.low, p.high, position);
+  };
+  HOIST_TRY(Tensor expected, interpret_made_at(term, drawn, kernel.check_positions));
+  kernel.extreme_values.assign(expected.bytes().begin(), expected.bytes().end());
+  return Nothing{};
 }
 
 Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOptions& options, const Profile& profile,
@@ -123,6 +159,7 @@ Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOpti
   };
   HOIST_TRY(Tensor expected, interpret_made_at(term, drawn, out.check_positions));
   out.check_values.assign(expected.bytes().begin(), expected.bytes().end());
+  HOIST_TRY_VOID(add_extremes(out, term, numbers));
   return out;
 }
 

@@ -44,6 +44,7 @@ static void take_samples(hoist_cursor* c, hoist_samples* samples, size_t parts, 
     hoist_bad_bytes(c, "ends too early");
     return;
   }
+  samples->bytes = bytes;
   samples->values = c->data + c->at;
   c->at += bytes;
 }
@@ -63,6 +64,15 @@ static void take_kernel_samples(hoist_cursor* c, const hoist_plan_kernel* kernel
     elements[parts++] = kernel->parameters[i].elements;
   }
   take_samples(c, samples, parts, scalars, elements);
+  samples->one_extreme_in = hoist_take(c, 8);
+  samples->extremes = (unsigned)hoist_take(c, 1);
+  if (hoist_has_failed(c) || !samples->one_extreme_in) return;
+  if (samples->bytes > c->size - c->at) {
+    hoist_bad_bytes(c, "ends too early");
+    return;
+  }
+  samples->extreme_values = c->data + c->at;
+  c->at += samples->bytes;
 }
 
 HOIST_INTERNAL hoist_status hoist_checks_read(const hoist_plan* plan, hoist_checks* checks, hoist_error* error) {

@@ -155,7 +155,7 @@ HOIST_INTERNAL hoist_status hoist_check_frame(hoist_cursor* c, const char* magic
   if (version < HOIST_FORMAT_VERSION) {
     return hoist_fail(c->error, HOIST_BAD_BUNDLE,
                       "%s: format version %llu is older than %u, the one that this runtime reads (compile the model "
-                      "again)",
+                      "again: hoist compile MODEL.onnx -o BUNDLE --force)",
                       c->file, (unsigned long long)version, HOIST_FORMAT_VERSION);
   }
   if (version > HOIST_FORMAT_VERSION) {

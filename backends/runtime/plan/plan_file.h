@@ -19,7 +19,7 @@ extern "C" {
 #define HOIST_CHECK_MAGIC "HOISTCHK"
 #define HOIST_PREPROCESSING_MAGIC "HOISTPRE"
 #define HOIST_PREPROCESSING_FILE "preprocessing.bin"
-#define HOIST_FORMAT_VERSION 12u
+#define HOIST_FORMAT_VERSION 13u
 
 /* Limit of specialisations of one bundle. */
 #define HOIST_MOST_SPECIALISATIONS 64u
@@ -66,6 +66,9 @@ HOIST_INTERNAL void hoist_store_bits(int scalar, void* data, uint64_t index, uin
 HOIST_INTERNAL uint64_t hoist_number_bits(int scalar, double value);
 HOIST_INTERNAL void hoist_seeded(int scalar, uint64_t seed, uint32_t parameter, double low, double high,
                                  uint64_t elements, void* data);
+/* Puts extreme numbers in the place of about one number in `one_in`. */
+HOIST_INTERNAL void hoist_seeded_extremes(int scalar, uint64_t seed, uint32_t parameter, uint64_t one_in,
+                                          unsigned which, uint64_t elements, void* data);
 
 enum { HOIST_PLACE_INPUT, HOIST_PLACE_OUTPUT, HOIST_PLACE_WEIGHTS, HOIST_PLACE_ARENA, HOIST_PLACE_CLEARED };
 
@@ -103,9 +106,12 @@ typedef struct hoist_tolerance {
 /* Expected values. Positions count through the written parameters in order; a value takes (bits + 7) / 8 bytes at its
  * offset in `starts`. */
 typedef struct hoist_samples {
-  uint64_t seed, count;
+  uint64_t seed, count, bytes; /* bytes of all values */
   uint64_t *positions, *starts;
   const unsigned char* values;
+  uint64_t one_extreme_in; /* 0, or the same positions have values for inputs with extreme numbers */
+  unsigned extremes;       /* which ones */
+  const unsigned char* extreme_values;
 } hoist_samples;
 
 typedef struct hoist_plan_kernel {

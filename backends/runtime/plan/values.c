@@ -2,6 +2,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
 #endif
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,6 +219,23 @@ HOIST_INTERNAL void hoist_seeded(int scalar, uint64_t seed, uint32_t parameter, 
       bits = low < 0 ? (uint64_t)(int64_t)low + whole : (uint64_t)low + whole;
     }
     hoist_store_bits(scalar, data, i, bits);
+  }
+}
+
+/* The definition is at seeded_extreme in ir/base/extremes.h. */
+HOIST_INTERNAL void hoist_seeded_extremes(int scalar, uint64_t seed, uint32_t parameter, uint64_t one_in,
+                                          unsigned which, uint64_t elements, void* data) {
+  const hoist_scalar* row = &scalar_rows[scalar];
+  const uint64_t step = 0x9E3779B97F4A7C15u;
+  const uint64_t start = mix(seed + ((uint64_t)parameter + 1) * step + 1);
+  const double extremes[] = {NAN, INFINITY, -INFINITY, -0.0, 1e-40, -1e-40, 1e30, -1e30};
+  const uint64_t nan = (((uint64_t)2 << row->exponent_bits) - 1) << (row->mantissa_bits ? row->mantissa_bits - 1 : 0);
+  if (!row->is_float || row->bits < 16 || !one_in) return;
+  for (uint64_t i = 0; i < elements; ++i) {
+    const uint64_t random = mix(start + (i + 1) * step);
+    const double value = extremes[random >> 61];
+    if (random & (one_in - 1) || !(which >> (random >> 61) & 1)) continue;
+    hoist_store_bits(scalar, data, i, value != value ? nan : bits_from_double(row, value));
   }
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
+#include <optional>
 #include <set>
 
 #include "ir/operators/definitions/support.h"
@@ -215,9 +217,10 @@ std::pair<size_t, size_t> next_pair(const Einsum& einsum, const std::vector<Eins
   return best;
 }
 
-// A product of two operands: which ones, and their dimensions that are still needed.
+// A product of two operands, or sums of one alone, and the dimensions that are still needed.
 struct Contraction {
-  size_t first = 0, second = 0;
+  size_t first = 0;
+  std::optional<size_t> second;
   EinsumLabels result;
 };
 
@@ -226,23 +229,36 @@ struct Order {
   double work = 0;
 };
 
-// The second factor goes, its product with the first takes the first one's place.
+// The labels that the result or other factors have too.
+EinsumLabels still_needed(const Einsum& einsum, const std::vector<EinsumLabels>& factors, const std::set<int>& labels,
+                          size_t first, size_t second) {
+  std::set<int> needed(einsum.result.begin(), einsum.result.end());
+  for (size_t i = 0; i < factors.size(); ++i) {
+    if (i != first && i != second) needed.insert(factors[i].begin(), factors[i].end());
+  }
+  EinsumLabels out;
+  std::set_intersection(labels.begin(), labels.end(), needed.begin(), needed.end(), std::back_inserter(out));
+  return out;
+}
+
+// Dimensions of one operand alone are summed first. Then the second factor goes, and its product with the first takes
+// the first one's place.
 Order cheapest_order(const Einsum& einsum) {
   Order out;
   std::vector<EinsumLabels> factors = einsum.operands;
+  for (size_t i = 0; i < factors.size(); ++i) {
+    const std::set<int> own(factors[i].begin(), factors[i].end());
+    EinsumLabels left = still_needed(einsum, factors, own, i, i);
+    if (left.size() == own.size()) continue;
+    out.work += work(einsum, own);
+    out.contractions.push_back({i, std::nullopt, left});
+    factors[i] = std::move(left);
+  }
   while (factors.size() > 1) {
     const auto [first, second] = next_pair(einsum, factors);
     const std::set<int> both = labels_of_both(factors[first], factors[second]);
     out.work += work(einsum, both);
-    std::set<int> needed(einsum.result.begin(), einsum.result.end());
-    for (size_t i = 0; i < factors.size(); ++i) {
-      if (i != first && i != second) needed.insert(factors[i].begin(), factors[i].end());
-    }
-    EinsumLabels left;
-    for (int label : both) {
-      if (needed.count(label) != 0) left.push_back(label);
-    }
-    if (factors.size() == 2) left = einsum.result;
+    const EinsumLabels left = factors.size() == 2 ? einsum.result : still_needed(einsum, factors, both, first, second);
     out.contractions.push_back({first, second, left});
     factors[first] = left;
     factors.erase(factors.begin() + static_cast<std::ptrdiff_t>(second));
@@ -255,7 +271,7 @@ constexpr std::string_view index_letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJ
 }  // namespace
 
 Expr einsum_in_pairs(const Spec& call) {
-  if (call.children.size() < 3) return nullptr;
+  if (call.children.size() < 2) return nullptr;
   auto equation = call.operation->attributes.find("equation");
   if (equation == call.operation->attributes.end()) return nullptr;
   std::vector<std::vector<int64_t>> shapes;
@@ -275,14 +291,18 @@ Expr einsum_in_pairs(const Spec& call) {
   for (size_t i = 0; i < call.children.size(); ++i) factors.push_back({call.children[i], parsed->operands[i]});
   for (const Contraction& step : order.contractions) {
     Factor& first = factors[step.first];
-    const Factor& second = factors[step.second];
-    OperatorCall pair = *call.operation;
-    pair.attributes = {
-        {"equation", fmt::format("{},{}->{}", term(first.labels), term(second.labels), term(step.result))}};
-    const auto product = operator_call(std::move(pair), {first.array, second.array});
-    HOIST_CHECK(product.ok(), product.errors()[0].text());
-    first = {*product, step.result};
-    factors.erase(factors.begin() + static_cast<std::ptrdiff_t>(step.second));
+    std::string terms = term(first.labels);
+    std::vector<Expr> operands = {first.array};
+    if (step.second) {
+      terms += "," + term(factors[*step.second].labels);
+      operands.push_back(factors[*step.second].array);
+    }
+    OperatorCall part = *call.operation;
+    part.attributes = {{"equation", fmt::format("{}->{}", terms, term(step.result))}};
+    const auto sums = operator_call(std::move(part), std::move(operands));
+    HOIST_CHECK(sums.ok(), sums.errors()[0].text());
+    first = {*sums, step.result};
+    if (step.second) factors.erase(factors.begin() + static_cast<std::ptrdiff_t>(*step.second));
   }
   return factors[0].array;
 }

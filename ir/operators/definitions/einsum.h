@@ -1,6 +1,7 @@
 // Einsum: the meaning of its equation for known extents of the operands, and its computation. Only for the operator's
 // row. A contraction of many operands becomes contractions of two: four matrices of 128 rows take 6.3e6 steps so, and
-// 3.4e10 as one sum. Intermediate sums are rounded to the element type, so strict compilations do not do this.
+// 3.4e10 as one sum. Dimensions of one operand alone are summed before. Intermediate sums are rounded to the element
+// type, so strict compilations do not do this.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +25,10 @@ struct Einsum {
 /// Errors: a malformed equation, a wrong number of operands, unknown names, and contradictory extents.
 Result<Einsum> parse_einsum(std::string equation, const std::vector<std::vector<int64_t>>& shapes);
 
-/// A call with three or more operands as calls with two inside each other, the cheapest pair first; null where that is
-/// no less work. The definition multiplies all operands for every combination of all indices: four square matrices of n
-/// rows take n^5 steps, as three products of matrices 3 n^3. Sums between are of the call's element type.
+/// A call with two or more operands as sums of one operand and calls with two inside each other, the cheapest pair
+/// first; null where that is no less work. The definition multiplies all operands for every combination of all indices:
+/// four square matrices of n rows take n^5 steps, as three products of matrices 3 n^3; ij,kl->il takes n^4 steps, with
+/// sums over j and k before 3 n^2. Sums between are of the call's element type.
 Expr einsum_in_pairs(const Spec& call);
 
 }  // namespace hoist

@@ -42,15 +42,62 @@ Expr determinant(Expr matrix) {
   });
 }
 
+// matrices : [b][n][n]. The same in n steps, each of which is a kernel over all matrices: row t and the row of the
+// largest element of column t from there on change places, and one of them is negated, which leaves the determinant as
+// it is.
+Expr determinants(Expr matrices) {
+  const int64_t n = extents(matrices)[1];
+  const Scalar scalar = element_of(matrices), place = Scalar::i32;
+  const Expr numbers = iota(n, place);
+  const auto next = [&](Expr matrix, Expr t) {
+    const Expr sizes = map_zip({matrix, numbers}, [&](const std::vector<Expr>& p) {
+      return tuple({choose(Number(p[1]) >= t, abs(index(t, p[0])), -1.0).e, p[1]});
+    });
+    const Expr largest =
+        fold([&](Expr best, Expr row) { return select((Number(get(0, row)) > get(0, best)).e, row, best); },
+             tuple({literal(scalar, -1), t}), sizes);
+    return let(get(1, largest), [&](Expr found) {
+      // Clamped, since the position is an element of an array to the kernel that reads it.
+      const Number first = max(min(Number(found), static_cast<double>(n - 1)), 0.0);
+      const Expr pivot = index(first.e, matrix), top = index(t, matrix);
+      return map_zip({matrix, numbers}, [&](const std::vector<Expr>& p) {
+        const auto moved = [&](Expr own, Expr of_pivot, Expr of_top) {
+          return choose(Number(p[1]) == t, of_pivot, choose(Number(p[1]) == first, -Number(of_top), own));
+        };
+        const Number leading = index(t, pivot), own = moved(index(t, p[0]), leading.e, index(t, top));
+        const Number factor = choose((Number(p[1]) > t) & (abs(leading) > 0.0), own / leading, 0.0);
+        return let(factor.e, [&](Expr times) {
+          return map_zip({p[0], pivot, top}, [&](const std::vector<Expr>& q) {
+            return (moved(q[0], q[1], q[2]) - Number(times) * q[1]).e;
+          });
+        });
+      });
+    });
+  };
+  const Expr steps =
+      fold([&](Expr state, Expr t) { return in_memory(map([&](Expr matrix) { return next(matrix, t); }, state)); },
+           matrices, numbers);
+  return map(
+      [&](Expr matrix) {
+        return reduce(Function::multiply, literal(scalar, 1),
+                      map_zip({matrix, numbers}, [](const std::vector<Expr>& p) { return index(p[1], p[0]); }));
+      },
+      steps);
+}
+
 Lowered lower_determinant(const OperatorContext& c) {
   Expr x = c.inputs[0];
   const Shape shape = extents(x);
-  constexpr int64_t most = 32;
+  constexpr int64_t most_in_one_kernel = 32;
   if (shape.size() < 2 || shape.back() != shape[shape.size() - 2])
     return fault(fmt::format("the input is {}, expected square matrices", text(shape)));
-  if (shape.back() > most)
-    return fault(fmt::format("matrices of {} rows, at most {} are supported", shape.back(), most));
   const Scalar scalar = element_of(x);
+  if (const int64_t n = shape.back(); n > most_in_one_kernel && product(shape) > 0) {
+    const Expr wide = map_at(
+        3, [&](Expr v) { return convert(wide_float(scalar), v); }, reshape(x, {product(shape) / (n * n), n, n}));
+    const Expr found = map([&](Expr v) { return convert(scalar, v); }, determinants(wide));
+    return one(reshape(found, Shape(shape.begin(), shape.end() - 2)));
+  }
   return one(map_at(
       static_cast<int>(shape.size()) - 2,
       [&](Expr matrix) {

@@ -145,6 +145,22 @@ TEST(CountedLoops, ConditionsEndThem) {
   compare_loops(floats({3}, {3, -1, 2}), {loop}, 1);
 }
 
+// The carried value ends the loop and is known, as all that the loop reads: every result becomes a constant.
+TEST(CountedLoops, KnownStatesEndThem) {
+  const Tensor x = floats({1}, {100});
+  NamedCall loop = call_named("Loop", {"ten", "", "five"}, {"z", "rows"});
+  loop.bodies = {body_of({"s"},
+                         {call_named("Cast", {"s"}, {"b"}, {{"to", int64_t{9}}}),
+                          call_named("Reshape", {"b"}, {"on"}, {{"shape", List{}}}),
+                          call_named("Add", {"s", "less"}, {"t"}), call_named("Identity", {"s"}, {"row"})},
+                         {"on", "t", "row"})};
+  const auto found =
+      outputs_of_calls({x}, {loop, call_named("Add", {"z", "x0"}, {"w"})}, {"w", "rows"},
+                       {{"ten", integers({}, {10})}, {"five", floats({1}, {5})}, {"less", floats({1}, {-1})}});
+  EXPECT_EQ(show(found[0]), "[1] 99");
+  EXPECT_EQ(show(found[1]), "[6][1] 5 4 3 2 1 0");
+}
+
 TEST(CountedLoops, HaveRoomForWhatTheyMayAdd) {
   NamedCall loop = call_named("Loop", {"x0", "", "start"}, {"z"});
   loop.bodies = {body_of({"s"},

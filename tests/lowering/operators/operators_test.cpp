@@ -818,6 +818,32 @@ TEST(Operators, DeterminantsOfAnySize) {
   EXPECT_EQ(kept.size(), 4U);
 }
 
+// A matrix with more rows than one kernel handles: a triangle of known diagonal whose rows change places.
+TEST(Operators, DeterminantsOfManyRows) {
+  for (const int64_t n : {33, 40}) {
+    Tensor x(Scalar::f32, {2, n, n});
+    double wanted[] = {1, 1};
+    for (int64_t matrix = 0; matrix < 2; ++matrix) {
+      for (int64_t i = 0; i < n; ++i) {
+        // The last of the two has its first two rows exchanged.
+        const int64_t line = matrix == 1 && i < 2 ? 1 - i : i;
+        for (int64_t k = 0; k < n; ++k) {
+          const double v = k < i ? 0 : k > i ? 0.125 * static_cast<double>((i * 7 + k) % 5 - 2) : i % 2 == 0 ? 2 : -0.5;
+          x.set_float((matrix * n + line) * n + k, v);
+          if (k == i) wanted[matrix] *= v;
+        }
+      }
+    }
+    wanted[1] = -wanted[1];
+    auto steps = LayerCase("Det", {x}).lower();
+    ASSERT_TRUE(steps.ok()) << steps.errors()[0].text();
+    const auto found = evaluate((*steps)[0], {{"x0", x}});
+    ASSERT_TRUE(found.ok()) << found.errors()[0].text();
+    for (int64_t matrix = 0; matrix < 2; ++matrix)
+      EXPECT_NEAR(found->float_at(matrix), wanted[matrix], 1e-4 * std::abs(wanted[matrix])) << n << " " << matrix;
+  }
+}
+
 LayerCase in_domain(const char* domain, LayerCase layer) {
   layer.layer.domain = domain;
   return layer;
@@ -876,6 +902,18 @@ TEST(Operators, QuantisedAveragesHalfwayBetweenNumbers) {
   EXPECT_EQ(average("QLinearAveragePool", {{"kernel_shape", Ints{1, 2}}}, 0), "[1][1][1][1] 6");
   EXPECT_EQ(average("QLinearAveragePool", {{"kernel_shape", Ints{1, 2}}}, 1), "[1][1][1][1] 6") << "6.5 to even";
   EXPECT_EQ(average("QLinearGlobalAveragePool", {}, 1), "[1][1][1][1] 7") << "5.5 to even, and 1";
+}
+
+TEST(Operators, DistancesOfAllPairsOfRows) {
+  const auto distances = [](const std::vector<double>& b, int64_t width, Attributes attributes) {
+    const int64_t rows = std::ssize(b) / width;
+    return in_domain("com.microsoft", LayerCase("CDist", {floats({2, 2}, {0, 0, 3, 4}), floats({rows, width}, b)},
+                                                std::move(attributes)));
+  };
+  const std::vector<double> three = {0, 0, 3, 4, 6, 8};
+  EXPECT_EQ(show(distances(three, 2, {}).run()), "[2][3] 0 25 100 25 0 25");
+  EXPECT_EQ(show(distances(three, 2, {{"metric", "euclidean"}}).run()), "[2][3] 0 5 10 5 0 5");
+  EXPECT_EQ(distances(three, 3, {}).error(), "A has rows of 2 numbers, B of 3");
 }
 
 TEST(Operators, TreesOfWhichBranchesLeadRoundAreRefused) {
