@@ -152,6 +152,18 @@ def test_threads_share_a_session(cache: Path) -> None:
     assert not wrong and len(list(cache.iterdir())) == 3
 
 
+def test_bundles_of_other_formats_are_compiled_again(cache: Path) -> None:
+    rows = np.ones((2, 3), np.float32)
+    ort.InferenceSession(doubling()).run(None, {"x": rows})
+    [folder] = cache.iterdir()
+    written = (folder / "plan.bin").read_bytes()
+    (folder / "plan.bin").write_bytes(written[:8] + bytes([written[8] - 1]) + written[9:])
+    with pytest.raises(hoist.InputError):
+        hoist.load(folder).run(rows)
+    assert np.array_equal(ort.InferenceSession(doubling()).run(None, {"x": rows})[0], 2 * rows)
+    assert (folder / "plan.bin").read_bytes() == written
+
+
 def test_takes_the_place_of_onnxruntime() -> None:
     program = (f"import hoist.onnxruntime; hoist.onnxruntime.install()\n"
                f"import onnxruntime, numpy\n"

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from . import _core, runtime
 from .bundle import Bundle
-from .errors import Error
+from .errors import Error, InputError
 from .model import Model
 
 logger = logging.getLogger("hoist")
@@ -467,15 +467,21 @@ class InferenceSession:
             digest.update(f"{name} {array.dtype} {array.shape}".encode() + array.tobytes())
         folder = cache_folder() / f"{digest.hexdigest()[:32]}.hoist"
         threads = self._sess_options.intra_op_num_threads
-        if not folder.is_dir():
-            begin = time.monotonic()
-            folder.parent.mkdir(parents=True, exist_ok=True)
+        if folder.is_dir():
+            found = Bundle(folder, threads=threads)
             try:
-                Model(self._source, dim=dict(sizes), value=dict(values)).compile(folder, **self._options)
-            except Error:
-                if not folder.is_dir():  # another process may have finished first
-                    raise
-            logger.info("compiled a bundle for %s in %.1f s", dict(sizes) or "the model", time.monotonic() - begin)
+                _ = found.opened
+                return found
+            except InputError as problem:  # a hoist of another bundle format wrote it
+                logger.info("%s", problem)
+        begin = time.monotonic()
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            Model(self._source, dim=dict(sizes), value=dict(values)).compile(folder, force=folder.is_dir(), **self._options)
+        except Error:
+            if not folder.is_dir():  # another process may have finished first
+                raise
+        logger.info("compiled a bundle for %s in %.1f s", dict(sizes) or "the model", time.monotonic() - begin)
         return Bundle(folder, threads=threads)
 
     def _result(self, name: str, by_name: Mapping[str, NDArray[Any]]) -> Any:
