@@ -299,7 +299,7 @@ Expr einsum_in_pairs(const Spec& call) {
     }
     OperatorCall part = *call.operation;
     part.attributes = {{"equation", fmt::format("{}->{}", terms, term(step.result))}};
-    const auto sums = operator_call(std::move(part), std::move(operands));
+    const auto sums = operator_call(std::move(part), operands);
     HOIST_CHECK(sums.ok(), sums.errors()[0].text());
     first = {*sums, step.result};
     if (step.second) factors.erase(factors.begin() + static_cast<std::ptrdiff_t>(*step.second));
