@@ -12,6 +12,7 @@
 #include "ir/properties/properties.h"
 #include "lowering/cost/position_sets.h"
 #include "lowering/cost/saturated.h"
+#include "lowering/strategies/terms.h"
 
 namespace hoist {
 namespace counting {
@@ -132,12 +133,8 @@ class Counter {
     const bool is_element = frame.kind == Frame::element;
     const PositionSet bound = is_element ? sets_.united(frame.place, sets_.of(frame.index)) : frame.place;
     const int known = path.empty() ? 0 : where.bound;
-    const Where at = {has_arrays(e->type) ? where.around : bound, frame.place, is_element ? known + 1 : known};
+    const Where at = {holds_arrays(e->type) ? where.around : bound, frame.place, is_element ? known + 1 : known};
     return value(frame.value, frame.env, is_element ? with({frame.index}, path, 0) : path, at);
-  }
-
-  static bool has_arrays(Type type) {
-    return type->is_array() || (type->is_tuple() && std::any_of(type->parts.begin(), type->parts.end(), has_arrays));
   }
 
   static Positions with(Positions front, const Positions& path, size_t from) {

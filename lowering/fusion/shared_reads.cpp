@@ -196,10 +196,6 @@ Expr shared_nest(Expr term, int depth, bool by_rows, bool& reads_folds) {
   return dimension.around(body, term->type->size);
 }
 
-bool holds_arrays(Type type) {
-  return type->is_array() || (type->is_tuple() && std::any_of(type->parts.begin(), type->parts.end(), holds_arrays));
-}
-
 // True if a scan, a scatter or another fold has arrays in its result: it computes a row as a whole.
 bool folds_arrays(Expr term) {
   return any_usual_node(term, [](Expr e) { return is_fold(e) && holds_arrays(e->type); });

@@ -60,6 +60,10 @@ int64_t count_operations(Expr e) {
   return tree_operations(e, known);
 }
 
+bool holds_arrays(Type type) {
+  return type->is_array() || (type->is_tuple() && std::any_of(type->parts.begin(), type->parts.end(), holds_arrays));
+}
+
 bool mentions(Expr e, const std::string& name) {
   return any_node(e, [&](Expr n) { return n->pattern == Pattern::parameter && n->name == name; });
 }

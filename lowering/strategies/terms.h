@@ -11,6 +11,8 @@
 
 namespace hoist {
 
+/// True for an array, and for a tuple with an array among its parts.
+bool holds_arrays(Type type);
 /// True if the term reads the parameter of that name.
 bool mentions(Expr e, const std::string& name);
 /// The term with its parameters called p0, p1, ... in order, so that equal terms over other arrays are equal.
