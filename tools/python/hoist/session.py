@@ -466,23 +466,32 @@ class InferenceSession:
         for name, array in values.items():
             digest.update(f"{name} {array.dtype} {array.shape}".encode() + array.tobytes())
         folder = cache_folder() / f"{digest.hexdigest()[:32]}.hoist"
-        threads = self._sess_options.intra_op_num_threads
-        if folder.is_dir():
-            found = Bundle(folder, threads=threads)
-            try:
-                _ = found.opened
-                return found
-            except InputError as problem:  # a hoist of another bundle format wrote it
-                logger.info("%s", problem)
+        found = self._cached(folder)
+        if found is not None:
+            return found
         begin = time.monotonic()
         folder.parent.mkdir(parents=True, exist_ok=True)
         try:
             Model(self._source, dim=dict(sizes), value=dict(values)).compile(folder, force=folder.is_dir(), **self._options)
         except Error:
-            if not folder.is_dir():  # another process may have finished first
+            found = self._cached(folder)  # another process may have finished first
+            if found is None:
                 raise
+            return found
         logger.info("compiled a bundle for %s in %.1f s", dict(sizes) or "the model", time.monotonic() - begin)
-        return Bundle(folder, threads=threads)
+        return Bundle(folder, threads=self._sess_options.intra_op_num_threads)
+
+    def _cached(self, folder: Path) -> Bundle | None:
+        """The bundle of the folder, opened; None if there is none, or one of another format."""
+        if not folder.is_dir():
+            return None
+        bundle = Bundle(folder, threads=self._sess_options.intra_op_num_threads)
+        try:
+            _ = bundle.opened
+        except InputError as problem:
+            logger.info("%s", problem)
+            return None
+        return bundle
 
     def _result(self, name: str, by_name: Mapping[str, NDArray[Any]]) -> Any:
         keys = self._interface.keys.get(name)
