@@ -1,5 +1,5 @@
-// The first steps of reading a model file: parsing, the versions that it states, and one spelling of domains. Borders
-// onnx; for the rest of this folder only.
+// The first steps of reading a model file: parsing, the versions that it states, and one spelling of domains. Includes
+// onnx's classes; only for the sources of this folder.
 #pragma once
 
 #include <onnx/onnx_pb.h>

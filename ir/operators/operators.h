@@ -5,9 +5,8 @@
 // symbolic as long as the definition only carries them along; a definition that needs the number refuses the call.
 //
 // Choices of definitions where ONNX leaves them open (NUMERICS.md in this folder compares them with other engines):
-// - Positions from data are clamped and updates outside are dropped, because a kernel must not leave its arrays
-// whatever
-//   a model's input holds. Positions known at compile time are checked instead, and may be errors.
+// - Positions from data are clamped and updates outside are dropped, so that a kernel stays inside its arrays for any
+//   input. Positions known at compile time are checked instead, and may be errors.
 // - Formulas of several operations on f16 and bf16 are computed in f32 and rounded once, as engines do: a long sum in
 //   f16 stops growing, and 1 + exp(-8) is 1 there (precision.h).
 // - An integer layer has one meaning: the exact sum of products of (element - zero point), plus the bias, times one f32
