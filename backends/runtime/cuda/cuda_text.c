@@ -121,6 +121,7 @@ static void ptx_append_line(ptx_text* t, ptx_span line, ptx_shared* shared) {
 }
 
 HOIST_INTERNAL char* hoist_cuda_text(const char* program, size_t bytes) {
+  if (bytes == 0) return NULL; /* the pointer may be null */
   ptx_text made = {NULL, 0, 0, 0};
   ptx_shared shared = {"", 0};
   const char* end = memchr(program, 0, bytes);
