@@ -130,6 +130,8 @@ struct PlanControl {
 struct PlanItem {
   enum class Kind : uint8_t { step, enter, otherwise, leave } kind = Kind::step;
   int index = 0;  ///< of the step or control; both are stored in the order in which items begin them
+
+  bool operator==(const PlanItem&) const = default;
 };
 
 /// Consecutive steps that one fused launch executes: the work-items of the kernel of that name process work-groups of

@@ -8,6 +8,13 @@
 #include "ir/text/program_text.h"
 
 namespace hoist {
+namespace {
+
+Type defined_type(const Program& program, const Definition& d) {
+  return d.reads ? program.storage.at(d.value).logical : d.expression->type;
+}
+
+}  // namespace
 
 bool same_program(const Program& a, const Program& b) {
   auto same_control = [](const Control& x, const Control& y) {
@@ -18,7 +25,7 @@ bool same_program(const Program& a, const Program& b) {
   return std::equal(a.controls.begin(), a.controls.end(), b.controls.begin(), b.controls.end(), same_control) &&
          a.name == b.name && a.sizes == b.sizes && a.inputs == b.inputs && a.outputs == b.outputs &&
          a.extents == b.extents && a.constants == b.constants && a.definitions == b.definitions &&
-         a.bounded == b.bounded;
+         a.bounded == b.bounded && a.storage == b.storage && a.items == b.items;
 }
 
 Type type_of(const Tensor& tensor) {
@@ -31,8 +38,15 @@ std::map<std::string, Type> value_types(const Program& program) {
   std::map<std::string, Type> types;
   for (const auto& [name, type] : program.inputs) types[name] = type;
   for (const auto& [name, tensor] : program.constants) types[name] = type_of(tensor);
-  for (const Definition& d : program.definitions) types[d.value] = d.expression->type;
+  for (const Definition& d : program.definitions) types[d.value] = defined_type(program, d);
   return types;
+}
+
+std::vector<std::string> values_read(const Definition& definition) {
+  if (definition.reads) return *definition.reads;
+  std::vector<std::string> out;
+  for (Expr p : parameters_of(definition.expression)) out.push_back(p->name);
+  return out;
 }
 
 Type type_of(const ValueInfo& info) {
@@ -143,7 +157,7 @@ bool is_output(const Program& program, const std::string& value) {
 
 Type find_type(const Program& program, const std::string& value) {
   if (const Tensor* constant = find_constant(program, value)) return type_of(*constant);
-  if (const Definition* definition = find_definition(program, value)) return definition->expression->type;
+  if (const Definition* definition = find_definition(program, value)) return defined_type(program, *definition);
   for (const auto& [name, type] : program.inputs) {
     if (name == value) return type;
   }
@@ -153,7 +167,7 @@ Type find_type(const Program& program, const std::string& value) {
 std::map<std::string, int> use_counts(const Program& program) {
   std::map<std::string, int> uses;
   for (const Definition& d : program.definitions) {
-    for (Expr p : parameters_of(d.expression)) ++uses[p->name];
+    for (const std::string& value : values_read(d)) ++uses[value];
   }
   for (const std::string& output : program.outputs) ++uses[output];
   return uses;

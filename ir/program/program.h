@@ -16,6 +16,8 @@
 
 #include "ir/base/seeded.h"
 #include "ir/language/expression.h"
+#include "ir/plan/plan.h"
+#include "ir/program/storage.h"
 #include "ir/rules/rule_class.h"
 
 namespace hoist {
@@ -74,6 +76,11 @@ struct Definition {
   std::vector<int64_t> order = {};
   /// Knobs of its kernel by name, if they are not chosen by the cost model (lowering/search/tuning.h).
   std::map<std::string, int64_t> knobs = {};
+  /// The tile of its kernel, once storage is chosen: the members of lowering/tiling/tile.h that differ from the
+  /// default.
+  std::map<std::string, int64_t> tile = {};
+  /// A kernel: the term is over stored arrays, and these values lie in them (Program::storage).
+  std::optional<std::vector<std::string>> reads = {};
 
   bool operator==(const Definition&) const = default;
 };
@@ -166,6 +173,9 @@ struct Program {
   std::vector<std::pair<std::string, Type>> inputs;
   std::vector<std::string> outputs;  ///< the model's, followed by the actual extents that `extents` names
   std::vector<DataExtent> extents;
+  /// Once chosen: the storage of every value, and of arrays in local memory (lowering/fusion/statements.h).
+  std::map<std::string, Storage> storage;
+  std::vector<PlanItem> items;              ///< the order of definitions and controls; empty without controls
   std::vector<Control> controls;            ///< a pass converts calls to controls
   std::map<std::string, Tensor> constants;  ///< constants with a use, including outputs
   std::vector<Definition> definitions;
@@ -191,6 +201,8 @@ struct Program {
 
 /// True if both programs have the same text (program_text.h).
 bool same_program(const Program& a, const Program& b);
+/// The values that the definition uses: its parameters, or the values in the arrays that its kernel reads.
+std::vector<std::string> values_read(const Definition& definition);
 Type type_of(const Tensor& tensor);
 Type type_of(const ValueInfo& info);
 /// The type of every input, constant and definition by value name.

@@ -231,6 +231,7 @@ Result<ProgramDerivation> parse_derivation(const std::string& text) {
   }
   if (part != in_steps) return Diagnostic{"the derivation", "has no steps", ""};
   HOIST_TRY(derivation.start, parse_program_without_values(program));
+  if (!derivation.start.storage.empty()) return Diagnostic{"the derivation", "starts with stored arrays", ""};
   return derivation;
 }
 

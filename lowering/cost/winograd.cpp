@@ -49,14 +49,14 @@ void estimate_on_gpu(WinogradChoice& choice, Expr convolution, const WinogradFor
   const Profile& profile = options.profile;
   const std::vector<int64_t> result = shape_of(convolution->type);
   const int64_t channels = shape_of(convolution->children[1]->type)[1], side = form.results + form.window - 1;
-  TiledResults direct;
+  GpuResults direct;
   direct.count = result[0];
   direct.rows = result[2] * result[3];
   direct.columns = result[1];
   direct.steps = channels;
   direct.folds = form.window * form.window;
   const auto tiles = [&](int64_t n) { return round_up(n, form.results) / form.results; };
-  TiledResults products = direct;
+  GpuResults products = direct;
   products.count = side * side;
   products.rows = result[0] * tiles(result[2]) * tiles(result[3]);
   products.folds = 1;

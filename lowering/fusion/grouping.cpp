@@ -144,24 +144,6 @@ void inline_into_readers(Program& program, const std::string& pass, TermFacts& f
   drop_unused(program);
 }
 
-// Depthwise filters read an element once per window, although no enclosing loop shows that.
-void inline_widening(Program& program, TermFacts& facts) {
-  inline_into_readers(
-      program, "inline-widening", facts, [](const Definition& d) { return widens(d.expression); },
-      [](const Definition& producer, const Definition& reader) {
-        const bool filters = !reader.weights.empty() && has_windows(reader.expression);
-        return !filters && !rereads(reader.expression, producer.value);
-      });
-}
-
-// Inlines views into all consumers: a reshape or a transposition is a kernel only if it is an output.
-void inline_views(Program& program, TermFacts& facts) {
-  inline_into_readers(
-      program, "inline-views", facts,
-      [&](const Definition& d) { return moves_only(d.expression) && !facts.of(d.expression).concatenates; },
-      [](const Definition&, const Definition&) { return true; });
-}
-
 // True if adjacent elements of the consumer's result belong to different rows of the contraction. Images are excluded:
 // they are stored in the order in which they are computed.
 bool turns_product(const Definition& producer, const Definition& reader) {
@@ -359,12 +341,21 @@ bool rereads(Expr e, const std::string& name) {
 
 void inline_views(Program& program) {
   TermFacts facts;
-  inline_views(program, facts);
+  inline_into_readers(
+      program, "inline-views", facts,
+      [&](const Definition& d) { return moves_only(d.expression) && !facts.of(d.expression).concatenates; },
+      [](const Definition&, const Definition&) { return true; });
 }
 
 void inline_widening(Program& program) {
   TermFacts facts;
-  inline_widening(program, facts);
+  inline_into_readers(
+      program, "inline-widening", facts, [](const Definition& d) { return widens(d.expression); },
+      [](const Definition& producer, const Definition& reader) {
+        // Depthwise filters read an element once per window, although no enclosing loop shows that.
+        const bool filters = !reader.weights.empty() && has_windows(reader.expression);
+        return !filters && !rereads(reader.expression, producer.value);
+      });
 }
 
 void merge_producers(Program& program, bool turns_products) {

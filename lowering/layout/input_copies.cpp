@@ -87,7 +87,7 @@ void copy_inputs(Program& program, StoragePlan& plan, const Profile& profile) {
     copy.value = names.make(copy_name(value));
     copy.layers = {copy.value};
     copy.expression = parameter(value, types.at(value));
-    copy.channels_first = true;
+    copy.channels_first = sizes_of(types.at(value)).size() > 2;
     Expr renamed = parameter(copy.value, types.at(value));
     auto found = program.definitions.begin();
     bool plain = true;

@@ -1,7 +1,5 @@
-// The layout of values in memory. A value is logically as in ONNX; its Storage gives the dimension order, the
-// surroundings inside its array (a border of zeros for convolutions, padding to whole vectors, the other parts of a
-// concatenation), and both directions as views of the language. Views cost nothing, so any operator reads and writes
-// any storage; storage only affects speed.
+// The layout of values in memory (ir/program/storage.h) as views of the language, from the value to its array and back.
+// Views cost nothing, so any operator reads and writes any storage; storage only affects speed.
 //
 // Model inputs and outputs are row-major and have no surroundings.
 //
@@ -16,44 +14,16 @@
 #include <string>
 #include <vector>
 
-#include "ir/plan/region.h"
+#include "ir/program/storage.h"
 #include "ir/target/profile.h"
 #include "lowering/graph/program.h"
 
 namespace hoist {
 
-struct Storage {
-  std::string array;  ///< of the plan; the parts of a concatenation share one
-  Type logical = nullptr;
-  std::vector<int64_t> permutation;    ///< stored dimension i is logical dimension permutation[i]
-  std::vector<int64_t> before, after;  ///< elements around the value, per stored dimension
-  /// The byte that fills the surroundings, if consumers depend on them: 0 or a zero point.
-  std::optional<uint8_t> border;
-  int64_t vector_padding = 0;  ///< elements of `after` in the last dimension that are computed with undefined values
-  int64_t panel = 0;           ///< weights: columns per panel of the last dimension; panels are outermost; 0: no panels
-  int64_t interleave = 0;      ///< weights: rows of the second to last dimension that are interleaved, innermost; 0:
-                               ///< none
-  int64_t joined = 0;          ///< arrays in local memory: the number of leading dimensions that are collapsed with the
-                               ///< next one
-
-  std::vector<int64_t> stored_shape() const;  ///< the value's own extents in stored order
-  std::vector<int64_t> array_shape()
-      const;  ///< including the surroundings; panels outermost, interleaved rows innermost
-  Type array_type() const;
-  /// True if several values share a byte. Kernels read such arrays directly and write whole bytes, since work-items
-  /// cannot share a byte.
-  bool is_packed() const { return hoist::is_packed(leaf_of(logical)->scalar); }
-  /// The array that a kernel writes, and the region of the value in it.
-  Region written_region() const;
-};
-
 struct Padding;
 
 /// The length of a row of `columns` elements in a temporary array: padded to whole vectors if it is long enough.
 int64_t padded_row(int64_t columns, const Profile& profile);
-
-/// Row-major as in ONNX.
-Storage plain_storage(const std::string& array, Type logical);
 
 /// The logical value as a view of the stored array (a term of type array_type()).
 Expr read_storage(const Storage& storage, Expr stored);

@@ -154,7 +154,8 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
       if (on_host.count(w.value) != 0) continue;
       if (sizes_of(types.at(w.value)).size() < 2) continue;
       const WordProducts products = products_in_word(d, types, w, profile);
-      const bool in_words = products.of_vectors || tile->second.matrix_words > 0;
+      const bool in_words =
+          products.of_vectors || (tile->second.on_gpu() == nullptr && tile->second.cpu().matrix_words > 0);
       plan.values[w.value] = weights_storage(w.value, types.at(w.value), w.output_dimension, tile->second, !profile.gpu,
                                              in_words ? products.together : 0);
     }

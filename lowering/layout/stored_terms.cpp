@@ -5,7 +5,9 @@
 #include <limits>
 #include <unordered_map>
 
+#include "ir/properties/properties.h"
 #include "lowering/fusion/statements.h"
+#include "lowering/layout/storage.h"
 #include "lowering/strategies/terms.h"
 
 namespace hoist {
@@ -14,7 +16,7 @@ namespace {
 // The limit of elements of a constant that stays in the code. Kernels load larger ones like weights: positions and
 // weights of a resize, counts of a pooling. In the code they would become a selection per element, unless the loops
 // over them are unrolled, as in transforms whose results a work-item materialises.
-int64_t most_written_out(Expr term) {
+int64_t longest_inline_table(Expr term) {
   constexpr int64_t few = 8, of_transforms = 64;
   return any_node(term, [](Expr e) { return e->pattern == Pattern::materialise; }) ? of_transforms : few;
 }
@@ -26,7 +28,7 @@ void name_tables(Program& program) {
   std::unordered_map<Expr, Expr> named;
   ValueNames names(program);
   for (Definition& definition : program.definitions) {
-    const int64_t most = most_written_out(definition.expression);
+    const int64_t most = longest_inline_table(definition.expression);
     definition.expression = replace_closed(definition.expression, [&](Expr e) -> Expr {
       if (e->pattern != Pattern::constant || e->constant.size() <= most) return nullptr;
       if (auto known = named.find(e); known != named.end()) return known->second;
@@ -47,16 +49,21 @@ void name_tables(Program& program) {
   if (program.constants.size() != before) program.steps.push_back(replayed_step("name-tables"));
 }
 
-Expr stored_term(const Definition& definition, const StoragePlan& plan) {
-  const Storage& storage = plan.values.at(definition.value);
+Expr stored_term(const Definition& definition, const std::map<std::string, Storage>& values) {
+  const Storage& storage = values.at(definition.value);
   Statements statements = statements_of(definition);
   for (size_t i = 0; i < statements.kept.size(); ++i) {
-    const Storage& kept = plan.values.at(statement_name(definition.value, i));
-    statements.kept[i] = interior(kept, over_storage(statements.kept[i], plan.values));
+    const Storage& kept = values.at(statement_name(definition.value, i));
+    statements.kept[i] = interior(kept, over_storage(statements.kept[i], values));
   }
-  statements.result =
-      written(storage, surround(storage, interior(storage, over_storage(statements.result, plan.values))));
+  statements.result = written(storage, surround(storage, interior(storage, over_storage(statements.result, values))));
   return term_of(definition.value, statements);
+}
+
+void store_definition(Definition& definition, const std::map<std::string, Storage>& storage) {
+  std::vector<std::string> reads = values_read(definition);
+  definition.expression = stored_term(definition, storage);
+  definition.reads = std::move(reads);
 }
 
 }  // namespace hoist

@@ -14,8 +14,8 @@ namespace {
 // true branch, and its false branch.
 class Scheduler {
  public:
-  Scheduler(Program& program, const StoragePlan& storage)
-      : program_(program), storage_(storage), definitions_(static_cast<int>(program.definitions.size())) {}
+  explicit Scheduler(Program& program)
+      : program_(program), definitions_(static_cast<int>(program.definitions.size())) {}
 
   std::vector<PlanItem> run() {
     find_makers();
@@ -54,7 +54,7 @@ class Scheduler {
 
   void find_makers() {
     for (int i = 0; i < definitions_; ++i)
-      writers_[storage_.values.at(program_.definitions[static_cast<size_t>(i)].value).array].push_back(i);
+      writers_[program_.storage.at(program_.definitions[static_cast<size_t>(i)].value).array].push_back(i);
     for (size_t c = 0; c < program_.controls.size(); ++c) {
       const int node = definitions_ + static_cast<int>(c);
       const Control& each = program_.controls[c];
@@ -81,8 +81,8 @@ class Scheduler {
       wanted_by_[static_cast<size_t>(maker)].push_back({node, block});
     };
     if (auto found = results_.find(value); found != results_.end()) return add(found->second);
-    const auto stored = storage_.values.find(value);
-    const auto writers = stored == storage_.values.end() ? writers_.end() : writers_.find(stored->second.array);
+    const auto stored = program_.storage.find(value);
+    const auto writers = stored == program_.storage.end() ? writers_.end() : writers_.find(stored->second.array);
     if (writers == writers_.end()) return;  // an input or a constant
     for (int maker : writers->second) {
       if (maker < before) add(maker);
@@ -205,7 +205,6 @@ class Scheduler {
   }
 
   Program& program_;
-  const StoragePlan& storage_;
   const int definitions_;
   std::map<std::string, std::vector<int>> writers_;  // by array
   std::map<std::string, int> inside_, results_;      // values that a control provides to its body, and its results
@@ -222,14 +221,14 @@ class Scheduler {
 
 }  // namespace
 
-std::vector<PlanItem> schedule(Program& program, StoragePlan& storage) {
-  if (program.controls.empty()) return {};
-  std::vector<PlanItem> items = Scheduler(program, storage).run();
+void schedule(Program& program) {
+  if (program.controls.empty()) return;
+  program.items = Scheduler(program).run();
   for (const Control& control : program.controls) {
     for (const Control::Carried& carried : control.carried)
-      storage.values.at(carried.before).array = storage.values.at(carried.result).array;
+      program.storage.at(carried.before).array = program.storage.at(carried.result).array;
   }
-  return items;
+  program.steps.push_back(replayed_step("schedule"));
 }
 
 }  // namespace hoist

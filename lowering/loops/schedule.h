@@ -9,16 +9,12 @@
 // parts.
 #pragma once
 
-#include <vector>
-
-#include "ir/plan/plan.h"
 #include "ir/program/program.h"
-#include "lowering/layout/storage_plan.h"
 
 namespace hoist {
 
-/// Reorders definitions and controls and returns the items of the plan, one step per definition. A carried state and
-/// its result share one array. Returns nothing and changes nothing if the program has no controls.
-std::vector<PlanItem> schedule(Program& program, StoragePlan& storage);
+/// Reorders definitions and controls and lists them as the program's items, one step per definition. A carried state
+/// and its result share one array. Changes nothing if the program has no controls.
+void schedule(Program& program);
 
 }  // namespace hoist

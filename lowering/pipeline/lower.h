@@ -1,4 +1,4 @@
-// From a program of operator calls to kernels as low-level terms: the list of passes, and its result. The Halide layer
+// From a program of operator calls to kernels as low-level terms: the result of the passes (passes.h). The Halide layer
 // turns each LoweredKernel into OpenCL; the bundle writer writes the plan. Everything here is decided at compile time
 // and without a device; all that is known of a device is its target description.
 #pragma once
@@ -13,30 +13,15 @@
 #include "ir/rules/rewrite.h"
 #include "ir/target/profile.h"
 #include "lowering/graph/program.h"
-#include "lowering/layout/storage_plan.h"
+#include "lowering/layout/storage.h"
 #include "lowering/pipeline/passes.h"
 #include "lowering/rules/user_rules.h"
 #include "lowering/search/tuning.h"
 #include "lowering/strategies/steering.h"
 #include "lowering/strategies/strategy.h"
+#include "lowering/tiling/tile.h"
 
 namespace hoist {
-
-struct LowerOptions {
-  ConvolutionForm convolution = ConvolutionForm::automatic;
-  LaunchFusion fusion = LaunchFusion::automatic;
-  TableUse tables = TableUse::automatic;
-  ConstantUse constants = ConstantUse::computed;
-  FoldingBudget folding;
-  bool strict = false;                                ///< exact rules only
-  const UserRules* rules = nullptr;                   ///< of the user; lives as long as the compilation
-  std::vector<Steering> steps;                        ///< the user's own steps for kernels, instead of the strategy
-  const std::vector<Strategy>* strategies = nullptr;  ///< instead of strategies(); live as long as the compilation
-  TuningRecords records = {};                         ///< of measured kernels
-  int64_t unrolled_steps = most_unrolled_steps;       ///< of one loop that become definitions
-  bool perform = true;                                ///< If and Loop may run as dynamic control flow (unroll.h)
-  bool separate_arrays = false;  ///< no reuse in the arena, so that a simulated device detects every overrun
-};
 
 /// One kernel; steps with equal terms share it.
 struct LoweredKernel {
@@ -69,8 +54,11 @@ struct LoweredGroup {
 
 struct LoweredModel {
   Program original;  ///< one definition a layer
-  Program program;   ///< after grouping
-  StoragePlan storage;
+  Program program;   ///< with all decisions; its definitions are kernels
+  // The choices of storage that a search may vary, by value.
+  std::map<std::string, TiledResults> tiled;  ///< the results of definitions that are computed in tiles
+  /// NHWC or NCHW loops of definitions that read model inputs or write model outputs as images (storage_plan.h).
+  std::map<std::string, KnobValues> layouts;
   std::vector<LoweredGroup> groups;  ///< in execution order, one a step
   std::vector<LoweredKernel> kernels;
   std::vector<PlanArray> arrays;     ///< offsets and constants filled in

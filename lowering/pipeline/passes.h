@@ -1,7 +1,8 @@
-// The passes over a program, one ordered list for everything that compiles: `hoist compile` and `inspect`, studies of
-// neural rules, tests. Passes of the first part change operator calls, `unfold` inlines definitions, and later passes
-// change terms. The steps after the list (storage, strategies, memory) work on one definition at a time and are in
-// lower.cpp. Every pass runs on any program of its part, also on one that was read from text.
+// Every step from the imported program to the plan, one ordered list for everything that compiles: `hoist compile` and
+// `inspect`, studies of neural rules, tests. Passes of the first part change operator calls, `unfold` inlines
+// definitions, passes of the second part change terms, and the third part makes the plan: storage, loops, kernels,
+// arrays, launches. Decisions are attributes of the program, so every pass also runs on a program that was read from
+// text; LoweredModel, which the last passes fill in, is derived from the program.
 #pragma once
 
 #include <functional>
@@ -11,6 +12,7 @@
 
 #include "ir/program/program.h"
 #include "ir/rules/rewrite.h"
+#include "ir/rules/rule_class.h"
 #include "ir/target/profile.h"
 #include "lowering/fusion/launches.h"
 #include "lowering/graph/integer_table.h"
@@ -18,6 +20,8 @@
 #include "lowering/loops/unroll.h"
 #include "lowering/rules/user_rules.h"
 #include "lowering/search/tuning.h"
+#include "lowering/strategies/steering.h"
+#include "lowering/strategies/strategy.h"
 
 namespace hoist {
 
@@ -41,48 +45,87 @@ enum class LaunchFusion : uint8_t { none, automatic, launch };
 /// materialised, and the number of parallel blocks of its long reductions, 0 for none.
 inline constexpr std::string_view im2col_knob = "im2col", blocks_knob = "blocks";
 
-struct PassOptions {
-  bool strict = false;  ///< leaves out rounding passes, and passes that only prepare them
-  TableOptions tables;
+struct LowerOptions {
+  bool strict = false;  ///< exact rules only: no rounding passes, and no passes that only prepare them
+  TableOptions tables = {TableUse::automatic, {}};
   ConstantUse constants = ConstantUse::computed;
   FoldingBudget folding;
   ConvolutionForm convolution = ConvolutionForm::automatic;
-  LaunchFusion fusion = LaunchFusion::none;
-  bool joins_steps = false;    ///< launches run several kernels, so that one more kernel is no more launch
-  Profile profile;             ///< the purpose of the launches
+  LaunchFusion fusion = LaunchFusion::automatic;
   TuningRecords records = {};  ///< of measured kernels
   int64_t unrolled_steps =
       most_unrolled_steps;           ///< of one loop; longer loops run as dynamic control flow, or are refused
-  bool perform = false;              ///< bodies may run as dynamic control flow: may set Program::controls
-  bool share_equal = true;           ///< merges equal layers; not if neural rules may differ by layer
-  const UserRules* rules = nullptr;  ///< the user's own rules; live as long as the passes run
+  bool perform = true;               ///< If and Loop may run as dynamic control flow (unroll.h)
+  const UserRules* rules = nullptr;  ///< of the user; lives as long as the compilation
+  std::vector<Steering> steps;       ///< the user's own steps for kernels, instead of the strategy
+  const std::vector<Strategy>* strategies = nullptr;  ///< instead of strategies(); live as long as the compilation
+  bool separate_arrays = false;  ///< no reuse in the arena, so that a simulated device detects every overrun
+};
+
+/// The options of passes, by default of passes that run by themselves.
+struct PassOptions : LowerOptions {
+  PassOptions() {
+    tables.use = TableUse::off;
+    fusion = LaunchFusion::none;
+    perform = false;
+  }
+
+  Profile profile;           ///< the device
+  bool joins_steps = false;  ///< launches run several kernels, so that one more kernel is no more launch
+  bool share_equal = true;   ///< merges equal layers; not if neural rules may differ by layer
+};
+
+struct LoweredModel;
+
+/// Changes a program, or a program and the plan that is made from it.
+struct PassFunction {
+  constexpr PassFunction() = default;
+  constexpr PassFunction(Result<Nothing> (*function)(Program&, const PassOptions&)) : program(function) {}
+  constexpr PassFunction(Result<Nothing> (*function)(LoweredModel&, const PassOptions&)) : model(function) {}
+  constexpr PassFunction(void (*function)(Program&)) : plain(function) {}
+
+  Result<Nothing> (*program)(Program& program, const PassOptions& options) = nullptr;
+  Result<Nothing> (*model)(LoweredModel& model, const PassOptions& options) = nullptr;
+  void (*plain)(Program& program) = nullptr;
 };
 
 struct Pass {
   std::string_view name;
   std::string_view meaning;  ///< one line
-  enum Part : uint8_t { calls, terms } part = calls;
-  bool only_with_rounding = false;  ///< not under strict
-  /// Null if the pass only applies the rules between operator calls whose rows name it.
-  Result<Nothing> (*function)(Program& program, const PassOptions& options);
-  /// True if a compilation with these options runs the pass; null for always. The caller of `run` has decided already.
+  /// `within`: a step of derivations that other passes record; only replay runs it.
+  enum Part : uint8_t { calls, terms, plan, within } part = calls;
+  RuleClass rule_class = RuleClass::exact;  ///< others than exact are left out under strict
+  /// True if a compilation with these options runs the pass; null: always. Callers of `run` have chosen.
   bool (*wanted)(const PassOptions& options) = nullptr;
+  /// Empty: the pass applies the rules between operator calls whose rows name it, and nothing else.
+  PassFunction function = {};
+  /// Replays a step of a derivation in its definition. Null: the steps of the pass are rules, or concern the whole
+  /// program, where the pass runs again.
+  Result<Nothing> (*replay)(Program& program, Definition& definition, const ProgramStep& step) = nullptr;
+  bool adds_definitions = false;  ///< in a replayed step
 
+  bool is_run(const PassOptions& options) const {
+    return (rule_class == RuleClass::exact || !options.strict) && (wanted == nullptr || wanted(options));
+  }
   Result<Nothing> run(Program& program, const PassOptions& options) const;
+  Result<Nothing> run(LoweredModel& model, const PassOptions& options) const;
 };
+/// The passes of a compilation, in order.
 std::span<const Pass> passes();
 
 /// Materialises the windows of all convolutions in the term, each as a row of a matrix; false if it has none.
 bool keep_windows(Rewriter& rewriter);
 /// The possible numbers of blocks of the term's first long reduction; empty if it has none.
 std::vector<int64_t> block_counts(Expr term, const Profile& profile);
-const Pass* find_pass(std::string_view name);  ///< null when there is none
+const Pass* find_pass(std::string_view name);  ///< null when there is none; also finds steps `within` passes
 
 /// Called after each pass; returns whether to continue.
 using PassObserver = std::function<bool(const Pass& pass, const Program& program)>;
 /// The passes of one part, in order. Errors: a program with symbolic sizes, or all layers that a pass cannot handle,
 /// together. `stopped` is set if the observer ended the run.
 Result<Nothing> run_passes(Program& program, Pass::Part part, const PassOptions& options,
+                           const PassObserver& observer = {}, bool* stopped = nullptr);
+Result<Nothing> run_passes(LoweredModel& model, Pass::Part part, const PassOptions& options,
                            const PassObserver& observer = {}, bool* stopped = nullptr);
 
 }  // namespace hoist

@@ -11,7 +11,6 @@
 
 #include "ir/program/program_derivation.h"
 #include "ir/target/profile.h"
-#include "lowering/layout/storage_plan.h"
 #include "lowering/rules/rules.h"
 #include "lowering/rules/user_rules.h"
 
@@ -42,8 +41,7 @@ struct ReplayedStep {
 };
 
 struct Replayed {
-  Program program;  ///< its terms are the kernels' terms, over stored arrays
-  StoragePlan storage;
+  Program program;  ///< its definitions are kernels
 };
 
 /// Errors name the step: an unknown rule, a missing place, a rule that does not apply, another class or another
@@ -51,8 +49,6 @@ struct Replayed {
 Result<Replayed> replay(const ProgramDerivation& derivation, const ReplayOptions& options,
                         const std::function<void(const ReplayedStep&)>& observer = {});
 
-/// True if it is the name of a pass, rather than of a row.
-bool is_pass(const std::string& rule);
 /// The sentence of a rule or pass. "" for unknown names.
 std::string meaning_of(const std::string& rule, const UserRules* user_rules = nullptr);
 

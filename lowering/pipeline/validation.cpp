@@ -17,6 +17,7 @@
 #include "ir/plan/region.h"
 #include "ir/properties/properties.h"
 #include "ir/text/text.h"
+#include "lowering/layout/storage.h"
 #include "lowering/strategies/terms.h"
 
 namespace hoist {
@@ -327,7 +328,7 @@ class Validator {
 
   // The arrays of the stored term, built from the values of the term before.
   Result<Nothing> fill_arrays(const ReplayedStep& seen) {
-    const std::map<std::string, Storage>& values = seen.state->storage.values;
+    const std::map<std::string, Storage>& values = seen.state->program.storage;
     std::map<std::string, std::vector<Expr>> parts;
     for (Expr p : parameters_of(seen.before)) parts[values.at(p->name).array].push_back(p);
     for (size_t kind = 0; kind < kinds; ++kind) {
@@ -361,7 +362,7 @@ class Validator {
 
   Result<Nothing> look_at_stored(const ReplayedStep& seen) {
     stored_ = seen.step.value;
-    const Storage& storage = seen.state->storage.values.at(stored_);
+    const Storage& storage = seen.state->program.storage.at(stored_);
     region_ = storage.written_region();
     HOIST_TRY_VOID(fill_arrays(seen));
     return compare(seen, stored_, written(storage, pack(storage, seen.before)), seen.after, nullptr, &arrays_);

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "ir/rules/rule_check.h"
-#include "lowering/pipeline/replay.h"
+#include "lowering/pipeline/passes.h"
 #include "lowering/rules/program_rules.h"
 #include "lowering/rules/rules.h"
 
@@ -75,7 +75,7 @@ Diagnostics test_within_terms(UserRules& rules) {
 
 bool is_taken(const std::string& name) {
   const auto between = operator_rule_rows();
-  return is_pass(name) || lowering_rules().has(name) ||
+  return find_pass(name) != nullptr || lowering_rules().has(name) ||
          std::any_of(between.begin(), between.end(), [&](const ProgramRuleRow& r) { return r.name == name; });
 }
 

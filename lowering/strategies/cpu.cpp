@@ -25,10 +25,10 @@ void map_register_tiles(Rewriter& r, const StrategyInput& input, const Profile&)
   static const char* const through_lines[] = {"open-joined-row-tiles", "open-joined-3-row-tiles"};
   Path place = input.inside;
   const Tile& tile = input.tile;
-  const bool columns_inside = tile.loop_order == Tile::columns_inside;
-  if (tile.loop_order == Tile::all_rows_outside) {
+  const bool columns_inside = tile.cpu().loop_order == CpuTile::columns_inside;
+  if (tile.cpu().loop_order == CpuTile::all_rows_outside) {
     place = open_outermost(r, place, 1 + static_cast<int>(std::size(by_columns)));
-  } else if (tile.loop_order == Tile::planes_inside) {
+  } else if (tile.cpu().loop_order == CpuTile::planes_inside) {
     place = open_outermost(r, place, 4);
   } else if (tile.channels_last && tile.rows_joined > 0) {
     static const char* const rules[] = {"open-channels-last-2d", "open-channels-last-3d"};
@@ -42,24 +42,25 @@ void map_register_tiles(Rewriter& r, const StrategyInput& input, const Profile&)
   }
   if (const int rank = rank_at(r.term(), place); rank >= 2) {
     place = open(r,
-                 tile.loop_order == Tile::planes_inside ? "open-tiles-planes-inside"
-                 : tile.rows_joined > 0                 ? through_lines[tile.rows_joined - 1]
-                 : tile.shifted                         ? "open-shifted-tiles"
-                 : columns_inside                       ? "open-tiles-columns-inside"
-                 : tile.loop_order > 0                  ? by_columns[rank - 2]
-                                                        : "open-tiles",
+                 tile.cpu().loop_order == CpuTile::planes_inside ? "open-tiles-planes-inside"
+                 : tile.rows_joined > 0                          ? through_lines[tile.rows_joined - 1]
+                 : tile.cpu().shifted                            ? "open-shifted-tiles"
+                 : columns_inside                                ? "open-tiles-columns-inside"
+                 : tile.cpu().loop_order > 0                     ? by_columns[rank - 2]
+                                                                 : "open-tiles",
                  place, {{"R", tile.rows}, {"C", tile.columns}});
     const int loops = tile.rows_joined > 0 ? 2 : std::min(rank, 3);
     for (int i = 2; i <= loops; ++i) place = opened(r.term(), place);  // the innermost of the group loops
     if (tile.channels_last && tile.width > 1) {
-      if (tile.matrix_rows > 0)
-        open(r, "open-transposed-matrix-tile", place, {{"R", tile.matrix_rows}, {"k", tile.width}});
+      if (tile.cpu().matrix_rows > 0)
+        open(r, "open-transposed-matrix-tile", place, {{"R", tile.cpu().matrix_rows}, {"k", tile.width}});
       else
         open(r, "open-transposed-tile", place, {{"k", tile.width}});
       return;
     }
-    place = tile.matrix_rows > 0 ? opened(r.term(), open(r, "open-matrix-rows", place, {{"R", tile.matrix_rows}}))
-                                 : open(r, "open-unroll", place);
+    place = tile.cpu().matrix_rows > 0
+                ? opened(r.term(), open(r, "open-matrix-rows", place, {{"R", tile.cpu().matrix_rows}}))
+                : open(r, "open-unroll", place);
   } else {
     int64_t columns = extent(r.term(), place, 0);
     place = open(r, "open-column-tiles", place, {{"C", tile.columns}, {"c", missing(columns, tile.columns)}});
@@ -82,11 +83,11 @@ void innermost_folds(Expr e, Path& place, std::vector<Path>& out) {
 // Words in sequence become one step of a matrix instruction's fold; the steps of windows along a row are unrolled. An
 // activation may name the same sum twice; it is computed once as long as both are the same term.
 void prepare_folds(Rewriter& r, const StrategyInput& input, const Profile&) {
-  if (input.tile.matrix_words > 0 && input.interleaved) {
-    const RuleArguments words = {{"k", input.tile.matrix_words}};
+  if (input.tile.cpu().matrix_words > 0 && input.interleaved) {
+    const RuleArguments words = {{"k", input.tile.cpu().matrix_words}};
     if (!apply_to_all_of_first(r, "fold-matrix-words", words)) apply_to_all_of_first(r, "fold-matrix-pairs", words);
   }
-  if (input.tile.window == 0) return;
+  if (input.tile.cpu().window == 0) return;
   std::vector<Path> folds;
   Path place;
   innermost_folds(r.term(), place, folds);

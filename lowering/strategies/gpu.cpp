@@ -57,8 +57,8 @@ void map_product_to_groups(Rewriter& r, const StrategyInput& input, const Profil
   Path place = input.inside;
   const Tile& tile = input.tile;
   if (auto product = innermost_product(r.term(), {})) {
-    if (tile.depth > 0)
-      apply_to_all(r, "fold-blocks", *product, {{"k", tile.depth}});
+    if (tile.gpu().depth > 0)
+      apply_to_all(r, "fold-blocks", *product, {{"k", tile.gpu().depth}});
     else
       write_out_steps(r, *product);
   }
@@ -72,9 +72,9 @@ void map_product_to_groups(Rewriter& r, const StrategyInput& input, const Profil
   place = open(r, rules[tile.rows_joined], place, {{"R", tile.rows}, {"C", tile.columns}});
   place = opened(r.term(), place);  // the second of the two group loops
   if (tile.width > 1) {
-    open(r, "open-work-items", place, {{"p", tile.item_rows}, {"q", tile.items_across}, {"k", tile.width}});
+    open(r, "open-work-items", place, {{"p", tile.gpu().item_rows}, {"q", tile.gpu().items_across}, {"k", tile.width}});
   } else {
-    open(r, "open-work-item-scalars", place, {{"p", tile.item_rows}, {"q", tile.items_across}});
+    open(r, "open-work-item-scalars", place, {{"p", tile.gpu().item_rows}, {"q", tile.gpu().items_across}});
   }
 }
 
@@ -146,8 +146,9 @@ Strategy gpu_rows() {
 
 Strategy gpu_tiles() {
   return {"group-tiles", "GPU: a work-group computes a tile of sums; its work-items share operands in local memory",
-          [](Expr term, const StrategyInput& input, const Profile& profile) {
-            return profile.gpu && input.folds && input.tile.items_across > 1 && rank_at(term, input.inside) >= 2;
+          [](Expr term, const StrategyInput& input, const Profile&) {
+            const GpuTile* tile = input.tile.on_gpu();
+            return tile != nullptr && input.folds && tile->items_across > 1 && rank_at(term, input.inside) >= 2;
           },
           map_product_to_groups};
 }

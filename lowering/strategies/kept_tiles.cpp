@@ -74,7 +74,7 @@ void keep_in_vectors(Rewriter& r, const StrategyInput&, const Profile& profile) 
 void map_kept_planes(Rewriter& r, const StrategyInput& input, const Profile&) {
   const Tile& tile = input.tile;
   Path place = open_leading(r, input.inside, 2, 1);
-  place = open(r, tile.shifted ? "open-shifted-tile-loop" : "open-tile-loop", place,
+  place = open(r, tile.cpu().shifted ? "open-shifted-tile-loop" : "open-tile-loop", place,
                {{"R", tile.rows}, {"C", tile.columns}});
   place = open(r, "open-unroll", opened(r.term(), place));
   open_tile_columns(r, place, tile.width);

@@ -45,9 +45,10 @@ void share_sums_of_elements(Rewriter& r, const StrategyInput& input, const Profi
 void lower_folds(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   // A scatter that is the result writes at its positions; inside other terms it is a fold for each element.
   if (input.kept.empty() && maps_scatter(r.term(), input.inside)) return;
-  if (input.tile.parts > 0)
-    sum_in_parts(r, input.tile.parts);
-  else if (profile.gpu && !input.strict && input.folds && input.kept.empty() && input.tile.items_across == 1)
+  const GpuTile* items = input.tile.on_gpu();
+  if (items != nullptr && items->parts > 0)
+    sum_in_parts(r, items->parts);
+  else if (items != nullptr && !input.strict && input.folds && input.kept.empty() && items->items_across == 1)
     share_sums_of_elements(r, input, profile);
   if (!input.strict) r.apply_everywhere({"channels-inside-3d", "channels-inside-2d", "channels-inside-1d"});
   r.apply_everywhere({"reduce-map-fusion-to-fold"});

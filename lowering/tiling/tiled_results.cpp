@@ -31,10 +31,10 @@ std::optional<int64_t> step_of_windows(Expr e, int64_t size) {
 }
 
 // `transposed`: an image that must stay NCHW in memory.
-TiledResults tiled_on_cpu(const Program& program, const Definition& d, const std::map<std::string, Type>& types,
-                          const Storage& s, bool transposed, const Profile& profile) {
+CpuResults tiled_on_cpu(const Program& program, const Definition& d, const std::map<std::string, Type>& types,
+                        const Storage& s, bool transposed, const Profile& profile) {
   const std::vector<int64_t> shape = computed_shape(s);
-  TiledResults out;
+  CpuResults out;
   out.rows = transposed ? shape.back() : shape[shape.size() - 2];
   out.columns = transposed ? shape[1] : shape.back();
   if (!transposed) out.count = element_count(shape) / out.rows / out.columns;
@@ -96,10 +96,10 @@ int64_t joined_rows(const std::vector<int64_t>& shape) { return std::clamp<int64
 
 // On a GPU all positions of an image are one dimension, so that small images fill work-groups too. Empty if the
 // definition is no contraction.
-std::optional<TiledResults> tiled_on_gpu(const Definition& d, const Storage& s, bool transposed) {
+std::optional<GpuResults> tiled_on_gpu(const Definition& d, const Storage& s, bool transposed) {
   const std::vector<int64_t> shape = computed_shape(s);
   if (!is_product(d)) return std::nullopt;
-  TiledResults out;
+  GpuResults out;
   for (const Weights& w : d.weights) {
     if (w.extents.size() < 2) return std::nullopt;
     // The innermost fold runs over input channels, or over the rows of a matrix.
@@ -132,27 +132,31 @@ Tile tile_of(const Definition& d, const TiledResults& results, const Profile& pr
 void choose_tile(const Program& program, const Definition& d, const std::map<std::string, Type>& types, bool transposed,
                  StoragePlan& plan, const Profile& profile) {
   const Storage& s = plan.values.at(d.value);
-  const std::optional<TiledResults> results =
-      profile.gpu ? tiled_on_gpu(d, s, transposed) : tiled_on_cpu(program, d, types, s, transposed, profile);
+  std::optional<TiledResults> results;
+  if (!profile.gpu)
+    results = tiled_on_cpu(program, d, types, s, transposed, profile);
+  else if (const auto on_gpu = tiled_on_gpu(d, s, transposed))
+    results = *on_gpu;
   Tile& tile = plan.tiles[d.value];
   if (!results) return;
   tile = tile_of(d, *results, profile);
-  tile.channels_last = transposed;
+  tile.channels_last = transposed ? 1 : 0;
   // For images the spatial dimensions are collapsed, for matrices the rows of all.
   const std::vector<int64_t> shape = computed_shape(s);
-  if (d.channels_first && (profile.gpu || tile.loop_order == Tile::through_lines))
+  const bool through_lines = tile.on_gpu() == nullptr && tile.cpu().loop_order == CpuTile::through_lines;
+  if (d.channels_first && (tile.on_gpu() != nullptr || through_lines))
     tile.rows_joined = joined_rows(shape);
-  else if (tile.loop_order == Tile::through_lines)
+  else if (through_lines)
     tile.rows_joined = std::ssize(shape) - 2;
   plan.tiled[d.value] = *results;
 }
 
 Tile tile_of_statement(const Definition& d, const Storage& s, const Profile& profile) {
-  if (profile.gpu) return {};
+  if (profile.gpu) return {.machine = GpuTile()};
   std::vector<int64_t> shape = computed_shape(s);
   int64_t rows = 1, columns = shape.back();
   for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
-  if (folds(d.expression)) return choose_tile({.rows = rows, .columns = columns, .packed = true}, profile);
+  if (folds(d.expression)) return choose_tile(CpuResults{.rows = rows, .columns = columns, .packed = true}, profile);
   int64_t width = profile.vector_width;
   while (columns % width != 0) width /= 2;
   return {1, width, width};

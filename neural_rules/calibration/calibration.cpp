@@ -44,7 +44,7 @@ struct Moments {
   }
 };
 
-struct Extremes {
+struct MinMax {
   double low = INFINITY, high = -INFINITY;
 
   void add(double x) {
@@ -55,7 +55,7 @@ struct Extremes {
 
 // The statistics of one value: per channel, or as a single channel if it has no channel dimension.
 struct Collected {
-  std::vector<Extremes> extremes;
+  std::vector<MinMax> extremes;
   std::vector<Moments> moments;
   bool has_channels = false;
   bool varies = false;  // the channel dimension is dynamic: one set of statistics for all
@@ -64,9 +64,9 @@ struct Collected {
   std::vector<uint64_t> histogram = std::vector<uint64_t>(histogram_bins);
   WideSum block_errors = 0;  // squares
 
-  Extremes all_extremes() const {
-    Extremes all;
-    for (const Extremes& part : extremes) {
+  MinMax all_extremes() const {
+    MinMax all;
+    for (const MinMax& part : extremes) {
       all.low = std::min(all.low, part.low);
       all.high = std::max(all.high, part.high);
     }
@@ -84,7 +84,7 @@ struct Collected {
 };
 
 // The exponent of the smallest power of two that bounds every magnitude.
-int exponent_of(const Extremes& extremes) {
+int exponent_of(const MinMax& extremes) {
   const double largest = std::max(std::abs(extremes.low), std::abs(extremes.high));
   return largest == 0 ? 0 : std::ilogb(largest) + 1;
 }
@@ -194,7 +194,7 @@ Result<Nothing> Calibrator::observe_extremes(const std::string& value, const Ten
   int64_t bad = -1;
   const Elements numbers(tensor);
   layout.for_each_run(tensor.size(), [&](size_t channel, int64_t begin, int64_t end) {
-    Extremes& extremes = collected.extremes[channel];
+    MinMax& extremes = collected.extremes[channel];
     for (int64_t i = begin; i < end; ++i) {
       const double x = numbers[i];
       if (!std::isfinite(x) && bad < 0) bad = i;
@@ -218,7 +218,7 @@ Result<Nothing> Calibrator::observe(const std::string& value, const Tensor& tens
       collected.varies ? ChannelLayout{1, tensor.size(), false} : layout_of(tensor, state_->axis(value));
   if (collected.extremes.size() != static_cast<size_t>(layout.channels))
     return Diagnostic{value, "the second pass over the calibration data has other shapes", ""};
-  const Extremes all = collected.all_extremes();
+  const MinMax all = collected.all_extremes();
   const double low = all.low, high = all.high;
   const int exponent = exponent_of(all);
   const Units units(exponent);
@@ -257,7 +257,7 @@ Result<Statistics> Calibrator::finish() const {
   if (state_->values.empty()) return Diagnostic{"calibration data", "holds no elements", ""};
   for (const auto& [name, collected] : state_->values) {
     const Moments moments = collected.all_moments();
-    const Extremes extremes = collected.all_extremes();
+    const MinMax extremes = collected.all_extremes();
     if (moments.count != collected.count) {
       problems.push_back({name,
                           fmt::format("the second pass over the calibration data has {} elements, the first one {}",

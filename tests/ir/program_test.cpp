@@ -312,6 +312,73 @@ TEST(ProgramText, FactsThatDoNotFitAreRefused) {
   EXPECT_THAT(refusal("knob rows 2", "domain %x from 1.0 to 0.0\n"), HasSubstr("empty"));
 }
 
+// A kernel whose term pads rows to eight elements, and reads the part of a concatenation from the array of the whole.
+constexpr char kernels[] =
+    "program version 21\n"
+    "input %x : [2][3]f32\n"
+    "store %x : [2][3]f32\n"
+    "store %y : [2][3]f32 order [1, 0] after [0, 6] computed 6\n"
+    "store %z : [2][3]f32\n"
+    "kernel %y : [3][8]f32 = transpose %x |> map (pad 0 6 undefined) with tile columns 8 width 8, reads %x\n"
+    "kernel %z : [2][3]f32 = %y |> map (slice 0 2) |> transpose from \"z\" with reads %y\n"
+    "output %z\n";
+
+TEST(ProgramText, KernelsAndStorageAreRead) {
+  const auto program = parse_program(kernels);
+  ASSERT_TRUE(program.ok()) << program.errors()[0].text();
+  const Storage& y = program->storage.at("y");
+  EXPECT_EQ(y.array_shape(), (std::vector<int64_t>{3, 8}));
+  EXPECT_EQ(y.vector_padding, 6);
+  EXPECT_EQ(program->definitions[0].tile, (std::map<std::string, int64_t>{{"columns", 8}, {"width", 8}}));
+  EXPECT_EQ(program->definitions[1].reads, std::vector<std::string>{"y"});
+  EXPECT_EQ(text(find_type(*program, "y")), "[2][3]f32") << "the type of the value, not that of its array";
+  const std::string printed = print_program(*program);
+  const auto again = parse_program(printed);
+  ASSERT_TRUE(again.ok()) << again.errors()[0].text() << printed;
+  EXPECT_TRUE(same_program(*program, *again)) << printed;
+}
+
+TEST(ProgramText, StorageThatDoesNotFitIsRefused) {
+  const auto refusal = [](const std::string& from, const std::string& to) {
+    std::string changed = kernels;
+    const size_t at = changed.find(from);
+    HOIST_CHECK(at != std::string::npos, from);
+    const auto program = parse_program(changed.replace(at, from.size(), to));
+    return program.ok() ? std::string() : program.errors()[0].text();
+  };
+  EXPECT_THAT(refusal("order [1, 0]", "order [1, 1]"), HasSubstr("a number for each dimension"));
+  EXPECT_THAT(refusal("order [1, 0] after [0, 6]", "order [1, 0] after [0, -1]"), HasSubstr("negative"));
+  EXPECT_THAT(refusal("computed 6", "computed 7"), HasSubstr("more is computed"));
+  EXPECT_THAT(refusal("computed 6", "computed 6 panel 3"), HasSubstr("panels"));
+  EXPECT_THAT(refusal("computed 6", "computed 6 interleave 2"), HasSubstr("interleaved"));
+  EXPECT_THAT(refusal("computed 6", "computed 6 joined 2"), HasSubstr("joined"));
+  EXPECT_THAT(refusal("store %z : [2][3]f32\n", ""), HasSubstr("storage"));
+  EXPECT_THAT(refusal("store %x : [2][3]f32\n", ""), HasSubstr("%x"));
+  EXPECT_THAT(refusal("store %x : [2][3]f32", "store %x : [3][2]f32"), HasSubstr("its term has type [2][9]f32"));
+  EXPECT_THAT(refusal("with reads %y", ""), HasSubstr("without a value in it"));
+  EXPECT_THAT(refusal("reads %x", "reads %z"), HasSubstr("%z"));
+  EXPECT_THAT(refusal(" |> map (pad 0 6 undefined)", ""), HasSubstr("type"));
+  EXPECT_THAT(refusal("output %z\n", "output %z\nschedule step\n"), HasSubstr("every definition"));
+  EXPECT_THAT(refusal("output %z\n", "output %z\nschedule step, step, leave\n"), HasSubstr("expected step or enter"));
+}
+
+TEST(ProgramText, AValueWithPartsIsKnownAfterTheLastOfThem) {
+  const std::string head =
+      "program version 21\n"
+      "input %x : [3]f32\n"
+      "store %x : [3]f32\n"
+      "store %y : [6]f32\n"
+      "store %first : [3]f32 in %y after [3]\n"
+      "store %second : [3]f32 in %y before [3]\n"
+      "store %z : [6]f32\n"
+      "define %first : [3]f32 = %x\n";
+  const std::string second = "define %second : [3]f32 = map negate %x\n", use = "define %z : [6]f32 = map abs %y\n";
+  const auto whole = parse_program(head + second + use + "output %y\noutput %z\n");
+  ASSERT_TRUE(whole.ok()) << whole.errors()[0].text();
+  EXPECT_TRUE(same_program(*whole, *parse_program(print_program(*whole))));
+  EXPECT_FALSE(parse_program(head + use + second + "output %z\n").ok());
+}
+
 TEST(ProgramText, FaultsNameThePlace) {
   auto error = [](const std::string& text) {
     auto program = parse_program(text);
@@ -325,7 +392,7 @@ TEST(ProgramText, FaultsNameThePlace) {
   EXPECT_THAT(error("program\noutput %x"), HasSubstr("an undefined output"));
   EXPECT_THAT(error("program\nconstant %x : [2]f32 = {1}"), HasSubstr("1 values for a constant of 2 elements"));
   EXPECT_THAT(error("program\nnonsense"),
-              HasSubstr("expected input, constant, define, output, extent, perform, bounded or domain"));
+              HasSubstr("expected input, constant, define, output, extent, perform, bounded, domain, store, schedule"));
 }
 
 TEST(Program, SameProgramsHaveTheSameParts) {

@@ -101,7 +101,7 @@ Bindings stored_values_of(const Program& program, const StoragePlan& storage, co
   }
   for (const Definition& d : program.definitions) {
     const Storage& s = storage.values.at(d.value);
-    const Tensor whole = evaluated(stored_term(d, storage), arrays, d.value);
+    const Tensor whole = evaluated(stored_term(d, storage.values), arrays, d.value);
     write_region(arrays.at(s.array), whole, region_of(s), s.vector_padding);
   }
   Bindings values;
@@ -145,7 +145,7 @@ Bindings outputs_of(const LoweredModel& model, const Bindings& inputs, bool low)
       bindings[model.arrays[static_cast<size_t>(arguments[p])].name] = array;
     }
     Tensor result = array_at(arguments.back());
-    const Storage& s = model.storage.values.at(group.value);
+    const Storage& s = model.program.storage.at(group.value);
     Expr term = low ? kernel.expression : group.derivation.start;
     write_region(result, evaluated(term, bindings, group.value), kernel.region, s.vector_padding);
     const PlanArray& a = model.arrays[static_cast<size_t>(arguments.back())];

@@ -1,7 +1,9 @@
 // Lowers models that tests write as lists of calls.
 #pragma once
 
+#include "ir/text/program_text.h"
 #include "lowering/pipeline/lower.h"
+#include "lowering/pipeline/steps.h"
 #include "tests/support/named_model.h"
 
 namespace hoist {
@@ -28,6 +30,43 @@ inline Result<Program> lower_calls(const NamedModel& model, bool strict, const T
 inline Result<LoweredModel> lower_model(const NamedModel& model, const LowerOptions& options, const Profile& profile) {
   HOIST_TRY(Program program, program_of(model));
   return lower_model(std::move(program), options, profile);
+}
+
+/// The program after printing and parsing; the derivation, the origin and notes on the model are separate records.
+inline Result<Program> through_text(const Program& program) {
+  HOIST_TRY(Program parsed, parse_program(print_program(program), [&](const std::string& name, const std::string&) {
+              return std::optional(program.constants.at(name));
+            }));
+  parsed.steps = program.steps;
+  parsed.imported = program.imported;
+  parsed.layers = program.layers;
+  parsed.evaluated = program.evaluated;
+  parsed.notes = program.notes;
+  parsed.rounding = program.rounding;
+  parsed.hash = program.hash;
+  return parsed;
+}
+
+/// lower_model, where every pass continues from the text of the program that the pass before it left.
+inline Result<LoweredModel> lower_through_text(Program program, const LowerOptions& options, const Profile& profile) {
+  begin_derivation(program);
+  LoweredModel model;
+  model.notes = program.notes;
+  model.program = std::move(program);
+  const PassOptions passing = pass_options(options, profile);
+  for (const Pass& pass : passes()) {
+    if (!pass.is_run(passing)) continue;
+    HOIST_TRY_VOID(pass.run(model, passing));
+    auto read = through_text(model.program);
+    if (!read.ok()) return Diagnostic{std::string(pass.name), read.errors()[0].text(), print_program(model.program)};
+    if (!same_program(*read, model.program))
+      return Diagnostic{std::string(pass.name), "the text is another program", print_program(model.program)};
+    model.program = std::move(*read);
+  }
+  model.derivation = {*model.program.imported, std::move(model.program.steps),
+                      options.rules != nullptr ? options.rules->text : ""};
+  model.program.steps.clear();
+  return model;
 }
 
 struct Compilation {

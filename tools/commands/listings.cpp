@@ -94,7 +94,7 @@ Attempt<> used_rules(const Options& command) {
       if (auto unfolded = step.parameters.find("operator"); unfolded != step.parameters.end())
         ++rules[step.rule + " " + unfolded->second];
       else
-        ++(is_pass(step.rule) ? steps_of_passes : rules)[step.rule];
+        ++(find_pass(step.rule) != nullptr ? steps_of_passes : rules)[step.rule];
     }
   }
   const auto by_count = [](const std::map<std::string, int64_t>& counts) {

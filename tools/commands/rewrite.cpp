@@ -40,7 +40,7 @@ Attempt<> run_named_passes(const Options& command, Program& program) {
   if (!command.passes.empty()) HOIST_STEP_VOID(ExitCode::bad_input, check_sizes_known(program));
   for (const std::string& name : command.passes) {
     const Pass* pass = find_pass(name);
-    if (pass == nullptr) {
+    if (pass == nullptr || pass->part == Pass::within) {
       std::vector<std::string> names;
       for (const Pass& known : passes()) names.emplace_back(known.name);
       return usage_failure("--pass " + name, "unknown pass",
@@ -153,7 +153,13 @@ Attempt<> commands::rewrite(const Options& given) {
   while ((start = text.find_first_not_of(" \t\r\n", start)) != std::string::npos && text.compare(start, 2, "--") == 0)
     start = std::min(text.find('\n', start), text.size());
   const bool is_program = start != std::string::npos && text.compare(start, 7, "program") == 0;
-  return is_program ? rewrite_program(command) : rewrite_term(command, text);
+  // Attributes in the text may be choices that no pass makes.
+  const FaultsAreErrors guard;
+  try {
+    return is_program ? rewrite_program(command) : rewrite_term(command, text);
+  } catch (const InternalFault& fault) {
+    return Failure{ExitCode::bad_input, {{command.subject, "leads to an invalid program: " + fault.text, ""}}};
+  }
 }
 
 std::string pass_list() {

@@ -216,7 +216,7 @@ std::string options_text(const CompileOptions& options) {
   for (const Steering& steering : options.lower.steps) steered += " steps=" + steering.layer;
   for (const std::string& target : options.targets) steered += " target=native:" + target;
   return fmt::format("conv={}{} tables={}{}{}{}{}{}", forms[static_cast<int>(options.lower.convolution)],
-                     fusions[static_cast<int>(options.lower.fusion)], uses[static_cast<int>(options.lower.tables)],
+                     fusions[static_cast<int>(options.lower.fusion)], uses[static_cast<int>(options.lower.tables.use)],
                      options.lower.constants == ConstantUse::stored ? " constants=stored" : "",
                      folding == FoldingBudget{}
                          ? ""

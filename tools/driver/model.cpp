@@ -161,8 +161,8 @@ CompileOptions compile_options(const ModelOptions& options) {
   if (options.convolution == "winograd") out.lower.convolution = ConvolutionForm::winograd;
   if (options.fusion == "none") out.lower.fusion = LaunchFusion::none;
   if (options.fusion == "launch") out.lower.fusion = LaunchFusion::launch;
-  if (options.tables == "on") out.lower.tables = TableUse::on;
-  if (options.tables == "off") out.lower.tables = TableUse::off;
+  if (options.tables == "on") out.lower.tables.use = TableUse::on;
+  if (options.tables == "off") out.lower.tables.use = TableUse::off;
   if (options.constants == "stored") out.lower.constants = ConstantUse::stored;
   out.lower.folding = options.folding;
   out.lower.strict = options.strict;

@@ -77,9 +77,9 @@ Result<Tensor> unpacked(const Storage& storage, const PlanArray& array) {
 Result<std::string> weights_differ(const Replayed& replayed, const Plan& plan, size_t& compared) {
   for (const PlanArray& array : plan.arrays) {
     if (array.place != Place::weights) continue;
-    auto storage = replayed.storage.values.find(array.name);
+    auto storage = replayed.program.storage.find(array.name);
     auto constant = replayed.program.constants.find(array.name);
-    if (storage == replayed.storage.values.end() || constant == replayed.program.constants.end())
+    if (storage == replayed.program.storage.end() || constant == replayed.program.constants.end())
       return fmt::format("the derivation has no constant {}", array.name);
     if (storage->second.array_shape() != array.shape)
       return fmt::format("the weights {} have another shape than in the derivation", array.name);
@@ -121,8 +121,8 @@ Attempt<std::map<std::string, Tensor>> kept_constants(const Derived& from, const
   HOIST_STEP(const Replayed replayed, ExitCode::bad_input, replay(from.derivation, from.options));
   for (const PlanArray& array : plan.arrays) {
     if (array.place != Place::weights) continue;
-    const auto storage = replayed.storage.values.find(array.name);
-    if (storage == replayed.storage.values.end() || storage->second.array_shape() != array.shape) continue;
+    const auto storage = replayed.program.storage.find(array.name);
+    if (storage == replayed.program.storage.end() || storage->second.array_shape() != array.shape) continue;
     HOIST_STEP(Tensor tensor, ExitCode::bad_input, unpacked(storage->second, array));
     out[constant_hash(tensor)] = std::move(tensor);
   }

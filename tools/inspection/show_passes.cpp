@@ -7,7 +7,7 @@
 
 #include "ir/text/parse/near_miss.h"
 #include "ir/text/program_text.h"
-#include "lowering/pipeline/passes.h"
+#include "lowering/pipeline/lower.h"
 #include "tools/cli/terminal.h"
 
 namespace hoist {
@@ -30,23 +30,27 @@ Attempt<> check_names(const ShownPasses& shown) {
 }
 
 // The passes of a compilation with these options, as far as the observer goes on, which sees the program before the
-// first one (null) too. Says whether it has stopped them.
+// first one (null) too; with the passes that make the plan if `plans`. Returns true if it has stopped them.
 using ProgramObserver = std::function<bool(const Pass* pass, const Program& program)>;
-Attempt<bool> run_observed(Program& program, const ModelOptions& options, const ProgramObserver& observer) {
+Attempt<bool> run_observed(Program& program, const ModelOptions& options, bool plans, const ProgramObserver& observer) {
   ModelOptions read = options;
   HOIST_ATTEMPT([[maybe_unused]] ExitCode rules, read_steering(read));
   const CompileOptions compile = compile_options(read);
   Profile profile;
   // No other pass depends on the device, and there may be none.
-  if (compile.lower.fusion == LaunchFusion::launch) {
+  if (plans || compile.lower.fusion == LaunchFusion::launch) {
     HOIST_ATTEMPT(profile, choose_profile(options));
   }
   const PassOptions passes = pass_options(compile.lower, profile);
   bool stopped = !observer(nullptr, program);
   const PassObserver after = [&](const Pass& pass, const Program& now) { return observer(&pass, now); };
-  for (const Pass::Part part : {Pass::calls, Pass::terms}) {
-    if (!stopped) HOIST_STEP_VOID(ExitCode::bad_input, run_passes(program, part, passes, after, &stopped));
+  LoweredModel model;
+  model.program = std::move(program);
+  for (const Pass::Part part : {Pass::calls, Pass::terms, Pass::plan}) {
+    if (!stopped && (part != Pass::plan || plans))
+      HOIST_STEP_VOID(ExitCode::bad_input, run_passes(model, part, passes, after, &stopped));
   }
+  program = std::move(model.program);
   return stopped;
 }
 
@@ -65,7 +69,10 @@ Attempt<bool> show_passes(Program program, const ModelOptions& options, const Sh
     if (asked(name) || stopped) say(fmt::format("-- after {}\n{}", name, print_program(program)));
     return !stopped;
   };
-  HOIST_ATTEMPT(stopped, run_observed(program, options, [&](const Pass* pass, const Program& now) {
+  const bool plans = std::any_of(passes().begin(), passes().end(), [&](const Pass& pass) {
+    return pass.part == Pass::plan && (shown.stop_after.empty() ? asked(pass.name) : pass.name == shown.stop_after);
+  });
+  HOIST_ATTEMPT(stopped, run_observed(program, options, plans, [&](const Pass* pass, const Program& now) {
                   return print(pass == nullptr ? import : pass->name, now);
                 }));
   return !stopped;
@@ -76,7 +83,7 @@ Attempt<Program> rewritten_calls(Program program, const ModelOptions& options) {
   const auto unfold = std::find_if(all.begin(), all.end(), [](const Pass& pass) { return pass.name == "unfold"; });
   const std::string_view last = std::prev(unfold)->name;
   HOIST_ATTEMPT([[maybe_unused]] const bool stopped,
-                run_observed(program, options,
+                run_observed(program, options, false,
                              [&](const Pass* pass, const Program&) { return pass == nullptr || pass->name != last; }));
   return program;
 }

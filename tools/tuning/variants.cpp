@@ -166,11 +166,18 @@ constexpr PassChoices pass_choices[] = {
     {ChoiceKind::launches, "cut-kernels", find_launches},
 };
 
+// The definition as choose-storage found it.
+Definition high_definition(const LoweredModel& lowered, size_t i) {
+  Definition out = lowered.program.definitions[i];
+  out.expression = lowered.groups[i].high;
+  return out;
+}
+
 // Choices to read and write images as NHWC. The copy of an input counts as a step of the choice.
 void find_layouts(Subjects& out, const LoweredModel& lowered) {
-  for (const Definition& definition : lowered.program.definitions) {
-    const auto found = lowered.storage.layouts.find(definition.value);
-    if (found == lowered.storage.layouts.end()) continue;
+  for (size_t i = 0; i < lowered.groups.size(); ++i) {
+    const auto found = lowered.layouts.find(lowered.groups[i].value);
+    if (found == lowered.layouts.end()) continue;
     Subject subject;
     subject.usual = found->second;
     for (const auto& [name, value] : found->second) {
@@ -178,18 +185,18 @@ void find_layouts(Subjects& out, const LoweredModel& lowered) {
       if (name != input_layout_knob) continue;
       for (const auto& [input, type] : lowered.program.inputs) subject.layers.push_back(copy_name(input));
     }
-    out.add(definition, std::move(subject));
+    out.add(high_definition(lowered, i), std::move(subject));
   }
 }
 
 void find_tiles(Subjects& out, const LoweredModel& lowered, const Profile& profile) {
-  for (const Definition& definition : lowered.program.definitions) {
-    const auto results = lowered.storage.tiled.find(definition.value);
-    if (results == lowered.storage.tiled.end()) continue;
+  for (size_t i = 0; i < lowered.groups.size(); ++i) {
+    const auto results = lowered.tiled.find(lowered.groups[i].value);
+    if (results == lowered.tiled.end()) continue;
     Subject subject;
     subject.space = tile_knobs(results->second, profile);
-    subject.usual = knobs_of(choose_tile(results->second, profile), profile);
-    out.add(definition, std::move(subject));
+    subject.usual = knobs_of(choose_tile(results->second, profile));
+    out.add(high_definition(lowered, i), std::move(subject));
   }
 }
 

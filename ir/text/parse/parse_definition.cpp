@@ -89,8 +89,17 @@ Result<Nothing> SyntaxParser::fact(Definition& definition) {
     const Token name = next();
     if (name.kind != Token::name) return fault_at(name, "expected the name of a knob");
     HOIST_TRY(definition.knobs[name.text], integer());
+  } else if (word.text == "tile") {
+    while (peek().kind == Token::name && peek(1).kind == Token::number && !begins_statement()) {
+      const std::string member = next().text;
+      HOIST_TRY(definition.tile[member], integer());
+    }
+  } else if (word.text == "reads" && definition.reads) {
+    while (peek().kind == Token::parameter) {
+      HOIST_TRY(definition.reads->emplace_back(), value());
+    }
   } else {
-    return fault_at(word, "expected nchw, weights, parts, order or knob");
+    return fault_at(word, "expected nchw, weights, parts, order, knob, tile, or reads for a kernel");
   }
   return Nothing{};
 }
@@ -117,25 +126,31 @@ Result<Nothing> SyntaxParser::program_domain(Program& program) {
   return Nothing{};
 }
 
-Result<Nothing> SyntaxParser::program_definition(Program& program) {
+Result<Nothing> SyntaxParser::program_definition(Program& program, bool is_kernel) {
   const Token name = next();
   HOIST_TRY_VOID(expect(":"));
   HOIST_TRY(Type declared, type());
   HOIST_TRY_VOID(expect("="));
-  HOIST_TRY(Syn syntax, term());
+  if (is_kernel) parameters_.swap(arrays_);
+  auto syntax = term();
+  if (is_kernel) parameters_.swap(arrays_);
+  if (!syntax.ok()) return syntax.errors();
   Elaborator elaborator;
-  HOIST_TRY(Expr e, elaborator.run(syntax));
+  HOIST_TRY(Expr e, elaborator.run(*syntax));
   if (e->type != declared)
     return fault_at(
         name, fmt::format("%{} is declared as {}, its term has type {}", name.text, text(declared), text(e->type)));
   Definition definition{name.text, {}, e};
+  if (is_kernel) definition.reads.emplace();
   HOIST_TRY(definition.layers, layers());
   if (take("with")) {
     do {
       HOIST_TRY_VOID(fact(definition));
     } while (take(","));
   }
-  parameters_[name.text] = declared;
+  if (is_kernel) HOIST_TRY_VOID(check_kernel(program, definition, name));
+  parameters_[name.text] = is_kernel ? program.storage.at(name.text).logical : declared;
+  define_whole(program, name.text);
   program.definitions.push_back(std::move(definition));
   return Nothing{};
 }

@@ -365,7 +365,7 @@ Result<Program> SyntaxParser::whole_program(const Sidecar& sidecar, bool withhol
 }
 
 Result<Program> SyntaxParser::program(const Sidecar& sidecar, bool withhold) {
-  const std::map<std::string, Type> outer = std::exchange(parameters_, {});
+  const std::map<std::string, Type> outer = std::exchange(parameters_, {}), outer_arrays = std::exchange(arrays_, {});
   const int64_t outer_version = version_;
   Program program;
   std::set<std::string> defined;
@@ -408,14 +408,21 @@ Result<Program> SyntaxParser::program(const Sidecar& sidecar, bool withhold) {
       HOIST_TRY(program.bounded, quoted_names("a layer"));
     } else if (take("domain")) {
       HOIST_TRY_VOID(program_domain(program));
+    } else if (take("store")) {
+      HOIST_TRY_VOID(program_storage(program));
+    } else if (take("schedule")) {
+      HOIST_TRY_VOID(program_schedule(program));
     } else {
       if (at("size")) return expected("input, constant, define, output or extent: sizes come before them");
-      if (!take("define")) return expected("input, constant, define, output, extent, perform, bounded or domain");
+      const bool is_kernel = take("kernel");
+      if (!is_kernel && !take("define"))
+        return expected("input, constant, define, output, extent, perform, bounded, domain, store, schedule or kernel");
       HOIST_TRY_VOID(fresh(peek()));
-      HOIST_TRY_VOID(program_definition(program));
+      HOIST_TRY_VOID(program_definition(program, is_kernel));
     }
   }
   HOIST_TRY_VOID(controls_stand_last(program));
+  HOIST_TRY_VOID(check_storage(program));
   // The actual lengths come after the model's outputs.
   for (const DataExtent& extent : program.extents) {
     for (size_t i = 0; i < model_output_count(program); ++i) {
@@ -425,6 +432,7 @@ Result<Program> SyntaxParser::program(const Sidecar& sidecar, bool withhold) {
     }
   }
   parameters_ = outer;
+  arrays_ = outer_arrays;
   version_ = outer_version;
   programs_ = outer_programs;
   return program;

@@ -159,7 +159,12 @@ class SyntaxParser {
   Result<std::vector<int64_t>> integer_list();
   Result<Nothing> fact(Definition& definition);
   Result<Nothing> program_domain(Program& program);
-  Result<Nothing> program_definition(Program& program);
+  Result<Nothing> program_definition(Program& program, bool is_kernel);
+  Result<Nothing> program_storage(Program& program);
+  Result<Nothing> check_storage(const Program& program);
+  void define_whole(const Program& program, const std::string& part);
+  Result<Nothing> program_schedule(Program& program);
+  Result<Nothing> check_kernel(const Program& program, const Definition& definition, const Token& name);
   Result<Tensor> listed(Scalar scalar, const std::vector<int64_t>& shape);
   // parse_attributes.cpp
   Result<Nothing> attributes(Syntax& s);
@@ -179,6 +184,7 @@ class SyntaxParser {
   std::vector<Token> tokens_;
   SyntaxStore& store_;
   std::map<std::string, Type> parameters_;
+  std::map<std::string, Type> arrays_;  ///< of the program's storage, by name
   size_t position_ = 0;
   int nesting_ = 0;
   bool attribute_names_ = false;

@@ -137,7 +137,42 @@ std::string with_facts(const Definition& definition) {
   }
   if (!definition.order.empty()) facts.push_back("order " + list_text(definition.order));
   for (const auto& [name, value] : definition.knobs) facts.push_back(fmt::format("knob {} {}", name, value));
+  if (!definition.tile.empty()) {
+    std::string& fact = facts.emplace_back("tile");
+    for (const auto& [name, value] : definition.tile) fact += fmt::format(" {} {}", name, value);
+  }
+  if (definition.reads && !definition.reads->empty()) {
+    std::string& fact = facts.emplace_back("reads");
+    for (const std::string& value : *definition.reads) fact += " " + quoted_parameter(value);
+  }
   return facts.empty() ? "" : fmt::format(" with {}", fmt::join(facts, ", "));
+}
+
+// store %y : [8][3][3]f32 in %joined order [1, 2, 0] after [0, 0, 8] border 0, with what differs from a plain array.
+std::string storage_line(const std::string& value, const Storage& s) {
+  std::string out = fmt::format("store {} : {}", quoted_parameter(value), text(s.logical));
+  const Storage plain = plain_storage(value, s.logical);
+  if (s.array != value) out += " in " + quoted_parameter(s.array);
+  if (s.permutation != plain.permutation) out += " order " + list_text(s.permutation);
+  if (s.before != plain.before) out += " before " + list_text(s.before);
+  if (s.after != plain.after) out += " after " + list_text(s.after);
+  if (s.border) out += fmt::format(" border {}", *s.border);
+  for (const auto& [word, number] : {std::pair{"computed", s.vector_padding},
+                                     {"panel", s.panel},
+                                     {"interleave", s.interleave},
+                                     {"joined", s.joined}}) {
+    if (number != 0) out += fmt::format(" {} {}", word, number);
+  }
+  return out + "\n";
+}
+
+// schedule step, enter, step, leave; or "" without controls.
+std::string schedule_line(const std::vector<PlanItem>& items) {
+  constexpr std::string_view words[] = {"step", "enter", "otherwise", "leave"};
+  std::string out;
+  for (const PlanItem& item : items)
+    out += fmt::format("{}{}", out.empty() ? "schedule " : ", ", words[static_cast<size_t>(item.kind)]);
+  return out.empty() ? out : out + "\n";
 }
 
 // perform loop %y, most 9, fails, condition %c, ..., carry %initial %before %after %result, row %r %rows from "layer"
@@ -187,14 +222,15 @@ std::string print_program(const Program& program, const ProgramPrintOptions& opt
                                                                                        : elements_text(tensor)) +
              "\n";
   }
+  for (const auto& [value, storage] : program.storage) out += storage_line(value, storage);
   PrintOptions terms;
   terms.width = options.width - 2;
   terms.version = program.version;
   terms.declare_parameters = false;
   for (const Definition& definition : program.definitions) {
     std::string term = print(definition.expression, terms);
-    const std::string head =
-        fmt::format("define {} : {} =", quoted_parameter(definition.value), text(definition.expression->type));
+    const std::string head = fmt::format("{} {} : {} =", definition.reads ? "kernel" : "define",
+                                         quoted_parameter(definition.value), text(definition.expression->type));
     const std::string layers = from_layers(definition.layers) + with_facts(definition);
     const bool one_line = term.find('\n') == std::string::npos &&
                           static_cast<int>(head.size() + 1 + term.size() + layers.size()) <= options.width;
@@ -207,6 +243,7 @@ std::string print_program(const Program& program, const ProgramPrintOptions& opt
                        quoted_parameter(extent.count));
   }
   for (const Control& control : program.controls) out += control_line(control);
+  out += schedule_line(program.items);
   if (!program.bounded.empty()) {
     std::vector<std::string> layers;
     for (const std::string& layer : program.bounded) layers.push_back(quoted(layer));

@@ -58,7 +58,7 @@ void expect_same(const NamedModel& graph) {
   const Bindings wanted = values_of(lowered_with(graph, {}), inputs),
                  found = values_of(lowered_with(graph, tables_on()), inputs);
   LowerOptions options;
-  options.tables = TableUse::on;
+  options.tables.use = TableUse::on;
   options.strict = true;
   auto model = lower_model(graph, options, {});
   ASSERT_TRUE(model.ok()) << model.errors()[0].text();
@@ -281,7 +281,7 @@ TEST(IntegerTable, IsOneKernelWithItsPositions) {
 TEST(IntegerTable, OptionsSayWhichThereAre) {
   const auto tables = [](const std::vector<NamedCall>& functions, TableUse use) {
     LowerOptions options;
-    options.tables = use;
+    options.tables.use = use;
     auto model = lower_model(quantised(functions, Scalar::u8, Scalar::u8), options, {});
     HOIST_CHECK(model.ok(), model.errors()[0].text());
     return tables_of(model->derivation.steps);

@@ -50,7 +50,7 @@ TEST(AddedOperator, IsATableBetweenBytes) {
       "define %y : [4][8]u8 = QuantizeLinear(%g, %s, %z) from \"out\"\n"
       "output %y\n");
   LowerOptions options;
-  options.tables = TableUse::on;
+  options.tables.use = TableUse::on;
   auto lowered = lower_model(program, options, {});
   ASSERT_TRUE(lowered.ok()) << lowered.errors()[0].text();
   const std::vector<ProgramStep>& steps = lowered->derivation.steps;

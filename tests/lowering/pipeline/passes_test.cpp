@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "ir/base/seeded.h"
+#include "ir/program/program_derivation.h"
 #include "ir/properties/properties.h"
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
@@ -130,21 +131,6 @@ TEST(Passes, DefinitionsMeanWhatTheirLayersMean) {
   });
 }
 
-// The program after printing and parsing; the derivation and notes on the model are separate records.
-Program through_text(const Program& program) {
-  auto parsed = parse_program(print_program(program), [&](const std::string& name, const std::string&) {
-    return std::optional(program.constants.at(name));
-  });
-  HOIST_CHECK(parsed.ok(), parsed.errors()[0].text());
-  parsed->steps = program.steps;
-  parsed->imported = program.imported;
-  parsed->layers = program.layers;
-  parsed->evaluated = program.evaluated;
-  parsed->notes = program.notes;
-  parsed->rounding = program.rounding;
-  return *parsed;
-}
-
 // The text is the program: every pass gives the same result for its text.
 TEST(Passes, ContinueFromText) {
   int facts = 0;
@@ -159,16 +145,54 @@ TEST(Passes, ContinueFromText) {
     begin_derivation(*straight);
     Program from_text = *straight;
     for (const Pass& pass : passes()) {
-      if ((options.strict && pass.only_with_rounding) || (pass.wanted != nullptr && !pass.wanted(options))) continue;
+      if (pass.part == Pass::plan || !pass.is_run(options)) continue;
       ASSERT_TRUE(pass.run(*straight, options).ok()) << pass.name;
       ASSERT_TRUE(pass.run(from_text, options).ok()) << pass.name;
       ASSERT_EQ(print_program(from_text), print_program(*straight)) << pass.name;
-      from_text = through_text(from_text);
+      auto read = through_text(from_text);
+      ASSERT_TRUE(read.ok()) << pass.name << ": " << read.errors()[0].text();
+      from_text = std::move(*read);
       ASSERT_TRUE(same_program(from_text, *straight)) << pass.name;
     }
     for (const Definition& definition : straight->definitions) facts += definition.weights.empty() ? 0 : 1;
   });
   EXPECT_GT(facts, 10);
+}
+
+TEST(Passes, KernelsAreFinal) {
+  auto program = parse_program(
+      "program version 21\ninput %x : [8]f32\nstore %x : [8]f32\nstore %y : [8]f32\n"
+      "kernel %y : [8]f32 = %x |> map abs with reads %x\noutput %y\n");
+  ASSERT_TRUE(program.ok()) << program.errors()[0].text();
+  EXPECT_FALSE(find_pass("merge-producers")->run(*program, {}).ok());
+  EXPECT_FALSE(find_pass("strategies")->run(*program, {}).ok());
+  LoweredModel model;
+  model.program = *program;
+  for (const char* pass : {"share-kernels", "collect-arrays", "place-arrays"})
+    ASSERT_TRUE(find_pass(pass)->run(model, {}).ok()) << pass;
+  EXPECT_EQ(model.kernels.size(), 1U);
+}
+
+TEST(Passes, PlansContinueFromText) {
+  size_t kernels = 0;
+  for_random_graphs([&](const RandomGraph& random, const Bindings&, uint64_t seed) {
+    auto program = program_of(random.graph);
+    ASSERT_TRUE(program.ok());
+    const auto [options, profile] = varied_compilation(seed);
+    const auto straight = lower_model(*program, options, profile);
+    const auto from_text = lower_through_text(*program, options, profile);
+    ASSERT_TRUE(straight.ok()) << straight.errors()[0].text();
+    ASSERT_TRUE(from_text.ok()) << from_text.errors()[0].text();
+    EXPECT_EQ(print_derivation(from_text->derivation), print_derivation(straight->derivation));
+    EXPECT_EQ(print_program(from_text->program), print_program(straight->program));
+    ASSERT_EQ(from_text->kernels.size(), straight->kernels.size());
+    for (size_t i = 0; i < straight->kernels.size(); ++i) {
+      EXPECT_EQ(from_text->kernels[i].name, straight->kernels[i].name);
+      EXPECT_EQ(from_text->kernels[i].expression, straight->kernels[i].expression);
+    }
+    kernels += straight->kernels.size();
+  });
+  EXPECT_GT(kernels, number_of_cases());
 }
 
 TEST(Passes, BatchNormFoldingRoundsOnly) {
@@ -407,7 +431,7 @@ TEST(Passes, NamesOfTheModelAreNotTaken) {
     }
     const LoweredModel first = lowered(random, seed, true);
     std::set<std::string> made;
-    for (const auto& [name, storage] : first.storage.values) {
+    for (const auto& [name, storage] : first.program.storage) {
       if (own.count(name) == 0 && !is_statement(name)) made.insert(name);
     }
     for (const std::string& name : made) {
@@ -569,7 +593,7 @@ TEST(Storage, NormalisedRowsStayRows) {
   ASSERT_TRUE(program.ok()) << program.errors()[0].text();
   auto model = lower_model(std::move(*program), options_for(0, false), profile_for(0));
   ASSERT_TRUE(model.ok()) << model.errors()[0].text();
-  EXPECT_EQ(model->storage.values.at("n").permutation, (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(model->program.storage.at("n").permutation, (std::vector<int64_t>{0, 1, 2}));
 }
 
 // A layer with NCHW arrays, on a CPU with 16 registers of 8 lanes.
@@ -591,26 +615,28 @@ LoweredModel lowered_layer(const std::string& inputs, const std::string& output,
   return *model;
 }
 
+Tile tile_of_y(const LoweredModel& model) { return *tile_of(find_definition(model.program, "y")->tile, Profile()); }
+
 TEST(Storage, RowsOfSmallPicturesRunThroughTheirLines) {
   const LoweredModel alone =
       lowered_layer("input %x : [2][16][7][7]f32\ninput %w : [32][16][1][1]f32\n", "[2][32][7][7]f32 = Conv(%x, %w)");
-  EXPECT_EQ(alone.storage.tiles.at("y").loop_order, Tile::through_lines);
-  EXPECT_EQ(alone.storage.tiles.at("y").rows_joined, 1);
+  EXPECT_EQ(tile_of_y(alone).cpu().loop_order, CpuTile::through_lines);
+  EXPECT_EQ(tile_of_y(alone).rows_joined, 1);
   // In three dimensions, and with windows of a bordered copy, whose rows are not contiguous.
   const LoweredModel windows = lowered_layer("input %x : [1][3][2][3][3]f32\ninput %w : [16][3][2][2][2]f32\n",
                                              "[1][16][3][4][4]f32 = Conv(%x, %w; pads = [1, 1, 1, 1, 1, 1])");
-  EXPECT_NE(windows.storage.tiles.at("y").loop_order, Tile::through_lines);
+  EXPECT_NE(tile_of_y(windows).cpu().loop_order, CpuTile::through_lines);
   const LoweredModel narrow = lowered_layer("input %x : [1][3][2][7][3]f32\ninput %w : [16][3][1][1][2]f32\n",
                                             "[1][16][2][7][3]f32 = Conv(%x, %w; pads = [0, 0, 0, 0, 0, 1])");
-  EXPECT_EQ(narrow.storage.tiles.at("y").loop_order, Tile::through_lines);
-  EXPECT_EQ(narrow.storage.tiles.at("y").rows_joined, 2);
+  EXPECT_EQ(tile_of_y(narrow).cpu().loop_order, CpuTile::through_lines);
+  EXPECT_EQ(tile_of_y(narrow).rows_joined, 2);
 }
 
 TEST(Storage, PlanesStayAsTheyLieWhereTurningThemCostsMore) {
-  const auto is_turned = [](const LoweredModel& model) { return model.storage.tiles.at("y").channels_last; };
+  const auto is_turned = [](const LoweredModel& model) { return tile_of_y(model).channels_last; };
   const LoweredModel few =
       lowered_layer("input %x : [2][4][6][16]f32\ninput %w : [6][4][1][1]f32\n", "[2][6][6][16]f32 = Conv(%x, %w)");
-  EXPECT_EQ(few.storage.tiles.at("y").loop_order, Tile::planes_inside);
+  EXPECT_EQ(tile_of_y(few).cpu().loop_order, CpuTile::planes_inside);
   EXPECT_TRUE(is_turned(
       lowered_layer("input %x : [1][40][6][16]f32\ninput %w : [6][40][1][1]f32\n", "[1][6][6][16]f32 = Conv(%x, %w)")))
       << "a tile's lines of 40 planes do not stay in the cache";
@@ -634,8 +660,8 @@ TEST(Storage, PlanesStayAsTheyLieWhereTurningThemCostsMore) {
 
 // The dimension order of the input's copy, or empty if there is no copy.
 std::vector<int64_t> copy(const LoweredModel& model) {
-  const auto found = model.storage.values.find("x.bordered");
-  return found == model.storage.values.end() ? std::vector<int64_t>() : found->second.permutation;
+  const auto found = model.program.storage.find("x.bordered");
+  return found == model.program.storage.end() ? std::vector<int64_t>() : found->second.permutation;
 }
 
 TEST(Storage, PoolsWhoseWindowsOverlapReadATurnedInput) {
@@ -670,8 +696,8 @@ TEST(Storage, InputsAreTurnedWhereTheirLinesDoNotStayInTheCache) {
 TEST(Storage, AveragePoolsReadInputsWithABorder) {
   const LoweredModel model = lowered_layer(
       "input %x : [1][5][7][7]f32\n", "[1][5][7][7]f32 = AveragePool(%x; kernel_shape = [3, 3], pads = [1, 1, 1, 1])");
-  ASSERT_EQ(model.storage.values.count("x.bordered"), 1u);
-  EXPECT_EQ(model.storage.values.at("x.bordered").border, uint8_t{0});
+  ASSERT_EQ(model.program.storage.count("x.bordered"), 1u);
+  EXPECT_EQ(model.program.storage.at("x.bordered").border, uint8_t{0});
 }
 
 // The shape of the kernel's array in private memory, or empty.
@@ -742,15 +768,15 @@ TEST(Storage, PlanesBetweenLayersAreNotKept) {
 TEST(Storage, RowsOfAllMatricesAreThoseOfOneProduct) {
   const LoweredModel one =
       lowered_layer("input %x : [8][1][32]f32\ninput %w : [32][48]f32\n", "[8][1][48]f32 = MatMul(%x, %w)");
-  EXPECT_EQ(one.storage.tiles.at("y").loop_order, Tile::through_lines);
-  EXPECT_EQ(one.storage.tiles.at("y").rows_joined, 1);
+  EXPECT_EQ(tile_of_y(one).cpu().loop_order, CpuTile::through_lines);
+  EXPECT_EQ(tile_of_y(one).rows_joined, 1);
   const LoweredModel two =
       lowered_layer("input %x : [2][3][1][32]f32\ninput %w : [32][48]f32\n", "[2][3][1][48]f32 = MatMul(%x, %w)");
-  EXPECT_EQ(two.storage.tiles.at("y").rows_joined, 2);
+  EXPECT_EQ(tile_of_y(two).rows_joined, 2);
   EXPECT_NE(lowered_layer("input %x : [8][1][32]f32\ninput %w : [8][32][48]f32\n", "[8][1][48]f32 = MatMul(%x, %w)")
-                .storage.tiles.at("y")
-                .loop_order,
-            Tile::through_lines)
+                .program.definitions.back()
+                .tile["loop_order"],
+            CpuTile::through_lines)
       << "a right matrix for each";
 }
 
@@ -758,7 +784,7 @@ TEST(Storage, SumsThatAreReadAtPositionsAreKept) {
   const auto stages = [](int64_t launch) {
     return lowered_layer("input %x : [1][3][8][12]f32\n",
                          "[1][3][16][24]f32 = Resize(%x; mode = \"linear\", scales = [1.0, 1.0, 2.0, 2.0])", launch)
-        .storage.values.count("y.stage1");
+        .program.storage.count("y.stage1");
   };
   EXPECT_EQ(stages(10), 1u);
   EXPECT_EQ(stages(1000), 0u) << "a launch takes longer";

@@ -124,7 +124,7 @@ TEST(Replay, LeadsToTablesAndIntegerProducts) {
   for (const bool strict : {false, true}) {
     LowerOptions options;
     options.strict = strict;
-    options.tables = TableUse::on;
+    options.tables.use = TableUse::on;
     const LoweredModel model = lowered(quantised_model(), options);
     const std::string text = print_derivation(model.derivation);
     EXPECT_THAT(text, HasSubstr("\ninteger-tables at %y\n  constant %\"sigmoid.table\" : [256]u8 = #"));

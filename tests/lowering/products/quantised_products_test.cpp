@@ -340,17 +340,19 @@ TEST(QuantisedProducts, MatrixTilesDivideRowsAndWords) {
   profile.matrix_tile = 16;
   for (int64_t rows = 2; rows <= 64; ++rows) {
     for (const int64_t inner : {8, 24, 64, 200}) {
-      const Tile tile = choose_tile({.rows = rows, .columns = 48, .terms = 9 * inner, .inner = inner}, profile);
-      if (tile.matrix_rows == 0) continue;
+      const Tile tile =
+          choose_tile(CpuResults{.rows = rows, .columns = 48, .terms = 9 * inner, .inner = inner}, profile);
+      if (tile.cpu().matrix_rows == 0) continue;
       EXPECT_EQ(rows % tile.rows, 0) << rows;
-      EXPECT_EQ(tile.rows % tile.matrix_rows, 0) << rows;
-      EXPECT_LE(tile.matrix_rows, 16) << rows;
-      EXPECT_EQ(inner / 4 % tile.matrix_words, 0) << inner;
-      EXPECT_LE(tile.matrix_words, 16) << inner;
+      EXPECT_EQ(tile.rows % tile.cpu().matrix_rows, 0) << rows;
+      EXPECT_LE(tile.cpu().matrix_rows, 16) << rows;
+      EXPECT_EQ(inner / 4 % tile.cpu().matrix_words, 0) << inner;
+      EXPECT_LE(tile.cpu().matrix_words, 16) << inner;
       EXPECT_EQ(tile.columns % 16, 0);
     }
   }
-  EXPECT_GT(choose_tile({.rows = 32, .columns = 48, .terms = 9 * 64, .inner = 64}, profile).matrix_rows, 0);
+  EXPECT_GT(choose_tile(CpuResults{.rows = 32, .columns = 48, .terms = 9 * 64, .inner = 64}, profile).cpu().matrix_rows,
+            0);
 }
 
 }  // namespace

@@ -330,7 +330,7 @@ TEST(Winograd, ReadsChannelsSideBySide) {
   options.convolution = ConvolutionForm::winograd;
   auto model = lower_model(graph, options, Profile());
   ASSERT_TRUE(model.ok()) << model.errors()[0].text();
-  EXPECT_EQ(model->storage.values.at("x").permutation, (std::vector<int64_t>{0, 2, 3, 1}));
+  EXPECT_EQ(model->program.storage.at("x").permutation, (std::vector<int64_t>{0, 2, 3, 1}));
 }
 
 // Otherwise every lane of every load would need a bounds check, and would read a channel plane of its own.
@@ -341,8 +341,8 @@ TEST(Winograd, ReadsAPaddedInputFromACopyWithABorder) {
   options.convolution = ConvolutionForm::winograd;
   auto model = lower_model(graph, options, Profile());
   ASSERT_TRUE(model.ok()) << model.errors()[0].text();
-  const auto copy = model->storage.values.find("x.bordered");
-  ASSERT_NE(copy, model->storage.values.end());
+  const auto copy = model->program.storage.find("x.bordered");
+  ASSERT_NE(copy, model->program.storage.end());
   EXPECT_EQ(copy->second.permutation, (std::vector<int64_t>{0, 2, 3, 1}));
 }
 
@@ -351,7 +351,7 @@ TEST(Winograd, ReadsAPaddedInputFromACopyWithABorder) {
 TEST(Winograd, PlanesOfTilesLieApart) {
   const auto rows = [](const LoweredModel& model) {
     std::vector<int64_t> out;
-    for (const auto& [value, storage] : model.storage.values) {
+    for (const auto& [value, storage] : model.program.storage) {
       const std::vector<int64_t> shape = storage.array_shape();
       if (shape.size() == 3 && shape[0] == 36) out.push_back(shape[1]);
     }

@@ -50,14 +50,14 @@ Profile profile_of(uint64_t seed) {
 std::map<TuningTask, KnobValues> drawn_knobs(const LoweredModel& model, const Profile& profile,
                                              std::mt19937_64& random) {
   std::map<TuningTask, KnobValues> out;
-  for (const Definition& definition : model.program.definitions) {
-    const auto results = model.storage.tiled.find(definition.value);
-    if (results == model.storage.tiled.end()) continue;
+  for (const LoweredGroup& group : model.groups) {
+    const auto results = model.tiled.find(group.value);
+    if (results == model.tiled.end()) continue;
     const KnobSpace space = tile_knobs(results->second, profile);
     const std::vector<Point> points = every_point(space);
     HOIST_CHECK(!points.empty(), "a tile without a point");
-    EXPECT_TRUE(point_with(space, knobs_of(choose_tile(results->second, profile), profile)).has_value());
-    out[tuning_task(definition.expression)] = values_of(space, points[random() % points.size()]);
+    EXPECT_TRUE(point_with(space, knobs_of(choose_tile(results->second, profile))).has_value());
+    out[tuning_task(group.high)] = values_of(space, points[random() % points.size()]);
   }
   return out;
 }

@@ -55,7 +55,7 @@ Tensor every_byte() {
 Tensor meaning_of(const RewrittenModel& model) {
   LowerOptions plain;
   plain.strict = true;
-  plain.tables = TableUse::off;
+  plain.tables.use = TableUse::off;
   auto lowered = lower_rewritten(model, plain, {});
   HOIST_CHECK(lowered.ok(), lowered.errors()[0].text());
   auto values = program_values(lowered->original, {{"x", every_byte()}});
@@ -68,7 +68,7 @@ Tensor on_device(const RewrittenModel& model, TableUse tables) {
   HOIST_CHECK(device.ok(), device.errors()[0].text());
   PrepareOptions options;
   options.profile = profile_of(*device);
-  options.lower.tables = tables;
+  options.lower.tables.use = tables;
   auto runnable = prepare_on_device(options)(model);
   HOIST_CHECK(runnable.ok(), runnable.errors()[0].text());
   auto outputs = (*runnable)->run({every_byte()});

@@ -1,0 +1,41 @@
+#include "lowering/loops/unroll.h"
+#include "lowering/passes/rows.h"
+#include "lowering/pipeline/steps.h"
+
+namespace hoist {
+namespace {
+
+// A call of constants alone may exceed the limit: "fold-constants" evaluates it.
+Result<bool> inline_bodies_or_fold(Program& program, const std::string& value, int64_t most) {
+  auto changed = inline_bodies(program, value, most);
+  if (!changed.ok() && constant_term(program, find_definition(program, value)->expression) != nullptr) return false;
+  return changed;
+}
+
+}  // namespace
+
+Result<Nothing> inline_bodies(Program& program, const PassOptions& options) {
+  const auto change = [&](Program& changed, const std::string& value) {
+    return options.perform && wants_performing(changed, value, options.unrolled_steps)
+               ? perform_bodies(changed, value)
+               : inline_bodies_or_fold(changed, value, options.unrolled_steps);
+  };
+  HOIST_TRY(const bool any, at_definitions(program, change));
+  if (any) drop_unused(program);
+  return Nothing{};
+}
+
+Done replay_inline_bodies(Program& program, Definition&, const ProgramStep& step) {
+  HOIST_TRY(const int64_t most, unrolled_steps_of(step));
+  HOIST_TRY(const bool done, inline_bodies(program, step.value, most));
+  if (!done) return Diagnostic{"", "the definition is no call with programs as attributes", ""};
+  return Nothing{};
+}
+
+Done replay_perform_bodies(Program& program, Definition&, const ProgramStep& step) {
+  HOIST_TRY(const bool done, perform_bodies(program, step.value));
+  if (!done) return Diagnostic{"", "the definition is no call of If, Loop or Scan", ""};
+  return Nothing{};
+}
+
+}  // namespace hoist

@@ -1,0 +1,78 @@
+// The functions of the rows of the pass list (lowering/pipeline/passes.cpp), one file of this folder a pass, and the
+// parts that several of them share. `replay_PASS` does a step of the pass again, as a derivation says.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lowering/pipeline/passes.h"
+
+namespace hoist {
+
+using Done = Result<Nothing>;
+
+// Passes over calls and terms, and the conditions under which a compilation runs them.
+bool has_user_rules(const PassOptions& options);
+Done user_rules(Program& program, const PassOptions& options);
+Done inline_bodies(Program& program, const PassOptions& options);
+Done widen_bytes(Program& program, const PassOptions& options);
+Done decompose_calls(Program& program, const PassOptions& options);
+Done compute_on_host(Program& program, const PassOptions& options);
+Done unroll(Program& program, const PassOptions& options);
+Done explore(Program& program, const PassOptions& options);
+bool wants_im2col(const PassOptions& options);
+Done im2col(Program& program, const PassOptions& options);
+bool wants_winograd(const PassOptions& options);
+Done winograd(Program& program, const PassOptions& options);
+Done keep_shared_folds(Program& program, const PassOptions& options);
+Done keep_shuffled_folds(Program& program, const PassOptions& options);
+Done keep_transposed_operands(Program& program, const PassOptions& options);
+Done keep_padded_views(Program& program, const PassOptions& options);
+Done keep_phases(Program& program, const PassOptions& options);
+Done keep_resampled(Program& program, const PassOptions& options);
+Done block_scans(Program& program, const PassOptions& options);
+Done block_reductions(Program& program, const PassOptions& options);
+Done cut_kernels(Program& program, const PassOptions& options);
+bool wants_launches(const PassOptions& options);
+Done fuse_launch(Program& program, const PassOptions& options);
+
+// Steps of a derivation. Errors say why a step does not apply.
+Done replay_inline_bodies(Program& program, Definition& definition, const ProgramStep& step);
+Done replay_perform_bodies(Program& program, Definition& definition, const ProgramStep& step);
+Done replay_drop_copies(Program& program, Definition& definition, const ProgramStep& step);
+Done replay_integer_tables(Program& program, Definition& definition, const ProgramStep& step);
+Done replay_decompose_calls(Program& program, Definition& definition, const ProgramStep& step);
+Done replay_fold_constants(Program& program, Definition& definition, const ProgramStep& step);
+Done replay_compute_on_host(Program& program, Definition& definition, const ProgramStep& step);
+Done replay_unfold(Program& program, Definition& definition, const ProgramStep& step);
+Done replay_unroll(Program& program, Definition& definition, const ProgramStep& step);
+/// A producer becomes part of the definition; it stays for its other consumers.
+Done replay_inlining(Program& program, Definition& definition, const ProgramStep& step);
+/// A producer becomes part of the definition, its only consumer, and goes.
+Done replay_merging(Program& program, Definition& definition, const ProgramStep& step);
+Done replay_cut_kernels(Program& program, Definition& definition, const ProgramStep& step);
+Done replay_choose_knobs(Program& program, Definition& definition, const ProgramStep& step);
+Done replay_store(Program& program, Definition& definition, const ProgramStep& step);
+
+/// Changes one definition; returns true if it changed anything.
+using AtDefinition = std::function<Result<bool>(Program& program, const std::string& value)>;
+/// Changes each definition in order; one that changed again, from the first that it added. All problems in one go.
+Result<bool> at_definitions(Program& program, const AtDefinition& change);
+std::set<std::string> defined_values(const Program& program);
+/// Evaluates definitions that are new and use constants alone, such as transformed filters.
+Done fold_added(Program& program, const std::set<std::string>& before, const PassOptions& options);
+/// The rewriter's term and its steps.
+void take_steps(Program& program, Definition& definition, const Rewriter& rewriter);
+/// A record's knob for a definition with this term.
+std::optional<int64_t> recorded(const PassOptions& options, Expr term, std::string_view knob);
+/// A place in a term, and the rule that materialises its value in global memory.
+struct RuleAtPlace {
+  Path place;
+  const char* rule;
+};
+void keep_at(Program& program, const std::function<std::vector<RuleAtPlace>(const Definition&)>& kept_in);
+
+}  // namespace hoist

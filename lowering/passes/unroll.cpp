@@ -1,0 +1,62 @@
+#include "lowering/loops/unroll.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "ir/properties/properties.h"
+#include "lowering/fusion/cut.h"
+#include "lowering/passes/rows.h"
+#include "lowering/rules/rules.h"
+#include "lowering/strategies/terms.h"
+
+namespace hoist {
+namespace {
+
+constexpr const char* steps_in_rows = "fold-of-kept-map";
+
+// A materialised loop whose steps change rows in place, so that each row has a loop of its own. Longer rows are divided
+// among work-groups.
+bool changes_rows(Expr kept) {
+  constexpr int64_t longest_row = 1 << 14;
+  if (!is_kept_in_global(kept)) return false;
+  const Expr e = kept->children[0];
+  if (e->pattern != Pattern::fold || e->free != 0 || !is_kept_in_global(e->children[0]->children[0])) return false;
+  if (!e->type->is_array() || shape_of(e->type).size() != 2 || shape_of(e->type)[1] >= longest_row) return false;
+  Rewriter rewriter(lowering_rules(), e);
+  return rewriter.apply(steps_in_rows, {}) && changes_in_place(at(rewriter.term(), {0, 0}));
+}
+
+// Such loops stay one kernel on CPUs, with one work-group per row: a step is less work than a launch.
+void keep_steps_together(Program& program) {
+  for (Definition& definition : program.definitions) {
+    Rewriter rewriter(lowering_rules(), definition.expression);
+    for (;;) {
+      std::optional<Path> place = first_closed(rewriter.term(), changes_rows);
+      if (!place) break;
+      place->push_back(0);
+      if (!rewriter.apply(steps_in_rows, *place)) break;
+    }
+    take_steps(program, definition, rewriter);
+  }
+}
+
+}  // namespace
+
+Result<Nothing> unroll(Program& program, const PassOptions& options) {
+  const std::set<std::string> before = defined_values(program);
+  if (!options.profile.gpu) keep_steps_together(program);
+  const auto change = [&](Program& changed, const std::string& value) {
+    return unroll_definition(changed, value, options.perform, options.unrolled_steps);
+  };
+  HOIST_TRY(const bool any, at_definitions(program, change));
+  return any ? fold_added(program, before, options) : Result<Nothing>(Nothing{});
+}
+
+Done replay_unroll(Program& program, Definition&, const ProgramStep& step) {
+  HOIST_TRY(const int64_t most, unrolled_steps_of(step));
+  HOIST_TRY(const bool done, unroll_definition(program, step.value, true, most));
+  if (!done) return Diagnostic{"", "the definition has no loop over materialised arrays", ""};
+  return Nothing{};
+}
+
+}  // namespace hoist

@@ -1,0 +1,32 @@
+// The functions of the rows of the pass list that make the plan, one file of this folder a pass.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "lowering/pipeline/lower.h"
+
+namespace hoist {
+
+Result<Nothing> choose_storage(LoweredModel& model, const PassOptions& options);
+Result<Nothing> map_loops(LoweredModel& model, const PassOptions& options);
+Result<Nothing> share_kernels(LoweredModel& model, const PassOptions& options);
+Result<Nothing> collect_arrays(LoweredModel& model, const PassOptions& options);
+Result<Nothing> place_arrays(LoweredModel& model, const PassOptions& options);
+Result<Nothing> find_cold_arrays(LoweredModel& model, const PassOptions& options);
+Result<Nothing> join_steps(LoweredModel& model, const PassOptions& options);
+
+/// Names of OpenCL functions, which no two kernels share.
+class FunctionNames {
+ public:
+  /// An identifier made from the name of a layer.
+  std::string make(const std::string& layer);
+  void take(const std::string& name) { used_.insert(name); }
+
+ private:
+  std::set<std::string> used_;
+  std::map<std::string, int> next_;  // for names that several layers would have
+};
+
+}  // namespace hoist
