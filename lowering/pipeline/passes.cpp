@@ -99,7 +99,6 @@ constexpr Pass all_passes[] = {
     {"requantise", "replaces contractions of bytes with quantised results by integer contractions and quantisation", calls, exact},
     {"zero-points", "subtracts zero points of weights, and computed ones of inputs, from exact sums", calls, exact, nullptr, zero_points},
     {"drop-relu", "drops Relu before quantising to bytes that begin at zero", calls, exact},
-    {"reciprocals", "multiplies by the reciprocal scale instead of dividing", calls, rounding},
     {"powers", "squares and cubes are multiplications", calls, rounding},
     {"drop-padding-taps", "taps of filters that read nothing but padding are dropped", calls, exact},
     {"single-channels", "computes integer convolutions of one-channel filters in floats, if a CPU multiplies 16-bit pairs", calls, exact, has_pair_products},
@@ -112,6 +111,8 @@ constexpr Pass all_passes[] = {
     {"split-phases", "replaces strided transposed convolutions by one convolution of their phases", calls, rounding},
     {"decompose-calls", "splits calls into several with less work in all, such as Einsum over many arrays", calls, rounding, nullptr, decompose_calls, replay_decompose_calls},
     {"fold-constants", "evaluates definitions that read only constants", calls, exact, nullptr, constants, replay_fold_constants},
+    // Known biases are constants by now.
+    {"merge-scales", "divides factors of integer sums by the scale of their quantised result", calls, rounding},
     {"compute-on-host", "computes layers with a data-dependent number of steps by host ops, on CPUs", calls, exact, host_is_the_device, compute_on_host, replay_compute_on_host},
     {"unfold", "inlines the definition of every operator call", calls, exact, nullptr, unfold, replay_unfold},
     {"name-tables", "makes large tables inside terms constants, which kernels read from memory", terms, exact, nullptr, name_tables},

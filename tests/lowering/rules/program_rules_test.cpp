@@ -252,6 +252,20 @@ TEST(ProgramRules, AnOperandThatIsComputedIsNotKnown) {
   EXPECT_FALSE(*apply_program_rule(rule("batch-norm-folding"), program, "y"));
 }
 
+// The standard's integers at ties: the values come from no contraction.
+TEST(ProgramRules, OnlySumsAreQuantisedWithoutADivision) {
+  const std::string head =
+      "program version 28\ninput %x : [4]i32\nconstant %f : f32 = {0.5}\nconstant %s : f32 = {0.3}\n"
+      "input %b : [4]u8\ndefine %i : [4]f32 = Cast(%x; to = 1)\ndefine %k : [4]f32 = Cast(%b; to = 1)\n";
+  for (const auto& [value, applies] :
+       {std::pair{"Mul(%i, %f)", true}, {"Mul(%k, %f)", false}, {"Add(%i, %f)", false}}) {
+    Program program =
+        parsed(head + "define %a : [4]f32 = " + value + "\ndefine %y : [4]u8 = QuantizeLinear(%a, %s)\noutput %y\n");
+    ASSERT_TRUE(find_pass("merge-scales")->run(program, {}).ok());
+    EXPECT_EQ(!program.steps.empty(), applies) << value;
+  }
+}
+
 TEST(Passes, RunOnTextAndStopWhereTheyAreTold) {
   Program program = parsed(std::string(convolution_and_norm) + "output %y\n");
   std::vector<std::string_view> ran;

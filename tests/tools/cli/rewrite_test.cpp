@@ -57,11 +57,12 @@ TEST_F(RewriteCommand, AppliesRulesToTermsAndDefinitions) {
             "%x : [8]f32 |> split 4 |> map2d (* 2) |> join\n");
   EXPECT_EQ(run_hoist({"rewrite", term, "--rule", "split-join(k = 3)"}).code, 1);
   const std::string program = written("program.lift",
-                                      "program version 21\ninput %x : [2]f32\nconstant %s : f32 = {0.5}\n"
-                                      "define %y : [2]u8 = QuantizeLinear(%x, %s) from \"q\"\noutput %y\n");
-  const Ran ran = run_hoist({"rewrite", program, "--rule", "quantise-by-reciprocal", "--at", "y"});
+                                      "program version 21\ninput %x : [2]i32\nconstant %s : f32 = {0.5}\n"
+                                      "define %c : [2]f32 = Cast(%x; to = 1)\ndefine %m : [2]f32 = Mul(%c, %s)\n"
+                                      "define %y : [2]u8 = QuantizeLinear(%m, %s) from \"q\"\noutput %y\n");
+  const Ran ran = run_hoist({"rewrite", program, "--rule", "quantised-sums", "--at", "y"});
   ASSERT_EQ(ran.code, 0) << ran.err;
-  EXPECT_THAT(ran.out, HasSubstr("constant %\"y.reciprocal\" : f32 = {2}"));
+  EXPECT_THAT(ran.out, HasSubstr("constant %\"y.factor\" : f32 = {1}"));
   EXPECT_EQ(run_hoist({"rewrite", program, "--rule", "batch-norm-folding", "--at", "y"}).code, 1);
 }
 

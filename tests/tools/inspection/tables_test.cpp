@@ -105,7 +105,7 @@ TEST_F(Tables, GiveWhatTheModelSaysOnTheDevice) {
     EXPECT_NE(wanted.integer_at(100), wanted.integer_at(140)) << functions[0];
     EXPECT_TRUE(on_device(quantised, TableUse::on) == wanted) << functions[0];
     EXPECT_TRUE(on_device(quantised, TableUse::automatic) == wanted) << functions[0];
-    // The device's own functions and the reciprocal of the scale may round to the adjacent value.
+    // The device's own functions may round to the adjacent value.
     EXPECT_LE(largest_difference(on_device(quantised, TableUse::off), wanted), 1) << functions[0];
   }
 }
