@@ -16,8 +16,9 @@ namespace hoist {
 /// True if all results of a row share one operand and all results of a column share the other.
 bool is_product(const Definition& d);
 
-/// The number of contiguous products of a sum: over the input channels, or over the rows of a matrix.
-int64_t neighbouring_terms(const Definition& d, const std::vector<int64_t>& extents);
+/// The number of contiguous products of a sum, for weights of these extents: over the input channels, or over the
+/// dimension of a matrix that is no output.
+int64_t neighbouring_terms(const Definition& d, const Weights& w, const std::vector<int64_t>& extents);
 
 /// Products of contiguous elements in words of four bytes, which one instruction adds to a sum.
 struct WordProducts {
