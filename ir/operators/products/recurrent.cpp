@@ -3,7 +3,8 @@
 // are separate runs with weights of their own. All take one form: the contractions of all steps' inputs are one matrix
 // product, which is materialised; a step adds the contraction of the state before it, for all gates together, which is
 // materialised too, and applies formulas to each element. So a compiled step is a matrix product and a few elementwise
-// kernels, the same for every step (lowering/loops/unroll.h).
+// kernels, the same for every step (lowering/loops/unroll.h). If the weights are quantised, both contractions are
+// of integers: their first operand is quantised by the range of its elements in the run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -59,12 +60,24 @@ Result<std::vector<T>> list_attribute(const OperatorContext& c, const std::strin
   return *list;
 }
 
+/// Quantised weights: the real value is (element - zero point) * scale.
+struct Quantisation {
+  Expr scales = nullptr, zeros = nullptr;  ///< [D] or [D][gates*H]; null for weights of floats
+};
+
+/// The weights of one direction, in memory.
+struct Weights {
+  Expr rows = nullptr;    ///< [gates*H][n] of floats, or of i16 without zero points
+  Expr scales = nullptr;  ///< [gates*H]; null for weights of floats
+};
+
 /// A checked call. Extents: T steps, B sequences in a batch, I inputs, H hidden units, D directions.
 struct Recurrence {
   int64_t gates = 1;
   int64_t version = 0;
-  Expr x = nullptr;                     ///< [T][B][I]
-  Expr w = nullptr, r = nullptr;        ///< [D][gates*H][I], [D][gates*H][H]
+  Expr x = nullptr;               ///< [T][B][I]
+  Expr w = nullptr, r = nullptr;  ///< [D][gates*H][I], [D][gates*H][H]
+  Quantisation of_w, of_r;
   Expr b = nullptr;                     ///< [D][2*gates*H], or null
   Expr lengths = nullptr;               ///< [B] of integers, or null
   std::vector<Expr> initial;            ///< a state each: [D][B][H], or null
@@ -82,6 +95,17 @@ struct Recurrence {
 
   /// The array of one direction, in memory: of weights that are known it is a constant.
   Expr of(int64_t direction, Expr all) const { return in_memory(at_position(direction, all)); }
+  Weights weights(int64_t direction, Expr all, const Quantisation& quantised) const {
+    if (quantised.scales == nullptr) return {of(direction, all), nullptr};
+    const auto per_row = [&](Expr numbers) {
+      const Expr own = at_position(direction, numbers);
+      return own->type->is_scalar() ? repeat(hidden() * Nat(gates), own) : own;
+    };
+    const Expr rows = map_zip({at_position(direction, all), per_row(quantised.zeros)}, [](const Elements& e) {
+      return map([&](Expr v) { return (Number(cast(Scalar::i16, v)) - cast(Scalar::i16, e[1])).e; }, e[0]);
+    });
+    return {in_memory(rows), in_memory(per_row(quantised.scales))};
+  }
   /// The piece of a row that belongs to a gate.
   Expr gate(int64_t i, Expr row) const { return slice(hidden() * Nat(i), hidden(), row); }
   Expr to_wide(Expr x) const { return convert(wide, x); }
@@ -148,11 +172,34 @@ Result<std::vector<Activation>> read_activations(const OperatorContext& c, const
 
 Expr batch_last(Expr x) { return transpose({1, 0, 2}, x); }  // between [B][D][H] and [D][B][H], [B][T][I] and [T][B][I]
 
+// The scales and zero points of quantised weights, whose rows are their columns: [D][n][gates*H] becomes
+// [D][gates*H][n].
+Result<Quantisation> read_quantisation(const OperatorContext& c, size_t place, const std::string& role, Expr& weights,
+                                       int64_t directions) {
+  const Scalar element = element_of(weights);
+  if (rank_of(weights) != 3 || (element != Scalar::i8 && element != Scalar::u8))
+    return fault(fmt::format("{} is {} of {}, expected 3 dimensions of i8 or u8", role, text(sizes_of(weights->type)),
+                             row(element).name));
+  weights = transpose({0, 2, 1}, weights);
+  const Quantisation out = {input(c, place), input(c, place + 1)};
+  const Sizes per_tensor = {directions}, per_row = {directions, weights->type->element->size};
+  for (const auto& [numbers, wanted, name] :
+       {std::tuple(out.scales, Scalar::f32, role + "_scale"), std::tuple(out.zeros, element, role + "_zero_point")}) {
+    if (numbers == nullptr) return fault(name + " is missing");
+    const Sizes sizes = sizes_of(numbers->type);
+    if (element_of(numbers) != wanted || (sizes != per_tensor && sizes != per_row))
+      return fault(fmt::format("{} is {} of {}, expected {} or {} of {}", name, text(sizes),
+                               row(element_of(numbers)).name, text(per_tensor), text(per_row), row(wanted).name));
+  }
+  return out;
+}
+
 Result<Recurrence> read_recurrence(const OperatorContext& c, int64_t gates, size_t states,
-                                   const std::vector<std::string>& activations) {
+                                   const std::vector<std::string>& activations, bool quantised = false) {
   Recurrence r;
   r.gates = gates;
-  r.version = c.call.version;
+  constexpr int64_t newest_meaning = 22;  // of activations, for domains that do not say a version of the standard
+  r.version = quantised ? newest_meaning : c.call.version;
   HOIST_TRY(const std::string direction,
             choice_attribute(c, "direction", "forward", {"forward", "reverse", "bidirectional"}));
   r.reversed =
@@ -164,6 +211,10 @@ Result<Recurrence> read_recurrence(const OperatorContext& c, int64_t gates, size
   const auto operand = [&](size_t i) { return i < c.inputs.size() ? input(c, i) : nullptr; };
   r.x = operand(0), r.w = operand(1), r.r = operand(2), r.b = operand(3), r.lengths = operand(4);
   r.scalar = element_of(r.x), r.wide = wide_float(r.scalar);
+  if (quantised) {
+    HOIST_TRY(r.of_w, read_quantisation(c, 8, "W", r.w, std::ssize(r.reversed)));
+    HOIST_TRY(r.of_r, read_quantisation(c, 10, "R", r.r, std::ssize(r.reversed)));
+  }
   const std::array<std::pair<Expr, std::string>, 3> arrays = {{{r.x, "X"}, {r.w, "W"}, {r.r, "R"}}};
   for (const auto& [array, role] : arrays) {
     if (rank_of(array) != 3)
@@ -190,7 +241,8 @@ Result<Recurrence> read_recurrence(const OperatorContext& c, int64_t gates, size
   }
   r.peepholes = operand(7);
   HOIST_TRY_VOID(want_shape(r.peepholes, "P", {directions, hidden * Nat(3)}));
-  for (Expr x : c.inputs) {
+  for (size_t i = quantised ? 3 : 1; i < std::min<size_t>(c.inputs.size(), 8); ++i) {
+    const Expr x = operand(i);
     if (x != nullptr && x != r.lengths && element_of(x) != r.scalar)
       return fault(fmt::format("inputs have {} and {}", row(r.scalar).name, row(element_of(x)).name));
   }
@@ -215,6 +267,61 @@ Expr product_plus(const Recurrence& r, Expr rows, Expr weights, Expr added) {
   return map_zip({rows, added}, [&](const Elements& e) { return against(e[0], e[1]); });
 }
 
+/// The range of the elements of `rows` and 0, by which they are quantised to u8.
+struct Range {
+  Expr low, high;
+
+  /// A step between quantised values; 1 where all are 0.
+  Number step() const { return choose(Number(low) == high, 1.0, (Number(high) - low) / 255.0); }
+  Number zero_point() const { return apply(Function::round, max(min(-(Number(low) / step()), 255.0), 0.0)); }
+  /// The quantised value less the zero point.
+  Expr steps(Expr v) const {
+    const Number zero = zero_point();
+    return cast(Scalar::i16, apply(Function::round, max(min(Number(v) / step(), Number(255.0) - zero), -zero)).e);
+  }
+};
+
+// The terms on the product of `rows`, [n][m], with quantised weights plus `added`, as in product_plus. `ranged` are the
+// rows whose elements decide the range.
+Expr with_quantised_product(Expr rows, Expr ranged, const Weights& weights, Expr added,
+                            const std::function<Expr(Expr)>& use) {
+  const auto least_of = [&](Function function) { return repeat(1, reduce(function, zero(Scalar::f32), join(ranged))); };
+  return let(in_memory(concat({least_of(Function::minimum), least_of(Function::maximum)})), [&](Expr bounds) {
+    const Range range = {at_position(0, bounds), at_position(1, bounds)};
+    const Expr steps = map_at(
+        2, [&](Expr v) { return range.steps(v); }, rows);
+    return let(in_memory(steps), [&](Expr quantised) {
+      const auto against = [&](Expr row, Expr numbers) {
+        return map_zip({weights.rows, weights.scales, numbers}, [&](const Elements& e) {
+          const Expr total =
+              reduce([](Expr p, Expr q) { return operator_add(p, q); }, zero(Scalar::i32),
+                     map(
+                         [&](Expr pair) {
+                           return operator_multiply(cast(Scalar::i32, get(0, pair)), cast(Scalar::i32, get(1, pair)));
+                         },
+                         zip({row, e[0]})));
+          return (Number(cast(Scalar::f32, total)) * (range.step() * e[1]) + e[2]).e;
+        });
+      };
+      const Expr product = rank_of(added) == 1
+                               ? map([&](Expr row) { return against(row, added); }, quantised)
+                               : map_zip({quantised, added}, [&](const Elements& e) { return against(e[0], e[1]); });
+      return let(in_memory(product), use);
+    });
+  });
+}
+
+// The rows of [T][B][...] in steps that some sequence of the batch has; zeros after the longest one.
+Expr within_longest(const Recurrence& r, Expr x) {
+  if (r.lengths == nullptr) return x;
+  const Expr longest = reduce(Function::maximum, zero(Scalar::i64),
+                              map([](Expr length) { return cast(Scalar::i64, length); }, r.lengths));
+  return map_zip({x, iota(r.steps(), Scalar::i64)}, [&](const Elements& e) {
+    return map_at(
+        2, [&](Expr v) { return select((Number(e[1]) < longest).e, v, zero(r.scalar)); }, e[0]);
+  });
+}
+
 // For all steps together: [T][B][gates*H]. Without a bias zero is added.
 Expr input_products(const Recurrence& r, int64_t direction, bool recurrent_bias) {
   const Nat outputs = r.hidden() * Nat(r.gates);
@@ -225,7 +332,11 @@ Expr input_products(const Recurrence& r, int64_t direction, bool recurrent_bias)
                                      [&](const Elements& e) { return operator_add(r.to_wide(e[0]), r.to_wide(e[1])); })
                            : map([&](Expr v) { return r.to_wide(v); }, of_inputs);
   }
-  return in_memory(split(r.batch(), product_plus(r, join(r.x), r.of(direction, r.w), in_memory(added))));
+  const Weights weights = r.weights(direction, r.w, r.of_w);
+  if (weights.scales == nullptr)
+    return in_memory(split(r.batch(), product_plus(r, join(r.x), weights.rows, in_memory(added))));
+  return with_quantised_product(join(r.x), join(within_longest(r, r.x)), weights, in_memory(added),
+                                [&](Expr products) { return split(r.batch(), products); });
 }
 
 /// The states of one direction after each step and after the last.
@@ -239,6 +350,21 @@ struct DirectionRun {
 struct Batch {
   const Recurrence& r;
   Expr position;  ///< of the step in the sequence; null where all sequences are as long
+
+  /// The states of sequences that ran in the step before, and zeros: [B][H].
+  Expr running(Expr states) const {
+    if (position == nullptr) return states;
+    return map_zip({states, r.lengths}, [&](const Elements& e) {
+      const Expr ran = (Number(position) <= Number(cast(Scalar::i64, e[1]))).e;
+      return map([&](Expr v) { return select(ran, v, zero(r.wide)); }, e[0]);
+    });
+  }
+
+  /// The term on the state's contributions to the gates plus the inputs': [B][gates*H].
+  Expr with_products(const Weights& weights, Expr states, Expr products, const std::function<Expr(Expr)>& use) const {
+    if (weights.scales != nullptr) return with_quantised_product(states, running(states), weights, products, use);
+    return let(in_memory(product_plus(r, states, weights.rows, products)), use);
+  }
 
   /// [B][H] by a formula of one element of each array, of which the first `by_gate` rows hold several gates.
   Expr formula(const std::vector<Expr>& arrays, const std::function<Elements(const Elements&)>& rows, Expr before,
@@ -393,12 +519,12 @@ Lowered lower_gru(const OperatorContext& c) {
 }
 
 // i, o, f = f(X W + H R + P C), with o from the new C; C' = f C + i g(X Wc + H Rc); H' = o h(C').
-Lowered lower_lstm(const OperatorContext& c) {
-  HOIST_TRY(const Recurrence r, read_recurrence(c, 4, 2, {"Sigmoid", "Tanh", "Tanh"}));
+Lowered lower_long_memory(const OperatorContext& c, bool quantised) {
+  HOIST_TRY(const Recurrence r, read_recurrence(c, 4, 2, {"Sigmoid", "Tanh", "Tanh"}, quantised));
   HOIST_TRY(const int64_t input_forget, integer_attribute(c, "input_forget", 0));
   std::vector<DirectionRun> runs;
   for (int64_t d = 0; d < r.directions(); ++d) {
-    const Expr weights = r.of(d, r.r);
+    const Weights weights = r.weights(d, r.r, r.of_r);
     const Expr peepholes = r.peepholes == nullptr
                                ? nullptr
                                : in_memory(map([&](Expr v) { return r.to_wide(v); }, at_position(d, r.peepholes)));
@@ -415,7 +541,7 @@ Lowered lower_lstm(const OperatorContext& c) {
     runs.push_back(
         run_direction(r, d, input_products(r, d, true), 2, [&](const Batch& batch, Expr states, Expr products) {
           const Expr h = get(0, states), before = get(1, states);
-          return let(in_memory(product_plus(r, h, weights, products)), [&](Expr gates) {
+          return batch.with_products(weights, h, products, [&](Expr gates) {
             const Expr cell = batch.formula(
                 {gates},
                 [&](const Elements& rows) {
@@ -448,6 +574,9 @@ Lowered lower_lstm(const OperatorContext& c) {
   return results_of(r, runs);
 }
 
+Lowered lower_lstm(const OperatorContext& c) { return lower_long_memory(c, false); }
+Lowered lower_quantised_lstm(const OperatorContext& c) { return lower_long_memory(c, true); }
+
 // clang-format off
 constexpr auto recurrent_rows = std::to_array<OperatorRow>({
   {"", "RNN", 7, 3, 6, Takes::floats, lower_rnn,
@@ -456,6 +585,8 @@ constexpr auto recurrent_rows = std::to_array<OperatorRow>({
    "gated recurrent units at each step; a function, since activations are a list of names and directions are separate runs", -0.5, 0.5},
   {"", "LSTM", 7, 3, 8, Takes::floats, lower_lstm,
    "long short-term memory at each step; a function, since activations are a list of names and directions are separate runs", -0.5, 0.5},
+  {"com.microsoft", "DynamicQuantizeLSTM", 1, 3, 12, Takes::floats, lower_quantised_lstm,
+   "LSTM with weights of 8 bits, whose inputs and states are quantised by their range in the run; a function as LSTM is", -0.5, 0.5},
 });
 // clang-format on
 

@@ -1,5 +1,5 @@
-// Compares RNN, GRU and LSTM with loops in C++, for random attributes; and compiled layers, whose steps share their
-// kernels, with the definitions.
+// Compares RNN, GRU, LSTM and DynamicQuantizeLSTM with loops in C++, for random attributes; and compiled layers, whose
+// steps share their kernels, with the definitions.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -27,7 +27,37 @@ struct Cell {
   double clip = 0;
   std::optional<Tensor> x, w, r, b, lengths, h, c, p;
   std::vector<std::string> activations;
+  std::vector<Tensor> quantised;  // W, R, W_scale, W_zero_point, R_scale and R_zero_point; w and r are their values
+
+  bool has_cells() const { return operation == "LSTM" || operation == "DynamicQuantizeLSTM"; }
 };
+
+// Weights of [d][rows][n] with random elements of 8 bits, as the operator stores them: [d][n][rows]. Returns their
+// values.
+Tensor draw_quantised(Cell& cell, int64_t n, std::mt19937_64& random) {
+  const auto upto = [&](int64_t most) { return static_cast<int64_t>(random() % static_cast<uint64_t>(most)); };
+  const auto d = static_cast<int64_t>(cell.reversed.size()), rows = cell.gates * cell.hidden;
+  const bool is_signed = upto(2) == 0, per_row = upto(2) == 0;
+  const Scalar scalar = is_signed ? Scalar::i8 : Scalar::u8;
+  const std::vector<int64_t> shape = per_row ? std::vector<int64_t>{d, rows} : std::vector<int64_t>{d};
+  Tensor stored(scalar, {d, n, rows}), scales(Scalar::f32, shape), zeros(scalar, shape),
+      values(Scalar::f32, {d, rows, n});
+  for (int64_t k = 0; k < d; ++k) {
+    const int64_t zero = is_signed ? upto(2) : 120 + upto(9);
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t own = per_row ? k * rows + row : k;
+      if (per_row || row == 0)
+        scales.set_float(own, static_cast<double>(1 + upto(8)) / 1024), zeros.set_integer(own, zero);
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t element = upto(256) - (is_signed ? 128 : 0);
+        stored.set_integer((k * n + i) * rows + row, element);
+        values.set_float((k * rows + row) * n + i, static_cast<double>(element - zero) * scales.float_at(own));
+      }
+    }
+  }
+  for (Tensor* each : {&stored, &scales, &zeros}) cell.quantised.push_back(std::move(*each));
+  return values;
+}
 
 Cell drawn_cell(const std::string& operation, uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -40,14 +70,15 @@ Cell drawn_cell(const std::string& operation, uint64_t seed) {
   Cell cell;
   cell.operation = operation;
   cell.gates = operation == "RNN" ? 1 : operation == "GRU" ? 3 : 4;
+  const bool quantised = operation == "DynamicQuantizeLSTM";
   cell.steps = 1 + upto(4), cell.batch = 1 + upto(3), cell.inputs = 1 + upto(4), cell.hidden = 1 + upto(4);
   const int64_t direction = upto(3);
   cell.reversed = direction == 2 ? std::vector<bool>{false, true} : std::vector<bool>{direction == 1};
   const auto d = static_cast<int64_t>(cell.reversed.size()), n = cell.hidden;
-  cell.batch_first = upto(2) == 1;
+  cell.batch_first = !quantised && upto(2) == 1;
   cell.x = array({cell.steps, cell.batch, cell.inputs});
-  cell.w = array({d, cell.gates * n, cell.inputs});
-  cell.r = array({d, cell.gates * n, n});
+  cell.w = quantised ? draw_quantised(cell, cell.inputs, random) : array({d, cell.gates * n, cell.inputs});
+  cell.r = quantised ? draw_quantised(cell, n, random) : array({d, cell.gates * n, n});
   if (upto(3) > 0) cell.b = array({d, 2 * cell.gates * n});
   if (upto(2) == 1) {
     std::vector<int64_t> lengths;
@@ -55,15 +86,15 @@ Cell drawn_cell(const std::string& operation, uint64_t seed) {
     cell.lengths = Tensor::of(Scalar::i32, {cell.batch}, lengths);
   }
   if (upto(2) == 1) cell.h = array({d, cell.batch, n});
-  if (operation == "LSTM" && upto(2) == 1) cell.c = array({d, cell.batch, n});
-  if (operation == "LSTM" && upto(2) == 1) cell.p = array({d, 3 * n});
-  cell.input_forget = operation == "LSTM" && upto(3) == 0;
+  if (cell.has_cells() && upto(2) == 1) cell.c = array({d, cell.batch, n});
+  if (cell.has_cells() && upto(2) == 1) cell.p = array({d, 3 * n});
+  cell.input_forget = cell.has_cells() && upto(3) == 0;
   cell.linear = operation == "GRU" && upto(2) == 1;
   if (upto(3) == 0) cell.clip = 0.5;
   for (int64_t i = 0; i < d; ++i) {
     if (operation != "RNN") cell.activations.push_back(upto(2) == 0 ? "Sigmoid" : "HardSigmoid");
     cell.activations.push_back(upto(2) == 0 ? "Tanh" : "Affine");
-    if (operation == "LSTM") cell.activations.push_back(upto(2) == 0 ? "Tanh" : "Softsign");
+    if (cell.has_cells()) cell.activations.push_back(upto(2) == 0 ? "Tanh" : "Softsign");
   }
   return cell;
 }
@@ -77,10 +108,39 @@ double activated(const std::string& name, double v, double clip) {
   return std::tanh(v);
 }
 
+// The values of the elements as 8-bit integers by their range, which includes 0.
+void quantise(const std::vector<double*>& elements) {
+  float low = 0, high = 0;
+  for (const double* v : elements)
+    low = std::min(low, static_cast<float>(*v)), high = std::max(high, static_cast<float>(*v));
+  const float step = low == high ? 1 : (high - low) / 255;
+  const float zero = std::nearbyint(std::min(std::max(-low / step, 0.0F), 255.0F));
+  for (double* v : elements) {
+    const float steps = std::min(std::max(static_cast<float>(*v) / step, -zero), 255 - zero);
+    *v = std::nearbyint(steps) * static_cast<double>(step);
+  }
+}
+
+// The inputs as the operator quantises them: by the range of all steps up to the longest sequence.
+Tensor quantised_inputs(const Cell& cell) {
+  Row values;
+  int64_t longest = cell.lengths ? 0 : cell.steps;
+  for (int64_t b = 0; cell.lengths && b < cell.batch; ++b) longest = std::max(longest, cell.lengths->integer_at(b));
+  Tensor out = *cell.x;
+  const int64_t count = longest * cell.batch * cell.inputs;
+  for (int64_t i = 0; i < count; ++i) values.push_back(out.float_at(i));
+  std::vector<double*> all;
+  for (double& v : values) all.push_back(&v);
+  quantise(all);
+  for (int64_t i = 0; i < count; ++i) out.set_float(i, values[static_cast<size_t>(i)]);
+  return out;
+}
+
 // Y, Y_h and Y_c, computed by loops.
 std::vector<std::vector<double>> expected(const Cell& cell) {
   const auto d = static_cast<int64_t>(cell.reversed.size());
   const int64_t n = cell.hidden, g = cell.gates;
+  const std::optional<Tensor> x = cell.quantised.empty() ? cell.x : quantised_inputs(cell);
   std::vector<double> y(static_cast<size_t>(cell.steps * d * cell.batch * n)),
       last(static_cast<size_t>(d * cell.batch * n)), cells = last;
   const auto at = [](const std::optional<Tensor>& t, int64_t i) { return t ? t->float_at(i) : 0.0; };
@@ -89,19 +149,32 @@ std::vector<std::vector<double>> expected(const Cell& cell) {
     const auto act = [&](int64_t which, double v) {
       return activated(cell.activations[static_cast<size_t>(k * per + which)], v, cell.clip);
     };
+    std::vector<Row> states(static_cast<size_t>(cell.batch)), all_cells = states;
     for (int64_t b = 0; b < cell.batch; ++b) {
-      Row h, c;
       for (int64_t j = 0; j < n; ++j) {
-        h.push_back(at(cell.h, (k * cell.batch + b) * n + j));
-        c.push_back(at(cell.c, (k * cell.batch + b) * n + j));
+        states[static_cast<size_t>(b)].push_back(at(cell.h, (k * cell.batch + b) * n + j));
+        all_cells[static_cast<size_t>(b)].push_back(at(cell.c, (k * cell.batch + b) * n + j));
       }
-      const int64_t length = cell.lengths ? cell.lengths->integer_at(b) : cell.steps;
-      for (int64_t step = 0; step < length; ++step) {
+    }
+    for (int64_t step = 0; step < cell.steps; ++step) {
+      const auto length_of = [&](int64_t b) { return cell.lengths ? cell.lengths->integer_at(b) : cell.steps; };
+      std::vector<Row> multiplied = states;
+      std::vector<double*> running;
+      for (int64_t b = 0; b < cell.batch; ++b) {
+        for (double& v : multiplied[static_cast<size_t>(b)]) {
+          if (step <= length_of(b)) running.push_back(&v);
+        }
+      }
+      if (!cell.quantised.empty()) quantise(running);
+      for (int64_t b = 0; b < cell.batch; ++b) {
+        const int64_t length = length_of(b);
+        if (step >= length) continue;
+        Row &h = states[static_cast<size_t>(b)], &c = all_cells[static_cast<size_t>(b)];
         const int64_t t = cell.reversed[static_cast<size_t>(k)] ? length - 1 - step : step;
         const auto of_input = [&](int64_t gate, int64_t j) {
           double sum = at(cell.b, k * 2 * g * n + gate * n + j);
           for (int64_t i = 0; i < cell.inputs; ++i)
-            sum += at(cell.x, (t * cell.batch + b) * cell.inputs + i) *
+            sum += at(x, (t * cell.batch + b) * cell.inputs + i) *
                    at(cell.w, (k * g * n + gate * n + j) * cell.inputs + i);
           return sum;
         };
@@ -112,25 +185,27 @@ std::vector<std::vector<double>> expected(const Cell& cell) {
           return sum;
         };
         const auto peep = [&](int64_t gate, int64_t j, double v) { return at(cell.p, k * 3 * n + gate * n + j) * v; };
+        const Row& own = multiplied[static_cast<size_t>(b)];
         Row next(h.size()), next_c(h.size()), reset(h.size());
         for (int64_t j = 0; j < n && cell.operation == "GRU"; ++j)
-          reset[static_cast<size_t>(j)] = act(0, of_input(1, j) + of_state(1, j, h));
+          reset[static_cast<size_t>(j)] = act(0, of_input(1, j) + of_state(1, j, own));
         Row reset_state(h.size());
         for (size_t j = 0; j < h.size(); ++j) reset_state[j] = reset[j] * h[j];
         for (int64_t j = 0; j < n; ++j) {
           const auto q = static_cast<size_t>(j);
           if (cell.operation == "RNN") {
-            next[q] = act(0, of_input(0, j) + of_state(0, j, h));
+            next[q] = act(0, of_input(0, j) + of_state(0, j, own));
           } else if (cell.operation == "GRU") {
-            const double z = act(0, of_input(0, j) + of_state(0, j, h));
+            const double z = act(0, of_input(0, j) + of_state(0, j, own));
             const double hidden =
-                act(1, of_input(2, j) + (cell.linear ? reset[q] * of_state(2, j, h) : of_state(2, j, reset_state)));
+                act(1, of_input(2, j) + (cell.linear ? reset[q] * of_state(2, j, own) : of_state(2, j, reset_state)));
             next[q] = (1 - z) * hidden + z * h[q];
           } else {
-            const double i = act(0, of_input(0, j) + of_state(0, j, h) + peep(0, j, c[q]));
-            const double f = cell.input_forget ? 1 - i : act(0, of_input(2, j) + of_state(2, j, h) + peep(2, j, c[q]));
-            next_c[q] = f * c[q] + i * act(1, of_input(3, j) + of_state(3, j, h));
-            next[q] = act(0, of_input(1, j) + of_state(1, j, h) + peep(1, j, next_c[q])) *
+            const double i = act(0, of_input(0, j) + of_state(0, j, own) + peep(0, j, c[q]));
+            const double f =
+                cell.input_forget ? 1 - i : act(0, of_input(2, j) + of_state(2, j, own) + peep(2, j, c[q]));
+            next_c[q] = f * c[q] + i * act(1, of_input(3, j) + of_state(3, j, own));
+            next[q] = act(0, of_input(1, j) + of_state(1, j, own) + peep(1, j, next_c[q])) *
                       activated(cell.activations[static_cast<size_t>(k * per + 2)], next_c[q], 0);
           }
         }
@@ -138,9 +213,13 @@ std::vector<std::vector<double>> expected(const Cell& cell) {
         for (int64_t j = 0; j < n; ++j)
           y[static_cast<size_t>(((t * d + k) * cell.batch + b) * n + j)] = h[static_cast<size_t>(j)];
       }
+    }
+    for (int64_t b = 0; b < cell.batch; ++b) {
       for (int64_t j = 0; j < n; ++j) {
-        last[static_cast<size_t>((k * cell.batch + b) * n + j)] = h[static_cast<size_t>(j)];
-        cells[static_cast<size_t>((k * cell.batch + b) * n + j)] = c[static_cast<size_t>(j)];
+        last[static_cast<size_t>((k * cell.batch + b) * n + j)] =
+            states[static_cast<size_t>(b)][static_cast<size_t>(j)];
+        cells[static_cast<size_t>((k * cell.batch + b) * n + j)] =
+            all_cells[static_cast<size_t>(b)][static_cast<size_t>(j)];
       }
     }
   }
@@ -182,8 +261,14 @@ LayerCase layer_of(const Cell& cell) {
   if (!alphas.empty()) attributes["activation_alpha"] = alphas, attributes["activation_beta"] = betas;
   std::vector<Tensor> tensors = {
       state(cell.x), *cell.w, *cell.r, cell.b.value_or(Tensor()), cell.lengths.value_or(Tensor()), state(cell.h)};
-  if (cell.operation == "LSTM") tensors.push_back(state(cell.c)), tensors.push_back(cell.p.value_or(Tensor()));
-  LayerCase layer(cell.operation, tensors, attributes, cell.operation == "LSTM" ? 3 : 2);
+  if (cell.has_cells()) tensors.push_back(state(cell.c)), tensors.push_back(cell.p.value_or(Tensor()));
+  if (!cell.quantised.empty()) {
+    tensors[1] = cell.quantised[0], tensors[2] = cell.quantised[3];
+    for (const size_t i : {1U, 2U, 4U, 5U}) tensors.push_back(cell.quantised[i]);
+    attributes.erase("layout");
+  }
+  LayerCase layer(cell.operation, tensors, attributes, cell.has_cells() ? 3 : 2);
+  if (!cell.quantised.empty()) layer.layer.domain = "com.microsoft";
   const std::vector<bool> given = {true,
                                    true,
                                    true,
@@ -191,7 +276,11 @@ LayerCase layer_of(const Cell& cell) {
                                    cell.lengths.has_value(),
                                    cell.h.has_value(),
                                    cell.c.has_value(),
-                                   cell.p.has_value()};
+                                   cell.p.has_value(),
+                                   true,
+                                   true,
+                                   true,
+                                   true};
   for (size_t i = 0; i < layer.layer.inputs.size(); ++i) {
     if (!given[i]) layer.layer.inputs[i].clear();
   }
@@ -232,10 +321,11 @@ TEST_P(Recurrent, AgreesWithLoopsWrittenOut) {
 }
 
 TEST_P(Recurrent, CompilesToStepsThatShareTheirKernels) {
-  for (const char* name : {"cpu", "gpu"}) {
+  for (const std::string name : {"cpu", "gpu", "pairs"}) {
     Profile profile;
     profile.vector_width = 4;
-    profile.gpu = std::string(name) == "gpu";
+    profile.gpu = name == "gpu";
+    if (name == "pairs") profile.pair_products = 2;
     for (uint64_t seed = 0; seed < 6; ++seed) {
       const LayerCase layer = layer_of(drawn_cell(GetParam(), seed));
       ProgramBuilder builder("steps", layer.opset);
@@ -243,7 +333,7 @@ TEST_P(Recurrent, CompilesToStepsThatShareTheirKernels) {
       for (size_t i = 0; i < layer.inputs.size(); ++i) {
         const std::string& value = layer.layer.inputs[i];
         if (value.empty()) continue;
-        const bool weights = i == 1 || i == 2;
+        const bool weights = i == 1 || i == 2 || i > 7;
         if (weights) builder.add_constant(value, layer.inputs[i]);
         if (!weights) builder.add_input({value, layer.inputs[i].scalar(), layer.inputs[i].shape()});
         if (!weights) inputs[value] = layer.inputs[i];
@@ -262,7 +352,7 @@ TEST_P(Recurrent, CompilesToStepsThatShareTheirKernels) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Recurrent, testing::Values("RNN", "GRU", "LSTM"),
+INSTANTIATE_TEST_SUITE_P(All, Recurrent, testing::Values("RNN", "GRU", "LSTM", "DynamicQuantizeLSTM"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(RecurrentLayers, StepsShareTheirKernels) {
@@ -299,6 +389,17 @@ TEST(RecurrentLayers, WhatDoesNotFitIsSaid) {
   EXPECT_THAT(error({{"activations", std::vector<std::string>{"Relu", "Tanh"}}}),
               HasSubstr("activations names 2 functions, expected 1"));
   EXPECT_THAT(error({{"layout", int64_t{2}}}), HasSubstr("layout is 2, expected 0 or 1"));
+}
+
+TEST(RecurrentLayers, WhatDoesNotFitQuantisedWeightsIsSaid) {
+  const auto error = [](size_t place, const Tensor& instead) {
+    LayerCase layer = layer_of(drawn_cell("DynamicQuantizeLSTM", 3));
+    layer.inputs[place] = instead;
+    return layer.error();
+  };
+  EXPECT_THAT(error(1, counting({1, 3, 8})), HasSubstr("W is [1][3][8] of f32, expected 3 dimensions of i8 or u8"));
+  EXPECT_THAT(error(8, counting({7})), HasSubstr("W_scale is [7] of f32, expected ["));
+  EXPECT_THAT(error(11, counting({1})), HasSubstr("R_zero_point is [1] of f32, expected ["));
 }
 
 }  // namespace
