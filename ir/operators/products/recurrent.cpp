@@ -387,6 +387,16 @@ struct Batch {
 
 using StepFormula = std::function<Expr(const Batch& batch, Expr states, Expr products)>;
 
+// The rows of [T][B][n] in the opposite order, for each sequence up to its own length.
+Expr reversed_by_sequence(const Recurrence& r, Expr rows) {
+  const Expr sequences = map_zip({batch_last(rows), r.lengths}, [&](const Elements& e) {
+    const Number last = Number(cast(Scalar::i64, e[1])) - 1.0, most = static_cast<double>(r.steps().value() - 1);
+    return map([&](Expr step) { return index(max(min(last - step, most), 0.0).e, e[0]); },
+               iota(r.steps(), Scalar::i64));
+  });
+  return batch_last(sequences);
+}
+
 DirectionRun run_direction(const Recurrence& r, int64_t direction, Expr products, size_t states,
                            const StepFormula& step) {
   const bool reversed = r.reversed[static_cast<size_t>(direction)];
@@ -400,7 +410,11 @@ DirectionRun run_direction(const Recurrence& r, int64_t direction, Expr products
                                              2, [&](Expr v) { return r.to_wide(v); }, at_position(direction, given)));
   }
   const Expr first = states == 1 ? initial[0] : tuple(initial);
-  const Expr elements = in_direction(r.lengths == nullptr ? products : zip({products, iota(n, Scalar::i64)}));
+  // States of one step are quantised together, so reversed sequences of different lengths have to begin together. Else
+  // the shorter ones begin later and keep their first state until then.
+  const bool aligned = reversed && r.lengths != nullptr && r.of_r.scales != nullptr;
+  const Expr elements = aligned ? zip({reversed_by_sequence(r, products), iota(n, Scalar::i64)})
+                                : in_direction(r.lengths == nullptr ? products : zip({products, iota(n, Scalar::i64)}));
   const auto next = [&](Expr before, Expr element) {
     if (r.lengths == nullptr) return step({r, nullptr}, before, element);
     return step({r, get(1, element)}, before, get(0, element));
@@ -409,7 +423,8 @@ DirectionRun run_direction(const Recurrence& r, int64_t direction, Expr products
   const Expr last = fold(next, first, elements), all = scan(next, first, elements);
   for (size_t i = 0; i < states; ++i) out.last.push_back(states == 1 ? last : get(static_cast<int64_t>(i), last));
   Expr each = states == 1 ? all : map([](Expr state) { return get(0, state); }, all);
-  if (reversed) each = slice(n - 1, n, each, -1);
+  if (aligned) each = reversed_by_sequence(r, each);
+  if (reversed && !aligned) each = slice(n - 1, n, each, -1);
   if (r.lengths != nullptr) {  // zeros after the end of a sequence
     each = map_zip({each, iota(n, Scalar::i64)}, [&](const Elements& e) {
       return map_zip({e[0], r.lengths}, [&](const Elements& row) {
