@@ -19,6 +19,7 @@ std::span<const OperatorRow> resize_operators();
 std::span<const OperatorRow> control_operators();
 std::span<const OperatorRow> recurrent_operators();
 std::span<const OperatorRow> sampling_operators();
+std::span<const OperatorRow> region_operators();
 std::span<const OperatorRow> signal_operators();
 std::span<const OperatorRow> training_operators();
 std::span<const OperatorRow> learning_operators();

@@ -37,13 +37,14 @@ std::vector<OperatorRow> joined() {
   std::sort(rows.begin(), rows.end(), by_name);
   const auto texts = static_cast<ptrdiff_t>(rows.size());
   for (auto family :
-       {operators::product_operators,     operators::normalisation_operators, operators::shape_operators,
-        operators::movement_operators,    operators::gather_operators,        operators::selection_operators,
-        operators::resize_operators,      operators::control_operators,       operators::recurrent_operators,
-        operators::sampling_operators,    operators::signal_operators,        operators::training_operators,
-        operators::learning_operators,    operators::sequence_operators,      operators::text_operators,
-        operators::encoder_operators,     operators::picture_operators,       operators::support_vector_operators,
-        operators::suppression_operators, operators::tree_operators,          operators::variadic_operators}) {
+       {operators::product_operators,        operators::normalisation_operators, operators::shape_operators,
+        operators::movement_operators,       operators::gather_operators,        operators::selection_operators,
+        operators::resize_operators,         operators::control_operators,       operators::recurrent_operators,
+        operators::sampling_operators,       operators::region_operators,        operators::signal_operators,
+        operators::training_operators,       operators::learning_operators,      operators::sequence_operators,
+        operators::text_operators,           operators::encoder_operators,       operators::picture_operators,
+        operators::support_vector_operators, operators::suppression_operators,   operators::tree_operators,
+        operators::variadic_operators}) {
     for (const OperatorRow& r : family()) {
       if (r.lower != nullptr) {
         rows.push_back(r);
