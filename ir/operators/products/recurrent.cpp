@@ -14,11 +14,11 @@
 
 #include "ir/operators/definitions/support.h"
 #include "ir/operators/families.h"
+#include "ir/operators/products/quantised_weights.h"
 
 namespace hoist::operators {
 namespace {
 
-using Elements = std::vector<Expr>;
 using Activation = std::function<Expr(Expr)>;
 
 // Activation functions that are no operators of their own. The operators are by name, with the names of the parameters
@@ -60,17 +60,6 @@ Result<std::vector<T>> list_attribute(const OperatorContext& c, const std::strin
   return *list;
 }
 
-/// Quantised weights: the real value is (element - zero point) * scale.
-struct Quantisation {
-  Expr scales = nullptr, zeros = nullptr;  ///< [D] or [D][gates*H]; null for weights of floats
-};
-
-/// The weights of one direction, in memory.
-struct Weights {
-  Expr rows = nullptr;    ///< [gates*H][n] of floats, or of i16 without zero points
-  Expr scales = nullptr;  ///< [gates*H]; null for weights of floats
-};
-
 /// A checked call. Extents: T steps, B sequences in a batch, I inputs, H hidden units, D directions.
 struct Recurrence {
   int64_t gates = 1;
@@ -95,16 +84,9 @@ struct Recurrence {
 
   /// The array of one direction, in memory: of weights that are known it is a constant.
   Expr of(int64_t direction, Expr all) const { return in_memory(at_position(direction, all)); }
-  Weights weights(int64_t direction, Expr all, const Quantisation& quantised) const {
+  DirectionWeights weights(int64_t direction, Expr all, const Quantisation& quantised) const {
     if (quantised.scales == nullptr) return {of(direction, all), nullptr};
-    const auto per_row = [&](Expr numbers) {
-      const Expr own = at_position(direction, numbers);
-      return own->type->is_scalar() ? repeat(hidden() * Nat(gates), own) : own;
-    };
-    const Expr rows = map_zip({at_position(direction, all), per_row(quantised.zeros)}, [](const Elements& e) {
-      return map([&](Expr v) { return (Number(cast(Scalar::i16, v)) - cast(Scalar::i16, e[1])).e; }, e[0]);
-    });
-    return {in_memory(rows), in_memory(per_row(quantised.scales))};
+    return weights_of_direction(direction, all, quantised);
   }
   /// The piece of a row that belongs to a gate.
   Expr gate(int64_t i, Expr row) const { return slice(hidden() * Nat(i), hidden(), row); }
@@ -171,28 +153,6 @@ Result<std::vector<Activation>> read_activations(const OperatorContext& c, const
 }
 
 Expr batch_last(Expr x) { return transpose({1, 0, 2}, x); }  // between [B][D][H] and [D][B][H], [B][T][I] and [T][B][I]
-
-// The scales and zero points of quantised weights, whose rows are their columns: [D][n][gates*H] becomes
-// [D][gates*H][n].
-Result<Quantisation> read_quantisation(const OperatorContext& c, size_t place, const std::string& role, Expr& weights,
-                                       int64_t directions) {
-  const Scalar element = element_of(weights);
-  if (rank_of(weights) != 3 || (element != Scalar::i8 && element != Scalar::u8))
-    return fault(fmt::format("{} is {} of {}, expected 3 dimensions of i8 or u8", role, text(sizes_of(weights->type)),
-                             row(element).name));
-  weights = transpose({0, 2, 1}, weights);
-  const Quantisation out = {input(c, place), input(c, place + 1)};
-  const Sizes per_tensor = {directions}, per_row = {directions, weights->type->element->size};
-  for (const auto& [numbers, wanted, name] :
-       {std::tuple(out.scales, Scalar::f32, role + "_scale"), std::tuple(out.zeros, element, role + "_zero_point")}) {
-    if (numbers == nullptr) return fault(name + " is missing");
-    const Sizes sizes = sizes_of(numbers->type);
-    if (element_of(numbers) != wanted || (sizes != per_tensor && sizes != per_row))
-      return fault(fmt::format("{} is {} of {}, expected {} or {} of {}", name, text(sizes),
-                               row(element_of(numbers)).name, text(per_tensor), text(per_row), row(wanted).name));
-  }
-  return out;
-}
 
 Result<Recurrence> read_recurrence(const OperatorContext& c, int64_t gates, size_t states,
                                    const std::vector<std::string>& activations, bool quantised = false) {
@@ -267,50 +227,6 @@ Expr product_plus(const Recurrence& r, Expr rows, Expr weights, Expr added) {
   return map_zip({rows, added}, [&](const Elements& e) { return against(e[0], e[1]); });
 }
 
-/// The range of the elements of `rows` and 0, by which they are quantised to u8.
-struct Range {
-  Expr low, high;
-
-  /// A step between quantised values; 1 where all are 0.
-  Number step() const { return choose(Number(low) == high, 1.0, (Number(high) - low) / 255.0); }
-  Number zero_point() const { return apply(Function::round, max(min(-(Number(low) / step()), 255.0), 0.0)); }
-  /// The quantised value less the zero point.
-  Expr steps(Expr v) const {
-    const Number zero = zero_point();
-    return cast(Scalar::i16, apply(Function::round, max(min(Number(v) / step(), Number(255.0) - zero), -zero)).e);
-  }
-};
-
-// The terms on the product of `rows`, [n][m], with quantised weights plus `added`, as in product_plus. `ranged` are the
-// rows whose elements decide the range.
-Expr with_quantised_product(Expr rows, Expr ranged, const Weights& weights, Expr added,
-                            const std::function<Expr(Expr)>& use) {
-  const auto least_of = [&](Function function) { return repeat(1, reduce(function, zero(Scalar::f32), join(ranged))); };
-  return let(in_memory(concat({least_of(Function::minimum), least_of(Function::maximum)})), [&](Expr bounds) {
-    const Range range = {at_position(0, bounds), at_position(1, bounds)};
-    const Expr steps = map_at(
-        2, [&](Expr v) { return range.steps(v); }, rows);
-    return let(in_memory(steps), [&](Expr quantised) {
-      const auto against = [&](Expr row, Expr numbers) {
-        return map_zip({weights.rows, weights.scales, numbers}, [&](const Elements& e) {
-          const Expr total =
-              reduce([](Expr p, Expr q) { return operator_add(p, q); }, zero(Scalar::i32),
-                     map(
-                         [&](Expr pair) {
-                           return operator_multiply(cast(Scalar::i32, get(0, pair)), cast(Scalar::i32, get(1, pair)));
-                         },
-                         zip({row, e[0]})));
-          return (Number(cast(Scalar::f32, total)) * (range.step() * e[1]) + e[2]).e;
-        });
-      };
-      const Expr product = rank_of(added) == 1
-                               ? map([&](Expr row) { return against(row, added); }, quantised)
-                               : map_zip({quantised, added}, [&](const Elements& e) { return against(e[0], e[1]); });
-      return let(in_memory(product), use);
-    });
-  });
-}
-
 // The rows of [T][B][...] in steps that some sequence of the batch has; zeros after the longest one.
 Expr within_longest(const Recurrence& r, Expr x) {
   if (r.lengths == nullptr) return x;
@@ -332,7 +248,7 @@ Expr input_products(const Recurrence& r, int64_t direction, bool recurrent_bias)
                                      [&](const Elements& e) { return operator_add(r.to_wide(e[0]), r.to_wide(e[1])); })
                            : map([&](Expr v) { return r.to_wide(v); }, of_inputs);
   }
-  const Weights weights = r.weights(direction, r.w, r.of_w);
+  const DirectionWeights weights = r.weights(direction, r.w, r.of_w);
   if (weights.scales == nullptr)
     return in_memory(split(r.batch(), product_plus(r, join(r.x), weights.rows, in_memory(added))));
   return with_quantised_product(join(r.x), join(within_longest(r, r.x)), weights, in_memory(added),
@@ -361,7 +277,8 @@ struct Batch {
   }
 
   /// The term on the state's contributions to the gates plus the inputs': [B][gates*H].
-  Expr with_products(const Weights& weights, Expr states, Expr products, const std::function<Expr(Expr)>& use) const {
+  Expr with_products(const DirectionWeights& weights, Expr states, Expr products,
+                     const std::function<Expr(Expr)>& use) const {
     if (weights.scales != nullptr) return with_quantised_product(states, running(states), weights, products, use);
     return let(in_memory(product_plus(r, states, weights.rows, products)), use);
   }
@@ -539,7 +456,7 @@ Lowered lower_long_memory(const OperatorContext& c, bool quantised) {
   HOIST_TRY(const int64_t input_forget, integer_attribute(c, "input_forget", 0));
   std::vector<DirectionRun> runs;
   for (int64_t d = 0; d < r.directions(); ++d) {
-    const Weights weights = r.weights(d, r.r, r.of_r);
+    const DirectionWeights weights = r.weights(d, r.r, r.of_r);
     const Expr peepholes = r.peepholes == nullptr
                                ? nullptr
                                : in_memory(map([&](Expr v) { return r.to_wide(v); }, at_position(d, r.peepholes)));

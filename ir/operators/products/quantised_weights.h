@@ -1,0 +1,40 @@
+// Quantised weights of recurrent layers, and products with them: the first operand of a product is quantised by the
+// range of its elements in the run. Only for ir/operators.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ir/operators/definitions/support.h"
+
+namespace hoist::operators {
+
+using Elements = std::vector<Expr>;  ///< one of each array
+
+/// Quantised weights: the real value is (element - zero point) * scale.
+struct Quantisation {
+  Expr scales = nullptr, zeros = nullptr;  ///< [D] or [D][gates*H]; null for weights of floats
+};
+
+/// The weights of one direction, in memory.
+struct DirectionWeights {
+  Expr rows = nullptr;    ///< [gates*H][n] of floats, or of i16 without zero points
+  Expr scales = nullptr;  ///< [gates*H]; null for weights of floats
+};
+
+/// The scales and zero points of quantised weights, which are operands `place` and the one after it, for `directions`
+/// directions. The rows of the weights are their columns in the call: [D][n][gates*H] becomes [D][gates*H][n].
+Result<Quantisation> read_quantisation(const OperatorContext& context, size_t place, const std::string& role,
+                                       Expr& weights, int64_t directions);
+
+/// The weights of one direction, from the weights of all directions, [D][gates*H][n].
+DirectionWeights weights_of_direction(int64_t direction, Expr all, const Quantisation& quantised);
+
+/// The term on the product of `rows`, [n][m], with quantised weights plus `added`: each row against each row of the
+/// weights, plus a row of numbers, which is another for each row or the same. `ranged` are the rows whose elements
+/// decide the range.
+Expr with_quantised_product(Expr rows, Expr ranged, const DirectionWeights& weights, Expr added,
+                            const std::function<Expr(Expr)>& use);
+
+}  // namespace hoist::operators
