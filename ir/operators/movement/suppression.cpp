@@ -35,6 +35,8 @@ Result<Expr> one_number(const OperatorContext& c, size_t i, const std::string& r
 // as many steps as boxes may be taken of one class, each of which reads all boxes. A step knows one number of a box:
 // while the box remains its score, then 0, or the number of the step that has taken it.
 constexpr int64_t most_taken = int64_t{1} << 16;
+// Remaining boxes have this value or more: NaN, which is below all numbers, and scores in their order.
+constexpr double remaining = 2.0 * most_taken;
 
 // The known facts of a call, and the capacity for boxes of each class.
 struct Suppressing {
@@ -158,70 +160,50 @@ std::vector<Expr> boxes_of_one_row(Expr states, const std::function<Expr(Expr)>&
   return {scatter(targets, found, repeat({room, 3}, whole_number(0))), convert(Scalar::i64, count)};
 }
 
-Lowered lower_non_max_suppression(const OperatorContext& c) {
-  const Expr boxes = c.inputs[0], scores = c.inputs[1];
-  HOIST_TRY(const Suppressing how, suppressing_of(c));
-  const int64_t centred = how.centred, images = how.images, classes = how.classes, n = how.n, most = how.most;
-  const bool any_score = how.any_score;
-  HOIST_TRY(const Expr wanted, one_number(c, 2, "max_output_boxes_per_class", Scalar::i64, 0));
-  HOIST_TRY(const Expr overlap, one_number(c, 3, "iou_threshold", Scalar::f32, 0));
-  HOIST_TRY(const Expr threshold, one_number(c, 4, "score_threshold", Scalar::f32, 0));
-  const int64_t rows = images * classes, room = rows * most;
-  if (room == 0) return std::vector<Expr>{repeat({0, 3}, whole_number(0)), whole_number(0)};
-  // Rows of whole vectors; the elements after the boxes have no area and are never chosen.
-  constexpr int64_t vector = 16;
-  const int64_t behind = n > vector ? (n + vector - 1) / vector * vector - n : 0, length = n + behind;
+// The state of the rows of boxes after the step of this number, which takes the best remaining box of each row:
+// `corners` is [images][4][length], as corners_of gives it, and `state` [images*classes][length].
+Expr state_after(Expr state, Expr number, const Suppressing& how, Expr corners, Expr overlap) {
+  const int64_t length = extents(state)[1];
   const Scalar place = Scalar::i32;
-  const Expr corners = corners_of(boxes, centred != 0, behind);
-  // Remaining boxes have this value or more: NaN, which is below all numbers, and scores in their order.
-  constexpr auto left = 2.0 * most_taken;
-  const auto key = [&](Expr score) {
-    const Number bits = choose(apply(Function::is_nan, score), left, as_ordered_bits(score));
-    const Number high = any_score ? Number(literal_integer(Scalar::boolean, 1)) : Number(score) > threshold;
-    return choose(high, bits, 0.0).e;
-  };
   const Expr none = literal_integer(Scalar::u32, 0);
-  const Expr keys = map([&](Expr row) { return pad_with(0, behind, none, map(key, row)); }, reshape(scores, {rows, n}));
-  const auto step = [&](Expr state, Expr number) {
-    return in_memory(map_zip({iota(rows, place), state}, [&](const std::vector<Expr>& row) {
-      const Expr of_image = index(place_inside(Number(row[0]) / static_cast<double>(classes), images), corners);
-      const auto first_of = [&](Expr best) {
-        return reduce(Function::minimum, literal_integer(place, length),
-                      map_zip({row[1], iota(length, place)}, [&](const std::vector<Expr>& p) {
-                        return choose(Number(p[0]) == best, p[1], static_cast<double>(length)).e;
-                      }));
-      };
-      return let(reduce(Function::maximum, none, row[1]), [&](Expr best) {
-        return let(first_of(best), [&](Expr at) {
-          std::vector<Expr> together = {row[1], iota(length, place)};
-          std::vector<Number> box;
-          for (int64_t corner = 0; corner < 4; ++corner) {
-            together.push_back(at_position(corner, of_image));
-            box.emplace_back(index(place_inside(at, length), together.back()));
-          }
-          return map_zip(together, [&](const std::vector<Expr>& q) {
-            const Number own = q[0], rest = choose(overlaps(box, {q[2], q[3], q[4], q[5]}, overlap), 0.0, own);
-            const Number taken = convert(Scalar::u32, (Number(number) + 1.0).e);
-            return choose(own >= left, choose(Number(q[1]) == at, taken, rest), own).e;
-          });
+  return in_memory(map_zip({iota(extents(state)[0], place), state}, [&](const std::vector<Expr>& row) {
+    const Expr of_image = index(place_inside(Number(row[0]) / static_cast<double>(how.classes), how.images), corners);
+    const auto first_of = [&](Expr best) {
+      return reduce(Function::minimum, literal_integer(place, length),
+                    map_zip({row[1], iota(length, place)}, [&](const std::vector<Expr>& p) {
+                      return choose(Number(p[0]) == best, p[1], static_cast<double>(length)).e;
+                    }));
+    };
+    return let(reduce(Function::maximum, none, row[1]), [&](Expr best) {
+      return let(first_of(best), [&](Expr at) {
+        std::vector<Expr> together = {row[1], iota(length, place)};
+        std::vector<Number> box;
+        for (int64_t corner = 0; corner < 4; ++corner) {
+          together.push_back(at_position(corner, of_image));
+          box.emplace_back(index(place_inside(at, length), together.back()));
+        }
+        return map_zip(together, [&](const std::vector<Expr>& q) {
+          const Number own = q[0], rest = choose(overlaps(box, {q[2], q[3], q[4], q[5]}, overlap), 0.0, own);
+          const Number taken = convert(Scalar::u32, (Number(number) + 1.0).e);
+          return choose(own >= remaining, choose(Number(q[1]) == at, taken, rest), own).e;
         });
       });
-    }));
-  };
-  const Expr steps = in_memory(fold(step, keys, iota(most, place)));
-  // The position of a step's taken box among the boxes of its row, -1 for all others.
-  const auto taken_as = [&](Expr state) {
-    return choose(Number(state) < left, Number(convert(place, state)) - 1.0, -1.0).e;
-  };
-  if (rows == 1) {
-    return boxes_of_one_row(join(steps), taken_as, wanted, room);
-  }
+    });
+  }));
+}
+
+// The result for several rows of boxes in their last states, as boxes_of_one_row.
+std::vector<Expr> boxes_of_rows(Expr states, const std::function<Expr(Expr)>& taken_as, Expr wanted,
+                                const Suppressing& how) {
+  const int64_t rows = extents(states)[0], length = extents(states)[1], n = how.n, most = how.most;
+  const int64_t room = rows * most, classes = how.classes;
+  const Scalar place = Scalar::i32;
   // The taken boxes of each row, in order; n after them.
   const Expr taken = in_memory(map(
       [&](Expr row) {
         return scatter(map(taken_as, row), iota(length, place), repeat(most, literal_integer(place, n)));
       },
-      steps));
+      states));
   const Expr counted = map(
       [&](Expr row) {
         return map_zip({row, iota(most, Scalar::i64)}, [&](const std::vector<Expr>& p) {
@@ -247,7 +229,39 @@ Lowered lower_non_max_suppression(const OperatorContext& c) {
             iota(3, Scalar::i64));
       },
       chosen.places);
-  return std::vector<Expr>{triples, chosen.count};
+  return {triples, chosen.count};
+}
+
+Lowered lower_non_max_suppression(const OperatorContext& c) {
+  const Expr boxes = c.inputs[0], scores = c.inputs[1];
+  HOIST_TRY(const Suppressing how, suppressing_of(c));
+  const int64_t n = how.n, most = how.most, rows = how.images * how.classes, room = rows * most;
+  HOIST_TRY(const Expr wanted, one_number(c, 2, "max_output_boxes_per_class", Scalar::i64, 0));
+  HOIST_TRY(const Expr overlap, one_number(c, 3, "iou_threshold", Scalar::f32, 0));
+  HOIST_TRY(const Expr threshold, one_number(c, 4, "score_threshold", Scalar::f32, 0));
+  if (room == 0) return std::vector<Expr>{repeat({0, 3}, whole_number(0)), whole_number(0)};
+  // Rows of whole vectors; the elements after the boxes have no area and are never chosen.
+  constexpr int64_t vector = 16;
+  const int64_t behind = n > vector ? (n + vector - 1) / vector * vector - n : 0;
+  const Scalar place = Scalar::i32;
+  const Expr corners = corners_of(boxes, how.centred != 0, behind);
+  const auto key = [&](Expr score) {
+    const Number bits = choose(apply(Function::is_nan, score), remaining, as_ordered_bits(score));
+    const Number high = how.any_score ? Number(literal_integer(Scalar::boolean, 1)) : Number(score) > threshold;
+    return choose(high, bits, 0.0).e;
+  };
+  const Expr none = literal_integer(Scalar::u32, 0);
+  const Expr keys = map([&](Expr row) { return pad_with(0, behind, none, map(key, row)); }, reshape(scores, {rows, n}));
+  const auto step = [&](Expr state, Expr number) { return state_after(state, number, how, corners, overlap); };
+  const Expr steps = in_memory(fold(step, keys, iota(most, place)));
+  // The position of a step's taken box among the boxes of its row, -1 for all others.
+  const auto taken_as = [&](Expr state) {
+    return choose(Number(state) < remaining, Number(convert(place, state)) - 1.0, -1.0).e;
+  };
+  if (rows == 1) {
+    return boxes_of_one_row(join(steps), taken_as, wanted, room);
+  }
+  return boxes_of_rows(steps, taken_as, wanted, how);
 }
 
 constexpr ExtentRow suppressed_extents = {1, suppressed_dimensions};
