@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -74,97 +75,142 @@ struct Forest {
     return deepest;
   }
 
-  // [rows][features] to [rows][targets].
-  Result<Expr> scores(Expr x) const {
-    const Scalar scalar = computed_in(x);
-    const int64_t features = extents(x)[1];
+  Result<Nothing> check() const {
     if (targets < 1 || std::ssize(nodes) > most_table_entries / targets || nodes.empty() || roots.empty())
       return fault(fmt::format("{} nodes of {} trees for {} targets", nodes.size(), roots.size(), targets));
     if (!base.empty() && std::ssize(base) != targets && base.size() != 1)
       return fault(fmt::format("{} base values for {} targets", base.size(), targets));
-    HOIST_TRY(int64_t longest, depth());
-    Floats values;
-    Shape feature_of, yes, no, missing, kinds;
-    std::set<Branch> used;
-    bool any_missing = false;
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      const Node& node = nodes[i];
-      const auto own = static_cast<int64_t>(i);
-      const bool ends = node.branch == leaf;
-      if (!ends && (node.feature < 0 || node.feature >= features))
-        return fault(fmt::format("a node tests feature {} of {}", node.feature, features));
-      values.push_back(node.value);
-      feature_of.push_back(ends ? 0 : node.feature);
-      yes.push_back(ends ? own : node.yes);
-      no.push_back(ends ? own : node.no);
-      missing.push_back(node.missing_is_true);
-      kinds.push_back(node.branch);
-      if (!ends) used.insert(node.branch), any_missing = any_missing || node.missing_is_true;
-    }
-    const auto whole = [&](const Shape& list) { return constant(Tensor::of(Scalar::i32, {std::ssize(list)}, list)); };
-    const Expr value_table = table(scalar, values), feature_table = whole(feature_of), yes_table = whole(yes),
-               no_table = whole(no), kind_table = whole(kinds), missing_table = whole(missing);
-    const auto step = [&](Expr row, Expr node) {
-      const Number v = convert(scalar, index(index(node, feature_table), row)), limit = index(node, value_table);
-      const auto compared = [&](Branch branch) -> Number {
-        switch (branch) {
-          case below:
-            return v < limit;
-          case at_least:
-            return v >= limit;
-          case above:
-            return v > limit;
-          case equal_to:
-            return v == limit;
-          case other_than:
-            return apply(Function::not_equal, v, limit);
-          default:
-            return v <= limit;
-        }
-      };
-      Number taken = literal_integer(Scalar::boolean, 0);
-      bool first = true;
-      for (Branch branch : used) {
-        taken = first ? compared(branch)
-                      : choose(Number(index(node, kind_table)) == static_cast<double>(branch), compared(branch), taken);
-        first = false;
-      }
-      if (any_missing) taken = choose(apply(Function::is_nan, v), Number(index(node, missing_table)) == 1.0, taken);
-      return choose(taken, index(node, yes_table), index(node, no_table)).e;
-    };
-    const bool sums = aggregate == "SUM" || aggregate == "AVERAGE", most = aggregate == "MAX";
-    const double none = sums   ? 0
-                        : most ? -std::numeric_limits<double>::infinity()
-                               : std::numeric_limits<double>::infinity();
-    Floats leaves(nodes.size() * static_cast<size_t>(targets), none);
-    for (const auto& [place, weight] : weights)
-      leaves[static_cast<size_t>(place.first * targets + place.second)] = weight;
-    const Expr leaf_table = reshape(table(scalar, leaves), {std::ssize(nodes), targets}), root_table = whole(roots);
-    const Expr added = table(scalar, base.empty()       ? Floats(static_cast<size_t>(targets), 0)
-                                     : base.size() == 1 ? Floats(static_cast<size_t>(targets), base[0])
-                                                        : base);
-    const double share = aggregate == "AVERAGE" ? 1 / static_cast<double>(roots.size()) : 1;
-    return map(
-        [&](Expr row) {
-          Expr ends = map(
-              [&](Expr root) {
-                if (longest == 0) return root;
-                // A loop, so that the kernel stays small however deep the trees are.
-                return fold([&](Expr node, Expr) { return step(row, node); }, root, iota(longest, Scalar::i32));
-              },
-              root_table);
-          return map_zip({iota(targets, Scalar::i32), added}, [&](const std::vector<Expr>& p) {
-            Expr given = map([&](Expr end) { return index(p[0], index(end, leaf_table)); }, ends);
-            Number total =
-                sums ? Number(sum(given))
-                     : Number(reduce(most ? Function::maximum : Function::minimum, literal(scalar, none), given));
-            if (share != 1) total = total * share;
-            return (total + p[1]).e;
-          });
-        },
-        x);
+    return Nothing{};
   }
 };
+
+Expr whole_table(const Shape& list) { return constant(Tensor::of(Scalar::i32, {std::ssize(list)}, list)); }
+
+Number holds_at(Branch branch, const Number& v, const Number& limit) {
+  switch (branch) {
+    case below:
+      return v < limit;
+    case at_least:
+      return v >= limit;
+    case above:
+      return v > limit;
+    case equal_to:
+      return v == limit;
+    case other_than:
+      return apply(Function::not_equal, v, limit);
+    default:
+      return v <= limit;
+  }
+}
+
+// The tables of a forest's nodes, and the step from a node to the next one.
+struct Walk {
+  Scalar scalar = Scalar::f32;
+  Expr values = nullptr, features = nullptr, yes = nullptr, no = nullptr, kinds = nullptr, missing = nullptr;
+  std::set<Branch> used;
+  bool any_missing = false;
+
+  // A leaf leads to itself.
+  Expr next(Expr row, Expr node) const {
+    const Number v = convert(scalar, index(index(node, features), row)), limit = index(node, values);
+    Number taken = literal_integer(Scalar::boolean, 0);
+    bool first = true;
+    for (Branch branch : used) {
+      const Number found = holds_at(branch, v, limit);
+      taken = first ? found : choose(Number(index(node, kinds)) == static_cast<double>(branch), found, taken);
+      first = false;
+    }
+    if (any_missing) taken = choose(apply(Function::is_nan, v), Number(index(node, missing)) == 1.0, taken);
+    return choose(taken, index(node, yes), index(node, no)).e;
+  }
+};
+
+Result<Walk> walk_of(const Forest& forest, Scalar scalar, int64_t features) {
+  Walk out;
+  out.scalar = scalar;
+  Floats values;
+  Shape feature_of, yes, no, missing, kinds;
+  for (size_t i = 0; i < forest.nodes.size(); ++i) {
+    const Node& node = forest.nodes[i];
+    const auto own = static_cast<int64_t>(i);
+    const bool ends = node.branch == leaf;
+    if (!ends && (node.feature < 0 || node.feature >= features))
+      return fault(fmt::format("a node tests feature {} of {}", node.feature, features));
+    values.push_back(node.value);
+    feature_of.push_back(ends ? 0 : node.feature);
+    yes.push_back(ends ? own : node.yes);
+    no.push_back(ends ? own : node.no);
+    missing.push_back(node.missing_is_true);
+    kinds.push_back(node.branch);
+    if (!ends) out.used.insert(node.branch), out.any_missing = out.any_missing || node.missing_is_true;
+  }
+  out.values = table(scalar, values);
+  out.features = whole_table(feature_of), out.yes = whole_table(yes), out.no = whole_table(no);
+  out.kinds = whole_table(kinds), out.missing = whole_table(missing);
+  return out;
+}
+
+// The contributions of leaves to a target, [trees], become one number.
+class Aggregate {
+ public:
+  Aggregate(const Forest& forest, Scalar scalar)
+      : scalar_(scalar),
+        sums_(forest.aggregate == "SUM" || forest.aggregate == "AVERAGE"),
+        most_(forest.aggregate == "MAX"),
+        share_(forest.aggregate == "AVERAGE" ? 1 / static_cast<double>(forest.roots.size()) : 1) {}
+
+  // The contribution of a leaf without a weight.
+  double none() const {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    return sums_ ? 0 : most_ ? -infinity : infinity;
+  }
+
+  Number of(Expr given) const {
+    const Number total =
+        sums_ ? Number(sum(given))
+              : Number(reduce(most_ ? Function::maximum : Function::minimum, literal(scalar_, none()), given));
+    return share_ != 1 ? total * share_ : total;
+  }
+
+ private:
+  Scalar scalar_;
+  bool sums_, most_;
+  double share_;
+};
+
+// [rows][features] to [rows][targets].
+Result<Expr> scores_of(const Forest& forest, Expr x) {
+  const Scalar scalar = computed_in(x);
+  const int64_t features = extents(x)[1], targets = forest.targets;
+  HOIST_TRY_VOID(forest.check());
+  HOIST_TRY(const int64_t longest, forest.depth());
+  HOIST_TRY(const Walk walk, walk_of(forest, scalar, features));
+  const Aggregate aggregate(forest, scalar);
+  Floats leaves(forest.nodes.size() * static_cast<size_t>(targets), aggregate.none());
+  for (const auto& [place, weight] : forest.weights)
+    leaves[static_cast<size_t>(place.first * targets + place.second)] = weight;
+  const Expr leaf_table = reshape(table(scalar, leaves), {std::ssize(forest.nodes), targets});
+  const Expr root_table = whole_table(forest.roots);
+  const Floats& base = forest.base;
+  const Expr added = table(scalar, base.empty()       ? Floats(static_cast<size_t>(targets), 0)
+                                   : base.size() == 1 ? Floats(static_cast<size_t>(targets), base[0])
+                                                      : base);
+  return map(
+      [&](Expr row) {
+        Expr ends = map(
+            [&](Expr root) {
+              if (longest == 0) return root;
+              // A loop, so that the kernel stays small however deep the trees are.
+              return fold([&](Expr node, Expr) { return walk.next(row, node); }, root, iota(longest, Scalar::i32));
+            },
+            root_table);
+        return map_zip({iota(targets, Scalar::i32), added}, [&](const std::vector<Expr>& p) {
+          const Expr given = map([&](Expr end) { return index(p[0], index(end, leaf_table)); }, ends);
+          return (aggregate.of(given) + p[1]).e;
+        });
+      },
+      x);
+}
 
 // The nodes of the versions before 5, by tree and number; `kind` is the kind of leaves: targets or classes.
 Result<Forest> forest_of(const OperatorContext& c, const std::string& kind) {
@@ -238,7 +284,7 @@ Lowered lower_tree_regressor(const OperatorContext& c) {
   HOIST_TRY(forest.aggregate, choice_attribute(c, "aggregate_function", "SUM", {"SUM", "AVERAGE", "MIN", "MAX"}));
   HOIST_TRY(std::string transform, transform_attribute(c));
   HOIST_TRY_VOID(check_targets(forest));
-  HOIST_TRY(Expr scores, forest.scores(x));
+  HOIST_TRY(Expr scores, scores_of(forest, x));
   return one(finished(transform, scores));
 }
 
@@ -280,7 +326,7 @@ Lowered lower_tree_classifier(const OperatorContext& c) {
   forest.targets = labels.size();
   HOIST_TRY_VOID(check_targets(forest));
   const TwoClasses two = labels.size() == 2 ? two_classes(forest) : TwoClasses{};
-  HOIST_TRY(Expr scores, forest.scores(x));
+  HOIST_TRY(Expr scores, scores_of(forest, x));
   // The transformation of a row reads each score several times, and no tree is walked again for that.
   scores = in_memory(scores);
   const Expr chosen = map(
@@ -411,7 +457,7 @@ Lowered lower_tree_ensemble(const OperatorContext& c) {
     }
   }
   HOIST_TRY_VOID(check_targets(forest));
-  HOIST_TRY(Expr scores, forest.scores(x));
+  HOIST_TRY(Expr scores, scores_of(forest, x));
   return one(finished(std::string(transforms[static_cast<size_t>(transform)]), scores, element_of(x)));
 }
 
