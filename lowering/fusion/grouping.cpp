@@ -4,10 +4,10 @@
 #include <functional>
 #include <set>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "ir/properties/properties.h"
 #include "lowering/fusion/kernel_size.h"
+#include "lowering/fusion/rereads.h"
 #include "lowering/fusion/shared_reads.h"
 #include "lowering/layout/arrangement.h"
 #include "lowering/pipeline/steps.h"
@@ -222,121 +222,6 @@ void merge_into(Program& program, const std::string& pass, const Definition& pro
   step.parameters["producer"] = producer.value;
   program.steps.push_back(std::move(step));
   merge(pass, producer, reader);
-}
-
-bool rereads(Expr e, const std::string& name) {
-  using Visited = std::set<std::pair<Expr, int64_t>>;  // shared parts are visited once per mode
-  std::unordered_map<Expr, bool> reads;
-  std::function<bool(Expr)> mentioned = [&](Expr n) {
-    if (auto entry = reads.find(n); entry != reads.end()) return entry->second;
-    bool found = n->pattern == Pattern::parameter && n->name == name;
-    for (Expr c : n->children) found = mentioned(c) || found;
-    return reads[n] = found;
-  };
-  // Windows that do not overlap read each element once.
-  const auto overlaps = [](Expr n) {
-    return n->pattern == Pattern::slide &&
-           !(n->sizes[0].is_constant() && n->sizes[1].is_constant() && n->sizes[0].value() <= n->sizes[1].value());
-  };
-  // An array captured by a function body is re-read for every element.
-  Visited walked;
-  std::function<bool(Expr, bool)> walk = [&](Expr n, bool repeated) -> bool {
-    if (n->pattern == Pattern::parameter) return n->name == name && repeated;
-    if (!mentioned(n) || !walked.emplace(n, repeated ? 1 : 0).second) return false;
-    bool again = repeated || overlaps(n);
-    switch (n->pattern) {
-      case Pattern::repeat:
-      case Pattern::index:
-      case Pattern::iterate:
-      case Pattern::scatter:
-      case Pattern::host:
-      case Pattern::tile:
-        again = true;
-        break;
-      case Pattern::pad:
-        again = again || n->border == Border::clamp || n->border == Border::mirror || n->border == Border::wrap;
-        break;
-      default:
-        break;
-    }
-    for (size_t i = 0; i < n->children.size(); ++i) {
-      Expr c = n->children[i];
-      bool inside = c->pattern == Pattern::function && n->pattern != Pattern::let;
-      // The value of a let may be used repeatedly. A function body that mentions the parameter re-reads it.
-      if (walk(c, again || inside || (n->pattern == Pattern::let && i == 0))) return true;
-    }
-    return false;
-  };
-  // An element that is used as a whole array inside another loop is re-read as well: x |> map (\row. B |> map (\c.
-  // row...)). In a zip only the parts that use the name count.
-  struct Element {
-    int64_t position = 0;           // of the bound variable
-    std::set<int64_t> other_parts;  // tuple components without the array
-
-    Element under(int64_t more) const { return {position + more, other_parts}; }
-    bool is_other_part(Expr n) const {
-      return n->pattern == Pattern::get && n->children[0]->pattern == Pattern::bound &&
-             n->children[0]->integers[0] == position && other_parts.count(n->integers[0]) != 0;
-    }
-  };
-  const auto bound_by = [](Expr c) {
-    return c->pattern == Pattern::function ? static_cast<int64_t>(c->parameters.size()) : 0;
-  };
-  const auto body_of = [](Expr c) { return c->pattern == Pattern::function ? c->children[0] : c; };
-  std::function<bool(Expr, const Element&, Visited&)> mentions_it = [&](Expr n, const Element& element,
-                                                                        Visited& visited) -> bool {
-    if (n->free <= element.position || element.is_other_part(n)) return false;
-    if (n->pattern == Pattern::bound) return n->integers[0] == element.position;
-    if (!visited.emplace(n, element.position).second) return false;
-    return std::any_of(n->children.begin(), n->children.end(),
-                       [&](Expr c) { return mentions_it(body_of(c), element.under(bound_by(c)), visited); });
-  };
-  const auto uses = [&](Expr n, const Element& element) {
-    Visited visited;
-    return mentions_it(n, element, visited);
-  };
-  std::function<bool(Expr, const Element&, bool, Visited&)> escapes = [&](Expr n, const Element& element, bool repeated,
-                                                                          Visited& visited) -> bool {
-    if (n->free <= element.position || element.is_other_part(n)) return false;
-    if (n->pattern == Pattern::bound) return n->integers[0] == element.position && repeated;
-    if (!visited.emplace(n, 2 * element.position + (repeated ? 1 : 0)).second) return false;
-    const bool again = repeated || overlaps(n) || n->pattern == Pattern::repeat;
-    for (Expr c : n->children) {
-      // A position is read once, the indexed array once per position.
-      const bool looked_into = n->pattern == Pattern::index && c == n->children.back();
-      const bool loop = c->pattern == Pattern::function && n->pattern != Pattern::let;
-      if (escapes(body_of(c), element.under(bound_by(c)), again || looked_into || loop, visited)) return true;
-    }
-    return false;
-  };
-  // Loops over an array that uses the parameter, and nested loops over its elements.
-  const auto is_loop = [](Expr n) {
-    return n->pattern == Pattern::map || n->pattern == Pattern::fold || n->pattern == Pattern::reduce;
-  };
-  std::function<bool(Expr, const Element&, Visited&)> inner_loops;
-  const auto rereads_elements = [&](Expr loop, const std::function<bool(Expr)>& reads_it) {
-    const Expr array = loop->children.back(), body = loop->children[0]->children[0];
-    Element element;
-    for (size_t i = 0; array->pattern == Pattern::zip && i < array->children.size(); ++i) {
-      if (!reads_it(array->children[i])) element.other_parts.insert(static_cast<int64_t>(i));
-    }
-    Visited escaped, visited;
-    return escapes(body, element, false, escaped) || inner_loops(body, element, visited);
-  };
-  inner_loops = [&](Expr n, const Element& element, Visited& visited) -> bool {
-    if (n->free <= element.position || !visited.emplace(n, element.position).second) return false;
-    const auto reads_it = [&](Expr part) { return mentioned(part) || uses(part, element); };
-    if (is_loop(n) && uses(n->children.back(), element) && rereads_elements(n, reads_it)) return true;
-    return std::any_of(n->children.begin(), n->children.end(),
-                       [&](Expr c) { return inner_loops(body_of(c), element.under(bound_by(c)), visited); });
-  };
-  std::set<Expr> seen;
-  std::function<bool(Expr)> functions = [&](Expr n) -> bool {
-    if (!mentioned(n) || !seen.insert(n).second) return false;
-    if (is_loop(n) && mentioned(n->children.back()) && rereads_elements(n, mentioned)) return true;
-    return std::any_of(n->children.begin(), n->children.end(), functions);
-  };
-  return walk(e, false) || functions(e);
 }
 
 void inline_views(Program& program) {

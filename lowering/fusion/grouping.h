@@ -11,9 +11,6 @@
 
 namespace hoist {
 
-/// True if evaluating every element of `e` once may read an element of parameter `name` more than once.
-bool rereads(Expr e, const std::string& name);
-
 /// Inlines views into all consumers: a reshape is a kernel only if it is an output.
 void inline_views(Program& program);
 /// Recomputes dequantised arrays in all consumers that read each element once.

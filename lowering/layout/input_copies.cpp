@@ -4,7 +4,7 @@
 #include <set>
 
 #include "ir/properties/properties.h"
-#include "lowering/fusion/grouping.h"
+#include "lowering/fusion/rereads.h"
 #include "lowering/fusion/statements.h"
 #include "lowering/layout/arrangement.h"
 #include "lowering/layout/cache_sets.h"
