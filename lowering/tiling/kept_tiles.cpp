@@ -70,6 +70,39 @@ class KeptArrays {
     return std::make_shared<const BoundValue>(BoundValue{value, index, around, env, env});
   }
 
+  // For a view the index in the viewed array.
+  static std::optional<IndexParts> index_in_viewed(Expr e, const IndexParts& index) {
+    const auto size = [&](size_t i) { return e->sizes[i].value(); };
+    switch (e->pattern) {
+      case Pattern::identity:
+        return index;
+      case Pattern::transpose: {
+        IndexParts before = index;
+        for (size_t i = 0; i < e->integers.size(); ++i) before[static_cast<size_t>(e->integers[i])] = index[i];
+        return before;
+      }
+      case Pattern::join: {
+        const int64_t k = e->children[0]->type->element->size.value();
+        return with_first({quotient(index[0], k), remainder(index[0], k)}, index, 1);
+      }
+      case Pattern::split:
+        return with_first({together(index[0], index[1], size(0))}, index, 2);
+      case Pattern::pad:
+        return with_first({size(0) == 0 ? index[0] : IndexPart{}}, index, 1);
+      case Pattern::slice:
+        return with_first({size(0) == 0 && e->integers[0] == 1 ? index[0] : IndexPart{}}, index, 1);
+      case Pattern::slide:
+      case Pattern::tile:
+        return with_first({IndexPart{}}, index, 2);
+      case Pattern::untile:
+        return with_first({IndexPart{}, IndexPart{}}, index, 1);
+      case Pattern::repeat:
+        return with_first({}, index, 1);
+      default:
+        return std::nullopt;
+    }
+  }
+
   // Visits the element at the index. `components` selects from tuples, the innermost last.
   void read(Expr e, const IndexParts& index, const Components& components, const BoundValues& env,
             const IndexParts& around) {
@@ -77,10 +110,6 @@ class KeptArrays {
       known_ = false;
       return;
     }
-    const auto size = [&](size_t i) { return e->sizes[i].value(); };
-    const auto child = [&](IndexParts first, size_t from) {
-      read(e->children[0], with_first(std::move(first), index, from), components, env, around);
-    };
     switch (e->pattern) {
       case Pattern::bound:
         return read_bound(e, index, components, env);
@@ -104,7 +133,7 @@ class KeptArrays {
       case Pattern::let:
         return read(e->children[1]->children[0], index, components, bind(e->children[0], {}, env, around), around);
       case Pattern::materialise:
-        if (e->memory != Memory::private_) return child({}, 0);
+        if (e->memory != Memory::private_) return read(e->children[0], index, components, env, around);
         found_.push_back(around);
         return;
       case Pattern::call:
@@ -126,36 +155,13 @@ class KeptArrays {
         inside.push_back(e->integers[0]);
         return read(e->children[0], index, inside, env, around);
       }
-      case Pattern::identity:
-        return child({}, 0);
-      case Pattern::transpose: {
-        IndexParts before = index;
-        for (size_t i = 0; i < e->integers.size(); ++i) before[static_cast<size_t>(e->integers[i])] = index[i];
-        return read(e->children[0], before, components, env, around);
-      }
-      case Pattern::join: {
-        const int64_t k = e->children[0]->type->element->size.value();
-        return child({quotient(index[0], k), remainder(index[0], k)}, 1);
-      }
-      case Pattern::split:
-        return child({together(index[0], index[1], size(0))}, 2);
-      case Pattern::pad:
-        return child({size(0) == 0 ? index[0] : IndexPart{}}, 1);
-      case Pattern::slice:
-        return child({size(0) == 0 && e->integers[0] == 1 ? index[0] : IndexPart{}}, 1);
-      case Pattern::slide:
-      case Pattern::tile:
-        return child({IndexPart{}}, 2);
-      case Pattern::untile:
-        return child({IndexPart{}, IndexPart{}}, 1);
-      case Pattern::repeat:
-        return child({}, 1);
       case Pattern::concat:
         return read_all(e, with_first({IndexPart{}}, index, 1), components, env, around);
       case Pattern::index:
         read(e->children[0], {}, {}, env, around);
         return read(e->children[1], with_first({IndexPart{}}, index, 0), components, env, around);
       default:
+        if (auto before = index_in_viewed(e, index)) return read(e->children[0], *before, components, env, around);
         break;
     }
     known_ &= e->children.empty();
