@@ -2,18 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "ir/operators/operators.h"
+#include "tests/support/random_values.h"
 
 namespace hoist {
 namespace {
 
-class Generator {
+class Generator : private RandomValues {
  public:
   Generator(std::mt19937_64& random, const RandomTermOptions& options)
-      : random_(random), options_(options), fuel_(options.patterns) {}
+      : RandomValues(random, options), fuel_(options.patterns) {}
 
   Expr run() {
     Expr e = any();
@@ -29,41 +29,11 @@ class Generator {
   }
 
  private:
-  int64_t pick(int64_t count) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(count)); }
-  bool chance(int percent) { return pick(100) < percent; }
-  template <class T>
-  const T& pick_from(const std::vector<T>& all) {
-    return all[static_cast<size_t>(pick(static_cast<int64_t>(all.size())))];
-  }
-
-  Nat size() {
-    if (options_.symbolic && chance(40)) {
-      Nat n = Nat::name(pick_from<std::string>({"n", "m", "width"}));
-      switch (pick(4)) {
-        case 0:
-          return n * 2 + 1;
-        case 1:
-          return n * Nat::name("m");
-        default:
-          return n;
-      }
-    }
-    return 1 + pick(options_.largest_size);
-  }
-  Scalar scalar() { return pick_from(options_.scalars); }
-
   static double elements(Type t) {
     if (t->is_array()) return (t->size.is_constant() ? static_cast<double>(t->size.value()) : 3) * elements(t->element);
     double sum = t->is_tuple() ? 0 : 1;
     for (Type p : t->parts) sum += elements(p);
     return sum;
-  }
-
-  Type type(int depth = 0) {
-    int64_t kind = pick(depth > 2 ? 2 : 6);
-    if (kind < 2) return scalar_type(scalar());
-    if (kind == 5) return tuple_type({type(depth + 1), type(depth + 1)});
-    return array_type(size(), type(depth + 1));
   }
 
   // The term if it is well typed and small, else null.
@@ -103,33 +73,6 @@ class Generator {
     std::string name = "p" + std::to_string(parameters_.size());
     parameters_.emplace(name, t);
     return parameter(name, t);
-  }
-
-  Expr random_literal(Scalar s) {
-    if (s == Scalar::boolean) return literal_integer(s, pick(2));
-    if (!is_float(s))
-      return literal_integer(s, chance(80) ? pick(8) - (row(s).is_signed ? 3 : 0) : static_cast<int64_t>(random_()));
-    static const std::vector<double> odd = {0.0,
-                                            -0.0,
-                                            1.0,
-                                            0.1,
-                                            -2.5,
-                                            1e-7,
-                                            1e4,
-                                            std::numeric_limits<double>::infinity(),
-                                            std::numeric_limits<double>::quiet_NaN()};
-    return literal(s, chance(30) ? pick_from(odd) : static_cast<double>(pick(2001) - 1000) / 128);
-  }
-
-  Expr random_constant(Scalar s, const std::vector<int64_t>& shape) {
-    Tensor t(s, shape);
-    for (int64_t i = 0; i < t.size(); ++i) {
-      if (is_float(s))
-        t.set_float(i, static_cast<double>(pick(401) - 200) / 16);
-      else
-        t.set_integer(i, s == Scalar::boolean ? pick(2) : row(s).is_signed ? pick(9) - 4 : pick(9));
-    }
-    return constant(t);
   }
 
   // ---- Terms of a given type ---------------------------------------------------------------------------------------
@@ -248,11 +191,9 @@ class Generator {
     return of_type(array_type(size(), type(1)));
   }
 
-  // Applies the pattern to `given` if it fits, else to new terms; null if it fails.
-  Expr grow(Pattern p, Expr given) {
-    Spec spec;
-    spec.pattern = p;
-    auto value = [&] { return given != nullptr ? given : any(); };
+  Expr value(Expr given) { return given != nullptr ? given : any(); }
+
+  Expr grow_leaf(Pattern p, Expr given) {
     switch (p) {
       case Pattern::parameter:
         return given != nullptr ? nullptr : parameter_of(type());
@@ -268,9 +209,13 @@ class Generator {
         Scalar s = scalar();
         return given != nullptr || s == Scalar::boolean ? nullptr : iota(size(), s);
       }
-      case Pattern::meta:      // only in rules
-      case Pattern::function:  // only as an argument
+      default:
         return nullptr;
+    }
+  }
+
+  Expr grow_scalar(Spec spec, Expr given) {
+    switch (spec.pattern) {
       case Pattern::call:
         if (given == nullptr) return call_giving(scalar());
         if (!given->type->is_scalar()) return nullptr;
@@ -284,7 +229,7 @@ class Generator {
         }
         return nullptr;
       case Pattern::select: {
-        Expr a = value();
+        Expr a = value(given);
         spec.children = {of_type(scalar_type(Scalar::boolean)), a, of_type(a->type)};
         return attempt(spec);
       }
@@ -298,22 +243,18 @@ class Generator {
         spec.type = scalar_type(scalar());
         return attempt(spec);
       }
+      default:
+        return nullptr;
+    }
+  }
+
+  Expr grow_function(Spec spec, Expr given) {
+    switch (spec.pattern) {
       case Pattern::let: {
-        Expr v = value();
+        Expr v = value(given);
         spec.children = {v, function_of({v->type}, [&] { return any(); })};
         return attempt(spec);
       }
-      case Pattern::tuple:
-        spec.children = {value(), any()};
-        if (chance(20)) spec.children.push_back(any());
-        return attempt(spec);
-      case Pattern::get: {
-        Expr x = value();
-        if (!x->type->is_tuple()) return nullptr;
-        return get(pick(static_cast<int64_t>(x->type->parts.size())), x);
-      }
-      case Pattern::identity:
-        return identity(value());
       case Pattern::map: {
         Expr x = array(given);
         spec.children = {function_of({x->type->element}, [&] { return any(); }), x};
@@ -321,23 +262,38 @@ class Generator {
         spec.dimension = dimension();
         return attempt(spec);
       }
-      case Pattern::reduce:
-        return random_reduce(given);
       case Pattern::fold:
       case Pattern::scan: {
         Expr x = array(given), z = chance(50) ? of_type(scalar_type(scalar())) : any();
         spec.children = {function_of({z->type, x->type->element}, [&] { return of_type(z->type); }), z, x};
-        if (p == Pattern::fold) {
+        if (spec.pattern == Pattern::fold) {
           spec.mode = mode();
           spec.dimension = dimension();
         }
         return attempt(spec);
       }
       case Pattern::iterate: {
-        Expr x = value();
+        Expr x = value(given);
         spec.sizes = {pick(4)};
         spec.children = {function_of({x->type}, [&] { return of_type(x->type); }), x};
         return attempt(spec);
+      }
+      default:
+        return nullptr;
+    }
+  }
+
+  // Several values in one.
+  Expr grow_collection(Spec spec, Expr given) {
+    switch (spec.pattern) {
+      case Pattern::tuple:
+        spec.children = {value(given), any()};
+        if (chance(20)) spec.children.push_back(any());
+        return attempt(spec);
+      case Pattern::get: {
+        Expr x = value(given);
+        if (!x->type->is_tuple()) return nullptr;
+        return get(pick(static_cast<int64_t>(x->type->parts.size())), x);
       }
       case Pattern::zip: {
         Expr x = array(given);
@@ -345,6 +301,34 @@ class Generator {
         if (chance(20)) spec.children.push_back(of_type(array_type(x->type->size, type(2))));
         return attempt(spec);
       }
+      case Pattern::concat: {
+        Expr x = array(given);
+        spec.children = {x, of_type(array_type(size(), x->type->element))};
+        if (chance(20)) spec.children.push_back(x);
+        return attempt(spec);
+      }
+      case Pattern::index: {
+        Expr x = array(given);
+        if (!x->type->size.is_constant()) return nullptr;
+        spec.children = {position_in(x->type->size.value()), x};
+        return attempt(spec);
+      }
+      case Pattern::scatter: {
+        Expr base = array(given);
+        Nat count = size();
+        spec.children = {of_type(array_type(count, scalar_type(Scalar::i32))),
+                         of_type(array_type(count, base->type->element)), base};
+        return attempt(spec);
+      }
+      default:
+        return nullptr;
+    }
+  }
+
+  Expr grow_view(Spec spec, Expr given) {
+    switch (spec.pattern) {
+      case Pattern::identity:
+        return identity(value(given));
       case Pattern::split: {
         Expr x = array(given);
         spec.children = {x};
@@ -405,55 +389,88 @@ class Generator {
         spec.sizes = {x->type->size};
         return attempt(spec);
       }
-      case Pattern::concat: {
-        Expr x = array(given);
-        spec.children = {x, of_type(array_type(size(), x->type->element))};
-        if (chance(20)) spec.children.push_back(x);
-        return attempt(spec);
-      }
       case Pattern::repeat:
-        spec.children = {value()};
+        spec.children = {value(given)};
         spec.sizes = {size()};
         return attempt(spec);
-      case Pattern::index: {
-        Expr x = array(given);
-        if (!x->type->size.is_constant()) return nullptr;
-        spec.children = {position_in(x->type->size.value()), x};
-        return attempt(spec);
-      }
-      case Pattern::scatter: {
-        Expr base = array(given);
-        Nat count = size();
-        spec.children = {of_type(array_type(count, scalar_type(Scalar::i32))),
-                         of_type(array_type(count, base->type->element)), base};
-        return attempt(spec);
-      }
-      case Pattern::operator_call: {
-        if (!options_.operator_calls) return nullptr;
-        const std::span<const OperatorRow> rows = operator_table();
-        for (int tries = 0; tries < 10; ++tries) {
-          const OperatorRow& row = rows[static_cast<size_t>(pick(static_cast<int64_t>(rows.size())))];
-          OperatorCall call{std::string(row.domain), std::string(row.name), newest_version, 1, {}, {}};
-          spec.children.clear();
-          for (int64_t i = 0; i < std::max(row.least_inputs, 1); ++i) {
-            call.operands.push_back(i);
-            spec.children.push_back(i > 0 && chance(50) ? spec.children[0] : value());
-          }
-          spec.operation = std::make_shared<const OperatorCall>(std::move(call));
-          Expr e = attempt(spec);
-          if (e == nullptr) continue;
-          const std::vector<Nat> sizes = sizes_of(e->type);  // no other value here may be empty
-          if (std::none_of(sizes.begin(), sizes.end(), [](const Nat& n) { return n == Nat(0); })) return e;
-        }
+      default:
         return nullptr;
+    }
+  }
+
+  Expr grow_operator_call(Spec spec, Expr given) {
+    const std::span<const OperatorRow> rows = operator_table();
+    for (int tries = 0; tries < 10; ++tries) {
+      const OperatorRow& row = rows[static_cast<size_t>(pick(static_cast<int64_t>(rows.size())))];
+      OperatorCall call{std::string(row.domain), std::string(row.name), newest_version, 1, {}, {}};
+      spec.children.clear();
+      for (int64_t i = 0; i < std::max(row.least_inputs, 1); ++i) {
+        call.operands.push_back(i);
+        spec.children.push_back(i > 0 && chance(50) ? spec.children[0] : value(given));
       }
-      case Pattern::host:  // no random array is a string
-        return nullptr;
+      spec.operation = std::make_shared<const OperatorCall>(std::move(call));
+      Expr e = attempt(spec);
+      if (e == nullptr) continue;
+      const std::vector<Nat> sizes = sizes_of(e->type);  // no other value here may be empty
+      if (std::none_of(sizes.begin(), sizes.end(), [](const Nat& n) { return n == Nat(0); })) return e;
+    }
+    return nullptr;
+  }
+
+  // Applies the pattern to `given` if it fits, else to new terms; null if it fails.
+  Expr grow(Pattern p, Expr given) {
+    Spec spec;
+    spec.pattern = p;
+    switch (p) {
+      case Pattern::parameter:
+      case Pattern::bound:
+      case Pattern::literal:
+      case Pattern::constant:
+      case Pattern::iota:
+        return grow_leaf(p, given);
+      case Pattern::call:
+      case Pattern::select:
+      case Pattern::cast:
+      case Pattern::reinterpret:
+        return grow_scalar(spec, given);
+      case Pattern::let:
+      case Pattern::map:
+      case Pattern::fold:
+      case Pattern::scan:
+      case Pattern::iterate:
+        return grow_function(spec, given);
+      case Pattern::tuple:
+      case Pattern::get:
+      case Pattern::zip:
+      case Pattern::concat:
+      case Pattern::index:
+      case Pattern::scatter:
+        return grow_collection(spec, given);
+      case Pattern::identity:
+      case Pattern::split:
+      case Pattern::join:
+      case Pattern::transpose:
+      case Pattern::slide:
+      case Pattern::pad:
+      case Pattern::slice:
+      case Pattern::tile:
+      case Pattern::untile:
+      case Pattern::repeat:
+        return grow_view(spec, given);
+      case Pattern::reduce:
+        return random_reduce(given);
+      case Pattern::operator_call:
+        return options_.operator_calls ? grow_operator_call(spec, given) : nullptr;
       case Pattern::materialise:
         if (!options_.modes) return nullptr;
-        spec.children = {value()};
+        spec.children = {value(given)};
         spec.memory = static_cast<Memory>(pick(3));
         return attempt(spec);
+      case Pattern::meta:      // only in rules
+      case Pattern::function:  // only as an argument
+        return nullptr;
+      case Pattern::host:  // no random array is a string
+        return nullptr;
     }
     return nullptr;
   }
@@ -491,8 +508,6 @@ class Generator {
     return nullptr;
   }
 
-  std::mt19937_64& random_;
-  const RandomTermOptions& options_;
   int fuel_;
   std::vector<Type> variables_;  // outermost first
   std::vector<Expr> made_;       // terms of this scope, for reuse
