@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <set>
 
@@ -15,32 +14,12 @@
 #include "backends/runtime/hoist_runtime.h"
 #include "ir/base/seeded.h"
 #include "ir/base/strings.h"
-#include "tests/bundle/small_plan.h"
+#include "tests/bundle/run_fixture.h"
 
 namespace hoist {
 namespace {
 
 using testing::HasSubstr;
-using testing::StartsWith;
-
-#define ASSERT_OK(result) ASSERT_TRUE((result).ok()) << (result).errors().front().text()
-
-class RunTest : public testing::Test {
- protected:
-  std::filesystem::path written(const Plan& plan, const std::string& name = "a.hoist") {
-    const auto result = write_bundle(plan, folder_ / name);
-    EXPECT_TRUE(result.ok()) << result.errors().front().text();
-    return folder_ / name;
-  }
-  RunOptions options() {
-    RunOptions out;
-    out.cache_folder = (folder_ / "cache").string();
-    return out;
-  }
-  TestFolder folder_;
-};
-
-Tensor input(uint64_t seed) { return seeded_tensor(Scalar::f32, {1, 14, 14}, seed, 0, -3, 3); }
 
 TEST_F(RunTest, ComputesWhatThePlanSays) {
   auto runner = BundleRunner::open(written(small_plan()), options());
@@ -370,33 +349,6 @@ TEST_F(RunTest, OneLaunchPerformsSeveralSteps) {
   EXPECT_EQ(times->size(), 4u);
 }
 
-TEST_F(RunTest, ALaunchThatDoesLessThanItsStepsIsFound) {
-  Plan plan = joined_plan();
-  plan.kernels[0].source +=
-      "#define hoist_group_increment(...) if (end - begin == 1) hoist_group_increment(__VA_ARGS__)\n";
-  auto runner = BundleRunner::open(written(plan), options());
-  ASSERT_OK(runner);
-  auto findings = runner->verify();
-  ASSERT_OK(findings);
-  std::vector<std::string> failed;
-  for (const Finding& finding : *findings) {
-    if (!finding.passed) failed.push_back(finding.subject);
-  }
-  EXPECT_THAT(failed, testing::ElementsAre("launch three"));
-}
-
-TEST_F(RunTest, VerifyComparesLaunchesWithTheirSteps) {
-  auto runner = BundleRunner::open(written(joined_plan()), options());
-  ASSERT_OK(runner);
-  auto findings = runner->verify();
-  ASSERT_OK(findings);
-  const auto found = std::find_if(findings->begin(), findings->end(),
-                                  [](const Finding& finding) { return finding.subject == "launch three"; });
-  ASSERT_NE(found, findings->end());
-  EXPECT_TRUE(found->passed) << found->message;
-  EXPECT_EQ(found->compared, 2 * 64u) << "the first and the third step write to the same array";
-}
-
 Tensor whole(int64_t value) { return Tensor::of(Scalar::i64, {}, std::vector<int64_t>{value}); }
 Tensor truth(bool value) { return Tensor::of(Scalar::boolean, {}, std::vector<int>{value ? 1 : 0}); }
 
@@ -490,235 +442,6 @@ TEST_F(RunTest, UnknownDevicesAreNamed) {
   EXPECT_THAT(runner.errors().front().text(), HasSubstr("no device is called no such device (there are: 0 "));
   wrong.device = "99";
   EXPECT_FALSE(BundleRunner::open(folder_ / "a.hoist", wrong).ok());
-}
-
-TEST_F(RunTest, VerifyComparesEveryKernelAndTheModel) {
-  auto runner = BundleRunner::open(written(small_plan()), options());
-  ASSERT_OK(runner);
-  auto findings = runner->verify();
-  ASSERT_OK(findings);
-  std::map<std::string, Finding> by_subject;
-  for (const Finding& finding : *findings) {
-    EXPECT_TRUE(finding.passed) << finding.subject << ": " << finding.message;
-    by_subject[finding.subject] = finding;
-  }
-  for (const char* file :
-       {"file plan.bin", "file weights.bin", "file kernels.cl", "file expressions.lift", "file check.bin",
-        "file derivation.lift", "file manifest.json", "file runtime/hoist_runtime.c", "file runtime/hoist_runtime.h"}) {
-    EXPECT_TRUE(by_subject.count(file)) << file;
-  }
-  EXPECT_EQ(by_subject["kernel shift_x"].compared, 80u) << "once more on extreme numbers";
-  EXPECT_EQ(by_subject["kernel border"].compared, 52u);
-  EXPECT_EQ(by_subject["kernel blur"].compared, 40u);
-  EXPECT_EQ(by_subject["output y"].compared, 66u);
-}
-
-TEST_F(RunTest, VerifyFindsAKernelThatIsWrong) {
-  Plan plan = small_plan();
-  plan.kernels[2].source.replace(plan.kernels[2].source.find("k < 9"), 5, "k < 8");
-  auto runner = BundleRunner::open(written(plan), options());
-  ASSERT_OK(runner);
-  auto findings = runner->verify();
-  ASSERT_OK(findings);
-  std::vector<std::string> failed;
-  for (const Finding& finding : *findings) {
-    if (!finding.passed) failed.push_back(finding.subject);
-  }
-  EXPECT_THAT(failed, testing::ElementsAre("kernel blur", "output y"));
-}
-
-// Every value is right, but one element too many is written, on either side.
-TEST_F(RunTest, VerifyFindsAKernelThatWritesOutsideItsArrays) {
-  const std::string last = "plus(2.0f * p0[row * 14 + j], p1[j]);\n";
-  for (const std::string place : {"-1", "196", "-1024", "1219"}) {
-    Plan plan = small_plan();
-    std::string& source = plan.kernels[0].source;
-    source.insert(source.find(last) + last.size(), "  if (row == 3) result[" + place + "] = 1.0f;\n");
-    auto runner = BundleRunner::open(written(plan, "at" + place + ".hoist"), options());
-    ASSERT_OK(runner);
-    const auto findings = runner->verify();
-    ASSERT_OK(findings);
-    for (const Finding& finding : *findings) {
-      EXPECT_EQ(finding.passed, finding.subject != "kernel shift_x") << place << ": " << finding.message;
-      if (!finding.passed) {
-        EXPECT_EQ(finding.message, "writes outside its arrays: 4 bytes before or behind result changed");
-      }
-    }
-  }
-}
-
-// The out-of-bounds element that it reads is NaN.
-TEST_F(RunTest, VerifyFindsAKernelThatReadsOutsideItsArrays) {
-  Plan plan = small_plan();
-  std::string& source = plan.kernels[0].source;
-  source.replace(source.find("p1[j]"), 5, "p1[j] + 0.0f * p1[j - 1]");
-  auto runner = BundleRunner::open(written(plan), options());
-  ASSERT_OK(runner);
-  const auto findings = runner->verify();
-  ASSERT_OK(findings);
-  for (const Finding& finding : *findings) {
-    if (finding.subject == "kernel shift_x") {
-      EXPECT_THAT(finding.message, HasSubstr("nan, expected")) << finding.message;
-    }
-  }
-}
-
-TEST_F(RunTest, VerifyFindsAKernelThatIsWrongOnExtremeNumbersAlone) {
-  const std::string wrong[] = {"(p1[j] == p1[j] ? p1[j] : 0.0f)", "min(p1[j], 1e20f)"};
-  for (size_t i = 0; i < std::size(wrong); ++i) {
-    Plan plan = small_plan();
-    std::string& source = plan.kernels[0].source;
-    source.replace(source.find("p1[j]"), 5, wrong[i]);
-    auto runner = BundleRunner::open(written(plan, "extremes" + std::to_string(i) + ".hoist"), options());
-    ASSERT_OK(runner);
-    const auto findings = runner->verify();
-    ASSERT_OK(findings);
-    for (const Finding& finding : *findings)
-      EXPECT_EQ(finding.passed, finding.subject != "kernel shift_x") << finding.subject << ": " << finding.message;
-  }
-}
-
-TEST_F(RunTest, VerifyDemandsTheLastBit) {
-  Plan plan = small_plan();
-  plan.model_check.clear();
-  float& value = *reinterpret_cast<float*>(plan.kernels[0].check_values.data() + 8);
-  value = std::nextafter(value, 1e9f);
-  auto runner = BundleRunner::open(written(plan), options());
-  ASSERT_OK(runner);
-  const auto shift_passes = [&] {
-    const auto findings = runner->verify();
-    if (!findings.ok()) return false;
-    for (const Finding& finding : *findings) {
-      if (finding.subject == "kernel shift_x") return finding.passed;
-    }
-    return false;
-  };
-  EXPECT_FALSE(shift_passes());
-  plan.kernels[0].tolerance = {false, false, 1e-6, 1e-6};
-  runner = BundleRunner::open(written(plan, "b.hoist"), options());
-  ASSERT_OK(runner);
-  EXPECT_TRUE(shift_passes());
-}
-
-// Runs a bundle of small_plan().
-std::string cache_outcome(const std::filesystem::path& bundle, const RunOptions& options) {
-  auto runner = BundleRunner::open(bundle, options);
-  if (!runner.ok()) return runner.errors().front().text();
-  auto outputs = runner->run({input(1)});
-  EXPECT_EQ((*outputs)[0], small_plan_result(input(1)));
-  return runner->cache_outcome();
-}
-
-void damage_entries(const std::filesystem::path& folder) {
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    std::string bytes = read_text(entry.path());
-    bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
-    write_text(entry.path(), bytes);
-  }
-}
-
-TEST_F(RunTest, CompiledKernelsAreCached) {
-  const auto bundle = written(small_plan());
-  const auto outcome = [&](const RunOptions& given) { return cache_outcome(bundle, given); };
-  EXPECT_EQ(outcome(options()), "miss: no entry for this source on this device and driver");
-  EXPECT_EQ(outcome(options()), "hit");
-  RunOptions off = options();
-  off.use_cache = false;
-  EXPECT_EQ(outcome(off), "miss: the cache is switched off");
-  damage_entries(folder_ / "cache");
-  EXPECT_EQ(outcome(options()), "miss: the entry is damaged");
-  EXPECT_EQ(outcome(options()), "hit");
-  RunOptions nowhere = options();
-  nowhere.cache_folder = "/dev/null/cache";
-  EXPECT_THAT(outcome(nowhere),
-              StartsWith("miss: no entry for this source on this device and driver; it could not be"));
-}
-
-TEST_F(RunTest, ProgressTellsEachKernelWhereNothingIsCached) {
-  const auto bundle = written(small_plan());
-  const auto told = [&](bool use_cache) {
-    std::vector<std::string> out;
-    RunOptions given = options();
-    given.use_cache = use_cache;
-    given.progress = [&](size_t done, size_t total, const std::string& kernel) {
-      out.push_back(fmt::format("{} of {} {}", done, total, kernel));
-    };
-    EXPECT_TRUE(BundleRunner::open(bundle, given).ok());
-    return out;
-  };
-  const size_t total = small_plan().kernels.size() + 1;
-  std::vector<std::string> cold = {fmt::format("0 of {} ", total)};
-  for (size_t i = 1; i < total; ++i)
-    cold.push_back(fmt::format("{} of {} {}", i, total, small_plan().kernels[i - 1].name));
-  cold.push_back(fmt::format("{0} of {0} ", total));
-  const std::vector<std::string> warm = {cold.front(), cold.back()};
-  EXPECT_EQ(told(true), cold);
-  EXPECT_EQ(told(true), warm);
-  EXPECT_EQ(told(false), warm);
-}
-
-TEST_F(RunTest, ProgramsOfTheBundleGoBeforeTheCache) {
-  const auto bundle = written(small_plan());
-  RunOptions keeping = options();
-  keeping.cache_folder = (bundle / "programs").string();
-  EXPECT_THAT(BundleRunner::open(bundle, keeping)->cache_outcome(), StartsWith("miss"));
-  const auto outcome = [&](const RunOptions& given) { return cache_outcome(bundle, given); };
-  EXPECT_EQ(outcome(options()), "hit: programs/ of the bundle");
-  EXPECT_FALSE(std::filesystem::exists(options().cache_folder));
-  RunOptions off = options();
-  off.use_cache = false;
-  EXPECT_EQ(outcome(off), "miss: the cache is switched off");
-  // Damaged entries stay as they are, and the kernels are compiled into the cache.
-  damage_entries(bundle / "programs");
-  EXPECT_THAT(outcome(options()), StartsWith("miss"));
-  EXPECT_EQ(outcome(options()), "hit");
-}
-
-// Makes cache entry i, last used i seconds after the first, long ago.
-std::filesystem::path old_entry(const std::filesystem::path& cache, int i, uintmax_t bytes) {
-  std::filesystem::path path = cache / fmt::format("{:016x}.bin", i);
-  write_text(path, "");
-  std::filesystem::resize_file(path, bytes);
-  std::filesystem::last_write_time(
-      path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(24) + std::chrono::seconds(i));
-  return path;
-}
-
-TEST_F(RunTest, TheCacheHasAtMostSoManyEntries) {
-  const auto cache = folder_ / "cache";
-  std::filesystem::create_directories(cache);
-  std::vector<std::filesystem::path> crowd;
-  for (int i = 0; i < 1010; ++i) crowd.push_back(old_entry(cache, i, 10));
-  // The user's files are neither counted nor removed.
-  write_text(cache / "notes.txt", "mine");
-  write_text(cache / "0123456789abcdef.binary", "mine");
-  ASSERT_OK(BundleRunner::open(written(small_plan()), options()));
-  size_t left = 0;
-  for (const auto& path : crowd) left += std::filesystem::exists(path) ? 1 : 0;
-  EXPECT_EQ(left, 999u);
-  EXPECT_FALSE(std::filesystem::exists(crowd[10]));
-  EXPECT_TRUE(std::filesystem::exists(crowd[11]));
-  EXPECT_TRUE(std::filesystem::exists(cache / "notes.txt"));
-  EXPECT_TRUE(std::filesystem::exists(cache / "0123456789abcdef.binary"));
-  EXPECT_EQ(BundleRunner::open(written(small_plan(), "b.hoist"), options())->cache_outcome(), "hit");
-}
-
-TEST_F(RunTest, TheCacheHasAtMostSoManyBytes) {
-  const auto cache = folder_ / "cache";
-  ASSERT_OK(BundleRunner::open(written(small_plan()), options()));
-  // The first compiled entry is older than all others until it is used again.
-  for (const auto& entry : std::filesystem::directory_iterator(cache)) {
-    std::filesystem::last_write_time(entry.path(),
-                                     std::filesystem::file_time_type::clock::now() - std::chrono::hours(48));
-  }
-  std::vector<std::filesystem::path> crowd;
-  for (int i = 0; i < 3; ++i) crowd.push_back(old_entry(cache, i, 100u << 20));  // sparse
-  EXPECT_EQ(BundleRunner::open(written(small_plan(), "b.hoist"), options())->cache_outcome(), "hit");
-  EXPECT_THAT(BundleRunner::open(written(chain_plan(1), "c.hoist"), options())->cache_outcome(), StartsWith("miss"));
-  EXPECT_FALSE(std::filesystem::exists(crowd[0]));
-  EXPECT_TRUE(std::filesystem::exists(crowd[1]));
-  EXPECT_TRUE(std::filesystem::exists(crowd[2]));
-  EXPECT_EQ(BundleRunner::open(written(small_plan(), "d.hoist"), options())->cache_outcome(), "hit");
 }
 
 // A whole run of six kernels with transfers; the limit allows for a busy machine.
