@@ -14,7 +14,6 @@ namespace hoist {
 namespace {
 
 using Floats = std::vector<double>;
-using Ints = std::vector<int64_t>;
 using Attributed = std::map<std::string, Attribute>;
 
 LayerCase learnt(const std::string& operation, Tensor x, const Attributed& attributes, size_t outputs = 1) {

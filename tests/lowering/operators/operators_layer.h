@@ -12,6 +12,8 @@
 
 namespace hoist {
 
+using Ints = std::vector<int64_t>;
+
 struct LayerCase {
   NamedCall layer;
   int64_t opset = 21;

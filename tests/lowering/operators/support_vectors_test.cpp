@@ -12,7 +12,6 @@ namespace hoist {
 namespace {
 
 using Floats = std::vector<double>;
-using Ints = std::vector<int64_t>;
 using Attributed = std::map<std::string, Attribute>;
 using testing::HasSubstr;
 
