@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "ir/base/seeded.h"
 #include "ir/program/program_derivation.h"
@@ -17,9 +16,7 @@
 #include "lowering/fusion/grouping.h"
 #include "lowering/fusion/launches.h"
 #include "lowering/fusion/statements.h"
-#include "lowering/layout/memory.h"
-#include "lowering/pipeline/steps.h"
-#include "lowering/rules/rules.h"
+#include "tests/lowering/pipeline/random_models.h"
 #include "tests/lowering/random_graphs.h"
 #include "tests/lowering/stored_run.h"
 #include "tests/support/lower_model.h"
@@ -27,19 +24,6 @@
 
 namespace hoist {
 namespace {
-
-uint64_t number_of_cases() {
-  const char* wanted = std::getenv("HOIST_RANDOM_GRAPHS");
-  return wanted == nullptr ? 150 : std::strtoull(wanted, nullptr, 10);
-}
-
-Profile profile_for(uint64_t seed) {
-  static const int64_t widths[] = {16, 8, 4, 1};
-  Profile profile;
-  profile.vector_width = widths[seed % 4];
-  profile.vector_registers = seed % 3 == 0 ? 16 : 32;
-  return profile;
-}
 
 // All passes over terms except those for other forms of convolution.
 void group(Program& program) {
@@ -90,17 +74,6 @@ void expect_close_values(const RandomGraph& random, const Bindings& wanted, cons
     ASSERT_TRUE(close(found.at(output), wanted.at(output), error == random.error.end() ? 0 : error->second))
         << output << " is off by more than " << (error == random.error.end() ? 0 : error->second) << " in\n"
         << show(program);
-  }
-}
-
-template <class Body>
-void for_random_graphs(const Body& body) {
-  for (uint64_t seed = 0; seed < number_of_cases(); ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    std::mt19937_64 random(seed);
-    RandomGraph graph = random_graph(random);
-    body(graph, values_of(graph), seed);
-    if (testing::Test::HasFatalFailure()) return;
   }
 }
 
@@ -375,22 +348,6 @@ TEST(Passes, PlansOfLaunchesKeepEveryBit) {
   });
 }
 
-LowerOptions options_for(uint64_t seed, bool strict) {
-  LowerOptions options;
-  options.strict = strict;
-  const ConvolutionForm forms[] = {ConvolutionForm::im2col, ConvolutionForm::automatic, ConvolutionForm::winograd};
-  options.convolution = forms[seed % 3];
-  options.separate_arrays = seed % 7 == 0;
-  if (seed % 4 == 3) options.fusion = LaunchFusion::launch;
-  return options;
-}
-
-LoweredModel lowered(const RandomGraph& random, uint64_t seed, bool strict) {
-  auto model = lower_model(random.graph, options_for(seed, strict), profile_for(seed));
-  HOIST_CHECK(model.ok(), model.errors()[0].text());
-  return *model;
-}
-
 // The plan's steps over its own memory test strategies and memory together.
 TEST(Passes, StrictPlansKeepEveryBit) {
   for_random_graphs([](const RandomGraph& random, const Bindings& wanted, uint64_t seed) {
@@ -453,60 +410,6 @@ TEST(Passes, PlansRoundOnly) {
     LoweredModel model = lowered(random, seed, false);
     expect_close_values(random, wanted, outputs_of(model, random.inputs), model.program);
   });
-}
-
-// ---- The form of a kernel's term -----------------------------------------------------------------------------------
-
-// The loops around a place of a term.
-struct Around {
-  std::vector<int> groups;
-  bool inside_item = false;  // below a fold, or a parallel loop: sequential loops may be around groups
-  bool inside_vector = false;
-  bool shares_arrays = false;  // the work-items of a group in a fused launch
-};
-
-// The first loop that a device cannot run, or "".
-std::string illegal_loop(Expr e, const Around& around) {
-  Around inside = around;
-  if (e->pattern == Pattern::map && e->mode != Mode::view) {
-    if (!e->children[1]->type->size.is_constant()) return "a loop of unknown length";
-    int64_t n = e->children[1]->type->size.value();
-    if (around.inside_vector) return "a loop inside a vector";
-    if (e->mode == Mode::group) {
-      if (around.inside_item) return "groups inside a work-item";
-      if (std::count(around.groups.begin(), around.groups.end(), e->dimension) != 0) return "a dimension twice";
-      inside.groups.push_back(e->dimension);
-    } else if (e->mode != Mode::seq) {
-      inside.inside_item = true;
-    }
-    if (e->mode == Mode::vec) {
-      if (n != 2 && n != 4 && n != 8 && n != 16) return "a vector of " + std::to_string(n);
-      inside.inside_vector = true;
-    }
-    if (e->mode == Mode::unroll && n > 1024) return "unrolled " + std::to_string(n) + " times";
-    if (e->mode == Mode::global || (e->mode == Mode::local && !around.shares_arrays)) return "a mode of other mappings";
-  } else if (e->pattern == Pattern::reduce || e->pattern == Pattern::fold || e->pattern == Pattern::scan) {
-    inside.inside_item = true;
-  }
-  for (Expr c : e->children) {
-    // An array operand is computed at its use, outside of its consumer's own loop.
-    const bool body = c->pattern == Pattern::function;
-    std::string found = illegal_loop(body ? c->children[0] : c, body ? inside : around);
-    if (!found.empty()) return found;
-  }
-  return "";
-}
-
-void expect_derived(const LoweredGroup& group) {
-  auto steps = parse_steps(print_steps(group.derivation.steps));
-  ASSERT_TRUE(steps.ok()) << steps.errors()[0].text();
-  auto terms = replay(lowering_rules(), {group.derivation.start, *steps});
-  ASSERT_TRUE(terms.ok()) << terms.errors()[0].text();
-  ASSERT_EQ(terms->back(), group.low);
-  Around around;
-  around.shares_arrays = count_statements(group.low) > 0;
-  ASSERT_EQ(illegal_loop(group.low, around), "") << print(group.low);
-  ASSERT_EQ(group.low->type, group.derivation.start->type);
 }
 
 TEST(Passes, DerivationsReplayAndLoopsAreLegal) {
@@ -581,297 +484,6 @@ TEST(Passes, RandomTermsKeepEveryBit) {
     ASSERT_NO_FATAL_FAILURE(expect_same_values(wanted, outputs_of(*model, inputs), model->program));
     for (const LoweredGroup& g : model->groups) ASSERT_NO_FATAL_FAILURE(expect_derived(g)) << g.value;
   }
-}
-
-// Squares under a sum are no contraction with weights: normalised rows are no image whose layout becomes NHWC.
-TEST(Storage, NormalisedRowsStayRows) {
-  auto program = parse_program(
-      "program version 21\ninput %x : [1][6][8]f32\nconstant %s : [8]f32 = {1, 2, 3, 4, 5, 6, 7, 8}\n"
-      "constant %w : [8][1]f32 = {1, 2, 3, 4, 5, 6, 7, 8}\n"
-      "define %n : [1][6][8]f32 = LayerNormalization(%x, %s) from \"n\"\ndefine %y : [1][6][1]f32 = MatMul(%n, %w) "
-      "from \"y\"\noutput %y\n");
-  ASSERT_TRUE(program.ok()) << program.errors()[0].text();
-  auto model = lower_model(std::move(*program), options_for(0, false), profile_for(0));
-  ASSERT_TRUE(model.ok()) << model.errors()[0].text();
-  EXPECT_EQ(model->program.storage.at("n").permutation, (std::vector<int64_t>{0, 1, 2}));
-}
-
-// A layer with NCHW arrays, on a CPU with 16 registers of 8 lanes.
-LoweredModel lowered_layer(const std::string& inputs, const std::string& output, int64_t launch = 0) {
-  auto program = parse_program("program version 21\n" + inputs + "define %y : " + output + " from \"y\"\noutput %y\n");
-  HOIST_CHECK(program.ok(), program.errors()[0].text());
-  Bindings values;
-  for (const auto& [name, type] : program->inputs)
-    values[name] = seeded_tensor(leaf_of(type)->scalar, shape_of(type), 1, static_cast<uint32_t>(values.size()), -1, 1);
-  Profile profile;
-  profile.vector_width = 8;
-  profile.vector_registers = 16;
-  profile.launch = launch;
-  auto model = lower_model(std::move(*program), LowerOptions(), profile);
-  HOIST_CHECK(model.ok(), model.errors()[0].text());
-  for (const auto& [name, wanted] : outputs_of(*model, values, false))
-    EXPECT_TRUE(close(outputs_of(*model, values).at(name), wanted, 1e-4)) << name;
-  for (const LoweredGroup& g : model->groups) expect_derived(g);
-  return *model;
-}
-
-Tile tile_of_y(const LoweredModel& model) { return *tile_of(find_definition(model.program, "y")->tile, Profile()); }
-
-TEST(Storage, RowsOfSmallPicturesRunThroughTheirLines) {
-  const LoweredModel alone =
-      lowered_layer("input %x : [2][16][7][7]f32\ninput %w : [32][16][1][1]f32\n", "[2][32][7][7]f32 = Conv(%x, %w)");
-  EXPECT_EQ(tile_of_y(alone).cpu().loop_order, CpuTile::through_lines);
-  EXPECT_EQ(tile_of_y(alone).rows_joined, 1);
-  // In three dimensions, and with windows of a bordered copy, whose rows are not contiguous.
-  const LoweredModel windows = lowered_layer("input %x : [1][3][2][3][3]f32\ninput %w : [16][3][2][2][2]f32\n",
-                                             "[1][16][3][4][4]f32 = Conv(%x, %w; pads = [1, 1, 1, 1, 1, 1])");
-  EXPECT_NE(tile_of_y(windows).cpu().loop_order, CpuTile::through_lines);
-  const LoweredModel narrow = lowered_layer("input %x : [1][3][2][7][3]f32\ninput %w : [16][3][1][1][2]f32\n",
-                                            "[1][16][2][7][3]f32 = Conv(%x, %w; pads = [0, 0, 0, 0, 0, 1])");
-  EXPECT_EQ(tile_of_y(narrow).cpu().loop_order, CpuTile::through_lines);
-  EXPECT_EQ(tile_of_y(narrow).rows_joined, 2);
-}
-
-TEST(Storage, PlanesStayAsTheyLieWhereTurningThemCostsMore) {
-  const auto is_turned = [](const LoweredModel& model) { return tile_of_y(model).channels_last; };
-  const LoweredModel few =
-      lowered_layer("input %x : [2][4][6][16]f32\ninput %w : [6][4][1][1]f32\n", "[2][6][6][16]f32 = Conv(%x, %w)");
-  EXPECT_EQ(tile_of_y(few).cpu().loop_order, CpuTile::planes_inside);
-  EXPECT_TRUE(is_turned(
-      lowered_layer("input %x : [1][40][6][16]f32\ninput %w : [6][40][1][1]f32\n", "[1][6][6][16]f32 = Conv(%x, %w)")))
-      << "a tile's lines of 40 planes do not stay in the cache";
-  EXPECT_TRUE(is_turned(lowered_layer("input %x : [1][4][12][32]f32\ninput %w : [6][4][1][1]f32\n",
-                                      "[1][6][6][16]f32 = Conv(%x, %w; strides = [2, 2])")))
-      << "every second element of a row";
-  const std::string picture = "input %x : [1][3][6][16]f32\n", pads = " = Conv(%x, %w; pads = [1, 1, 1, 1])";
-  EXPECT_FALSE(is_turned(lowered_layer(picture + "input %w : [8][3][3][3]f32\n", "[1][8][6][16]f32" + pads)));
-  EXPECT_TRUE(is_turned(lowered_layer(picture + "input %w : [40][3][3][3]f32\n", "[1][40][6][16]f32" + pads)))
-      << "several vectors of filters";
-  EXPECT_FALSE(is_turned(lowered_layer("input %x : [1][24][5][7]f32\ninput %w : [24][3][3][3]f32\n",
-                                       "[1][24][5][7]f32 = Conv(%x, %w; pads = [1, 1, 1, 1], group = 8)")))
-      << "groups of three filters";
-  const std::string filters = "input %w : [16][1][3][3]f32\n";
-  EXPECT_FALSE(is_turned(lowered_layer("input %x : [1][16][7][7]f32\n" + filters,
-                                       "[1][16][7][7]f32 = Conv(%x, %w; pads = [1, 1, 1, 1], group = 16)")));
-  EXPECT_TRUE(
-      is_turned(lowered_layer("input %x : [1][16][14][14]f32\n" + filters,
-                              "[1][16][7][7]f32 = Conv(%x, %w; pads = [1, 1, 1, 1], group = 16, strides = [2, 2])")));
-}
-
-// The dimension order of the input's copy, or empty if there is no copy.
-std::vector<int64_t> copy(const LoweredModel& model) {
-  const auto found = model.program.storage.find("x.bordered");
-  return found == model.program.storage.end() ? std::vector<int64_t>() : found->second.permutation;
-}
-
-TEST(Storage, PoolsWhoseWindowsOverlapReadATurnedInput) {
-  const auto pool = [](const std::string& x, const std::string& y, const std::string& stride) {
-    return copy(lowered_layer("input %x : " + x + "f32\n", y + "f32 = MaxPool(%x; kernel_shape = [3, 3], strides = [" +
-                                                               stride + ", " + stride + "])"));
-  };
-  EXPECT_EQ(pool("[1][32][6][6]", "[1][32][2][2]", "2"), (std::vector<int64_t>{0, 2, 3, 1}));
-  EXPECT_EQ(pool("[1][32][6][6]", "[1][32][2][2]", "3"), std::vector<int64_t>()) << "each element is read once";
-  EXPECT_EQ(pool("[1][3][6][6]", "[1][3][2][2]", "2"), std::vector<int64_t>()) << "channels are no vector";
-  EXPECT_EQ(pool("[1][32][41][41]", "[1][32][20][20]", "2"), std::vector<int64_t>()) << "rows are";
-}
-
-TEST(Storage, InputsAreTurnedWhereTheirLinesDoNotStayInTheCache) {
-  const std::vector<int64_t> plain = {0, 1, 2, 3}, channels_last = {0, 2, 3, 1};
-  EXPECT_EQ(copy(lowered_layer("input %x : [1][300][2][3]f32\ninput %w : [128][300][1][1]f32\n",
-                               "[1][128][2][3]f32 = Conv(%x, %w)")),
-            channels_last);
-  EXPECT_EQ(copy(lowered_layer("input %x : [1][100][2][3]f32\ninput %w : [128][100][1][1]f32\n",
-                               "[1][128][2][3]f32 = Conv(%x, %w)")),
-            std::vector<int64_t>());
-  // With a border: channel planes of 16x16 and of 15x16 elements.
-  const auto bordered = [&](int64_t rows) {
-    const std::string r = std::to_string(rows);
-    return copy(lowered_layer("input %x : [1][40][" + r + "][14]f32\ninput %w : [128][40][1][3]f32\n",
-                              "[1][128][" + r + "][14]f32 = Conv(%x, %w; pads = [0, 1, 0, 1])"));
-  };
-  EXPECT_EQ(bordered(16), channels_last);
-  EXPECT_EQ(bordered(15), plain);
-}
-
-TEST(Storage, AveragePoolsReadInputsWithABorder) {
-  const LoweredModel model = lowered_layer(
-      "input %x : [1][5][7][7]f32\n", "[1][5][7][7]f32 = AveragePool(%x; kernel_shape = [3, 3], pads = [1, 1, 1, 1])");
-  ASSERT_EQ(model.program.storage.count("x.bordered"), 1u);
-  EXPECT_EQ(model.program.storage.at("x.bordered").border, uint8_t{0});
-}
-
-// The shape of the kernel's array in private memory, or empty.
-std::vector<int64_t> kept_shape(const LoweredModel& model) {
-  std::vector<int64_t> shape;
-  for (const LoweredGroup& group : model.groups) {
-    any_node(group.low, [&](Expr e) {
-      if (e->pattern == Pattern::materialise && e->memory == Memory::private_ && sizes_of(e->type).size() == 3)
-        shape = shape_of(e->type);
-      return false;
-    });
-  }
-  return shape;
-}
-
-TEST(Storage, WindowsInStepsReadPhasesOfRows) {
-  const auto kept = [](int64_t columns, const std::string& results, const std::string& attributes) {
-    const LoweredModel model =
-        lowered_layer("input %x : [2][4][9][" + std::to_string(columns) + "]f32\ninput %w : [4][1][3][3]f32\n",
-                      "[2][4]" + results + "f32 = Conv(%x, %w; group = 4, " + attributes + ")");
-    EXPECT_EQ(model.kernels.size(), 1u) << attributes;
-    return kept_shape(model);
-  };
-  // The even and odd columns of 32 with padding of two before and one after, in vectors of eight, with rows of padding
-  // above and below. Columns after the last windows are not read.
-  EXPECT_EQ(kept(32, "[5][17]", "strides = [2, 2], pads = [1, 2, 1, 1]"), (std::vector<int64_t>{11, 2, 24}));
-  EXPECT_EQ(kept(30, "[5][15]", "strides = [2, 2], pads = [1, 1, 1, 1]"), (std::vector<int64_t>{11, 2, 16}));
-  EXPECT_EQ(kept(31, "[5][16]", "strides = [2, 2], pads = [1, 1, 1, 1]"), (std::vector<int64_t>{11, 2, 24}));
-  EXPECT_EQ(kept(16, "[5][8]", "strides = [2, 2], pads = [1, 0, 1, 1]"), (std::vector<int64_t>{11, 2, 16}));
-  EXPECT_EQ(kept(30, "[3][11]", "strides = [3, 3], pads = [1, 2, 1, 3]"), (std::vector<int64_t>{10, 3, 16}));
-  EXPECT_EQ(kept(32, "[4][16]", "strides = [2, 2], pads = [1, 2, 1, 2], dilations = [2, 2]"),
-            (std::vector<int64_t>{11, 2, 24}));
-  // Rows shorter than a vector, overlapping windows, no need for a copy, and channel planes larger than the cache.
-  for (const auto& [columns, results, attributes] :
-       {std::tuple{14, "[5][7]", "strides = [2, 2], pads = [1, 1, 1, 1]"},
-        std::tuple{32, "[9][32]", "pads = [1, 1, 1, 1]"}, std::tuple{32, "[4][15]", "strides = [2, 2]"},
-        std::tuple{8192, "[5][4096]", "strides = [2, 2], pads = [1, 1, 1, 1]"}}) {
-    const LoweredModel model =
-        lowered_layer("input %x : [2][4][9][" + std::to_string(columns) + "]f32\ninput %w : [4][1][3][3]f32\n",
-                      "[2][4]" + std::string(results) + "f32 = Conv(%x, %w; group = 4, " + attributes + ")");
-    EXPECT_EQ(kept_shape(model), std::vector<int64_t>()) << columns << " columns, " << attributes;
-  }
-}
-
-// Each result reads its whole channel plane, so several filters would copy it repeatedly.
-TEST(Storage, PlanesOfSeveralFiltersAreNotKept) {
-  EXPECT_EQ(kept_shape(lowered_layer("input %x : [2][4][9][32]f32\ninput %w : [8][1][3][3]f32\n",
-                                     "[2][8][5][16]f32 = Conv(%x, %w; group = 4, strides = [2, 2], "
-                                     "pads = [1, 1, 1, 1])")),
-            std::vector<int64_t>());
-}
-
-// Arrays between layers are NHWC.
-TEST(Storage, PlanesBetweenLayersAreNotKept) {
-  const std::string depthwise = "[1][8][16][16]f32 = Conv(%x, %w; group = 8, strides = [2, 2], pads = [2, 2, 2, 2])";
-  const std::string inputs = "input %x : [1][8][32][32]f32\ninput %w : [8][1][5][5]f32\n";
-  EXPECT_EQ(kept_shape(lowered_layer(inputs, depthwise)), (std::vector<int64_t>{35, 2, 24}));
-  EXPECT_EQ(kept_shape(lowered_layer(inputs + "input %v : [4][8][1][1]f32\ndefine %s : " + depthwise + " from \"s\"\n",
-                                     "[1][4][16][16]f32 = Conv(%s, %v)")),
-            std::vector<int64_t>());
-  EXPECT_EQ(
-      kept_shape(lowered_layer("input %a : [1][4][32][32]f32\ninput %v : [8][4][1][1]f32\ninput %w : [8][1][5][5]f32\n"
-                               "define %x : [1][8][32][32]f32 = Conv(%a, %v) from \"x\"\n",
-                               depthwise)),
-      std::vector<int64_t>());
-}
-
-TEST(Storage, RowsOfAllMatricesAreThoseOfOneProduct) {
-  const LoweredModel one =
-      lowered_layer("input %x : [8][1][32]f32\ninput %w : [32][48]f32\n", "[8][1][48]f32 = MatMul(%x, %w)");
-  EXPECT_EQ(tile_of_y(one).cpu().loop_order, CpuTile::through_lines);
-  EXPECT_EQ(tile_of_y(one).rows_joined, 1);
-  const LoweredModel two =
-      lowered_layer("input %x : [2][3][1][32]f32\ninput %w : [32][48]f32\n", "[2][3][1][48]f32 = MatMul(%x, %w)");
-  EXPECT_EQ(tile_of_y(two).rows_joined, 2);
-  EXPECT_NE(lowered_layer("input %x : [8][1][32]f32\ninput %w : [8][32][48]f32\n", "[8][1][48]f32 = MatMul(%x, %w)")
-                .program.definitions.back()
-                .tile["loop_order"],
-            CpuTile::through_lines)
-      << "a right matrix for each";
-}
-
-TEST(Storage, SumsThatAreReadAtPositionsAreKept) {
-  const auto stages = [](int64_t launch) {
-    return lowered_layer("input %x : [1][3][8][12]f32\n",
-                         "[1][3][16][24]f32 = Resize(%x; mode = \"linear\", scales = [1.0, 1.0, 2.0, 2.0])", launch)
-        .program.storage.count("y.stage1");
-  };
-  EXPECT_EQ(stages(10), 1u);
-  EXPECT_EQ(stages(1000), 0u) << "a launch takes longer";
-}
-
-std::string softmax_of(const std::string& shape) {
-  return print(lowered_layer("input %x : " + shape + "f32\n", shape + "f32 = Softmax(%x; axis = -1)").groups[0].low);
-}
-
-TEST(Storage, ShortRowsOfASoftmaxAreComputedInPairs) {
-  const auto in_pairs = testing::HasSubstr("map unroll (split 8 >> map seq (map vec");
-  EXPECT_THAT(softmax_of("[3][4][32]"), in_pairs);
-  EXPECT_THAT(softmax_of("[4][32]"), in_pairs);
-  EXPECT_THAT(softmax_of("[3][32]"), testing::Not(in_pairs));
-  EXPECT_THAT(softmax_of("[4][256]"), testing::Not(in_pairs)) << "rows that pages hold few of";
-}
-
-TEST(Storage, ShortRowsShareAWorkGroup) {
-  EXPECT_THAT(softmax_of("[4420][2]"), testing::HasSubstr("split 221"));
-  EXPECT_THAT(softmax_of("[40][600]"), testing::HasSubstr("\n|> map group(0) (split 8 >> map seq"));
-}
-
-TEST(Storage, RowsThatFillNoVectorAreLanesOfOne) {
-  const auto across = testing::HasSubstr("map seq (tile 8 >> map seq (map vec");
-  EXPECT_THAT(softmax_of("[4420][2]"), across);
-  EXPECT_THAT(softmax_of("[2][4420][3]"), across);
-  EXPECT_THAT(softmax_of("[4420][4]"), testing::Not(across)) << "half a vector";
-  EXPECT_THAT(softmax_of("[7][2]"), testing::Not(across)) << "too few rows";
-}
-
-// ---- Memory --------------------------------------------------------------------------------------------------------
-
-bool overlap(int64_t a, int64_t a_size, int64_t b, int64_t b_size) { return a < b + b_size && b < a + a_size; }
-
-TEST(Memory, ArraysOfOverlappingLifeNeverOverlap) {
-  std::mt19937_64 random(1);
-  for (int round = 0; round < 2000; ++round) {
-    std::vector<Lifetime> arrays(1 + random() % 12);
-    int64_t sum = 0;
-    for (Lifetime& a : arrays) {
-      a.bytes = static_cast<int64_t>(random() % 5 == 0 ? random() % 4 : random() % 20000);
-      a.first = static_cast<int>(random() % 10);
-      a.last = a.first + static_cast<int>(random() % 5);
-      sum += (a.bytes + 4095) / 4096 * 4096;
-    }
-    bool reuse = round % 4 != 0;
-    int64_t total = place_arrays(arrays, 4096, reuse);
-    ASSERT_LE(total, sum);
-    for (size_t i = 0; i < arrays.size(); ++i) {
-      const Lifetime& a = arrays[i];
-      ASSERT_EQ(a.offset % 4096, 0);
-      ASSERT_GE(a.offset, 0);
-      ASSERT_LE(a.offset + a.bytes, total);
-      for (size_t j = 0; j < i; ++j) {
-        const Lifetime& b = arrays[j];
-        bool together = a.first <= b.last && b.first <= a.last;
-        if (!together && reuse) continue;
-        ASSERT_FALSE(a.bytes > 0 && b.bytes > 0 && overlap(a.offset, a.bytes, b.offset, b.bytes)) << "round " << round;
-      }
-    }
-  }
-}
-
-// Live ranges come from the plan's steps, independently of the pass.
-TEST(Memory, PlansKeepWhatIsStillRead) {
-  size_t shared = 0;
-  for_random_graphs([&](const RandomGraph& random, const Bindings&, uint64_t seed) {
-    LoweredModel model = lowered(random, seed, false);
-    std::map<int, std::pair<size_t, size_t>> life;
-    for (size_t i = 0; i < model.steps.size(); ++i) {
-      for (int a : model.steps[i].arguments) {
-        if (model.arrays[static_cast<size_t>(a)].place == Place::arena)
-          life.emplace(a, std::make_pair(i, i)).first->second.second = i;
-      }
-    }
-    for (const auto& [a, life_a] : life) {
-      for (const auto& [b, life_b] : life) {
-        if (b >= a) break;
-        const PlanArray &x = model.arrays[static_cast<size_t>(a)], &y = model.arrays[static_cast<size_t>(b)];
-        bool same_bytes = overlap(x.offset, byte_size(x.scalar, x.shape), y.offset, byte_size(y.scalar, y.shape));
-        bool together = life_a.first <= life_b.second && life_b.first <= life_a.second;
-        ASSERT_FALSE(same_bytes && together) << x.name << " and " << y.name;
-        shared += same_bytes ? 1 : 0;
-      }
-    }
-  });
-  EXPECT_GT(shared, 0U);
 }
 
 }  // namespace
