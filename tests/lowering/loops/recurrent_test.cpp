@@ -2,6 +2,7 @@
 // steps share their kernels, with the definitions.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -136,92 +137,117 @@ Tensor quantised_inputs(const Cell& cell) {
   return out;
 }
 
+double element_or_zero(const std::optional<Tensor>& t, int64_t i) { return t ? t->float_at(i) : 0.0; }
+
+// One direction of a layer, computed by loops.
+struct DirectionLoops {
+  const Cell& cell;
+  const Tensor& x;  // as the contractions read it
+  int64_t k;        // of the direction
+  int64_t n = cell.hidden, g = cell.gates;
+
+  std::vector<Row> first(const std::optional<Tensor>& given) const {
+    std::vector<Row> out(static_cast<size_t>(cell.batch));
+    for (int64_t b = 0; b < cell.batch; ++b) {
+      for (int64_t j = 0; j < n; ++j)
+        out[static_cast<size_t>(b)].push_back(element_or_zero(given, (k * cell.batch + b) * n + j));
+    }
+    return out;
+  }
+  int64_t length_of(int64_t b) const { return cell.lengths ? cell.lengths->integer_at(b) : cell.steps; }
+  const std::string& activation(int64_t which) const {
+    const int64_t per_direction = std::ssize(cell.activations) / std::ssize(cell.reversed);
+    return cell.activations[static_cast<size_t>(k * per_direction + which)];
+  }
+  double act(int64_t which, double v) const { return activated(activation(which), v, cell.clip); }
+
+  // The states as the contractions of a step read them.
+  std::vector<Row> multiplied(const std::vector<Row>& states, int64_t step) const {
+    std::vector<Row> out = states;
+    std::vector<double*> running;
+    for (int64_t b = 0; b < cell.batch; ++b) {
+      for (double& v : out[static_cast<size_t>(b)]) {
+        if (step <= length_of(b)) running.push_back(&v);
+      }
+    }
+    if (!cell.quantised.empty()) quantise(running);
+    return out;
+  }
+  // The contribution of row `at` of the inputs to a gate.
+  double of_input(int64_t at, int64_t gate, int64_t j) const {
+    double sum = element_or_zero(cell.b, k * 2 * g * n + gate * n + j);
+    for (int64_t i = 0; i < cell.inputs; ++i)
+      sum += x.float_at(at * cell.inputs + i) * element_or_zero(cell.w, (k * g * n + gate * n + j) * cell.inputs + i);
+    return sum;
+  }
+  double of_state(int64_t gate, int64_t j, const Row& state) const {
+    double sum = element_or_zero(cell.b, k * 2 * g * n + g * n + gate * n + j);
+    for (int64_t i = 0; i < n; ++i)
+      sum += state[static_cast<size_t>(i)] * element_or_zero(cell.r, (k * g * n + gate * n + j) * n + i);
+    return sum;
+  }
+  double peep(int64_t gate, int64_t j, double v) const { return element_or_zero(cell.p, k * 3 * n + gate * n + j) * v; }
+
+  // One sequence's next state from row `at` of the inputs; `own` is the state as the contractions read it.
+  Row next_of_rnn(int64_t at, const Row& own) const {
+    Row next;
+    for (int64_t j = 0; j < n; ++j) next.push_back(act(0, of_input(at, 0, j) + of_state(0, j, own)));
+    return next;
+  }
+  Row next_of_gru(int64_t at, const Row& own, const Row& h) const {
+    Row next, reset, reset_state;
+    for (int64_t j = 0; j < n; ++j) reset.push_back(act(0, of_input(at, 1, j) + of_state(1, j, own)));
+    for (size_t j = 0; j < h.size(); ++j) reset_state.push_back(reset[j] * h[j]);
+    for (int64_t j = 0; j < n; ++j) {
+      const auto q = static_cast<size_t>(j);
+      const double z = act(0, of_input(at, 0, j) + of_state(0, j, own));
+      const double hidden =
+          act(1, of_input(at, 2, j) + (cell.linear ? reset[q] * of_state(2, j, own) : of_state(2, j, reset_state)));
+      next.push_back((1 - z) * hidden + z * h[q]);
+    }
+    return next;
+  }
+  // Its cell becomes the next one.
+  Row next_of_lstm(int64_t at, const Row& own, Row& c) const {
+    Row next;
+    for (int64_t j = 0; j < n; ++j) {
+      double& own_cell = c[static_cast<size_t>(j)];
+      const double i = act(0, of_input(at, 0, j) + of_state(0, j, own) + peep(0, j, own_cell));
+      const double f =
+          cell.input_forget ? 1 - i : act(0, of_input(at, 2, j) + of_state(2, j, own) + peep(2, j, own_cell));
+      own_cell = f * own_cell + i * act(1, of_input(at, 3, j) + of_state(3, j, own));
+      next.push_back(act(0, of_input(at, 1, j) + of_state(1, j, own) + peep(1, j, own_cell)) *
+                     activated(activation(2), own_cell, 0));
+    }
+    return next;
+  }
+};
+
 // Y, Y_h and Y_c, computed by loops.
 std::vector<std::vector<double>> expected(const Cell& cell) {
   const auto d = static_cast<int64_t>(cell.reversed.size());
-  const int64_t n = cell.hidden, g = cell.gates;
-  const std::optional<Tensor> x = cell.quantised.empty() ? cell.x : quantised_inputs(cell);
-  std::vector<double> y(static_cast<size_t>(cell.steps * d * cell.batch * n)),
-      last(static_cast<size_t>(d * cell.batch * n)), cells = last;
-  const auto at = [](const std::optional<Tensor>& t, int64_t i) { return t ? t->float_at(i) : 0.0; };
+  const int64_t n = cell.hidden;
+  const Tensor x = cell.quantised.empty() ? *cell.x : quantised_inputs(cell);
+  Row y(static_cast<size_t>(cell.steps * d * cell.batch * n)), last, cells;
   for (int64_t k = 0; k < d; ++k) {
-    const auto per = static_cast<int64_t>(cell.activations.size()) / d;
-    const auto act = [&](int64_t which, double v) {
-      return activated(cell.activations[static_cast<size_t>(k * per + which)], v, cell.clip);
-    };
-    std::vector<Row> states(static_cast<size_t>(cell.batch)), all_cells = states;
-    for (int64_t b = 0; b < cell.batch; ++b) {
-      for (int64_t j = 0; j < n; ++j) {
-        states[static_cast<size_t>(b)].push_back(at(cell.h, (k * cell.batch + b) * n + j));
-        all_cells[static_cast<size_t>(b)].push_back(at(cell.c, (k * cell.batch + b) * n + j));
-      }
-    }
+    const DirectionLoops loops{cell, x, k};
+    std::vector<Row> states = loops.first(cell.h), all_cells = loops.first(cell.c);
     for (int64_t step = 0; step < cell.steps; ++step) {
-      const auto length_of = [&](int64_t b) { return cell.lengths ? cell.lengths->integer_at(b) : cell.steps; };
-      std::vector<Row> multiplied = states;
-      std::vector<double*> running;
+      const std::vector<Row> multiplied = loops.multiplied(states, step);
       for (int64_t b = 0; b < cell.batch; ++b) {
-        for (double& v : multiplied[static_cast<size_t>(b)]) {
-          if (step <= length_of(b)) running.push_back(&v);
-        }
-      }
-      if (!cell.quantised.empty()) quantise(running);
-      for (int64_t b = 0; b < cell.batch; ++b) {
-        const int64_t length = length_of(b);
+        const int64_t length = loops.length_of(b);
         if (step >= length) continue;
-        Row &h = states[static_cast<size_t>(b)], &c = all_cells[static_cast<size_t>(b)];
-        const int64_t t = cell.reversed[static_cast<size_t>(k)] ? length - 1 - step : step;
-        const auto of_input = [&](int64_t gate, int64_t j) {
-          double sum = at(cell.b, k * 2 * g * n + gate * n + j);
-          for (int64_t i = 0; i < cell.inputs; ++i)
-            sum += at(x, (t * cell.batch + b) * cell.inputs + i) *
-                   at(cell.w, (k * g * n + gate * n + j) * cell.inputs + i);
-          return sum;
-        };
-        const auto of_state = [&](int64_t gate, int64_t j, const Row& state) {
-          double sum = at(cell.b, k * 2 * g * n + g * n + gate * n + j);
-          for (int64_t i = 0; i < n; ++i)
-            sum += state[static_cast<size_t>(i)] * at(cell.r, (k * g * n + gate * n + j) * n + i);
-          return sum;
-        };
-        const auto peep = [&](int64_t gate, int64_t j, double v) { return at(cell.p, k * 3 * n + gate * n + j) * v; };
+        const int64_t t = cell.reversed[static_cast<size_t>(k)] ? length - 1 - step : step, at = t * cell.batch + b;
         const Row& own = multiplied[static_cast<size_t>(b)];
-        Row next(h.size()), next_c(h.size()), reset(h.size());
-        for (int64_t j = 0; j < n && cell.operation == "GRU"; ++j)
-          reset[static_cast<size_t>(j)] = act(0, of_input(1, j) + of_state(1, j, own));
-        Row reset_state(h.size());
-        for (size_t j = 0; j < h.size(); ++j) reset_state[j] = reset[j] * h[j];
-        for (int64_t j = 0; j < n; ++j) {
-          const auto q = static_cast<size_t>(j);
-          if (cell.operation == "RNN") {
-            next[q] = act(0, of_input(0, j) + of_state(0, j, own));
-          } else if (cell.operation == "GRU") {
-            const double z = act(0, of_input(0, j) + of_state(0, j, own));
-            const double hidden =
-                act(1, of_input(2, j) + (cell.linear ? reset[q] * of_state(2, j, own) : of_state(2, j, reset_state)));
-            next[q] = (1 - z) * hidden + z * h[q];
-          } else {
-            const double i = act(0, of_input(0, j) + of_state(0, j, own) + peep(0, j, c[q]));
-            const double f =
-                cell.input_forget ? 1 - i : act(0, of_input(2, j) + of_state(2, j, own) + peep(2, j, c[q]));
-            next_c[q] = f * c[q] + i * act(1, of_input(3, j) + of_state(3, j, own));
-            next[q] = act(0, of_input(1, j) + of_state(1, j, own) + peep(1, j, next_c[q])) *
-                      activated(cell.activations[static_cast<size_t>(k * per + 2)], next_c[q], 0);
-          }
-        }
-        h = next, c = next_c;
-        for (int64_t j = 0; j < n; ++j)
-          y[static_cast<size_t>(((t * d + k) * cell.batch + b) * n + j)] = h[static_cast<size_t>(j)];
+        Row& h = states[static_cast<size_t>(b)];
+        h = cell.operation == "RNN"   ? loops.next_of_rnn(at, own)
+            : cell.operation == "GRU" ? loops.next_of_gru(at, own, h)
+                                      : loops.next_of_lstm(at, own, all_cells[static_cast<size_t>(b)]);
+        std::copy(h.begin(), h.end(), y.begin() + ((t * d + k) * cell.batch + b) * n);
       }
     }
-    for (int64_t b = 0; b < cell.batch; ++b) {
-      for (int64_t j = 0; j < n; ++j) {
-        last[static_cast<size_t>((k * cell.batch + b) * n + j)] =
-            states[static_cast<size_t>(b)][static_cast<size_t>(j)];
-        cells[static_cast<size_t>((k * cell.batch + b) * n + j)] =
-            all_cells[static_cast<size_t>(b)][static_cast<size_t>(j)];
-      }
-    }
+    for (const Row& row : states) last.insert(last.end(), row.begin(), row.end());
+    for (const Row& row : all_cells) cells.insert(cells.end(), row.begin(), row.end());
   }
   return {y, last, cells};
 }
