@@ -1,11 +1,13 @@
 """Published architectures of others, exported by PyTorch with random weights: does hoist compute the results of
-onnxruntime? Development only.
+onnxruntime, and, with --speed and at real sizes, in which time? Development only.
 
     tools/compare/setup architectures     # PyTorch from Debian, timm and transformers from PyPI, in build/architectures
     build/compare/bin/python tools/compare/architectures.py [--only TEXT] [--target native] [--json FILE]
+    build/compare/bin/python tools/compare/architectures.py --speed [--only TEXT] [--target native] [--threads 2]
 
-An export that failed, or that onnxruntime does not run, says nothing about hoist and is left out of the count. The exit code
-is 1 where an output differs by more than 2e-3 (absolute and relative) or hoist refuses a model.
+With --speed onnxruntime, openvino and hoist run interleaved, as in compare.py: the ratio is hoist's time over that of the
+faster of the two. An export that failed, or that onnxruntime does not run, says nothing about hoist and is left out of the
+count. The exit code is 1 where an output differs by more than 2e-3 (absolute and relative) or hoist refuses a model.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ import numpy as np
 import onnx
 import onnxruntime
 
-from engines import HOIST, ROOT, WORK
+from compare import measure, summary
+from engines import HOIST, ROOT, WORK, Failure
 
 PYTHON = ROOT / "build" / "architectures" / "bin" / "python"
 EXPORT = Path(__file__).with_name("export_architecture.py")
@@ -56,18 +59,43 @@ def last_line(text: str) -> str:
     return lines[-1][:160] if lines else ""
 
 
+def export(name: str, model: Path, options: argparse.Namespace) -> str:
+    """"", or the reason for which there is no model."""
+    model.parent.mkdir(parents=True, exist_ok=True)
+    if model.exists():
+        return ""
+    real = ["--real"] if options.speed else []
+    try:
+        done = subprocess.run([options.exporter, EXPORT, name, model, *real], capture_output=True, text=True, timeout=600)
+    except subprocess.TimeoutExpired:
+        return "the export took more than ten minutes"
+    if done.returncode != 0:
+        model.unlink(missing_ok=True)
+        return "export: " + last_line(done.stderr)
+    return ""
+
+
+def speed(name: str, options: argparse.Namespace) -> tuple[str, str]:
+    """"passed" and the times, or as verdict()."""
+    model = options.models / (name.replace("/", "_") + ".onnx")
+    if reason := export(name, model, options):
+        return "left out", reason
+    options.compile_option = ["--no-check", *(["--target", options.target] if options.target else [])]
+    options.device = None
+    try:
+        result = measure(name.replace("/", "_"), model, {}, options)
+    except Failure as failure:
+        return "differs", str(failure)[:300]
+    options.measured.append(result)
+    times = ", ".join(f"{engine} {time:.2f} ms" for engine, time in result.ms.items())
+    return "passed", f"{result.ratio() or 0:.2f}  {times}"
+
+
 def verdict(name: str, options: argparse.Namespace) -> tuple[str, str]:
     """"passed", "differs" (refused, too), "slow", or "left out", and why."""
     folder = WORK / "architectures" / name.replace("/", "_")
-    folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / "model.onnx").exists():
-        try:
-            done = subprocess.run([PYTHON, EXPORT, name, folder / "model.onnx"], capture_output=True, text=True, timeout=600)
-        except subprocess.TimeoutExpired:
-            return "left out", "the export took more than ten minutes"
-        if done.returncode != 0:
-            (folder / "model.onnx").unlink(missing_ok=True)
-            return "left out", "export: " + last_line(done.stderr)
+    if reason := export(name, folder / "model.onnx", options):
+        return "left out", reason
     try:
         record(folder)
     except Exception as error:  # the library's own classes
@@ -89,20 +117,35 @@ def main() -> int:
     parser.add_argument("--target", default="", help="as of hoist compile; the first OpenCL device where not given")
     parser.add_argument("--most", type=float, default=600, metavar="SECONDS", help="for one model")
     parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--speed", action="store_true", help="at real sizes, with times")
+    parser.add_argument("--threads", type=int, default=2, help="of all engines")
+    parser.add_argument("--rounds", type=int, default=5, help="times that the engines take turns")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of an engine's part of a round")
+    parser.add_argument("--models", type=Path, default=WORK / "real", help="the folder of exports at real sizes")
+    parser.add_argument("--exporter", type=Path, default=PYTHON, help="a Python that has PyTorch")
     options = parser.parse_args()
-    names = subprocess.run([PYTHON, EXPORT], capture_output=True, text=True, check=True).stdout.split()
+    options.peers, options.kind, options.no_load = ["onnxruntime", "openvino"], "architectures", True
+    options.tolerance, options.processor_time = [2e-3, 2e-3], False
+    options.measured = []  # list[Result]
+    real = ["--real"] if options.speed else []
+    listed = subprocess.run([options.exporter, EXPORT, *real], capture_output=True, text=True, check=True)
+    names = listed.stdout.split()
     results = {}
     for name in names:
         if options.only not in name:
             continue
         start = time.monotonic()
-        results[name] = dict(zip(("verdict", "reason"), verdict(name, options)))
+        results[name] = dict(zip(("verdict", "reason"), (speed if options.speed else verdict)(name, options)))
         results[name]["seconds"] = round(time.monotonic() - start, 1)
         print(f"{results[name]['verdict']:9} {name} {results[name]['reason']}", flush=True)
     counts = {what: sum(result["verdict"] == what for result in results.values())
               for what in ("passed", "differs", "slow", "left out")}
     print(", ".join(f"{count} {what}" for what, count in counts.items()))
+    if options.speed:
+        print(summary(options.measured))
     if options.json:
+        for result in options.measured:
+            results[result.name] = {"ms": result.ms, "ratio": result.ratio()}
         options.json.write_text(json.dumps(results, indent=1) + "\n")
     return 1 if counts["differs"] or counts["slow"] else 0
 

@@ -1,8 +1,8 @@
-"""Exports one architecture that other people published, with random weights and a small input, as ONNX. Development only;
-`architectures.py` calls it in an environment with PyTorch (`setup architectures`).
+"""Exports one architecture that other people published, with random weights, as ONNX: with a small input, or at its real
+size. Development only; `architectures.py` calls it in an environment with PyTorch (`setup architectures`).
 
-    build/architectures/bin/python tools/compare/export_architecture.py NAME FILE.onnx
-    build/architectures/bin/python tools/compare/export_architecture.py            # lists the names
+    build/architectures/bin/python tools/compare/export_architecture.py NAME FILE.onnx [--real]
+    build/architectures/bin/python tools/compare/export_architecture.py [--real]      # lists the names
 """
 
 from __future__ import annotations
@@ -186,18 +186,74 @@ def architectures() -> dict[str, Callable[[], Exportable]]:
     return out
 
 
+# The defaults of the configurations, as published.
+REAL_TRANSFORMERS: list[tuple[str, str, Callable[[], tuple[Any, ...]], dict[str, Any]]] = [
+    ("BertModel", "BertConfig", lambda: (words(128),), {}),
+    ("DistilBertModel", "DistilBertConfig", lambda: (words(64),), {}),
+    ("RobertaModel", "RobertaConfig", lambda: (words(64),), {}),
+    ("AlbertModel", "AlbertConfig", lambda: (words(64),), {"hidden_size": 768, "num_attention_heads": 12,
+                                                           "intermediate_size": 3072}),
+    ("ElectraModel", "ElectraConfig", lambda: (words(128),), {}),
+    ("MobileBertModel", "MobileBertConfig", lambda: (words(64),), {}),
+    ("SqueezeBertModel", "SqueezeBertConfig", lambda: (words(64),), {}),
+    ("GPT2Model", "GPT2Config", lambda: (words(64),), {}),
+    ("OPTModel", "OPTConfig", lambda: (words(32),), {}),
+    ("GPTNeoModel", "GPTNeoConfig", lambda: (words(32),), {"hidden_size": 768, "num_layers": 12, "num_heads": 12,
+                                                           "attention_types": [[["global", "local"], 6]]}),
+    ("T5EncoderModel", "T5Config", lambda: (words(64),), {}),
+    ("Wav2Vec2Model", "Wav2Vec2Config", lambda: (torch.rand(1, 16000),), {}),
+    ("CLIPVisionModel", "CLIPVisionConfig", lambda: picture(224), {}),
+    ("SegformerForSemanticSegmentation", "SegformerConfig", lambda: picture(224), {}),
+]
+REAL_CLASSIFIERS = """resnet18 resnet50 resnext50_32x4d mobilenet_v2 mobilenet_v3_large mobilenet_v3_small efficientnet_b0
+    efficientnet_v2_s densenet121 shufflenet_v2_x1_0 mnasnet1_0 regnet_y_400mf squeezenet1_1 convnext_tiny googlenet
+    swin_t maxvit_t vgg11""".split()
+
+
+def whisper_encoder() -> Exportable:
+    sizes = {"d_model": 384, "encoder_layers": 4, "encoder_attention_heads": 6, "encoder_ffn_dim": 1536}
+    settings = transformers.WhisperConfig(**sizes)
+    settings.return_dict = False
+    encoder = transformers.models.whisper.modeling_whisper.WhisperEncoder(settings)
+    return Part(encoder, lambda given: given[0]), (torch.rand(1, 80, 3000),)
+
+
+def large_segmentation(name: str) -> Exportable:
+    module, _ = segmentation(name)
+    return module, picture(224)
+
+
+def real_architectures() -> dict[str, Callable[[], Exportable]]:
+    """Those whose speed is measured, at the sizes of the publications."""
+    out: dict[str, Callable[[], Exportable]] = {}
+    for name in REAL_CLASSIFIERS:
+        out[name] = lambda name=name: classifier(name, 224)
+    out["inception_v3"] = lambda: classifier("inception_v3", 299)
+    for name in SEGMENTATIONS:
+        out[name] = lambda name=name: large_segmentation(name)
+    out["r3d_18"] = lambda: video("r3d_18", 16, 112)
+    for name in ["vit_base_patch16_224", *TIMM]:
+        out["timm/" + name] = lambda name=name: of_timm(name)
+    for name, configuration, inputs, sizes in REAL_TRANSFORMERS:
+        out["transformers/" + name] = lambda name=name, configuration=configuration, inputs=inputs, sizes=sizes: (
+            of_transformers(name, configuration, inputs(), sizes))
+    out["transformers/WhisperEncoder"] = whisper_encoder
+    return out
+
+
 def main() -> None:
-    known = architectures()
-    if len(sys.argv) != 3:
+    arguments = [argument for argument in sys.argv[1:] if argument != "--real"]
+    known = architectures() if len(arguments) + 1 == len(sys.argv) else real_architectures()
+    if len(arguments) != 2:
         print("\n".join(known))
         return
     warnings.filterwarnings("ignore")
     torch.manual_seed(0)
-    module, inputs = known[sys.argv[1]]()
+    module, inputs = known[arguments[0]]()
     module.eval()
     for parameter in module.parameters():
         parameter.requires_grad_(False)
-    torch.onnx.export(module, inputs, sys.argv[2], opset_version=16)
+    torch.onnx.export(module, inputs, arguments[1], opset_version=16)
 
 
 if __name__ == "__main__":
