@@ -24,7 +24,7 @@ struct EmitOptions {
   bool half = false;
   /// A function that computes one group, whose numbers are its arguments (group_function() in ir/plan/plan.h), instead
   /// of a kernel: for fused launches. Groups have to be single work-items.
-  bool is_joined = false;
+  bool is_fused = false;
   std::string kernel_name = "kernel_0";  ///< a C identifier
   /// Names of targets (native_target.h): machine code for each instead of OpenCL C.
   std::vector<std::string> native = {};

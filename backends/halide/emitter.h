@@ -284,7 +284,7 @@ class Emitter {
   H::Expr held(const H::Expr& flat) const;
   H::Expr flat_index(const std::vector<H::Expr>& index) const;
 
-  // kept_arrays.cpp: folds and materialised arrays as Funcs
+  // materialised_arrays.cpp: folds and materialised arrays as Funcs
   Value fold(Expr e, const Environment& env);
   Value fold_merging(Expr e, const Environment& env, size_t merge);
   Value scan(Expr e, const Environment& env);

@@ -1,5 +1,5 @@
 // Read views: a term evaluated with a variable per loop. Arrays are functions of the index, layout patterns rewrite
-// indices, scalar code becomes Halide expressions. Only arrays of kept_arrays.cpp are stored.
+// indices, scalar code becomes Halide expressions. Only arrays of materialised_arrays.cpp are stored.
 #include <fmt/format.h>
 
 #include "backends/halide/emitter.h"

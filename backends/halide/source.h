@@ -23,7 +23,7 @@ Result<KernelText> clean(const std::string& printed, const std::string& printed_
                          const std::map<std::string, std::string>& names, std::array<uint64_t, 3> local,
                          bool uses_local_memory);
 
-/// The kernel's text as a function that computes one group (EmitOptions::is_joined).
+/// The kernel's text as a function that computes one group (EmitOptions::is_fused).
 void make_group_function(KernelText& kernel, const std::string& kernel_name);
 
 /// A C identifier close to the name.

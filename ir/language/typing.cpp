@@ -178,7 +178,7 @@ Result<Type> type_of_reduction(const Spec& s) {
 Result<Type> type_of_operator_call(const Spec& s) {
   HOIST_CHECK(s.operation != nullptr && s.operation->operands.size() == s.children.size(),
               "an operator call needs one operand for each parameter");
-  HOIST_TRY(Expr definition, unfold(s));
+  HOIST_TRY(Expr definition, inline_call(s));
   return definition->type;
 }
 

@@ -180,7 +180,7 @@ class Definitions {
   std::unordered_multimap<uint64_t, Known> known_;
 };
 
-Result<Expr> unfold_with(const Spec& call, const std::vector<Expr>& operands, const KnownValues& known) {
+Result<Expr> inline_call_with(const Spec& call, const std::vector<Expr>& operands, const KnownValues& known) {
   if (!known.empty()) return definition_of(call, operands, known);
   static auto* definitions = new Definitions;  // never destroyed: terms live as long as the program
   if (Expr definition = definitions->find(call, operands)) return definition;
@@ -346,7 +346,7 @@ int64_t place_of_count(const OperatorCall& call) {
   return place_of_count(*find_operator(call.domain, call.name, call.version), body_outputs);
 }
 
-Result<std::vector<std::pair<int64_t, int64_t>>> counted_dimensions(const OperatorCall& call,
+Result<std::vector<std::pair<int64_t, int64_t>>> dynamic_dimensions(const OperatorCall& call,
                                                                     const std::vector<Expr>& operands) {
   const OperatorRow* row = find_operator(call.domain, call.name, call.version);
   if (row == nullptr || row->extents == nullptr) return std::vector<std::pair<int64_t, int64_t>>();
@@ -355,7 +355,9 @@ Result<std::vector<std::pair<int64_t, int64_t>>> counted_dimensions(const Operat
   return row->extents->dimensions(context);
 }
 
-Result<Expr> unfold(const Spec& call, const KnownValues& known) { return unfold_with(call, call.children, known); }
+Result<Expr> inline_call(const Spec& call, const KnownValues& known) {
+  return inline_call_with(call, call.children, known);
+}
 
 Result<Expr> host_form(const Spec& call, const KnownValues& known) {
   const OperatorCall& operation = *call.operation;
@@ -377,8 +379,8 @@ Expr without_operator_calls(Expr e) {
     if (found != memo.end()) return found->second;
     std::vector<Expr> children;
     for (Expr c : n->children) children.push_back(walk(c));
-    auto made =
-        n->pattern == Pattern::operator_call ? unfold_with(*n, children, {}) : with_children(n, std::move(children));
+    auto made = n->pattern == Pattern::operator_call ? inline_call_with(*n, children, {})
+                                                     : with_children(n, std::move(children));
     HOIST_CHECK(made.ok(), made.errors()[0].text());
     return memo[n] = *made;
   };

@@ -124,7 +124,7 @@ std::vector<ShapeInput> shape_inputs(const OperatorRow& row);
 int64_t place_of_count(const OperatorRow& row, int64_t body_outputs);
 int64_t place_of_count(const OperatorCall& call);
 /// The data-dependent dimensions of a call's results, as pairs; none if its operator's row has no ExtentRow.
-Result<std::vector<std::pair<int64_t, int64_t>>> counted_dimensions(const OperatorCall& call,
+Result<std::vector<std::pair<int64_t, int64_t>>> dynamic_dimensions(const OperatorCall& call,
                                                                     const std::vector<Expr>& operands);
 
 /// All rows, sorted by domain and name.
@@ -142,9 +142,9 @@ Result<std::vector<Expr>> define(const OperatorContext& context);
 /// Values of parameters that are known at compile time.
 using KnownValues = std::map<std::string, Tensor>;
 
-/// Replaces a call by its definition, a tuple if the call has several results. The rule `unfold`, exact. Known operands
-/// select between forms that give the same values; they never change the type.
-Result<Expr> unfold(const Spec& call, const KnownValues& known = {});
+/// Replaces a call by its definition, a tuple if the call has several results. The rule `inline-definitions`, exact.
+/// Known operands select between forms that give the same values; they never change the type.
+Result<Expr> inline_call(const Spec& call, const KnownValues& known = {});
 /// A term with every call in it inlined.
 Expr without_operator_calls(Expr e);
 

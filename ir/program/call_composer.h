@@ -1,5 +1,5 @@
 // The interface through which compositions of operators access a call and the program under construction
-// (composition.h, data_extents.h). Only for ir/program.
+// (composition.h, dynamic_extents.h). Only for ir/program.
 #pragma once
 
 #include <fmt/format.h>
@@ -52,20 +52,20 @@ class ProgramBuilder::CallComposer : public ExtentComposer {
     if (!wanted(result)) return;
     builder_.add_call({next_name("Identity"), "Identity", "", {}, {value}, {named_.outputs[result]}});
     if (const auto found = builder_.numbers_.find(value); found != builder_.numbers_.end())
-      builder_.numbers_.emplace(named_.outputs[result], WholeNumbers(found->second));
+      builder_.numbers_.emplace(named_.outputs[result], ShapeValues(found->second));
   }
   void give(size_t result, TensorList list) override {
     if (wanted(result)) builder_.lists_[named_.outputs[result]] = std::move(list);
   }
 
   std::map<int64_t, std::string> counts(const std::string& value) const override { return builder_.counts_of(value); }
-  Result<std::optional<WholeNumbers>> numbers(const std::string& value) override {
+  Result<std::optional<ShapeValues>> numbers(const std::string& value) override {
     constexpr int64_t most_numbers = 64;
-    std::optional<WholeNumbers> bounded;
+    std::optional<ShapeValues> bounded;
     if (const auto found = builder_.numbers_.find(value); found != builder_.numbers_.end()) {
       bounded =
           found->second;  // used unless it is a constant: with a known iteration number, further values may be known
-      if (std::all_of(bounded->begin(), bounded->end(), [](const WholeNumber& n) { return n.is_known(); }))
+      if (std::all_of(bounded->begin(), bounded->end(), [](const ShapeValue& n) { return n.is_known(); }))
         return bounded;
     }
     const Type of = type(value);
@@ -76,11 +76,11 @@ class ProgramBuilder::CallComposer : public ExtentComposer {
       return bounded;
     HOIST_TRY(const Tensor* tensor, known(value));
     if (tensor == nullptr) return bounded;
-    WholeNumbers out;
+    ShapeValues out;
     for (const int64_t number : tensor->as_integers()) out.push_back({number, number});
     return std::optional(out);
   }
-  void say_numbers(const std::string& value, const WholeNumbers& numbers) override {
+  void say_numbers(const std::string& value, const ShapeValues& numbers) override {
     builder_.numbers_[value] = numbers;
   }
   NumberRange range(const std::string& value) override { return builder_.range_of_value(value); }
@@ -97,7 +97,7 @@ class ProgramBuilder::CallComposer : public ExtentComposer {
     std::string made = make();
     return builder_.made_once_[key] = made;
   }
-  void give(size_t result, const std::string& value, const WholeNumbers& extents) override {
+  void give(size_t result, const std::string& value, const ShapeValues& extents) override {
     if (!wanted(result) || builder_.failed_.count(value) != 0) return;
     std::string given = value;
     std::map<int64_t, std::string> counts;
@@ -105,7 +105,7 @@ class ProgramBuilder::CallComposer : public ExtentComposer {
       if (!extents[d].is_known()) {
         counts[static_cast<int64_t>(d)] = extents[d].value;
       } else if (extents[d].low < shape_of(type(given))[d]) {
-        given = cut_room(*this, given, d, 0, extents[d].low);
+        given = slice_capacity(*this, given, d, 0, extents[d].low);
       }
     }
     const bool before = std::exchange(builder_.bounded_, true);

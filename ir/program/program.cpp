@@ -113,13 +113,13 @@ std::vector<ValueInfo> output_infos(const Program& program) {
 
 size_t model_output_count(const Program& program) {
   std::set<std::string> counts;
-  for (const DataExtent& extent : program.extents) counts.insert(extent.count);
+  for (const DynamicExtent& extent : program.extents) counts.insert(extent.count);
   return output_count(program) - counts.size();
 }
 
 Result<std::vector<Tensor>> cut_outputs(const Program& program, std::vector<Tensor> outputs) {
   HOIST_CHECK(outputs.size() == program.outputs.size(), "one tensor for each output");
-  for (const DataExtent& extent : program.extents) {
+  for (const DynamicExtent& extent : program.extents) {
     const auto place = [&](const std::string& name) {
       return static_cast<size_t>(std::find(program.outputs.begin(), program.outputs.end(), name) -
                                  program.outputs.begin());

@@ -99,12 +99,12 @@ struct ValueInfo {
 
 /// A bounded dynamic dimension of an output; the output's type has the upper bound. Valid elements come first; elements
 /// beyond the actual extent are undefined.
-struct DataExtent {
+struct DynamicExtent {
   std::string value;  ///< an output
   int64_t dimension = 0;
   std::string count;  ///< the value with the actual extent, an i64 scalar; also an output, after the model's
 
-  bool operator==(const DataExtent&) const = default;
+  bool operator==(const DynamicExtent&) const = default;
 };
 
 /// A call of If or Loop with dynamic control flow: only the branch that data selects, or a body until data ends it. The
@@ -172,7 +172,7 @@ struct Program {
   std::map<std::string, SizeBounds> sizes;
   std::vector<std::pair<std::string, Type>> inputs;
   std::vector<std::string> outputs;  ///< the model's, followed by the actual extents that `extents` names
-  std::vector<DataExtent> extents;
+  std::vector<DynamicExtent> extents;
   /// Once chosen: the storage of every value, and of arrays in local memory (lowering/fusion/statements.h).
   std::map<std::string, Storage> storage;
   std::vector<PlanItem> items;              ///< the order of definitions and controls; empty without controls
@@ -190,8 +190,8 @@ struct Program {
   /// Value ranges in which the consumers are defined, for seeded checks: positive elements for a logarithm. Known once
   /// calls are inlined.
   std::map<std::string, Domain> domains;
-  /// Layers replaced by a call that computes the full capacity (ir/operators/dynamic/data_extents.h); elements beyond
-  /// the actual extents are undefined.
+  /// Layers replaced by a call that computes the full capacity (ir/operators/dynamic/dynamic_extents.h); elements
+  /// beyond the actual extents are undefined.
   std::vector<std::string> bounded;
   // The origin of the program; neither printed nor compared.
   std::vector<ModelLayer> layers;       ///< in the model's order

@@ -169,7 +169,7 @@ void ProgramBuilder::add_call(const NamedCall& named) {
              "such a loop is unrolled while the program is built"}});
     return;
   }
-  if (!named.bodies.empty() && !bounded_ && reads_data_extents(named)) {
+  if (!named.bodies.empty() && !bounded_ && reads_dynamic_extents(named)) {
     const auto spliced = splice_branches(named);
     if (!spliced) return fail(spliced.errors());
     if (*spliced) return;
@@ -182,10 +182,10 @@ void ProgramBuilder::add_call(const NamedCall& named) {
   }
   const auto counted = [&](const std::string& name) { return counts_.count(name) != 0; };
   if (!bounded_ && std::any_of(named.inputs.begin(), named.inputs.end(), counted)) {
-    if (auto defined = define_counted(named); !defined) return fail(defined.errors());
+    if (auto defined = define_dynamic(named); !defined) return fail(defined.errors());
     return;
   }
-  const auto composed = compose_counted(named);
+  const auto composed = compose_dynamic(named);
   if (!composed) return fail(composed.errors());
   if (*composed) return;
   std::vector<BodyList> lists;
@@ -267,7 +267,7 @@ Result<Nothing> ProgramBuilder::define_results(const NamedCall& named, Expr call
   std::vector<Expr> operands(operation.operands.empty() ? 0 : static_cast<size_t>(operation.operands.back()) + 1);
   for (size_t i = 0; i < call->children.size(); ++i)
     operands[static_cast<size_t>(operation.operands[i])] = call->children[i];
-  HOIST_TRY(const auto counted, counted_dimensions(operation, operands));
+  HOIST_TRY(const auto counted, dynamic_dimensions(operation, operands));
   const auto results = static_cast<size_t>(operation.results);
   if (results == 1) {
     define(named.outputs[0], call, named);
@@ -350,7 +350,7 @@ Result<Expr> ProgramBuilder::call_for(const NamedCall& named, std::vector<BodyLi
       call.attributes["most"] = *bounds_.loop_iterations;
     if (row->extents != nullptr && row->extents->cuts_strings && bounds_.string_pieces)
       call.attributes.try_emplace("most", *bounds_.string_pieces);
-    HOIST_TRY(const auto counted, counted_dimensions(call, operands));
+    HOIST_TRY(const auto counted, dynamic_dimensions(call, operands));
     if (!counted.empty()) call.results = place_of_count(call) + 1;
   }
   return operator_call(std::move(call), operands);
@@ -360,14 +360,14 @@ void ProgramBuilder::define(const std::string& value, Expr e, const NamedCall& c
   types_[value] = e->type;
   compare_expected(value, e->type, call.name);
   // Inlined, since the shape of a value may be known although the value is not.
-  const Expr unfolded = without_operator_calls(e);
-  const std::vector<Expr> reads = parameters_of(unfolded);
+  const Expr inlined = without_operator_calls(e);
+  const std::vector<Expr> reads = parameters_of(inlined);
   // The trip count of a body has no bound, so its results do not determine shapes.
   const bool bounded = e->pattern != Pattern::operator_call || !has_body(*e->operation);
   const bool known = bounded && std::all_of(reads.begin(), reads.end(), [&](Expr p) {
                        return program_.constants.count(p->name) != 0 || known_.count(p->name) != 0;
                      });
-  if (known) known_[value] = {program_.definitions.size(), unfolded};
+  if (known) known_[value] = {program_.definitions.size(), inlined};
   places_[value] = program_.definitions.size();
   std::vector<std::string> computed = {call.name};
   computed.insert(computed.end(), call.absorbed.begin(), call.absorbed.end());

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/operators/dynamic/data_extents.h"
+#include "ir/operators/dynamic/dynamic_extents.h"
 #include "ir/program/data_bounds.h"
 #include "ir/program/program.h"
 
@@ -90,12 +90,12 @@ class ProgramBuilder {
   std::optional<Diagnostics> obstacles(const NamedCall& call) const;
   Result<Nothing> define_with_lists(const NamedCall& named, Expr call, const std::vector<BodyList>& lists);
   Result<Nothing> compose(const NamedCall& call, const OperatorRow& row);
-  Result<bool> compose_counted(const NamedCall& call);
+  Result<bool> compose_dynamic(const NamedCall& call);
   Result<bool> splice_branches(const NamedCall& call);
-  Result<Nothing> define_counted(const NamedCall& call);
+  Result<Nothing> define_dynamic(const NamedCall& call);
   Result<NamedCall> with_equal_bounds(const NamedCall& call, bool of_all_counts);
   Result<Nothing> follow_numbers(const NamedCall& call);
-  bool reads_data_extents(const NamedCall& call) const;
+  bool reads_dynamic_extents(const NamedCall& call) const;
   Result<bool> bounded_data_decide(const NamedCall& call);
   NumberRange range_of_value(const std::string& value);
   NumberRange given_range(const std::string& value);
@@ -112,15 +112,15 @@ class ProgramBuilder {
   void add_extents();
   Result<bool> cut_known(const std::string& value);
   Result<std::string> splice_iterations(const NamedCall& call);
-  struct CountedBody;
+  struct DynamicBody;
   Result<bool> goes_on(const NamedBody& body);
   Result<std::string> define_open_loop(const NamedCall& call);
   void define_appended(const NamedCall& call, const NamedCall& loop, size_t state, int64_t axis);
   bool define_appended_lists(const NamedCall& call);
   Result<std::string> with_room(CallComposer& composer, const std::string& value, const std::vector<int64_t>& room);
-  Result<CountedBody> counted_body(const NamedCall& call, int64_t most, const std::vector<WholeNumbers>& states);
-  Result<Nothing> capture_counted(const NamedCall& call, ProgramBuilder& inside, std::vector<std::string>& captured);
-  Result<std::string> define_counted_loop(const NamedCall& call);
+  Result<DynamicBody> dynamic_body(const NamedCall& call, int64_t most, const std::vector<ShapeValues>& states);
+  Result<Nothing> capture_dynamic(const NamedCall& call, ProgramBuilder& inside, std::vector<std::string>& captured);
+  Result<std::string> define_dynamic_loop(const NamedCall& call);
   void splice_rows(const NamedCall& call, size_t output, const std::vector<std::string>& rows);
   struct Captured {  // by the bodies of a call
     std::map<std::string, Tensor> constants;
@@ -144,8 +144,8 @@ class ProgramBuilder {
   ValueNames names_;
   std::set<std::string> failed_;
   std::map<std::string, std::map<int64_t, std::string>>
-      counts_;                                   // by value and dimension: the value with the actual extent
-  std::map<std::string, WholeNumbers> numbers_;  // elements of values from which extents are computed; some are unknown
+      counts_;                                  // by value and dimension: the value with the actual extent
+  std::map<std::string, ShapeValues> numbers_;  // elements of values from which extents are computed; some are unknown
   std::map<std::string, std::string> made_once_;
   std::map<std::string, NumberRange> ranges_;  // of values, computed on demand
   std::map<std::string, size_t> places_;       // of definitions, by value

@@ -8,7 +8,7 @@
 //     steps
 //     batch-norm-folding at %normalize1 rounding
 //       constant %"normalize1.weights" : [16][1][3][3]f32 = #58b0c92ad0f1a2b3
-//     unfold at %normalize1
+//     inline-definitions at %normalize1
 //     merge-producers(producer = "normalize1") at %relu1
 //     open-vectors(k = 16) at %relu1:1.1.0
 #pragma once

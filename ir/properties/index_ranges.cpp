@@ -324,7 +324,7 @@ class Ranges {
     const Scalar to = e->type->scalar;
     if (is_float(scalar) && is_float(to)) return {range_of_type(to), widened(from.number), {}};
     // A NaN may convert to any integer, and positions have to be in bounds even then.
-    if (known_ && is_float(scalar) && is_integer(to)) return of_number(whole_numbers_in(from.number), to);
+    if (known_ && is_float(scalar) && is_integer(to)) return of_number(integers_in(from.number), to);
     if (!is_float(scalar) && is_float(to) && scalar != Scalar::u64)
       return {
           range_of_type(to), widened({static_cast<double>(from.range.low), static_cast<double>(from.range.high)}), {}};
@@ -335,9 +335,7 @@ class Ranges {
   }
 
   // Conversion of a float to an integer rounds towards zero.
-  static NumberRange whole_numbers_in(const NumberRange& range) {
-    return {std::trunc(range.low), std::trunc(range.high)};
-  }
+  static NumberRange integers_in(const NumberRange& range) { return {std::trunc(range.low), std::trunc(range.high)}; }
 
   // The bounds of a function's body for given bounds of its variables.
   Bounds inside(Expr function, const std::vector<Bounds>& arguments) {

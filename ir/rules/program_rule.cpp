@@ -158,7 +158,7 @@ class RightSide {
       definitions.push_back({unique, {unique}, e});
       return parameter(unique, e->type);
     }
-    // Another reader of the same operands may have led to this definition already.
+    // Another consumer of the same operands may have led to this definition already.
     for (const Definition& definition : program_.definitions) {
       if (definition.value == match_.value) break;
       if (definition.expression == e) return parameter(definition.value, e->type);
@@ -263,7 +263,7 @@ bool replace_reads(const std::string& value, Program& program, Expr e, std::vect
     while (behind < first && is_other_result(all[behind].expression)) ++behind;
   }
   all.insert(all.begin() + static_cast<std::ptrdiff_t>(behind), added.begin(), added.end());
-  return place_before_first_reader(program, e->name);
+  return place_before_first_consumer(program, e->name);
 }
 
 // Does a call make numbers of more bits from its first operand?
@@ -276,21 +276,21 @@ bool widens(const Definition& definition) {
 
 }  // namespace
 
-bool place_before_first_reader(Program& program, const std::string& value) {
+bool place_before_first_consumer(Program& program, const std::string& value) {
   std::vector<Definition>& all = program.definitions;
   const auto self = std::find_if(all.begin(), all.end(), [&](const Definition& d) { return d.value == value; });
   const auto is_value = [&](Expr p) { return p->name == value; };
-  const auto reader = std::find_if(self, all.end(), [&](const Definition& d) {
+  const auto consumer = std::find_if(self, all.end(), [&](const Definition& d) {
     const std::vector<Expr> reads = parameters_of(d.expression);
     return std::any_of(reads.begin(), reads.end(), is_value);
   });
-  if (reader == all.end()) return false;
-  const std::vector<Expr> operands = parameters_of(reader->expression);
+  if (consumer == all.end()) return false;
+  const std::vector<Expr> operands = parameters_of(consumer->expression);
   const auto own = std::find_if(operands.begin(), operands.end(), is_value);
   const auto is_later = [&](const Definition& d) {
     return widens(d) && std::any_of(own + 1, operands.end(), [&](Expr p) { return p->name == d.value; });
   };
-  auto place = reader;
+  auto place = consumer;
   while (place - 1 > self && is_later(*(place - 1))) --place;
   std::rotate(self, self + 1, place);
   return true;

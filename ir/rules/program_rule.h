@@ -107,7 +107,7 @@ Result<int> apply_program_rules(std::span<const ProgramRule* const> rules, Progr
 
 /// Moves the definition directly before its first use, and among other widening definitions for that use into the order
 /// of its operands; false if it has no use.
-bool place_before_first_reader(Program& program, const std::string& value);
+bool place_before_first_consumer(Program& program, const std::string& value);
 
 /// Definitions of one call each over parameters, as a frontend makes them: calls inside the term of a definition become
 /// definitions of their own, named after it.

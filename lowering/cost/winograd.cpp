@@ -89,7 +89,7 @@ void estimate(WinogradChoice& choice, Expr convolution, const WinogradForm& form
   choice.cost = side * side * all_tiles * products / rate + elements * each_element +
                 weights * each(weight_cost, weights, cached_weights, filter_size) +
                 (form.of_bytes ? 0 : number(element_count(shape_of(convolution->children[1]->type)))) +
-                form.launches_more() * launch_cost(profile, options.joins_steps);
+                form.launches_more() * launch_cost(profile, options.fuses_launches);
   const double window = number(form.window * form.window), results = number(result[0] * result[2] * result[3]);
   choice.direct = window * (results / rate + each(weight_cost, weights, cached_weights, weight_size)) * products;
   if (form.of_bytes && profile.pair_products == 0) choice.direct = 0;

@@ -49,65 +49,65 @@ class TermFacts {
 };
 
 // True if the consumer stays within the size limits with the producer's term inlined at every use.
-bool stays_small(const Definition& producer, const Definition& reader, TermFacts& facts) {
-  const size_t inner = facts.of(producer.expression).nodes, outer = facts.of(reader.expression).nodes;
+bool stays_small(const Definition& producer, const Definition& consumer, TermFacts& facts) {
+  const size_t inner = facts.of(producer.expression).nodes, outer = facts.of(consumer.expression).nodes;
   if (inner > most_nodes || outer > most_nodes) return false;
-  if (outer + count_reads(reader.expression, producer.value) * inner > most_nodes) return false;
-  if (regroupings(producer.expression) + regroupings(reader.expression) > most_regroupings) return false;
+  if (outer + count_reads(consumer.expression, producer.value) * inner > most_nodes) return false;
+  if (regroupings(producer.expression) + regroupings(consumer.expression) > most_regroupings) return false;
   const double written_out = written_out_nodes(producer.expression, "", 1);
-  return written_out_nodes(reader.expression, producer.value, written_out) <= most_written_out;
+  return written_out_nodes(consumer.expression, producer.value, written_out) <= most_written_out;
 }
 
-Expr merged_term(const Definition& producer, const Definition& reader) {
-  return merged_term(producer.expression, producer.value, reader.expression, folds(producer.expression));
+Expr merged_term(const Definition& producer, const Definition& consumer) {
+  return merged_term(producer.expression, producer.value, consumer.expression, folds(producer.expression));
 }
 
 constexpr const char* by_rows = "merge-rows";
 
-void merge(const std::string& pass, const Definition& producer, Definition& reader) {
-  reader.expression = pass == by_rows ? merged_rows(producer.expression, producer.value, reader.expression)
-                                      : merged_term(producer, reader);
+void merge(const std::string& pass, const Definition& producer, Definition& consumer) {
+  consumer.expression = pass == by_rows ? merged_rows(producer.expression, producer.value, consumer.expression)
+                                        : merged_term(producer, consumer);
   std::vector<std::string> layers = producer.layers;
-  add_layers(layers, reader.layers);
-  reader.layers = std::move(layers);
+  add_layers(layers, consumer.layers);
+  consumer.layers = std::move(layers);
   // A reshape after a convolution moves the channels to another dimension.
-  const bool same_dimensions = sizes_of(producer.expression->type) == sizes_of(reader.expression->type);
+  const bool same_dimensions = sizes_of(producer.expression->type) == sizes_of(consumer.expression->type);
   for (Weights weights : producer.weights) {
     weights.in_place &= same_dimensions;
-    reader.weights.push_back(weights);
+    consumer.weights.push_back(weights);
   }
-  reader.channels_first |= producer.channels_first && same_dimensions;
+  consumer.channels_first |= producer.channels_first && same_dimensions;
 }
 
 // The uses in a program whose definitions are being merged.
-class Readers {
+class Consumers {
  public:
-  explicit Readers(const Program& program) : reads_(program.definitions.size()) {
+  explicit Consumers(const Program& program) : reads_(program.definitions.size()) {
     for (size_t i = 0; i < program.definitions.size(); ++i) {
       for (Expr p : parameters_of(program.definitions[i].expression)) add(i, p->name);
     }
   }
   /// The definitions that use the value, in order.
-  const std::set<size_t>& of(const std::string& value) { return readers_[value]; }
+  const std::set<size_t>& of(const std::string& value) { return consumers_[value]; }
   /// The values that the definition uses.
   const std::set<std::string>& reads(size_t definition) const { return reads_[definition]; }
   /// Records that the producer of `value` was inlined into the consumer.
-  void merged(size_t producer, const std::string& value, size_t reader) {
-    reads_[reader].erase(value);
-    readers_[value].erase(reader);
-    for (const std::string& name : reads_[producer]) add(reader, name);
+  void merged(size_t producer, const std::string& value, size_t consumer) {
+    reads_[consumer].erase(value);
+    consumers_[value].erase(consumer);
+    for (const std::string& name : reads_[producer]) add(consumer, name);
   }
   void remove(size_t definition) {
-    for (const std::string& name : reads_[definition]) readers_[name].erase(definition);
+    for (const std::string& name : reads_[definition]) consumers_[name].erase(definition);
   }
 
  private:
   void add(size_t i, const std::string& name) {
     reads_[i].insert(name);
-    readers_[name].insert(i);
+    consumers_[name].insert(i);
   }
   std::vector<std::set<std::string>> reads_;
-  std::map<std::string, std::set<size_t>> readers_;
+  std::map<std::string, std::set<size_t>> consumers_;
 };
 
 // True for a dequantised array: recomputing it loads fewer bytes than loading it, for a consumer that reads each
@@ -124,21 +124,21 @@ bool widens(Expr e) {
 
 // Inlines each definition that `may_go` accepts into the consumers that `accepts` admits. Definitions without uses are
 // removed.
-void inline_into_readers(Program& program, const std::string& pass, TermFacts& facts,
-                         const std::function<bool(const Definition&)>& may_go,
-                         const std::function<bool(const Definition& producer, const Definition& reader)>& accepts) {
+void inline_into_consumers(Program& program, const std::string& pass, TermFacts& facts,
+                           const std::function<bool(const Definition&)>& may_go,
+                           const std::function<bool(const Definition& producer, const Definition& consumer)>& accepts) {
   std::set<std::string> outputs(program.outputs.begin(), program.outputs.end());
-  Readers readers(program);
+  Consumers consumers(program);
   for (size_t p = 0; p < program.definitions.size(); ++p) {
     const Definition& producer = program.definitions[p];
     if (outputs.count(producer.value) != 0 || !may_go(producer)) continue;
-    const std::set<size_t> all = readers.of(producer.value);
+    const std::set<size_t> all = consumers.of(producer.value);
     for (size_t i : all) {
-      Definition& reader = program.definitions[i];
+      Definition& consumer = program.definitions[i];
       // A concatenation refers to its parts by name: each is computed in its place.
-      if (!reader.parts.empty() || !stays_small(producer, reader, facts) || !accepts(producer, reader)) continue;
-      merge_into(program, pass, producer, reader);
-      readers.merged(p, producer.value, i);
+      if (!consumer.parts.empty() || !stays_small(producer, consumer, facts) || !accepts(producer, consumer)) continue;
+      merge_into(program, pass, producer, consumer);
+      consumers.merged(p, producer.value, i);
     }
   }
   drop_unused(program);
@@ -146,59 +146,61 @@ void inline_into_readers(Program& program, const std::string& pass, TermFacts& f
 
 // True if adjacent elements of the consumer's result belong to different rows of the contraction. Images are excluded:
 // they are stored in the order in which they are computed.
-bool turns_product(const Definition& producer, const Definition& reader) {
+bool turns_product(const Definition& producer, const Definition& consumer) {
   if (producer.weights.empty() || producer.channels_first) return false;
-  return rows_lie_across(merged_term(producer, reader));
+  return rows_are_strided(merged_term(producer, consumer));
 }
 
-bool may_merge(const Definition& producer, const Definition& reader, bool turns_products, TermFacts& facts) {
-  const Facts inner = facts.of(producer.expression), outer = facts.of(reader.expression);
+bool may_merge(const Definition& producer, const Definition& consumer, bool turns_products, TermFacts& facts) {
+  const Facts inner = facts.of(producer.expression), outer = facts.of(consumer.expression);
   if (inner.concatenates || outer.concatenates || (inner.folds && outer.folds)) return false;
   if (inner.on_host || outer.on_host) return false;
   // Rows that share a fold keep their shape: after a reshape in the same kernel the fold would be recomputed for every
   // element.
-  if (inner.shares_folds && sizes_of(producer.expression->type) != sizes_of(reader.expression->type)) return false;
-  if (!stays_small(producer, reader, facts) || rereads(reader.expression, producer.value)) return false;
-  if (inner.folds && count_reads(reader.expression, producer.value) > 1 &&
-      !conserves_work(merged_term(producer, reader), producer.expression, reader.expression))
+  if (inner.shares_folds && sizes_of(producer.expression->type) != sizes_of(consumer.expression->type)) return false;
+  if (!stays_small(producer, consumer, facts) || rereads(consumer.expression, producer.value)) return false;
+  if (inner.folds && count_reads(consumer.expression, producer.value) > 1 &&
+      !conserves_work(merged_term(producer, consumer), producer.expression, consumer.expression))
     return false;
-  return turns_products || !turns_product(producer, reader);
+  return turns_products || !turns_product(producer, consumer);
 }
 
 // Two definitions that the other pass leaves apart, at least one of which folds.
-bool may_merge_rows(const Definition& producer, const Definition& reader, TermFacts& facts) {
-  const Facts inner = facts.of(producer.expression), outer = facts.of(reader.expression);
+bool may_merge_rows(const Definition& producer, const Definition& consumer, TermFacts& facts) {
+  const Facts inner = facts.of(producer.expression), outer = facts.of(consumer.expression);
   if (!inner.folds || inner.concatenates || outer.concatenates || inner.on_host || outer.on_host) return false;
-  if (!leaf_of(producer.expression->type)->is_scalar() || !leaf_of(reader.expression->type)->is_scalar()) return false;
-  if (!producer.weights.empty() || !reader.weights.empty() || !stays_small(producer, reader, facts)) return false;
-  const Expr merged = merged_rows(producer.expression, producer.value, reader.expression);
-  return merged != nullptr && gains_by_rows(merged, producer.expression, reader.expression);
+  if (!leaf_of(producer.expression->type)->is_scalar() || !leaf_of(consumer.expression->type)->is_scalar())
+    return false;
+  if (!producer.weights.empty() || !consumer.weights.empty() || !stays_small(producer, consumer, facts)) return false;
+  const Expr merged = merged_rows(producer.expression, producer.value, consumer.expression);
+  return merged != nullptr && gains_by_rows(merged, producer.expression, consumer.expression);
 }
 
 // Merges each definition with one use into its consumer if `accepts` admits both.
-void merge_into_only_readers(Program& program, const std::string& pass,
-                             const std::function<bool(const Definition& producer, const Definition& reader)>& accepts) {
+void merge_into_only_consumers(
+    Program& program, const std::string& pass,
+    const std::function<bool(const Definition& producer, const Definition& consumer)>& accepts) {
   const std::set<std::string> outputs(program.outputs.begin(), program.outputs.end());
   std::map<std::string, size_t> places;
   for (size_t i = 0; i < program.definitions.size(); ++i) places[program.definitions[i].value] = i;
-  Readers readers(program);
+  Consumers consumers(program);
   std::vector<char> merged(program.definitions.size(), 0);
   for (size_t i = 0; i < program.definitions.size(); ++i) {
-    Definition& reader = program.definitions[i];
+    Definition& consumer = program.definitions[i];
     for (bool changed = true; changed;) {
       changed = false;
       // Later producers first: the deepest branch has the most work to hide the loads of the others.
       std::set<size_t, std::greater<>> producers;
-      for (const std::string& name : readers.reads(i)) {
+      for (const std::string& name : consumers.reads(i)) {
         if (auto found = places.find(name); found != places.end()) producers.insert(found->second);
       }
       for (size_t j : producers) {
         const Definition& producer = program.definitions[j];
-        if (readers.of(producer.value).size() != 1 || outputs.count(producer.value) != 0) continue;
-        if (!accepts(producer, reader)) continue;
-        merge_into(program, pass, producer, reader);
-        readers.merged(j, producer.value, i);
-        readers.remove(j);
+        if (consumers.of(producer.value).size() != 1 || outputs.count(producer.value) != 0) continue;
+        if (!accepts(producer, consumer)) continue;
+        merge_into(program, pass, producer, consumer);
+        consumers.merged(j, producer.value, i);
+        consumers.remove(j);
         places.erase(producer.value);
         merged[j] = 1;
         changed = true;
@@ -217,16 +219,16 @@ void merge_into_only_readers(Program& program, const std::string& pass,
 
 }  // namespace
 
-void merge_into(Program& program, const std::string& pass, const Definition& producer, Definition& reader) {
-  ProgramStep step = replayed_step(pass, reader);
+void merge_into(Program& program, const std::string& pass, const Definition& producer, Definition& consumer) {
+  ProgramStep step = replayed_step(pass, consumer);
   step.parameters["producer"] = producer.value;
   program.steps.push_back(std::move(step));
-  merge(pass, producer, reader);
+  merge(pass, producer, consumer);
 }
 
 void inline_views(Program& program) {
   TermFacts facts;
-  inline_into_readers(
+  inline_into_consumers(
       program, "inline-views", facts,
       [&](const Definition& d) { return moves_only(d.expression) && !facts.of(d.expression).concatenates; },
       [](const Definition&, const Definition&) { return true; });
@@ -234,26 +236,26 @@ void inline_views(Program& program) {
 
 void inline_widening(Program& program) {
   TermFacts facts;
-  inline_into_readers(
+  inline_into_consumers(
       program, "inline-widening", facts, [](const Definition& d) { return widens(d.expression); },
-      [](const Definition& producer, const Definition& reader) {
+      [](const Definition& producer, const Definition& consumer) {
         // Depthwise filters read an element once per window, although no enclosing loop shows that.
-        const bool filters = !reader.weights.empty() && has_windows(reader.expression);
-        return !filters && !rereads(reader.expression, producer.value);
+        const bool filters = !consumer.weights.empty() && has_windows(consumer.expression);
+        return !filters && !rereads(consumer.expression, producer.value);
       });
 }
 
 void merge_producers(Program& program, bool turns_products) {
   TermFacts facts;
-  merge_into_only_readers(program, "merge-producers", [&](const Definition& producer, const Definition& reader) {
-    return may_merge(producer, reader, turns_products, facts);
+  merge_into_only_consumers(program, "merge-producers", [&](const Definition& producer, const Definition& consumer) {
+    return may_merge(producer, consumer, turns_products, facts);
   });
 }
 
 void merge_rows(Program& program) {
   TermFacts facts;
-  merge_into_only_readers(program, by_rows, [&](const Definition& producer, const Definition& reader) {
-    return may_merge_rows(producer, reader, facts);
+  merge_into_only_consumers(program, by_rows, [&](const Definition& producer, const Definition& consumer) {
+    return may_merge_rows(producer, consumer, facts);
   });
 }
 

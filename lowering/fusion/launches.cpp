@@ -8,8 +8,8 @@
 
 #include "ir/language/growth.h"
 #include "ir/properties/properties.h"
-#include "lowering/fusion/cut.h"
 #include "lowering/fusion/kernel_size.h"
+#include "lowering/fusion/outline.h"
 #include "lowering/fusion/statements.h"
 #include "lowering/layout/storage.h"
 #include "lowering/pipeline/steps.h"
@@ -99,7 +99,7 @@ int64_t local_bytes(const std::vector<LocalArray>& arrays) {
   return bytes;
 }
 
-bool may_be_kept(const Definition& d) {
+bool may_be_materialised(const Definition& d) {
   const Type type = d.expression->type;
   return d.parts.empty() && d.order.empty() && type->is_array() && leaf_of(type)->is_scalar() &&
          row(leaf_of(type)->scalar).bits >= 8 && element_count(shape_of(type)) > 0 &&
@@ -151,11 +151,11 @@ class Launch {
 
 }  // namespace
 
-double launch_cost(const Profile& profile, bool joined) {
+double launch_cost(const Profile& profile, bool fused) {
   // In multiply-adds; 100,000 to 250,000 on two Zen 4 cores with PoCL, where a launch takes two to four microseconds. A
-  // step of a fused launch takes about half a microsecond (joined_steps.cpp).
+  // step of a fused launch takes about half a microsecond (fused_launches.cpp).
   constexpr double by_drivers = 150'000, in_a_nanosecond = 50, of_a_step = 25'000;
-  if (joined) return of_a_step;
+  if (fused) return of_a_step;
   return profile.launch == 0 ? by_drivers : in_a_nanosecond * static_cast<double>(profile.launch);
 }
 
@@ -163,28 +163,28 @@ bool is_worth_an_array(Expr term, const Profile& profile) {
   return static_cast<double>(count_operations(term)) >= 7 * launch_cost(profile);
 }
 
-void keep_in_launch(Program& program, const Definition& producer, Definition& reader) {
-  ProgramStep step = replayed_step("fuse-launch", reader);
+void materialise_in_launch(Program& program, const Definition& producer, Definition& consumer) {
+  ProgramStep step = replayed_step("fuse-chains", consumer);
   step.parameters["producer"] = producer.value;
   step.note = layer_name(producer) + " is computed by the same work-group, with its values in local memory";
   program.steps.push_back(std::move(step));
 
-  const Expr rest = reader.expression;
-  reader.expression = let(materialise(Memory::local, producer.expression), [&](Expr kept) {
+  const Expr rest = consumer.expression;
+  consumer.expression = let(materialise(Memory::local, producer.expression), [&](Expr kept) {
     return substitute_parameters(rest, {{producer.value, kept}});
   });
-  reader.weights.insert(reader.weights.begin(), producer.weights.begin(), producer.weights.end());
+  consumer.weights.insert(consumer.weights.begin(), producer.weights.begin(), producer.weights.end());
   std::vector<std::string> layers = producer.layers;
-  add_layers(layers, reader.layers);
-  reader.layers = std::move(layers);
+  add_layers(layers, consumer.layers);
+  consumer.layers = std::move(layers);
 }
 
 std::vector<LaunchChain> launch_chains(const Program& program, const Profile& profile,
                                        const std::function<size_t(const LaunchChain& chain)>& kept) {
   const std::set<std::string> outputs(program.outputs.begin(), program.outputs.end());
-  std::map<std::string, std::set<size_t>> readers;
+  std::map<std::string, std::set<size_t>> consumers;
   for (size_t i = 0; i < program.definitions.size(); ++i) {
-    for (Expr p : parameters_of(program.definitions[i].expression)) readers[p->name].insert(i);
+    for (Expr p : parameters_of(program.definitions[i].expression)) consumers[p->name].insert(i);
   }
   std::vector<LaunchChain> out;
   std::set<size_t> gone;
@@ -198,9 +198,9 @@ std::vector<LaunchChain> launch_chains(const Program& program, const Profile& pr
     for (size_t p = result; p-- > 0;) {
       const Definition& producer = program.definitions[p];
       if (gone.count(p) != 0 || !launch.reads(producer.value) || outputs.count(producer.value) != 0) continue;
-      const std::set<size_t>& all = readers[producer.value];
+      const std::set<size_t>& all = consumers[producer.value];
       const bool inside = std::all_of(all.begin(), all.end(), [&](size_t i) { return launch.members().count(i) != 0; });
-      if (!inside || !may_be_kept(producer) || !launch.has_room_for(p)) continue;
+      if (!inside || !may_be_materialised(producer) || !launch.has_room_for(p)) continue;
       launch.take(p);
       chain.producers.push_back(p);
     }
@@ -213,11 +213,11 @@ std::vector<LaunchChain> launch_chains(const Program& program, const Profile& pr
   return out;
 }
 
-void fuse_launches(Program& program, const std::vector<LaunchChain>& chains) {
+void fuse_launch_chains(Program& program, const std::vector<LaunchChain>& chains) {
   std::set<size_t> gone;
   for (const LaunchChain& chain : chains) {
     for (const size_t p : chain.producers)
-      keep_in_launch(program, program.definitions[p], program.definitions[chain.result]);
+      materialise_in_launch(program, program.definitions[p], program.definitions[chain.result]);
     gone.insert(chain.producers.begin(), chain.producers.end());
   }
   std::vector<Definition> kept;

@@ -1,7 +1,7 @@
 // Chains of small layers as one kernel. A definition whose only consumer is another definition (or several that become
 // one) is merged into it as a statement (statements.h), if all arrays that live at the same time fit into the local
 // memory of a work-group. Nothing is computed twice and no bit changes. Such a launch is one work-group, which uses a
-// single compute unit, so chains are made only on request; a fused launch of separate kernels (joined_steps.h) is the
+// single compute unit, so chains are made only on request; a fused launch of separate kernels (fused_launches.h) is the
 // usual form.
 //
 // The capacity test follows Halide's reuse of dead arrays; the kernel's actual need is compared with the target
@@ -23,15 +23,15 @@
 
 namespace hoist {
 
-/// The number of multiply-adds that a CPU computes in the time of a launch, or, if `joined`, of a step of a fused
+/// The number of multiply-adds that a CPU computes in the time of a launch, or, if `fused`, of a step of a fused
 /// launch.
-double launch_cost(const Profile& profile, bool joined = false);
+double launch_cost(const Profile& profile, bool fused = false);
 /// True if the term computes enough that a launch of its own, with an array in memory, costs little in comparison.
 bool is_worth_an_array(Expr term, const Profile& profile);
 
-/// Inlines the producer as the first statement of the consumer. Records "fuse-launch". The producer must come before
+/// Inlines the producer as the first statement of the consumer. Records "fuse-chains". The producer must come before
 /// the consumer; the caller removes the producer's definition.
-void keep_in_launch(Program& program, const Definition& producer, Definition& reader);
+void materialise_in_launch(Program& program, const Definition& producer, Definition& consumer);
 
 /// A definition and the producers merged into its launch, by position, the last producer first.
 struct LaunchChain {
@@ -47,7 +47,7 @@ std::vector<LaunchChain> launch_chains(
       return chain.producers.size();
     });
 /// Makes each chain one definition.
-void fuse_launches(Program& program, const std::vector<LaunchChain>& chains);
+void fuse_launch_chains(Program& program, const std::vector<LaunchChain>& chains);
 
 /// The knob of a definition that sets the number of producers in its launch.
 inline constexpr std::string_view launch_knob = "layers_before";

@@ -46,9 +46,10 @@ Statements statements_of(const Definition& definition) {
   Statements out;
   Expr e = definition.expression;
   while (keeps(e)) {
-    Expr kept = e->children[0]->children[0];
-    e = apply(e->children[1], {parameter(statement_name(definition.value, out.kept.size()), kept->type)});
-    out.kept.push_back(kept);
+    Expr materialised = e->children[0]->children[0];
+    e = apply(e->children[1],
+              {parameter(statement_name(definition.value, out.materialised.size()), materialised->type)});
+    out.materialised.push_back(materialised);
   }
   out.result = e;
   return out;
@@ -56,8 +57,8 @@ Statements statements_of(const Definition& definition) {
 
 Expr term_of(const std::string& value, const Statements& statements) {
   Expr e = statements.result;
-  for (size_t i = statements.kept.size(); i-- > 0;) {
-    e = let(materialise(Memory::local, statements.kept[i]), [&](Expr array) {
+  for (size_t i = statements.materialised.size(); i-- > 0;) {
+    e = let(materialise(Memory::local, statements.materialised[i]), [&](Expr array) {
       return substitute_parameters(e, {{statement_name(value, i), array}});
     });
   }
@@ -69,10 +70,10 @@ Program with_statements_apart(const Program& program) {
   out.definitions.clear();
   for (const Definition& definition : program.definitions) {
     const Statements statements = statements_of(definition);
-    for (size_t i = 0; i < statements.kept.size(); ++i) {
-      out.definitions.push_back(statement(definition, statement_name(definition.value, i), statements.kept[i]));
+    for (size_t i = 0; i < statements.materialised.size(); ++i) {
+      out.definitions.push_back(statement(definition, statement_name(definition.value, i), statements.materialised[i]));
     }
-    if (statements.kept.empty()) {
+    if (statements.materialised.empty()) {
       out.definitions.push_back(definition);
       continue;
     }

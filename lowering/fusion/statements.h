@@ -22,7 +22,7 @@ bool is_statement(const std::string& name);
 
 /// The materialised arrays in order, each as a closed term that refers to earlier ones by name, and the result.
 struct Statements {
-  std::vector<Expr> kept;
+  std::vector<Expr> materialised;
   Expr result = nullptr;
 };
 Statements statements_of(const Definition& definition);

@@ -33,7 +33,7 @@ std::optional<View> view_of(const Definition& definition) {
   const Type from = reads[0]->type;
   if (e->type->is_tuple() || from->is_tuple() || leaf_of(e->type) != leaf_of(from) || size_of(e->type) != size_of(from))
     return std::nullopt;
-  auto term = unfold(*e);
+  auto term = inline_call(*e);
   // A call that cannot be inlined is reported by the pass that requires it.
   if (!term.ok() || !moves_only(*term)) return std::nullopt;
   return View{reads[0]->name, *term};
@@ -98,8 +98,8 @@ bool repeats(const Program& program, const std::string& value, const std::string
 }
 
 void read_instead(Program& program, const Definition& copy, const std::string& original, Definition* first,
-                  Definition& reader) {
-  ProgramStep step = replayed_step("drop-copies", reader);
+                  Definition& consumer) {
+  ProgramStep step = replayed_step("drop-copies", consumer);
   step.parameters["copy"] = copy.value;
   step.parameters["of"] = original;
   program.steps.push_back(std::move(step));
@@ -108,14 +108,14 @@ void read_instead(Program& program, const Definition& copy, const std::string& o
     add_layers(first->layers, copy.layers);
   } else {
     std::vector<std::string> layers = copy.layers;
-    add_layers(layers, reader.layers);
-    reader.layers = std::move(layers);
+    add_layers(layers, consumer.layers);
+    consumer.layers = std::move(layers);
   }
-  for (Weights& weights : reader.weights) {
+  for (Weights& weights : consumer.weights) {
     if (weights.value == copy.value) weights.value = original;
   }
-  reader.expression =
-      substitute_parameters(reader.expression, {{copy.value, parameter(original, copy.expression->type)}});
+  consumer.expression =
+      substitute_parameters(consumer.expression, {{copy.value, parameter(original, copy.expression->type)}});
 }
 
 }  // namespace hoist

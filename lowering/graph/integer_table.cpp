@@ -91,9 +91,9 @@ class Finder {
     places.insert(part.widening.begin(), part.widening.end());
     std::map<std::string, Expr> terms;
     auto inlined = [&](const Definition& definition) -> Expr {
-      auto unfolded = unfold(*definition.expression, program_.constants);
-      if (!unfolded.ok()) return nullptr;
-      return substitute_parameters(*unfolded, terms);
+      auto expanded = inline_call(*definition.expression, program_.constants);
+      if (!expanded.ok()) return nullptr;
+      return substitute_parameters(*expanded, terms);
     };
     for (size_t i : places) {
       Expr term = inlined(program_.definitions[i]);
@@ -111,7 +111,7 @@ class Finder {
   bool is_cheap(const Part& part) const {
     return std::all_of(part.functions.begin(), part.functions.end(), [&](size_t i) {
       const Definition& definition = program_.definitions[i];
-      auto term = unfold(*definition.expression, program_.constants);
+      auto term = inline_call(*definition.expression, program_.constants);
       if (!term.ok()) return true;
       int64_t most = 0;
       for (Expr p : parameters_of(*term)) {
@@ -126,9 +126,9 @@ class Finder {
   // True if every use of an intermediate value lies inside the part.
   bool is_closed(const Part& part) const {
     std::map<std::string, int> inside;
-    std::set<size_t> readers = part.functions;
-    readers.insert(part.last);
-    for (size_t i : readers) {
+    std::set<size_t> consumers = part.functions;
+    consumers.insert(part.last);
+    for (size_t i : consumers) {
       for (Expr p : parameters_of(program_.definitions[i].expression)) ++inside[p->name];
     }
     return std::all_of(part.functions.begin(), part.functions.end(), [&](size_t i) {

@@ -106,7 +106,7 @@ Expr with_tuples(const Program& program, Expr e) {
 
 // The large constant operands whose values determine the expansion of the call: with zeros in their place the term
 // differs.
-std::vector<std::string> deciding_constants(const Program& program, Expr call, Expr unfolded) {
+std::vector<std::string> deciding_constants(const Program& program, Expr call, Expr inlined) {
   constexpr int64_t few = 16;  // constants up to this size are written into the term
   KnownValues zeros;
   std::vector<std::string> large;
@@ -118,8 +118,8 @@ std::vector<std::string> deciding_constants(const Program& program, Expr call, E
     zeros[p->name] = value.size() > few ? Tensor(value.scalar(), value.shape()) : value;
   }
   if (large.empty()) return {};
-  const auto without = unfold(*call, zeros);
-  return without.ok() && *without == unfolded ? std::vector<std::string>() : large;
+  const auto without = inline_call(*call, zeros);
+  return without.ok() && *without == inlined ? std::vector<std::string>() : large;
 }
 
 // The intersection of the two domains, or `a` if it is empty.
@@ -198,14 +198,14 @@ Result<bool> compute_on_host(Program& program, Definition& definition) {
   return true;
 }
 
-Result<Nothing> unfold_definition(Program& program, Definition& definition) {
+Result<Nothing> inline_definition(Program& program, Definition& definition) {
   Expr e = with_tuples(program, definition.expression);
   Expr before = definition.expression;
-  ProgramStep step = replayed_step("unfold", definition);
+  ProgramStep step = replayed_step("inline-definitions", definition);
   if (e->pattern == Pattern::operator_call) {
     step.parameters["operator"] = (e->operation->domain.empty() ? "" : e->operation->domain + ".") + e->operation->name;
-    HOIST_TRY(Expr unfolded, unfold(*e, program.constants));
-    definition.expression = unfolded;
+    HOIST_TRY(Expr inlined, inline_call(*e, program.constants));
+    definition.expression = inlined;
     if (program.withheld.empty()) {
       for (const std::string& name : deciding_constants(program, e, definition.expression))
         step.constants.push_back(step_constant(program, name, true));
@@ -281,19 +281,19 @@ Diagnostics without_kernels(const Program& program) {
 
 }  // namespace
 
-Result<Nothing> unfold_operators(Program& program, const FoldingBudget& budget) {
+Result<Nothing> inline_operators(Program& program, const FoldingBudget& budget) {
   if (Diagnostics problems = without_kernels(program); !problems.empty()) return problems;
   note_domains(program);
   Folding folding(budget);
   ValueNames names(program);
   Diagnostics problems;
   for (Definition& definition : program.definitions) {
-    auto unfolded = unfold_definition(program, definition);
-    if (unfolded.ok() && !definition.expression->type->is_tuple())
-      unfolded = fold_constant_sums(program, definition, names, folding);
-    if (unfolded.ok()) continue;
+    auto inlined = inline_definition(program, definition);
+    if (inlined.ok() && !definition.expression->type->is_tuple())
+      inlined = fold_constant_sums(program, definition, names, folding);
+    if (inlined.ok()) continue;
     const std::string& layer = layer_name(definition);
-    for (const Diagnostic& d : unfolded.errors()) problems.push_back({layer, d.what, d.hint});
+    for (const Diagnostic& d : inlined.errors()) problems.push_back({layer, d.what, d.hint});
   }
   if (!problems.empty()) return problems;
   note_left(program, folding, budget);

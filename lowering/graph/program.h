@@ -35,6 +35,6 @@ Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingB
 void describe_definition(Definition& definition);
 
 /// Replaces every operator call by its definition and evaluates sums over constants inside. Exact.
-Result<Nothing> unfold_operators(Program& program, const FoldingBudget& budget);
+Result<Nothing> inline_operators(Program& program, const FoldingBudget& budget);
 
 }  // namespace hoist

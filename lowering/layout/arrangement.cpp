@@ -202,7 +202,7 @@ Expr mapped_elements(Expr e) {
 
 }  // namespace
 
-bool rows_lie_across(Expr term) {
+bool rows_are_strided(Expr term) {
   while (const Expr array = mapped_elements(term)) term = array;
   const auto moved = moved_term(term);
   return moved && !moved->dimensions.back().empty() &&

@@ -21,7 +21,7 @@ std::optional<Path> shuffled_fold(Expr term, int64_t vector_width);
 /// True if adjacent elements in the rows of the term belong to different rows of the array that it moves, as in a
 /// softmax over the columns of a matrix: no vector or loop then shares the values that a row shares. Elementwise
 /// functions applied afterwards make no difference.
-bool rows_lie_across(Expr term);
+bool rows_are_strided(Expr term);
 
 /// The dimension of such a term along which elements are contiguous in memory; empty if there is none.
 std::optional<size_t> dimension_in_lines(Expr term);

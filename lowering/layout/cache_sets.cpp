@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "lowering/strategies/terms.h"
-#include "lowering/tiling/kept_tiles.h"
+#include "lowering/tiling/materialised_tiles.h"
 
 namespace hoist {
 namespace {
@@ -22,7 +22,7 @@ int64_t lines_of_planes(int64_t plane, const Profile& profile) {
 std::set<std::string> crossed_planes(const Program& program) {
   std::set<std::string> values;
   for (const Definition& d : program.definitions) {
-    const auto tile = kept_tile(d.expression);
+    const auto tile = materialised_tile(d.expression);
     if (!tile) continue;
     if (tile->size() == 3 && tile->front() > 1) values.insert(d.value);
     for (Expr p : parameters_of(d.expression)) {

@@ -21,27 +21,27 @@ bool transforms_windows(const Definition& d) {
   return !folds(d.expression) && has_windows(d.expression) && !moves_only(d.expression);
 }
 
-std::set<std::string> pictures_of(const Program& program, const Profile& profile) {
+std::set<std::string> images_of(const Program& program, const Profile& profile) {
   std::map<std::string, Type> types = value_types(program);
-  std::set<std::string> pictures = read_interleaved(program, types, profile);
+  std::set<std::string> images = read_interleaved(program, types, profile);
   for (const Definition& d : program.definitions) {
     if (!transforms_windows(d)) continue;
     for (Expr p : parameters_of(d.expression)) {
-      if (is_definition(program, p->name) && is_picture_rank(p->type)) pictures.insert(p->name);
+      if (is_definition(program, p->name) && is_image_rank(p->type)) images.insert(p->name);
     }
   }
   for (const Definition& d : program.definitions) {
-    if (!is_picture_rank(d.expression->type)) continue;
-    bool picture = d.channels_first || pictures.count(d.value) != 0;
+    if (!is_image_rank(d.expression->type)) continue;
+    bool image = d.channels_first || images.count(d.value) != 0;
     for (Expr p : parameters_of(d.expression)) {
-      if (pictures.count(p->name) == 0) continue;
+      if (images.count(p->name) == 0) continue;
       std::vector<Nat> read = sizes_of(p->type), made = sizes_of(d.expression->type);
       // A fold's result of another shape may be transposed as well: a convolution followed by a transposition.
-      picture |= folds(d.expression) ? read == made : read.size() == made.size();
+      image |= folds(d.expression) ? read == made : read.size() == made.size();
     }
-    if (picture) pictures.insert(d.value);
+    if (image) images.insert(d.value);
   }
-  return pictures;
+  return images;
 }
 
 }  // namespace hoist

@@ -19,6 +19,6 @@ std::vector<int64_t> channels_last(size_t rank);
 bool transforms_windows(const Definition& d);
 
 /// Images, and values computed element by element from images of the same shape.
-std::set<std::string> pictures_of(const Program& program, const Profile& profile);
+std::set<std::string> images_of(const Program& program, const Profile& profile);
 
 }  // namespace hoist

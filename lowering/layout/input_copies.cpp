@@ -26,14 +26,14 @@ bool pools_overlap(const Definition& d, const std::string& value, const Profile&
 }
 
 // True if the definition may read a model input from an NHWC copy.
-bool may_read_turned_copy(const Definition& d, const std::string& value, const Profile& profile) {
+bool may_read_transposed_copy(const Definition& d, const std::string& value, const Profile& profile) {
   return !profile.gpu && d.channels_first && count_statements(d.expression) == 0 &&
          (is_product(d) || pools_overlap(d, value, profile));
 }
 
 // True if an NHWC copy is worth its launch: the lines that the contractions read do not stay in the cache, and many
 // columns are computed from them. `shape` includes the border.
-bool is_worth_turned_copy(const Definition& d, const std::vector<int64_t>& shape, const Profile& profile) {
+bool is_worth_transposed_copy(const Definition& d, const std::vector<int64_t>& shape, const Profile& profile) {
   const int64_t plane = element_count(shape) / shape[0] / shape[1];
   return std::all_of(d.weights.begin(), d.weights.end(), [&](const Weights& w) {
     return w.extents[0] >= 16 * profile.vector_width && !lines_stay_in_cache(w.extents[1], plane, profile);
@@ -55,24 +55,24 @@ void copy_inputs(Program& program, StoragePlan& plan, const Profile& profile) {
   const std::set<std::string> interleaved = read_interleaved(program, types, profile);
   const std::set<std::string> on_host = values_on_host(program);
   std::set<std::string> wanted;
-  const auto turned = [&](const Definition& d, const std::string& value) {
+  const auto transposed = [&](const Definition& d, const std::string& value) {
     if (types.count(value) == 0) return false;
     const Type type = types.at(value);
     const bool is_input = !is_definition(program, value) && program.constants.count(value) == 0;
-    if (!is_input || !is_picture_rank(type) || has_no_elements(type) || on_host.count(value) != 0) return false;
+    if (!is_input || !is_image_rank(type) || has_no_elements(type) || on_host.count(value) != 0) return false;
     const auto holds = [&](const Weights& w) { return w.value == value; };
-    if (!may_read_turned_copy(d, value, profile) || std::any_of(d.weights.begin(), d.weights.end(), holds))
+    if (!may_read_transposed_copy(d, value, profile) || std::any_of(d.weights.begin(), d.weights.end(), holds))
       return false;
     std::vector<int64_t> shape = shape_of(type);
     const auto paddings = constant_paddings(d.expression);
     if (const auto padding = paddings.find(value); padding != paddings.end()) {
       for (size_t i = 0; i < shape.size(); ++i) shape[i] += padding->second.before[i] + padding->second.after[i];
     }
-    return chosen_layout(d, input_layout_knob, is_worth_turned_copy(d, shape, profile), plan);
+    return chosen_layout(d, input_layout_knob, is_worth_transposed_copy(d, shape, profile), plan);
   };
   for (const Definition& d : program.definitions) {
     for (Expr p : parameters_of(d.expression)) {
-      if (turned(d, p->name)) wanted.insert(p->name);
+      if (transposed(d, p->name)) wanted.insert(p->name);
     }
     if (!wants_border(d)) continue;
     for (const auto& [value, padding] : constant_paddings(d.expression)) {
@@ -94,7 +94,7 @@ void copy_inputs(Program& program, StoragePlan& plan, const Profile& profile) {
     for (auto d = program.definitions.begin(); d != program.definitions.end(); ++d) {
       if (d->value == value) found = d + 1;
       const bool with_border = wants_border(*d) && constant_paddings(d->expression).count(value) != 0;
-      const bool turns = mentions(d->expression, value) && turned(*d, value);
+      const bool turns = mentions(d->expression, value) && transposed(*d, value);
       if (!with_border && !turns) continue;
       d->expression = substitute_parameters(d->expression, {{value, renamed}});
       plain &= (is_product(*d) && !turns) || (is_output(program, d->value) && keeps_planes(*d, profile));

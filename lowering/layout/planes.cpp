@@ -35,7 +35,7 @@ Expr pad_inside(Expr e, int depth) {
 
 }  // namespace
 
-bool is_picture_rank(Type type) {
+bool is_image_rank(Type type) {
   const size_t rank = sizes_of(type).size();
   return rank >= 3 && rank <= 5;
 }
@@ -58,7 +58,7 @@ bool keeps_planes(const Definition& d, const Profile& profile, bool in_phases) {
                 return e->pattern == Pattern::materialise && e->memory == Memory::private_;
               });
   const bool in_steps = !in_phases && std::any_of(reads.begin(), reads.end(), [&](Expr p) {
-    return is_picture_rank(p->type) && shape_of(p->type).size() == shape.size() &&
+    return is_image_rank(p->type) && shape_of(p->type).size() == shape.size() &&
            shape_of(p->type).back() >= 2 * shape.back() - 1;
   });
   const bool half_a_vector = !profile.gpu && !(computes && in_steps);

@@ -13,13 +13,13 @@
 namespace hoist {
 
 /// True if an array can be an image: batch, channels and one to three spatial dimensions.
-bool is_picture_rank(Type type);
+bool is_image_rank(Type type);
 
 /// True if computing in NCHW takes less time than transposing operands and result. `in_phases`: the strided windows
 /// read a polyphase copy, whose phases are contiguous rows; it is also assumed if the term materialises a plane.
 bool keeps_planes(const Definition& d, const Profile& profile, bool in_phases = false);
 
-/// The place and the arguments of an application of the rule "planes-by-phases".
+/// The place and the arguments of an application of the rule "polyphase-planes".
 struct PlanePhases {
   Path place;
   RuleArguments arguments;

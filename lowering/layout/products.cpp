@@ -48,7 +48,7 @@ std::set<std::string> read_interleaved(const Program& program, const std::map<st
       continue;
     for (Expr p : parameters_of(d.expression)) {
       const Type leaf = leaf_of(p->type);
-      if (d.channels_first && is_picture_rank(p->type) &&
+      if (d.channels_first && is_image_rank(p->type) &&
           (leaf == scalar_type(Scalar::u8) || leaf == scalar_type(Scalar::i16) || leaf == scalar_type(Scalar::bf16)))
         values.insert(p->name);
     }

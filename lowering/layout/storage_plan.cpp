@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "ir/properties/properties.h"
-#include "lowering/fusion/cut.h"
+#include "lowering/fusion/outline.h"
 #include "lowering/fusion/statements.h"
 #include "lowering/layout/arrangement.h"
 #include "lowering/layout/cache_sets.h"
@@ -90,7 +90,7 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
   const std::set<std::string> launches = launches_of(program);
   Program apart = with_statements_apart(program);
   std::map<std::string, Type> types = value_types(apart);
-  std::set<std::string> pictures = pictures_of(apart, profile);
+  std::set<std::string> images = images_of(apart, profile);
   std::map<std::string, Padding> borders = wanted_borders(apart);
   const std::set<std::string> crossed = profile.gpu ? std::set<std::string>() : crossed_planes(apart);
   const std::set<std::string> on_host = values_on_host(apart);
@@ -99,7 +99,7 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
     Storage s = plain_storage(d.value, d.expression->type);
     const bool is_free = !is_output(program, d.value) && on_host.count(d.value) == 0 && !s.is_packed();
     if (is_free) {
-      if (pictures.count(d.value) != 0) s.permutation = channels_last(s.permutation.size());
+      if (images.count(d.value) != 0) s.permutation = channels_last(s.permutation.size());
       if (!d.order.empty()) s.permutation = d.order;
       std::vector<int64_t> shape = s.stored_shape();
       // A vector in the tail of a strided operand would be loaded lane by lane.
@@ -134,12 +134,12 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
       plan.tiles[d.value] = tile_of_statement(d, plan.values.at(d.value), profile);
       continue;
     }
-    const bool reads_turned = reads_channels_last(d, plan), turns = reads_turned || !keeps_planes(d, profile);
-    const bool is_edge = is_output(program, d.value) && pictures.count(d.value) != 0 && !shares_folds(d.expression);
+    const bool reads_transposed = reads_channels_last(d, plan), turns = reads_transposed || !keeps_planes(d, profile);
+    const bool is_edge = is_output(program, d.value) && images.count(d.value) != 0 && !shares_folds(d.expression);
     const bool transposed =
         is_edge && (folds(d.expression) ? chosen_layout(d, output_layout_knob, turns, plan) : turns);
     // The remainder of a split convolution reads NHWC, as the convolution did.
-    if (!folds(d.expression) && !(transposed && d.channels_first && reads_turned)) continue;
+    if (!folds(d.expression) && !(transposed && d.channels_first && reads_transposed)) continue;
     choose_tile(program, d, types, transposed, plan, profile);
   }
   for (const auto& [name, tensor] : program.constants) {

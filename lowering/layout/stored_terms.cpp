@@ -52,9 +52,9 @@ void name_tables(Program& program) {
 Expr stored_term(const Definition& definition, const std::map<std::string, Storage>& values) {
   const Storage& storage = values.at(definition.value);
   Statements statements = statements_of(definition);
-  for (size_t i = 0; i < statements.kept.size(); ++i) {
-    const Storage& kept = values.at(statement_name(definition.value, i));
-    statements.kept[i] = interior(kept, over_storage(statements.kept[i], values));
+  for (size_t i = 0; i < statements.materialised.size(); ++i) {
+    const Storage& materialised = values.at(statement_name(definition.value, i));
+    statements.materialised[i] = interior(materialised, over_storage(statements.materialised[i], values));
   }
   statements.result = written(storage, surround(storage, interior(storage, over_storage(statements.result, values))));
   return term_of(definition.value, statements);

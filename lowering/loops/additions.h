@@ -16,7 +16,7 @@
 #include "ir/operators/operators.h"
 #include "ir/properties/properties.h"
 #include "ir/text/text.h"
-#include "lowering/fusion/cut.h"
+#include "lowering/fusion/outline.h"
 #include "lowering/graph/program.h"
 #include "lowering/loops/unroll.h"
 #include "lowering/pipeline/steps.h"
@@ -101,7 +101,7 @@ class Additions {
   }
 
   /// Adds a control to the program, which executes the call at run time. Requires finish().
-  void perform(Control control) {
+  void execute(Control control) {
     // Random inputs of checks let a loop begin, and end after few iterations.
     const auto draw = [&](const std::string& value, Domain domain) {
       if (!value.empty()) program_.domains[value] = domain;

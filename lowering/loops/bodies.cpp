@@ -23,10 +23,10 @@ class Inline {
   }
 
   /// The results of the call with dynamic control flow.
-  Result<std::vector<Expr>> performed() {
+  Result<std::vector<Expr>> executed() {
     if (body("then_branch") != nullptr) return chosen_branch();
-    if (call_->operation->attributes.count("num_scan_inputs") != 0) return performed_scan();
-    return performed_loop();
+    if (call_->operation->attributes.count("num_scan_inputs") != 0) return executed_scan();
+    return executed_loop();
   }
 
  private:
@@ -111,11 +111,11 @@ class Inline {
       out.push_back(additions_.given(fmt::format("result{}", i), yes[i]->type));
       control.choices.push_back({additions_.define(yes[i])->name, additions_.define(no[i])->name, out.back()->name});
     }
-    additions_.perform(std::move(control));
+    additions_.execute(std::move(control));
     return out;
   }
 
-  Result<Values> performed_loop() {
+  Result<Values> executed_loop() {
     HOIST_TRY(const operators::IterationBounds bounds, operators::iteration_bounds(*call_));
     operands_.resize(std::max<size_t>(operands_.size(), 2), nullptr);
     const auto middle = operands_.end() - captured();
@@ -150,11 +150,11 @@ class Inline {
       control.count = out.back()->name;
     }
     out.resize(static_cast<size_t>(call_->operation->results));
-    additions_.perform(std::move(control));
+    additions_.execute(std::move(control));
     return out;
   }
 
-  Result<Values> performed_scan() {
+  Result<Values> executed_scan() {
     HOIST_TRY(const operators::ScanAxes axes, operators::axes_of_scan(*call_));
     const auto middle = operands_.end() - captured();
     const auto first = middle - static_cast<std::ptrdiff_t>(axes.sequences.size());
@@ -183,7 +183,7 @@ class Inline {
       out.push_back(additions_.define(axes.outputs[k].from_rows(rows)));
     }
     out.resize(static_cast<size_t>(call_->operation->results));
-    additions_.perform(std::move(control));
+    additions_.execute(std::move(control));
     return out;
   }
 
@@ -289,7 +289,7 @@ bool is_long_scan(Expr call, int64_t most) {
   return steps->size.value() > most;
 }
 
-bool performs_loop(Expr call, int64_t most) {
+bool executes_loop(Expr call, int64_t most) {
   const auto bounds = operators::iteration_bounds(*call);
   if (!bounds.ok()) return false;
   if (!bounds->most || (bounds->rows > 0 && !bounds->counted())) return true;
@@ -303,7 +303,7 @@ bool is_for_one_branch(const Program& body, int64_t most) {
   for (const Definition& definition : body.definitions) {
     Expr e = definition.expression;
     if (const BodyRow* inner = bodies_of(e)) {
-      if ((inner->iterates && performs_loop(e, most)) || is_long_scan(e, most)) return true;
+      if ((inner->iterates && executes_loop(e, most)) || is_long_scan(e, most)) return true;
       for (const auto& [name, attribute] : e->operation->attributes) {
         const Body* inside = std::get_if<Body>(&attribute);
         if (inside != nullptr && is_for_one_branch(*inside->program, most)) return true;
@@ -329,7 +329,7 @@ Result<bool> inline_bodies(Program& program, const std::string& value, int64_t m
   return true;
 }
 
-bool wants_performing(const Program& program, const std::string& value, int64_t most) {
+bool wants_execution(const Program& program, const std::string& value, int64_t most) {
   const Definition* definition = find_definition(program, value);
   const BodyRow* bodies = definition == nullptr ? nullptr : bodies_of(definition->expression);
   if (bodies == nullptr) return false;
@@ -337,7 +337,7 @@ bool wants_performing(const Program& program, const std::string& value, int64_t 
   const std::vector<Expr> reads = parameters_of(call);
   if (std::all_of(reads.begin(), reads.end(), [&](Expr p) { return program.constants.count(p->name) != 0; }))
     return false;  // such a call is evaluated at compile time
-  if (bodies->iterates) return performs_loop(call, most);
+  if (bodies->iterates) return executes_loop(call, most);
   if (is_long_scan(call, most)) return true;
   if (bodies->picked == nullptr || find_constant(program, call->children[0]->name) != nullptr) return false;
   const Attributes& attributes = call->operation->attributes;
@@ -347,15 +347,14 @@ bool wants_performing(const Program& program, const std::string& value, int64_t 
   });
 }
 
-Result<bool> perform_bodies(Program& program, const std::string& value) {
+Result<bool> execute_bodies(Program& program, const std::string& value) {
   Definition* definition = find_definition(program, value);
   const BodyRow* bodies = definition == nullptr ? nullptr : bodies_of(definition->expression);
   if (bodies == nullptr || (!bodies->iterates && bodies->picked == nullptr && !is_scan(definition->expression)))
     return false;
   Additions additions(program, *definition);
-  HOIST_TRY(const std::vector<Expr> results,
-            Inline(additions, definition->expression, most_unrolled_steps).performed());
-  additions.finish("perform-bodies", results.size() == 1 ? results[0] : tuple(results));
+  HOIST_TRY(const std::vector<Expr> results, Inline(additions, definition->expression, most_unrolled_steps).executed());
+  additions.finish("execute-bodies", results.size() == 1 ? results[0] : tuple(results));
   return true;
 }
 

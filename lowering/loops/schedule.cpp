@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "lowering/fusion/cut.h"
+#include "lowering/fusion/outline.h"
 
 namespace hoist {
 namespace {

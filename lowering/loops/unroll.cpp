@@ -6,15 +6,15 @@ namespace {
 bool is_loop(Expr e) { return e->pattern == Pattern::fold || e->pattern == Pattern::scan; }
 
 // True for a fold or scan whose function materialises arrays.
-bool is_sequential(Expr e, KeepsAny& keeps_any) { return is_loop(e) && keeps_any(e->children[0]); }
+bool is_sequential(Expr e, MaterialisesAny& materialises_any) { return is_loop(e) && materialises_any(e->children[0]); }
 
 class Unroll {
  public:
-  Unroll(Additions& additions, bool perform, int64_t most) : additions_(additions), perform_(perform), most_(most) {}
+  Unroll(Additions& additions, bool execute, int64_t most) : additions_(additions), execute_(execute), most_(most) {}
 
   /// The term in which materialised parts that depend on no variable are replaced by new definitions.
   Result<Expr> outside(Expr e) {
-    if (!keeps_any_(e)) return e;
+    if (!materialises_any_(e)) return e;
     if (auto known = done_.find(e); known != done_.end()) return known->second;
     HOIST_TRY(const Expr result, parted(e));
     return done_[e] = result;
@@ -22,11 +22,11 @@ class Unroll {
 
  private:
   Result<Expr> parted(Expr e) {
-    if (e->free == 0 && is_kept_in_global(e)) {
+    if (e->free == 0 && is_materialised_in_global(e)) {
       HOIST_TRY(const Expr inner, outside(e->children[0]));
       return each_defined(inner);
     }
-    if (e->free == 0 && is_sequential(e, keeps_any_)) return unrolled(e);
+    if (e->free == 0 && is_sequential(e, materialises_any_)) return unrolled(e);
     if (e->free == 0 && e->pattern == Pattern::let) {
       HOIST_TRY(const Expr value, outside(e->children[0]));
       // A let of a materialised value only names it.
@@ -56,10 +56,10 @@ class Unroll {
     HOIST_TRY(Expr state, outside(e->children[1]));
     HOIST_TRY(const Expr elements, outside(e->children[2]));
     const int64_t n = elements->type->size.value();
-    if (n > most_ && !perform_) return too_many_steps("a " + std::string(row(e->pattern).name), n, most_);
+    if (n > most_ && !execute_) return too_many_steps("a " + std::string(row(e->pattern).name), n, most_);
     if (n == 0) return Diagnostic{"", "an empty sequence has no kernels", ""};
     HOIST_TRY(state, each_defined(state));
-    if (n > most_) return performed(e, state, elements);
+    if (n > most_) return executed(e, state, elements);
     std::vector<Expr> states;
     for (int64_t step = 0; step < n; ++step) {
       const Expr element = element_at(additions_.number(step), elements);
@@ -71,13 +71,13 @@ class Unroll {
   }
 
   // Executes the steps at run time with one body for all of them.
-  Result<Expr> performed(Expr e, Expr initial, Expr elements) {
-    perform_ = false;  // loops inside the body run once per step
+  Result<Expr> executed(Expr e, Expr initial, Expr elements) {
+    execute_ = false;  // loops inside the body run once per step
     const int64_t n = elements->type->size.value();
     for (const Control& other : additions_.controls()) {
-      HOIST_TRY(const Expr known, performed_by(other, e, initial, elements));
+      HOIST_TRY(const Expr known, executed_by(other, e, initial, elements));
       if (known == nullptr) continue;
-      perform_ = true;
+      execute_ = true;
       return known;
     }
     Control control;
@@ -97,14 +97,14 @@ class Unroll {
       for (size_t k = 0; k < states.size(); ++k)
         control.rows.push_back({parts_of(after)[k]->name, parts_of(rows)[k]->name});
     }
-    additions_.perform(std::move(control));
-    perform_ = true;
+    additions_.execute(std::move(control));
+    execute_ = true;
     return rows == nullptr ? result : rows;
   }
 
   // The results of an existing control that computes the same loop, for instance for another result of the layer; null
   // if the control differs.
-  Result<Expr> performed_by(const Control& control, Expr e, Expr initial, Expr elements) {
+  Result<Expr> executed_by(const Control& control, Expr e, Expr initial, Expr elements) {
     const Expr none = nullptr;
     const std::vector<Expr> states = parts_of(initial);
     const bool scans = e->pattern == Pattern::scan;
@@ -177,9 +177,9 @@ class Unroll {
   }
 
   Additions& additions_;
-  bool perform_;
+  bool execute_;
   const int64_t most_;  // limit of unrolled steps
-  KeepsAny keeps_any_;
+  MaterialisesAny materialises_any_;
   std::unordered_map<Expr, Expr> done_;
 };
 
@@ -193,14 +193,14 @@ Result<int64_t> unrolled_steps_of(const ProgramStep& step) {
   return steps.value();
 }
 
-Result<bool> unroll_definition(Program& program, const std::string& value, bool perform, int64_t most) {
+Result<bool> unroll_definition(Program& program, const std::string& value, bool execute, int64_t most) {
   Definition* definition = find_definition(program, value);
-  KeepsAny keeps_any;
-  if (definition == nullptr || !keeps_any(definition->expression) ||
-      !any_node(definition->expression, [&](Expr e) { return e->free == 0 && is_sequential(e, keeps_any); }))
+  MaterialisesAny materialises_any;
+  if (definition == nullptr || !materialises_any(definition->expression) ||
+      !any_node(definition->expression, [&](Expr e) { return e->free == 0 && is_sequential(e, materialises_any); }))
     return false;
   Additions additions(program, *definition);
-  HOIST_TRY(const Expr rest, Unroll(additions, perform, most).outside(definition->expression));
+  HOIST_TRY(const Expr rest, Unroll(additions, execute, most).outside(definition->expression));
   additions.describe();
   additions.finish("unroll", rest, most);
   definition = find_definition(program, value);

@@ -6,8 +6,8 @@
 //
 // A body of Loop or Scan replaces its call once per iteration, as calls, before any other pass, so that rules match its
 // layers. If is replaced by both branches and a selection of their results. A fold or scan in a definition (of a
-// recurrent operator, for instance) is unrolled after the pass `unfold` if its function materialises arrays in global
-// memory.
+// recurrent operator, for instance) is unrolled after the pass `inline-definitions` if its function materialises arrays
+// in global memory.
 #pragma once
 
 #include <string>
@@ -34,10 +34,10 @@ inline constexpr int64_t most_kept_steps = 16;
 
 /// True if the call of this definition needs dynamic control flow (Control): a Loop with a data-dependent end; a Loop
 /// or Scan of more than `most` steps; an If with large branches or with branches that cannot both be computed.
-bool wants_performing(const Program& program, const std::string& value, int64_t most = most_unrolled_steps);
+bool wants_execution(const Program& program, const std::string& value, int64_t most = most_unrolled_steps);
 /// Replaces the call by a Control and one copy of its bodies' definitions. Returns false if it is no If, Loop or Scan.
-/// Records "perform-bodies".
-Result<bool> perform_bodies(Program& program, const std::string& value);
+/// Records "execute-bodies".
+Result<bool> execute_bodies(Program& program, const std::string& value);
 
 /// Replaces the call by the definitions of its bodies, once per iteration; returns false if the call has no bodies.
 /// Records "inline-bodies". Errors: an unbounded iteration count, or one above `most`.
@@ -47,8 +47,8 @@ Result<bool> inline_bodies(Program& program, const std::string& value, int64_t m
 /// if the definition has none. A loop of more than `most` steps becomes a Control whose body has the definitions of one
 /// step. Materialised arrays outside of the loops become definitions too. Equal terms share one definition, across the
 /// whole program. Records "unroll". Errors: a loop of more than `most` steps inside an executed loop, or any such loop
-/// if `perform` is false.
-Result<bool> unroll_definition(Program& program, const std::string& value, bool perform = true,
+/// if `execute` is false.
+Result<bool> unroll_definition(Program& program, const std::string& value, bool execute = true,
                                int64_t most = most_unrolled_steps);
 /// The limit that a derivation step states, or most_unrolled_steps if it states none.
 Result<int64_t> unrolled_steps_of(const ProgramStep& step);

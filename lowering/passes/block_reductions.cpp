@@ -67,7 +67,7 @@ struct PartsRules {
 
 // The parts of an image that is stored as NHWC or with padded rows, so that blocks of k elements are not contiguous:
 // channel planes, one in each lane of a vector, or rows, if blocks would cut them.
-std::optional<PartsRules> parts_of_picture(Expr reduction, int64_t k, const Profile& profile) {
+std::optional<PartsRules> parts_of_image(Expr reduction, int64_t k, const Profile& profile) {
   const Expr rows = reduction->children[2];
   if (profile.gpu || rows->pattern != Pattern::join || rows->children[0]->pattern != Pattern::join) return std::nullopt;
   if (shape_of(rows->children[0]->children[0]->type)[0] >= profile.vector_width)
@@ -92,14 +92,14 @@ Result<Nothing> block_reductions(Program& program, const PassOptions& options) {
     std::set<Expr> staying;
     // On CPUs an exponential takes longer than a second load.
     if (Path path; !profile.gpu && long_reduction(rewriter.term(), 1, limits, staying, path))
-      rewriter.apply_first("softmax-kept-global");
+      rewriter.apply_first("softmax-materialised-global");
     for (Path path; auto found = long_reduction(rewriter.term(), 1, limits, staying, path); path.clear()) {
       const Expr reduction = at(rewriter.term(), found->place);
       const int64_t n = reduction->children[2]->type->size.value();
       const auto root = static_cast<int64_t>(std::sqrt(static_cast<double>(n)));
       const int64_t blocks = wanted ? std::min(*wanted, n / least_block) : std::min(side_by_side / found->count, root);
       const int64_t k = n % blocks == 0 ? n / blocks : n / blocks / 16 * 16;
-      const auto parts = wanted ? std::nullopt : parts_of_picture(reduction, k, profile);
+      const auto parts = wanted ? std::nullopt : parts_of_image(reduction, k, profile);
       const auto in_parts = [&](bool exact) {
         if (parts) return rewriter.apply(exact ? parts->exact : parts->of_floats, found->place);
         if (n == blocks * k)

@@ -58,9 +58,9 @@ std::optional<int64_t> recorded(const PassOptions& options, Expr term, std::stri
   return found == knobs.end() ? std::nullopt : std::optional<int64_t>(found->second);
 }
 
-void keep_at(Program& program, const std::function<std::vector<RuleAtPlace>(const Definition&)>& kept_in) {
+void materialise_at(Program& program, const std::function<std::vector<RuleAtPlace>(const Definition&)>& places_of) {
   for (Definition& definition : program.definitions) {
-    const std::vector<RuleAtPlace> kept = kept_in(definition);
+    const std::vector<RuleAtPlace> kept = places_of(definition);
     if (kept.empty()) continue;
     Rewriter rewriter(lowering_rules(), definition.expression);
     for (const auto& [place, rule] : kept) rewriter.apply(rule, place);

@@ -15,12 +15,12 @@ Result<Nothing> im2col(Program& program, const PassOptions& options) {
     const bool wanted = all || recorded(options, definition.expression, im2col_knob).value_or(0) != 0;
     if (!wanted) continue;
     Rewriter rewriter(lowering_rules(), definition.expression);
-    if (keep_windows(rewriter)) take_steps(program, definition, rewriter);
+    if (materialise_windows(rewriter)) take_steps(program, definition, rewriter);
   }
   return Nothing{};
 }
 
-bool keep_windows(Rewriter& rewriter) {
+bool materialise_windows(Rewriter& rewriter) {
   bool any = false;
   for (const std::string_view rule : rules_within_terms("im2col")) {
     while (rewriter.apply_first(std::string(rule))) any = true;

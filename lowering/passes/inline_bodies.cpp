@@ -16,8 +16,8 @@ Result<bool> inline_bodies_or_fold(Program& program, const std::string& value, i
 
 Result<Nothing> inline_bodies(Program& program, const PassOptions& options) {
   const auto change = [&](Program& changed, const std::string& value) {
-    return options.perform && wants_performing(changed, value, options.unrolled_steps)
-               ? perform_bodies(changed, value)
+    return options.execute && wants_execution(changed, value, options.unrolled_steps)
+               ? execute_bodies(changed, value)
                : inline_bodies_or_fold(changed, value, options.unrolled_steps);
   };
   HOIST_TRY(const bool any, at_definitions(program, change));
@@ -32,8 +32,8 @@ Done replay_inline_bodies(Program& program, Definition&, const ProgramStep& step
   return Nothing{};
 }
 
-Done replay_perform_bodies(Program& program, Definition&, const ProgramStep& step) {
-  HOIST_TRY(const bool done, perform_bodies(program, step.value));
+Done replay_execute_bodies(Program& program, Definition&, const ProgramStep& step) {
+  HOIST_TRY(const bool done, execute_bodies(program, step.value));
   if (!done) return Diagnostic{"", "the definition is no call of If, Loop or Scan", ""};
   return Nothing{};
 }

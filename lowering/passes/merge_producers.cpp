@@ -1,5 +1,5 @@
 // Steps that make a producer part of its consumer: of inline-views, inline-widening, merge-producers, merge-rows and
-// fuse-launch.
+// fuse-chains.
 #include "lowering/fusion/launches.h"
 #include "lowering/fusion/shared_reads.h"
 #include "lowering/passes/rows.h"
@@ -9,11 +9,11 @@ namespace hoist {
 namespace {
 
 // The producer that the step names; it comes before its consumer.
-Result<const Definition*> producer_of(const Program& program, const Definition& reader, const ProgramStep& step) {
+Result<const Definition*> producer_of(const Program& program, const Definition& consumer, const ProgramStep& step) {
   const auto named = step.parameters.find("producer");
   const std::string producer = named == step.parameters.end() ? "" : named->second;
   const Definition* found = find_definition(program, producer);
-  if (found == nullptr || found >= &reader)
+  if (found == nullptr || found >= &consumer)
     return Diagnostic{"", "the program does not define the value " + producer + " before " + step.value, ""};
   return found;
 }
@@ -30,8 +30,8 @@ Done replay_merging(Program& program, Definition& definition, const ProgramStep&
   HOIST_TRY(const Definition* from, producer_of(program, definition, step));
   if (step.rule == "merge-rows" && merged_rows(from->expression, from->value, definition.expression) == nullptr)
     return Diagnostic{"", step.value + " and " + from->value + " have no rows in common", ""};
-  if (step.rule == "fuse-launch")
-    keep_in_launch(program, *from, definition);
+  if (step.rule == "fuse-chains")
+    materialise_in_launch(program, *from, definition);
   else
     merge_into(program, step.rule, *from, definition);
   program.definitions.erase(program.definitions.begin() + (from - program.definitions.data()));

@@ -23,8 +23,8 @@ Done replay_integer_tables(Program& program, Definition&, const ProgramStep& ste
   return Nothing{};
 }
 
-Done replay_unfold(Program& program, Definition& definition, const ProgramStep&) {
-  return unfold_definition(program, definition);
+Done replay_inline_definitions(Program& program, Definition& definition, const ProgramStep&) {
+  return inline_definition(program, definition);
 }
 
 Done replay_choose_knobs(Program& program, Definition& definition, const ProgramStep& step) {

@@ -27,33 +27,33 @@ bool wants_im2col(const PassOptions& options);
 Done im2col(Program& program, const PassOptions& options);
 bool wants_winograd(const PassOptions& options);
 Done winograd(Program& program, const PassOptions& options);
-Done keep_shared_folds(Program& program, const PassOptions& options);
-Done keep_shuffled_folds(Program& program, const PassOptions& options);
-Done keep_transposed_operands(Program& program, const PassOptions& options);
-Done keep_padded_views(Program& program, const PassOptions& options);
-Done keep_phases(Program& program, const PassOptions& options);
-Done keep_resampled(Program& program, const PassOptions& options);
+Done materialise_shared_folds(Program& program, const PassOptions& options);
+Done materialise_shuffled_folds(Program& program, const PassOptions& options);
+Done materialise_transposed_operands(Program& program, const PassOptions& options);
+Done materialise_padded_views(Program& program, const PassOptions& options);
+Done materialise_phases(Program& program, const PassOptions& options);
+Done materialise_resampled(Program& program, const PassOptions& options);
 Done block_scans(Program& program, const PassOptions& options);
 Done block_reductions(Program& program, const PassOptions& options);
-Done cut_kernels(Program& program, const PassOptions& options);
+Done outline_kernels(Program& program, const PassOptions& options);
 bool wants_launches(const PassOptions& options);
-Done fuse_launch(Program& program, const PassOptions& options);
+Done fuse_chains(Program& program, const PassOptions& options);
 
 // Steps of a derivation. Errors say why a step does not apply.
 Done replay_inline_bodies(Program& program, Definition& definition, const ProgramStep& step);
-Done replay_perform_bodies(Program& program, Definition& definition, const ProgramStep& step);
+Done replay_execute_bodies(Program& program, Definition& definition, const ProgramStep& step);
 Done replay_drop_copies(Program& program, Definition& definition, const ProgramStep& step);
 Done replay_integer_tables(Program& program, Definition& definition, const ProgramStep& step);
 Done replay_decompose_calls(Program& program, Definition& definition, const ProgramStep& step);
 Done replay_fold_constants(Program& program, Definition& definition, const ProgramStep& step);
 Done replay_compute_on_host(Program& program, Definition& definition, const ProgramStep& step);
-Done replay_unfold(Program& program, Definition& definition, const ProgramStep& step);
+Done replay_inline_definitions(Program& program, Definition& definition, const ProgramStep& step);
 Done replay_unroll(Program& program, Definition& definition, const ProgramStep& step);
 /// A producer becomes part of the definition; it stays for its other consumers.
 Done replay_inlining(Program& program, Definition& definition, const ProgramStep& step);
 /// A producer becomes part of the definition, its only consumer, and goes.
 Done replay_merging(Program& program, Definition& definition, const ProgramStep& step);
-Done replay_cut_kernels(Program& program, Definition& definition, const ProgramStep& step);
+Done replay_outline_kernels(Program& program, Definition& definition, const ProgramStep& step);
 Done replay_choose_knobs(Program& program, Definition& definition, const ProgramStep& step);
 Done replay_store(Program& program, Definition& definition, const ProgramStep& step);
 
@@ -73,6 +73,6 @@ struct RuleAtPlace {
   Path place;
   const char* rule;
 };
-void keep_at(Program& program, const std::function<std::vector<RuleAtPlace>(const Definition&)>& kept_in);
+void materialise_at(Program& program, const std::function<std::vector<RuleAtPlace>(const Definition&)>& places_of);
 
 }  // namespace hoist

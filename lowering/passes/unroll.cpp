@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "ir/properties/properties.h"
-#include "lowering/fusion/cut.h"
+#include "lowering/fusion/outline.h"
 #include "lowering/passes/rows.h"
 #include "lowering/rules/rules.h"
 #include "lowering/strategies/terms.h"
@@ -12,15 +12,16 @@
 namespace hoist {
 namespace {
 
-constexpr const char* steps_in_rows = "fold-of-kept-map";
+constexpr const char* steps_in_rows = "fold-of-materialised-map";
 
 // A materialised loop whose steps change rows in place, so that each row has a loop of its own. Longer rows are divided
 // among work-groups.
 bool changes_rows(Expr kept) {
   constexpr int64_t longest_row = 1 << 14;
-  if (!is_kept_in_global(kept)) return false;
+  if (!is_materialised_in_global(kept)) return false;
   const Expr e = kept->children[0];
-  if (e->pattern != Pattern::fold || e->free != 0 || !is_kept_in_global(e->children[0]->children[0])) return false;
+  if (e->pattern != Pattern::fold || e->free != 0 || !is_materialised_in_global(e->children[0]->children[0]))
+    return false;
   if (!e->type->is_array() || shape_of(e->type).size() != 2 || shape_of(e->type)[1] >= longest_row) return false;
   Rewriter rewriter(lowering_rules(), e);
   return rewriter.apply(steps_in_rows, {}) && changes_in_place(at(rewriter.term(), {0, 0}));
@@ -46,7 +47,7 @@ Result<Nothing> unroll(Program& program, const PassOptions& options) {
   const std::set<std::string> before = defined_values(program);
   if (!options.profile.gpu) keep_steps_together(program);
   const auto change = [&](Program& changed, const std::string& value) {
-    return unroll_definition(changed, value, options.perform, options.unrolled_steps);
+    return unroll_definition(changed, value, options.execute, options.unrolled_steps);
   };
   HOIST_TRY(const bool any, at_definitions(program, change));
   return any ? fold_added(program, before, options) : Result<Nothing>(Nothing{});

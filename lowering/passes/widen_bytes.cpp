@@ -14,7 +14,7 @@ Result<Nothing> widen_bytes(Program& program, const PassOptions& options) {
     if (!wants_winograd(options) || call->children.empty() ||
         leaf_of(call->children[0]->type) != scalar_type(Scalar::u8))
       return false;
-    HOIST_TRY(const Expr term, unfold(*call, changed.constants));
+    HOIST_TRY(const Expr term, inline_call(*call, changed.constants));
     const std::vector<WinogradChoice> choices = winograd_choices(term, options);
     return !choices.empty() &&
            (options.convolution == ConvolutionForm::winograd || is_clearly_less(*cheapest(choices)));

@@ -1,6 +1,6 @@
 #include "lowering/pipeline/lower.h"
 
-#include "lowering/fusion/joined_steps.h"
+#include "lowering/fusion/fused_launches.h"
 #include "lowering/pipeline/steps.h"
 
 namespace hoist {
@@ -8,7 +8,7 @@ namespace hoist {
 PassOptions pass_options(const LowerOptions& options, const Profile& profile) {
   PassOptions out;
   static_cast<LowerOptions&>(out) = options;
-  out.joins_steps = options.fusion == LaunchFusion::automatic && joins_steps(profile);
+  out.fuses_launches = options.fusion == LaunchFusion::automatic && fuses_launches(profile);
   out.profile = profile;
   return out;
 }

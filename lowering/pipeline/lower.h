@@ -17,7 +17,7 @@
 #include "lowering/pipeline/passes.h"
 #include "lowering/rules/user_rules.h"
 #include "lowering/search/tuning.h"
-#include "lowering/strategies/steering.h"
+#include "lowering/strategies/schedule_script.h"
 #include "lowering/strategies/strategy.h"
 #include "lowering/tiling/tile.h"
 
@@ -35,7 +35,7 @@ struct LoweredKernel {
   std::string unproved;    ///< a data-dependent position that may lie outside its array; "" if there is none
   int64_t operations = 0;  ///< of one launch: Work::arithmetic() of its term
   std::string host;        ///< the function of ir/host that runs it; "" for kernels
-  bool is_joined = false;  ///< launches run its steps (PlanLaunch in ir/plan/plan.h)
+  bool is_fused = false;   ///< launches run its steps (PlanLaunch in ir/plan/plan.h)
   /// The parameters whose arrays are not in the caches when the kernel begins (CPU).
   std::vector<std::string> cold = {};
   /// The parameters whose arrays are written by steps of the same run.

@@ -69,7 +69,9 @@ Done constants(Program& program, const PassOptions& options) {
   drop_unused(program);
   return Nothing{};
 }
-Done unfold(Program& program, const PassOptions& options) { return unfold_operators(program, options.folding); }
+Done inline_definitions(Program& program, const PassOptions& options) {
+  return inline_operators(program, options.folding);
+}
 Done producers(Program& program, const PassOptions& options) {
   merge_producers(program, options.profile.gpu);
   return Nothing{};
@@ -94,8 +96,8 @@ constexpr Pass all_passes[] = {
     {"pool-bytes", "moves max pooling before dequantising, and drops requantising that changes nothing", calls, exact, nullptr, pool_bytes},
     // Before the rounding passes for quantised layers, so that a table has the model's own values.
     {"integer-tables", "replaces layers between two 8-bit values by look-up tables", calls, exact, nullptr, tables, replay_integer_tables},
-    {"integer-products", "replaces contractions of dequantised values by integer contractions with one scale", calls, rounding},
-    {"signs-of-products", "makes inputs unsigned and weights signed, as dot instructions require", calls, exact},
+    {"integer-contractions", "replaces contractions of dequantised values by integer contractions with one scale", calls, rounding},
+    {"signs-of-contractions", "makes inputs unsigned and weights signed, as dot instructions require", calls, exact},
     {"requantise", "replaces contractions of bytes with quantised results by integer contractions and quantisation", calls, exact},
     {"zero-points", "subtracts zero points of weights, and computed ones of inputs, from exact sums", calls, exact, nullptr, zero_points},
     {"drop-relu", "drops Relu before quantising to bytes that begin at zero", calls, exact},
@@ -107,14 +109,14 @@ constexpr Pass all_passes[] = {
     {"pad-to-four", "pads sums to groups of four bytes, as dot instructions require", calls, rounding},
     {"widen-halves", "widens f16 operands of contractions to f32, for CPUs that compute in f32", calls, exact, computes_in_f32},
     {"keep-bf16", "keeps bf16 operands of contractions as stored, for processors with matrix instructions", calls, exact, multiplies_matrices},
-    {"split-short-phases", "splits strided transposed convolutions by odd filters into one convolution per phase, on CPUs", calls, rounding, host_is_the_device},
-    {"split-phases", "replaces strided transposed convolutions by one convolution of their phases", calls, rounding},
+    {"short-polyphase-convolutions", "splits strided transposed convolutions by odd filters into one convolution per phase, on CPUs", calls, rounding, host_is_the_device},
+    {"polyphase-convolutions", "replaces strided transposed convolutions by one convolution of their phases", calls, rounding},
     {"decompose-calls", "splits calls into several with less work in all, such as Einsum over many arrays", calls, rounding, nullptr, decompose_calls, replay_decompose_calls},
     {"fold-constants", "evaluates definitions that read only constants", calls, exact, nullptr, constants, replay_fold_constants},
     // Known biases are constants by now.
     {"merge-scales", "divides factors of integer sums by the scale of their quantised result", calls, rounding},
     {"compute-on-host", "computes layers with a data-dependent number of steps by host ops, on CPUs", calls, exact, host_is_the_device, compute_on_host, replay_compute_on_host},
-    {"unfold", "inlines the definition of every operator call", calls, exact, nullptr, unfold, replay_unfold},
+    {"inline-definitions", "inlines the definition of every operator call", calls, exact, nullptr, inline_definitions, replay_inline_definitions},
     {"name-tables", "makes large tables inside terms constants, which kernels read from memory", terms, exact, nullptr, name_tables},
     {"unroll", "makes each step of loops over materialised arrays, such as recurrent layers, a definition", terms, exact, nullptr, unroll, replay_unroll, true},
     {"inline-views", "merges reshapes, transpositions and other views into their consumers", terms, exact, nullptr, inline_views, replay_inlining},
@@ -124,16 +126,16 @@ constexpr Pass all_passes[] = {
     {"explore", "applies rules from records of a search (hoist tune --explore)", terms, exact, has_records, explore},
     {"im2col", "the windows of convolutions are kept in memory (--pass convolution=im2col, or records say so)", terms, exact, wants_im2col, im2col},
     {"winograd", "computes 3x3 and 5x5 convolutions in Winograd's form where that is less work", terms, exact, wants_winograd, winograd},
-    {"keep-shared-folds", "materialises values shared beyond a row of the result", terms, exact, nullptr, keep_shared_folds},
-    {"keep-shuffled-folds", "materialises sums before permutations in runs shorter than a vector", terms, exact, nullptr, keep_shuffled_folds},
-    {"keep-transposed-operands", "materialises transposed right operands of contractions in the order of their columns", terms, exact, nullptr, keep_transposed_operands},
-    {"keep-padded-views", "materialises padded operands of window sums if they are views or have computed padding", terms, exact, nullptr, keep_padded_views},
-    {"keep-phases", "materialises channel planes of strided windows with one row per phase, on CPUs", terms, exact, host_is_the_device, keep_phases},
-    {"keep-resampled", "materialises sums that are read by other sums at positions from a table, on CPUs", terms, exact, host_is_the_device, keep_resampled},
+    {"materialise-shared-folds", "materialises values shared beyond a row of the result", terms, exact, nullptr, materialise_shared_folds},
+    {"materialise-shuffled-folds", "materialises sums before permutations in runs shorter than a vector", terms, exact, nullptr, materialise_shuffled_folds},
+    {"materialise-transposed-operands", "materialises transposed right operands of contractions in the order of their columns", terms, exact, nullptr, materialise_transposed_operands},
+    {"materialise-padded-views", "materialises padded operands of window sums if they are views or have computed padding", terms, exact, nullptr, materialise_padded_views},
+    {"materialise-phases", "materialises channel planes of strided windows with one row per phase, on CPUs", terms, exact, host_is_the_device, materialise_phases},
+    {"materialise-resampled", "materialises sums that are read by other sums at positions from a table, on CPUs", terms, exact, host_is_the_device, materialise_resampled},
     {"block-scans", "computes running sums along many elements by blocks in parallel", terms, exact, nullptr, block_scans},
     {"block-reductions", "computes sums, minima and maxima of many elements by blocks in parallel", terms, exact, nullptr, block_reductions},
-    {"cut-kernels", "makes each array materialised in global memory a definition with its own kernel", terms, exact, nullptr, cut_kernels, replay_cut_kernels, true},
-    {"fuse-launch", "chains whose values fit in local memory become one kernel, where --pass fusion=launch or records say so", terms, exact, wants_launches, fuse_launch, replay_merging},
+    {"outline-kernels", "makes each array materialised in global memory a definition with its own kernel", terms, exact, nullptr, outline_kernels, replay_outline_kernels, true},
+    {"fuse-chains", "chains whose values fit in local memory become one kernel, where --pass fusion=launch or records say so", terms, exact, wants_launches, fuse_chains, replay_merging},
     {"choose-knobs", "sets the knobs of kernels to the values that a record has measured to be fastest", terms, exact, has_records, knobs, replay_choose_knobs},
     {"choose-storage", "gives every value an array: order of dimensions, borders, padding to whole vectors", plan, exact, nullptr, choose_storage},
     {"schedule", "sorts definitions into the plan's execution order", plan, exact, nullptr, schedule},
@@ -142,9 +144,9 @@ constexpr Pass all_passes[] = {
     {"collect-arrays", "lists inputs, outputs, weights and intermediate values as arrays, the arguments of the steps", plan, exact, nullptr, collect_arrays},
     {"place-arrays", "places arrays in the arena, shared by arrays whose lifetimes do not overlap", plan, exact, nullptr, place_arrays},
     {"find-cold-arrays", "lists for each kernel the arrays that a run computes, and the arrays outside the caches", plan, exact, nullptr, find_cold_arrays},
-    {"join-steps", "runs several steps in one launch where launches cost more than the steps", plan, exact, nullptr, join_steps},
+    {"fuse-launches", "runs several steps in one launch where launches cost more than the steps", plan, exact, nullptr, fuse_launches},
     {"drop-unused", "removes unused definitions", within, exact, nullptr, drop_unused},
-    {"perform-bodies", "runs data-dependent bodies of If and Loop as dynamic control flow", within, exact, nullptr, {}, replay_perform_bodies, true},
+    {"execute-bodies", "runs data-dependent bodies of If and Loop as dynamic control flow", within, exact, nullptr, {}, replay_execute_bodies, true},
     {"store", "writes terms over the stored arrays; views cost nothing", within, exact, nullptr, {}, replay_store},
 };
 // clang-format on

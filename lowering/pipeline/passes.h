@@ -1,8 +1,8 @@
 // Every step from the imported program to the plan, one ordered list for everything that compiles: `hoist compile` and
-// `inspect`, studies of neural rules, tests. Passes of the first part change operator calls, `unfold` inlines
-// definitions, passes of the second part change terms, and the third part makes the plan: storage, loops, kernels,
-// arrays, launches. Decisions are attributes of the program, so every pass also runs on a program that was read from
-// text; LoweredModel, which the last passes fill in, is derived from the program.
+// `inspect`, studies of neural rules, tests. Passes of the first part change operator calls, `inline-definitions`
+// inlines definitions, passes of the second part change terms, and the third part makes the plan: storage, loops,
+// kernels, arrays, launches. Decisions are attributes of the program, so every pass also runs on a program that was
+// read from text; LoweredModel, which the last passes fill in, is derived from the program.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@
 #include "lowering/loops/unroll.h"
 #include "lowering/rules/user_rules.h"
 #include "lowering/search/tuning.h"
-#include "lowering/strategies/steering.h"
+#include "lowering/strategies/schedule_script.h"
 #include "lowering/strategies/strategy.h"
 
 namespace hoist {
@@ -37,7 +37,7 @@ namespace hoist {
 enum class ConvolutionForm : uint8_t { automatic, stencil, im2col, winograd };
 
 /// Fused launches of small layers: only the recorded ones; on CPUs also kernels in sequence, if that pays
-/// (joined_steps.h); or all chains whose values fit in local memory, as one kernel (launches.h), whatever records
+/// (fused_launches.h); or all chains whose values fit in local memory, as one kernel (launches.h), whatever records
 /// contain.
 enum class LaunchFusion : uint8_t { none, automatic, launch };
 
@@ -54,10 +54,10 @@ struct LowerOptions {
   LaunchFusion fusion = LaunchFusion::automatic;
   TuningRecords records = {};  ///< of measured kernels
   int64_t unrolled_steps =
-      most_unrolled_steps;           ///< of one loop; longer loops run as dynamic control flow, or are refused
-  bool perform = true;               ///< If and Loop may run as dynamic control flow (unroll.h)
-  const UserRules* rules = nullptr;  ///< of the user; lives as long as the compilation
-  std::vector<Steering> steps;       ///< the user's own steps for kernels, instead of the strategy
+      most_unrolled_steps;            ///< of one loop; longer loops run as dynamic control flow, or are refused
+  bool execute = true;                ///< If and Loop may run as dynamic control flow (unroll.h)
+  const UserRules* rules = nullptr;   ///< of the user; lives as long as the compilation
+  std::vector<ScheduleScript> steps;  ///< the user's own steps for kernels, instead of the strategy
   const std::vector<Strategy>* strategies = nullptr;  ///< instead of strategies(); live as long as the compilation
   bool separate_arrays = false;  ///< no reuse in the arena, so that a simulated device detects every overrun
 };
@@ -67,12 +67,12 @@ struct PassOptions : LowerOptions {
   PassOptions() {
     tables.use = TableUse::off;
     fusion = LaunchFusion::none;
-    perform = false;
+    execute = false;
   }
 
-  Profile profile;           ///< the device
-  bool joins_steps = false;  ///< launches run several kernels, so that one more kernel is no more launch
-  bool share_equal = true;   ///< merges equal layers; not if neural rules may differ by layer
+  Profile profile;              ///< the device
+  bool fuses_launches = false;  ///< launches run several kernels, so that one more kernel is no more launch
+  bool share_equal = true;      ///< merges equal layers; not if neural rules may differ by layer
 };
 
 struct LoweredModel;
@@ -114,7 +114,7 @@ struct Pass {
 std::span<const Pass> passes();
 
 /// Materialises the windows of all convolutions in the term, each as a row of a matrix; false if it has none.
-bool keep_windows(Rewriter& rewriter);
+bool materialise_windows(Rewriter& rewriter);
 /// The possible numbers of blocks of the term's first long reduction; empty if it has none.
 std::vector<int64_t> block_counts(Expr term, const Profile& profile);
 const Pass* find_pass(std::string_view name);  ///< null when there is none; also finds steps `within` passes

@@ -28,9 +28,9 @@ bool decompose_call(Program& program, const std::string& value);
 /// Replaces the call by an equivalent host op; false if there is none. Records "compute-on-host".
 Result<bool> compute_on_host(Program& program, Definition& definition);
 
-/// Replaces the call by its definition, and collects the facts that storage needs. Records `unfold`, with the constants
-/// whose values decide the term.
-Result<Nothing> unfold_definition(Program& program, Definition& definition);
+/// Replaces the call by its definition, and collects the facts that storage needs. Records `inline-definitions`, with
+/// the constants whose values decide the term.
+Result<Nothing> inline_definition(Program& program, Definition& definition);
 
 /// A term that reads only constants, with results of several components replaced by these components: a candidate for a
 /// constant. Null if it reads anything else.
@@ -46,11 +46,11 @@ void fold_subterm(Program& program, Definition& definition, const Path& place, c
 
 /// Replaces every read of the producer by its term, and adds its layers to the layers of the consumer. Records the
 /// pass.
-void merge_into(Program& program, const std::string& pass, const Definition& producer, Definition& reader);
+void merge_into(Program& program, const std::string& pass, const Definition& producer, Definition& consumer);
 /// The consumer reads the original instead of a copy of it; `first` defines the original, null for an input or a
 /// constant. Records "drop-copies".
 void read_instead(Program& program, const Definition& copy, const std::string& original, Definition* first,
-                  Definition& reader);
+                  Definition& consumer);
 /// Replaces the definition of an 8-bit value and its producers by a look-up table; false if that is impossible.
 bool use_integer_table(Program& program, const std::string& value);
 /// Calls remove_unused; records it if a definition was removed.

@@ -232,8 +232,8 @@ class Validator {
 
   Result<Nothing> look_at(const ReplayedStep& seen) {
     const Program& program = seen.state->program;
-    const bool performs = program.controls.size() != std::exchange(controls_, program.controls.size());
-    if (performs) {  // only the run knows its value
+    const bool executes = program.controls.size() != std::exchange(controls_, program.controls.size());
+    if (executes) {  // only the run knows its value
       ++out_.left;
       take(program);
       return Nothing{};

@@ -35,7 +35,7 @@ PlanControl control_over(const Control& control, bool reads_number,
 }
 
 // An output that the model names twice is two outputs of the plan.
-void add_extent(LoweredModel& model, const DataExtent& extent) {
+void add_extent(LoweredModel& model, const DynamicExtent& extent) {
   const std::vector<std::string>& names = model.program.outputs;
   const auto count = static_cast<int>(std::find(names.begin(), names.end(), extent.count) - names.begin());
   for (size_t i = 0; i < names.size(); ++i) {
@@ -92,7 +92,7 @@ Result<Nothing> collect_arrays(LoweredModel& model, const PassOptions&) {
     const std::string& name = program.outputs[i];
     model.outputs.push_back(add(name, is_constant(name) ? Place::weights : Place::output));
   }
-  for (const DataExtent& extent : program.extents) add_extent(model, extent);
+  for (const DynamicExtent& extent : program.extents) add_extent(model, extent);
   for (size_t i = 0; i < model.steps.size(); ++i) {
     const Definition& kernel = program.definitions[i];
     for (Expr p : parameters_of(kernel.expression)) model.steps[i].arguments.push_back(argument(p->name, true));

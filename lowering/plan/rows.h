@@ -15,7 +15,7 @@ Result<Nothing> share_kernels(LoweredModel& model, const PassOptions& options);
 Result<Nothing> collect_arrays(LoweredModel& model, const PassOptions& options);
 Result<Nothing> place_arrays(LoweredModel& model, const PassOptions& options);
 Result<Nothing> find_cold_arrays(LoweredModel& model, const PassOptions& options);
-Result<Nothing> join_steps(LoweredModel& model, const PassOptions& options);
+Result<Nothing> fuse_launches(LoweredModel& model, const PassOptions& options);
 
 /// Names of OpenCL functions, which no two kernels share.
 class FunctionNames {

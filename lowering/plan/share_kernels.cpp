@@ -9,7 +9,7 @@
 #include "ir/properties/index_ranges.h"
 #include "ir/properties/properties.h"
 #include "lowering/cost/work.h"
-#include "lowering/fusion/cut.h"
+#include "lowering/fusion/outline.h"
 #include "lowering/plan/rows.h"
 #include "lowering/strategies/terms.h"
 

@@ -3,7 +3,7 @@
 
 #include "ir/properties/properties.h"
 #include "ir/text/parse/near_miss.h"
-#include "lowering/fusion/cut.h"
+#include "lowering/fusion/outline.h"
 #include "lowering/fusion/statements.h"
 #include "lowering/layout/stored_terms.h"
 #include "lowering/pipeline/steps.h"
@@ -25,29 +25,29 @@ Path inside_of(const Storage& s) {
 }
 
 // The definition of each of the user's steps: the last one that computes the layer, into which the others were merged.
-Result<std::map<std::string, const Steering*>> find_steered(const Program& program,
-                                                            const std::vector<Steering>& steps) {
-  std::map<std::string, const Steering*> steered;
+Result<std::map<std::string, const ScheduleScript*>> find_scripted(const Program& program,
+                                                                   const std::vector<ScheduleScript>& steps) {
+  std::map<std::string, const ScheduleScript*> scripted;
   Diagnostics problems;
-  for (const Steering& steering : steps) {
+  for (const ScheduleScript& script : steps) {
     const Definition* found = nullptr;
     for (const Definition& definition : program.definitions) {
       const std::vector<std::string>& layers = definition.layers;
-      if (std::find(layers.begin(), layers.end(), steering.layer) != layers.end()) found = &definition;
+      if (std::find(layers.begin(), layers.end(), script.layer) != layers.end()) found = &definition;
     }
     if (found == nullptr) {
       std::vector<std::string> names;
       for (const Definition& definition : program.definitions)
         names.insert(names.end(), definition.layers.begin(), definition.layers.end());
-      problems.push_back({"--steps " + steering.layer + "=" + steering.where, "no kernel computes this layer",
-                          did_you_mean(steering.layer, names, "hoist inspect lists the layers")});
-    } else if (auto [place, fresh] = steered.emplace(found->value, &steering); !fresh) {
-      problems.push_back({"--steps " + steering.layer + "=" + steering.where,
+      problems.push_back({"--steps " + script.layer + "=" + script.where, "no kernel computes this layer",
+                          did_you_mean(script.layer, names, "hoist inspect lists the layers")});
+    } else if (auto [place, fresh] = scripted.emplace(found->value, &script); !fresh) {
+      problems.push_back({"--steps " + script.layer + "=" + script.where,
                           "the kernel already has steps, from the layer " + place->second->layer, "join the files"});
     }
   }
   if (!problems.empty()) return problems;
-  return steered;
+  return scripted;
 }
 
 // The tiles of the statements before the definition's result, which depend on their terms and storage alone.
@@ -66,7 +66,7 @@ std::vector<Tile> tiles_of_statements(const Program& program, const Definition& 
 Result<Tile> tile_of_kernel(const Definition& definition, const Profile& profile) {
   HOIST_TRY(const Tile tile, tile_of(definition.tile, profile));
   const int64_t rank = std::ssize(sizes_of(definition.expression->type));
-  if (tile.rows_joined + 2 > std::max<int64_t>(rank, 2) || (tile.channels_last != 0 && (rank < 3 || rank > 5)))
+  if (tile.rows_collapsed + 2 > std::max<int64_t>(rank, 2) || (tile.channels_last != 0 && (rank < 3 || rank > 5)))
     return Diagnostic{layer_name(definition), "the tile does not fit the rank of the array",
                       "choose-storage writes tiles"};
   return tile;
@@ -78,7 +78,7 @@ Result<StrategyInput> input_of(const Program& program, const Definition& definit
   StrategyInput input;
   input.term = stored_term(definition, program.storage);
   const size_t statements = count_statements(definition.expression);
-  input.kept = tiles_of_statements(program, definition, options.profile);
+  input.materialised = tiles_of_statements(program, definition, options.profile);
   input.inside = statement_place(statements, statements);
   const Path inside = storage.is_packed() ? Path() : inside_of(storage);
   input.inside.insert(input.inside.end(), inside.begin(), inside.end());
@@ -93,12 +93,13 @@ Result<StrategyInput> input_of(const Program& program, const Definition& definit
 }
 
 // By the strategy, or by the user's schedule of a layer of the kernel.
-Result<Derivation> derive(const StrategyInput& input, const Steering* steering, const PassOptions& options, Expr& low) {
+Result<Derivation> derive(const StrategyInput& input, const ScheduleScript* script, const PassOptions& options,
+                          Expr& low) {
   const RuleTable& rules = options.rules != nullptr ? options.rules->table : lowering_rules();
   const std::vector<Strategy>& candidates = options.strategies != nullptr ? *options.strategies : strategies();
   Rewriter rewriter(rules, input.term);
-  if (steering != nullptr) {
-    HOIST_TRY_VOID(steer(rewriter, rules, *steering, input, options.profile, candidates));
+  if (script != nullptr) {
+    HOIST_TRY_VOID(run_schedule_script(rewriter, rules, *script, input, options.profile, candidates));
   } else {
     HOIST_TRY_VOID(apply_strategy(rewriter, input, options.profile, candidates));
   }
@@ -112,7 +113,7 @@ Result<Nothing> map_loops(LoweredModel& model, const PassOptions& options) {
   Program& program = model.program;
   if (program.storage.empty() && !program.definitions.empty())
     return Diagnostic{"strategies", "no storage is chosen", "run choose-storage before it"};
-  HOIST_TRY(const auto steered, find_steered(program, options.steps));
+  HOIST_TRY(const auto scripted, find_scripted(program, options.steps));
   for (Definition& definition : program.definitions) {
     const bool is_host = is_host_step(definition.expression);
     if (!is_host && calls_host(definition.expression))
@@ -126,9 +127,9 @@ Result<Nothing> map_loops(LoweredModel& model, const PassOptions& options) {
     HOIST_TRY(const StrategyInput input, input_of(program, definition, options));
     group.low = input.term;
     if (!is_host) {
-      const auto steering = steered.find(definition.value);
+      const auto script = scripted.find(definition.value);
       HOIST_TRY(group.derivation,
-                derive(input, steering == steered.end() ? nullptr : steering->second, options, group.low));
+                derive(input, script == scripted.end() ? nullptr : script->second, options, group.low));
     }
     if (input.term != definition.expression) program.steps.push_back(replayed_step("store", definition));
     for (const Application& application : group.derivation.steps)

@@ -166,7 +166,7 @@ bool has_computed_zero_point(const ProgramMatch& match, size_t axis) {
 
 // Adds a pad layer that borders the images, because a computed zero point gives a border that is unknown at compile
 // time; the convolution then has no padding.
-bool are_pictures_around_computed_number(ProgramMatch& match) {
+bool are_images_around_computed_number(ProgramMatch& match) {
   const Tensor* w = match.known("w");
   if (!has_computed_zero_point(match, 0) || w->shape().size() < 3) return false;
   Attributes& given = match.rests["A"];
@@ -488,7 +488,7 @@ const ProgramConditions& program_conditions() {
       {"requantised product along #", along(is_requantised_product)},
       {"unsigned weights", plain(has_unsigned_weights)},
       {"signed inputs", plain(has_signed_inputs)},
-      {"images padded with a computed value", plain(are_pictures_around_computed_number)},
+      {"images padded with a computed value", plain(are_images_around_computed_number)},
       {"computed zero point along #", along(has_computed_zero_point)},
       {"convolution with zero points of weights", plain(is_convolution_with_zero_points)},
       {"nonzero points of weights along #", along(has_zero_points_of_weights)},

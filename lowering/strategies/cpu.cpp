@@ -22,7 +22,7 @@ void map_register_tiles(Rewriter& r, const StrategyInput& input, const Profile&)
   static const char* const by_columns[] = {"open-tiles-by-columns", "open-tiles-by-columns-3d",
                                            "open-tiles-by-columns-4d", "open-tiles-by-columns-5d",
                                            "open-tiles-by-columns-6d"};
-  static const char* const through_lines[] = {"open-joined-row-tiles", "open-joined-3-row-tiles"};
+  static const char* const through_lines[] = {"open-collapsed-row-tiles", "open-collapsed-3-row-tiles"};
   Path place = input.inside;
   const Tile& tile = input.tile;
   const bool columns_inside = tile.cpu().loop_order == CpuTile::columns_inside;
@@ -30,26 +30,26 @@ void map_register_tiles(Rewriter& r, const StrategyInput& input, const Profile&)
     place = open_outermost(r, place, 1 + static_cast<int>(std::size(by_columns)));
   } else if (tile.cpu().loop_order == CpuTile::planes_inside) {
     place = open_outermost(r, place, 4);
-  } else if (tile.channels_last && tile.rows_joined > 0) {
+  } else if (tile.channels_last && tile.rows_collapsed > 0) {
     static const char* const rules[] = {"open-channels-last-2d", "open-channels-last-3d"};
-    place = open(r, rules[tile.rows_joined - 1], place, {{"d", 1}});
+    place = open(r, rules[tile.rows_collapsed - 1], place, {{"d", 1}});
   } else if (tile.channels_last) {
     static const char* const rules[] = {"open-channels-last-1d", "open-channels-last-2d-group",
                                         "open-channels-last-3d-group"};
     place = open(r, rules[rank_at(r.term(), place) - 3], place, {{"d", columns_inside ? 2 : 1}});
   } else {
-    place = open_leading(r, place, 2 + static_cast<int>(tile.rows_joined), columns_inside ? 2 : 1);
+    place = open_leading(r, place, 2 + static_cast<int>(tile.rows_collapsed), columns_inside ? 2 : 1);
   }
   if (const int rank = rank_at(r.term(), place); rank >= 2) {
     place = open(r,
                  tile.cpu().loop_order == CpuTile::planes_inside ? "open-tiles-planes-inside"
-                 : tile.rows_joined > 0                          ? through_lines[tile.rows_joined - 1]
+                 : tile.rows_collapsed > 0                       ? through_lines[tile.rows_collapsed - 1]
                  : tile.cpu().shifted                            ? "open-shifted-tiles"
                  : columns_inside                                ? "open-tiles-columns-inside"
                  : tile.cpu().loop_order > 0                     ? by_columns[rank - 2]
                                                                  : "open-tiles",
                  place, {{"R", tile.rows}, {"C", tile.columns}});
-    const int loops = tile.rows_joined > 0 ? 2 : std::min(rank, 3);
+    const int loops = tile.rows_collapsed > 0 ? 2 : std::min(rank, 3);
     for (int i = 2; i <= loops; ++i) place = opened(r.term(), place);  // the innermost of the group loops
     if (tile.channels_last && tile.width > 1) {
       if (tile.cpu().matrix_rows > 0)
@@ -175,12 +175,12 @@ bool vectors_share_folds(Expr e) {
 // The sum and the elements of a softmax share values, which are computed once if whole vectors fill a row: a
 // materialised array has no tail of vectors, and element by element its exponentials would take longer than in two
 // passes.
-void keep_exponentials(Rewriter& r, const Profile& profile) {
+void materialise_exponentials(Rewriter& r, const Profile& profile) {
   for (const int64_t lanes : {profile.vector_width, profile.vector_width / 2}) {
     if (lanes <= 1 || !r.apply_first("softmax-by-reciprocal", {{"k", lanes}})) continue;
-    const auto kept = r.apply_first("softmax-kept", {{"k", lanes}});
-    if (!kept) return;
-    Path loop = *kept;
+    const auto materialised = r.apply_first("softmax-materialised", {{"k", lanes}});
+    if (!materialised) return;
+    Path loop = *materialised;
     loop.insert(loop.end(), {0, 0});
     open(r, "open-vector-loop", loop, {{"k", lanes}});
     return;
@@ -217,7 +217,7 @@ void values_of_rows(Expr e, bool elements, Path& place, std::vector<Path>& out) 
 
 void vectorise_shared_folds(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   if (input.strict || !vectors_share_folds(at(r.term(), input.inside))) return;
-  keep_exponentials(r, profile);
+  materialise_exponentials(r, profile);
   if (rows_are_lanes(r.term(), input.inside, profile)) return;
   const int64_t columns = extent(r.term(), input.inside, rank_at(r.term(), input.inside) - 1);
   Path place = input.inside;
@@ -380,7 +380,7 @@ void map_scans(Rewriter& r, const StrategyInput& input, const Profile& profile) 
 }
 
 bool maps_scans(Expr term, const StrategyInput& input, const Profile& profile) {
-  if (profile.gpu || !input.kept.empty()) return false;
+  if (profile.gpu || !input.materialised.empty()) return false;
   const Expr inside = at(term, input.inside);
   const auto scanned = scanned_dimension(inside);
   return scanned && leaf_of(inside->type)->is_scalar() &&
@@ -483,7 +483,7 @@ void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profil
   int64_t width = profile.vector_width;
   // Rows of a transposition are columns in memory: adjacent rows are computed together, while their operands are in the
   // cache.
-  if (width > 1 && rank >= 2 && rows_lie_across(at(r.term(), place)) && extent(r.term(), place, rank - 1) >= width &&
+  if (width > 1 && rank >= 2 && rows_are_strided(at(r.term(), place)) && extent(r.term(), place, rank - 1) >= width &&
       worth_blocks(extent(r.term(), place, rank - 2), extent(r.term(), place, rank - 1), width)) {
     const bool planes = rank == 4 && dimension_in_lines(at(r.term(), place)) == size_t{1} &&
                         worth_blocks(extent(r.term(), place, 1), extent(r.term(), place, 3), width);
@@ -513,7 +513,7 @@ void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profil
 Strategy cpu_steps() {
   return {"steps", "CPU: a work-group runs all steps that change a row in place",
           [](Expr term, const StrategyInput& input, const Profile& profile) {
-            return !profile.gpu && input.kept.empty() && find_steps(term, input.inside).has_value();
+            return !profile.gpu && input.materialised.empty() && find_steps(term, input.inside).has_value();
           },
           map_steps,
           [](Rewriter& r, const StrategyInput& input, const Profile& profile) {
@@ -532,8 +532,8 @@ Strategy cpu_rows() {
 Strategy cpu_folded_rows() {
   return {"folded-rows", "CPU: a work-group folds a row in its order in memory, in vectors",
           [](Expr term, const StrategyInput& input, const Profile& profile) {
-            return !profile.gpu && !input.strict && input.folds && input.kept.empty() && profile.vector_width > 1 &&
-                   folds_stored_rows(term, profile.vector_width);
+            return !profile.gpu && !input.strict && input.folds && input.materialised.empty() &&
+                   profile.vector_width > 1 && folds_stored_rows(term, profile.vector_width);
           },
           map_folded_rows,
           [](Rewriter& r, const StrategyInput&, const Profile& profile) { vectorise_folds(r, profile.vector_width); }};

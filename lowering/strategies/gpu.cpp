@@ -17,8 +17,12 @@ using namespace loops;
 namespace {
 
 void map_elements_to_items(Rewriter& r, const StrategyInput& input, const Profile&) {
-  static const char* const rules[] = {"open-global",          "open-joined-global",   "open-joined-3-global",
-                                      "open-joined-4-global", "open-joined-5-global", "open-joined-6-global"};
+  static const char* const rules[] = {"open-global",
+                                      "open-collapsed-global",
+                                      "open-collapsed-3-global",
+                                      "open-collapsed-4-global",
+                                      "open-collapsed-5-global",
+                                      "open-collapsed-6-global"};
   const Path place = open_outermost(r, input.inside, static_cast<int>(std::size(rules)));
   open(r, rules[rank_at(r.term(), place) - 1], place, {{"d", 0}});
 }
@@ -64,12 +68,12 @@ void map_product_to_groups(Rewriter& r, const StrategyInput& input, const Profil
   }
   if (tile.channels_last) {
     static const char* const rules[] = {"open-channels-last-1d", "open-channels-last-2d", "open-channels-last-3d"};
-    place = open(r, rules[tile.rows_joined], place, {{"d", 1}});
+    place = open(r, rules[tile.rows_collapsed], place, {{"d", 1}});
   } else {
-    place = open_leading(r, place, 2 + static_cast<int>(tile.rows_joined), 1);
+    place = open_leading(r, place, 2 + static_cast<int>(tile.rows_collapsed), 1);
   }
-  static const char* const rules[] = {"open-tiles", "open-joined-row-tiles", "open-joined-3-row-tiles"};
-  place = open(r, rules[tile.rows_joined], place, {{"R", tile.rows}, {"C", tile.columns}});
+  static const char* const rules[] = {"open-tiles", "open-collapsed-row-tiles", "open-collapsed-3-row-tiles"};
+  place = open(r, rules[tile.rows_collapsed], place, {{"R", tile.rows}, {"C", tile.columns}});
   place = opened(r.term(), place);  // the second of the two group loops
   if (tile.width > 1) {
     open(r, "open-work-items", place, {{"p", tile.gpu().item_rows}, {"q", tile.gpu().items_across}, {"k", tile.width}});
@@ -104,7 +108,7 @@ std::optional<Path> long_row_fold(Expr e, int maps, int rows, int64_t least, Pat
 
 bool share_out(Rewriter& r, const Path& fold, int64_t most) {
   for (int64_t parts = most; parts >= 8; parts /= 2) {
-    for (const char* rule : {"share-fold", "share-fold-float", "share-sum"}) {
+    for (const char* rule : {"work-group-fold", "work-group-fold-float", "work-group-sum"}) {
       if (apply_to_all(r, rule, fold, {{"p", parts}})) return true;
     }
   }

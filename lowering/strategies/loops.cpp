@@ -109,7 +109,8 @@ Path open_outermost(Rewriter& r, Path place, int rank) {
 }
 
 Path open_leading(Rewriter& r, Path place, int keep, int dimension) {
-  static const char* const rules[] = {"open-group", "open-joined-group", "open-joined-3-group", "open-joined-4-group"};
+  static const char* const rules[] = {"open-group", "open-collapsed-group", "open-collapsed-3-group",
+                                      "open-collapsed-4-group"};
   place = open_outermost(r, place, keep + static_cast<int>(std::size(rules)));
   int leading = rank_at(r.term(), place) - keep;
   if (leading <= 0) return place;
@@ -185,7 +186,7 @@ bool form_partial_results(Rewriter& r, const Path& place, int64_t k, int64_t wid
   }
   // Halving takes fewer steps than combining lanes in sequence.
   for (int64_t lanes = width / 2; lanes >= few_lanes; lanes /= 2) combine(lanes);
-  return r.apply("reduce-to-fold", place) && r.apply("fold-of-kept", place) &&
+  return r.apply("reduce-to-fold", place) && r.apply("fold-of-materialised", place) &&
          r.apply("fold-to-unroll", below(place, {1, 0}));
 }
 

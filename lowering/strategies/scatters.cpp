@@ -111,7 +111,7 @@ void open_elements(Rewriter& r, Path place, const Profile& profile) {
 }
 
 void map_scatter_on_cpu(Rewriter& r, const StrategyInput& input, const Profile& profile) {
-  const bool across = rows_lie_across(at(r.term(), input.inside));
+  const bool across = rows_are_strided(at(r.term(), input.inside));
   Scattered scattered = found_again(r, input);
   int64_t rows = 1;
   bool in_columns = false;
@@ -163,7 +163,7 @@ Strategy scatters() {
   return {"scatters",
           "a work-item for each part of the result, which starts with the old elements and applies updates in order",
           [](Expr term, const StrategyInput& input, const Profile&) {
-            return input.kept.empty() && maps_scatter(term, input.inside);
+            return input.materialised.empty() && maps_scatter(term, input.inside);
           },
           [](Rewriter& r, const StrategyInput& input, const Profile& profile) {
             return profile.gpu ? map_scatter_on_gpu(r, input, profile) : map_scatter_on_cpu(r, input, profile);

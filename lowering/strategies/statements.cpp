@@ -43,7 +43,8 @@ void share_elements(Rewriter& r, Path place, int64_t items, const Profile& profi
     }
     place = open(r, "open-seq", place);
   }
-  static const char* const rules[] = {"open-local", "open-joined-local", "open-joined-3-local", "open-joined-4-local"};
+  static const char* const rules[] = {"open-local", "open-collapsed-local", "open-collapsed-3-local",
+                                      "open-collapsed-4-local"};
   place = open_outermost(r, place, static_cast<int>(std::size(rules)));
   int64_t elements = 1;
   for (int i = 0; i < rank_at(r.term(), place); ++i) elements *= extent(r.term(), place, i);
@@ -73,14 +74,14 @@ void share_tiles(Rewriter& r, Path place, const Tile& tile, int64_t items) {
 
 void map_statements(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   const int64_t items = items_of_group(profile);
-  for (size_t i = 0; i <= input.kept.size(); ++i) {
-    const bool last = i == input.kept.size();
-    const Path place = last ? input.inside : statement_place(i, input.kept.size());
+  for (size_t i = 0; i <= input.materialised.size(); ++i) {
+    const bool last = i == input.materialised.size();
+    const Path place = last ? input.inside : statement_place(i, input.materialised.size());
     if (rank_at(r.term(), place) == 0) continue;
     if (profile.gpu || shares_folds(at(r.term(), place)))
       share_elements(r, place, items, profile);
     else
-      share_tiles(r, place, last ? input.tile : input.kept[i], items);
+      share_tiles(r, place, last ? input.tile : input.materialised[i], items);
   }
 }
 
@@ -89,7 +90,7 @@ void map_statements(Rewriter& r, const StrategyInput& input, const Profile& prof
 Strategy statements() {
   return {"statements",
           "one work-group computes the statements of a launch in order; its work-items share each statement",
-          [](Expr, const StrategyInput& input, const Profile&) { return !input.kept.empty(); }, map_statements};
+          [](Expr, const StrategyInput& input, const Profile&) { return !input.materialised.empty(); }, map_statements};
 }
 
 }  // namespace hoist

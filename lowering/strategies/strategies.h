@@ -11,8 +11,8 @@ bool maps_scatter(Expr term, const Path& inside);
 
 Strategy statements();
 Strategy scatters();
-Strategy kept_tiles();
-Strategy kept_planes();
+Strategy materialised_tiles();
+Strategy materialised_planes();
 Strategy cpu_steps();
 Strategy cpu_scans();
 Strategy cpu_rows();

@@ -44,15 +44,15 @@ void share_sums_of_elements(Rewriter& r, const StrategyInput& input, const Profi
 // Reductions become folds; the order of a sum follows the layout of images.
 void lower_folds(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   // A scatter that is the result writes at its positions; inside other terms it is a fold for each element.
-  if (input.kept.empty() && maps_scatter(r.term(), input.inside)) return;
+  if (input.materialised.empty() && maps_scatter(r.term(), input.inside)) return;
   const GpuTile* items = input.tile.on_gpu();
   if (items != nullptr && items->parts > 0)
     sum_in_parts(r, items->parts);
-  else if (items != nullptr && !input.strict && input.folds && input.kept.empty() && items->items_across == 1)
+  else if (items != nullptr && !input.strict && input.folds && input.materialised.empty() && items->items_across == 1)
     share_sums_of_elements(r, input, profile);
   if (!input.strict) r.apply_everywhere({"channels-inside-3d", "channels-inside-2d", "channels-inside-1d"});
   r.apply_everywhere({"reduce-map-fusion-to-fold"});
-  r.apply_everywhere({"fold-joined-pairs"});
+  r.apply_everywhere({"fold-collapsed-pairs"});
   r.apply_everywhere({"scatter-of-rows", "scatter-to-fold", "scatter-to-fold-i32", "reduce-to-fold"});
   if (input.interleaved) apply_first_of(r, {"fold-dot", "fold-pairs", "fold-pairs-of-bytes"});
 }
@@ -82,8 +82,9 @@ std::optional<Path> opened_body(Expr root, Path place) {
 
 const std::vector<Strategy>& strategies() {
   static const std::vector<Strategy> all = {
-      statements(),      scatters(),           kept_tiles(),   kept_planes(), cpu_steps(), cpu_scans(), cpu_rows(),
-      cpu_folded_rows(), cpu_register_tiles(), cpu_elements(), gpu_rows(),    gpu_tiles(), gpu_sums(),  gpu_elements(),
+      statements(), scatters(),  materialised_tiles(), materialised_planes(), cpu_steps(),
+      cpu_scans(),  cpu_rows(),  cpu_folded_rows(),    cpu_register_tiles(),  cpu_elements(),
+      gpu_rows(),   gpu_tiles(), gpu_sums(),           gpu_elements(),
   };
   return all;
 }
@@ -91,7 +92,7 @@ const std::vector<Strategy>& strategies() {
 Result<Nothing> apply_strategy(Rewriter& r, const StrategyInput& input, const Profile& profile,
                                const std::vector<Strategy>& candidates) {
   lower_folds(r, input, profile);
-  if (input.kept.empty() && sizes_of(at(r.term(), input.inside)->type).empty()) {
+  if (input.materialised.empty() && sizes_of(at(r.term(), input.inside)->type).empty()) {
     lower_scalars(r, input.strict, profile);
     return Nothing{};
   }

@@ -2,7 +2,7 @@
 // never builds terms; it applies rules of the table through a Rewriter, so every decision is in the derivation. The
 // target description is all that a strategy knows of the device. Strategies are rows of a table, one file of
 // strategies/ for each kind of device; the first one that applies maps a kernel's loops, unless the user's steps
-// (steering.h) name another.
+// (schedule_script.h) name another.
 //
 // On CPUs a strategy opens a nest of loops over the stored result and leaves folds scalar: `unroll` and `vec` are
 // space, not time, so the Halide layer runs a fold outside of them and its accumulators become the register tile. Terms
@@ -29,7 +29,7 @@ struct StrategyInput {
   Expr term = nullptr;  ///< the stored array: surround(storage, interior(...)) of the group's expression
   Path inside;          ///< the place of the interior in the stored array
   Tile tile;
-  std::vector<Tile> kept;  ///< the arrays that the term materialises before its result (statements.h)
+  std::vector<Tile> materialised;  ///< the arrays that the term materialises before its result (statements.h)
   bool folds = false;
   bool interleaved = false;  ///< weights lie in words of four bytes or two times 16 bits, for a dot instruction
   bool strict = false;       ///< exact rules only

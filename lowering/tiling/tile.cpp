@@ -364,7 +364,7 @@ void for_each_number(TileOrConst& tile, const Visit& visit) {
   visit("rows", tile.rows, 1, any);
   visit("columns", tile.columns, 1, any);
   visit("width", tile.width, 1, any);
-  visit("rows_joined", tile.rows_joined, 0, 2);
+  visit("rows_collapsed", tile.rows_collapsed, 0, 2);
   visit("channels_last", tile.channels_last, 0, 1);
   if (tile.on_gpu() != nullptr) {
     auto& gpu = tile.gpu();
@@ -423,7 +423,7 @@ Tile with_whole_sums(const Tile& tile, GpuResults results, const Profile& profil
   results.in_parts = false;
   Tile out = choose_tile(results, profile);
   out.channels_last = tile.channels_last;
-  out.rows_joined = tile.rows_joined;
+  out.rows_collapsed = tile.rows_collapsed;
   return out;
 }
 

@@ -79,7 +79,7 @@ CpuResults tiled_on_cpu(const Program& program, const Definition& d, const std::
     if (leaf->is_scalar() && row(leaf->scalar).bits < 32 && products.of_vectors && products.together == 2)
       out.small_right |= right <= small;
     // Vectors of a transposed result cover other elements than the columns of the weights.
-    const bool by_columns = d.channels_first || !rows_lie_across(d.expression);
+    const bool by_columns = d.channels_first || !rows_are_strided(d.expression);
     if (products.of_matrices && s.permutation.size() >= 2 && by_columns) {
       const std::vector<int64_t> extents = shape_of(types.at(d.weights[0].value));
       out.word = products.together;
@@ -92,7 +92,7 @@ CpuResults tiled_on_cpu(const Program& program, const Definition& d, const std::
 }
 
 // The number of dimensions before the last two of an image that count as its rows: rules collapse up to three.
-int64_t joined_rows(const std::vector<int64_t>& shape) { return std::clamp<int64_t>(std::ssize(shape) - 3, 0, 2); }
+int64_t collapsed_rows(const std::vector<int64_t>& shape) { return std::clamp<int64_t>(std::ssize(shape) - 3, 0, 2); }
 
 // On a GPU all positions of an image are one dimension, so that small images fill work-groups too. Empty if the
 // definition is no contraction.
@@ -113,7 +113,7 @@ std::optional<GpuResults> tiled_on_gpu(const Definition& d, const Storage& s, bo
     out.columns = shape[1];
     out.rows = element_count(shape) / shape[0] / out.columns;
   } else if (d.channels_first) {
-    for (int64_t i = 0; i < joined_rows(shape); ++i) out.rows *= shape[shape.size() - 3 - static_cast<size_t>(i)];
+    for (int64_t i = 0; i < collapsed_rows(shape); ++i) out.rows *= shape[shape.size() - 3 - static_cast<size_t>(i)];
   }
   out.count = element_count(shape) / out.rows / out.columns;
   return out;
@@ -145,9 +145,9 @@ void choose_tile(const Program& program, const Definition& d, const std::map<std
   const std::vector<int64_t> shape = computed_shape(s);
   const bool through_lines = tile.on_gpu() == nullptr && tile.cpu().loop_order == CpuTile::through_lines;
   if (d.channels_first && (tile.on_gpu() != nullptr || through_lines))
-    tile.rows_joined = joined_rows(shape);
+    tile.rows_collapsed = collapsed_rows(shape);
   else if (through_lines)
-    tile.rows_joined = std::ssize(shape) - 2;
+    tile.rows_collapsed = std::ssize(shape) - 2;
   plan.tiled[d.value] = *results;
 }
 

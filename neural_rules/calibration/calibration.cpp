@@ -55,7 +55,7 @@ struct MinMax {
 
 // The statistics of one value: per channel, or as a single channel if it has no channel dimension.
 struct Collected {
-  std::vector<MinMax> extremes;
+  std::vector<MinMax> min_max;
   std::vector<Moments> moments;
   bool has_channels = false;
   bool varies = false;  // the channel dimension is dynamic: one set of statistics for all
@@ -64,9 +64,9 @@ struct Collected {
   std::vector<uint64_t> histogram = std::vector<uint64_t>(histogram_bins);
   WideSum block_errors = 0;  // squares
 
-  MinMax all_extremes() const {
+  MinMax all_min_max() const {
     MinMax all;
-    for (const MinMax& part : extremes) {
+    for (const MinMax& part : min_max) {
       all.low = std::min(all.low, part.low);
       all.high = std::max(all.high, part.high);
     }
@@ -84,8 +84,8 @@ struct Collected {
 };
 
 // The exponent of the smallest power of two that bounds every magnitude.
-int exponent_of(const MinMax& extremes) {
-  const double largest = std::max(std::abs(extremes.low), std::abs(extremes.high));
+int exponent_of(const MinMax& min_max) {
+  const double largest = std::max(std::abs(min_max.low), std::abs(min_max.high));
   return largest == 0 ? 0 : std::ilogb(largest) + 1;
 }
 
@@ -181,24 +181,24 @@ bool Calibrator::collect_second_moments(const Program& program, const std::strin
   return true;
 }
 
-Result<Nothing> Calibrator::observe_extremes(const std::string& value, const Tensor& tensor) {
+Result<Nothing> Calibrator::observe_min_max(const std::string& value, const Tensor& tensor) {
   if (!is_counted(tensor)) return Nothing{};
   Collected& collected = state_->values[value];
   ChannelLayout layout = layout_of(tensor, state_->axis(value));
-  if (collected.count == 0) collected.extremes.resize(static_cast<size_t>(layout.channels));
-  if (collected.extremes.size() != static_cast<size_t>(layout.channels)) collected.varies = true;
+  if (collected.count == 0) collected.min_max.resize(static_cast<size_t>(layout.channels));
+  if (collected.min_max.size() != static_cast<size_t>(layout.channels)) collected.varies = true;
   if (collected.varies) {
     layout = {1, tensor.size(), false};
-    collected.extremes = {collected.all_extremes()};
+    collected.min_max = {collected.all_min_max()};
   }
   int64_t bad = -1;
   const Elements numbers(tensor);
   layout.for_each_run(tensor.size(), [&](size_t channel, int64_t begin, int64_t end) {
-    MinMax& extremes = collected.extremes[channel];
+    MinMax& min_max = collected.min_max[channel];
     for (int64_t i = begin; i < end; ++i) {
       const double x = numbers[i];
       if (!std::isfinite(x) && bad < 0) bad = i;
-      extremes.add(x);
+      min_max.add(x);
     }
   });
   if (bad >= 0) {
@@ -216,14 +216,14 @@ Result<Nothing> Calibrator::observe(const std::string& value, const Tensor& tens
   Collected& collected = state_->values[value];
   const ChannelLayout layout =
       collected.varies ? ChannelLayout{1, tensor.size(), false} : layout_of(tensor, state_->axis(value));
-  if (collected.extremes.size() != static_cast<size_t>(layout.channels))
+  if (collected.min_max.size() != static_cast<size_t>(layout.channels))
     return Diagnostic{value, "the second pass over the calibration data has other shapes", ""};
-  const MinMax all = collected.all_extremes();
+  const MinMax all = collected.all_min_max();
   const double low = all.low, high = all.high;
   const int exponent = exponent_of(all);
   const Units units(exponent);
   const double bins_a_unit = high > low ? histogram_bins / (high - low) : 0;
-  collected.moments.resize(collected.extremes.size());
+  collected.moments.resize(collected.min_max.size());
   int64_t outside = -1;
   const Elements numbers(tensor);
   layout.for_each_run(tensor.size(), [&](size_t channel, int64_t begin, int64_t end) {
@@ -257,29 +257,29 @@ Result<Statistics> Calibrator::finish() const {
   if (state_->values.empty()) return Diagnostic{"calibration data", "holds no elements", ""};
   for (const auto& [name, collected] : state_->values) {
     const Moments moments = collected.all_moments();
-    const MinMax extremes = collected.all_extremes();
+    const MinMax min_max = collected.all_min_max();
     if (moments.count != collected.count) {
       problems.push_back({name,
                           fmt::format("the second pass over the calibration data has {} elements, the first one {}",
                                       moments.count, collected.count),
                           "both passes need the same data"});
     }
-    if (state_->inputs.count(name) != 0 && extremes.low == 0 && extremes.high == 0)
+    if (state_->inputs.count(name) != 0 && min_max.low == 0 && min_max.high == 0)
       problems.push_back({name, "the calibration data is zero everywhere", "give samples like later inputs"});
-    const int exponent = exponent_of(extremes);
+    const int exponent = exponent_of(min_max);
     const Units units(exponent);
     ValueStatistics& s = statistics[name];
     s.count = collected.count;
     s.zeros = collected.zeros;
-    s.low = extremes.low;
-    s.high = extremes.high;
+    s.low = min_max.low;
+    s.high = min_max.high;
     s.mean = moments.mean(units);
     s.mean_square = moments.mean_square(units);
     s.histogram = collected.histogram;
     s.channel_axis = state_->axis(name);
     s.block_noise = static_cast<double>(collected.block_errors) / static_cast<double>(collected.count) / units.square;
     for (size_t c = 0; collected.has_channels && c < collected.moments.size(); ++c) {
-      const auto& [least, most] = collected.extremes[c];
+      const auto& [least, most] = collected.min_max[c];
       s.channels.push_back({least, most, collected.moments[c].mean(units), collected.moments[c].mean_square(units)});
     }
     auto patches = state_->patches.find(name);

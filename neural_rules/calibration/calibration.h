@@ -55,7 +55,7 @@ using Statistics = std::map<std::string, ValueStatistics>;  ///< by value name
 inline constexpr int histogram_bins = 2048;
 
 /// Collects the statistics of any number of values in two passes over the same data: every tensor is passed to
-/// `observe_extremes` before the first one is passed to `observe`. The caller has to exclude constants among the
+/// `observe_min_max` before the first one is passed to `observe`. The caller has to exclude constants among the
 /// model's values. Integer tensors and empty tensors are ignored. A value with a dynamic channel dimension has no
 /// statistics per channel.
 class Calibrator {
@@ -73,7 +73,7 @@ class Calibrator {
                               int64_t most_windows = most_sample_windows);
 
   /// Errors: NaN or an infinity in the tensor.
-  Result<Nothing> observe_extremes(const std::string& value, const Tensor& tensor);
+  Result<Nothing> observe_min_max(const std::string& value, const Tensor& tensor);
   /// Errors: numbers or values that did not occur in the first pass.
   Result<Nothing> observe(const std::string& value, const Tensor& tensor);
   /// Errors: no data, a model input that is zero everywhere, a second pass with less data than the first.

@@ -93,9 +93,9 @@ class RuleFinder {
       }
       out_.studied.push_back(std::move(studied));
     }
-    const std::vector<std::vector<size_t>> readers = reader_sites(program_, out_.sites);
-    for (size_t i = 0; i < readers.size(); ++i) {
-      for (size_t reader : readers[i]) out_.studied[i].successors.push_back(out_.sites[reader].key());
+    const std::vector<std::vector<size_t>> consumers = consumer_sites(program_, out_.sites);
+    for (size_t i = 0; i < consumers.size(); ++i) {
+      for (size_t consumer : consumers[i]) out_.studied[i].successors.push_back(out_.sites[consumer].key());
     }
     if (late_ > 0) out_.notes.push_back(fmt::format("{} rules are left out: there was no time to prepare them", late_));
     return Nothing{};

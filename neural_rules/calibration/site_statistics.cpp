@@ -12,8 +12,8 @@
 namespace hoist {
 namespace {
 
-Result<Nothing> observe(Calibrator& calibrator, const std::string& value, const Tensor& tensor, bool extremes) {
-  return extremes ? calibrator.observe_extremes(value, tensor) : calibrator.observe(value, tensor);
+Result<Nothing> observe(Calibrator& calibrator, const std::string& value, const Tensor& tensor, bool min_max) {
+  return min_max ? calibrator.observe_min_max(value, tensor) : calibrator.observe(value, tensor);
 }
 
 // Outputs after the model's own are copies of values.
@@ -106,16 +106,16 @@ Result<Statistics> statistics_of(const Program& program, const std::vector<Site>
   Calibrator calibrator(program);
   for (const PlannedRounding& planned : plan.layers)
     calibrator.collect_second_moments(program, planned.layer, planned.windows);
-  for (const bool extremes : {true, false}) {
+  for (const bool min_max : {true, false}) {
     for (size_t run = 0; run < passes.runs; ++run) {
       const Stopwatch stopwatch;
       const std::vector<Tensor>& inputs = samples.runs[run];
       HOIST_TRY(const std::vector<Tensor> outputs, runnable->run(inputs));
-      if (extremes) seen({outputs.begin(), outputs.begin() + static_cast<std::ptrdiff_t>(own)});
+      if (min_max) seen({outputs.begin(), outputs.begin() + static_cast<std::ptrdiff_t>(own)});
       for (size_t i = 0; i < inputs.size(); ++i)
-        HOIST_TRY_VOID(observe(calibrator, program.inputs[i].first, inputs[i], extremes));
+        HOIST_TRY_VOID(observe(calibrator, program.inputs[i].first, inputs[i], min_max));
       for (size_t i = 0; i < outputs.size(); ++i)
-        HOIST_TRY_VOID(observe(calibrator, seen_value(model.program, i, own), outputs[i], extremes));
+        HOIST_TRY_VOID(observe(calibrator, seen_value(model.program, i, own), outputs[i], min_max));
       // In the first run a device may still get ready.
       if (passes.done == std::min<size_t>(1, passes.runs - 1)) {
         const size_t count = passes.all / passes.runs;

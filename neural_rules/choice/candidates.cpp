@@ -37,14 +37,14 @@ size_t site_of_family(const std::vector<Site>& sites, const std::string& family)
 std::string made_family(const Flow& flow, const std::map<std::string, std::string>& families, std::string value) {
   for (size_t steps = 0; steps < flow.calls.size(); ++steps) {
     if (std::string family = family_of(families, value); !family.empty()) return family;
-    const auto readers = flow.readers.find(value);
-    if (readers == flow.readers.end()) return "";
-    const auto joins = [&](size_t reader) {
-      const LayerKind kind = flow.kinds[reader];
+    const auto consumers = flow.consumers.find(value);
+    if (consumers == flow.consumers.end()) return "";
+    const auto joins = [&](size_t consumer) {
+      const LayerKind kind = flow.kinds[consumer];
       return kind == LayerKind::elementwise || kind == LayerKind::view;
     };
-    const auto next = std::find_if(readers->second.begin(), readers->second.end(), joins);
-    if (next == readers->second.end()) return "";
+    const auto next = std::find_if(consumers->second.begin(), consumers->second.end(), joins);
+    if (next == consumers->second.end()) return "";
     value = flow.calls[*next].outputs[0];
   }
   return "";
@@ -136,7 +136,7 @@ size_t input_site(const Program& program, const std::vector<Site>& sites, const 
   return site_of_family(sites, family_of(family_names(program), product.input));
 }
 
-std::vector<std::vector<size_t>> reader_sites(const Program& program, const std::vector<Site>& sites) {
+std::vector<std::vector<size_t>> consumer_sites(const Program& program, const std::vector<Site>& sites) {
   const std::map<std::string, std::string> families = family_names(program);
   const Flow flow = flow_of(program);
   std::vector<std::vector<size_t>> out(sites.size());

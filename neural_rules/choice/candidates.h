@@ -32,7 +32,7 @@ size_t input_site(const Program& program, const std::vector<Site>& sites, const 
 
 /// By site: of a value the products and functions that read it, of a product or function the value that its kernel
 /// writes.
-std::vector<std::vector<size_t>> reader_sites(const Program& program, const std::vector<Site>& sites);
+std::vector<std::vector<size_t>> consumer_sites(const Program& program, const std::vector<Site>& sites);
 
 /// A candidate with the facts known before anything runs.
 struct WeighedRule {

@@ -117,9 +117,9 @@ class Coster {
 
   CostModel make() {
     for (size_t site = 0; site < sensitivity_.sites.size(); ++site) add_node(site);
-    const std::vector<std::vector<size_t>> readers = reader_sites(sensitivity_.program, sensitivity_.sites);
-    for (size_t site = 0; site < readers.size(); ++site) {
-      for (size_t other : readers[site]) {
+    const std::vector<std::vector<size_t>> consumers = consumer_sites(sensitivity_.program, sensitivity_.sites);
+    for (size_t site = 0; site < consumers.size(); ++site) {
+      for (size_t other : consumers[site]) {
         if (sensitivity_.sites[site].kind == SiteKind::value)
           add_edge(site, other, true);
         else
@@ -176,8 +176,8 @@ class Coster {
   }
 
   // The part of a kernel's format-dependent time that is due to its reads; the rest is due to its writes.
-  double share_read(size_t reader) const {
-    const Site& site = sensitivity_.sites[reader];
+  double share_read(size_t consumer) const {
+    const Site& site = sensitivity_.sites[consumer];
     const auto bytes = [&](const std::string& value) {
       const Type type = find_type(sensitivity_.program, value);
       return type == nullptr ? 1.0 : static_cast<double>(element_count(shape_of(type)));

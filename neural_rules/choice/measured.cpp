@@ -89,9 +89,9 @@ class Recaller {
       out.left_out.push_back(fmt::format(
           "{} rules were not measured for this record and are not considered; give --calibrate to measure them",
           unknown));
-    const std::vector<std::vector<size_t>> readers = reader_sites(program_, out.sites);
-    for (size_t i = 0; i < readers.size(); ++i) {
-      for (size_t reader : readers[i]) out.studied[i].successors.push_back(out.sites[reader].key());
+    const std::vector<std::vector<size_t>> consumers = consumer_sites(program_, out.sites);
+    for (size_t i = 0; i < consumers.size(); ++i) {
+      for (size_t consumer : consumers[i]) out.studied[i].successors.push_back(out.sites[consumer].key());
     }
     for (size_t i = 0; i < out.sites.size(); ++i) HOIST_TRY_VOID(recall_rules(i, allowed.rules[i], used));
     return Nothing{};

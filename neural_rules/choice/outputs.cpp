@@ -9,7 +9,7 @@ namespace {
 
 bool is_dynamic(const Program& program, const std::string& output) {
   return std::any_of(program.extents.begin(), program.extents.end(),
-                     [&](const DataExtent& extent) { return extent.value == output; });
+                     [&](const DynamicExtent& extent) { return extent.value == output; });
 }
 
 OutputKind kind_of_output(const Program& program, const std::string& output) {

@@ -50,7 +50,7 @@ Grid grid_of(const ValueFormat& format, const ValueStatistics& statistics) {
   grid.scalar = format.scalar;
   if (is_float(format.scalar)) {
     grid.scaled = row(format.scalar).bits == 8;
-    const Range range = choose_range(statistics, RangeChoice::extremes, true, 1);
+    const Range range = choose_range(statistics, RangeChoice::min_max, true, 1);
     if (grid.scaled) grid.scale = positive(range.high / largest_of(format.scalar));
     return grid;
   }

@@ -16,7 +16,7 @@ namespace hoist {
 
 struct ValueFormat {
   Scalar scalar = Scalar::u8;
-  RangeChoice choice = RangeChoice::extremes;
+  RangeChoice choice = RangeChoice::min_max;
   bool symmetric = false;  ///< integers without a zero point
   int64_t block = 0;       ///< of channels that share a power of two, computed in each run; 0: one scale for the tensor
 };

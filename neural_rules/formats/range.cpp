@@ -116,7 +116,7 @@ Range least_squared_error(const Histogram& histogram, const Range& all, bool sym
 
 Range choose_range(const ValueStatistics& statistics, RangeChoice choice, bool symmetric, int64_t steps) {
   const Range all = with_zero(statistics.low, statistics.high, symmetric);
-  if (choice == RangeChoice::extremes || all.low == all.high) return all;
+  if (choice == RangeChoice::min_max || all.low == all.high) return all;
   const Histogram histogram(statistics);
   if (choice == RangeChoice::percentile) return percentile(histogram, all, symmetric);
   return least_squared_error(histogram, all, symmetric, static_cast<double>(statistics.zeros), steps);

@@ -7,7 +7,7 @@
 
 namespace hoist {
 
-enum class RangeChoice : uint8_t { extremes, percentile, squared_error };
+enum class RangeChoice : uint8_t { min_max, percentile, squared_error };
 
 /// The interval to which numbers are clipped; it contains zero.
 struct Range {

@@ -30,18 +30,18 @@ bool fold_constant_shape(Program& program, const std::string& value) {
     const std::vector<Expr> names = parameters_of(d.expression);
     return std::any_of(names.begin(), names.end(), [&](Expr p) { return p->name == value; });
   };
-  const auto reader = std::find_if(found, program.definitions.end(), reads_value);
-  if (data == nullptr || is_output(program, value) || reader == program.definitions.end()) return false;
+  const auto consumer = std::find_if(found, program.definitions.end(), reads_value);
+  if (data == nullptr || is_output(program, value) || consumer == program.definitions.end()) return false;
   if (program.withheld.count(reads[0]->name) != 0) program.withheld[value];  // its hash is known when a step states it
   program.constants[value] = data->reshaped(shape_of(term->type));
 
   ProgramStep step = replayed_step(std::string(constant_shape_step), *found);
-  step.layer = layer_name(*reader);
+  step.layer = layer_name(*consumer);
   step.note = value + " is a constant";
   step.absorbed = found->layers;
   step.constants = {step_constant(program, value)};
   program.steps.push_back(std::move(step));
-  reader->layers.insert(reader->layers.end(), found->layers.begin(), found->layers.end());
+  consumer->layers.insert(consumer->layers.end(), found->layers.begin(), found->layers.end());
   program.definitions.erase(found);
   const std::string& from = reads[0]->name;
   if (use_counts(program).count(from) == 0) {

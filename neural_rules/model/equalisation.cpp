@@ -31,16 +31,16 @@ class Scaler {
   const Definition& definition(size_t layer) const { return program_.definitions[flow_.places[layer]]; }
 
   /// The value's only consumer, or nothing if it has several or is an output.
-  const Definition* only_reader(const std::string& value) const {
-    auto readers = flow_.readers.find(value);
-    if (flow_.outputs.count(value) != 0 || readers == flow_.readers.end() || readers->second.size() != 1)
+  const Definition* only_consumer(const std::string& value) const {
+    auto consumers = flow_.consumers.find(value);
+    if (flow_.outputs.count(value) != 0 || consumers == flow_.consumers.end() || consumers->second.size() != 1)
       return nullptr;
-    return &definition(readers->second[0]);
+    return &definition(consumers->second[0]);
   }
 
   bool is_own(const std::string& constant) const {
-    auto readers = flow_.readers.find(constant);
-    return readers != flow_.readers.end() && readers->second.size() == 1 && flow_.outputs.count(constant) == 0 &&
+    auto consumers = flow_.consumers.find(constant);
+    return consumers != flow_.consumers.end() && consumers->second.size() == 1 && flow_.outputs.count(constant) == 0 &&
            program_.constants.count(constant) != 0;
   }
 
@@ -51,7 +51,7 @@ class Scaler {
       const auto carried = carries(value, pictures);
       if (!carried) return &definition(made->second);
       value = *carried;
-      if (only_reader(value) == nullptr) return nullptr;
+      if (only_consumer(value) == nullptr) return nullptr;
     }
     return nullptr;
   }
@@ -191,13 +191,13 @@ std::optional<Source> source_of(const Scaler& scaler, const Program& program, co
 }
 
 // All consumers, as contractions over the same dimension of the value; empty if a consumer is another layer.
-std::vector<Product> product_readers(const Scaler& scaler, const Program& program, const std::string& value,
-                                     bool pictures) {
+std::vector<Product> product_consumers(const Scaler& scaler, const Program& program, const std::string& value,
+                                       bool pictures) {
   std::vector<Product> products;
-  auto readers = scaler.flow().readers.find(value);
-  if (readers == scaler.flow().readers.end() || scaler.flow().outputs.count(value) != 0) return {};
-  for (size_t reader : readers->second) {
-    auto product = scalable(scaler, program, scaler.definition(reader));
+  auto consumers = scaler.flow().consumers.find(value);
+  if (consumers == scaler.flow().consumers.end() || scaler.flow().outputs.count(value) != 0) return {};
+  for (size_t consumer : consumers->second) {
+    auto product = scalable(scaler, program, scaler.definition(consumer));
     if (!product || product->input != value || product->pictures != pictures) return {};
     products.push_back(*product);
   }
@@ -250,21 +250,21 @@ double rounding_cost(const Program& program, const std::vector<Product>& product
 // A value whose channels can be scaled: its producer and its consumers.
 struct Scalable {
   Source source;
-  std::vector<Product> readers;
+  std::vector<Product> consumers;
   int64_t channels = 0;
   bool pictures = false;  ///< channels are the second dimension, not the last
 };
 
 std::optional<Scalable> scalable_value(const Scaler& scaler, const Program& program, const std::string& value) {
-  const auto readers = scaler.flow().readers.find(value);
-  if (readers == scaler.flow().readers.end()) return std::nullopt;
+  const auto consumers = scaler.flow().consumers.find(value);
+  if (consumers == scaler.flow().consumers.end()) return std::nullopt;
   Scalable out;
-  const auto reader = product_of(program, scaler.definition(readers->second[0]));
-  out.pictures = reader && reader->pictures;
-  out.readers = product_readers(scaler, program, value, out.pictures);
-  if (out.readers.empty()) return std::nullopt;
-  out.channels = input_channels(out.readers[0]);
-  for (const Product& product : out.readers) {
+  const auto consumer = product_of(program, scaler.definition(consumers->second[0]));
+  out.pictures = consumer && consumer->pictures;
+  out.consumers = product_consumers(scaler, program, value, out.pictures);
+  if (out.consumers.empty()) return std::nullopt;
+  out.channels = input_channels(out.consumers[0]);
+  for (const Product& product : out.consumers) {
     if (input_channels(product) != out.channels) return std::nullopt;
   }
   auto source = source_of(scaler, program, value, out.channels, out.pictures);
@@ -277,30 +277,30 @@ std::vector<std::string> constants_of(const Scalable& at) {
   std::vector<std::string> out = at.source.vectors;
   if (at.source.product) out.push_back(at.source.product->weights);
   if (at.source.product && !at.source.product->bias.empty()) out.push_back(at.source.product->bias);
-  for (const Product& product : at.readers) out.push_back(product.weights);
+  for (const Product& product : at.consumers) out.push_back(product.weights);
   return out;
 }
 
 void scale(Scaler& scaler, const Scalable& at, const std::vector<double>& factor) {
   if (at.source.product) scale_outputs(scaler, *at.source.product, factor);
   for (const std::string& vector : at.source.vectors) scaler.multiply(vector, factor, [](int64_t i) { return i; });
-  for (const Product& product : at.readers) scale_inputs(scaler, product, inverse(factor));
+  for (const Product& product : at.consumers) scale_inputs(scaler, product, inverse(factor));
 }
 
 // Values with one contraction as producer and one as only consumer, in the order of the program.
 std::vector<Scalable> between_products(const Scaler& scaler, const Program& program) {
   std::vector<Scalable> out;
   for (size_t i = 0; i < scaler.flow().calls.size(); ++i) {
-    const auto reader = scalable(scaler, program, scaler.definition(i));
-    auto at = reader ? scalable_value(scaler, program, reader->input) : std::nullopt;
-    if (at && at->source.product && at->readers.size() == 1) out.push_back(std::move(*at));
+    const auto consumer = scalable(scaler, program, scaler.definition(i));
+    auto at = consumer ? scalable_value(scaler, program, consumer->input) : std::nullopt;
+    if (at && at->source.product && at->consumers.size() == 1) out.push_back(std::move(*at));
   }
   return out;
 }
 
 // Empty if all channels are balanced within the tolerance.
 std::vector<double> equalising_factors(const Program& program, const Scalable& at) {
-  const Product &first = *at.source.product, &second = at.readers[0];
+  const Product &first = *at.source.product, &second = at.consumers[0];
   const auto made = largest_weights(program.constants.at(first.weights), at.channels, first, output_channel);
   const auto read = largest_weights(program.constants.at(second.weights), at.channels, second, input_channel);
   std::vector<double> factor(made.size(), 1);
@@ -319,17 +319,17 @@ std::optional<std::vector<double>> best_smoothquant(const Program& program, cons
   if (static_cast<int64_t>(input.channels.size()) != at.channels || at.pictures != (input.channel_axis == 1))
     return std::nullopt;
   std::vector<double> largest(input.channels.size());
-  for (const Product& product : at.readers) {
+  for (const Product& product : at.consumers) {
     const auto own = largest_weights(program.constants.at(product.weights), at.channels, product, input_channel);
     for (size_t c = 0; c < own.size(); ++c) largest[c] = std::max(largest[c], own[c]);
   }
   const std::vector<double> as_is(largest.size(), 1);
   std::optional<std::vector<double>> best;
-  const double before = rounding_cost(program, at.readers, input, as_is);
+  const double before = rounding_cost(program, at.consumers, input, as_is);
   double least = before;
   for (int i = 1; i <= alphas; ++i) {
     std::vector<double> factor = smoothquant_factors(input, largest, static_cast<double>(i) / alphas);
-    const double cost = rounding_cost(program, at.readers, input, factor);
+    const double cost = rounding_cost(program, at.consumers, input, factor);
     if (cost >= least || cost > share * before) continue;
     least = cost;
     best = std::move(factor);
@@ -359,7 +359,7 @@ ChannelFactors equalisation(const Program& program) {
       if (factor.empty()) continue;
       moved = true;
       scale(scaler, at, factor);
-      std::vector<double>& all = out[at.readers[0].input];
+      std::vector<double>& all = out[at.consumers[0].input];
       all.resize(factor.size(), 1);
       for (size_t c = 0; c < factor.size(); ++c) all[c] *= factor[c];
     }

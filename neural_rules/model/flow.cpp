@@ -55,15 +55,15 @@ class Kernels {
   }
 
   // Collects kernels that read the array, directly or through views.
-  void collect_readers(const std::string& value, std::set<size_t>& kernels) const {
-    auto readers = flow_.readers.find(value);
-    if (readers == flow_.readers.end()) return;
-    for (size_t reader : readers->second) {
-      if (kind(reader) != LayerKind::view) {
-        auto joined = kernel_.find(reader);
-        kernels.insert(joined == kernel_.end() ? reader : joined->second);
+  void collect_consumers(const std::string& value, std::set<size_t>& kernels) const {
+    auto consumers = flow_.consumers.find(value);
+    if (consumers == flow_.consumers.end()) return;
+    for (size_t consumer : consumers->second) {
+      if (kind(consumer) != LayerKind::view) {
+        auto joined = kernel_.find(consumer);
+        kernels.insert(joined == kernel_.end() ? consumer : joined->second);
       } else {
-        for (const std::string& output : flow_.calls[reader].outputs) collect_readers(output, kernels);
+        for (const std::string& output : flow_.calls[consumer].outputs) collect_consumers(output, kernels);
       }
     }
   }
@@ -79,20 +79,20 @@ class Kernels {
     }
   }
 
-  bool join(size_t before, size_t reader) {
+  bool join(size_t before, size_t consumer) {
     if (kind(before) == LayerKind::view || kernel_[before] != before) return false;
     const std::string& value = flow_.calls[before].outputs[0];
     const Expr definition = definition_of(flow_, value);
-    if (definition == nullptr || facts_of(definition).joins || (anchored_[before] && anchored_[reader])) return false;
+    if (definition == nullptr || facts_of(definition).joins || (anchored_[before] && anchored_[consumer])) return false;
     if (read_outside_.count(value) != 0) return false;
     std::set<size_t> kernels;
-    collect_readers(value, kernels);
-    if (kernels != std::set<size_t>{reader}) return false;
+    collect_consumers(value, kernels);
+    if (kernels != std::set<size_t>{consumer}) return false;
     for (auto& [layer, kernel] : kernel_) {
-      if (kernel == before) kernel = reader;
+      if (kernel == before) kernel = consumer;
     }
-    size_[reader] += size_[before];
-    anchored_[reader] = anchored_[reader] || anchored_[before];
+    size_[consumer] += size_[before];
+    anchored_[consumer] = anchored_[consumer] || anchored_[before];
     return true;
   }
 
@@ -118,7 +118,7 @@ class Families {
       bool leaves = std::any_of(family.members.begin(), family.members.end(),
                                 [&](const std::string& v) { return flow_.outputs.count(v) != 0; });
       bool read = std::any_of(family.members.begin(), family.members.end(),
-                              [&](const std::string& v) { return flow_.readers.count(v) != 0; });
+                              [&](const std::string& v) { return flow_.consumers.count(v) != 0; });
       if (!family.name.empty() && !leaves && read && !quantised_already(family)) out.push_back(std::move(family));
     }
     return out;
@@ -137,11 +137,12 @@ class Families {
 
   // True if the model already rounds these values to a grid.
   bool quantised_already(const ValueFamily& family) const {
-    auto rounds = [&](size_t reader) { return quantises(definition_of(flow_, flow_.calls[reader].outputs[0])); };
+    auto rounds = [&](size_t consumer) { return quantises(definition_of(flow_, flow_.calls[consumer].outputs[0])); };
     return std::all_of(family.members.begin(), family.members.end(), [&](const std::string& member) {
       if (dequantises(definition_of(flow_, member), flow_)) return true;
-      auto readers = flow_.readers.find(member);
-      return readers != flow_.readers.end() && std::all_of(readers->second.begin(), readers->second.end(), rounds);
+      auto consumers = flow_.consumers.find(member);
+      return consumers != flow_.consumers.end() &&
+             std::all_of(consumers->second.begin(), consumers->second.end(), rounds);
     });
   }
 
@@ -176,8 +177,8 @@ class Families {
     const ValueFamily& family = families_[place->second];
     if (flow_.inputs.count(family.name) != 0) return false;
     return std::all_of(family.members.begin(), family.members.end(), [&](const std::string& member) {
-      auto readers = flow_.readers.find(member);
-      return readers != flow_.readers.end() && readers->second.size() == 1;
+      auto consumers = flow_.consumers.find(member);
+      return consumers != flow_.consumers.end() && consumers->second.size() == 1;
     });
   }
 
@@ -235,8 +236,8 @@ Flow flow_of(const Program& program) {
     const NamedCall& layer = flow.calls[i];
     for (const std::string& name : layer.inputs) {
       if (name.empty()) continue;
-      std::vector<size_t>& readers = flow.readers[name];
-      if (readers.empty() || readers.back() != i) readers.push_back(i);
+      std::vector<size_t>& consumers = flow.consumers[name];
+      if (consumers.empty() || consumers.back() != i) consumers.push_back(i);
     }
     const bool known = std::all_of(layer.inputs.begin(), layer.inputs.end(), [&](const std::string& name) {
       return name.empty() || program.constants.count(name) != 0 || flow.known.count(name) != 0;

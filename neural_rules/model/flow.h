@@ -19,13 +19,13 @@
 namespace hoist {
 
 struct Flow {
-  std::vector<NamedCall> calls;                        ///< the layers
-  std::vector<size_t> places;                          ///< by layer: the index of its definition in the program
-  std::map<std::string, size_t> producer;              ///< value -> index of its layer
-  std::map<std::string, std::vector<size_t>> readers;  ///< value -> indices of layers, each once
-  std::set<std::string> inputs, outputs;               ///< of the model
-  std::set<std::string> known;                         ///< computed from constants alone
-  std::set<std::string> floats;                        ///< values of type f32, except known ones
+  std::vector<NamedCall> calls;                          ///< the layers
+  std::vector<size_t> places;                            ///< by layer: the index of its definition in the program
+  std::map<std::string, size_t> producer;                ///< value -> index of its layer
+  std::map<std::string, std::vector<size_t>> consumers;  ///< value -> indices of layers, each once
+  std::set<std::string> inputs, outputs;                 ///< of the model
+  std::set<std::string> known;                           ///< computed from constants alone
+  std::set<std::string> floats;                          ///< values of type f32, except known ones
   Definitions definitions;
   std::vector<LayerKind>
       kinds;  ///< per layer; for several results of different kinds, the last kind in the order of the enum

@@ -29,7 +29,7 @@ struct ProgramDifference {
   bool empty() const { return added.empty() && inputs.empty() && replaced.empty(); }
 };
 
-/// Layers that are gone are not reported: a rewrite leaves no reader of theirs.
+/// Layers that are gone are not reported: a rewrite leaves no consumer of theirs.
 ProgramDifference difference(const Program& before, const Program& after);
 
 }  // namespace hoist

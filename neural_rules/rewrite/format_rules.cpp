@@ -177,7 +177,7 @@ bool takes_small(const OperatorCall& call, const TermFacts& facts, Scalar scalar
 
 // Directly before its first use, or removed if it has no uses left.
 void place_or_drop(Program& program, const std::string& value) {
-  if (place_before_first_reader(program, value) || is_output(program, value)) return;
+  if (place_before_first_consumer(program, value) || is_output(program, value)) return;
   std::erase_if(program.definitions, [&](const Definition& d) { return d.value == value; });
 }
 

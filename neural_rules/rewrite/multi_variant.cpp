@@ -5,7 +5,7 @@
 
 #include "ir/base/seeded.h"
 #include "neural_rules/model/flow.h"
-#include "neural_rules/rewrite/graft.h"
+#include "neural_rules/rewrite/splice.h"
 
 namespace hoist {
 
@@ -67,14 +67,14 @@ struct Alternative {
 class VariantMaker {
  public:
   VariantMaker(const Program& program, const std::vector<Site>& sites, const std::vector<SiteRule>& rules)
-      : program_(program), types_(value_types(program)), sites_(sites), rules_(rules), graft_(program) {}
+      : program_(program), types_(value_types(program)), sites_(sites), rules_(rules), splice_(program) {}
 
   Result<MultiVariantProgram> of_rules() {
     for (size_t site = 0; site < sites_.size(); ++site) add_versions(site);
     for (const SiteRule& rule : rules_) {
       if (sites_[rule.site].kind != SiteKind::value) continue;
       for (const ChangedInput& input : rule.change.inputs) {
-        const std::string value = graft_.value(prefix(rule), rule.whole, input.after, resolver());
+        const std::string value = splice_.value(prefix(rule), rule.whole, input.after, resolver());
         slots_[{input.layer, input.slot}].push_back({condition(rule.site, rule.rule), value});
       }
     }
@@ -96,25 +96,25 @@ class VariantMaker {
     for (const NamedCall& layer : named_calls(program_)) {
       for (size_t slot = 0; slot < layer.inputs.size(); ++slot) {
         const std::string value = effective(layer, slot);  // may add layers
-        graft_.layer(layer.name).inputs[slot] = value;
+        splice_.layer(layer.name).inputs[slot] = value;
       }
     }
-    for (std::string& output : graft_.program().outputs) output = resolved(output);
-    for (DataExtent& extent : graft_.program().extents) extent.value = resolved(extent.value);
+    for (std::string& output : splice_.program().outputs) output = resolved(output);
+    for (DynamicExtent& extent : splice_.program().extents) extent.value = resolved(extent.value);
     for (const auto& [value, versions] : versions_) chain("version of " + value, value, versions);
-    HOIST_TRY(out_.model.program, graft_.finish());
+    HOIST_TRY(out_.model.program, splice_.finish());
     out_.model.only_values = true;
     out_.model.functions = functions_;
     return std::move(out_);
   }
 
-  void add_input(const ValueInfo& input) { graft_.program().inputs.emplace_back(input.name, type_of(input)); }
+  void add_input(const ValueInfo& input) { splice_.program().inputs.emplace_back(input.name, type_of(input)); }
 
   std::string prefix(const SiteRule& rule) const { return sites_[rule.site].key() + " " + rule.rule + ": "; }
   std::string resolved(const std::string& value) const {
     return versions_.count(value) == 0 ? value : "version of " + value;
   }
-  Graft::Resolver resolver() const {
+  Splice::Resolver resolver() const {
     return [this](const std::string& value) { return resolved(value); };
   }
 
@@ -123,10 +123,10 @@ class VariantMaker {
     const std::vector<std::string>& rules = switch_of(site, rule).rules;
     const auto index = static_cast<size_t>(std::find(rules.begin(), rules.end(), rule) - rules.begin());
     std::string name = "switch " + sites_[site].key() + " " + (rule.empty() ? "noise" : rule);
-    if (!graft_.has_layer(name)) {
+    if (!splice_.has_layer(name)) {
       const std::string position = name + " position";
-      graft_.program().constants[position] = index_constant(index);
-      graft_.add({name, "Gather", "", {}, {"switches " + sites_[site].key(), position}, {name}});
+      splice_.program().constants[position] = index_constant(index);
+      splice_.add({name, "Gather", "", {}, {"switches " + sites_[site].key(), position}, {name}});
     }
     return name;
   }
@@ -150,7 +150,7 @@ class VariantMaker {
   // Layers that rules replace as a whole: consumers of the value read one of its versions.
   void add_versions(size_t site) {
     for (const SiteRule* rule : rules_at(rules_, site)) {
-      for (const NamedCall& layer : replaced_by(graft_, sites_[site], *rule)) {
+      for (const NamedCall& layer : replaced_by(splice_, sites_[site], *rule)) {
         NamedCall clone = layer;
         clone.name = prefix(*rule) + layer.name;
         for (std::string& output : clone.outputs) {
@@ -168,9 +168,9 @@ class VariantMaker {
   void add_noise(size_t site, const std::string& point, double scale) {
     const std::string name = "noise at " + point + " of " + sites_[site].key();
     const std::string noise = noise_input(shape_of(types_.at(point)));
-    graft_.program().constants[name + " scale"] = scalar_constant(scale);
-    graft_.add({name + " scaled", "Mul", "", {}, {noise, name + " scale"}, {name + " scaled"}});
-    graft_.add({name, "Add", "", {}, {point, name + " scaled"}, {name}});
+    splice_.program().constants[name + " scale"] = scalar_constant(scale);
+    splice_.add({name + " scaled", "Mul", "", {}, {noise, name + " scale"}, {name + " scaled"}});
+    splice_.add({name, "Add", "", {}, {point, name + " scaled"}, {name}});
     versions_[point].push_back({condition(site, ""), name});
   }
 
@@ -189,15 +189,15 @@ class VariantMaker {
   // Parts of the rule that belong to other sites, such as a needed format, are read through the switches of those
   // sites.
   void finish_clone(NamedCall clone, const SiteRule& rule) {
-    const NamedCall original = graft_.original(clone.name.substr(prefix(rule).size()));
+    const NamedCall original = splice_.original(clone.name.substr(prefix(rule).size()));
     for (size_t slot = 0; slot < clone.inputs.size(); ++slot) {
       std::string& input = clone.inputs[slot];
       const bool needed = rule.change.same.count(input) != 0 && rule.whole.same.count(input) == 0;
       const bool kept = rule.change.same.count(input) != 0 && slot < original.inputs.size() &&
                         (needed || input == original.inputs[slot]);
-      input = kept ? effective(original, slot) : graft_.value(prefix(rule), rule.whole, input, resolver());
+      input = kept ? effective(original, slot) : splice_.value(prefix(rule), rule.whole, input, resolver());
     }
-    graft_.add(std::move(clone));
+    splice_.add(std::move(clone));
   }
 
   // The layer's operand: the value, or one of the alternatives of this input.
@@ -215,7 +215,7 @@ class VariantMaker {
   void chain(const std::string& name, std::string value, const std::vector<Alternative>& alternatives) {
     for (size_t i = 0; i < alternatives.size(); ++i) {
       const std::string output = i + 1 == alternatives.size() ? name : name + " " + std::to_string(i);
-      graft_.add({output, "Where", "", {}, {alternatives[i].condition, alternatives[i].value, value}, {output}});
+      splice_.add({output, "Where", "", {}, {alternatives[i].condition, alternatives[i].value, value}, {output}});
       value = output;
     }
   }
@@ -224,7 +224,7 @@ class VariantMaker {
   const std::map<std::string, Type> types_;
   const std::vector<Site>& sites_;
   const std::vector<SiteRule>& rules_;
-  Graft graft_;
+  Splice splice_;
   MultiVariantProgram out_;
   std::map<std::string, std::string> functions_;
   std::map<std::string, std::vector<Alternative>> versions_;                  ///< by value
@@ -236,7 +236,7 @@ class VariantMaker {
 // The operands of the sum of squared differences: the unchanged value and the value under the rule.
 using Pair = std::pair<std::string, std::string>;
 
-std::vector<Pair> pairs_of(Graft& graft, const Program& program, const Site& site, const SiteRule& rule,
+std::vector<Pair> pairs_of(Splice& splice, const Program& program, const Site& site, const SiteRule& rule,
                            std::map<std::string, std::string>& functions) {
   const std::string prefix = site.key() + " " + rule.rule + ": ";
   const auto as_it_is = [](const std::string& value) { return value; };
@@ -251,18 +251,18 @@ std::vector<Pair> pairs_of(Graft& graft, const Program& program, const Site& sit
     std::set<Pair> known;
     for (const ChangedInput& input : rule.change.inputs) {
       if (is_read && !is_at_point(input)) continue;
-      const Pair pair = {input.before, graft.value(prefix, rule.whole, input.after, as_it_is)};
+      const Pair pair = {input.before, splice.value(prefix, rule.whole, input.after, as_it_is)};
       if (known.insert(pair).second) out.push_back(pair);
     }
     return out;
   }
-  for (NamedCall& layer : replaced_by(graft, site, rule)) {
-    const NamedCall original = graft.original(layer.name);
+  for (NamedCall& layer : replaced_by(splice, site, rule)) {
+    const NamedCall original = splice.original(layer.name);
     if (auto function = rule.functions.find(layer.name); function != rule.functions.end())
       functions[prefix + layer.name] = function->second;
     for (size_t slot = 0; slot < layer.inputs.size(); ++slot) {
       const bool kept = slot < original.inputs.size() && layer.inputs[slot] == original.inputs[slot];
-      if (!kept) layer.inputs[slot] = graft.value(prefix, rule.whole, layer.inputs[slot], as_it_is);
+      if (!kept) layer.inputs[slot] = splice.value(prefix, rule.whole, layer.inputs[slot], as_it_is);
     }
     layer.name = prefix + layer.name;
     for (size_t i = 0; i < layer.outputs.size(); ++i) {
@@ -270,7 +270,7 @@ std::vector<Pair> pairs_of(Graft& graft, const Program& program, const Site& sit
       layer.outputs[i] = prefix + original.outputs[i];
       if (original.outputs[i] == site.value) out.emplace_back(site.value, layer.outputs[i]);
     }
-    graft.add(std::move(layer));
+    splice.add(std::move(layer));
   }
   return out;
 }
@@ -318,30 +318,30 @@ Result<LocalErrors> make_local_errors(const Program& program, const std::vector<
                                       const std::vector<SiteRule>& rules) {
   LocalErrors out;
   const std::map<std::string, Type> types = value_types(program);
-  Graft graft(program);
-  graft.program().outputs.clear();
-  graft.program().extents.clear();
+  Splice splice(program);
+  splice.program().outputs.clear();
+  splice.program().extents.clear();
   for (const SiteRule& rule : rules) {
     const std::string name = "error of " + sites[rule.site].key() + " " + rule.rule;
     int64_t elements = 0;
     std::string sum;
     size_t count = 0;
-    for (const auto& [before, after] : pairs_of(graft, program, sites[rule.site], rule, out.model.functions)) {
+    for (const auto& [before, after] : pairs_of(splice, program, sites[rule.site], rule, out.model.functions)) {
       const std::string part = name + " " + std::to_string(count++);
-      graft.add({part + " difference", "Sub", "", {}, {after, before}, {part + " difference"}});
-      graft.add({part, "ReduceSumSquare", "", {{"keepdims", int64_t{0}}}, {part + " difference"}, {part}});
+      splice.add({part + " difference", "Sub", "", {}, {after, before}, {part + " difference"}});
+      splice.add({part, "ReduceSumSquare", "", {{"keepdims", int64_t{0}}}, {part + " difference"}, {part}});
       elements += element_count(shape_of(types.at(before)));
-      if (!sum.empty()) graft.add({part + " sum", "Add", "", {}, {sum, part}, {part + " sum"}});
+      if (!sum.empty()) splice.add({part + " sum", "Add", "", {}, {sum, part}, {part + " sum"}});
       sum = sum.empty() ? part : part + " sum";
     }
     if (sum.empty()) {  // a rule that changes nothing here
       sum = name;
-      graft.program().constants[sum] = scalar_constant(0);
+      splice.program().constants[sum] = scalar_constant(0);
     }
-    graft.program().outputs.push_back(sum);
+    splice.program().outputs.push_back(sum);
     out.elements.push_back(std::max<int64_t>(1, elements));
   }
-  HOIST_TRY(out.model.program, graft.finish());
+  HOIST_TRY(out.model.program, splice.finish());
   out.model.only_values = true;
   return out;
 }

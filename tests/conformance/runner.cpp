@@ -40,7 +40,7 @@ Result<std::vector<Tensor>> run_program(Program program, const std::vector<Tenso
   exact.strict = true;
   exact.folding = {0, 0};
   if (passes) {
-    exact.perform = true;
+    exact.execute = true;
     Program rewritten = program;
     HOIST_TRY_VOID(run_passes(rewritten, Pass::calls, exact));
     // The runtime executes control flow; the evaluator uses the original calls instead.

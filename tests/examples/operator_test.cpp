@@ -27,7 +27,7 @@ TEST(OperatorExample, OneRowAddsAnOperator) {
   auto call = parse("Ramp(%x : [2][3]f32; top = 2)");
   ASSERT_TRUE(call.ok()) << call.errors()[0].text();
   EXPECT_EQ(print(*call), "Ramp(%x : [2][3]f32; top = 2)");
-  auto definition = unfold(**call);
+  auto definition = inline_call(**call);
   ASSERT_TRUE(definition.ok());
   EXPECT_EQ(*definition, *parse("%x : [2][3]f32 |> map2d (\\a. select(a < 0, 0.5 * a, min(a, 2)))"));
   auto value =

@@ -59,7 +59,7 @@ TEST(StrategyExample, AUsersStepsCanNameIt) {
   candidates.push_back(rows_in_vectors());
   LowerOptions options;
   options.strategies = &candidates;
-  auto steps = parse_steering("strategy rows-in-vectors\n", "square", "my.steps");
+  auto steps = parse_schedule_script("strategy rows-in-vectors\n", "square", "my.steps");
   ASSERT_TRUE(steps.ok());
   options.steps = {*steps};
   auto model = lower_model(squares(), options, {});

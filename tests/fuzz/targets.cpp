@@ -19,7 +19,7 @@
 #include "ir/text/text.h"
 #include "lowering/pipeline/replay.h"
 #include "lowering/rules/user_rules.h"
-#include "lowering/strategies/steering.h"
+#include "lowering/strategies/schedule_script.h"
 #include "neural_rules/choice/preferences.h"
 #include "neural_rules/functions/functions.h"
 #include "neural_rules/functions/sums.h"
@@ -116,7 +116,7 @@ bool parse_user_rules(std::string_view bytes) {
   const RowFile file{"rules", bytes};
   return hoist::parse_rules(std::span(&file, 1), true).ok();
 }
-bool parse_steps(std::string_view bytes) { return parse_steering(std::string(bytes), "layer", "steps").ok(); }
+bool parse_steps(std::string_view bytes) { return parse_schedule_script(std::string(bytes), "layer", "steps").ok(); }
 bool parse_choice(std::string_view bytes) { return parse_record(std::string(bytes), "record").ok(); }
 bool parse_array(std::string_view bytes) { return parse_npy(bytes, "array").ok(); }
 

@@ -397,7 +397,7 @@ TEST(Emit, RareValuesAreComputedInABranch) {
 TEST(Emit, FunctionsOfGroupsAskForNoNumberOfAWorkItem) {
   EmitOptions options;
   const auto alone = emit(testing::products_of_panels(2, 2, 64), options);
-  options.is_joined = true;
+  options.is_fused = true;
   const auto joined = emit(testing::products_of_panels(2, 2, 64), options);
   ASSERT_TRUE(alone.ok() && joined.ok());
   EXPECT_THAT(alone->source, ::testing::HasSubstr("get_local_id(0)"));

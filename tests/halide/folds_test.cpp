@@ -194,7 +194,7 @@ TEST(Folds, Scan) {
                 repeat(4, real(1)), x({5, 4}))),
             "");
 }
-TEST(Folds, OpenBordersAroundKeptArrays) {  // elements of the border are read and discarded
+TEST(Folds, OpenBordersAroundMaterialisedArrays) {  // elements of the border are read and discarded
   Expr sums = map([](Expr row) { return scan(plus, real(0), row); }, x({4, 7}));
   Expr padded = map([](Expr row) { return split(4, pad(0, 1, Border::undefined, row)); }, sums);
   Expr vectors = map(

@@ -101,7 +101,7 @@ TEST(Statements, WhatAKeptArrayIsMadeOfIsComputedWhereItIs) {
 }
 
 // An array in private memory is computed once for the loops that it does not depend on, wherever it is used.
-TEST(Statements, KeptArraysAreSharedByTheLoopsThatReadThem) {
+TEST(Statements, MaterialisedArraysAreSharedByTheLoopsThatReadThem) {
   constexpr char tiles[] = R"(
 %x : [10]f32 |> slide 4 2
 |> map (\t. t |> map unroll (\v. v * v) |> materialise private |> slide 3 1 |> map (\w. index 0i64 w + index 2i64 w))

@@ -84,7 +84,7 @@ TEST(If, GivesWhatTheBranchGives) {
 TEST(If, ABranchIsPickedWhereTheConditionIsKnown) {
   const Program program = parsed(branches);
   auto picked =
-      unfold(*program.definitions[0].expression, {{"c", Tensor::of(Scalar::boolean, {1}, std::vector<int>{0})}});
+      inline_call(*program.definitions[0].expression, {{"c", Tensor::of(Scalar::boolean, {1}, std::vector<int>{0})}});
   ASSERT_TRUE(picked.ok());
   EXPECT_EQ(parameters_of(*picked).size(), 1U) << print(*picked);
 }

@@ -117,7 +117,7 @@ TEST(OperatorText, AnAddedOperatorHasItsProperties) {
   auto ramp = operator_call({"", "Ramp", newest_version, 1, {}, {}}, {x});
   auto mass = operator_call({"", "Mass", newest_version, 1, {}, {}}, {x});
   ASSERT_TRUE(ramp.ok() && mass.ok());
-  const Expr curve = *unfold(**ramp), total = *unfold(**mass);
+  const Expr curve = *inline_call(**ramp), total = *inline_call(**mass);
   EXPECT_TRUE(elementwise_in(curve, "x").has_value());
   EXPECT_EQ(carries_scale(curve, {{"x", 1}}), 1u);
   EXPECT_FALSE(elementwise_in(total, "x").has_value());
@@ -134,7 +134,7 @@ TEST(OperatorText, AcrossAxesTheFunctionKnowsWhereItIs) {
       "    step = select(i == 0, 1, -1))) x where wanted = rank(x)\n");
   auto call = parse("Ends(%x : [3][4]f32; counts = [2, 3])");
   ASSERT_TRUE(call.ok()) << call.errors()[0].text();
-  auto definition = unfold(**call);
+  auto definition = inline_call(**call);
   ASSERT_TRUE(definition.ok());
   EXPECT_EQ(*definition, *parse("%x : [3][4]f32 |> slice 1 2 |> map (slice 3 3 step -1)"));
   EXPECT_EQ(refusal("Ends(%x : [3][4]f32; counts = [2])"), "counts has 1 values, not 2");
@@ -165,7 +165,7 @@ TEST(OperatorText, ProductsAreOfRowsAndColumns) {
       "(\\column. "
       "zip(row, column) |> map (\\(p, q). abs(p - q)) |> reduce max f32#ff800000 |> (+ index 0i32 c))))");
   ASSERT_TRUE(wanted.ok()) << wanted.errors()[0].text();
-  EXPECT_EQ(print(*unfold(**call)), print(*wanted));
+  EXPECT_EQ(print(*inline_call(**call)), print(*wanted));
   EXPECT_EQ(refusal("Farthest(%a : [2][3]f32, %b : [4][2]f32, %c : f32)"),
             "inner dimensions differ: 3 of [2][3] and 4 of [4][2]");
   EXPECT_EQ(refusal("Farthest(%a : [5][2][3]f32, %b : [4][3][2]f32, %c : f32)"),
@@ -242,9 +242,9 @@ TEST(OperatorText, ShortFloatsAreRoundedOnce) {
   EXPECT_EQ(value_at_zero("ReduceProd(%x : [3]f16)", {{"x", half({300, 300, 0})}}), 0);
   EXPECT_EQ(value_at_zero("ReduceL2(%x : [2]f16)", {{"x", half({300, 400})}}), 500);
   // A single operation needs no wider type, and a comparison none at all.
-  EXPECT_EQ(print(*unfold(**parse("Add(%x : [2]f16, %y : [2]f16)"))),
+  EXPECT_EQ(print(*inline_call(**parse("Add(%x : [2]f16, %y : [2]f16)"))),
             print(*parse("zip(%x : [2]f16, %y : [2]f16) |> map (\\(a, b). a + b)")));
-  EXPECT_EQ(print(*unfold(**parse("Relu(%x : [2]f16)"))), print(*parse("%x : [2]f16 |> map (\\a. max(a, 0))")));
+  EXPECT_EQ(print(*inline_call(**parse("Relu(%x : [2]f16)"))), print(*parse("%x : [2]f16 |> map (\\a. max(a, 0))")));
 }
 
 }  // namespace

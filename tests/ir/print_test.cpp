@@ -43,7 +43,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Case{"gemm", gemm, {}}, Case{"gemm_types", gemm, {100, true, true}},
         Case{"gemm_narrow", gemm, {50, false, true}}, Case{"convolution", convolution, {}},
-        Case{"convolution_unfolded", convolution, {100, false, false}},
+        Case{"convolution_inlined", convolution, {100, false, false}},
         Case{"convolution_types", convolution, {100, true, true}},
         Case{
             "scalars",

@@ -106,9 +106,9 @@ TEST(OperatorCall, HasTheValueOfItsDefinition) {
   Expr x = f32_parameter("x", {2, 3});
   Expr call = called("Relu", {called("Neg", {x})});
   EXPECT_TRUE(call->has_operator_call);
-  Expr unfolded = without_operator_calls(call);
-  EXPECT_FALSE(unfolded->has_operator_call);
-  EXPECT_EQ(unfolded->type, call->type);
+  Expr inlined = without_operator_calls(call);
+  EXPECT_FALSE(inlined->has_operator_call);
+  EXPECT_EQ(inlined->type, call->type);
   const Bindings values = {{"x", Tensor::of(Scalar::f32, {2, 3}, std::vector<double>{1, -2, 3, -4, 0, 6})}};
   auto interpreted = interpret(call, values), evaluated = evaluate(call, values);
   ASSERT_TRUE(interpreted.ok() && evaluated.ok());

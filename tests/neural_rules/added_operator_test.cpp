@@ -114,7 +114,7 @@ TEST(AddedOperatorRules, TakesPartInNeuralRules) {
   EXPECT_THAT(keys, Contains("value g"));
   EXPECT_THAT(keys, Not(Contains("value p")));
 
-  auto definition = unfold(*find_definition(*program, "g")->expression);
+  auto definition = inline_call(*find_definition(*program, "g")->expression);
   ASSERT_TRUE(definition.ok());
   const std::set<std::string>& rules = function_rules_in(*definition);
   ASSERT_THAT(rules, Not(IsEmpty()));

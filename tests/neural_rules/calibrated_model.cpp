@@ -72,7 +72,7 @@ CalibratedModel calibrated(Program program, int samples, uint64_t seed) {
   }
   for (const Bindings& sample : values) {
     for (const auto& [name, tensor] : sample) {
-      auto seen = calibrator.observe_extremes(name, tensor);
+      auto seen = calibrator.observe_min_max(name, tensor);
       HOIST_CHECK(seen.ok(), seen.errors()[0].text());
     }
   }

@@ -29,7 +29,7 @@ Result<Statistics> statistics_of(const std::vector<Tensor>& tensors, int64_t mos
   const Program program = one_product();
   Calibrator calibrator(program);
   calibrator.collect_second_moments(program, "y", most_windows);
-  for (const Tensor& tensor : tensors) HOIST_TRY_VOID(calibrator.observe_extremes("x", tensor));
+  for (const Tensor& tensor : tensors) HOIST_TRY_VOID(calibrator.observe_min_max("x", tensor));
   for (const Tensor& tensor : tensors) HOIST_TRY_VOID(calibrator.observe("x", tensor));
   return calibrator.finish();
 }
@@ -154,7 +154,7 @@ TEST(Calibration, ValuesWithChannelsThatDataCountHaveNone) {
   Calibrator calibrator(one_product());
   const std::vector<Tensor> runs = {normal_tensor({1, 6, 7, 7}, 1, 0, 1), normal_tensor({1, 5, 7, 7}, 1, 0, 2),
                                     normal_tensor({1, 6, 7, 7}, 1, 0, 3)};
-  for (const Tensor& run : runs) ASSERT_TRUE(calibrator.observe_extremes("y", run).ok());
+  for (const Tensor& run : runs) ASSERT_TRUE(calibrator.observe_min_max("y", run).ok());
   for (const Tensor& run : runs) ASSERT_TRUE(calibrator.observe("y", run).ok());
   const auto statistics = calibrator.finish();
   ASSERT_TRUE(statistics.ok()) << statistics.errors()[0].text();
@@ -166,7 +166,7 @@ TEST(Calibration, ValuesWithChannelsThatDataCountHaveNone) {
 
 TEST(Calibration, BothPassesNeedTheSameData) {
   Calibrator calibrator(one_product());
-  ASSERT_TRUE(calibrator.observe_extremes("x", normal_tensor({1, 6, 7, 7}, 1, 0, 1)).ok());
+  ASSERT_TRUE(calibrator.observe_min_max("x", normal_tensor({1, 6, 7, 7}, 1, 0, 1)).ok());
   auto wider = calibrator.observe("x", normal_tensor({1, 6, 7, 7}, 9, 0, 1));
   ASSERT_FALSE(wider.ok());
   EXPECT_THAT(wider.errors()[0].text(), HasSubstr("both passes need the same data"));
@@ -214,7 +214,7 @@ double error_on(const Tensor& numbers, const Range& range, int64_t steps) {
 TEST(Range, OfTheExtremesHoldsEverythingAndZero) {
   for (const Data& data : kinds_of_data()) {
     const ValueStatistics s = statistics_of({data.numbers})->at("x");
-    const Range range = choose_range(s, RangeChoice::extremes, false, 255);
+    const Range range = choose_range(s, RangeChoice::min_max, false, 255);
     EXPECT_EQ(range.low, std::min(s.low, 0.0));
     EXPECT_EQ(range.high, std::max(s.high, 0.0));
     EXPECT_EQ(clipped_share(s, range), 0);
@@ -222,8 +222,8 @@ TEST(Range, OfTheExtremesHoldsEverythingAndZero) {
   ValueStatistics above;
   above.low = 2;
   above.high = 3;
-  EXPECT_EQ(choose_range(above, RangeChoice::extremes, false, 255).low, 0);
-  EXPECT_EQ(choose_range(above, RangeChoice::extremes, true, 254).low, -3);
+  EXPECT_EQ(choose_range(above, RangeChoice::min_max, false, 255).low, 0);
+  EXPECT_EQ(choose_range(above, RangeChoice::min_max, true, 254).low, -3);
 }
 
 TEST(Range, OfPercentilesIsThatOfTheSortedData) {

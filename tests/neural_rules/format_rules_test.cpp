@@ -178,7 +178,7 @@ TEST(FormatRules, SplitsMoveWithAllTheirResults) {
 
 TEST(FormatRules, StepsOfOthersAreNotTheirs) {
   Program program = moving_model();
-  ProgramStep step = replayed_step("unfold");
+  ProgramStep step = replayed_step("inline-definitions");
   step.value = "a";
   EXPECT_FALSE(*repeat_neural_step(step, program));
   for (const char* rule : {"channel-scaling", "constant-shape", "move-before-dequantise", "u8", "w8"}) {

@@ -85,11 +85,11 @@ ExitCode run_command_line(int argument_count, const char* const* arguments) try 
   if (outcome.ok()) {
     code = *outcome;
   } else {
-    complain("error", outcome.failure().problems);
+    print_message("error", outcome.failure().problems);
     code = outcome.failure().code;
   }
   if (auto written = finish_output(); !written) {
-    complain("error", written.errors());
+    print_message("error", written.errors());
     if (code == ExitCode::done || code == ExitCode::no) code = ExitCode::bad_input;
   }
   end_is_expected();

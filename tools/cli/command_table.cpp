@@ -43,7 +43,7 @@ const std::vector<CommandRow>& command_rows() {
        "  hoist explain models/digits_residual.onnx conv1 --paths", commands::explain},
       {"rewrite", "run passes or a rule on a program, or a rule on a term, from text",
        "  hoist inspect models/digits_residual.onnx --stage graph --output digits.lift\n"
-       "  hoist rewrite digits.lift --pass fold-batch-norm --pass fold-constants --pass unfold\n"
+       "  hoist rewrite digits.lift --pass fold-batch-norm --pass fold-constants --pass inline-definitions\n"
        "  hoist rewrite term.lift --rule \"split-join(k = 4)\" --at root\n"
        "  hoist rewrite open.lift --dim batch=4 -o four.lift\n" +
            pass_list(),

@@ -32,12 +32,12 @@ bool Interruptible::interrupted() const { return was_interrupted; }
 
 bool taken_as_interruption(int signal_number) {
   if (!armed) {
-    if (const char* kept = what_is_kept; *kept != '\0') complain("note", fmt::format("ended: {}", kept));
+    if (const char* kept = what_is_kept; *kept != '\0') print_message("note", fmt::format("ended: {}", kept));
     return false;
   }
   if (signal_number == SIGHUP || was_interrupted.exchange(true)) return false;
   end_programs();
-  complain("note", fmt::format("stopping: {} (interrupt again to end at once)", what_comes_of_it.load()));
+  print_message("note", fmt::format("stopping: {} (interrupt again to end at once)", what_comes_of_it.load()));
   return true;
 }
 

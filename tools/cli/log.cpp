@@ -15,7 +15,7 @@ namespace {
 class TerminalSink : public spdlog::sinks::base_sink<std::mutex> {
   void sink_it_(const spdlog::details::log_msg& line) override {
     const auto level = spdlog::level::to_string_view(line.level);
-    complain(std::string_view(level.data(), level.size()), std::string(line.payload.data(), line.payload.size()));
+    print_message(std::string_view(level.data(), level.size()), std::string(line.payload.data(), line.payload.size()));
   }
   void flush_() override {}
 };

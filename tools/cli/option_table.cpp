@@ -28,7 +28,7 @@ constexpr char models[] = "bisect compile explain inspect reduce report sensitiv
                value_readers[] =
                    "bisect check compile explain export inspect reduce report sensitivity test tune verify",
                bounded[] = "bisect check compile explain inspect reduce report sensitivity test tune verify",
-               steered[] = "bisect compile explain inspect reduce",
+               scripted[] = "bisect compile explain inspect reduce",
                targeted[] = "check compile explain inspect report sensitivity test tune",
                bundles[] = "bench evaluate run verify", budgeted[] = "compile report",
                scaled[] = "compile export report sensitivity",
@@ -399,7 +399,7 @@ Rows speeds() {
           "--queue its workers measure",
           AT(tune_seconds), speed)
           .allowing("0..1e7"),
-      row(steered, "--tuning", "FILE|shipped",
+      row(scripted, "--tuning", "FILE|shipped",
           "use the fastest choices that hoist tune has found on the device, for the same or similar kernels; shipped: "
           "choices that hoist contains",
           AT(model.tuning), speed)
@@ -552,12 +552,12 @@ Rows experts() {
           .allowing("auto|computed|stored")
           .only_for(of_models)
           .formerly("--constants"),
-      row(steered, "--rules", "FILE",
+      row(scripted, "--rules", "FILE",
           "your own rules, parsed, typed and tested on random data before use: rules between operator calls apply "
           "before hoist's wherever they can, and --steps may name the others",
           AT(model.rules), expert)
           .only_for(of_models),
-      row(steered, "--steps", "LAYER=FILE",
+      row(scripted, "--steps", "LAYER=FILE",
           "derive the kernel of this layer by the steps in the file instead of hoist's strategy", AT(model.steps),
           expert)
           .only_for(of_models),

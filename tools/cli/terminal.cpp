@@ -117,9 +117,9 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-void complain(std::string_view kind, const std::string& text) { complain(kind, Diagnostics{{"", text, ""}}); }
+void print_message(std::string_view kind, const std::string& text) { print_message(kind, Diagnostics{{"", text, ""}}); }
 
-void complain(std::string_view kind, const Diagnostics& problems) {
+void print_message(std::string_view kind, const Diagnostics& problems) {
   for (const Diagnostic& problem : problems) {
     if (told([&](const Audience& hearer) { hearer.message(kind, problem); })) continue;
     if (only_errors && kind != "error") continue;

@@ -77,8 +77,8 @@ void say_line(fmt::format_string<Arguments...> format, Arguments&&... arguments)
 void say_only_errors();
 
 /// "hoist: error: where: what (hint)", one line a problem; `kind` is "error", "warning" or "note".
-void complain(std::string_view kind, const Diagnostics& problems);
-void complain(std::string_view kind, const std::string& text);
+void print_message(std::string_view kind, const Diagnostics& problems);
+void print_message(std::string_view kind, const std::string& text);
 
 /// Flushes standard output: an error when not everything that was said could be written.
 Result<Nothing> finish_output();

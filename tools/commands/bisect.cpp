@@ -50,7 +50,7 @@ Attempt<std::optional<Fault>> fault_on_device(OpenedModel model, const ModelOpti
 
 Attempt<std::optional<Fault>> first_fault(const Program& program, const Options& command, Validation* seen) {
   ModelOptions options = command.model;
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(options));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_schedule_scripts(options));
   HOIST_ATTEMPT(OpenedModel model, open_model(program, options));
   HOIST_ATTEMPT(Validation validation, validate_derivation(model.lowered.derivation, model.profile, true));
   if (seen != nullptr) *seen = validation;
@@ -125,7 +125,7 @@ Attempt<> commands::reduce(const Options& command) {
   HOIST_STEP(const std::string bytes, ExitCode::bad_input, write_model(program, {.producer_version = HOIST_VERSION}));
   HOIST_STEP_VOID(ExitCode::bad_input, write_file(command.output, bytes));
   say_line("{}: {} of {} layers", command.output, program.definitions.size(), before);
-  if (left) complain("note", left->problems);
+  if (left) print_message("note", left->problems);
   return answer_json(command.json, {{"file", command.output},
                                     {"layers", program.definitions.size()},
                                     {"layers_before", before},

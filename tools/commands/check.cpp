@@ -52,7 +52,7 @@ Attempt<CheckAnswer> answer(const Options& options) {
   HOIST_STEP(out.operators, ExitCode::bad_input, list_operators(options.subject, reading));
   auto program = read_model(options.subject, reading);
   if (program) {
-    for (const std::string& note : program->notes) complain("note", note);
+    for (const std::string& note : program->notes) print_message("note", note);
     if (auto compiled = compiles(std::move(*program), options.model); compiled) {
       out.summary = std::move(*compiled);
     } else {

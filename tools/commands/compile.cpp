@@ -44,11 +44,11 @@ Attempt<> check_output(const Options& command) {
 }
 
 void describe(const ChosenModel& chosen) {
-  for (const std::string& note : chosen.study.notes) complain("note", note);
+  for (const std::string& note : chosen.study.notes) print_message("note", note);
   say(summary_text(chosen.study));
   const ReferenceScore reference = reference_score(chosen.study);
   if (reference.samples > 0) say_line("{}", reference.text());
-  if (const std::string warning = reference.warning(); !warning.empty()) complain("warning", warning);
+  if (const std::string warning = reference.warning(); !warning.empty()) print_message("warning", warning);
 }
 
 // --validate: no bundle of a derivation with a step that changes a number which it must not.
@@ -70,7 +70,7 @@ Attempt<CompiledModel> compile_program(const Options& command, Program program, 
     if (tuned.before > 0) answer.update({{"before_ms", tuned.before * 1e3}, {"after_ms", tuned.after * 1e3}});
   }
   if (!command.validate) return compile_model(std::move(program), options);
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(options));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_schedule_scripts(options));
   HOIST_ATTEMPT(OpenedModel model, open_model(std::move(program), options));
   HOIST_ATTEMPT([[maybe_unused]] ExitCode valid, check_steps(command, model.lowered.derivation, model.profile));
   return compile_model(std::move(model), options);
@@ -181,14 +181,14 @@ Attempt<> compile_within(const Options& command, CompileAnswer& answer) {
   describe(chosen);
   const bool is_met = chosen.budget_met;
   answer = {{"budget", answer_of(chosen)}};
-  if (!is_met) complain("error", "budget not met; best point is " + best_point(chosen));
+  if (!is_met) print_message("error", "budget not met; best point is " + best_point(chosen));
   if (!is_met && !command.best_effort) {
-    complain("note", "no bundle is written; --best-effort writes the best point's");
+    print_message("note", "no bundle is written; --best-effort writes the best point's");
     return ExitCode::no;
   }
   if (reference_score(chosen.study).is_chance() && !command.best_effort) {
-    complain("error", "the model itself is no better than guessing on these data, so a budget proves nothing");
-    complain("note", "no bundle is written; --best-effort writes it anyway");
+    print_message("error", "the model itself is no better than guessing on these data, so a budget proves nothing");
+    print_message("note", "no bundle is written; --best-effort writes it anyway");
     return ExitCode::no;
   }
   HOIST_ATTEMPT([[maybe_unused]] ExitCode reported, write_report(chosen, command.report, ""));

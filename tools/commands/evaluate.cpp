@@ -25,13 +25,14 @@ struct Answered {
 // Explains the numbers.
 void warn(const Evaluation& found) {
   if (found.inputs_not_finite > 0)
-    complain("warning", found.inputs_not_finite == 1
-                            ? "1 run has NaN or infinities in its inputs"
-                            : fmt::format("{} runs have NaN or infinities in their inputs", found.inputs_not_finite));
+    print_message("warning",
+                  found.inputs_not_finite == 1
+                      ? "1 run has NaN or infinities in its inputs"
+                      : fmt::format("{} runs have NaN or infinities in their inputs", found.inputs_not_finite));
   if (found.card.not_finite() > 0)
-    complain("warning", fmt::format("{} of {} samples have NaN or infinities among their scores",
-                                    found.card.not_finite(), found.card.samples()));
-  if (const std::string warning = found.card.chance_warning(); !warning.empty()) complain("warning", warning);
+    print_message("warning", fmt::format("{} of {} samples have NaN or infinities among their scores",
+                                         found.card.not_finite(), found.card.samples()));
+  if (const std::string warning = found.card.chance_warning(); !warning.empty()) print_message("warning", warning);
 }
 
 Attempt<Answered> evaluate_here(const Options& command, const LabelledData& data) {

@@ -5,7 +5,7 @@
 
 #include "frontend/write_model.h"
 #include "ir/text/counted.h"
-#include "lowering/export/raise.h"
+#include "lowering/export/export_terms.h"
 #include "lowering/rules/program_rules.h"
 #include "lowering/rules/rules.h"
 #include "neural_rules/calibration/site_statistics.h"
@@ -122,8 +122,9 @@ Attempt<RecordedChoice> choice_of(const Options& command, const Record& record) 
     return other.budget == choice.budget && other.objective == choice.objective;
   });
   if (same > 1)
-    complain("note", fmt::format("{} has {} choices for {} and {} under different preferences: the latest is taken",
-                                 command.budget.record, same, choice.budget, choice.objective));
+    print_message("note",
+                  fmt::format("{} has {} choices for {} and {} under different preferences: the latest is taken",
+                              command.budget.record, same, choice.budget, choice.objective));
   return choice;
 }
 
@@ -255,7 +256,7 @@ Attempt<> commands::export_model(const Options& given) {
     return usage_failure("--model", "applies to bundles: the model that the bundle comes from", "leave it out");
   HOIST_ATTEMPT([[maybe_unused]] ExitCode neural, refuse_other_rules(command.neural_rules));
   HOIST_ATTEMPT(Program program, read_program(command.subject, command.model));
-  for (const std::string& note : program.notes) complain("note", note);
+  for (const std::string& note : program.notes) print_message("note", note);
   written = program;
   if (!command.neural_rules.empty() || !command.budget.record.empty()) {
     HOIST_STEP(program, ExitCode::bad_input, prepared_program(std::move(program)));

@@ -91,8 +91,8 @@ Attempt<> used_rules(const Options& command) {
     HOIST_ATTEMPT(const Derived from, derived(info.plan));
     for (const ProgramStep& step : from.derivation.steps) {
       // The definition of each operator is a rule of its own.
-      if (auto unfolded = step.parameters.find("operator"); unfolded != step.parameters.end())
-        ++rules[step.rule + " " + unfolded->second];
+      if (auto inlined = step.parameters.find("operator"); inlined != step.parameters.end())
+        ++rules[step.rule + " " + inlined->second];
       else
         ++(find_pass(step.rule) != nullptr ? steps_of_passes : rules)[step.rule];
     }

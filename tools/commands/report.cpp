@@ -70,15 +70,15 @@ Attempt<> commands::report(const Options& given) {
     HOIST_STEP_VOID(ExitCode::bad_input, refuse_unwritable(file));
   // The choice is made without them: the gain of rules is printed next to the gain of tuning.
   ModelOptions tuning = command.model;
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(tuning));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_schedule_scripts(tuning));
   HOIST_STEP(const FileLock lock, ExitCode::bad_input, FileLock::take(command.budget.record));
   BudgetOptions budget = command.budget_options();
   budget.closing_models = 2.5;  // the model unchanged and as chosen, with its times
   if (budget.budget.empty()) budget.budget = default_budget;
   HOIST_ATTEMPT(const ChosenModel chosen, choose_model(command.subject, command.model, budget));
-  for (const std::string& note : chosen.study.notes) complain("note", note);
+  for (const std::string& note : chosen.study.notes) print_message("note", note);
   const ReferenceScore reference = reference_score(chosen.study);
-  if (const std::string warning = reference.warning(); !warning.empty()) complain("warning", warning);
+  if (const std::string warning = reference.warning(); !warning.empty()) print_message("warning", warning);
   HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_report(chosen, command.output, command.json, tuning.records));
   if (chosen.record && !budget.record.empty())
     HOIST_STEP_VOID(ExitCode::bad_input, write_record(budget.record, *chosen.record));

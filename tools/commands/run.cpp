@@ -38,7 +38,7 @@ Result<Tensor> read_input(const std::string& file, const ArrayInfo& input, const
 void warn_of_numbers(const std::string& where, const Tensor& tensor) {
   const int64_t bad = count_not_finite(tensor);
   if (bad > 0)
-    complain("warning", fmt::format("{} has {} NaN or infinities among {} elements", where, bad, tensor.size()));
+    print_message("warning", fmt::format("{} has {} NaN or infinities among {} elements", where, bad, tensor.size()));
 }
 
 // The files as tensors, by input; images and sounds take the shape of the specialisation in use.
@@ -171,8 +171,8 @@ Attempt<> commands::run(const Options& command) {
   if (files) HOIST_STEP_VOID(ExitCode::bad_input, files->commit());
   say(lines);
   if (!classes.empty() && !any_best)
-    complain("warning",
-             fmt::format("{} names {} classes, and no output has as many scores", command.labels, classes.size()));
+    print_message("warning",
+                  fmt::format("{} names {} classes, and no output has as many scores", command.labels, classes.size()));
   return answer_json(command.json, answer);
 }
 

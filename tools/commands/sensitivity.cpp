@@ -86,7 +86,7 @@ Attempt<> commands::sensitivity(const Options& command) {
   };
   HOIST_STEP(Sensitivity found, ExitCode::device, find_sensitivity(model.program, samples, model.prepare, options));
   found.notes.insert(found.notes.end(), found.left_out.begin(), found.left_out.end());
-  for (const std::string& note : found.notes) complain("note", note);
+  for (const std::string& note : found.notes) print_message("note", note);
   if (!command.json.empty()) {
     Study study;
     study.model = model.program.name;

@@ -67,8 +67,9 @@ Result<FittedModel> read_for(const Case& one, const ModelOptions& options, const
   HOIST_TRY(ReadOptions reading, read_options(options.dimensions, options.values, options.bounds));
   HOIST_TRY(FittedModel out, read_model_for(one.model, reading, data.inputs, data.layout));
   for (const std::string& name : out.fixed)
-    complain("note", fmt::format("{}: input '{}' has to be known: compiled for the value in the data", one.name, name));
-  for (const std::string& note : out.notes) complain("note", one.name + ": " + note);
+    print_message("note",
+                  fmt::format("{}: input '{}' has to be known: compiled for the value in the data", one.name, name));
+  for (const std::string& note : out.notes) print_message("note", one.name + ": " + note);
   return out;
 }
 
@@ -115,7 +116,7 @@ struct Runnable {
 // Through the same passes as a compilation, up to where terms become kernels.
 Attempt<Runnable> interpretable(Program program, const ModelOptions& options) {
   PassOptions passes = pass_options(compile_options(options).lower, Profile{});
-  passes.perform = false;  // terms alone are interpreted
+  passes.execute = false;  // terms alone are interpreted
   for (const Pass::Part part : {Pass::calls, Pass::terms})
     HOIST_STEP_VOID(ExitCode::bad_input, run_passes(program, part, passes));
   Runnable out;

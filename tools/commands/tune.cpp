@@ -204,7 +204,7 @@ Attempt<> commands::tune(const Options& given) {
     say_line("whole runs interleaved: {:.3f} ms before, {:.3f} ms with {} tuned ({:.2f}); {:.0f} s",
              outcome.before * 1e3, outcome.after * 1e3, counted(better, "kernel"), outcome.after / outcome.before,
              stopwatch.seconds());
-  if (outcome.stopped) complain("note", "the search was ended early; the same command continues it");
+  if (outcome.stopped) print_message("note", "the search was ended early; the same command continues it");
   if (better > 0 && outcome.kept)
     say_line("{}: hoist compile {}{} --tuning {} uses the choices", path,
              is_bundle(command.subject) ? "MODEL" : command.subject, device_words(command.model), path);

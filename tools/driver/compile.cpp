@@ -212,16 +212,16 @@ std::string options_text(const CompileOptions& options) {
   const char* uses[] = {"auto", "on", "off"};
   const char* fusions[] = {" fuse=none", "", " fuse=launch"};
   const FoldingBudget& folding = options.lower.folding;
-  std::string steered;
-  for (const Steering& steering : options.lower.steps) steered += " steps=" + steering.layer;
-  for (const std::string& target : options.targets) steered += " target=native:" + target;
+  std::string scripted;
+  for (const ScheduleScript& script : options.lower.steps) scripted += " steps=" + script.layer;
+  for (const std::string& target : options.targets) scripted += " target=native:" + target;
   return fmt::format("conv={}{} tables={}{}{}{}{}{}", forms[static_cast<int>(options.lower.convolution)],
                      fusions[static_cast<int>(options.lower.fusion)], uses[static_cast<int>(options.lower.tables.use)],
                      options.lower.constants == ConstantUse::stored ? " constants=stored" : "",
                      folding == FoldingBudget{}
                          ? ""
                          : fmt::format(" fold-operations={} fold-memory={}", folding.operations, folding.bytes >> 20),
-                     options.lower.strict ? " strict" : "", options.lower.records ? " tuned" : "", steered);
+                     options.lower.strict ? " strict" : "", options.lower.records ? " tuned" : "", scripted);
 }
 
 Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& profile,
@@ -234,7 +234,7 @@ Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& pr
   EmitOptions options;
   options.gpu = profile.gpu;
   options.half = profile.half;
-  options.is_joined = kernel.is_joined;
+  options.is_fused = kernel.is_fused;
   options.kernel_name = kernel.name;
   options.native = targets;
   options.cold = kernel.cold;

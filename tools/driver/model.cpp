@@ -43,14 +43,14 @@ Attempt<> read_tuning(ModelOptions& options) {
   HOIST_STEP(std::vector<tuning::RecordedChoice> choices, ExitCode::bad_input,
              tuning::read_choices(options.tuning, tuning::tuned_device(profile, options.targets)));
   if (choices.empty() && options.with_notes)
-    complain("note", options.tuning + " has no choices for " + profile.name + ": estimates choose");
+    print_message("note", options.tuning + " has no choices for " + profile.name + ": estimates choose");
   options.records = tuning::records_of(std::move(choices));
   return ExitCode::done;
 }
 
 }  // namespace
 
-Attempt<> read_steering(ModelOptions& options) {
+Attempt<> read_schedule_scripts(ModelOptions& options) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode tuned, read_tuning(options));
   constexpr size_t most_bytes = size_t{1} << 20;
   if (!options.rules.empty() && options.user_rules == nullptr) {
@@ -58,17 +58,17 @@ Attempt<> read_steering(ModelOptions& options) {
     HOIST_STEP(UserRules rules, ExitCode::bad_input, read_user_rules(text, options.rules));
     options.user_rules = std::make_shared<const UserRules>(std::move(rules));
     if (options.steps.empty() && !options.user_rules->rows.within_terms.empty())
-      complain("note", "the rules of " + options.rules + " within terms are checked; --steps applies them");
+      print_message("note", "the rules of " + options.rules + " within terms are checked; --steps applies them");
   }
-  if (!options.steering.empty()) return ExitCode::done;
+  if (!options.schedule_scripts.empty()) return ExitCode::done;
   for (const std::string& words : options.steps) {
     const size_t equals = words.rfind('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == words.size())
       return usage_failure("--steps " + words, "names no layer or no file", "write --steps conv1=conv1.steps");
     const std::string file = words.substr(equals + 1);
     HOIST_STEP(const std::string text, ExitCode::bad_input, read_file(file, most_bytes));
-    HOIST_STEP(Steering steering, ExitCode::bad_input, parse_steering(text, words.substr(0, equals), file));
-    options.steering.push_back(std::move(steering));
+    HOIST_STEP(ScheduleScript script, ExitCode::bad_input, parse_schedule_script(text, words.substr(0, equals), file));
+    options.schedule_scripts.push_back(std::move(script));
   }
   return ExitCode::done;
 }
@@ -168,7 +168,7 @@ CompileOptions compile_options(const ModelOptions& options) {
   out.lower.strict = options.strict;
   out.lower.unrolled_steps = options.unrolled_steps;
   out.lower.rules = options.user_rules.get();
-  out.lower.steps = options.steering;
+  out.lower.steps = options.schedule_scripts;
   out.lower.records = options.records;
   out.targets = options.targets;
   out.kernel_suffix = options.kernel_suffix;
@@ -188,11 +188,11 @@ Attempt<OpenedModel> open_model(Program program, ModelOptions options) {
   if (options.strict && options.convolution == "winograd")
     return usage_failure("--pass convolution=winograd",
                          "rounds differently from the model, and --strict keeps every bit", "leave one of them out");
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(options));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_schedule_scripts(options));
   HOIST_ATTEMPT(Profile profile, choose_profile(options));
   HOIST_STEP(LoweredModel lowered, ExitCode::bad_input, lower_model(program, compile_options(options).lower, profile));
   for (const std::string& note : lowered.notes) {
-    if (options.with_notes) complain("note", note);
+    if (options.with_notes) print_message("note", note);
   }
   return OpenedModel{std::move(program), std::move(profile), std::move(lowered), options.targets};
 }
@@ -220,7 +220,7 @@ Attempt<CompiledModel> compile_model(const std::filesystem::path& path, const Mo
 
 Attempt<CompiledModel> compile_model(Program program, const ModelOptions& given) {
   ModelOptions options = given;
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(options));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_schedule_scripts(options));
   Progress progress;
   progress.show("compiling " + program.name);
   HOIST_ATTEMPT(OpenedModel model, open_model(std::move(program), options));

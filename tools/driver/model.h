@@ -33,7 +33,7 @@ struct ModelOptions {
   std::string rules;                            ///< a file of the user's own rules
   std::vector<std::string> steps;               ///< LAYER=FILE
   std::shared_ptr<const UserRules> user_rules;  ///< the contents of `rules` and `steps`, once read
-  std::vector<Steering> steering;
+  std::vector<ScheduleScript> schedule_scripts;
   std::string tuning;          ///< a database of hoist tune
   TuningRecords records = {};  ///< the records of `tuning` for the device, once read
   std::string kernel_suffix;   ///< as CompileOptions has it
@@ -59,7 +59,7 @@ Attempt<> refuse_bundle(const std::filesystem::path& model);
 Attempt<Profile> choose_profile(const ModelOptions& options);
 
 /// Reads the files of --rules, --steps and --tuning, once. After an error in any file none is applied.
-Attempt<> read_steering(ModelOptions& options);
+Attempt<> read_schedule_scripts(ModelOptions& options);
 
 /// The compile options that these model options select.
 CompileOptions compile_options(const ModelOptions& options);

@@ -126,16 +126,18 @@ Attempt<BundleRunner> open_checked(const std::filesystem::path& folder, RunOptio
   options.progress = driver_progress(folder, options);
   HOIST_STEP(BundleRunner runner, ExitCode::device, BundleRunner::open(folder, options));
   if (!runner.fits_profile()) {
-    complain("warning",
-             fmt::format("the bundle is made for {}, a {}, and runs on {}, which is another kind of device: it may be "
-                         "a thousand times slower (--device chooses, hoist devices lists them)",
-                         runner.profile_name(), runner.profile_is_cpu() ? "CPU" : "GPU", runner.device_name()));
+    print_message(
+        "warning",
+        fmt::format("the bundle is made for {}, a {}, and runs on {}, which is another kind of device: it may be "
+                    "a thousand times slower (--device chooses, hoist devices lists them)",
+                    runner.profile_name(), runner.profile_is_cpu() ? "CPU" : "GPU", runner.device_name()));
   } else if (runner.device_index() >= 0 && runner.profile_name() != runner.device_name() &&
              !(options.device.empty() && has_device(runner.profile_name()))) {
-    complain("note",
-             fmt::format("the bundle is made for {} and runs on {}: its results are correct there, but it may be "
-                         "slower than necessary (hoist verify checks it, compile --device makes one for this device)",
-                         runner.profile_name(), runner.device_name()));
+    print_message(
+        "note",
+        fmt::format("the bundle is made for {} and runs on {}: its results are correct there, but it may be "
+                    "slower than necessary (hoist verify checks it, compile --device makes one for this device)",
+                    runner.profile_name(), runner.device_name()));
   }
   return runner;
 }

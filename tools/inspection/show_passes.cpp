@@ -34,7 +34,7 @@ Attempt<> check_names(const ShownPasses& shown) {
 using ProgramObserver = std::function<bool(const Pass* pass, const Program& program)>;
 Attempt<bool> run_observed(Program& program, const ModelOptions& options, bool plans, const ProgramObserver& observer) {
   ModelOptions read = options;
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode rules, read_steering(read));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode rules, read_schedule_scripts(read));
   const CompileOptions compile = compile_options(read);
   Profile profile;
   // No other pass depends on the device, and there may be none.
@@ -80,8 +80,9 @@ Attempt<bool> show_passes(Program program, const ModelOptions& options, const Sh
 
 Attempt<Program> rewritten_calls(Program program, const ModelOptions& options) {
   const std::span<const Pass> all = passes();
-  const auto unfold = std::find_if(all.begin(), all.end(), [](const Pass& pass) { return pass.name == "unfold"; });
-  const std::string_view last = std::prev(unfold)->name;
+  const auto inlined =
+      std::find_if(all.begin(), all.end(), [](const Pass& pass) { return pass.name == "inline-definitions"; });
+  const std::string_view last = std::prev(inlined)->name;
   HOIST_ATTEMPT([[maybe_unused]] const bool stopped,
                 run_observed(program, options, false,
                              [&](const Pass* pass, const Program&) { return pass == nullptr || pass->name != last; }));

@@ -138,7 +138,7 @@ class Gatherer {
     note_after_ = seconds_between_notes;
     if (asked_.empty()) return Nothing{};
     HOIST_TRY(const std::string why, why_nobody(queue_, asked_.begin()->second.job.device));
-    if (!why.empty()) complain("note", why);
+    if (!why.empty()) print_message("note", why);
     return Nothing{};
   }
 

@@ -54,8 +54,8 @@ class QueuedModel : public RunnableModel {
     if (seconds * static_cast<double>(count - 1) >= least_seconds_) {
       auto shared = share(1, seconds, inputs, out);
       if (shared.ok()) return out;
-      complain("warning", shared.failure().problems);
-      complain("note", "the runs are done here instead");
+      print_message("warning", shared.failure().problems);
+      print_message("note", "the runs are done here instead");
     }
     for (size_t i = 1; i < count; ++i) {
       HOIST_TRY(out[i], here_->run(inputs(i)));

@@ -121,19 +121,19 @@ class Worker {
       auto connected = Queue::connect(options_.queue, usual_patience, &why);
       if (!connected) {
         if (why == Absence::refused) return Failure{ExitCode::device, connected.errors()};
-        complain("note", fmt::format("{}; trying again in {:.0f} s", connected.errors().front().text(), pause));
+        print_message("note", fmt::format("{}; trying again in {:.0f} s", connected.errors().front().text(), pause));
         sleep(pause);
         pause = std::min(2 * pause, longest_pause);
         continue;
       }
       pause = first_pause;
       HOIST_STEP_VOID(ExitCode::device, connected->answer_as_worker([this] { return describe(); }));
-      complain("note", fmt::format("{} works for {}, with {}", described_.name, shown_url(options_.queue),
-                                   fmt::join(described_.devices, ", ")));
-      if (auto served = serve(*connected); !served) complain("warning", served.errors());
+      print_message("note", fmt::format("{} works for {}, with {}", described_.name, shown_url(options_.queue),
+                                        fmt::join(described_.devices, ", ")));
+      if (auto served = serve(*connected); !served) print_message("warning", served.errors());
     }
-    complain("note",
-             fmt::format("{} ends after {}", described_.name, counted(static_cast<size_t>(jobs_.load()), "job")));
+    print_message("note",
+                  fmt::format("{} ends after {}", described_.name, counted(static_cast<size_t>(jobs_.load()), "job")));
     return ExitCode::done;
   }
 
@@ -195,8 +195,8 @@ class Worker {
     }
     if (!answer) {
       const std::string why = answer.errors().front().text();
-      complain("warning",
-               fmt::format("job {:.8}, attempt {} of {}: {}", lease.id(), lease.deliveries(), deliveries, why));
+      print_message("warning",
+                    fmt::format("job {:.8}, attempt {} of {}: {}", lease.id(), lease.deliveries(), deliveries, why));
       if (lease.deliveries() >= deliveries) return set_aside(queue, lease, why);
       lease.give_back(1);
       return Nothing{};
@@ -204,14 +204,14 @@ class Worker {
     HOIST_TRY_VOID(queue.answer(lease.id(), print(*answer)));
     ++jobs_;
     for (const Diagnostic& problem : answer->refused)
-      complain("warning", fmt::format("job {:.8} is refused: {}", lease.id(), problem.text()));
+      print_message("warning", fmt::format("job {:.8} is refused: {}", lease.id(), problem.text()));
     // The answer is stored: a worker that gets the job again finds it.
-    if (auto finished = lease.finish(); !finished) complain("note", finished.errors().front().text());
+    if (auto finished = lease.finish(); !finished) print_message("note", finished.errors().front().text());
     return Nothing{};
   }
 
   Result<Nothing> set_aside(Queue& queue, Lease& lease, const std::string& why) {
-    complain("warning", fmt::format("job {:.8} is set aside: {}", lease.id(), why));
+    print_message("warning", fmt::format("job {:.8} is set aside: {}", lease.id(), why));
     Answer answer;
     answer.aside = fmt::format("after {} attempts: {}", std::min(lease.deliveries(), deliveries_of(lease)), why);
     answer.worker = described_.name;

@@ -143,7 +143,7 @@ Result<Nothing> write_page(const ChosenModel& chosen, const std::vector<ReportLa
   if (auto drawn = lay_out(with_inputs(chosen.model.program)))
     picture = std::move(*drawn);
   else
-    complain("warning", drawn.errors());
+    print_message("warning", drawn.errors());
   return write_file(page, report_page(chosen.study, layers, picture, kernels));
 }
 

@@ -54,16 +54,16 @@ Attempt<StudyData> read_data(const Program& program, const BudgetOptions& option
   StudyData out;
   if (options.verification.empty()) {
     HOIST_STEP(SplitSamples split, ExitCode::bad_input, keep_apart(samples, options.calibration));
-    complain("note",
-             fmt::format("the last {} of {} samples are reserved for verification (--verify-data gives other data)",
-                         split.kept_apart.count, samples.count));
+    print_message(
+        "note", fmt::format("the last {} of {} samples are reserved for verification (--verify-data gives other data)",
+                            split.kept_apart.count, samples.count));
     out = {std::move(split.first), std::move(split.kept_apart)};
   } else {
     HOIST_STEP(out.verification, ExitCode::bad_input, read_samples(options.verification, input_infos(program), needs));
     out.calibration = std::move(samples);
   }
   if (const int64_t seen = count_samples_among(out.verification, out.calibration); seen > 0)
-    complain(
+    print_message(
         "warning",
         fmt::format("{} of {} verification samples are also calibration samples: the measured errors are too small",
                     seen, out.verification.count));
@@ -129,7 +129,7 @@ Attempt<Recalled> recall_record(const StudiedModel& model, RecordOrigin& wanted,
         fmt::format("{} of {} points have no run time: their run ended before it had timed them", all - timed, all);
     if (options.calibration.empty())
       return usage_failure(options.record, untimed, "give --calibrate DATA: only the missing times are measured");
-    complain("note", options.record + ": " + untimed + "; they are timed now");
+    print_message("note", options.record + ": " + untimed + "; they are timed now");
   }
   // Data for an incomplete record mean that measuring should continue.
   const bool final = options.calibration.empty() || (out.record.complete && out.record.all_timed);
@@ -170,7 +170,7 @@ class RecordKeeper {
     add_to_record(record_, measured);
     if (path_.empty()) return;
     if (auto done = write_record(path_, record_); !done && !complained_) {
-      complain("warning", done.errors());
+      print_message("warning", done.errors());
       complained_ = true;
     }
   }

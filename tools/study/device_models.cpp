@@ -105,7 +105,7 @@ Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOpt
   PassOptions passes = pass_options(options, profile);
   for (const auto& [layer, rule] : model.functions) passes.tables.except.insert(layer);
   passes.share_equal = false;
-  passes.perform = false;  // for neural rules, a run-time value belongs to no layer
+  passes.execute = false;  // for neural rules, a run-time value belongs to no layer
   Program program = model.program;
   HOIST_TRY_VOID(run_passes(program, Pass::calls, passes));
   for (Definition& definition : program.definitions) {

@@ -161,8 +161,8 @@ Result<EstimateOutcome> estimate(const TunedProgram& tuned, std::span<const Cost
                                  const EstimateOptions& options) {
   // For drivers, the models know launches of one kernel, each of which wakes threads. A step of a fused launch is a
   // function call, like native code.
-  const bool joined = pass_options(tuned.options.lower, tuned.options.profile).joins_steps;
-  const Circumstances circumstances = {.native = !tuned.options.targets.empty() || joined};
+  const bool fused = pass_options(tuned.options.lower, tuned.options.profile).fuses_launches;
+  const Circumstances circumstances = {.native = !tuned.options.targets.empty() || fused};
   HOIST_TRY(const std::vector<Subject> tiles, subjects_of(tuned, ChoiceKind::tiles, {}));
   HOIST_TRY(const LoweredVariant usual, lower_variant(tuned, tiles, {}, {}));
   std::vector<Expr> kernels;

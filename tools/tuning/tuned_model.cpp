@@ -63,7 +63,7 @@ Attempt<TunedCompilation> choose_by_model(const Program& program, ModelOptions& 
 }  // namespace
 
 Attempt<TunedProgram> tuned_program(Program program, ModelOptions& options) {
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(options));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_schedule_scripts(options));
   TunedProgram out;
   out.program = std::move(program);
   PrepareOptions& how = out.options;

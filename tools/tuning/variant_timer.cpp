@@ -51,7 +51,7 @@ LoweredModel only_steps(LoweredModel model, const std::vector<size_t>& kept) {
   // Each step is launched as in the model, but alone. No kernel's name begins with hoist_.
   model.launches.clear();
   for (size_t i = 0; i < steps.size(); ++i) {
-    if (kernels[static_cast<size_t>(steps[i].kernel)].is_joined)
+    if (kernels[static_cast<size_t>(steps[i].kernel)].is_fused)
       model.launches.push_back({fmt::format("hoist_launch_{}", i), static_cast<int>(i), 1});
   }
   model.kernels = std::move(kernels);

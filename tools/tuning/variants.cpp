@@ -103,7 +103,7 @@ Subject convolution_forms(const Program& program, const Definition& definition, 
   }
   const bool pass_estimates = !knobs.empty();
   Rewriter windows(lowering_rules(), definition.expression);
-  if (keep_windows(windows)) knobs.push_back(choice_knob(im2col_knob, no_or_yes));
+  if (materialise_windows(windows)) knobs.push_back(choice_knob(im2col_knob, no_or_yes));
   if (explored > 0) {
     std::vector<int64_t> walks = explorations(definition.expression, explored, options.strict);
     walks.insert(walks.begin(), 0);
@@ -163,7 +163,7 @@ struct PassChoices {
 constexpr PassChoices pass_choices[] = {
     {ChoiceKind::convolutions, "merge-producers", find_convolutions},
     {ChoiceKind::reductions, "block-scans", find_reductions},
-    {ChoiceKind::launches, "cut-kernels", find_launches},
+    {ChoiceKind::launches, "outline-kernels", find_launches},
 };
 
 // The definition as choose-storage found it.

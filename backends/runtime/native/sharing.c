@@ -57,7 +57,7 @@ HOIST_INTERNAL int64_t hoist_sharing_least(const hoist_sharing* sharing) {
   return sharing->levels[is_of_candidate(sharing) ? sharing->candidate : sharing->best];
 }
 
-static void begin_trial(hoist_sharing* s) {
+static void begin_attempt(hoist_sharing* s) {
   do {
     s->candidate = (s->candidate + 1) % s->count;
   } while (s->candidate == s->best);
@@ -67,7 +67,7 @@ static void begin_trial(hoist_sharing* s) {
   begin_block(s);
 }
 
-static void end_trial(hoist_sharing* s, int is_better) {
+static void end_attempt(hoist_sharing* s, int is_better) {
   if (is_better) {
     const unsigned before = s->best;
     s->best = s->candidate;
@@ -83,7 +83,7 @@ static void end_trial(hoist_sharing* s, int is_better) {
 
 static void end_block(hoist_sharing* s) {
   if (s->blocks == BLOCKS) {
-    begin_trial(s);
+    begin_attempt(s);
     return;
   }
   if (is_of_candidate(s)) {
@@ -93,13 +93,13 @@ static void end_block(hoist_sharing* s) {
   }
   const int is_better = CLEARLY_LESS(s->tried_time, s->best_time);
   if (++s->blocks == BLOCKS || !is_better)
-    end_trial(s, is_better);
+    end_attempt(s, is_better);
   else
     begin_block(s);
 }
 
 HOIST_INTERNAL void hoist_sharing_settle(hoist_sharing* sharing) {
-  if (sharing->blocks < BLOCKS) end_trial(sharing, 0);
+  if (sharing->blocks < BLOCKS) end_attempt(sharing, 0);
 }
 
 HOIST_INTERNAL void hoist_sharing_took(hoist_sharing* sharing, uint64_t nanoseconds) {
@@ -110,7 +110,7 @@ HOIST_INTERNAL void hoist_sharing_took(hoist_sharing* sharing, uint64_t nanoseco
   const int is_compared = s->run > s->block_begin + 1;
   if (is_compared && nanoseconds < s->block_time) s->block_time = nanoseconds;
   if (is_compared && is_of_candidate(s) && HOPELESS(nanoseconds, s->best_time))
-    end_trial(s, 0);
+    end_attempt(s, 0);
   else if (s->run == s->block_begin + 1 + COMPARED_RUNS)
     end_block(s);
 }

@@ -71,11 +71,11 @@ HOIST_INTERNAL hoist_status hoist_opencl_launch(hoist_bundle* b, cl_command_queu
   return code ? hoist_cl_check(&b->error, code, plan->name) : HOIST_OK;
 }
 
-/* Launches the kernel alone, or as one step of the fused launch `joined`. */
+/* Launches the kernel alone, or as one step of the fused launch `fused_launch`. */
 static hoist_status launch_part(hoist_bundle* b, cl_command_queue queue, cl_kernel kernel,
-                                const hoist_plan_kernel* plan, const hoist_plan_launch* joined, cl_event* event) {
-  if (!joined) return hoist_opencl_launch(b, queue, kernel, plan, event);
-  hoist_plan_kernel part = joined->kernel;
+                                const hoist_plan_kernel* plan, const hoist_plan_launch* fused_launch, cl_event* event) {
+  if (!fused_launch) return hoist_opencl_launch(b, queue, kernel, plan, event);
+  hoist_plan_kernel part = fused_launch->kernel;
   if (!b->opencl->shares_groups) part.global[0] = hoist_opencl_groups_of(plan);
   return hoist_opencl_launch(b, queue, kernel, &part, event);
 }
@@ -101,22 +101,22 @@ static hoist_status finish(hoist_bundle* b, cl_command_queue queue, hoist_status
 
 /* The fused launch that begins with this step and ends before `end`; NULL: the step is launched alone. */
 HOIST_INTERNAL const hoist_plan_launch* hoist_opencl_launch_from(const hoist_bundle* b, size_t step, size_t end) {
-  const hoist_plan_launch* joined = b->plan.steps[step].launch;
-  const int begins =
-      joined && b->opencl->shares_groups && !b->steps_apart && joined->first == step && step + joined->count <= end;
-  return begins ? joined : NULL;
+  const hoist_plan_launch* fused_launch = b->plan.steps[step].launch;
+  const int begins = fused_launch && b->opencl->shares_groups && !b->steps_apart && fused_launch->first == step &&
+                     step + fused_launch->count <= end;
+  return begins ? fused_launch : NULL;
 }
 
 /* Runs a fused launch, whose first step is the next one; `step` becomes its last step. */
-static hoist_status launch_joined(hoist_bundle* b, const hoist_plan_launch* joined, size_t* step) {
+static hoist_status launch_fused(hoist_bundle* b, const hoist_plan_launch* fused_launch, size_t* step) {
   hoist_status status = HOIST_OK;
-  for (size_t k = 0; k < joined->kernel.parameter_count && !status; ++k)
-    status = pass_to_device(b, b->opencl->queue, joined->arguments[k]);
+  for (size_t k = 0; k < fused_launch->kernel.parameter_count && !status; ++k)
+    status = pass_to_device(b, b->opencl->queue, fused_launch->arguments[k]);
   if (!status)
-    status =
-        hoist_opencl_launch(b, b->opencl->queue, b->opencl->launches[joined - b->plan.launches], &joined->kernel, NULL);
-  for (size_t k = 1; k < joined->count && !status; ++k)
-    status = hoist_next_step(b, joined->first + joined->count, step);
+    status = hoist_opencl_launch(b, b->opencl->queue, b->opencl->launches[fused_launch - b->plan.launches],
+                                 &fused_launch->kernel, NULL);
+  for (size_t k = 1; k < fused_launch->count && !status; ++k)
+    status = hoist_next_step(b, fused_launch->first + fused_launch->count, step);
   return status;
 }
 
@@ -126,9 +126,9 @@ static hoist_status run_steps(hoist_bundle* b, size_t first, size_t count, int w
   hoist_begin_items(b, first);
   for (size_t i; !status && !(status = hoist_next_step(b, end, &i)) && i < b->plan.step_count;) {
     const hoist_plan_kernel* kernel = &b->plan.kernels[b->plan.steps[i].kernel];
-    const hoist_plan_launch* joined = hoist_opencl_launch_from(b, i, end);
-    if (joined)
-      status = launch_joined(b, joined, &i);
+    const hoist_plan_launch* fused_launch = hoist_opencl_launch_from(b, i, end);
+    if (fused_launch)
+      status = launch_fused(b, fused_launch, &i);
     else
       status = kernel->host ? hoist_host_step(b, i) : hoist_opencl_launch_step(b, b->opencl->queue, i, NULL);
     if (!whole && i + 1 == end) break;
@@ -470,17 +470,17 @@ static void drop_argument(hoist_bundle* b, hoist_argument* argument) {
 /* Launches the kernel alone, or as a part of a fused launch with these arguments. */
 static hoist_status run_kernel(hoist_bundle* b, const hoist_plan_kernel* kernel, const hoist_argument* arguments) {
   const hoist_plan_step* step = &b->plan.steps[kernel->step];
-  const hoist_plan_launch* joined = kernel->is_alone ? NULL : step->launch;
+  const hoist_plan_launch* fused_launch = kernel->is_alone ? NULL : step->launch;
   cl_kernel function = NULL;
-  hoist_status status = joined ? hoist_opencl_make_part(b, joined, kernel->step, 1, &function)
-                               : hoist_opencl_make_kernel(b, kernel, 0, &function);
+  hoist_status status = fused_launch ? hoist_opencl_make_part(b, fused_launch, kernel->step, 1, &function)
+                                     : hoist_opencl_make_kernel(b, kernel, 0, &function);
   for (size_t i = 0; i < kernel->parameter_count && !status; ++i) {
-    const size_t place = joined ? hoist_launch_argument(joined, step, i) : i;
+    const size_t place = fused_launch ? hoist_launch_argument(fused_launch, step, i) : i;
     const cl_int code = clSetKernelArg(function, (cl_uint)place, sizeof(cl_mem), &arguments[i].part);
     status = hoist_cl_check(&b->error, code, kernel->name);
   }
-  if (!status && !joined) status = hoist_opencl_bind_local_memory(b, function, kernel);
-  if (!status) status = launch_part(b, b->opencl->queue, function, kernel, joined, NULL);
+  if (!status && !fused_launch) status = hoist_opencl_bind_local_memory(b, function, kernel);
+  if (!status) status = launch_part(b, b->opencl->queue, function, kernel, fused_launch, NULL);
   if (!status) status = hoist_cl_check(&b->error, clFinish(b->opencl->queue), kernel->name);
   if (function) clReleaseKernel(function);
   return status;

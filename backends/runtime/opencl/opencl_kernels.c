@@ -179,20 +179,20 @@ HOIST_INTERNAL hoist_status hoist_opencl_keep_program(hoist_bundle* b, const hoi
   hoist_status status = HOIST_OK;
   size_t seen = 0;
   for (size_t i = 0; i < b->plan.step_count && !status; ++i) {
-    const hoist_plan_launch* joined = hoist_opencl_launch_from(b, i, b->plan.step_count);
+    const hoist_plan_launch* fused_launch = hoist_opencl_launch_from(b, i, b->plan.step_count);
     const uint32_t index = b->plan.steps[i].kernel;
-    const hoist_plan_kernel* kernel = joined ? &joined->kernel : &b->plan.kernels[index];
+    const hoist_plan_kernel* kernel = fused_launch ? &fused_launch->kernel : &b->plan.kernels[index];
     if (kernel->host) continue;
     int is_first = 1;
-    for (size_t j = 0; j < i && is_first && !joined; ++j)
+    for (size_t j = 0; j < i && is_first && !fused_launch; ++j)
       is_first = b->plan.steps[j].launch || b->plan.steps[j].kernel != index;
     if (is_first && options->progress) options->progress(options->user, ++seen, b->plan.kernel_count + 1, kernel->name);
-    status =
-        joined ? hoist_opencl_launch(b, b->opencl->queue, b->opencl->launches[joined - b->plan.launches], kernel, NULL)
-               : hoist_opencl_launch_step(b, b->opencl->queue, i, NULL);
+    status = fused_launch ? hoist_opencl_launch(b, b->opencl->queue,
+                                                b->opencl->launches[fused_launch - b->plan.launches], kernel, NULL)
+                          : hoist_opencl_launch_step(b, b->opencl->queue, i, NULL);
     if (!status && is_first && options->progress)
       status = hoist_cl_check(&b->error, clFinish(b->opencl->queue), "clFinish");
-    if (joined) i += joined->count - 1;
+    if (fused_launch) i += fused_launch->count - 1;
   }
   if (!status) status = hoist_cl_check(&b->error, clFinish(b->opencl->queue), "clFinish");
   if (!status) hoist_program_keep(b->opencl->program, &b->target, &b->plan, &b->cache_entry);

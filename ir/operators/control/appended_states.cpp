@@ -1,6 +1,6 @@
 #include "ir/operators/control/appended_states.h"
 
-#include "ir/operators/dynamic/whole_numbers.h"
+#include "ir/operators/dynamic/shape_values.h"
 #include "ir/program/onnx_type.h"
 
 namespace hoist::operators {

@@ -56,9 +56,9 @@ Lowered lower_non_zero(const OperatorContext& c) {
   const auto rank = static_cast<int64_t>(shape.size());
   const Expr flat = rank == 0 ? repeat(1, x) : flatten(x);
   const int64_t n = extents(flat)[0];
-  if (n == 0) return std::vector<Expr>{repeat({rank, 0}, whole_number(0)), whole_number(0)};
+  if (n == 0) return std::vector<Expr>{repeat({rank, 0}, integer_value(0)), integer_value(0)};
   const Chosen chosen = chosen_places(map([](Expr v) { return convert(Scalar::boolean, v); }, flat), n);
-  if (rank == 0) return std::vector<Expr>{repeat({0, n}, whole_number(0)), chosen.count};
+  if (rank == 0) return std::vector<Expr>{repeat({0, n}, integer_value(0)), chosen.count};
   Shape strides(shape.size(), 1);
   for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
   // Divisions by constants in the kernel become multiplications, divisions by table entries do not.
@@ -135,7 +135,7 @@ Lowered lower_compress(const OperatorContext& c) {
     HOIST_TRY_VOID(check(element_of(condition), extents(condition)));
     const int64_t room = extents(condition)[0];
     if (room == 0)
-      return std::vector<Expr>{map_rows(x, axis, [&](Expr row) { return slice(0, 0, row); }), whole_number(0)};
+      return std::vector<Expr>{map_rows(x, axis, [&](Expr row) { return slice(0, 0, row); }), integer_value(0)};
     const Chosen chosen = chosen_places(condition, room);
     const Expr places =
         map([&](Expr p) { return choose(Number(p) < static_cast<double>(room), p, static_cast<double>(n)).e; },
@@ -257,8 +257,8 @@ Lowered unique(const OperatorContext& c, bool on_host) {
   HOIST_TRY_VOID(check_sorted(n, fmt::format("axis {}", axis)));
   if (on_host && n <= few_elements) return std::vector<Expr>();
   if (n == 0) {
-    const Expr none = repeat(0, whole_number(0));
-    return std::vector<Expr>{x, none, none, none, whole_number(0)};
+    const Expr none = repeat(0, integer_value(0));
+    return std::vector<Expr>{x, none, none, none, integer_value(0)};
   }
   Shape first_axis = {axis};
   for (int64_t i = 0; i < rank_of(x); ++i) {

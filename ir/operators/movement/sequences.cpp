@@ -296,7 +296,7 @@ std::string moved(Composer& c, const std::string& value, int64_t axis, bool to_f
 }
 
 // One member for each element, in a data-dependent number.
-Composed split_counted(Composer& c, const std::string& value, int64_t axis, bool keeps) {
+Composed split_dynamic(Composer& c, const std::string& value, int64_t axis, bool keeps) {
   const Tensor* each = nullptr;
   if (c.has(1)) {
     HOIST_TRY(const std::string name, tensor_input(c, 1));
@@ -318,7 +318,7 @@ Composed split_to_sequence(Composer& c) {
   const std::vector<Nat> sizes = sizes_of(c.type(value));
   if (sizes.empty()) return fault("a number has no axis to split");
   HOIST_TRY(axis, normalise_axis(axis, static_cast<int64_t>(sizes.size())));
-  if (c.counts(value).count(axis) != 0) return split_counted(c, value, axis, keeps != 0);
+  if (c.counts(value).count(axis) != 0) return split_dynamic(c, value, axis, keeps != 0);
   const int64_t extent = sizes[static_cast<size_t>(axis)].value();
   HOIST_TRY(const std::vector<int64_t> counts, split_counts(c, extent));
   TensorList list{false, {}, scalar_of(c, value)};

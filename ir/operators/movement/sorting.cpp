@@ -9,7 +9,7 @@
 
 namespace hoist::operators {
 
-Expr whole_number(int64_t value) { return literal_integer(Scalar::i64, value); }
+Expr integer_value(int64_t value) { return literal_integer(Scalar::i64, value); }
 
 Expr place_inside(Number i, int64_t n) { return max(min(i, static_cast<double>(std::max<int64_t>(n - 1, 0))), 0.0).e; }
 

@@ -9,7 +9,7 @@
 
 namespace hoist::operators {
 
-Expr whole_number(int64_t value);
+Expr integer_value(int64_t value);
 /// The position of an array of n that is nearest to i.
 Expr place_inside(Number i, int64_t n);
 

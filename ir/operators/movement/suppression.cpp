@@ -82,7 +82,7 @@ Result<Suppressing> suppressing_of(const OperatorContext& c) {
 Lowered suppress_on_host(const OperatorContext& c) {
   HOIST_TRY(const Suppressing how, suppressing_of(c));
   const int64_t room = how.images * how.classes * how.most;
-  if (room == 0) return std::vector<Expr>{repeat({0, 3}, whole_number(0)), whole_number(0)};
+  if (room == 0) return std::vector<Expr>{repeat({0, 3}, integer_value(0)), integer_value(0)};
   const auto array_of = [&](size_t i, const std::string& role, Scalar scalar) -> Result<Expr> {
     Expr x = has_attribute(c, role) ? nullptr : input(c, i);
     if (x != nullptr && product(extents(x)) != 1) return fault(role + " has to be one number");
@@ -157,7 +157,7 @@ std::vector<Expr> boxes_of_one_row(Expr states, const std::function<Expr(Expr)>&
       iota(length, Scalar::i64));
   const Expr count = reduce(Function::add, literal_integer(place, 0),
                             map([&](Expr at) { return convert(place, (Number(at) >= 0.0).e); }, targets));
-  return {scatter(targets, found, repeat({room, 3}, whole_number(0))), convert(Scalar::i64, count)};
+  return {scatter(targets, found, repeat({room, 3}, integer_value(0))), convert(Scalar::i64, count)};
 }
 
 // The state of the rows of boxes after the step of this number, which takes the best remaining box of each row:
@@ -239,7 +239,7 @@ Lowered lower_non_max_suppression(const OperatorContext& c) {
   HOIST_TRY(const Expr wanted, one_number(c, 2, "max_output_boxes_per_class", Scalar::i64, 0));
   HOIST_TRY(const Expr overlap, one_number(c, 3, "iou_threshold", Scalar::f32, 0));
   HOIST_TRY(const Expr threshold, one_number(c, 4, "score_threshold", Scalar::f32, 0));
-  if (room == 0) return std::vector<Expr>{repeat({0, 3}, whole_number(0)), whole_number(0)};
+  if (room == 0) return std::vector<Expr>{repeat({0, 3}, integer_value(0)), integer_value(0)};
   // Rows of whole vectors; the elements after the boxes have no area and are never chosen.
   constexpr int64_t vector = 16;
   const int64_t behind = n > vector ? (n + vector - 1) / vector * vector - n : 0;

@@ -233,7 +233,7 @@ Result<Nothing> SyntaxParser::program_sizes(Program& program) {
 Result<Nothing> SyntaxParser::program_extent(Program& program) {
   const Token word = next();
   if (programs_ > 1) return fault_at(word, "a body may only give arrays of known extents");
-  DataExtent extent;
+  DynamicExtent extent;
   HOIST_TRY(extent.dimension, integer());
   const auto output = [&](const char* before) -> Result<std::string> {
     HOIST_TRY_VOID(expect(before));
@@ -251,7 +251,7 @@ Result<Nothing> SyntaxParser::program_extent(Program& program) {
                     fmt::format("%{} is {}, which has no dimension {}", extent.value, text(type), extent.dimension));
   if (parameters_.at(extent.count) != scalar_type(Scalar::i64) || extent.count == extent.value)
     return fault_at(word, "%" + extent.count + " is not an i64 scalar");
-  for (const DataExtent& other : program.extents) {
+  for (const DynamicExtent& other : program.extents) {
     if (other.value == extent.count || other.count == extent.value ||
         (other.value == extent.value && other.dimension == extent.dimension))
       return fault_at(word, "%" + extent.value + " has two lengths for a dimension, or itself as length");
@@ -424,7 +424,7 @@ Result<Program> SyntaxParser::program(const Sidecar& sidecar, bool withhold) {
   HOIST_TRY_VOID(controls_stand_last(program));
   HOIST_TRY_VOID(check_storage(program));
   // The actual lengths come after the model's outputs.
-  for (const DataExtent& extent : program.extents) {
+  for (const DynamicExtent& extent : program.extents) {
     for (size_t i = 0; i < model_output_count(program); ++i) {
       if (program.outputs[i] == extent.count)
         return fault_at(

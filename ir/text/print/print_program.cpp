@@ -238,7 +238,7 @@ std::string print_program(const Program& program, const ProgramPrintOptions& opt
     out += head + (one_line ? " " : "\n  ") + term + (one_line || layers.empty() ? "" : "\n ") + layers + "\n";
   }
   for (const std::string& name : program.outputs) out += "output " + quoted_parameter(name) + "\n";
-  for (const DataExtent& extent : program.extents) {
+  for (const DynamicExtent& extent : program.extents) {
     out += fmt::format("extent {} of {} is {}\n", extent.dimension, quoted_parameter(extent.value),
                        quoted_parameter(extent.count));
   }

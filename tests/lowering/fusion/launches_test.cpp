@@ -12,10 +12,10 @@
 namespace hoist {
 namespace {
 
-Program unfolded(const std::string& text) {
+Program inlined(const std::string& text) {
   auto program = parse_program(text);
   HOIST_CHECK(program.ok(), program.errors()[0].text());
-  const auto done = find_pass("unfold")->run(*program, {});
+  const auto done = find_pass("inline-definitions")->run(*program, {});
   HOIST_CHECK(done.ok(), done.errors()[0].text());
   return std::move(*program);
 }
@@ -32,9 +32,9 @@ output %y
 )";
 
 TEST(Launches, AChainBecomesOne) {
-  Program program = unfolded(four_products);
+  Program program = inlined(four_products);
   program.steps.clear();
-  fuse_launches(program, launch_chains(program, {}));
+  fuse_launch_chains(program, launch_chains(program, {}));
   ASSERT_EQ(program.definitions.size(), 1u);
   const Definition& all = program.definitions[0];
   EXPECT_EQ(all.value, "y");
@@ -49,15 +49,15 @@ TEST(Launches, WhatDoesNotFitStaysALaunchOfItsOwn) {
   Profile profile;
   for (const auto& [bytes, launches] : {std::pair{512, 1}, {511, 2}, {256, 2}, {255, 4}}) {
     profile.local_memory = bytes;
-    Program program = unfolded(four_products);
-    fuse_launches(program, launch_chains(program, profile));
+    Program program = inlined(four_products);
+    fuse_launch_chains(program, launch_chains(program, profile));
     EXPECT_EQ(program.definitions.size(), static_cast<size_t>(launches)) << bytes << " bytes";
   }
 }
 
 TEST(Launches, OutputsAndWhatOthersReadStay) {
   // Both outputs read %a, %b is an output; %c has one consumer.
-  Program program = unfolded(R"(program %outputs version 21
+  Program program = inlined(R"(program %outputs version 21
 input %x : [1][64]f32
 input %w : [64][64]f32
 define %a : [1][64]f32 = MatMul(%x, %w) from "a"
@@ -67,7 +67,7 @@ define %y : [2][64]f32 = Concat(%c, %b; axis = 0) from "ignored"
 output %b
 output %y
 )");
-  fuse_launches(program, launch_chains(program, {}));
+  fuse_launch_chains(program, launch_chains(program, {}));
   std::vector<std::string> values;
   for (const Definition& definition : program.definitions) values.push_back(definition.value);
   // A concatenation is no statement: its parts are computed in place.
@@ -76,8 +76,8 @@ output %y
 }
 
 TEST(Launches, WhatIsKeptOfAChainLeavesTheRestToOthers) {
-  Program program = unfolded(four_products);
-  fuse_launches(program, launch_chains(program, {}, [](const LaunchChain&) { return size_t{1}; }));
+  Program program = inlined(four_products);
+  fuse_launch_chains(program, launch_chains(program, {}, [](const LaunchChain&) { return size_t{1}; }));
   std::vector<std::string> values;
   for (const Definition& definition : program.definitions) values.push_back(definition.value);
   EXPECT_EQ(values, (std::vector<std::string>{"b", "y"}));

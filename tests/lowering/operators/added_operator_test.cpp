@@ -7,7 +7,7 @@
 #include "ir/operators/definitions/operator_text.h"
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
-#include "lowering/export/raise.h"
+#include "lowering/export/export_terms.h"
 #include "lowering/pipeline/lower.h"
 
 namespace hoist {
@@ -57,16 +57,16 @@ TEST(AddedOperator, IsATableBetweenBytes) {
   EXPECT_TRUE(std::any_of(steps.begin(), steps.end(), [](const ProgramStep& s) { return s.rule == "integer-tables"; }));
 }
 
-TEST(AddedOperator, IsRaisedToOnnx) {
+TEST(AddedOperator, IsExportedToOnnx) {
   const ScopedOperators added(wave);
   auto call = parse("Wave(%x : [2][3]f32)");
   ASSERT_TRUE(call.ok()) << call.errors()[0].text();
-  auto definition = unfold(**call);
+  auto definition = inline_call(**call);
   ASSERT_TRUE(definition.ok());
-  auto raised = raise(*definition, "y", "wave");
-  ASSERT_TRUE(raised.ok()) << raised.errors()[0].text();
+  auto exported = export_term(*definition, "y", "wave");
+  ASSERT_TRUE(exported.ok()) << exported.errors()[0].text();
   const auto has = [&](const char* operation) {
-    return std::any_of(raised->layers.begin(), raised->layers.end(),
+    return std::any_of(exported->layers.begin(), exported->layers.end(),
                        [&](const NamedCall& call) { return call.operation == operation; });
   };
   EXPECT_TRUE(has("Tanh") && has("Mul") && has("Add"));

@@ -56,7 +56,7 @@ TuningRecords first_explorations(const Program& program) {
 // run too, as in a compilation.
 std::vector<const Pass*> leading_to(const Pass& pass) {
   std::vector<const Pass*> out;
-  if (pass.part == Pass::terms || pass.part == Pass::plan) out.push_back(find_pass("unfold"));
+  if (pass.part == Pass::terms || pass.part == Pass::plan) out.push_back(find_pass("inline-definitions"));
   for (const Pass& each : passes()) {
     if (pass.part == Pass::plan && each.part == Pass::plan && &each < &pass) out.push_back(&each);
   }

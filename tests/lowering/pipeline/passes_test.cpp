@@ -47,7 +47,7 @@ std::string show(const Program& program) {
   return out;
 }
 
-Program unfolded_model(const NamedModel& graph, bool strict) {
+Program inlined_model(const NamedModel& graph, bool strict) {
   auto program = lower_calls(graph, strict);
   HOIST_CHECK(program.ok(), program.errors()[0].text());
   return *program;
@@ -99,7 +99,7 @@ TEST(Passes, StoredConstantsLeaveShapesKnown) {
 
 TEST(Passes, DefinitionsMeanWhatTheirLayersMean) {
   for_random_graphs([](const RandomGraph& random, const Bindings& wanted, uint64_t) {
-    Program program = unfolded_model(random.graph, true);
+    Program program = inlined_model(random.graph, true);
     expect_same_values(wanted, values_of(program, random.inputs), program);
   });
 }
@@ -171,7 +171,7 @@ TEST(Passes, PlansContinueFromText) {
 TEST(Passes, BatchNormFoldingRoundsOnly) {
   size_t folded = 0;
   for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t) {
-    Program program = unfolded_model(random.graph, false);
+    Program program = inlined_model(random.graph, false);
     for (const ProgramStep& step : program.steps) folded += step.rule == "batch-norm-folding" ? 1 : 0;
     expect_close_values(random, wanted, values_of(program, random.inputs), program);
   });
@@ -242,7 +242,7 @@ TEST(Passes, EinsumsInPairsAreTheSameSums) {
     }
     graph.layers = {layer};
     graph.outputs = {{"y", Scalar::i32, {}}};
-    const Program whole = unfolded_model(graph, true), pairs = unfolded_model(graph, false);
+    const Program whole = inlined_model(graph, true), pairs = inlined_model(graph, false);
     EXPECT_EQ(whole.definitions.size(), 1U);
     EXPECT_EQ(pairs.definitions.size(), one.definitions);
     const auto decomposed = std::count_if(pairs.steps.begin(), pairs.steps.end(),
@@ -275,7 +275,7 @@ TEST(Passes, ALayerMayHaveThousandsOfResults) {
 TEST(Passes, GroupingKeepsEveryBit) {
   size_t merged = 0;
   for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t) {
-    Program program = unfolded_model(random.graph, true);
+    Program program = inlined_model(random.graph, true);
     merged += program.definitions.size();
     group(program);
     merged -= program.definitions.size();
@@ -287,11 +287,11 @@ TEST(Passes, GroupingKeepsEveryBit) {
 TEST(Passes, WindowsAsArraysKeepEveryBit) {
   size_t windows = 0;
   for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t) {
-    Program program = unfolded_model(random.graph, true);
+    Program program = inlined_model(random.graph, true);
     group(program);
     run("im2col", program);
-    run("cut-kernels", program);
-    windows += steps_of(program, "cut-kernels");
+    run("outline-kernels", program);
+    windows += steps_of(program, "outline-kernels");
     expect_same_values(wanted, values_of(program, random.inputs), program);
   });
   EXPECT_GT(windows, number_of_cases() / 5);
@@ -300,10 +300,10 @@ TEST(Passes, WindowsAsArraysKeepEveryBit) {
 TEST(Passes, StorageKeepsEveryBit) {
   size_t bordered = 0, in_place = 0;
   for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t seed) {
-    Program program = unfolded_model(random.graph, true);
+    Program program = inlined_model(random.graph, true);
     group(program);
     if (seed % 2 != 0) run("im2col", program);
-    run("cut-kernels", program);
+    run("outline-kernels", program);
     StoragePlan plan = choose_storage(program, profile_for(seed));
     for (const auto& [name, s] : plan.values) {
       bordered += s.border ? 1 : 0;
@@ -319,12 +319,12 @@ TEST(Passes, StorageKeepsEveryBit) {
 TEST(Passes, LaunchesKeepEveryBit) {
   size_t kept = 0;
   for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t seed) {
-    Program program = unfolded_model(random.graph, true);
+    Program program = inlined_model(random.graph, true);
     group(program);
     Profile profile = profile_for(seed);
     profile.gpu = seed % 3 == 0;
     profile.local_memory = seed % 5 == 0 ? 512 : 32768;
-    fuse_launches(program, launch_chains(program, profile));
+    fuse_launch_chains(program, launch_chains(program, profile));
     for (const Definition& definition : program.definitions) kept += count_statements(definition.expression);
     expect_same_values(wanted, values_of(program, random.inputs), program);
     const StoragePlan plan = choose_storage(program, profile);

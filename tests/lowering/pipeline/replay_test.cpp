@@ -157,7 +157,7 @@ TEST(Replay, ValuesThatDecideATermAreInTheStep) {
   graph.inputs.push_back({"w", Scalar::u8, {4, 20}});
   const LoweredModel computed = lowered(graph, {});
   const ProgramDerivation read = read_back(computed.derivation);
-  EXPECT_THAT(print_derivation(read), HasSubstr("unfold(operator = MatMulInteger) at %y\n"));
+  EXPECT_THAT(print_derivation(read), HasSubstr("inline-definitions(operator = MatMulInteger) at %y\n"));
   EXPECT_THAT(print_derivation(read), HasSubstr("  constant %wz : [20]u8 = {0, 1, 2, 0, 1,"));
   expect_leads_to(read, computed, {});
 }
@@ -175,8 +175,9 @@ TEST(Replay, WrongStepsAreFound) {
     }
     return "there is no step of " + rule;
   };
-  EXPECT_THAT(with("unfold", [](ProgramStep& s) { s.rule = "unfolded"; }), HasSubstr("unknown rule or pass unfolded"));
-  EXPECT_THAT(with("unfold", [](ProgramStep& s) { s.value = "nothing"; }),
+  EXPECT_THAT(with("inline-definitions", [](ProgramStep& s) { s.rule = "inline-definition"; }),
+              HasSubstr("unknown rule or pass inline-definition"));
+  EXPECT_THAT(with("inline-definitions", [](ProgramStep& s) { s.value = "nothing"; }),
               HasSubstr("does not define the value nothing"));
   EXPECT_THAT(with("dequantise-matrix-product", [](ProgramStep& s) { s.rule_class = RuleClass::exact; }),
               HasSubstr("the rule is rounding, the step says exact"));
@@ -197,10 +198,10 @@ TEST(Replay, TextThatIsNoDerivationIsRefused) {
   EXPECT_THAT(fault(""), HasSubstr("has no steps"));
   EXPECT_THAT(fault("steps\nsplit-join(k = 8 at %x\n"), HasSubstr("line 5, split-join(k = 8 at %x: the parameters"));
   EXPECT_THAT(fault("steps\nsplit-join(k = 8) at x\n"), HasSubstr("expected a value such as %x"));
-  EXPECT_THAT(fault("steps\nunfold at %x sometimes\n"), HasSubstr("unknown class sometimes"));
-  EXPECT_THAT(fault("steps\nunfold at %\"x\n"), HasSubstr("closing quote"));
+  EXPECT_THAT(fault("steps\ninline-definitions at %x sometimes\n"), HasSubstr("unknown class sometimes"));
+  EXPECT_THAT(fault("steps\ninline-definitions at %\"x\n"), HasSubstr("closing quote"));
   EXPECT_THAT(fault("steps\n  constant %c : f32 = {1}\n"), HasSubstr("line 5: expected a step"));
-  EXPECT_THAT(fault("steps\nunfold at %x\n  constant %c : f32 = 1\n"), HasSubstr("line 6"));
+  EXPECT_THAT(fault("steps\ninline-definitions at %x\n  constant %c : f32 = 1\n"), HasSubstr("line 6"));
   EXPECT_THAT(fault("rules\nno mark\nsteps\n"), HasSubstr("with | before it"));
 }
 

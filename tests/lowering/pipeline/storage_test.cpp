@@ -52,7 +52,7 @@ TEST(Storage, RowsOfSmallPicturesRunThroughTheirLines) {
   const LoweredModel alone =
       lowered_layer("input %x : [2][16][7][7]f32\ninput %w : [32][16][1][1]f32\n", "[2][32][7][7]f32 = Conv(%x, %w)");
   EXPECT_EQ(tile_of_y(alone).cpu().loop_order, CpuTile::through_lines);
-  EXPECT_EQ(tile_of_y(alone).rows_joined, 1);
+  EXPECT_EQ(tile_of_y(alone).rows_collapsed, 1);
   // In three dimensions, and with windows of a bordered copy, whose rows are not contiguous.
   const LoweredModel windows = lowered_layer("input %x : [1][3][2][3][3]f32\ninput %w : [16][3][2][2][2]f32\n",
                                              "[1][16][3][4][4]f32 = Conv(%x, %w; pads = [1, 1, 1, 1, 1, 1])");
@@ -60,7 +60,7 @@ TEST(Storage, RowsOfSmallPicturesRunThroughTheirLines) {
   const LoweredModel narrow = lowered_layer("input %x : [1][3][2][7][3]f32\ninput %w : [16][3][1][1][2]f32\n",
                                             "[1][16][2][7][3]f32 = Conv(%x, %w; pads = [0, 0, 0, 0, 0, 1])");
   EXPECT_EQ(tile_of_y(narrow).cpu().loop_order, CpuTile::through_lines);
-  EXPECT_EQ(tile_of_y(narrow).rows_joined, 2);
+  EXPECT_EQ(tile_of_y(narrow).rows_collapsed, 2);
 }
 
 TEST(Storage, PlanesStayAsTheyLieWhereTurningThemCostsMore) {
@@ -200,10 +200,10 @@ TEST(Storage, RowsOfAllMatricesAreThoseOfOneProduct) {
   const LoweredModel one =
       lowered_layer("input %x : [8][1][32]f32\ninput %w : [32][48]f32\n", "[8][1][48]f32 = MatMul(%x, %w)");
   EXPECT_EQ(tile_of_y(one).cpu().loop_order, CpuTile::through_lines);
-  EXPECT_EQ(tile_of_y(one).rows_joined, 1);
+  EXPECT_EQ(tile_of_y(one).rows_collapsed, 1);
   const LoweredModel two =
       lowered_layer("input %x : [2][3][1][32]f32\ninput %w : [32][48]f32\n", "[2][3][1][48]f32 = MatMul(%x, %w)");
-  EXPECT_EQ(tile_of_y(two).rows_joined, 2);
+  EXPECT_EQ(tile_of_y(two).rows_collapsed, 2);
   EXPECT_NE(lowered_layer("input %x : [8][1][32]f32\ninput %w : [8][32][48]f32\n", "[8][1][48]f32 = MatMul(%x, %w)")
                 .program.definitions.back()
                 .tile["loop_order"],

@@ -147,7 +147,7 @@ TEST(Winograd, IsChosenWhereItIsLessWork) {
   EXPECT_EQ(kernels({{1, 16, 4, 4}, {16, 16, 3, 3}, padded}, cpu, false), 1) << "little to compute";
 }
 
-// A layer of bytes, as in quantised models after the pass integer-products.
+// A layer of bytes, as in quantised models after the pass integer-contractions.
 NamedModel convolution_of_bytes(const Picture& p, const Tensor& weights, int64_t zero_point) {
   NamedModel graph;
   graph.opset = 21;

@@ -92,7 +92,7 @@ const ProgramRule& halved_reads() {
   return rule;
 }
 
-constexpr char two_readers[] =
+constexpr char two_consumers[] =
     "program version 21\n"
     "input %x : [2]f32\n"
     "define %a : [2]f32 = Abs(%x) from \"a\"\n"
@@ -102,7 +102,7 @@ constexpr char two_readers[] =
     "output %c\n";
 
 TEST(ProgramRules, ReadsOfAValueAreReplacedWithConstantsThatARuleIsGiven) {
-  Program program = parsed(two_readers);
+  Program program = parsed(two_consumers);
   const Tensor half = Tensor::of<double>(Scalar::f32, {}, {0.5});
   ASSERT_TRUE(*apply_program_rule(halved_reads(), program, "a", {{"s", {"", half, {}}}}));
   ASSERT_TRUE(*apply_program_rule(halved_reads(), program, "x", {{"s", {"a/s", std::nullopt, {}}}}));
@@ -120,7 +120,7 @@ TEST(ProgramRules, ReadsOfAValueAreReplacedWithConstantsThatARuleIsGiven) {
   EXPECT_FALSE(*apply_program_rule(halved_reads(), program, "c", {{"s", {"", half, {}}}})) << "only the model reads it";
   EXPECT_FALSE(*apply_program_rule(halved_reads(), program, "nothing", {{"s", {"", half, {}}}}));
   // The recorded steps lead to the same program.
-  Program again = parsed(two_readers);
+  Program again = parsed(two_consumers);
   for (const ProgramStep& step : program.steps) {
     auto arguments = arguments_of(halved_reads(), step, again);
     ASSERT_TRUE(arguments.ok());
@@ -130,7 +130,7 @@ TEST(ProgramRules, ReadsOfAValueAreReplacedWithConstantsThatARuleIsGiven) {
   // If only the hash is known, the constant is withheld.
   ProgramStep hashed = program.steps[0];
   hashed.constants[0].value.reset();
-  again = parsed(two_readers);
+  again = parsed(two_consumers);
   EXPECT_TRUE(*apply_program_rule(halved_reads(), again, "a", *arguments_of(halved_reads(), hashed, again)));
   EXPECT_EQ(again.withheld.at("a/s"), constant_hash(half));
 }
@@ -138,9 +138,9 @@ TEST(ProgramRules, ReadsOfAValueAreReplacedWithConstantsThatARuleIsGiven) {
 TEST(ProgramRules, ArgumentsThatDoNotFitAreErrors) {
   const Tensor half = Tensor::of<double>(Scalar::f32, {}, {0.5}), whole = Tensor::of<int64_t>(Scalar::i64, {}, {1});
   const auto fault = [&](const ProgramArguments& arguments) {
-    Program program = parsed(two_readers);
+    Program program = parsed(two_consumers);
     auto applied = apply_program_rule(halved_reads(), program, "a", arguments);
-    EXPECT_EQ(print_program(program), two_readers);
+    EXPECT_EQ(print_program(program), two_consumers);
     return applied.ok() ? (*applied ? "applies" : "does not apply") : applied.errors()[0].what;
   };
   EXPECT_EQ(fault({}), "the argument s is missing");
@@ -150,7 +150,7 @@ TEST(ProgramRules, ArgumentsThatDoNotFitAreErrors) {
   EXPECT_EQ(fault({{"s", {"", whole, {}}}}), "does not apply");
   ProgramStep step = replayed_step("halved-reads");
   step.parameters["other"] = "a/s";
-  EXPECT_FALSE(arguments_of(halved_reads(), step, parsed(two_readers)).ok());
+  EXPECT_FALSE(arguments_of(halved_reads(), step, parsed(two_consumers)).ok());
 }
 
 TEST(ProgramRules, OneRowIsAboutAllOperatorsWithAnOperandOrWithout) {

@@ -103,7 +103,8 @@ TEST(RulesBetweenCalls, WrongOnesAreRefusedWithTheInstance) {
   EXPECT_THAT(fault("  left Relu(x)\n  right x\n  given x: (f32, i8)\n  example Relu(%x : [n]f32)\n"),
               HasSubstr("an operand is an array of scalars"));
   EXPECT_THAT(
-      rules_fault("rule unfold exact\n  meaning m\n  left Relu(x)\n  right Relu(x)\n  example Relu(%x : f32)\n"),
+      rules_fault(
+          "rule inline-definitions exact\n  meaning m\n  left Relu(x)\n  right Relu(x)\n  example Relu(%x : f32)\n"),
       HasSubstr("hoist has a rule or pass of this name"));
   EXPECT_THAT(
       rules_fault("rule batch-norm-folding exact\n  meaning m\n  left Relu(x)\n  right x\n  example Relu(%x : f32)\n"),

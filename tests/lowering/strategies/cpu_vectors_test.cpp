@@ -120,7 +120,7 @@ TEST(CpuVectors, RowsOfEightLanesAreReadInPhases) {
     const auto lowered = lower_model(model, {}, profile);
     HOIST_CHECK(lowered.ok(), lowered.errors()[0].text());
     const std::vector<ProgramStep>& steps = lowered->derivation.steps;
-    return std::any_of(steps.begin(), steps.end(), [](const ProgramStep& s) { return s.rule == "planes-by-phases"; });
+    return std::any_of(steps.begin(), steps.end(), [](const ProgramStep& s) { return s.rule == "polyphase-planes"; });
   };
   EXPECT_TRUE(in_phases(28, 8));
   EXPECT_TRUE(in_phases(28, 16));

@@ -164,7 +164,7 @@ TEST_F(Commands, TheLogSaysWhatIsDone) {
   const std::string model = (models / "digits_fully_connected.onnx").string();
   Ran ran = run_hoist({"compile", model, "-o", in("log.hoist"), "--log-level", "debug"});
   ASSERT_EQ(ran.code, 0) << ran.err;
-  EXPECT_THAT(ran.err, HasSubstr("hoist: debug: pass unfold: "));
+  EXPECT_THAT(ran.err, HasSubstr("hoist: debug: pass inline-definitions: "));
   EXPECT_THAT(ran.err, HasSubstr("hoist: debug: kernel "));
   EXPECT_THAT(ran.err, HasSubstr("compiled kernels: "));
   EXPECT_EQ(ran.out.find("debug"), std::string::npos);

@@ -165,7 +165,7 @@ TEST_F(JsonAnswers, OfWhatFailsAndWhatContradictsItself) {
   EXPECT_EQ(two.code, 2);
   EXPECT_THAT(two.err, HasSubstr("standard output"));
   EXPECT_EQ(two.out, "");
-  EXPECT_EQ(run_hoist({"compile", model, "--stop-after", "unfold", "--json", "-"}).code, 2);
+  EXPECT_EQ(run_hoist({"compile", model, "--stop-after", "inline-definitions", "--json", "-"}).code, 2);
   const Ran missing = run_hoist({"inspect", in("nothing.onnx"), "--json", "-"});
   EXPECT_EQ(missing.code, 3);
   EXPECT_EQ(missing.out, "");

@@ -41,7 +41,7 @@ TEST_F(RewriteCommand, RunsPassesOnAModelsProgram) {
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.out, Not(HasSubstr("BatchNormalization(")));
   EXPECT_THAT(ran.out, HasSubstr("Conv("));
-  ran = run_hoist({"rewrite", file, "--pass", "unfold"});
+  ran = run_hoist({"rewrite", file, "--pass", "inline-definitions"});
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.out, Not(HasSubstr("Conv(")));
   // The same pass inside compile.
@@ -73,16 +73,16 @@ TEST_F(RewriteCommand, PutsNumbersInThePlaceOfSizes) {
   Ran ran = run_hoist({"rewrite", open});
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("size batch from 1 to 8\n"));
-  ran = run_hoist({"rewrite", open, "--pass", "unfold"});
+  ran = run_hoist({"rewrite", open, "--pass", "inline-definitions"});
   EXPECT_EQ(ran.code, 3);
   EXPECT_THAT(ran.err, HasSubstr("program net: has sizes without numbers: batch from 1 to 8 (hoist rewrite FILE.lift "
                                  "--dim batch=1 replaces them by numbers)"));
   ran = run_hoist({"rewrite", open, "--dim", "batch=4", "-o", in_folder("four.lift")});
   ASSERT_EQ(ran.code, 0) << ran.err;
-  ran = run_hoist({"rewrite", in_folder("four.lift"), "--pass", "unfold"});
+  ran = run_hoist({"rewrite", in_folder("four.lift"), "--pass", "inline-definitions"});
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("define %y : [4][2]f32"));
-  EXPECT_EQ(run_hoist({"rewrite", open, "--dim", "batch=4", "--pass", "unfold"}).out, ran.out);
+  EXPECT_EQ(run_hoist({"rewrite", open, "--dim", "batch=4", "--pass", "inline-definitions"}).out, ran.out);
   ran = run_hoist({"rewrite", open, "--dim", "batch=9"});
   EXPECT_EQ(ran.code, 3);
   EXPECT_THAT(ran.err, HasSubstr("size batch: 9 lies outside its bounds, from 1 to 8"));
@@ -122,15 +122,15 @@ TEST_F(RewriteCommand, TakesAUsersRulesBetweenCalls) {
 
 TEST_F(RewriteCommand, WrongUseIsSaid) {
   const std::string term = written("term.lift", "%x : f32\n");
-  Ran ran = run_hoist({"rewrite", term, "--pass", "unfold"});
+  Ran ran = run_hoist({"rewrite", term, "--pass", "inline-definitions"});
   EXPECT_EQ(ran.code, 2);
   EXPECT_THAT(ran.err, HasSubstr("applies to programs, and this file holds a term"));
   ran = run_hoist({"rewrite", written("bad.lift", "program\ndefine %y : f32 = %x\n")});
   EXPECT_EQ(ran.code, 3);
   EXPECT_THAT(ran.err, HasSubstr("bad.lift:2:19: the type of %x is not known"));
-  ran = run_hoist({"compile", model, "-o", in_folder("b"), "--stop-after", "unfolded"});
+  ran = run_hoist({"compile", model, "-o", in_folder("b"), "--stop-after", "inline-definition"});
   EXPECT_EQ(ran.code, 2);
-  EXPECT_THAT(ran.err, HasSubstr("did you mean unfold?"));
+  EXPECT_THAT(ran.err, HasSubstr("did you mean inline-definitions?"));
   ran = run_hoist({"rewrite", in_folder("nothing.lift")});
   EXPECT_EQ(ran.code, 3);
 }

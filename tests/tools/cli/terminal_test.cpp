@@ -78,11 +78,11 @@ TEST(Audience, HearsWhatTheProcessDoesNotSay) {
     const Audience all = heard.audience(), other = inner.audience();
     const WithAudience hears(all);
     say_line("{}\x1b", 1);
-    complain("note", "a\x1b");
+    print_message("note", "a\x1b");
     Progress().show("half");
     ASSERT_TRUE(write_file("-", "a file\x1b").ok());
     const WithAudience hears_instead(other);
-    complain("warning", Diagnostics{{"where", "what", "hint"}});
+    print_message("warning", Diagnostics{{"where", "what", "hint"}});
   }
   EXPECT_EQ(heard.results, "1\\x1b\n");
   EXPECT_EQ(heard.files, "a file\x1b");

@@ -147,7 +147,8 @@ TEST_F(SizesTest, WhatCannotBeIsSaid) {
   EXPECT_THAT(refused({"--dim", "N=1,2,1"}), HasSubstr("has 1 twice"));
   EXPECT_THAT(refused({"--dim", "N=1,2", "--dim", "N=3,4"}), HasSubstr("the second list of sizes for N"));
   EXPECT_THAT(refused({"--dim", "N=1,"}), HasSubstr("is not NAME=N"));
-  EXPECT_THAT(refused({"--dim", "N=1,2", "--stop-after", "unfold"}), HasSubstr("--dim lists several sizes"));
+  EXPECT_THAT(refused({"--dim", "N=1,2", "--stop-after", "inline-definitions"}),
+              HasSubstr("--dim lists several sizes"));
   EXPECT_THAT(refused({"--dim", "N=1,2", "--budget", "sqnr=30dB", "--calibrate", "x.npz"}),
               HasSubstr("a budget is measured for one"));
   std::string many = "N=1";

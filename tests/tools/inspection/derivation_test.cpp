@@ -108,8 +108,8 @@ TEST_F(Derivations, WhatDoesNotLeadToTheBundleIsFound) {
     break;
   }
   EXPECT_THAT(faults(other), HasSubstr("the weights "));
-  other.plan.derivation = "program\nsteps\nunfold\n";
-  EXPECT_THAT(faults(other), HasSubstr("unknown pass unfold over the whole program"));
+  other.plan.derivation = "program\nsteps\ninline-definitions\n";
+  EXPECT_THAT(faults(other), HasSubstr("unknown pass inline-definitions over the whole program"));
   other.plan.derivation = "nothing";
   EXPECT_THAT(faults(other), HasSubstr("derivation.lift"));
 }
@@ -126,9 +126,8 @@ TEST_F(Derivations, ExplainShowsBothSidesOfEveryStep) {
     };
     const Ran ran = explained({});
     ASSERT_EQ(ran.code, 0) << ran.err;
-    EXPECT_THAT(
-        ran.out,
-        HasSubstr("unfold(operator = Relu) at layer relu1  [exact]  inlines the definition of every operator call"));
+    EXPECT_THAT(ran.out, HasSubstr("inline-definitions(operator = Relu) at layer relu1  [exact]  inlines the "
+                                   "definition of every operator call"));
     EXPECT_THAT(ran.out, HasSubstr("          Relu(%normalize1)\n        = %normalize1 |> map3d (map relu)\n"));
     EXPECT_THAT(ran.out, HasSubstr("          %x1 + %x0.0 * %x0.1\n        = fma(%x0.0, %x0.1, %x1)\n"));
     EXPECT_THAT(ran.out, Not(HasSubstr("relu1:1.")));
@@ -148,7 +147,7 @@ TEST_F(Derivations, ConvolutionsInSeveralKernelsReplay) {
   ran = run_hoist({"explain", folder, "conv1"});
   ASSERT_EQ(ran.code, 0) << ran.err;
   size_t cuts = 0;
-  for (size_t at = 0; (at = ran.out.find(" cut-kernels at layer ", at)) != std::string::npos; ++at) ++cuts;
+  for (size_t at = 0; (at = ran.out.find(" outline-kernels at layer ", at)) != std::string::npos; ++at) ++cuts;
   EXPECT_EQ(cuts, 6U) << ran.out;
   EXPECT_THAT(ran.out, HasSubstr(" winograd-f4x4-3x3-bias(i = 0, j = 0) at layer conv1  [rounding]"));
   ran = run_hoist({"compile", model, "-o", in("both"), "--pass", "convolution=winograd", "--strict"});
@@ -168,13 +167,13 @@ TEST_F(Derivations, RulesCountsWhatBundlesUse) {
   const Ran ran = run_hoist({"rules", "--used", in("digits_residual"), in("digits_fully_connected")});
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("  batch-norm-folding\n"));
-  EXPECT_THAT(ran.out, HasSubstr("  unfold Relu\n"));
+  EXPECT_THAT(ran.out, HasSubstr("  inline-definitions Relu\n"));
   EXPECT_THAT(ran.out, HasSubstr("are used by 2 bundles\n"));
   const auto both = nlohmann::json::parse(
       run_hoist({"rules", "--used", in("digits_residual"), in("digits_fully_connected"), "--json", "-"}).out);
   const auto one = nlohmann::json::parse(run_hoist({"rules", "--used", in("digits_residual"), "--json", "-"}).out);
   EXPECT_EQ(one["rules"]["batch-norm-folding"], both["rules"]["batch-norm-folding"]);
-  EXPECT_GT(both["rules"]["unfold Relu"], one["rules"]["unfold Relu"]);
+  EXPECT_GT(both["rules"]["inline-definitions Relu"], one["rules"]["inline-definitions Relu"]);
   EXPECT_EQ(run_hoist({"rules", "map-fusion", "--used", in("digits_residual")}).code, 2);
   EXPECT_EQ(run_hoist({"rules", "--used", in("no-bundle")}).code, 3);
   EXPECT_THAT(run_hoist({"rules", "map-fusion"}).out, HasSubstr("    library: "));
@@ -185,7 +184,7 @@ constexpr char rules[] =
     "rule halve-loop exact\n  given x: [2*m]T, f: T -> U\n  left map f x\n"
     "  right join (map (map f) (split 2 x))\n  meaning a loop of pairs\n";
 
-TEST_F(Derivations, UsersSteerAKernel) {
+TEST_F(Derivations, UsersScheduleAKernel) {
   const std::string model = models + "digits_fully_connected.onnx";
   const std::string mine = written("mine.rules", rules);
   const std::string layers = run_hoist({"inspect", model}).out;
@@ -196,10 +195,10 @@ TEST_F(Derivations, UsersSteerAKernel) {
                                     "open-tiles(R = 1, C = 16) at result\nopen-unroll in map group(2)\n"
                                     "open-vectors(k = 4) in map unroll\n");
   // The values are the same: the self-check runs the kernel on the device.
-  Ran ran = run_hoist({"compile", model, "-o", in("steered"), "--rules", mine, "--steps", layer + "=" + steps});
+  Ran ran = run_hoist({"compile", model, "-o", in("scripted"), "--rules", mine, "--steps", layer + "=" + steps});
   ASSERT_EQ(ran.code, 0) << ran.err;
-  EXPECT_EQ(run_hoist({"verify", in("steered"), "--derivation", "--model", model}).code, 0);
-  EXPECT_THAT(run_hoist({"explain", in("steered"), layer}).out, HasSubstr("open-tiles(C = 16, R = 1)"));
+  EXPECT_EQ(run_hoist({"verify", in("scripted"), "--derivation", "--model", model}).code, 0);
+  EXPECT_THAT(run_hoist({"explain", in("scripted"), layer}).out, HasSubstr("open-tiles(C = 16, R = 1)"));
   ran = run_hoist({"inspect", model, layer, "--stage", "low", "--steps", layer + "=" + steps});
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("split 16"));
@@ -210,7 +209,7 @@ TEST_F(Derivations, UsersSteerAKernel) {
   EXPECT_THAT(ran.err, HasSubstr("wrong.steps:1: unknown rule open-tyles (did you mean open-tiles?)"));
   EXPECT_FALSE(fs::exists(in("wrong")));
   EXPECT_EQ(run_hoist({"compile", model, "-o", in("wrong"), "--steps", layer}).code, 2);
-  EXPECT_EQ(run_hoist({"explain", in("steered"), layer, "--steps", layer + "=" + steps}).code, 2);
+  EXPECT_EQ(run_hoist({"explain", in("scripted"), layer, "--steps", layer + "=" + steps}).code, 2);
   ran = run_hoist({"compile", model, "-o", in("wrong"), "--rules",
                    written("wrong.rules", replaced(rules, "split 2 x", "split 2 y"))});
   EXPECT_EQ(ran.code, 3);

@@ -28,7 +28,7 @@ class Translation : public InTemporaryFolder {
     std::ofstream(in("mine.rules")) << overflowing;
     std::ofstream(in("mine.steps")) << "maximum-of-double\nstrategy\n";
   }
-  std::vector<std::string> steered(std::vector<std::string> words) const {
+  std::vector<std::string> scripted(std::vector<std::string> words) const {
     words.insert(words.end(), {"--rules", in("mine.rules"), "--steps", "relu1=" + in("mine.steps")});
     return words;
   }
@@ -50,22 +50,22 @@ TEST_F(Translation, EveryStepOfAModelKeepsItsNumbers) {
 }
 
 TEST_F(Translation, AStepThatIsWrongForLargeNumbersIsNamed) {
-  const Ran ran = run_hoist(steered({"compile", model, "-o", in("bundle"), "--validate", "--no-check"}));
+  const Ran ran = run_hoist(scripted({"compile", model, "-o", in("bundle"), "--validate", "--no-check"}));
   EXPECT_EQ(ran.code, 5) << ran.err;
   EXPECT_THAT(ran.err, HasSubstr("maximum-of-double at "));
   EXPECT_THAT(ran.err, HasSubstr("inputs: largest and smallest numbers"));
   EXPECT_FALSE(std::filesystem::exists(in("bundle")));
-  const Ran found = run_hoist(steered({"bisect", model, "--no-check"}));
+  const Ran found = run_hoist(scripted({"bisect", model, "--no-check"}));
   EXPECT_EQ(found.code, 5);
   EXPECT_THAT(found.err, HasSubstr("maximum-of-double at "));
 }
 
 TEST_F(Translation, AModelIsReducedToTheLayersThatShowTheFault) {
-  Ran ran = run_hoist(steered({"reduce", model, "-o", in("small.onnx"), "--no-check"}));
+  Ran ran = run_hoist(scripted({"reduce", model, "-o", in("small.onnx"), "--no-check"}));
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.err, HasSubstr("maximum-of-double at "));
   EXPECT_THAT(ran.out, HasSubstr("small.onnx: 1 of "));
-  ran = run_hoist(steered({"bisect", in("small.onnx"), "--no-check"}));
+  ran = run_hoist(scripted({"bisect", in("small.onnx"), "--no-check"}));
   EXPECT_EQ(ran.code, 5) << ran.err;
 }
 

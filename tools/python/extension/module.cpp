@@ -52,7 +52,7 @@ class Model {
           all.insert(all.end(), {"--", path});
           HOIST_ATTEMPT(ParsedCommand parsed, parse_command(all));
           options_ = std::move(parsed.options.model);
-          HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(options_));
+          HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_schedule_scripts(options_));
           HOIST_ATTEMPT(OpenedModel model, open_model(path, options_));
           return std::make_shared<const OpenedModel>(std::move(model));
         });

@@ -1,0 +1,53 @@
+#include <algorithm>
+
+#include "ir/properties/properties.h"
+#include "lowering/layout/arrangement.h"
+#include "lowering/passes/rows.h"
+#include "lowering/strategies/terms.h"
+
+namespace hoist {
+namespace {
+
+// Lets of scalars that are results of folds and are shared by more than `most` elements.
+void find_shared_folds(Expr e, int64_t most, Path& path, std::vector<Path>& out) {
+  if (e->pattern == Pattern::let && e->children[0]->type->is_scalar() && folds(e->children[0])) {
+    const Type shared_by = e->children[1]->children[0]->type;
+    if (leaf_of(shared_by)->is_scalar() && element_count(shape_of(shared_by)) > most) {
+      out.push_back(path);
+      out.back().push_back(0);
+    }
+  }
+  for (size_t i = 0; i < e->children.size(); ++i) {
+    if (i == 0 && changes_in_place(e)) continue;  // a step has shared values of its own
+    path.push_back(static_cast<int>(i));
+    find_shared_folds(e->children[i], most, path, out);
+    path.pop_back();
+  }
+}
+
+// Kernels compute a value that a row of the result shares once per row. If the sharing rows are transposed, they
+// compute it again for every element, which takes less time than another launch only up to about `least_steps`.
+int64_t most_elements_that_share(Expr term) {
+  constexpr int64_t least_steps = 1 << 14;
+  const std::vector<int64_t> shape = shape_of(term->type);
+  const int64_t row = shape.empty() ? 1 : shape.back();
+  return rows_are_strided(term) ? least_steps / std::max<int64_t>(1, element_count(shape)) : row;
+}
+
+}  // namespace
+
+Result<Nothing> materialise_shared_folds(Program& program, const PassOptions&) {
+  materialise_at(program, [](const Definition& definition) {
+    const Expr term = definition.expression;
+    std::vector<RuleAtPlace> out;
+    if (term->type->is_tuple() || !shares_folds(term)) return out;
+    std::vector<Path> folds;
+    Path path;
+    find_shared_folds(term, most_elements_that_share(term), path, folds);
+    for (const Path& place : folds) out.push_back({place, "to-global"});
+    return out;
+  });
+  return Nothing{};
+}
+
+}  // namespace hoist

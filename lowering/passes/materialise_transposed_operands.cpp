@@ -1,0 +1,24 @@
+#include <algorithm>
+
+#include "lowering/layout/arrangement.h"
+#include "lowering/passes/rows.h"
+#include "lowering/strategies/terms.h"
+
+namespace hoist {
+
+Result<Nothing> materialise_transposed_operands(Program& program, const PassOptions& options) {
+  if (options.profile.gpu) return Nothing{};
+  const auto is_constant = [&](const std::string& name) { return program.constants.count(name) != 0; };
+  materialise_at(program, [&](const Definition& definition) {
+    std::vector<RuleAtPlace> out;
+    const bool by_constants = std::all_of(definition.weights.begin(), definition.weights.end(),
+                                          [&](const Weights& w) { return is_constant(w.value); });
+    if (by_constants) return out;  // or it is no contraction
+    if (const auto operand = transposed_operand(definition.expression, is_constant))
+      out.push_back({operand->place, operand->rows_first ? "to-global-transposed" : "to-global"});
+    return out;
+  });
+  return Nothing{};
+}
+
+}  // namespace hoist
