@@ -6,6 +6,7 @@
 #include <limits>
 #include <sstream>
 
+#include "ir/rules/former_names.h"
 #include "ir/text/parse/syntax.h"
 #include "ir/text/print/print_term.h"
 #include "ir/text/program_text.h"
@@ -27,7 +28,7 @@ class StepReader {
 
   Result<ProgramStep> run() {
     ProgramStep step;
-    step.rule = word(" (");
+    step.rule = present_name(word(" ("));
     if (step.rule.empty()) return fault("no rule is named");
     if (take("(")) HOIST_TRY_VOID(parameters(step));
     if (take(" at ")) HOIST_TRY_VOID(place(step));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <span>
 
+#include "ir/rules/former_names.h"
 #include "ir/rules/rule_check.h"
 #include "lowering/pipeline/passes.h"
 #include "lowering/rules/program_rules.h"
@@ -73,9 +74,10 @@ Diagnostics test_within_terms(UserRules& rules) {
   return {};
 }
 
+// A former name is taken too: it means the present one.
 bool is_taken(const std::string& name) {
   const auto between = operator_rule_rows();
-  return find_pass(name) != nullptr || lowering_rules().has(name) ||
+  return find_pass(name) != nullptr || lowering_rules().has(name) || present_name(name) != name ||
          std::any_of(between.begin(), between.end(), [&](const ProgramRuleRow& r) { return r.name == name; });
 }
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <set>
 #include <sstream>
+#include <utility>
 
+#include "ir/rules/former_names.h"
 #include "ir/text/parse/near_miss.h"
 #include "ir/text/parse/trim.h"
 #include "ir/text/text.h"
@@ -226,6 +228,8 @@ Result<ScheduleScript> parse_schedule_script(const std::string& text, const std:
       continue;
     }
     step->line = number;
+    if (std::string present = present_name(step->rule); present != step->rule)
+      step->former = std::exchange(step->rule, std::move(present));
     out.steps.push_back(std::move(*step));
   }
   if (out.steps.empty() && faults.empty()) faults.push_back({where, "holds no step", "write one rule per line"});

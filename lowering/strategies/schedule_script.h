@@ -33,6 +33,7 @@ struct ScheduleStep {
   std::string pattern;  ///< for at_pattern and in_pattern
   int number = 1;       ///< the number of the occurrence
   int line = 0;
+  std::string former = {};  ///< the name in the file, if `rule` was called so before
 };
 
 struct ScheduleScript {
@@ -40,7 +41,7 @@ struct ScheduleScript {
   std::vector<ScheduleStep> steps;
 };
 
-/// Errors name the file and the line.
+/// Former names of rules and strategies become the present ones. Errors name the file and the line.
 Result<ScheduleScript> parse_schedule_script(const std::string& text, const std::string& layer,
                                              const std::string& where);
 

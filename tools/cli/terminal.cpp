@@ -13,6 +13,8 @@
 #include <mutex>
 #include <utility>
 
+#include "ir/rules/former_names.h"
+
 namespace hoist {
 namespace {
 
@@ -118,6 +120,12 @@ std::string printable(std::string_view text) {
 }
 
 void print_message(std::string_view kind, const std::string& text) { print_message(kind, Diagnostics{{"", text, ""}}); }
+
+std::string with_present_name(const std::string& name) {
+  std::string present = present_name(name);
+  if (present != name) print_message("note", name + " is an old name: write " + present);
+  return present;
+}
 
 void print_message(std::string_view kind, const Diagnostics& problems) {
   for (const Diagnostic& problem : problems) {

@@ -79,6 +79,8 @@ void say_only_errors();
 /// "hoist: error: where: what (hint)", one line a problem; `kind` is "error", "warning" or "note".
 void print_message(std::string_view kind, const Diagnostics& problems);
 void print_message(std::string_view kind, const std::string& text);
+/// The present name of a pass, rule or strategy that the user names, with a note if it is a former name.
+std::string with_present_name(const std::string& name);
 
 /// Flushes standard output: an error when not everything that was said could be written.
 Result<Nothing> finish_output();

@@ -208,9 +208,10 @@ Attempt<> commands::rules(const Options& command) {
   std::vector<const RuleRow*> chosen;
   std::vector<const NeuralRule*> neural;
   std::vector<std::string> names;
+  const std::string subject = with_present_name(command.subject);
   const auto wanted = [&](std::string_view name) {
     names.emplace_back(name);
-    return command.subject.empty() || name == command.subject;
+    return subject.empty() || name == subject;
   };
   for (const ProgramRuleRow& r : operator_rule_rows()) {
     if (wanted(r.name)) between.push_back(&r);

@@ -140,6 +140,9 @@ Attempt<> rewrite_term(const Options& command, const std::string& text) {
 
 Attempt<> commands::rewrite(const Options& given) {
   Options command = given;
+  for (std::string& name : command.passes) name = with_present_name(name);
+  const size_t parameters = std::min(command.rule.find('('), command.rule.size());
+  command.rule = with_present_name(command.rule.substr(0, parameters)) + command.rule.substr(parameters);
   if (!command.model.rules.empty()) {
     HOIST_STEP(const std::string rules, ExitCode::bad_input, read_file(command.model.rules, size_t{1} << 20));
     HOIST_STEP(UserRules read, ExitCode::bad_input, read_user_rules(rules, command.model.rules));

@@ -68,6 +68,11 @@ Attempt<> read_schedule_scripts(ModelOptions& options) {
     const std::string file = words.substr(equals + 1);
     HOIST_STEP(const std::string text, ExitCode::bad_input, read_file(file, most_bytes));
     HOIST_STEP(ScheduleScript script, ExitCode::bad_input, parse_schedule_script(text, words.substr(0, equals), file));
+    for (const ScheduleStep& step : script.steps) {
+      if (!step.former.empty() && options.with_notes)
+        print_message("note",
+                      fmt::format("{}:{}: {} is an old name: write {}", file, step.line, step.former, step.rule));
+    }
     options.schedule_scripts.push_back(std::move(script));
   }
   return ExitCode::done;

@@ -56,8 +56,11 @@ Attempt<bool> run_observed(Program& program, const ModelOptions& options, bool p
 
 }  // namespace
 
-Attempt<bool> show_passes(Program program, const ModelOptions& options, const ShownPasses& shown) {
-  if (shown.print_after.empty() && shown.stop_after.empty()) return true;
+Attempt<bool> show_passes(Program program, const ModelOptions& options, const ShownPasses& given) {
+  if (given.print_after.empty() && given.stop_after.empty()) return true;
+  ShownPasses shown = given;
+  for (std::string& name : shown.print_after) name = with_present_name(name);
+  shown.stop_after = with_present_name(shown.stop_after);
   HOIST_ATTEMPT([[maybe_unused]] ExitCode known, check_names(shown));
   auto asked = [&](std::string_view name) {
     return std::find(shown.print_after.begin(), shown.print_after.end(), name) != shown.print_after.end() ||
