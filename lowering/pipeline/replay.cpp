@@ -175,7 +175,8 @@ class Replay {
     for (const RuleTable* table : options_.tables) {
       if (rule == nullptr) rule = table->find(step.rule);
     }
-    if (rule == nullptr) return Diagnostic{"", "unknown rule or pass " + step.rule, ""};
+    if (rule == nullptr)
+      return Diagnostic{"", "unknown rule or pass " + step.rule, "hoist compile renews a bundle of another version"};
     if (row(*rule).rule_class != step.rule_class) return other_class(row(*rule).rule_class, step);
     Expr term = at(definition.expression, step.place);
     if (term == nullptr) return Diagnostic{"", "there is no such place in the term", ""};
