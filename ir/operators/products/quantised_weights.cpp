@@ -23,6 +23,18 @@ struct QuantisedRange {
 
 }  // namespace
 
+Expr row_product(Scalar wide, Expr a, Expr b) {
+  return reduce(
+      [](Expr p, Expr q) { return operator_add(p, q); }, zero(wide),
+      map([&](Expr pair) { return operator_multiply(convert(wide, get(0, pair)), convert(wide, get(1, pair))); },
+          zip({a, b})));
+}
+
+Expr by_rows(Expr rows, Expr numbers, const std::function<Expr(Expr row, Expr numbers)>& function) {
+  if (rank_of(numbers) == 1) return map([&](Expr row) { return function(row, numbers); }, rows);
+  return map_zip({rows, numbers}, [&](const Elements& e) { return function(e[0], e[1]); });
+}
+
 Result<Quantisation> read_quantisation(const OperatorContext& c, size_t place, const std::string& role, Expr& weights,
                                        int64_t directions) {
   const Scalar element = element_of(weights);
@@ -63,21 +75,12 @@ Expr with_quantised_product(Expr rows, Expr ranged, const DirectionWeights& weig
     const Expr steps = map_at(
         2, [&](Expr v) { return range.steps(v); }, rows);
     return let(in_memory(steps), [&](Expr quantised) {
-      const auto against = [&](Expr row, Expr numbers) {
+      const Expr product = by_rows(quantised, added, [&](Expr row, Expr numbers) {
         return map_zip({weights.rows, weights.scales, numbers}, [&](const Elements& e) {
-          const Expr total =
-              reduce([](Expr p, Expr q) { return operator_add(p, q); }, zero(Scalar::i32),
-                     map(
-                         [&](Expr pair) {
-                           return operator_multiply(cast(Scalar::i32, get(0, pair)), cast(Scalar::i32, get(1, pair)));
-                         },
-                         zip({row, e[0]})));
+          const Expr total = row_product(Scalar::i32, row, e[0]);
           return (Number(cast(Scalar::f32, total)) * (range.step() * e[1]) + e[2]).e;
         });
-      };
-      const Expr product = rank_of(added) == 1
-                               ? map([&](Expr row) { return against(row, added); }, quantised)
-                               : map_zip({quantised, added}, [&](const Elements& e) { return against(e[0], e[1]); });
+      });
       return let(in_memory(product), use);
     });
   });

@@ -1,5 +1,5 @@
-// Quantised weights of recurrent layers, and products with them: the first operand of a product is quantised by the
-// range of its elements in the run. Only for ir/operators.
+// Products of rows with weights of recurrent layers. If the weights are quantised, the run quantises the rows by the
+// range of their elements. Only for ir/operators.
 #pragma once
 
 #include <functional>
@@ -22,6 +22,12 @@ struct DirectionWeights {
   Expr rows = nullptr;    ///< [gates*H][n] of floats, or of i16 without zero points
   Expr scales = nullptr;  ///< [gates*H]; null for weights of floats
 };
+
+/// The sum of the products of two rows, formed in `wide`.
+Expr row_product(Scalar wide, Expr a, Expr b);
+
+/// The function of each row and of its row of numbers, which is another for each row or the same for all.
+Expr by_rows(Expr rows, Expr numbers, const std::function<Expr(Expr row, Expr numbers)>& function);
 
 /// The scales and zero points of quantised weights, which are operands `place` and the one after it, for `directions`
 /// directions. The rows of the weights are their columns in the call: [D][n][gates*H] becomes [D][gates*H][n].

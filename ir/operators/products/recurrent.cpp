@@ -3,8 +3,8 @@
 // are separate runs with weights of their own. All take one form: the contractions of all steps' inputs are one matrix
 // product, which is materialised; a step adds the contraction of the state before it, for all gates together, which is
 // materialised too, and applies formulas to each element. So a compiled step is a matrix product and a few elementwise
-// kernels, the same for every step (lowering/loops/unroll.h). If the weights are quantised, both contractions are
-// of integers: their first operand is quantised by the range of its elements in the run.
+// kernels, the same for every step (lowering/loops/unroll.h). With quantised weights both contractions sum integers
+// (quantised_weights.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -210,21 +210,12 @@ Result<Recurrence> read_recurrence(const OperatorContext& c, int64_t gates, size
   return r;
 }
 
-// Contractions of two rows.
-Expr dot(const Recurrence& r, Expr a, Expr b) {
-  return reduce(
-      [](Expr p, Expr q) { return operator_add(p, q); }, zero(r.wide),
-      map([&](Expr pair) { return operator_multiply(r.to_wide(get(0, pair)), r.to_wide(get(1, pair))); }, zip({a, b})));
-}
-
 // [n][m]: each row against each of the m weights, plus a row of m numbers, which is another for each row or the same.
 Expr product_plus(const Recurrence& r, Expr rows, Expr weights, Expr added) {
-  const auto against = [&](Expr row, Expr numbers) {
+  return by_rows(rows, added, [&](Expr row, Expr numbers) {
     return map_zip({weights, numbers},
-                   [&](const Elements& e) { return operator_add(dot(r, row, e[0]), r.to_wide(e[1])); });
-  };
-  if (rank_of(added) == 1) return map([&](Expr row) { return against(row, added); }, rows);
-  return map_zip({rows, added}, [&](const Elements& e) { return against(e[0], e[1]); });
+                   [&](const Elements& e) { return operator_add(row_product(r.wide, row, e[0]), r.to_wide(e[1])); });
+  });
 }
 
 // The rows of [T][B][...] in steps that some sequence of the batch has; zeros after the longest one.
