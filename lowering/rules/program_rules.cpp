@@ -199,11 +199,14 @@ bool is_requantised_product(ProgramMatch& match, size_t axis) {
   return is_integer_product(match, axis);
 }
 
-// True if x are 32-bit integers, as sums of contractions are, and one scale for the whole tensor that is not 1
-// quantises them.
-bool is_sum_with_scale(ProgramMatch& match) {
+// 32-bit integers, as contractions sum them.
+bool are_integer_sums(const ProgramMatch& match) {
+  return leaf_of(match.values.at("x")->type) == scalar_type(Scalar::i32) && match.known("x") == nullptr;
+}
+
+// One known scale for the whole tensor that is not 1.
+bool has_other_scale(const ProgramMatch& match) {
   const Tensor* s = match.known("s");
-  if (leaf_of(match.values.at("x")->type) != scalar_type(Scalar::i32) || match.known("x") != nullptr) return false;
   return is_one_number(s) && s->scalar() == Scalar::f32 && s->float_at(0) != 1;
 }
 
@@ -492,7 +495,8 @@ const ProgramConditions& program_conditions() {
       {"computed zero point along #", along(has_computed_zero_point)},
       {"convolution with zero points of weights", plain(is_convolution_with_zero_points)},
       {"nonzero points of weights along #", along(has_zero_points_of_weights)},
-      {"an integer sum with a scale other than one", plain(is_sum_with_scale)},
+      {"integer sums", plain(are_integer_sums)},
+      {"a scale other than one", plain(has_other_scale)},
       {"a positive scale", plain(is_of_positive_scale)},
       {"no empty window", plain(has_no_empty_window)},
       {"the same scale", plain(is_of_same_scale)},

@@ -252,7 +252,7 @@ TEST(ProgramRules, AnOperandThatIsComputedIsNotKnown) {
   EXPECT_FALSE(*apply_program_rule(rule("batch-norm-folding"), program, "y"));
 }
 
-// The standard's integers at ties: the values come from no contraction.
+// All other values are divided, and ties give the standard's integers.
 TEST(ProgramRules, OnlySumsAreQuantisedWithoutADivision) {
   const std::string head =
       "program version 28\ninput %x : [4]i32\nconstant %f : f32 = {0.5}\nconstant %s : f32 = {0.3}\n"
