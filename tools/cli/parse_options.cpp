@@ -76,7 +76,7 @@ class CommandOptions {
     for (const auto& [row, option] : old_names_) {
       if (option->count() == 0) continue;
       const std::string& value = option->results().back();
-      print_message("note", std::string(row->old_name) + " is an old name: write " + row->key() + "=" + value);
+      print_old_name(std::string(row->old_name), row->key() + "=" + value);
       HOIST_ATTEMPT([[maybe_unused]] ExitCode set, set_switch(*row, value, out));
     }
     return ExitCode::done;

@@ -121,9 +121,13 @@ std::string printable(std::string_view text) {
 
 void print_message(std::string_view kind, const std::string& text) { print_message(kind, Diagnostics{{"", text, ""}}); }
 
+void print_old_name(const std::string& name, const std::string& present) {
+  print_message("note", name + " is an old name: write " + present);
+}
+
 std::string with_present_name(const std::string& name) {
   std::string present = present_name(name);
-  if (present != name) print_message("note", name + " is an old name: write " + present);
+  if (present != name) print_old_name(name, present);
   return present;
 }
 

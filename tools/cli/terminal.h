@@ -79,6 +79,8 @@ void say_only_errors();
 /// "hoist: error: where: what (hint)", one line a problem; `kind` is "error", "warning" or "note".
 void print_message(std::string_view kind, const Diagnostics& problems);
 void print_message(std::string_view kind, const std::string& text);
+/// The note that a name of the user, perhaps after its place in a file, still works.
+void print_old_name(const std::string& name, const std::string& present);
 /// The present name of a pass, rule or strategy that the user names, with a note if it is a former name.
 std::string with_present_name(const std::string& name);
 

@@ -70,8 +70,7 @@ Attempt<> read_schedule_scripts(ModelOptions& options) {
     HOIST_STEP(ScheduleScript script, ExitCode::bad_input, parse_schedule_script(text, words.substr(0, equals), file));
     for (const ScheduleStep& step : script.steps) {
       if (!step.former.empty() && options.with_notes)
-        print_message("note",
-                      fmt::format("{}:{}: {} is an old name: write {}", file, step.line, step.former, step.rule));
+        print_old_name(fmt::format("{}:{}: {}", file, step.line, step.former), step.rule);
     }
     options.schedule_scripts.push_back(std::move(script));
   }
