@@ -13,6 +13,14 @@ namespace {
 
 using testing::HasSubstr;
 
+std::vector<std::string> failed_subjects(const std::vector<Finding>& findings) {
+  std::vector<std::string> out;
+  for (const Finding& finding : findings) {
+    if (!finding.passed) out.push_back(finding.subject);
+  }
+  return out;
+}
+
 TEST_F(RunTest, ALaunchThatDoesLessThanItsStepsIsFound) {
   Plan plan = joined_plan();
   plan.kernels[0].source +=
@@ -21,11 +29,7 @@ TEST_F(RunTest, ALaunchThatDoesLessThanItsStepsIsFound) {
   ASSERT_OK(runner);
   auto findings = runner->verify();
   ASSERT_OK(findings);
-  std::vector<std::string> failed;
-  for (const Finding& finding : *findings) {
-    if (!finding.passed) failed.push_back(finding.subject);
-  }
-  EXPECT_THAT(failed, testing::ElementsAre("launch three"));
+  EXPECT_THAT(failed_subjects(*findings), testing::ElementsAre("launch three"));
 }
 
 TEST_F(RunTest, VerifyComparesLaunchesWithTheirSteps) {
@@ -68,11 +72,7 @@ TEST_F(RunTest, VerifyFindsAKernelThatIsWrong) {
   ASSERT_OK(runner);
   auto findings = runner->verify();
   ASSERT_OK(findings);
-  std::vector<std::string> failed;
-  for (const Finding& finding : *findings) {
-    if (!finding.passed) failed.push_back(finding.subject);
-  }
-  EXPECT_THAT(failed, testing::ElementsAre("kernel blur", "output y"));
+  EXPECT_THAT(failed_subjects(*findings), testing::ElementsAre("kernel blur", "output y"));
 }
 
 // Every value is right, but one element too many is written, on either side.
