@@ -60,10 +60,10 @@ std::optional<int64_t> recorded(const PassOptions& options, Expr term, std::stri
 
 void materialise_at(Program& program, const std::function<std::vector<RuleAtPlace>(const Definition&)>& places_of) {
   for (Definition& definition : program.definitions) {
-    const std::vector<RuleAtPlace> kept = places_of(definition);
-    if (kept.empty()) continue;
+    const std::vector<RuleAtPlace> places = places_of(definition);
+    if (places.empty()) continue;
     Rewriter rewriter(lowering_rules(), definition.expression);
-    for (const auto& [place, rule] : kept) rewriter.apply(rule, place);
+    for (const auto& [place, rule] : places) rewriter.apply(rule, place);
     take_steps(program, definition, rewriter);
   }
 }

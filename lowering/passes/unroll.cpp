@@ -16,10 +16,10 @@ constexpr const char* steps_in_rows = "fold-of-materialised-map";
 
 // A materialised loop whose steps change rows in place, so that each row has a loop of its own. Longer rows are divided
 // among work-groups.
-bool changes_rows(Expr kept) {
+bool changes_rows(Expr array) {
   constexpr int64_t longest_row = 1 << 14;
-  if (!is_materialised_in_global(kept)) return false;
-  const Expr e = kept->children[0];
+  if (!is_materialised_in_global(array)) return false;
+  const Expr e = array->children[0];
   if (e->pattern != Pattern::fold || e->free != 0 || !is_materialised_in_global(e->children[0]->children[0]))
     return false;
   if (!e->type->is_array() || shape_of(e->type).size() != 2 || shape_of(e->type)[1] >= longest_row) return false;
