@@ -11,7 +11,7 @@
 #include "backends/runtime/bundle_handle.h"
 
 typedef struct comparison {
-  hoist_tolerance tolerance;
+  hoist_plan_tolerance tolerance;
   uint64_t compared, wrong, first_wrong;
   double largest_error, first_found, first_expected;
   uint64_t strayed;         /* bytes of guards that changed */
@@ -21,7 +21,7 @@ typedef struct comparison {
 
 /* On a device without exact arithmetic, values are compared within bounds: a few roundings, or the kernel's own
  * tolerance. */
-static hoist_tolerance effective(const hoist_target* target, hoist_tolerance tolerance) {
+static hoist_plan_tolerance effective(const hoist_target* target, hoist_plan_tolerance tolerance) {
   const int exactly = target->computes_exactly && (!tolerance.divides || target->divides_exactly);
   if (!tolerance.exact || exactly) return tolerance;
   tolerance.exact = 0;

@@ -53,7 +53,7 @@ TEST(DeviceTest, TheDefaultDeviceIsOneThatFits) {
   const std::vector<hoist_device> devices = {a_device("cpu 0", true), a_device("gpu 0", false), a_device("cpu 1", true),
                                              a_device("gpu 1", false)};
   const auto chosen = [&](const char* name, bool is_cpu, size_t count) {
-    const hoist_made_for made_for = {name, is_cpu ? 1 : 0, 0};
+    const hoist_plan_made_for made_for = {name, is_cpu ? 1 : 0, 0};
     return hoist_default_device(devices.data(), count, &made_for);
   };
   EXPECT_EQ(chosen("another", true, 4), 0u);

@@ -265,7 +265,7 @@ static int contains(const char* text, const char* part) {
   return 0;
 }
 
-HOIST_INTERNAL size_t hoist_default_device(const hoist_device* devices, size_t count, const hoist_made_for* made_for) {
+HOIST_INTERNAL size_t hoist_default_device(const hoist_device* devices, size_t count, const hoist_plan_made_for* made_for) {
   for (int by_name = 1; by_name >= 0; --by_name) {
     for (size_t i = 0; i < count; ++i) {
       if (devices[i].is_cpu != made_for->is_cpu) continue;
@@ -276,7 +276,7 @@ HOIST_INTERNAL size_t hoist_default_device(const hoist_device* devices, size_t c
 }
 
 /* Considers only devices that can be used. */
-static hoist_status choose_default(const hoist_made_for* made_for, const cl_device_id* devices, size_t count,
+static hoist_status choose_default(const hoist_plan_made_for* made_for, const cl_device_id* devices, size_t count,
                                    size_t* chosen, hoist_error* error) {
   hoist_device* usable = malloc(count * sizeof *usable);
   size_t* places = malloc(count * sizeof *places);
@@ -294,7 +294,7 @@ static hoist_status choose_default(const hoist_made_for* made_for, const cl_devi
 }
 
 /* An index, else the first exact name, else the first device whose name or platform contains the text. */
-static hoist_status choose(const char* wanted, const hoist_made_for* made_for, const cl_device_id* devices,
+static hoist_status choose(const char* wanted, const hoist_plan_made_for* made_for, const cl_device_id* devices,
                            size_t count, size_t* chosen, hoist_error* error) {
   *chosen = 0;
   if (!wanted || !*wanted) return made_for ? choose_default(made_for, devices, count, chosen, error) : HOIST_OK;
@@ -329,7 +329,7 @@ static hoist_status choose(const char* wanted, const hoist_made_for* made_for, c
   return hoist_fail(error, HOIST_NO_DEVICE, "no device is called %s (there are: %s)", wanted, names);
 }
 
-HOIST_INTERNAL hoist_status hoist_target_open(const char* wanted, const hoist_made_for* made_for, int threads,
+HOIST_INTERNAL hoist_status hoist_target_open(const char* wanted, const hoist_plan_made_for* made_for, int threads,
                                               hoist_target* target, size_t* index, hoist_error* error) {
   const int serial = (!wanted || !*wanted) && (threads == 1 || (made_for && made_for->is_serial));
   memset(target, 0, sizeof *target);

@@ -110,7 +110,7 @@ HOIST_INTERNAL hoist_status hoist_read_whole(const char* folder, const char* nam
   return HOIST_OK;
 }
 
-static const hoist_file* listed_file(const hoist_plan* plan, const char* path, hoist_error* error) {
+static const hoist_plan_listed_file* listed_file(const hoist_plan* plan, const char* path, hoist_error* error) {
   for (size_t i = 0; i < plan->file_count; ++i) {
     if (strcmp(plan->files[i].path, path) == 0) return &plan->files[i];
   }
@@ -121,7 +121,7 @@ static const hoist_file* listed_file(const hoist_plan* plan, const char* path, h
 #ifndef HOIST_WITHOUT_OPENCL
 HOIST_INTERNAL hoist_status hoist_plan_hash(const hoist_plan* plan, const char* path, uint64_t* hash,
                                             hoist_error* error) {
-  const hoist_file* file = listed_file(plan, path, error);
+  const hoist_plan_listed_file* file = listed_file(plan, path, error);
   if (!file) return error->status;
   *hash = file->hash;
   return HOIST_OK;
@@ -130,7 +130,7 @@ HOIST_INTERNAL hoist_status hoist_plan_hash(const hoist_plan* plan, const char* 
 
 HOIST_INTERNAL hoist_status hoist_plan_file(const hoist_plan* plan, const char* path, unsigned char** data,
                                             size_t* bytes, hoist_error* error) {
-  const hoist_file* file = listed_file(plan, path, error);
+  const hoist_plan_listed_file* file = listed_file(plan, path, error);
   if (!file) return error->status;
   const hoist_status status = hoist_read_whole(plan->folder, path, data, bytes, error);
   if (status) return status;

@@ -87,15 +87,15 @@ HOIST_INTERNAL hoist_status hoist_checks_read(const hoist_plan* plan, hoist_chec
     hoist_no_memory(error, bytes);
   } else {
     memcpy(image, data, bytes);
-    hoist_cursor c = {image, bytes, 0, 0, "check.bin", &checks->pool, error};
+    hoist_cursor c = {image, bytes, 0, 0, "check.bin", &checks->pool, error, NULL};
     if (hoist_check_frame(&c, HOIST_CHECK_MAGIC) == HOIST_OK) {
       if (hoist_take(&c, 4) != plan->kernel_count) hoist_bad_bytes(&c, "belongs to another number of kernels");
       for (size_t i = 0; i < plan->kernel_count && !hoist_has_failed(&c); ++i) {
         take_kernel_samples(&c, &plan->kernels[i], &checks->kernels[i]);
       }
       checks->model_seed = hoist_take(&c, 8);
-      checks->model_tolerance = hoist_take_tolerance(&c);
-      checks->outputs = hoist_take_array(&c, &checks->output_count, 12, sizeof *checks->outputs);
+      hoist_take_tolerance(&c, &checks->model_tolerance);
+      checks->outputs = hoist_take_list(&c, &checks->output_count, 12, sizeof *checks->outputs);
       checks->samples = hoist_pool_alloc(&checks->pool, checks->output_count, sizeof *checks->samples);
       if (!checks->samples) hoist_no_memory(error, checks->output_count);
       for (size_t i = 0; i < checks->output_count && !hoist_has_failed(&c); ++i) {

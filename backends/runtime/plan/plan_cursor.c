@@ -37,31 +37,8 @@ HOIST_INTERNAL uint64_t hoist_take(hoist_cursor* c, int bytes) {
   return value;
 }
 
-HOIST_INTERNAL double hoist_take_double(hoist_cursor* c) {
-  const uint64_t word = hoist_take(c, 8);
-  double value;
-  memcpy(&value, &word, sizeof value);
-  return value;
-}
-
-HOIST_INTERNAL const char* hoist_take_text(hoist_cursor* c) {
-  const uint64_t length = hoist_take(c, 4);
-  if (hoist_has_failed(c)) return "";
-  if (c->size - c->at <= length) {
-    hoist_bad_bytes(c, "a text is longer than the file");
-    return "";
-  }
-  const char* text = (const char*)c->data + c->at;
-  if (memchr(text, 0, (size_t)length + 1) != text + length) {
-    hoist_bad_bytes(c, "a text does not end where its length says");
-    return "";
-  }
-  c->at += length + 1;
-  return text;
-}
-
-/* Reads a count of records of at least `least` bytes each, and allocates them. */
-HOIST_INTERNAL void* hoist_take_array(hoist_cursor* c, size_t* count, uint64_t least, size_t size) {
+/* Reads a number of records of at least `least` bytes each, and allocates them. */
+HOIST_INTERNAL void* hoist_take_list(hoist_cursor* c, size_t* count, uint64_t least, size_t size) {
   const uint64_t number = hoist_take(c, 4);
   *count = 0;
   if (hoist_has_failed(c)) return NULL;
@@ -78,37 +55,73 @@ HOIST_INTERNAL void* hoist_take_array(hoist_cursor* c, size_t* count, uint64_t l
   return records;
 }
 
-HOIST_INTERNAL const char** hoist_take_texts(hoist_cursor* c, size_t* count) {
-  const char** texts = hoist_take_array(c, count, 5, sizeof *texts);
-  for (size_t i = 0; i < *count; ++i) texts[i] = hoist_take_text(c);
-  return texts;
-}
-
-HOIST_INTERNAL int hoist_take_scalar(hoist_cursor* c) {
-  const uint64_t scalar = hoist_take(c, 1);
-  if (scalar >= HOIST_SCALAR_COUNT) {
-    hoist_bad_bytes(c, "unknown scalar type");
-    return 0;
+#define HOIST_TAKE_INTEGER(kind, type, bytes, holds, message)                    \
+  HOIST_INTERNAL void hoist_take_##kind(hoist_cursor* c, hoist_plan_##kind* r) { \
+    const uint64_t value = hoist_take(c, bytes);                                 \
+    if (!hoist_has_failed(c) && !(holds)) hoist_bad_bytes(c, message);           \
+    *r = hoist_has_failed(c) ? 0 : (type)value;                                  \
   }
-  return (int)scalar;
+HOIST_INTEGER_KINDS(HOIST_TAKE_INTEGER)
+
+HOIST_INTERNAL void hoist_take_flag(hoist_cursor* c, int* r) { *r = hoist_take(c, 1) != 0; }
+
+HOIST_INTERNAL void hoist_take_number(hoist_cursor* c, double* r) {
+  const uint64_t word = hoist_take(c, 8);
+  memcpy(r, &word, sizeof *r);
 }
 
-/* Reads a shape and computes the number of elements and bytes. Both, and the product of the extents other than 0, stay
- * within HOIST_MOST_BYTES, so that sums of a few of them fit into 64 bits, and each into a size_t. */
-HOIST_INTERNAL int64_t* hoist_take_shape(hoist_cursor* c, int scalar, size_t* rank, uint64_t* elements,
-                                         uint64_t* bytes) {
-  int64_t* shape = hoist_take_array(c, rank, 8, sizeof *shape);
+HOIST_INTERNAL void hoist_take_numbers(hoist_cursor* c, hoist_plan_numbers* r) {
+  for (int i = 0; i < 3; ++i) hoist_take_number(c, &(*r)[i]);
+}
+
+HOIST_INTERNAL void hoist_take_sizes(hoist_cursor* c, hoist_plan_sizes* r) {
+  for (int i = 0; i < 3; ++i) hoist_take_word(c, &(*r)[i]);
+}
+
+/* The bytes of a string, used in place. */
+HOIST_INTERNAL void hoist_take_string(hoist_cursor* c, hoist_string* r) {
+  const uint64_t length = hoist_take(c, 4);
+  r->data = "";
+  r->length = 0;
+  if (hoist_has_failed(c)) return;
+  if (length > c->size - c->at) {
+    hoist_bad_bytes(c, "a string is longer than the file");
+    return;
+  }
+  r->data = (const char*)c->data + c->at;
+  r->length = (size_t)length;
+  c->at += length;
+}
+
+HOIST_INTERNAL void hoist_take_text(hoist_cursor* c, const char** r) {
+  hoist_string text;
+  hoist_take_string(c, &text);
+  *r = "";
+  if (hoist_take(c, 1) != 0 || memchr(text.data, 0, text.length)) {
+    hoist_bad_bytes(c, "a text does not end where its length says");
+  } else if (!hoist_has_failed(c)) {
+    *r = text.data;
+  }
+}
+
+HOIST_INTERNAL void hoist_take_host_operator(hoist_cursor* c, const hoist_host_operator** r) {
+  const char* name;
+  hoist_take_text(c, &name);
+  *r = *name ? hoist_host_operator_named(name) : NULL;
+  if (*name && !*r) hoist_bad_bytes(c, "a host op that this runtime does not have");
+}
+
+HOIST_INTERNAL void hoist_measure_shape(hoist_cursor* c, int scalar, size_t rank, const int64_t* shape,
+                                        uint64_t* elements, uint64_t* bytes) {
   const uint64_t bits = (uint64_t)hoist_scalar_row(scalar)->bits, limit = HOIST_MOST_BYTES / ((bits + 7) / 8);
-  *elements = 1;
-  *bytes = 0;
   int empty = 0;
-  for (size_t i = 0; i < *rank; ++i) {
-    const uint64_t extent = hoist_take(c, 8);
-    shape[i] = (int64_t)extent;
+  *elements = 1;
+  for (size_t i = 0; i < rank; ++i) {
+    const uint64_t extent = (uint64_t)shape[i];
     if (extent && (extent > limit || *elements > limit / extent)) {
       hoist_bad_bytes(c, "an array is too large");
       *elements = 0;
-      return shape;
+      break;
     }
     if (!extent)
       empty = 1;
@@ -117,12 +130,9 @@ HOIST_INTERNAL int64_t* hoist_take_shape(hoist_cursor* c, int scalar, size_t* ra
   }
   if (empty) *elements = 0;
   *bytes = (*elements * bits + 7) / 8;
-  return shape;
 }
 
-HOIST_INTERNAL void hoist_take_domain(hoist_cursor* c, int scalar, double* low, double* high) {
-  *low = hoist_take_double(c);
-  *high = hoist_take_double(c);
+HOIST_INTERNAL void hoist_check_domain(hoist_cursor* c, int scalar, double low, double high) {
   const hoist_scalar* row = hoist_scalar_row(scalar);
   double least = -1e300, most = 1e300;
   if (!row->is_float) {
@@ -132,17 +142,7 @@ HOIST_INTERNAL void hoist_take_domain(hoist_cursor* c, int scalar, double* low, 
     least = row->is_signed ? -most : 0;
     most -= 1; /* for 64 bits this rounds back up, and the comparison below still holds the sum in range */
   }
-  if (!(*low <= *high && *low >= least && *high <= most)) hoist_bad_bytes(c, "a domain is empty or outside its type");
-}
-
-HOIST_INTERNAL hoist_tolerance hoist_take_tolerance(hoist_cursor* c) {
-  hoist_tolerance tolerance = {0, 0, 0, 0};
-  tolerance.exact = hoist_take(c, 1) != 0;
-  tolerance.divides = hoist_take(c, 1) != 0;
-  tolerance.relative = hoist_take_double(c);
-  tolerance.absolute = hoist_take_double(c);
-  if (!(tolerance.relative >= 0 && tolerance.absolute >= 0)) hoist_bad_bytes(c, "a tolerance is negative");
-  return tolerance;
+  if (!(low <= high && low >= least && high <= most)) hoist_bad_bytes(c, "a domain is empty or outside its type");
 }
 
 /* Checks magic, version, own size and own hash; leaves the cursor after the header and the end before the hash. */

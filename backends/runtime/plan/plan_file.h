@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "backends/runtime/hoist_runtime.h"
+#include "backends/runtime/plan/plan_fields.h"
 #include "ir/host/host_operators.h"
 #include "ir/host/host_pictures.h"
 
@@ -71,37 +72,53 @@ HOIST_INTERNAL void hoist_seeded_extremes(int scalar, uint64_t seed, uint32_t pa
                                           unsigned which, uint64_t elements, void* data);
 
 enum { HOIST_PLACE_INPUT, HOIST_PLACE_OUTPUT, HOIST_PLACE_WEIGHTS, HOIST_PLACE_ARENA, HOIST_PLACE_CLEARED };
+enum { HOIST_ITEM_STEP, HOIST_ITEM_ENTER, HOIST_ITEM_OTHERWISE, HOIST_ITEM_LEAVE };
+#define HOIST_NO_ARRAY UINT32_MAX
+/* Limit of iterations, whatever the plan specifies. */
+#define HOIST_MOST_ITERATIONS ((uint64_t)1 << 31)
 
-typedef struct hoist_file {
-  const char* path; /* inside the bundle, with '/' */
-  uint64_t bytes, hash;
-} hoist_file;
+#define HOIST_INTEGER_TYPE(kind, type, bytes, holds, message) typedef type hoist_plan_##kind;
+HOIST_INTEGER_KINDS(HOIST_INTEGER_TYPE)
+typedef int hoist_plan_flag;
+typedef double hoist_plan_number, hoist_plan_numbers[3];
+typedef uint64_t hoist_plan_sizes[3];
+typedef const char* hoist_plan_text;
+typedef hoist_string hoist_plan_string;
+typedef const hoist_host_operator* hoist_plan_host_operator; /* NULL: none */
+typedef hoist_preprocessing hoist_plan_pixels;
+
+/* The members of a record by its rows in plan_fields.h; fields of S are written out. */
+#define HOIST_MEMBER(kind, name) hoist_plan_##kind name;
+#define HOIST_MEMBER_LIST(kind, name, number) \
+  size_t number;                              \
+  hoist_plan_##kind* name;
+#define HOIST_NOTHING(kind, other)
+#define HOIST_MEMBERS(FIELDS) FIELDS(HOIST_MEMBER, HOIST_MEMBER_LIST, HOIST_NOTHING)
+#define HOIST_RECORD(kind, FIELDS)   \
+  typedef struct hoist_plan_##kind { \
+    HOIST_MEMBERS(FIELDS)            \
+  } hoist_plan_##kind;
+
+HOIST_RECORD(listed_file, HOIST_LISTED_FILE_FIELDS)
+HOIST_RECORD(tolerance, HOIST_TOLERANCE_FIELDS)
+HOIST_RECORD(move, HOIST_MOVE_FIELDS)
+HOIST_RECORD(item, HOIST_ITEM_FIELDS)
+HOIST_RECORD(input, HOIST_INPUT_FIELDS)
+HOIST_RECORD(extent, HOIST_EXTENT_FIELDS)
+HOIST_RECORD(made_for, HOIST_MADE_FOR_FIELDS)
 
 typedef struct hoist_plan_array {
-  const char* name;
-  int scalar, place;
-  size_t rank;
-  int64_t* shape;
-  uint64_t offset, bytes;
-  int fill; /* initial byte of a cleared array */
+  HOIST_MEMBERS(HOIST_ARRAY_FIELDS)
+  uint64_t bytes;
 } hoist_plan_array;
 
 typedef struct hoist_plan_parameter {
-  const char* name;
-  int scalar, written;
-  size_t rank;
-  int64_t* shape;
+  HOIST_MEMBERS(HOIST_PARAMETER_FIELDS)
   uint64_t elements, bytes;
   double low, high;
   size_t region_count; /* boxes of the values that it reads, or the box that it writes; 0: the whole array */
   int64_t* regions;    /* `rank` elements before each box, then its `rank` extents */
 } hoist_plan_parameter;
-
-typedef struct hoist_tolerance {
-  int exact;   /* bit-identical on devices with IEEE 754 arithmetic */
-  int divides; /* and only if these round division and square root correctly */
-  double relative, absolute;
-} hoist_tolerance;
 
 /* Expected values. Positions count through the written parameters in order; a value takes (bits + 7) / 8 bytes at its
  * offset in `starts`. */
@@ -115,134 +132,54 @@ typedef struct hoist_samples {
 } hoist_samples;
 
 typedef struct hoist_plan_kernel {
-  const char* name;
-  size_t layer_count;
-  const char** layers;
-  uint64_t global[3], local[3], local_bytes;
-  size_t parameter_count;
-  hoist_plan_parameter* parameters;
-  hoist_tolerance tolerance;
-  int64_t operations;
-  const hoist_host_operator* host; /* a host op; NULL: a device runs the kernel */
-  int is_launched;                 /* some step uses it */
-  int is_alone;                    /* some such step belongs to no hoist_plan_launch */
-  uint32_t step;                   /* the last one that uses it */
-  int writes_cleared;              /* some step writes a cleared array with it */
+  HOIST_MEMBERS(HOIST_KERNEL_FIELDS)
+  int is_launched;    /* some step uses it */
+  int is_alone;       /* some such step belongs to no hoist_plan_launch */
+  uint32_t step;      /* the last one that uses it */
+  int writes_cleared; /* some step writes a cleared array with it */
 } hoist_plan_kernel;
 
 struct hoist_plan_launch;
 
 typedef struct hoist_plan_step {
-  uint32_t kernel;
+  HOIST_MEMBERS(HOIST_STEP_FIELDS)
   const struct hoist_plan_launch* launch; /* the fused launch that runs it; NULL: it is a launch of its kernel */
-  size_t layer_count;
-  const char** layers;
-  size_t argument_count;
-  uint32_t* arguments;
 } hoist_plan_step;
 
-/* A fused launch: consecutive steps in one launch. Its arguments are the arrays of all steps, where an array that a
- * step names several times is repeated, then the words by which work-items share groups, the number of these
- * work-items, the first step and the end. */
+/* The arguments of the launch are the arrays of all steps, where an array that a step names several times is repeated,
+ * then the words by which work-items share groups, the number of these work-items, the first step and the end. */
 typedef struct hoist_plan_launch {
-  hoist_plan_kernel kernel; /* of one work-item; only the number of its parameters is set */
-  size_t first, count;      /* steps */
+  HOIST_MEMBERS(HOIST_LAUNCH_FIELDS)
+  hoist_plan_kernel kernel; /* of one work-item; only its name and the number of its parameters are set */
   uint32_t* arguments;      /* one per parameter */
 } hoist_plan_launch;
 
-/* Copies a whole array, to another one of its size or into the row of the iteration's number. */
-typedef struct hoist_plan_move {
-  uint32_t from, to;
-  int is_row;
-} hoist_plan_move;
-
-#define HOIST_NO_ARRAY UINT32_MAX
-/* Limit of iterations, whatever the plan specifies. */
-#define HOIST_MOST_ITERATIONS ((uint64_t)1 << 31)
-
-/* If or Loop: selects the steps that a run executes, and their repetitions. */
 typedef struct hoist_plan_control {
-  const char* name;
-  size_t layer_count;
-  const char** layers;
-  int is_loop, fails;                                /* fails: to continue beyond the last iteration is an error */
-  uint64_t most;                                     /* iterations */
-  uint32_t condition, trips, number, next, count;    /* arrays, or HOIST_NO_ARRAY */
-  size_t before_count, after_count, otherwise_count; /* a loop has no `otherwise`, a branch no `before` */
-  hoist_plan_move *before, *after, *otherwise;
+  HOIST_MEMBERS(HOIST_CONTROL_FIELDS)
   size_t enter, middle, leave; /* items; a loop has no middle */
 } hoist_plan_control;
 
-enum { HOIST_ITEM_STEP, HOIST_ITEM_ENTER, HOIST_ITEM_OTHERWISE, HOIST_ITEM_LEAVE };
-
-/* The items of a run in order. Steps and controls begin in their own order, and controls are nested. */
-typedef struct hoist_plan_item {
-  int kind;
-  uint32_t index;
-} hoist_plan_item;
-
-typedef struct hoist_plan_input {
-  uint32_t array;
-  double low, high;
-} hoist_plan_input;
-
-/* A dynamic dimension of an output, and the output that holds its length: one i64. */
-typedef struct hoist_plan_extent {
-  uint32_t output, dimension, count;
-} hoist_plan_extent;
-
-/* A set of sizes that the model is compiled for. The first one is the plan that lists them all; each other one has a
- * plan of its own in a folder inside the bundle. */
 typedef struct hoist_plan_specialisation {
-  const char* folder; /* "" for the first */
-  int64_t* sizes;     /* one per name */
-  int64_t** shapes;   /* one per input */
+  HOIST_MEMBERS(HOIST_SPECIALISATION_FIELDS)
+  int64_t* sizes;   /* one per name */
+  int64_t** shapes; /* one per input */
 } hoist_plan_specialisation;
 
-/* The preprocessing of images for an input; rows, columns and channels follow the input's shape in the same plan. */
 typedef struct hoist_plan_preprocessing {
   uint32_t input;
-  hoist_preprocessing how;
+  hoist_plan_pixels how; /* with rows, columns and channels of the input's shape in the same plan */
 } hoist_plan_preprocessing;
 
 typedef struct hoist_pool {
   struct hoist_pool* next;
 } hoist_pool;
 
-/* The target of the kernels. */
-typedef struct hoist_made_for {
-  const char* name; /* from the target description, which has the device's name if it was derived from one */
-  int is_cpu;
-  int is_serial; /* one core computes a run faster than several that have to be woken */
-} hoist_made_for;
-
 typedef struct hoist_plan {
   hoist_pool* pool; /* owns everything below */
   char* folder;
-  const char *model_name, *build_options;
-  hoist_made_for made_for;
-  uint64_t model_hash, arena_bytes, weights_bytes;
-  size_t target_count, file_count, array_count, kernel_count, step_count, input_count, output_count;
-  const char** targets; /* of native code, with a function of every kernel for each; none: OpenCL C */
-  hoist_file* files;
-  hoist_plan_array* arrays;
-  hoist_plan_kernel* kernels;
-  hoist_plan_step* steps;
-  size_t control_count, item_count;
-  hoist_plan_control* controls;
-  size_t launch_count; /* in the order of their steps; no control begins or ends within a launch */
-  hoist_plan_launch* launches;
-  hoist_plan_item* items; /* every step once, also if there are no controls */
-  hoist_plan_input* inputs;
-  uint32_t* outputs;
-  size_t model_output_count; /* the model's outputs come first, then the counts of extents */
-  size_t extent_count;
-  hoist_plan_extent* extents;
-  size_t string_count; /* the strings whose handles weights and kernels contain */
-  hoist_string* strings;
-  size_t size_count, specialisation_count; /* both 0 if the model is compiled for one set of sizes */
-  const char** size_names;
-  hoist_plan_specialisation* specialisations;
+  HOIST_MEMBERS(HOIST_PLAN_FIELDS)
+  size_t item_count;
+  hoist_plan_item* items;     /* every step once, also if there are no controls */
   size_t preprocessing_count; /* in preprocessing.bin, which only the first specialisation has */
   hoist_plan_preprocessing* preprocessing;
 } hoist_plan;
@@ -251,7 +188,7 @@ typedef struct hoist_checks {
   hoist_pool* pool;
   hoist_samples* kernels; /* one per kernel of the plan; count 0 if it has none */
   uint64_t model_seed;
-  hoist_tolerance model_tolerance;
+  hoist_plan_tolerance model_tolerance;
   size_t output_count;    /* 0: no whole-model check */
   uint32_t* outputs;      /* index of the output */
   hoist_samples* samples; /* its positions and values */

@@ -1,4 +1,4 @@
-/* The arrays, kernels and steps of plan.bin. */
+/* The records of plan.bin by their rows in plan_fields.h, and the checks of files, arrays, kernels and steps. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
 #endif
@@ -14,48 +14,77 @@ HOIST_INTERNAL int hoist_is_identifier(const char* text) {
   return *text != 0;
 }
 
-HOIST_INTERNAL void hoist_take_array_record(hoist_cursor* c, hoist_plan* plan, hoist_plan_array* array) {
-  array->name = hoist_take_text(c);
-  array->scalar = hoist_take_scalar(c);
-  array->place = (int)hoist_take(c, 1);
-  uint64_t elements;
-  array->shape = hoist_take_shape(c, array->scalar, &array->rank, &elements, &array->bytes);
-  array->offset = hoist_take(c, 8);
-  array->fill = (int)hoist_take(c, 1);
-  if (hoist_has_failed(c)) return;
-  if (array->place > HOIST_PLACE_CLEARED) {
-    hoist_bad_bytes(c, "unknown place of an array");
-    return;
+#define HOIST_TAKE_RECORD(kind, FIELDS)                                          \
+  HOIST_INTERNAL void hoist_take_##kind(hoist_cursor* c, hoist_plan_##kind* r) { \
+    FIELDS(HOIST_TAKE, HOIST_TAKE_LIST, HOIST_TAKE_OTHERS)                       \
   }
+#define HOIST_TAKE_CHECKED(kind, FIELDS)                                         \
+  HOIST_INTERNAL void hoist_take_##kind(hoist_cursor* c, hoist_plan_##kind* r) { \
+    FIELDS(HOIST_TAKE, HOIST_TAKE_LIST, HOIST_TAKE_OTHERS)                       \
+    if (!hoist_has_failed(c)) hoist_check_##kind(c, r);                          \
+  }
+HOIST_PLAN_RECORDS(HOIST_TAKE_CHECKED, HOIST_TAKE_RECORD)
+
+HOIST_INTERNAL void hoist_check_tolerance(hoist_cursor* c, hoist_plan_tolerance* tolerance) {
+  if (!(tolerance->relative >= 0 && tolerance->absolute >= 0)) hoist_bad_bytes(c, "a tolerance is negative");
+}
+
+/* Relative, without "..", in characters that mean the same on every system. */
+HOIST_INTERNAL int hoist_is_inner_path(const char* path) {
+  if (!*path || *path == '/' || strstr(path, "..")) return 0;
+  for (const char* p = path; *p; ++p) {
+    if (!((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') || strchr("._-/", *p))) {
+      return 0;
+    }
+  }
+  return 1;
+}
+
+HOIST_INTERNAL void hoist_check_listed_file(hoist_cursor* c, hoist_plan_listed_file* file) {
+  if (!hoist_is_inner_path(file->path)) hoist_bad_bytes(c, "a file name leads out of the bundle");
+}
+
+HOIST_INTERNAL void hoist_check_array(hoist_cursor* c, hoist_plan_array* array) {
+  uint64_t elements;
+  hoist_measure_shape(c, array->scalar, array->rank, array->shape, &elements, &array->bytes);
   const int weights = array->place == HOIST_PLACE_WEIGHTS, arena = array->place == HOIST_PLACE_ARENA;
-  const uint64_t room = weights ? plan->weights_bytes : arena ? plan->arena_bytes : UINT64_MAX;
+  const uint64_t room = weights ? c->plan->weights_bytes : arena ? c->plan->arena_bytes : UINT64_MAX;
   if (array->offset > room || array->bytes > room - array->offset)
     hoist_bad_bytes(c, "an array reaches beyond its buffer");
   if (weights && array->offset % 64) hoist_bad_bytes(c, "weights are not aligned to 64 bytes");
 }
 
-static void take_regions(hoist_cursor* c, hoist_plan_parameter* parameter) {
+HOIST_INTERNAL void hoist_take_domain(hoist_cursor* c, hoist_plan_parameter* r) {
+  hoist_take_number(c, &r->low);
+  hoist_take_number(c, &r->high);
+}
+
+HOIST_INTERNAL void hoist_take_regions(hoist_cursor* c, hoist_plan_parameter* r) {
   /* At least one byte each, so that the count is bounded for arrays of rank 0 too. */
-  const uint64_t count = hoist_take(c, 4), numbers = 2 * (uint64_t)parameter->rank;
+  const uint64_t count = hoist_take(c, 4), numbers = 2 * (uint64_t)r->rank;
   if (hoist_has_failed(c)) return;
-  if (count > (c->size - c->at) / (numbers ? 8 * numbers : 1) || (parameter->written && count > 1)) {
+  if (count > (c->size - c->at) / (numbers ? 8 * numbers : 1) || (r->written && count > 1)) {
     hoist_bad_bytes(c, "too many regions of an array");
     return;
   }
-  parameter->regions = hoist_pool_alloc(c->pool, count * numbers, sizeof *parameter->regions);
-  if (!parameter->regions) {
+  r->regions = hoist_pool_alloc(c->pool, count * numbers, sizeof *r->regions);
+  if (!r->regions) {
     hoist_no_memory(c->error, count * numbers * 8);
     return;
   }
-  parameter->region_count = (size_t)count;
-  for (uint64_t k = 0; k < count * numbers; ++k) parameter->regions[k] = (int64_t)hoist_take(c, 8);
-  for (size_t k = 0; k < parameter->region_count; ++k) {
-    const int64_t *before = parameter->regions + k * numbers, *extent = before + parameter->rank;
+  r->region_count = (size_t)count;
+  for (uint64_t k = 0; k < count * numbers; ++k) hoist_take_integer(c, &r->regions[k]);
+}
+
+HOIST_INTERNAL void hoist_check_parameter(hoist_cursor* c, hoist_plan_parameter* parameter) {
+  hoist_measure_shape(c, parameter->scalar, parameter->rank, parameter->shape, &parameter->elements, &parameter->bytes);
+  hoist_check_domain(c, parameter->scalar, parameter->low, parameter->high);
+  for (size_t k = 0; k < parameter->region_count && !hoist_has_failed(c); ++k) {
+    const int64_t *before = parameter->regions + 2 * k * parameter->rank, *extent = before + parameter->rank;
     for (size_t d = 0; d < parameter->rank; ++d) {
       if (before[d] < 0 || extent[d] < 0 || before[d] > parameter->shape[d] ||
           extent[d] > parameter->shape[d] - before[d]) {
         hoist_bad_bytes(c, "a region reaches beyond its array");
-        return;
       }
     }
   }
@@ -82,17 +111,8 @@ static void check_host_call(hoist_cursor* c, const hoist_plan_kernel* kernel) {
   if (!hoist_host_takes(kernel->host, &call)) hoist_bad_bytes(c, "a host op has arrays of other types or sizes");
 }
 
-HOIST_INTERNAL void hoist_take_kernel_record(hoist_cursor* c, const hoist_plan* plan, hoist_plan_kernel* kernel) {
-  kernel->name = hoist_take_text(c);
-  if (!hoist_has_failed(c) && !hoist_is_identifier(kernel->name))
-    hoist_bad_bytes(c, "a kernel's name is not an identifier");
-  const char* host = hoist_take_text(c);
-  if (!hoist_has_failed(c) && *host && !(kernel->host = hoist_host_operator_named(host)))
-    hoist_bad_bytes(c, "a host op that this runtime does not have");
-  kernel->layers = hoist_take_texts(c, &kernel->layer_count);
-  for (int i = 0; i < 3; ++i) kernel->global[i] = hoist_take(c, 8);
-  for (int i = 0; i < 3; ++i) kernel->local[i] = hoist_take(c, 8);
-  kernel->local_bytes = hoist_take(c, 8);
+HOIST_INTERNAL void hoist_check_kernel(hoist_cursor* c, hoist_plan_kernel* kernel) {
+  if (!hoist_is_identifier(kernel->name)) hoist_bad_bytes(c, "a kernel's name is not an identifier");
   uint64_t work_items = 1, groups = 1, most_elements = 0;
   for (int i = 0; i < 3 && !hoist_has_failed(c); ++i) {
     if (!kernel->local[i] || !kernel->global[i] || kernel->global[i] % kernel->local[i]) {
@@ -106,23 +126,15 @@ HOIST_INTERNAL void hoist_take_kernel_record(hoist_cursor* c, const hoist_plan* 
   }
   /* Native code is called with a range of groups, and its work-items are groups: the iterations of the loop that
    * threads divide and of the loops inside, and their repetitions. */
-  if (plan->target_count &&
+  if (c->plan->target_count &&
       (work_items != groups || kernel->local_bytes || kernel->global[2] != 1 || groups > INT32_MAX)) {
     hoist_bad_bytes(c, "a native kernel has work-groups");
   }
-  kernel->parameters = hoist_take_array(c, &kernel->parameter_count, 31, sizeof *kernel->parameters);
   /* More pointers than drivers support; few enough that their elements can be summed. */
   if (kernel->parameter_count > 4096) hoist_bad_bytes(c, "a kernel has more than 4096 parameters");
   int written = 0;
-  for (size_t i = 0; i < kernel->parameter_count && !hoist_has_failed(c); ++i) {
-    hoist_plan_parameter* parameter = &kernel->parameters[i];
-    parameter->name = hoist_take_text(c);
-    parameter->scalar = hoist_take_scalar(c);
-    parameter->written = hoist_take(c, 1) != 0;
-    parameter->shape =
-        hoist_take_shape(c, parameter->scalar, &parameter->rank, &parameter->elements, &parameter->bytes);
-    hoist_take_domain(c, parameter->scalar, &parameter->low, &parameter->high);
-    take_regions(c, parameter);
+  for (size_t i = 0; i < kernel->parameter_count; ++i) {
+    const hoist_plan_parameter* parameter = &kernel->parameters[i];
     written |= parameter->written;
     if (parameter->written && parameter->elements > most_elements) most_elements = parameter->elements;
   }
@@ -131,8 +143,6 @@ HOIST_INTERNAL void hoist_take_kernel_record(hoist_cursor* c, const hoist_plan* 
   /* Every group has an element to write; more groups than elements would write outside. */
   if (groups > (most_elements ? most_elements : 1))
     hoist_bad_bytes(c, "a kernel has more groups than elements to write");
-  kernel->tolerance = hoist_take_tolerance(c);
-  kernel->operations = (int64_t)hoist_take(c, 8);
 }
 
 HOIST_INTERNAL int hoist_share_memory(const hoist_plan_array* a, const hoist_plan_array* b) {
@@ -165,27 +175,13 @@ static int regions_overlap(hoist_cursor* c, const hoist_plan_parameter* a, const
   return !hoist_has_failed(c) && hoist_parameters_overlap(a, b);
 }
 
-HOIST_INTERNAL void hoist_take_step_record(hoist_cursor* c, hoist_plan* plan, hoist_plan_step* step) {
-  step->kernel = (uint32_t)hoist_take(c, 4);
-  step->layers = hoist_take_texts(c, &step->layer_count);
-  step->arguments = hoist_take_array(c, &step->argument_count, 4, sizeof *step->arguments);
-  for (size_t i = 0; i < step->argument_count; ++i) step->arguments[i] = (uint32_t)hoist_take(c, 4);
-  if (hoist_has_failed(c)) return;
-  if (step->kernel >= plan->kernel_count) {
-    hoist_bad_bytes(c, "a step names a missing kernel");
-    return;
-  }
+HOIST_INTERNAL void hoist_check_step(hoist_cursor* c, hoist_plan_step* step) {
+  const hoist_plan* plan = c->plan;
   hoist_plan_kernel* kernel = &plan->kernels[step->kernel];
   kernel->is_launched = 1;
   if (step->argument_count != kernel->parameter_count) {
     hoist_bad_bytes(c, "a step has another number of arguments than its kernel has parameters");
     return;
-  }
-  for (size_t i = 0; i < step->argument_count; ++i) {
-    if (step->arguments[i] >= plan->array_count) {
-      hoist_bad_bytes(c, "a step names a missing array");
-      return;
-    }
   }
   for (size_t i = 0; i < step->argument_count; ++i) {
     const hoist_plan_array* array = &plan->arrays[step->arguments[i]];
