@@ -23,45 +23,11 @@ class Encoder {
   void integer(uint64_t value, int width) {
     for (int i = 0; i < width; ++i) bytes_ += static_cast<char>(value >> (8 * i));
   }
-  void byte(uint64_t value) { integer(value, 1); }
-  void count(uint64_t value) { integer(value, 4); }
   void word(uint64_t value) { integer(value, 8); }
-  void number(double value) { word(std::bit_cast<uint64_t>(value)); }
-  /// The reader ends texts at the first zero.
-  void text(std::string_view value) {
-    value = value.substr(0, value.find('\0'));
-    count(value.size());
-    bytes_ += value;
-    byte(0);
-  }
   /// May contain zeros.
   void string(std::string_view value) {
-    count(value.size());
+    integer(value.size(), 4);
     bytes_ += value;
-  }
-  void texts(const std::vector<std::string>& values) {
-    count(values.size());
-    for (const std::string& value : values) text(value);
-  }
-  void extents(const std::vector<int64_t>& values) {
-    for (int64_t value : values) word(static_cast<uint64_t>(value));
-  }
-  void shape(const std::vector<int64_t>& extents_of_array) {
-    count(extents_of_array.size());
-    extents(extents_of_array);
-  }
-  void domain(Scalar scalar, Domain domain) {
-    domain = domain_of_type(scalar, domain);
-    number(domain.low), number(domain.high);
-  }
-  void tolerance(const Tolerance& tolerance) {
-    byte(tolerance.exact), byte(tolerance.divides);
-    number(tolerance.relative), number(tolerance.absolute);
-  }
-  void samples(const std::vector<int64_t>& positions, const std::vector<std::byte>& values) {
-    word(positions.size());
-    for (int64_t position : positions) word(static_cast<uint64_t>(position));
-    append(values);
   }
   void append(const std::vector<std::byte>& bytes) {
     bytes_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -78,42 +44,116 @@ class Encoder {
   std::string bytes_;
 };
 
-void encode_kernel(Encoder& out, const PlanKernel& kernel) {
-  out.text(kernel.name);
-  out.text(kernel.host);
-  out.texts(kernel.layers);
-  for (uint64_t extent : kernel.global) out.word(extent);
-  for (uint64_t extent : kernel.local) out.word(extent);
-  out.word(kernel.local_bytes);
-  out.count(kernel.parameters.size());
-  for (const KernelParameter& parameter : kernel.parameters) {
-    out.text(parameter.name);
-    out.byte(static_cast<uint64_t>(parameter.scalar));
-    out.byte(parameter.written);
-    out.shape(parameter.shape);
-    out.domain(parameter.scalar, {parameter.low, parameter.high});
-    out.count(parameter.regions.size());
-    for (const Region& region : parameter.regions) out.extents(region.before), out.extents(region.shape);
-  }
-  out.tolerance(kernel.tolerance);
-  out.word(static_cast<uint64_t>(kernel.operations));
+// put_KIND writes a field or a record of plan_fields.h.
+#define HOIST_PUT_INTEGER(kind, type, bytes, holds, message) \
+  void put_##kind(Encoder& out, auto value) { out.integer(static_cast<uint64_t>(value), bytes); }
+HOIST_INTEGER_KINDS(HOIST_PUT_INTEGER)
+
+void put_flag(Encoder& out, bool value) { out.integer(value ? 1 : 0, 1); }
+void put_number(Encoder& out, double value) { out.word(std::bit_cast<uint64_t>(value)); }
+void put_string(Encoder& out, std::string_view value) { out.string(value); }
+/// The reader ends texts at the first zero.
+void put_text(Encoder& out, std::string_view value) {
+  out.string(value.substr(0, value.find('\0')));
+  out.integer(0, 1);
+}
+void put_host_operator(Encoder& out, std::string_view name) { put_text(out, name); }
+void put_sizes(Encoder& out, const std::array<uint64_t, 3>& values) {
+  for (uint64_t value : values) put_word(out, value);
+}
+void put_numbers(Encoder& out, const std::array<double, 3>& values) {
+  for (double value : values) put_number(out, value);
 }
 
-void encode_control(Encoder& out, const PlanControl& control) {
-  out.text(control.name);
-  out.texts(control.layers);
-  out.byte(control.is_loop);
-  out.byte(control.fails);
-  out.word(static_cast<uint64_t>(control.most));
-  for (int array : {control.condition, control.trips, control.number, control.next, control.count})
-    out.count(array < 0 ? HOIST_NO_ARRAY : static_cast<uint64_t>(array));
-  for (const std::vector<PlanControl::Move>* moves : {&control.before, &control.after, &control.otherwise}) {
-    out.count(moves->size());
-    for (const PlanControl::Move& move : *moves) {
-      out.count(static_cast<uint64_t>(move.from)), out.count(static_cast<uint64_t>(move.to));
-      out.byte(move.is_row);
-    }
+void put_extents(Encoder& out, const std::vector<int64_t>& values) {
+  for (int64_t value : values) put_integer(out, value);
+}
+void put_domain(Encoder& out, const KernelParameter& parameter) {
+  const Domain domain = domain_of_type(parameter.scalar, {parameter.low, parameter.high});
+  put_number(out, domain.low), put_number(out, domain.high);
+}
+void put_regions(Encoder& out, const KernelParameter& parameter) {
+  put_count(out, parameter.regions.size());
+  for (const Region& region : parameter.regions) put_extents(out, region.before), put_extents(out, region.shape);
+}
+void put_sizes_and_shapes(Encoder& out, const ListedSpecialisation& one) {
+  put_extents(out, one.sizes);
+  for (const std::vector<int64_t>& shape : one.shapes) put_count(out, shape.size()), put_extents(out, shape);
+}
+
+#define HOIST_PUT(kind, name) put_##kind(out, from.name);
+#define HOIST_PUT_LIST(kind, name, number) \
+  put_count(out, from.name.size());        \
+  for (const auto& one : from.name) put_##kind(out, one);
+#define HOIST_PUT_OTHERS(kind, bytes) put_##kind(out, from);
+#define HOIST_PUT_RECORD(kind, FIELDS) \
+  void put_##kind(Encoder& out, const auto& from) { FIELDS(HOIST_PUT, HOIST_PUT_LIST, HOIST_PUT_OTHERS) }
+HOIST_PLAN_RECORDS(HOIST_PUT_RECORD, HOIST_PUT_RECORD)
+
+void put_items(Encoder& out, const Plan& from) {
+  if (from.controls.empty()) return;
+  HOIST_PUT_LIST(item, items, item_count)
+}
+
+void put_samples(Encoder& out, const std::vector<int64_t>& positions, const std::vector<std::byte>& values) {
+  put_word(out, positions.size());
+  put_extents(out, positions);
+  out.append(values);
+}
+
+/// The fields of plan.bin that a plan does not have, or not in this form.
+struct BundleFields {
+  struct Input {
+    int array;
+    double low, high;
+  };
+  struct {
+    std::string name;
+    bool is_cpu, is_serial;
+  } made_for;
+  int64_t weights_bytes;
+  const std::vector<HashedFile>& files;
+  std::vector<Input> inputs;
+  size_t model_output_count;
+  const std::vector<std::string>& size_names;
+  const std::vector<ListedSpecialisation>& specialisations;
+};
+
+BundleFields bundle_fields(const Plan& plan, const std::vector<HashedFile>& files, int64_t weights,
+                           const ListedSpecialisations& listed) {
+  const auto parsed = parse_profile(plan.profile, "profile");
+  const Profile profile = parsed.ok() ? *parsed : Profile{};  // an unknown description is taken as a CPU's
+  BundleFields out = {{profile.name, !profile.gpu, plan.is_serial},
+                      std::max(weights, weights_bytes(plan)),
+                      files,
+                      {},
+                      plan.model_outputs(),
+                      listed.names,
+                      listed.specialisations};
+  for (size_t i = 0; i < plan.inputs.size(); ++i) {
+    const Domain domain = domain_of_type(plan.arrays[static_cast<size_t>(plan.inputs[i])].scalar,
+                                         plan.input_domains.empty() ? Domain{} : plan.input_domains[i]);
+    out.inputs.push_back({plan.inputs[i], domain.low, domain.high});
   }
+  return out;
+}
+
+// A field of the bundle if it has it, else of the plan.
+#define HOIST_FIELD(name)                    \
+  [&]() -> const auto& {                     \
+    if constexpr (requires { bundle.name; }) \
+      return bundle.name;                    \
+    else                                     \
+      return plan.name;                      \
+  }                                          \
+  ()
+#define HOIST_PUT_FIELD(kind, name) put_##kind(out, HOIST_FIELD(name));
+#define HOIST_PUT_FIELDS(kind, name, number) \
+  put_count(out, HOIST_FIELD(name).size());  \
+  for (const auto& one : HOIST_FIELD(name)) put_##kind(out, one);
+#define HOIST_PUT_PLAN(kind, bytes) put_##kind(out, plan);
+void put_plan(Encoder& out, const auto& bundle, const auto& plan) {
+  HOIST_PLAN_FIELDS(HOIST_PUT_FIELD, HOIST_PUT_FIELDS, HOIST_PUT_PLAN)
 }
 
 }  // namespace
@@ -132,109 +172,33 @@ std::string specialisation_folder(size_t index) { return index == 0 ? "" : "spec
 std::string encode_plan(const Plan& plan, const std::vector<HashedFile>& files, int64_t weights,
                         const ListedSpecialisations& listed) {
   Encoder out(HOIST_PLAN_MAGIC);
-  const auto parsed = parse_profile(plan.profile, "profile");
-  const Profile profile = parsed.ok() ? *parsed : Profile{};  // an unknown description is taken as a CPU's
-  out.text(plan.model_name);
-  out.word(plan.model_hash);
-  out.text(profile.name);
-  out.byte(profile.gpu ? 0 : 1);
-  out.byte(plan.is_serial ? 1 : 0);
-  out.text(plan.build_options);
-  out.texts(plan.targets);
-  out.word(static_cast<uint64_t>(plan.arena_bytes));
-  out.word(static_cast<uint64_t>(std::max(weights, weights_bytes(plan))));
-  out.count(files.size());
-  for (const HashedFile& file : files) out.text(file.path), out.word(file.bytes), out.word(file.hash);
-  out.count(plan.arrays.size());
-  for (const PlanArray& array : plan.arrays) {
-    out.text(array.name);
-    out.byte(static_cast<uint64_t>(array.scalar));
-    out.byte(static_cast<uint64_t>(array.place));
-    out.shape(array.shape);
-    out.word(static_cast<uint64_t>(array.offset));
-    out.byte(array.fill);
-  }
-  out.count(plan.kernels.size());
-  for (const PlanKernel& kernel : plan.kernels) encode_kernel(out, kernel);
-  out.count(plan.steps.size());
-  for (const PlanStep& step : plan.steps) {
-    out.count(static_cast<uint64_t>(step.kernel));
-    out.texts(step.layers);
-    out.count(step.arguments.size());
-    for (int argument : step.arguments) out.count(static_cast<uint64_t>(argument));
-  }
-  out.count(plan.controls.size());
-  for (const PlanControl& control : plan.controls) encode_control(out, control);
-  if (!plan.controls.empty()) {
-    out.count(plan.items.size());
-    for (const PlanItem& item : plan.items) {
-      out.byte(static_cast<uint64_t>(item.kind));
-      out.count(static_cast<uint64_t>(item.index));
-    }
-  }
-  out.count(plan.launches.size());
-  for (const PlanLaunch& launch : plan.launches) {
-    out.text(launch.name);
-    out.count(static_cast<uint64_t>(launch.first));
-    out.count(static_cast<uint64_t>(launch.count));
-  }
-  out.count(plan.inputs.size());
-  for (size_t i = 0; i < plan.inputs.size(); ++i) {
-    out.count(static_cast<uint64_t>(plan.inputs[i]));
-    out.domain(plan.arrays[static_cast<size_t>(plan.inputs[i])].scalar,
-               plan.input_domains.empty() ? Domain{} : plan.input_domains[i]);
-  }
-  out.count(plan.outputs.size());
-  for (int output : plan.outputs) out.count(static_cast<uint64_t>(output));
-  out.count(plan.model_outputs());
-  out.count(plan.extents.size());
-  for (const PlanExtent& extent : plan.extents) {
-    out.count(static_cast<uint64_t>(extent.output));
-    out.count(static_cast<uint64_t>(extent.dimension));
-    out.count(static_cast<uint64_t>(extent.count));
-  }
-  out.count(plan.strings.size());
-  for (const std::string& string : plan.strings) out.string(string);
-  out.texts(listed.names);
-  out.count(listed.folders.size());
-  for (size_t i = 0; i < listed.folders.size(); ++i) {
-    out.text(listed.folders[i]);
-    out.extents(listed.sizes[i]);
-    for (const std::vector<int64_t>& shape : listed.shapes[i]) out.shape(shape);
-  }
+  put_plan(out, bundle_fields(plan, files, weights, listed), plan);
   return out.finished();
 }
 
 std::string encode_preprocessing(const Plan& plan) {
   Encoder out(HOIST_PREPROCESSING_MAGIC);
-  out.count(plan.preprocessing.size());
-  for (const PlanPreprocessing& one : plan.preprocessing) {
-    out.count(static_cast<uint64_t>(one.input));
-    out.byte(one.channels_first), out.byte(one.blue_first), out.byte(one.crop);
-    out.count(static_cast<uint64_t>(one.resize_rows)), out.count(static_cast<uint64_t>(one.resize_columns));
-    out.number(one.scale);
-    for (double value : one.mean) out.number(value);
-    for (double value : one.deviation) out.number(value);
-  }
+  put_count(out, plan.preprocessing.size());
+  for (const PlanPreprocessing& one : plan.preprocessing) put_count(out, one.input), put_pixels(out, one);
   return out.finished();
 }
 
 std::string encode_checks(const Plan& plan) {
   Encoder out(HOIST_CHECK_MAGIC);
-  out.count(plan.kernels.size());
+  put_count(out, plan.kernels.size());
   for (const PlanKernel& kernel : plan.kernels) {
-    out.word(kernel.check_seed);
-    out.samples(kernel.check_positions, kernel.check_values);
-    out.word(kernel.extremes.one_in);
-    out.byte(kernel.extremes.which);
+    put_word(out, kernel.check_seed);
+    put_samples(out, kernel.check_positions, kernel.check_values);
+    put_word(out, kernel.extremes.one_in);
+    put_byte(out, kernel.extremes.which);
     out.append(kernel.extreme_values);
   }
-  out.word(plan.check_seed);
-  out.tolerance(plan.model_tolerance);
-  out.count(plan.model_check.size());
+  put_word(out, plan.check_seed);
+  put_tolerance(out, plan.model_tolerance);
+  put_count(out, plan.model_check.size());
   for (const Plan::ModelCheck& check : plan.model_check) {
-    out.count(static_cast<uint64_t>(check.output));
-    out.samples(check.positions, check.values);
+    put_count(out, check.output);
+    put_samples(out, check.positions, check.values);
   }
   return out.finished();
 }

@@ -159,12 +159,11 @@ ListedSpecialisations listed_in_plan(const std::vector<ListedPlan>& plans) {
   if (plans.size() < 2) return out;
   for (const auto& [name, size] : plans.front().sizes) out.names.push_back(name);
   for (size_t i = 0; i < plans.size(); ++i) {
-    out.folders.push_back(specialisation_folder(i));
-    out.sizes.emplace_back();
-    for (const auto& [name, size] : plans[i].sizes) out.sizes.back().push_back(size);
-    out.shapes.emplace_back();
+    ListedSpecialisation& one = out.specialisations.emplace_back();
+    one.folder = specialisation_folder(i);
+    for (const auto& [name, size] : plans[i].sizes) one.sizes.push_back(size);
     for (int input : plans[i].plan->inputs)
-      out.shapes.back().push_back(plans[i].plan->arrays[static_cast<size_t>(input)].shape);
+      one.shapes.push_back(plans[i].plan->arrays[static_cast<size_t>(input)].shape);
   }
   return out;
 }

@@ -234,7 +234,7 @@ TEST_F(SpecialisationsTest, APlanForOtherSizesHasTheListedInputs) {
   Plan without = plans_[2];
   without.inputs.clear();
   EXPECT_THAT(said(without, {}), HasSubstr("another number of inputs"));
-  const ListedSpecialisations nested = {{"batch"}, {"", "specialisation-1"}, {{3}, {1}}, {{{3, 4}}, {{1, 4}}}};
+  const ListedSpecialisations nested = {{"batch"}, {{"", {3}, {{3, 4}}}, {"specialisation-1", {1}, {{1, 4}}}}};
   EXPECT_THAT(said(plans_[2], nested), HasSubstr("has specialisations of its own"));
   write_text(bundle_ / "specialisation-2" / "plan.bin", "nothing");
   RunOptions how;
