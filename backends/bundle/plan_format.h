@@ -1,6 +1,6 @@
 // plan.bin, check.bin and preprocessing.bin as bytes: little-endian, flat, one record after the other, between a header
-// (magic, version, own size) and the hash of everything before it. backends/runtime/plan/plan_fields.h lists the fields,
-// and the C runtime (backends/runtime/plan/plan_file.c) reads them. Internal to backends/bundle.
+// (magic, version, own size) and the hash of everything before it. backends/runtime/plan/plan_fields.h lists the
+// fields, and the C runtime (backends/runtime/plan/plan_file.c) reads them. Internal to backends/bundle.
 //
 // There is no table of offsets: a bounded cursor is the whole reader, and every field is checked where it is read. The
 // hash is XXH64, which is fast and implemented in the runtime, so that the runtime depends on OpenCL alone; the writer

@@ -12,14 +12,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::vector<std::string> texts(const char* const* names, size_t count) { return {names, names + count}; }
-
-std::vector<int64_t> shape_of(const int64_t* shape, size_t rank) { return {shape, shape + rank}; }
-
-Tolerance tolerance_of(const hoist_tolerance& tolerance) {
-  return {tolerance.exact != 0, tolerance.divides != 0, tolerance.relative, tolerance.absolute};
-}
-
 std::vector<std::byte> bytes_of(const unsigned char* values, uint64_t bytes) {
   const auto* begin = reinterpret_cast<const std::byte*>(values);
   return {begin, begin + bytes};
@@ -29,119 +21,77 @@ std::vector<int64_t> positions_of(const hoist_samples& samples) {
   return {samples.positions, samples.positions + samples.count};
 }
 
-std::vector<Region> regions_of(const hoist_plan_parameter& parameter) {
-  const size_t rank = parameter.rank;
-  std::vector<Region> out;
-  for (size_t i = 0; i < parameter.region_count; ++i) {
-    const int64_t* before = parameter.regions + 2 * i * rank;
-    out.push_back({shape_of(parameter.shape, rank), shape_of(before, rank), shape_of(before + rank, rank)});
+// copy(from, to) copies a field or a record of plan_fields.h from the runtime's plan.
+template <class From, class To>
+void copy(const From& from, To& to) {
+  to = static_cast<To>(from);
+}
+void copy(const char* const& from, std::string& to) { to = from; }
+void copy(const hoist_string& from, std::string& to) { to.assign(from.data, from.length); }
+void copy(const hoist_host_operator* const& from, std::string& to) { to = from != nullptr ? from->name : ""; }
+template <class Value>
+void copy(const Value (&from)[3], std::array<Value, 3>& to) {
+  std::copy(from, from + 3, to.begin());
+}
+void copy(const std::array<double, 3>& from, double (&to)[3]) { std::copy(from.begin(), from.end(), to); }
+void copy(const hoist_plan_input& from, int& to) { to = static_cast<int>(from.array); }
+
+void copy_domain(const hoist_plan_parameter& from, KernelParameter& to) { to.low = from.low, to.high = from.high; }
+
+void copy_regions(const hoist_plan_parameter& from, KernelParameter& to) {
+  const size_t rank = from.rank;
+  for (size_t i = 0; i < from.region_count; ++i) {
+    const int64_t* before = from.regions + 2 * i * rank;
+    to.regions.push_back({to.shape, {before, before + rank}, {before + rank, before + 2 * rank}});
   }
-  return out;
 }
 
-PlanKernel kernel_of(const hoist_plan_kernel& kernel, const hoist_samples& samples) {
-  PlanKernel out;
-  out.name = kernel.name;
-  if (kernel.host != nullptr) out.host = kernel.host->name;
-  out.layers = texts(kernel.layers, kernel.layer_count);
-  for (size_t i = 0; i < 3; ++i) out.global[i] = kernel.global[i], out.local[i] = kernel.local[i];
-  out.local_bytes = kernel.local_bytes;
-  out.tolerance = tolerance_of(kernel.tolerance);
-  out.operations = kernel.operations;
-  for (size_t i = 0; i < kernel.parameter_count; ++i) {
-    const hoist_plan_parameter& parameter = kernel.parameters[i];
-    out.parameters.push_back({parameter.name, static_cast<Scalar>(parameter.scalar),
-                              shape_of(parameter.shape, parameter.rank), parameter.written != 0, parameter.low,
-                              parameter.high, regions_of(parameter)});
+#define HOIST_COPY(kind, name) copy(from.name, to.name);
+#define HOIST_COPY_LIST(kind, name, number) \
+  for (size_t i = 0; i < from.number; ++i) copy(from.name[i], to.name.emplace_back());
+#define HOIST_COPY_OTHERS(kind, bytes) copy_##kind(from, to);
+#define HOIST_COPY_RECORD(kind, FIELDS)                    \
+  template <class To>                                      \
+  void copy(const hoist_plan_##kind& from, To& to) {       \
+    FIELDS(HOIST_COPY, HOIST_COPY_LIST, HOIST_COPY_OTHERS) \
   }
-  out.check_seed = samples.seed;
-  out.check_positions = positions_of(samples);
-  out.check_values = bytes_of(samples.values, samples.bytes);
-  out.extremes = {samples.one_extreme_in, static_cast<uint8_t>(samples.extremes)};
-  if (samples.one_extreme_in != 0) out.extreme_values = bytes_of(samples.extreme_values, samples.bytes);
-  return out;
+HOIST_PLAN_RECORDS(HOIST_COPY_RECORD, HOIST_COPY_RECORD)
+
+void copy_items(const hoist_plan& from, Plan& to) {
+  if (from.control_count == 0) return;
+  HOIST_COPY_LIST(item, items, item_count)
 }
 
-std::vector<PlanControl::Move> moves_of(const hoist_plan_move* moves, size_t count) {
-  std::vector<PlanControl::Move> out;
-  for (size_t i = 0; i < count; ++i)
-    out.push_back({static_cast<int>(moves[i].from), static_cast<int>(moves[i].to), moves[i].is_row != 0});
-  return out;
-}
-
-PlanControl control_of(const hoist_plan_control& control) {
-  const auto array = [](uint32_t index) { return index == HOIST_NO_ARRAY ? -1 : static_cast<int>(index); };
-  PlanControl out;
-  out.is_loop = control.is_loop != 0;
-  out.name = control.name;
-  out.layers = texts(control.layers, control.layer_count);
-  out.condition = array(control.condition);
-  out.trips = array(control.trips);
-  out.number = array(control.number);
-  out.next = array(control.next);
-  out.count = array(control.count);
-  out.most = static_cast<int64_t>(control.most);
-  out.fails = control.fails != 0;
-  out.before = moves_of(control.before, control.before_count);
-  out.after = moves_of(control.after, control.after_count);
-  out.otherwise = moves_of(control.otherwise, control.otherwise_count);
-  return out;
-}
+// Without the fields that a Plan does not have in this form (BundleFields in plan_format.cpp).
+#define HOIST_COPY_KNOWN(kind, name) \
+  if constexpr (requires { to.name; }) HOIST_COPY(kind, name)
+#define HOIST_COPY_KNOWN_LIST(kind, name, number) \
+  if constexpr (requires { to.name; }) HOIST_COPY_LIST(kind, name, number)
+template <class To>
+void copy_plan(const hoist_plan& from,
+               To& to){HOIST_PLAN_FIELDS(HOIST_COPY_KNOWN, HOIST_COPY_KNOWN_LIST, HOIST_COPY_OTHERS)}
 
 Plan plan_of(const RuntimePlan& owner) {
-  const hoist_plan& from = owner.plan;
   Plan out;
-  out.model_name = from.model_name;
-  out.model_hash = from.model_hash;
-  out.build_options = from.build_options;
-  out.targets = texts(from.targets, from.target_count);
-  out.is_serial = from.made_for.is_serial != 0;
-  out.arena_bytes = static_cast<int64_t>(from.arena_bytes);
-  for (size_t i = 0; i < from.array_count; ++i) {
-    const hoist_plan_array& array = from.arrays[i];
-    out.arrays.push_back({array.name,
-                          static_cast<Scalar>(array.scalar),
-                          shape_of(array.shape, array.rank),
-                          static_cast<Place>(array.place),
-                          static_cast<int64_t>(array.offset),
-                          {},
-                          static_cast<uint8_t>(array.fill)});
+  copy_plan(owner.plan, out);
+  out.is_serial = owner.plan.made_for.is_serial != 0;
+  for (size_t i = 0; i < owner.plan.input_count; ++i)
+    out.input_domains.push_back({owner.plan.inputs[i].low, owner.plan.inputs[i].high});
+  for (size_t i = 0; i < owner.plan.preprocessing_count; ++i) {
+    const hoist_plan_preprocessing& one = owner.plan.preprocessing[i];
+    out.preprocessing.push_back(plan_preprocessing(static_cast<int>(one.input), one.how));
   }
-  for (size_t i = 0; i < from.kernel_count; ++i) {
-    out.kernels.push_back(kernel_of(from.kernels[i], owner.checks.kernels[i]));
-  }
-  for (size_t i = 0; i < from.step_count; ++i) {
-    const hoist_plan_step& step = from.steps[i];
-    out.steps.push_back({static_cast<int>(step.kernel),
-                         texts(step.layers, step.layer_count),
-                         {step.arguments, step.arguments + step.argument_count}});
-  }
-  for (size_t i = 0; i < from.control_count; ++i) out.controls.push_back(control_of(from.controls[i]));
-  for (size_t i = 0; i < from.item_count && from.control_count > 0; ++i) {
-    const hoist_plan_item& item = from.items[i];
-    out.items.push_back({static_cast<PlanItem::Kind>(item.kind), static_cast<int>(item.index)});
-  }
-  for (size_t i = 0; i < from.launch_count; ++i) {
-    const hoist_plan_launch& launch = from.launches[i];
-    out.launches.push_back({launch.kernel.name, static_cast<int>(launch.first), static_cast<int>(launch.count)});
-  }
-  for (size_t i = 0; i < from.input_count; ++i) {
-    out.inputs.push_back(static_cast<int>(from.inputs[i].array));
-    out.input_domains.push_back({from.inputs[i].low, from.inputs[i].high});
-  }
-  out.outputs.assign(from.outputs, from.outputs + from.output_count);
-  for (size_t i = 0; i < from.extent_count; ++i) {
-    const hoist_plan_extent& extent = from.extents[i];
-    out.extents.push_back(
-        {static_cast<int>(extent.output), static_cast<int>(extent.dimension), static_cast<int>(extent.count)});
-  }
-  for (size_t i = 0; i < from.string_count; ++i) out.strings.emplace_back(from.strings[i].data, from.strings[i].length);
-  for (size_t i = 0; i < from.preprocessing_count; ++i) {
-    out.preprocessing.push_back(
-        plan_preprocessing(static_cast<int>(from.preprocessing[i].input), from.preprocessing[i].how));
+  for (size_t i = 0; i < out.kernels.size(); ++i) {
+    const hoist_samples& samples = owner.checks.kernels[i];
+    PlanKernel& kernel = out.kernels[i];
+    kernel.check_seed = samples.seed;
+    kernel.check_positions = positions_of(samples);
+    kernel.check_values = bytes_of(samples.values, samples.bytes);
+    kernel.extremes = {samples.one_extreme_in, static_cast<uint8_t>(samples.extremes)};
+    if (samples.one_extreme_in != 0) kernel.extreme_values = bytes_of(samples.extreme_values, samples.bytes);
   }
   out.check_seed = owner.checks.model_seed;
-  out.model_tolerance = tolerance_of(owner.checks.model_tolerance);
+  copy(owner.checks.model_tolerance, out.model_tolerance);
   for (size_t i = 0; i < owner.checks.output_count; ++i) {
     const hoist_samples& samples = owner.checks.samples[i];
     const auto output = static_cast<int>(owner.checks.outputs[i]);
@@ -239,31 +189,16 @@ Result<BundleInfo> read_bundle(const std::filesystem::path& folder, bool with_we
 }
 
 PlanPreprocessing plan_preprocessing(int input, const hoist_preprocessing& how) {
-  PlanPreprocessing out = {input,
-                           how.channels_first != 0,
-                           how.blue_first != 0,
-                           how.crop != 0,
-                           static_cast<int64_t>(how.resize_rows),
-                           static_cast<int64_t>(how.resize_columns),
-                           how.scale,
-                           {},
-                           {}};
-  std::copy(how.mean, how.mean + 3, out.mean.begin());
-  std::copy(how.deviation, how.deviation + 3, out.deviation.begin());
+  PlanPreprocessing out;
+  out.input = input;
+  copy(how, out);
   return out;
 }
 
-hoist_preprocessing runtime_preprocessing(const PlanPreprocessing& how) {
-  hoist_preprocessing out = {};
-  out.channels_first = how.channels_first ? 1 : 0;
-  out.blue_first = how.blue_first ? 1 : 0;
-  out.crop = how.crop ? 1 : 0;
-  out.resize_rows = static_cast<size_t>(how.resize_rows);
-  out.resize_columns = static_cast<size_t>(how.resize_columns);
-  out.scale = how.scale;
-  std::copy(how.mean.begin(), how.mean.end(), out.mean);
-  std::copy(how.deviation.begin(), how.deviation.end(), out.deviation);
-  return out;
+hoist_preprocessing runtime_preprocessing(const PlanPreprocessing& from) {
+  hoist_preprocessing to = {};
+  HOIST_PIXELS_FIELDS(HOIST_COPY, HOIST_COPY_LIST, HOIST_COPY_OTHERS)
+  return to;
 }
 
 }  // namespace hoist
