@@ -4,8 +4,8 @@
 set(host ../../ir/host)
 set(parts ${host}/host_strings.h ${host}/host_operators.h ${host}/host_calls.h ${host}/host_boxes.h
   ${host}/host_expressions.h ${host}/host_order.h
-  ${host}/host_pictures.h ${host}/pictures/picture.h plan/plan_fields.h plan/plan_file.h opencl/opencl_device.h native/native_device.h native/sharing.h
-  native/loaded_code.h bundle_handle.h plan/plan_cursor.h opencl/opencl_parts.h
+  ${host}/host_pictures.h ${host}/pictures/picture.h plan/plan_fields.h plan/plan_file.h opencl/opencl_device.h
+  native/native_device.h native/sharing.h native/loaded_code.h bundle_handle.h plan/plan_cursor.h opencl/opencl_parts.h
   cuda/cuda_driver.h cuda/cuda_parts.h ${host}/host_strings.c
   ${host}/host_calls.c ${host}/host_expressions.c ${host}/host_boxes.c ${host}/host_order.c ${host}/pictures/bitmaps.c
   ${host}/pictures/jpeg.c ${host}/pictures/jpeg2000.c ${host}/pictures/png.c ${host}/pictures/tiff.c
