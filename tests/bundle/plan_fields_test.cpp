@@ -1,0 +1,106 @@
+// Tests that people find the fields of plan.bin in the manifest.
+#include "backends/runtime/plan/plan_fields.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/bundle/bundle_text.h"
+#include "tests/bundle/small_plan.h"
+
+namespace hoist {
+namespace {
+
+/// The fields by record, of all rows of the table.
+std::vector<std::pair<std::string, std::string>> all_fields() {
+  std::vector<std::pair<std::string, std::string>> out;
+#define HOIST_NAME(kind, name) out.emplace_back(record, #name);
+#define HOIST_NAME_LIST(kind, name, number) out.emplace_back(record, #name);
+#define HOIST_NAME_OTHERS(kind, bytes) out.emplace_back(record, #kind);
+#define HOIST_NAME_RECORD(kind, FIELDS) \
+  record = #kind;                       \
+  FIELDS(HOIST_NAME, HOIST_NAME_LIST, HOIST_NAME_OTHERS)
+  const char* record = "plan";
+  HOIST_PLAN_FIELDS(HOIST_NAME, HOIST_NAME_LIST, HOIST_NAME_OTHERS)
+  HOIST_PLAN_RECORDS(HOIST_NAME_RECORD, HOIST_NAME_RECORD)
+  return out;
+}
+
+/// A plan whose input is an image; enough of it for a manifest.
+Plan picture_plan() {
+  Plan plan;
+  plan.arrays.push_back({"x", Scalar::f32, {1, 8, 6, 3}, Place::input, 0, {}});
+  plan.inputs = {0};
+  plan.preprocessing.push_back({});
+  plan.preprocessing[0].resize_columns = 8;
+  return plan;
+}
+
+/// The manifests of plans that have every kind of record.
+std::string manifests() {
+  Plan serial = joined_plan();
+  serial.is_serial = true;
+  serial.targets = {"x86-64-v3"};
+  Plan controlled = controlled_plan();
+  controlled.controls[0].number = 3;
+  controlled.controls[0].next = 6;
+  const Plan first = sized_plan(1, 4), second = sized_plan(2, 4);
+  const std::vector<ListedPlan> listed = {{{{"batch", 1}}, &first}, {{{"batch", 2}}, &second}};
+  std::string out = manifest_text(first, kernels_text(first), expressions_text(first), listed);
+  for (const Plan& plan : {small_plan(), counted_plan(), text_plan(), controlled, serial, picture_plan()})
+    out += manifest_text(plan, kernels_text(plan), expressions_text(plan), {});
+  return out;
+}
+
+TEST(PlanFields, AreInTheManifestOrLeftOutOnPurpose) {
+  const std::map<std::pair<std::string, std::string>, std::string> other_keys = {
+      {{"plan", "model_name"}, "model"},
+      {{"plan", "model_hash"}, "hash"},
+      {{"plan", "made_for"}, "profile"},
+      {{"plan", "model_output_count"}, "outputs"},
+      {{"plan", "size_names"}, "sizes"},
+      {{"made_for", "is_cpu"}, "profile"},
+      {{"made_for", "is_serial"}, "serial"},
+      {{"array", "scalar"}, "type"},
+      {{"parameter", "scalar"}, "type"},
+      {{"move", "is_row"}, "row"},
+      {{"control", "is_loop"}, "kind"},
+      {{"item", "kind"}, "items"},
+      {{"item", "index"}, "items"},
+      {{"launch", "first"}, "first_step"},
+      {{"launch", "count"}, "steps"},
+      {{"input", "array"}, "inputs"},
+      {{"specialisation", "sizes_and_shapes"}, "shape"},
+      {{"pixels", "channels_first"}, "layout"},
+      {{"pixels", "blue_first"}, "colours"},
+      {{"pixels", "resize_rows"}, "resize"},
+      {{"pixels", "resize_columns"}, "resize"},
+      {{"pixels", "deviation"}, "std"},
+      // Left out: "".
+      {{"plan", "weights_bytes"}, ""},
+      {{"plan", "files"}, ""},
+      {{"plan", "strings"}, ""},
+      {{"listed_file", "path"}, ""},
+      {{"listed_file", "bytes"}, ""},
+      {{"listed_file", "hash"}, ""},
+      {{"input", "low"}, ""},
+      {{"input", "high"}, ""},
+  };
+  const std::string text = manifests();
+  size_t named = 0;
+  for (const auto& [record, field] : all_fields()) {
+    const auto other = other_keys.find({record, field});
+    const std::string key = other != other_keys.end() ? other->second : field;
+    if (key.empty()) continue;
+    EXPECT_NE(text.find("\"" + key + "\":"), std::string::npos) << record << "." << field;
+    ++named;
+  }
+  EXPECT_GT(named, 60u);
+}
+
+}  // namespace
+}  // namespace hoist
