@@ -265,7 +265,8 @@ static int contains(const char* text, const char* part) {
   return 0;
 }
 
-HOIST_INTERNAL size_t hoist_default_device(const hoist_device* devices, size_t count, const hoist_plan_made_for* made_for) {
+HOIST_INTERNAL size_t hoist_default_device(const hoist_device* devices, size_t count,
+                                           const hoist_plan_made_for* made_for) {
   for (int by_name = 1; by_name >= 0; --by_name) {
     for (size_t i = 0; i < count; ++i) {
       if (devices[i].is_cpu != made_for->is_cpu) continue;

@@ -48,7 +48,8 @@ HOIST_INTERNAL hoist_status hoist_cl_check(hoist_error* error, cl_int code, cons
 HOIST_INTERNAL hoist_status hoist_all_devices(int serial, cl_device_id** devices, size_t* count, hoist_error* error);
 /* The default device among these, by `name` and `is_cpu` only, on this machine or another one: the first of the same
  * name and kind, else the first of the kind, else the first. */
-HOIST_INTERNAL size_t hoist_default_device(const hoist_device* devices, size_t count, const hoist_plan_made_for* made_for);
+HOIST_INTERNAL size_t hoist_default_device(const hoist_device* devices, size_t count,
+                                           const hoist_plan_made_for* made_for);
 /* Opens the requested device. If `wanted` is NULL or "", that is the default device of `made_for`, or the first device
  * if that is NULL too, or a serial device for one thread. `index` may be NULL. */
 HOIST_INTERNAL hoist_status hoist_target_open(const char* wanted, const hoist_plan_made_for* made_for, int threads,

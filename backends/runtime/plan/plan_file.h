@@ -1,6 +1,6 @@
 /* The contents of plan.bin and check.bin, read and checked: every index is in range, every size is the product of its
  * shape, every string ends with a zero. Internal to the runtime and independent of OpenCL.
- * backends/bundle/plan_format.cpp is the writer, plan_file.c the reader. */
+ * plan_fields.h lists the fields; backends/bundle/plan_format.cpp is the writer, plan_file.c the reader. */
 #ifndef HOIST_PLAN_FILE_H
 #define HOIST_PLAN_FILE_H
 
