@@ -3,11 +3,6 @@
 #include <algorithm>
 
 namespace hoist {
-namespace {
-
-int64_t floor_quotient(int64_t a, int64_t b) { return a / b - (a % b < 0); }
-
-}  // namespace
 
 IndexId Indices::normal(Index index) {
   auto [place, is_new] =

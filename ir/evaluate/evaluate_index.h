@@ -17,6 +17,9 @@ namespace hoist {
 using IndexId = int32_t;
 using AtomId = int32_t;
 
+/// The quotient for a positive b, rounded down.
+inline int64_t floor_quotient(int64_t a, int64_t b) { return a / b - (a % b < 0); }
+
 /// The place of a computation: 0 outside all loops, otherwise inside a loop. The scopes of a value's operands form one
 /// chain.
 struct Scope {

@@ -12,8 +12,6 @@ constexpr int64_t short_row = 32;  // shorter rows are processed several at a ti
 constexpr int64_t gathered_lanes = 256;
 constexpr int64_t lanes_across = 128;  // lanes per block if lanes are strided
 
-int64_t floor_quotient(int64_t a, int64_t b) { return a / b - (a % b < 0); }
-
 template <class T>
 void gather(const std::byte* from, const int64_t* at, std::byte* to, int64_t n) {
   const T* in = reinterpret_cast<const T*>(from);

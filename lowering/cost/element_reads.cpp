@@ -1,0 +1,94 @@
+#include "lowering/cost/element_reads.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hoist {
+namespace {
+
+void note_atom(std::vector<int>& by_atom, AtomId atom, size_t number) {
+  by_atom.resize(std::max(by_atom.size(), static_cast<size_t>(atom) + 1), -1);
+  by_atom[static_cast<size_t>(atom)] = static_cast<int>(number);
+}
+
+int number_of_atom(const std::vector<int>& by_atom, AtomId atom) {
+  return static_cast<size_t>(atom) < by_atom.size() ? by_atom[static_cast<size_t>(atom)] : -1;
+}
+
+}  // namespace
+
+std::unique_ptr<ElementReads> ElementReads::of(Expr term) {
+  if (!leaf_of(term->type)->is_scalar()) return nullptr;
+  auto formula = element_formula(term);
+  if (formula == nullptr) return nullptr;
+  return std::unique_ptr<ElementReads>(new ElementReads(std::move(formula)));
+}
+
+ElementReads::ElementReads(std::unique_ptr<ElementFormula> formula) : formula_(std::move(formula)) {
+  const Indices& indices = formula_->parts.indices;
+  for (size_t d = 0; d < formula_->position.size(); ++d) {
+    const Index& index = indices[formula_->position[d]];
+    if (!index.terms.empty()) note_atom(dimension_of_, index.terms[0].first, d);
+  }
+  for (size_t i = 0; i < formula_->parts.loops.size(); ++i) {
+    const Loop& loop = formula_->parts.loops[i];
+    counts_.push_back(loop.count);
+    if (loop.variable >= 0 && !indices[loop.variable].terms.empty())
+      note_atom(loop_of_, indices[loop.variable].terms[0].first, i);
+  }
+  const auto depth = [&](size_t loop) { return indices.scope(formula_->parts.loops[loop].scope).depth; };
+  for (const auto& [value, found] : formula_->reads) {
+    ElementRead read;
+    read.parameter = found.parameter;
+    read.at = found.at;
+    for (IndexId id : found.at) find_loops(id, read);
+    std::stable_sort(read.loops.begin(), read.loops.end(), [&](size_t a, size_t b) { return depth(a) < depth(b); });
+    reads_.push_back(std::move(read));
+  }
+}
+
+void ElementReads::find_loops(IndexId id, ElementRead& read) const {
+  const Indices& indices = formula_->parts.indices;
+  for (const auto& [atom_id, coefficient] : indices[id].terms) {
+    const Atom& atom = indices.atom(atom_id);
+    if (atom.kind == Atom::computed) {
+      read.depends_on_data = true;
+    } else if (atom.kind != Atom::variable) {
+      find_loops(atom.argument, read);
+    } else if (const int loop = number_of_atom(loop_of_, atom_id); loop >= 0) {
+      if (std::find(read.loops.begin(), read.loops.end(), static_cast<size_t>(loop)) == read.loops.end())
+        read.loops.push_back(static_cast<size_t>(loop));
+    }
+  }
+}
+
+int64_t ElementReads::value(IndexId id, const std::vector<int64_t>& element, const std::vector<int64_t>& steps) const {
+  const Indices& indices = formula_->parts.indices;
+  int64_t sum = indices[id].constant;
+  for (const auto& [atom_id, coefficient] : indices[id].terms) {
+    const Atom& atom = indices.atom(atom_id);
+    int64_t part = 0;
+    if (atom.kind == Atom::variable) {
+      const int dimension = number_of_atom(dimension_of_, atom_id), loop = number_of_atom(loop_of_, atom_id);
+      if (dimension >= 0)
+        part = element[static_cast<size_t>(dimension)];
+      else if (loop >= 0)
+        part = steps[static_cast<size_t>(loop)];
+    } else if (atom.kind != Atom::computed) {
+      part = value(atom.argument, element, steps);
+      if (atom.kind == Atom::quotient) part = floor_quotient(part, atom.a);
+      if (atom.kind == Atom::modulus) part -= floor_quotient(part, atom.a) * atom.a;
+    }
+    sum += coefficient * part;
+  }
+  return sum;
+}
+
+std::vector<int64_t> ElementReads::position(const ElementRead& read, const std::vector<int64_t>& element,
+                                            const std::vector<int64_t>& steps) const {
+  std::vector<int64_t> out;
+  for (IndexId id : read.at) out.push_back(value(id, element, steps));
+  return out;
+}
+
+}  // namespace hoist

@@ -1,0 +1,46 @@
+// The reads of parameters in an element of a term: the position in the array as a function of the element's position
+// and of the steps of the folds around the read. Layouts are chosen by the distance of consecutive reads in memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/evaluate/evaluate_compile.h"
+#include "ir/language/expression.h"
+
+namespace hoist {
+
+struct ElementRead {
+  std::string parameter;
+  std::vector<size_t> loops;     ///< the folds whose steps change the position, outermost first
+  std::vector<IndexId> at;       ///< for ElementReads::position
+  bool depends_on_data = false;  ///< as in a gather
+};
+
+class ElementReads {
+ public:
+  /// Empty if the term has no formula of an element: scans, scatters, tuples.
+  static std::unique_ptr<ElementReads> of(Expr term);
+
+  const std::vector<ElementRead>& reads() const { return reads_; }
+  /// The numbers of steps of the folds.
+  const std::vector<int64_t>& loop_counts() const { return counts_; }
+  /// The position that the element reads if the folds are at these steps. Bounds are not applied: a position in the
+  /// padding continues the array. Positions that depend on data are 0.
+  std::vector<int64_t> position(const ElementRead& read, const std::vector<int64_t>& element,
+                                const std::vector<int64_t>& steps) const;
+
+ private:
+  explicit ElementReads(std::unique_ptr<ElementFormula> formula);
+  int64_t value(IndexId id, const std::vector<int64_t>& element, const std::vector<int64_t>& steps) const;
+  void find_loops(IndexId id, ElementRead& read) const;
+
+  std::unique_ptr<ElementFormula> formula_;
+  std::vector<ElementRead> reads_;
+  std::vector<int64_t> counts_;
+  std::vector<int> dimension_of_, loop_of_;  // by atom; -1: none
+};
+
+}  // namespace hoist
