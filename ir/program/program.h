@@ -72,7 +72,8 @@ struct Definition {
   /// For a pure concatenation: the concatenated values and the dimension. The parts may be written in place.
   std::vector<std::string> parts = {};
   int64_t parts_dimension = 0;
-  /// The storage order of dimensions, if it differs from the default for the shape.
+  /// The storage order of dimensions if it is not that of the rule for images (lowering/layout/orders.h). An output of
+  /// the model is stored as in ONNX; its order is that of the loops.
   std::vector<int64_t> order = {};
   /// Knobs of its kernel by name, if they are not chosen by the cost model (lowering/search/tuning.h).
   std::map<std::string, int64_t> knobs = {};

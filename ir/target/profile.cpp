@@ -42,6 +42,11 @@ constexpr IntegerKey<WorkGroupCosts> cost_keys[] = {
     {"subgroup", &WorkGroupCosts::subgroup, 1, 1 << 20},
     {"memory_cycles", &WorkGroupCosts::memory_cycles, 0, 1 << 20},
 };
+constexpr IntegerKey<LoadCosts> load_keys[] = {
+    {"lane_load", &LoadCosts::lane, 1, 1024, true},
+    {"distant_lane_load", &LoadCosts::distant_lane, 1, 1024, true},
+    {"distant_value_load", &LoadCosts::distant_value, 1, 1024, true},
+};
 // Keys of older files: accepted and ignored.
 constexpr std::string_view former_keys[] = {"hiding_subgroups", "barrier_cycles", "preferred_group",
                                             "preferred_group_width"};
@@ -84,6 +89,7 @@ std::string set(Profile& profile, const std::string& key, const std::string& val
   }
   if (auto problem = set_integer(profile, integer_keys, key, value)) return *problem;
   if (auto problem = set_integer(profile.costs, cost_keys, key, value)) return *problem;
+  if (auto problem = set_integer(profile.loads, load_keys, key, value)) return *problem;
   for (const FlagKey& k : flag_keys) {
     if (key != k.name) continue;
     profile.*k.field = value == "yes";
@@ -93,6 +99,7 @@ std::string set(Profile& profile, const std::string& key, const std::string& val
   std::vector<std::string> names = {"name", "kind"};
   for (const auto& k : integer_keys) names.emplace_back(k.name);
   for (const auto& k : cost_keys) names.emplace_back(k.name);
+  for (const auto& k : load_keys) names.emplace_back(k.name);
   for (const FlagKey& k : flag_keys) names.emplace_back(k.name);
   std::string close = near_miss(key, names);
   return "unknown key " + key + (close.empty() ? "" : ", did you mean " + close);
@@ -132,11 +139,15 @@ std::string print(const Profile& profile) {
   for (const auto& k : cost_keys) {
     if (profile.gpu) out += fmt::format("{} = {}\n", k.name, profile.costs.*k.field);
   }
+  for (const auto& k : load_keys) {
+    if (profile.loads.*k.field != LoadCosts().*k.field) out += fmt::format("{} = {}\n", k.name, profile.loads.*k.field);
+  }
   return out;
 }
 
 bool same_device(const Profile& a, Profile b) {
   b.costs = a.costs;
+  b.loads = a.loads;
   return print(a) == print(b);
 }
 

@@ -23,6 +23,15 @@ struct WorkGroupCosts {
   int64_t memory_cycles = 250;     ///< latency of a load from memory, in cycles
 };
 
+/// Times of loads on a CPU, in the time of one vector instruction (lowering/cost/access_cost.h). The defaults are
+/// fitted to the second product of an MLP (128x3072 by 3072x768) with AVX-512: with vectors across its rows it takes 28
+/// times as long as with vectors along its columns, and 19 times by these costs.
+struct LoadCosts {
+  int64_t lane = 2;           ///< one lane of a vector, loaded alone from a line in the first cache
+  int64_t distant_lane = 8;   ///< the same from a line that does not stay in the first cache
+  int64_t distant_value = 2;  ///< a value for all lanes, from another line in each step of a sum
+};
+
 struct Profile {
   std::string name = "generic CPU";
   bool gpu = false;               ///< kind = cpu | gpu: which of the two mappings strategies use
@@ -48,11 +57,12 @@ struct Profile {
   int64_t launch =
       0;  ///< overhead of a kernel launch in nanoseconds; 0: unknown, some microseconds with OpenCL drivers
   WorkGroupCosts costs;  ///< keys of GPUs: printed for GPUs only
+  LoadCosts loads;       ///< keys of CPUs: printed if they are not the default
 };
 
 Result<Profile> parse_profile(const std::string& text, const std::string& where);
 std::string print(const Profile& profile);
-/// True if all keys but the costs of work-groups are equal.
+/// True if all keys but the costs of work-groups and loads are equal.
 bool same_device(const Profile& a, Profile b);
 
 }  // namespace hoist

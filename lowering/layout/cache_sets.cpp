@@ -7,17 +7,12 @@
 #include "lowering/tiling/materialised_tiles.h"
 
 namespace hoist {
-namespace {
 
-// The number of lines, in planes of `plane` bytes, that stay in the L1 cache. A way of the cache has the size of a
-// page, since the index is untranslated, so planes of whole, half or quarter pages share few sets.
-int64_t lines_of_planes(int64_t plane, const Profile& profile) {
+int64_t lines_at_distance(int64_t bytes, const Profile& profile) {
   constexpr int64_t line = 64, page = 4096;
-  const int64_t apart = page / std::clamp<int64_t>(std::gcd(plane, page), line, page);
+  const int64_t apart = page / std::clamp<int64_t>(std::gcd(bytes, page), line, page);
   return apart * std::max<int64_t>(profile.first_cache / page, 1);
 }
-
-}  // namespace
 
 std::set<std::string> crossed_planes(const Program& program) {
   std::set<std::string> values;
@@ -35,14 +30,14 @@ std::set<std::string> crossed_planes(const Program& program) {
 void move_planes_apart(Storage& s, const Profile& profile) {
   const std::vector<int64_t> shape = s.array_shape();
   const int64_t bits = row(leaf_of(s.logical)->scalar).bits, row_bytes = shape[2] * bits / 8;
-  const bool stay = 2 * shape[0] <= lines_of_planes(shape[1] * row_bytes, profile);
+  const bool stay = 2 * shape[0] <= lines_at_distance(shape[1] * row_bytes, profile);
   if (!stay && shape[1] % 2 == 0) ++s.after[1];
 }
 
 bool lines_stay_in_cache(int64_t channels, int64_t plane, const Profile& profile) {
   constexpr int64_t line = 64, f32 = 4;
   return channels * (line + 2 * profile.vector_width * f32) < profile.first_cache &&
-         channels <= lines_of_planes(plane * f32, profile);
+         channels <= lines_at_distance(plane * f32, profile);
 }
 
 }  // namespace hoist

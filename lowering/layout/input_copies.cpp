@@ -8,7 +8,7 @@
 #include "lowering/fusion/statements.h"
 #include "lowering/layout/arrangement.h"
 #include "lowering/layout/cache_sets.h"
-#include "lowering/layout/images.h"
+#include "lowering/layout/orders.h"
 #include "lowering/layout/planes.h"
 #include "lowering/layout/products.h"
 #include "lowering/pipeline/steps.h"

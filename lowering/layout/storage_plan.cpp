@@ -10,8 +10,8 @@
 #include "lowering/layout/cache_sets.h"
 #include "lowering/layout/concatenations.h"
 #include "lowering/layout/constant_storage.h"
-#include "lowering/layout/images.h"
 #include "lowering/layout/input_copies.h"
+#include "lowering/layout/orders.h"
 #include "lowering/layout/planes.h"
 #include "lowering/layout/products.h"
 #include "lowering/strategies/terms.h"
@@ -135,7 +135,7 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
       continue;
     }
     const bool reads_transposed = reads_channels_last(d, plan), turns = reads_transposed || !keeps_planes(d, profile);
-    const bool is_edge = is_output(program, d.value) && images.count(d.value) != 0 && !shares_folds(d.expression);
+    const bool is_edge = is_output(program, d.value) && runs_over_channels(d, images) && !shares_folds(d.expression);
     const bool transposed =
         is_edge && (folds(d.expression) ? chosen_layout(d, output_layout_knob, turns, plan) : turns);
     // The remainder of a split convolution reads NHWC, as the convolution did.

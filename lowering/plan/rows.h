@@ -9,6 +9,9 @@
 
 namespace hoist {
 
+bool wants_layouts(const PassOptions& options);
+Result<Nothing> choose_layouts(LoweredModel& model, const PassOptions& options);
+Result<Nothing> replay_choose_layouts(Program& program, Definition& definition, const ProgramStep& step);
 Result<Nothing> choose_storage(LoweredModel& model, const PassOptions& options);
 Result<Nothing> map_loops(LoweredModel& model, const PassOptions& options);
 Result<Nothing> share_kernels(LoweredModel& model, const PassOptions& options);
@@ -16,6 +19,11 @@ Result<Nothing> collect_arrays(LoweredModel& model, const PassOptions& options);
 Result<Nothing> place_arrays(LoweredModel& model, const PassOptions& options);
 Result<Nothing> find_cold_arrays(LoweredModel& model, const PassOptions& options);
 Result<Nothing> fuse_launches(LoweredModel& model, const PassOptions& options);
+
+/// By value, the definition of each of the user's steps that `wanted` accepts: the last one that computes the layer,
+/// into which the others were merged. Errors: no definition computes the layer, or two steps name one definition.
+Result<std::map<std::string, const Steering*>> find_scripted(const Program& program, const std::vector<Steering>& steps,
+                                                             bool (*wanted)(const Steering& steering));
 
 /// Names of OpenCL functions, which no two kernels share.
 class FunctionNames {

@@ -24,32 +24,6 @@ Path inside_of(const Storage& s) {
   return path;
 }
 
-// The definition of each of the user's steps: the last one that computes the layer, into which the others were merged.
-Result<std::map<std::string, const ScheduleScript*>> find_scripted(const Program& program,
-                                                                   const std::vector<ScheduleScript>& steps) {
-  std::map<std::string, const ScheduleScript*> scripted;
-  Diagnostics problems;
-  for (const ScheduleScript& script : steps) {
-    const Definition* found = nullptr;
-    for (const Definition& definition : program.definitions) {
-      const std::vector<std::string>& layers = definition.layers;
-      if (std::find(layers.begin(), layers.end(), script.layer) != layers.end()) found = &definition;
-    }
-    if (found == nullptr) {
-      std::vector<std::string> names;
-      for (const Definition& definition : program.definitions)
-        names.insert(names.end(), definition.layers.begin(), definition.layers.end());
-      problems.push_back({"--steps " + script.layer + "=" + script.where, "no kernel computes this layer",
-                          did_you_mean(script.layer, names, "hoist inspect lists the layers")});
-    } else if (auto [place, fresh] = scripted.emplace(found->value, &script); !fresh) {
-      problems.push_back({"--steps " + script.layer + "=" + script.where,
-                          "the kernel already has steps, from the layer " + place->second->layer, "join the files"});
-    }
-  }
-  if (!problems.empty()) return problems;
-  return scripted;
-}
-
 // The tiles of the statements before the definition's result, which depend on their terms and storage alone.
 std::vector<Tile> tiles_of_statements(const Program& program, const Definition& definition, const Profile& profile) {
   std::vector<Tile> out;
@@ -109,11 +83,39 @@ Result<Derivation> derive(const StrategyInput& input, const ScheduleScript* scri
 
 }  // namespace
 
+Result<std::map<std::string, const ScheduleScript*>> find_scripted(const Program& program,
+                                                                   const std::vector<ScheduleScript>& steps,
+                                                                   bool (*wanted)(const ScheduleScript& script)) {
+  std::map<std::string, const ScheduleScript*> scripted;
+  Diagnostics problems;
+  for (const ScheduleScript& script : steps) {
+    if (!wanted(script)) continue;
+    const Definition* found = nullptr;
+    for (const Definition& definition : program.definitions) {
+      const std::vector<std::string>& layers = definition.layers;
+      if (std::find(layers.begin(), layers.end(), script.layer) != layers.end()) found = &definition;
+    }
+    if (found == nullptr) {
+      std::vector<std::string> names;
+      for (const Definition& definition : program.definitions)
+        names.insert(names.end(), definition.layers.begin(), definition.layers.end());
+      problems.push_back({"--steps " + script.layer + "=" + script.where, "no kernel computes this layer",
+                          did_you_mean(script.layer, names, "hoist inspect lists the layers")});
+    } else if (auto [place, fresh] = scripted.emplace(found->value, &script); !fresh) {
+      problems.push_back({"--steps " + script.layer + "=" + script.where,
+                          "the kernel already has steps, from the layer " + place->second->layer, "join the files"});
+    }
+  }
+  if (!problems.empty()) return problems;
+  return scripted;
+}
+
 Result<Nothing> map_loops(LoweredModel& model, const PassOptions& options) {
   Program& program = model.program;
   if (program.storage.empty() && !program.definitions.empty())
     return Diagnostic{"strategies", "no storage is chosen", "run choose-storage before it"};
-  HOIST_TRY(const auto scripted, find_scripted(program, options.steps));
+  HOIST_TRY(const auto scripted,
+            find_scripted(program, options.steps, [](const ScheduleScript& script) { return !script.steps.empty(); }));
   for (Definition& definition : program.definitions) {
     const bool is_host = is_host_step(definition.expression);
     if (!is_host && calls_host(definition.expression))

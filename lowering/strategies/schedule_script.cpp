@@ -211,9 +211,22 @@ std::string pattern_text(Expr e) {
   return out;
 }
 
+Result<std::vector<int64_t>> parse_order(const std::string& text) {
+  std::istringstream numbers(text);
+  std::vector<int64_t> order;
+  for (int64_t dimension = 0; numbers >> dimension;) order.push_back(dimension);
+  std::vector<int64_t> sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  bool is_order = numbers.eof() && !order.empty();
+  for (size_t i = 0; i < sorted.size(); ++i) is_order &= sorted[i] == static_cast<int64_t>(i);
+  if (!is_order)
+    return Diagnostic{"", "\"" + text + "\" is no order of dimensions", "write each dimension once: 0 2 3 1"};
+  return order;
+}
+
 Result<ScheduleScript> parse_schedule_script(const std::string& text, const std::string& layer,
                                              const std::string& where) {
-  ScheduleScript out{layer, where, {}};
+  ScheduleScript out{layer, where, {}, {}, 0};
   Diagnostics faults;
   std::istringstream lines(text);
   int number = 0;
@@ -222,9 +235,24 @@ Result<ScheduleScript> parse_schedule_script(const std::string& text, const std:
     const size_t comment = line.find("--");
     line = trimmed(line.substr(0, comment));
     if (line.empty()) continue;
+    const auto fault = [&](const Diagnostic& d) {
+      faults.push_back({fmt::format("{}:{}", where, number), d.what, d.hint});
+    };
+    if (constexpr std::string_view word = "stored"; line == word || line.starts_with("stored ")) {
+      auto order = parse_order(trimmed(line.substr(word.size())));
+      if (!order.ok()) {
+        fault(order.errors()[0]);
+      } else if (!out.order.empty()) {
+        fault({"", fmt::format("line {} has an order already", out.order_line), "leave out one of them"});
+      } else {
+        out.order = std::move(*order);
+        out.order_line = number;
+      }
+      continue;
+    }
     auto step = parse_line(line);
     if (!step.ok()) {
-      for (const Diagnostic& d : step.errors()) faults.push_back({fmt::format("{}:{}", where, number), d.what, d.hint});
+      for (const Diagnostic& d : step.errors()) fault(d);
       continue;
     }
     step->line = number;
@@ -232,7 +260,8 @@ Result<ScheduleScript> parse_schedule_script(const std::string& text, const std:
       step->former = std::exchange(step->rule, std::move(present));
     out.steps.push_back(std::move(*step));
   }
-  if (out.steps.empty() && faults.empty()) faults.push_back({where, "holds no step", "write one rule per line"});
+  if (out.steps.empty() && out.order.empty() && faults.empty())
+    faults.push_back({where, "holds no step", "write one rule per line"});
   if (!faults.empty()) return faults;
   return out;
 }

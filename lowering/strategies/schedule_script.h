@@ -9,10 +9,14 @@
 //   open-vectors(k = 16) in map unroll        the body of the first map unroll
 //   strategy                                  hoist's own strategy from here
 //   strategy rows                             the one of that name (lowering/strategies/strategy.h), where it applies
+//   stored 0 2 3 1                            the order in which the result's dimensions are stored, innermost last
 //
 // A pattern is written as hoist prints it: its name, optionally with mode and sizes (map group(1), slide 3 1). A number
 // after # counts occurrences. The derivation records steps with their places, so a bundle replays without the file.
 // Steps cannot change the result of a layer: rules keep the meaning.
+//
+// A file with the line `stored` alone leaves the loops to the strategy. The pass choose-layouts takes the order, and
+// choose-storage may add a border and padding.
 //
 // The steps replace the whole strategy of one kernel, or a line runs a whole strategy: half a strategy would need names
 // for its parts. Patterns name places, because every step changes the paths.
@@ -39,7 +43,12 @@ struct ScheduleStep {
 struct ScheduleScript {
   std::string layer, where;  ///< the file, for messages
   std::vector<ScheduleStep> steps;
+  std::vector<int64_t> order = {};  ///< of the result's dimensions; empty: as hoist chooses
+  int order_line = 0;
 };
+
+/// An order of dimensions: "0 2 3 1", each of them once.
+Result<std::vector<int64_t>> parse_order(const std::string& text);
 
 /// Former names of rules and strategies become the present ones. Errors name the file and the line.
 Result<ScheduleScript> parse_schedule_script(const std::string& text, const std::string& layer,

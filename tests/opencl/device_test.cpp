@@ -103,6 +103,14 @@ TEST(DeviceTest, RareKeysArePrintedWhereTheyAreNotAsUsual) {
   EXPECT_THAT(print(*read), HasSubstr("first_cache = 49152\n"));
   EXPECT_THAT(print(*read), HasSubstr("vector_functions = yes\n"));
   EXPECT_FALSE(same_device(*read, Profile()));
+  read = parse_profile("distant_lane_load = 5\n", "cpu.profile");
+  ASSERT_TRUE(read.ok()) << read.errors().front().text();
+  EXPECT_EQ(read->loads.distant_lane, 5);
+  EXPECT_THAT(print(*read), HasSubstr("distant_lane_load = 5\n"));
+  EXPECT_TRUE(same_device(*read, Profile()));
+  read = parse_profile("lane_load = 0\n", "cpu.profile");
+  ASSERT_FALSE(read.ok());
+  EXPECT_THAT(read.errors()[0].text(), HasSubstr("cpu.profile:1: lane_load is a number from 1 to 1024, not 0"));
 }
 
 PlanKernel scaling_kernel() {

@@ -182,6 +182,10 @@ Rows outputs() {
       row("inspect", "--types", "", "print the type after each pattern", AT(types), output),
       row("explain", "--terms", "", "print the whole term after each step", AT(terms), output),
       row("explain", "--paths", "", "print the place of each step as a path", AT(paths), output),
+      row("explain", "--choices", "",
+          "print the order in which each value is stored, with its estimated cost and the best alternative",
+          AT(choices), output)
+          .excluding("--terms --paths"),
       row("bench", "--page", "FILE", "write a page with a timeline of the kernels and a roofline", AT(page), output),
       row("operators", "--page", "", "print the page ir/operators/COVERAGE.md", AT(print_page), output)
           .excluding("--json"),
@@ -540,6 +544,13 @@ Rows experts() {
           .allowing("auto|none|launch")
           .only_for(of_models)
           .formerly("--fuse"),
+      row(models, "--pass layouts", "FORM",
+          "the order of dimensions of values between kernels; rule: images in NHWC, other values as in ONNX; cost: on "
+          "CPUs "
+          "the orders of least estimated cost over the whole program (explain --choices prints them)",
+          AT(model.layouts), expert)
+          .allowing("rule|cost")
+          .only_for(of_models),
       row(models, "--pass tables", "USE", "table lookup for layers between 8-bit values of a quantised model",
           AT(model.tables), expert)
           .allowing("auto|on|off")

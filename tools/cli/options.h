@@ -31,7 +31,7 @@ struct Options {
   std::vector<std::string> budgets;
 
   std::vector<std::string> stages;
-  bool types = false, terms = false, paths = false;
+  bool types = false, terms = false, paths = false, choices = false;
   ShownPasses shown;
 
   std::string source;   ///< the model of a bundle

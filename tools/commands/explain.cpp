@@ -8,6 +8,7 @@
 #include "tools/driver/model.h"
 #include "tools/driver/opened_bundle.h"
 #include "tools/driver/sizes.h"
+#include "tools/inspection/choices.h"
 #include "tools/inspection/derivation.h"
 #include "tools/inspection/explanation.h"
 #include "tools/inspection/layers.h"
@@ -90,7 +91,15 @@ Attempt<> list_layers(const Options& command, const ProgramDerivation& derivatio
        {"layers", layers_json(layers, steps, kernels)}});
 }
 
+Attempt<> explain_choices(const Options& command) {
+  HOIST_ATTEMPT(Program program, read_program_and_prepare(command.subject, command.model));
+  HOIST_ATTEMPT(const LayoutChoices choices, layout_choices(std::move(program), command.model, command.layer));
+  say(choices_text(choices));
+  return answer_json(command.json, to_json(choices));
+}
+
 Attempt<> explain_model(const Options& command) {
+  if (command.choices) return explain_choices(command);
   HOIST_ATTEMPT(OpenedModel model, open_model(command.subject, command.model));
   LoweredModel& lowered = model.lowered;
   if (command.layer.empty())
@@ -100,6 +109,9 @@ Attempt<> explain_model(const Options& command) {
 }
 
 Attempt<> explain_bundle(const Options& command) {
+  if (command.choices)
+    return usage_failure("--choices", "needs a model, because a bundle has no alternatives",
+                         "hoist explain MODEL.onnx --choices, with the options of the bundle");
   HOIST_ATTEMPT(const Sizes sizes, parse_sizes(command.model.dimensions));
   HOIST_ATTEMPT(BundleInfo info, bundle_info(command.subject, sizes));
   HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_given(command, OptionNeeds::model));

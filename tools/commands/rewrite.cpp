@@ -36,6 +36,7 @@ Attempt<> run_named_passes(const Options& command, Program& program) {
   options.strict = command.model.strict;
   options.tables.use = TableUse::automatic;
   options.convolution = ConvolutionForm::winograd;  // a pass named by the user runs without an estimate of its gain
+  options.layouts = LayoutChoice::cost;
   options.rules = command.model.user_rules.get();
   if (!command.passes.empty()) HOIST_STEP_VOID(ExitCode::bad_input, check_sizes_known(program));
   for (const std::string& name : command.passes) {

@@ -445,6 +445,22 @@ TEST_F(Commands, ExplainPrintsTheDerivation) {
   EXPECT_THAT(ran.out, HasSubstr("[rounding]"));
 }
 
+TEST_F(Commands, ExplainPrintsOrdersWithTheirCosts) {
+  const std::string model = (models / "digits_residual.onnx").string();
+  Ran ran = run_hoist({"explain", model, "--choices", "--target", "native:x86-64-v3"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr(" of layer conv1: order 0 2 3 1, cost "));
+  EXPECT_THAT(ran.out, HasSubstr("\nall values: cost "));
+  EXPECT_THAT(ran.out, HasSubstr("--pass layouts=cost "));
+  ran = run_hoist({"explain", model, "conv1", "--choices", "--target", "native:x86-64-v3", "--pass", "layouts=cost"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr(" of layer conv1: order 0 2 3 1, cost "));
+  ran = run_hoist({"explain", model, "conv0", "--choices", "--target", "native:x86-64-v3"});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("conv0: no kernel computes this layer"));
+  EXPECT_EQ(run_hoist({"explain", bundle(), "--choices"}).code, 2);
+}
+
 // Steps of a recurrent layer launch the same kernel, with equal derivations.
 TEST_F(Commands, ExplainTellsAKernelOnce) {
   onnx::ModelProto model = empty_model();

@@ -127,6 +127,10 @@ TEST_F(JsonAnswers, KeysAreThoseOfThePage) {
   EXPECT_EQ(answer({"inspect", bundle, layer, "--stage", "opencl"}).at("stages").at(0).at("stage"), "opencl");
   EXPECT_THAT(answer({"inspect", model, "--stage", "graph"}).at("program").get<std::string>(), HasSubstr(layer));
   EXPECT_FALSE(answer({"explain", bundle, layer}).at("kernels").at(0).at("steps").empty());
+  const json choices = answer({"explain", model, "--choices", "--target", "native:x86-64-v3"});
+  EXPECT_FALSE(choices.at("choices").empty());
+  EXPECT_LE(choices.at("least"), choices.at("cost"));
+  EXPECT_LE(choices.at("bound"), choices.at("least"));
   const json listed = answer({"explain", bundle});
   EXPECT_EQ(listed.at("layers"), summary.at("layers"));
   EXPECT_GT(listed.at("step_counts").at("exact"), 0);

@@ -1,0 +1,343 @@
+#include "lowering/layout/orders.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "ir/properties/properties.h"
+#include "lowering/cost/quadratic_choice.h"
+#include "lowering/fusion/statements.h"
+#include "lowering/layout/arrangement.h"
+#include "lowering/layout/planes.h"
+#include "lowering/layout/products.h"
+#include "lowering/layout/storage_plan.h"
+#include "lowering/strategies/terms.h"
+
+namespace hoist {
+
+DimensionOrder channels_last(size_t rank) { return innermost_order(rank, 1); }
+
+bool transforms_windows(const Definition& d) {
+  return !folds(d.expression) && has_windows(d.expression) && !moves_only(d.expression);
+}
+
+std::set<std::string> images_of(const Program& program, const Profile& profile) {
+  std::map<std::string, Type> types = value_types(program);
+  std::set<std::string> images = read_interleaved(program, types, profile);
+  for (const Definition& d : program.definitions) {
+    if (!transforms_windows(d)) continue;
+    for (Expr p : parameters_of(d.expression)) {
+      if (is_definition(program, p->name) && is_image_rank(p->type)) images.insert(p->name);
+    }
+  }
+  for (const Definition& d : program.definitions) {
+    if (!is_image_rank(d.expression->type)) continue;
+    bool image = d.channels_first || images.count(d.value) != 0;
+    for (Expr p : parameters_of(d.expression)) {
+      if (images.count(p->name) == 0) continue;
+      std::vector<Nat> read = sizes_of(p->type), made = sizes_of(d.expression->type);
+      // A fold's result of another shape may be transposed as well: a convolution followed by a transposition.
+      image |= folds(d.expression) ? read == made : read.size() == made.size();
+    }
+    if (image) images.insert(d.value);
+  }
+  return images;
+}
+
+bool runs_over_channels(const Definition& d, const std::set<std::string>& images) {
+  if (d.order.empty()) return images.count(d.value) != 0;
+  return is_image_rank(d.expression->type) && d.order == channels_last(d.order.size());
+}
+
+bool is_same_order(const DimensionOrder& a, const DimensionOrder& b, const std::vector<int64_t>& shape) {
+  const auto wide = [&](const DimensionOrder& order) {
+    DimensionOrder out;
+    std::copy_if(order.begin(), order.end(), std::back_inserter(out),
+                 [&](int64_t dimension) { return shape[static_cast<size_t>(dimension)] > 1; });
+    return out;
+  };
+  return a.size() == b.size() && wide(a) == wide(b);
+}
+
+namespace {
+
+// True if the loops of an output of the model may run in NHWC, while its array is as in ONNX (storage_plan.cpp).
+bool may_turn_output(const Definition& d) {
+  return is_image_rank(d.expression->type) && !shares_folds(d.expression) && (folds(d.expression) || d.channels_first);
+}
+
+}  // namespace
+
+std::map<std::string, DimensionOrder> orders_by_rule(const Program& program, const Profile& profile) {
+  const std::set<std::string> images = images_of(program, profile);
+  std::map<std::string, DimensionOrder> out;
+  for (const Definition& d : program.definitions) {
+    const Type type = d.expression->type;
+    const size_t rank = type->is_array() ? sizes_of(type).size() : 0;
+    const bool is_image = images.count(d.value) != 0 && (!is_output(program, d.value) || may_turn_output(d));
+    out[d.value] = !d.order.empty() ? d.order
+                   : is_image       ? channels_last(rank)
+                                    : innermost_order(rank, rank == 0 ? 0 : rank - 1);
+  }
+  return out;
+}
+
+namespace {
+
+// Sums over windows, and elementwise definitions of whole windows as Winograd's transforms, have one form, vectors of
+// channels; so have convolutions without windows.
+bool runs_over_images(const Definition& d) {
+  if (!d.channels_first || !is_image_rank(d.expression->type)) return false;
+  return has_windows(d.expression) ||
+         std::any_of(d.weights.begin(), d.weights.end(), [](const Weights& w) { return w.extents.size() >= 3; });
+}
+
+class OrderChoice {
+ public:
+  // `program` has a definition for each statement (statements.h); `launches` are the definitions that had some.
+  OrderChoice(Program program, const Profile& profile, std::set<std::string> launches,
+              const std::map<std::string, DimensionOrder>& given)
+      : program_(std::move(program)),
+        profile_(profile),
+        launches_(std::move(launches)),
+        given_(given),
+        on_host_(values_on_host(program_)),
+        types_(value_types(program_)),
+        by_rule_(orders_by_rule(program_, profile)),
+        images_(read_interleaved(program_, types_, profile)) {
+    for (const Definition& d : program_.definitions) {
+      costs_.push_back(costs_of(d));
+      const bool by_windows = transforms_windows(d);
+      for (Expr p : parameters_of(d.expression)) {
+        if (by_windows && is_image_rank(p->type)) images_.insert(p->name);
+        if (!costs_.back()->is_known()) read_unknown_.insert(p->name);
+      }
+    }
+    for (size_t i = 0; i < program_.definitions.size(); ++i) {
+      groups_[program_.definitions[i].value] = i;
+      joined_.push_back(i);
+      orders_.push_back(orders_for(i));
+    }
+    for (const Definition& d : program_.definitions) join_parts(d);
+    for (size_t i = 0; i < joined_.size(); ++i) {
+      if (joined_[i] == i) nodes_[i] = problem_.add_node(std::vector<double>(orders_[i].size(), 0.0));
+    }
+    for (size_t i = 0; i < joined_.size(); ++i) add_costs(i);
+  }
+
+  Orders chosen() const {
+    const QuadraticChoice::Solution solution = problem_.solve();
+    return with_costs(solution.options, solution.bound);
+  }
+
+  Orders as_given() const {
+    std::vector<size_t> options(nodes_.size(), 0);
+    for (const auto& [group, node] : nodes_) {
+      const Definition& d = program_.definitions[group];
+      const auto wanted = given_.find(d.value);
+      if (wanted == given_.end() || wanted->second.empty()) continue;
+      for (size_t i = 0; i < orders_[group].size(); ++i) {
+        if (is_same_order(orders_[group][i], wanted->second, shape_of(d.expression->type))) options[node] = i;
+      }
+    }
+    return with_costs(options, problem_.solve().bound);
+  }
+
+ private:
+  // Equal terms, such as the layers of repeated blocks, share their costs.
+  std::shared_ptr<const AccessCost> costs_of(const Definition& d) {
+    std::shared_ptr<const AccessCost>& known =
+        known_costs_[{with_numbered_parameters(d.expression), d.channels_first, d.weights.empty()}];
+    if (known == nullptr) known = std::make_shared<const AccessCost>(d, profile_);
+    return known;
+  }
+
+  bool is_stored_as_chosen(const std::string& value) const {
+    return groups_.count(value) != 0 && !is_output(program_, value);
+  }
+
+  std::vector<DimensionOrder> orders_for(size_t number) const {
+    const Definition& d = program_.definitions[number];
+    const Type type = d.expression->type;
+    const DimensionOrder& by_rule = by_rule_.at(d.value);
+    std::vector<DimensionOrder> out = {by_rule};
+    const size_t rank = by_rule.size();
+    if (rank < 2 || !leaf_of(type)->is_scalar() || is_packed(leaf_of(type)->scalar) || on_host_.count(d.value) != 0)
+      return out;
+    const std::vector<int64_t> shape = shape_of(type);
+    const auto add = [&](const DimensionOrder& order) {
+      const auto same = [&](const DimensionOrder& known) { return is_same_order(known, order, shape); };
+      if (std::none_of(out.begin(), out.end(), same)) out.push_back(order);
+    };
+    if (const auto given = given_.find(d.value); given != given_.end()) add(given->second);
+    const bool by_windows = images_.count(d.value) != 0 && is_image_rank(type);
+    if (!d.order.empty() || is_statement(d.value) || launches_.count(d.value) != 0 || runs_over_images(d) ||
+        by_windows || !costs_[number]->is_known() || read_unknown_.count(d.value) != 0)
+      return out;
+    add(innermost_order(rank, rank - 1));
+    if (is_output(program_, d.value)) {
+      if (may_turn_output(d)) add(channels_last(rank));
+      return out;
+    }
+    for (size_t i = 0; i + 1 < rank; ++i) add(innermost_order(rank, i));
+    return out;
+  }
+
+  size_t group_of(const std::string& value) const {
+    size_t group = groups_.at(value);
+    while (joined_[group] != group) group = joined_[group];
+    return group;
+  }
+
+  // Parts are computed in their places in the concatenation (concatenations.h), so they have its order. A part of one
+  // form in another order is copied.
+  void join_parts(const Definition& whole) {
+    if (whole.parts.empty() || on_host_.count(whole.value) != 0) return;
+    if (is_packed(leaf_of(whole.expression->type)->scalar)) return;
+    const size_t rank = by_rule_.at(whole.value).size();
+    for (const std::string& part : whole.parts) {
+      if (!is_stored_as_chosen(part) || on_host_.count(part) != 0 || !placed_.insert(part).second) continue;
+      const size_t all = group_of(whole.value), own = group_of(part);
+      const bool is_plain = is_output(program_, whole.value);
+      std::vector<DimensionOrder> possible = orders_[all];
+      if (is_plain) possible = {innermost_order(rank, rank - 1)};
+      const bool is_free = orders_[own].size() > 1;
+      if (own == all || (!is_free && std::count(possible.begin(), possible.end(), orders_[own][0]) == 0)) continue;
+      if (is_plain) {
+        orders_[own] = possible;
+        continue;
+      }
+      if (!is_free) orders_[all] = orders_[own];
+      joined_[own] = all;
+    }
+  }
+
+  // The order in which an operand without a choice is stored: weights run along the output channels.
+  DimensionOrder given_order(const Definition& d, const std::string& operand) const {
+    const size_t rank = sizes_of(types_.at(operand)).size();
+    for (const Weights& w : d.weights) {
+      if (w.value == operand && program_.constants.count(operand) != 0 && w.extents.size() == rank)
+        return innermost_order(rank, static_cast<size_t>(w.output_dimension));
+    }
+    return innermost_order(rank, rank == 0 ? 0 : rank - 1);
+  }
+
+  void add_costs(size_t number) {
+    const Definition& d = program_.definitions[number];
+    const AccessCost& cost = *costs_[number];
+    if (!cost.is_known()) return;
+    const size_t group = group_of(d.value), node = nodes_.at(group);
+    const std::vector<DimensionOrder>& loops = orders_[group];
+    const std::vector<int64_t> shape = shape_of(d.expression->type);
+    const DimensionOrder plain = innermost_order(shape.size(), shape.size() - 1);
+    const bool concatenates = !d.parts.empty();  // computed by its parts, but for copies of some
+    for (size_t i = 0; i < loops.size() && !concatenates; ++i) {
+      problem_.add_cost(node, i, cost.of_loops(loops[i]));
+      if (is_output(program_, d.value) && !is_same_order(loops[i], plain, shape))
+        problem_.add_cost(node, i, cost.of_transposing(loops[i]));
+    }
+    const std::vector<Expr> operands = parameters_of(d.expression);
+    for (size_t k = 0; k < operands.size(); ++k) {
+      const std::string& operand = operands[k]->name;
+      if (!operands[k]->type->is_array()) continue;
+      if (is_stored_as_chosen(operand)) {
+        if (!concatenates || group_of(operand) != group) add_loads(cost, group, k, group_of(operand));
+        continue;
+      }
+      const DimensionOrder stored = given_order(d, operand);
+      for (size_t i = 0; i < loops.size(); ++i) problem_.add_cost(node, i, cost.of_loads(loops[i], k, stored));
+    }
+  }
+
+  // The loads of an operand whose order is chosen too.
+  void add_loads(const AccessCost& cost, size_t group, size_t operand, size_t stored_group) {
+    const std::vector<DimensionOrder>&loops = orders_[group], &stored = orders_[stored_group];
+    if (stored_group == group) {
+      for (size_t i = 0; i < loops.size(); ++i)
+        problem_.add_cost(nodes_.at(group), i, cost.of_loads(loops[i], operand, loops[i]));
+      return;
+    }
+    std::vector<double> loads;
+    for (const DimensionOrder& own : loops) {
+      for (const DimensionOrder& there : stored) loads.push_back(cost.of_loads(own, operand, there));
+    }
+    problem_.add_edge(nodes_.at(group), nodes_.at(stored_group), loads);
+  }
+
+  Orders with_costs(const std::vector<size_t>& options, double bound) const {
+    Orders out;
+    out.cost = problem_.cost(options);
+    out.bound = bound;
+    for (const Definition& d : program_.definitions) {
+      if (is_statement(d.value)) continue;
+      const size_t group = group_of(d.value), node = nodes_.at(group);
+      const std::vector<double> costs = problem_.costs_of(node, options);
+      const std::vector<DimensionOrder>& orders = orders_[group];
+      ChosenOrder& choice = out.values[d.value];
+      choice.order = orders[options[node]];
+      choice.cost = costs[options[node]];
+      for (size_t i = 0; i < orders.size(); ++i) {
+        if (i == options[node] || (choice.second && choice.second->cost <= costs[i])) continue;
+        choice.second = ChosenOrder::Alternative{orders[i], costs[i]};
+      }
+    }
+    return out;
+  }
+
+  Program program_;
+  const Profile& profile_;
+  std::set<std::string> launches_;
+  const std::map<std::string, DimensionOrder>& given_;
+  std::set<std::string> on_host_;
+  std::map<std::string, Type> types_;
+  std::map<std::string, DimensionOrder> by_rule_;
+  std::set<std::string> images_;  // values that instructions or whole windows read along the channels
+  std::set<std::string> read_unknown_, placed_;
+  std::vector<std::shared_ptr<const AccessCost>> costs_;  // by definition
+  std::map<std::tuple<Expr, bool, bool>, std::shared_ptr<const AccessCost>> known_costs_;
+  std::map<std::string, size_t> groups_;             // the definition of a value
+  std::vector<size_t> joined_;                       // by definition: the one whose order it has, or itself
+  std::vector<std::vector<DimensionOrder>> orders_;  // by definition
+  QuadraticChoice problem_;
+  std::map<size_t, size_t> nodes_;  // by definition
+};
+
+OrderChoice choice_of(const Program& program, const Profile& profile,
+                      const std::map<std::string, DimensionOrder>& given) {
+  std::set<std::string> launches;
+  for (const Definition& d : program.definitions) {
+    if (count_statements(d.expression) > 0) launches.insert(d.value);
+  }
+  return {with_statements_apart(program), profile, std::move(launches), given};
+}
+
+}  // namespace
+
+Orders choose_orders(const Program& program, const Profile& profile) {
+  const std::map<std::string, DimensionOrder> none;
+  return choice_of(program, profile, none).chosen();
+}
+
+Orders costs_of_orders(const Program& program, const Profile& profile,
+                       const std::map<std::string, DimensionOrder>& given) {
+  return choice_of(program, profile, given).as_given();
+}
+
+Result<Nothing> store_in_order(Program& program, Definition& definition, const DimensionOrder& order) {
+  const Type type = definition.expression->type;
+  const size_t rank = type->is_array() ? sizes_of(type).size() : 0;
+  if (rank != order.size())
+    return Diagnostic{"", fmt::format("the value has {} dimensions, the order {}", rank, order.size()), ""};
+  definition.order = order;
+  ProgramStep step = replayed_step("choose-layouts", definition);
+  step.parameters["order"] = fmt::format("{}", fmt::join(order, " "));
+  program.steps.push_back(std::move(step));
+  return Nothing{};
+}
+
+}  // namespace hoist

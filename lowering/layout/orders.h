@@ -1,0 +1,69 @@
+// The order of dimensions in which values are stored and loops run: by a rule for images, or as one choice over the
+// whole program, of least cost (lowering/cost/access_cost.h, quadratic_choice.h). Definition::order has a choice that
+// differs from the rule.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/program/program.h"
+#include "ir/target/profile.h"
+#include "lowering/cost/access_cost.h"
+
+namespace hoist {
+
+/// Batch, then the spatial dimensions, then channels.
+DimensionOrder channels_last(size_t rank);
+
+/// True if the definition computes elementwise with windows of images, as Winograd's transformation of tiles does: it
+/// uses all of a window, for a vector of channels at a time.
+bool transforms_windows(const Definition& d);
+
+/// The rule: images, and values computed element by element from images of the same shape, are stored in NHWC.
+std::set<std::string> images_of(const Program& program, const Profile& profile);
+
+/// True if the loops of the definition run in NHWC, by its order or by the rule, whose images are `images`.
+bool runs_over_channels(const Definition& d, const std::set<std::string>& images);
+
+/// True if both orders store the elements of an array in the same sequence: dimensions of one element make no
+/// difference.
+bool is_same_order(const DimensionOrder& a, const DimensionOrder& b, const std::vector<int64_t>& shape);
+
+/// The order of every definition's value: Definition::order, else by the rule. For an output of the model the order of
+/// the loops; its array is as in ONNX. `program` has a definition for each statement (statements.h).
+std::map<std::string, DimensionOrder> orders_by_rule(const Program& program, const Profile& profile);
+
+/// The order of a value, with its cost and the best alternative's: of the loops that compute it and of all loads of it,
+/// in vector instructions of one core, with every other value as chosen. Parts of a concatenation have the order of the
+/// whole, and the costs of all together.
+struct ChosenOrder {
+  DimensionOrder order;
+  double cost = 0;
+  struct Alternative {
+    DimensionOrder order;
+    double cost = 0;
+  };
+  std::optional<Alternative> second;  ///< empty if there is one form only: windows of images, values on the host
+};
+
+struct Orders {
+  std::map<std::string, ChosenOrder> values;  ///< of definitions
+  double cost = 0;
+  double bound = 0;  ///< no choice costs less
+};
+
+/// The orders of least cost on a CPU; a definition with an order keeps it, and a definition whose loads are unknown, or
+/// a fused launch, has the order of the rule, as its operands have. Among equal orders the rule's.
+Orders choose_orders(const Program& program, const Profile& profile);
+/// The costs of given orders, by value.
+Orders costs_of_orders(const Program& program, const Profile& profile,
+                       const std::map<std::string, DimensionOrder>& given);
+
+/// Gives the definition an order, with a step "choose-layouts". Errors: the value has another number of dimensions.
+Result<Nothing> store_in_order(Program& program, Definition& definition, const DimensionOrder& order);
+
+}  // namespace hoist

@@ -1,0 +1,74 @@
+// The pass "choose-layouts": orders of dimensions that differ from the rule for images become attributes of the
+// program.
+#include <algorithm>
+
+#include "lowering/fusion/outline.h"
+#include "lowering/fusion/statements.h"
+#include "lowering/layout/orders.h"
+#include "lowering/plan/rows.h"
+
+namespace hoist {
+namespace {
+
+bool has_order(const Steering& steering) { return !steering.order.empty(); }
+
+// The reason for which the value cannot be stored in an order of the user; "" if it can.
+std::string why_not_stored(const Program& program, const Definition& definition) {
+  const std::string& value = definition.value;
+  const Type type = definition.expression->type;
+  if (is_output(program, value)) return "outputs of the model are stored as in ONNX";
+  if (values_on_host(program).count(value) != 0) return "values that the host reads or writes are stored as in ONNX";
+  if (!type->is_array() || !leaf_of(type)->is_scalar() || is_packed(leaf_of(type)->scalar))
+    return "tuples, scalars and packed values have no order of dimensions";
+  if (count_statements(definition.expression) > 0) return "a fused launch keeps the order that it was chosen for";
+  for (const Definition& whole : program.definitions) {
+    if (std::find(whole.parts.begin(), whole.parts.end(), value) != whole.parts.end())
+      return "a part of a concatenation has the order of the whole, which the layer " + layer_name(whole) + " computes";
+  }
+  return {};
+}
+
+// The orders of the user's steps, before the others are chosen.
+Result<Nothing> pin_orders(Program& program, const std::vector<Steering>& steps) {
+  HOIST_TRY(const auto pinned, find_scripted(program, steps, has_order));
+  Diagnostics problems;
+  for (const auto& [value, steering] : pinned) {
+    Definition& definition = *find_definition(program, value);
+    const std::string where = steering->where + ":" + std::to_string(steering->order_line);
+    if (const std::string reason = why_not_stored(program, definition); !reason.empty())
+      problems.push_back({where, reason, "leave out the line `stored`"});
+    else if (const auto stored = store_in_order(program, definition, steering->order); !stored.ok())
+      problems.push_back({where, stored.errors()[0].what, stored.errors()[0].hint});
+  }
+  if (!problems.empty()) return problems;
+  return Nothing{};
+}
+
+}  // namespace
+
+bool wants_layouts(const PassOptions& options) {
+  return options.layouts == LayoutChoice::cost || std::any_of(options.steps.begin(), options.steps.end(), has_order);
+}
+
+Result<Nothing> choose_layouts(LoweredModel& model, const PassOptions& options) {
+  Program& program = model.program;
+  HOIST_TRY_VOID(pin_orders(program, options.steps));
+  if (options.layouts != LayoutChoice::cost || options.profile.gpu) return Nothing{};  // loads of GPUs have no costs
+  const auto by_rule = orders_by_rule(with_statements_apart(program), options.profile);
+  const Orders chosen = choose_orders(program, options.profile);
+  for (Definition& definition : program.definitions) {
+    const DimensionOrder& order = chosen.values.at(definition.value).order;
+    if (order.empty() || is_same_order(order, by_rule.at(definition.value), shape_of(definition.expression->type)))
+      continue;
+    HOIST_TRY_VOID(store_in_order(program, definition, order));
+  }
+  return Nothing{};
+}
+
+Result<Nothing> replay_choose_layouts(Program& program, Definition& definition, const ProgramStep& step) {
+  const auto order = step.parameters.find("order");
+  HOIST_TRY(const DimensionOrder dimensions, parse_order(order == step.parameters.end() ? "" : order->second));
+  return store_in_order(program, definition, dimensions);
+}
+
+}  // namespace hoist

@@ -1,0 +1,90 @@
+#include "tools/inspection/choices.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "ir/text/parse/near_miss.h"
+#include "lowering/fusion/statements.h"
+#include "tools/inspection/layers.h"
+
+namespace hoist {
+namespace {
+
+// The program in which layouts are chosen.
+Attempt<Program> before_layouts(Program program, const PassOptions& passes) {
+  for (const Pass::Part part : {Pass::calls, Pass::terms})
+    HOIST_STEP_VOID(ExitCode::bad_input, run_passes(program, part, passes));
+  return program;
+}
+
+Failure unknown_layer(const Program& program, const std::string& layer) {
+  std::vector<std::string> names;
+  for (const Definition& definition : program.definitions)
+    names.insert(names.end(), definition.layers.begin(), definition.layers.end());
+  return input_failure(layer, "no kernel computes this layer",
+                       did_you_mean(layer, names, "hoist explain MODEL lists the layers"));
+}
+
+std::string order_text(const DimensionOrder& order) { return fmt::format("{}", fmt::join(order, " ")); }
+
+}  // namespace
+
+Attempt<LayoutChoices> layout_choices(Program program, const ModelOptions& options, const std::string& layer) {
+  ModelOptions read = options;
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode files, read_schedule_scripts(read));
+  HOIST_ATTEMPT(const Profile profile, choose_profile(options));
+  if (profile.gpu)
+    return usage_failure("--choices", "needs a CPU: the costs of loads on GPUs are unknown",
+                         "--profile or --target names one");
+  const PassOptions passes = pass_options(compile_options(read).lower, profile);
+  HOIST_ATTEMPT(const Program before, before_layouts(std::move(program), passes));
+  Program after = before;
+  const Pass& pass = *find_pass("choose-layouts");
+  if (pass.is_run(passes)) HOIST_STEP_VOID(ExitCode::bad_input, pass.run(after, passes));
+  const Orders given = costs_of_orders(before, profile, orders_by_rule(with_statements_apart(after), profile));
+  const Orders least = choose_orders(before, profile);
+  LayoutChoices out{{}, given.cost, least.cost, std::min(least.bound, given.bound)};
+  bool is_known = layer.empty();
+  for (const Definition& definition : before.definitions) {
+    if (!layer.empty() && !holds(definition.layers, layer)) continue;
+    is_known = true;
+    const ChosenOrder& chosen = given.values.at(definition.value);
+    if (chosen.order.size() >= 2) out.choices.push_back({definition.value, layer_name(definition), chosen});
+  }
+  if (!is_known) return unknown_layer(before, layer);
+  return out;
+}
+
+std::string choices_text(const LayoutChoices& choices) {
+  std::string out;
+  for (const LayoutChoices::Choice& choice : choices.choices) {
+    out += fmt::format("{} of layer {}: order {}, cost {:.0f}", choice.value, choice.layer,
+                       order_text(choice.chosen.order), choice.chosen.cost);
+    out += choice.chosen.second ? fmt::format("; best alternative {}, cost {:.0f}\n",
+                                              order_text(choice.chosen.second->order), choice.chosen.second->cost)
+                                : "; no alternative\n";
+  }
+  out += fmt::format("all values: cost {:.0f} vector instructions on one core; --pass layouts=cost {:.0f}",
+                     choices.cost, choices.least);
+  out += choices.bound >= choices.least * (1 - 1e-9)
+             ? ", the least possible\n"
+             : fmt::format(", at most {:.1f} % above the least\n", 100 * (choices.least / choices.bound - 1));
+  return out;
+}
+
+nlohmann::ordered_json to_json(const LayoutChoices& choices) {
+  nlohmann::ordered_json values = nlohmann::ordered_json::array();
+  for (const LayoutChoices::Choice& choice : choices.choices) {
+    nlohmann::ordered_json value = {
+        {"value", choice.value}, {"layer", choice.layer}, {"order", choice.chosen.order}, {"cost", choice.chosen.cost}};
+    if (choice.chosen.second)
+      value["alternative"] = {{"order", choice.chosen.second->order}, {"cost", choice.chosen.second->cost}};
+    values.push_back(std::move(value));
+  }
+  return {{"choices", values}, {"cost", choices.cost}, {"least", choices.least}, {"bound", choices.bound}};
+}
+
+}  // namespace hoist

@@ -1,0 +1,32 @@
+// The orders of dimensions in which values are stored, with their costs and the best alternatives. For hoist explain
+// --choices.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "lowering/layout/orders.h"
+#include "tools/driver/model.h"
+
+namespace hoist {
+
+struct LayoutChoices {
+  struct Choice {
+    std::string value, layer;  ///< the first layer that the kernel computes
+    ChosenOrder chosen;
+  };
+  std::vector<Choice> choices;  ///< of values with at least two dimensions, in the order of the program
+  double cost = 0;              ///< of all values, in vector instructions of one core
+  double least = 0;             ///< of the orders that --pass layouts=cost chooses
+  double bound = 0;             ///< no choice costs less
+};
+
+/// The orders that a compilation with these options takes. `layer`: only values of kernels that compute it; "" for all.
+/// Errors: no kernel computes the layer, or the device is a GPU, whose loads have no costs.
+Attempt<LayoutChoices> layout_choices(Program program, const ModelOptions& options, const std::string& layer);
+/// One line for each value, and one for the program.
+std::string choices_text(const LayoutChoices& choices);
+nlohmann::ordered_json to_json(const LayoutChoices& choices);
+
+}  // namespace hoist
