@@ -10,7 +10,7 @@
 namespace hoist {
 namespace {
 
-bool has_order(const Steering& steering) { return !steering.order.empty(); }
+bool has_order(const ScheduleScript& script) { return !script.order.empty(); }
 
 // The reason for which the value cannot be stored in an order of the user; "" if it can.
 std::string why_not_stored(const Program& program, const Definition& definition) {
@@ -29,15 +29,15 @@ std::string why_not_stored(const Program& program, const Definition& definition)
 }
 
 // The orders of the user's steps, before the others are chosen.
-Result<Nothing> pin_orders(Program& program, const std::vector<Steering>& steps) {
+Result<Nothing> pin_orders(Program& program, const std::vector<ScheduleScript>& steps) {
   HOIST_TRY(const auto pinned, find_scripted(program, steps, has_order));
   Diagnostics problems;
-  for (const auto& [value, steering] : pinned) {
+  for (const auto& [value, script] : pinned) {
     Definition& definition = *find_definition(program, value);
-    const std::string where = steering->where + ":" + std::to_string(steering->order_line);
+    const std::string where = script->where + ":" + std::to_string(script->order_line);
     if (const std::string reason = why_not_stored(program, definition); !reason.empty())
       problems.push_back({where, reason, "leave out the line `stored`"});
-    else if (const auto stored = store_in_order(program, definition, steering->order); !stored.ok())
+    else if (const auto stored = store_in_order(program, definition, script->order); !stored.ok())
       problems.push_back({where, stored.errors()[0].what, stored.errors()[0].hint});
   }
   if (!problems.empty()) return problems;

@@ -22,8 +22,9 @@ Result<Nothing> fuse_launches(LoweredModel& model, const PassOptions& options);
 
 /// By value, the definition of each of the user's steps that `wanted` accepts: the last one that computes the layer,
 /// into which the others were merged. Errors: no definition computes the layer, or two steps name one definition.
-Result<std::map<std::string, const Steering*>> find_scripted(const Program& program, const std::vector<Steering>& steps,
-                                                             bool (*wanted)(const Steering& steering));
+Result<std::map<std::string, const ScheduleScript*>> find_scripted(const Program& program,
+                                                                   const std::vector<ScheduleScript>& steps,
+                                                                   bool (*wanted)(const ScheduleScript& script));
 
 /// Names of OpenCL functions, which no two kernels share.
 class FunctionNames {

@@ -170,9 +170,9 @@ TEST(Orders, KeepEveryBitUnderStrict) {
 
 Result<LoweredModel> pinned(const std::string& layer, const std::string& line) {
   LowerOptions options;
-  auto steering = parse_schedule_script(line, layer, "my.steps");
-  HOIST_CHECK(steering.ok(), steering.errors()[0].text());
-  options.steps = {*steering};
+  auto script = parse_schedule_script(line, layer, "my.steps");
+  HOIST_CHECK(script.ok(), script.errors()[0].text());
+  options.steps = {*script};
   return lowered(program_of(products, {"a"}), options);
 }
 
@@ -205,8 +205,8 @@ TEST(Orders, OfTheUserThatCannotBeAreRefused) {
   EXPECT_THAT(fault("add", "stored 0 2 1\n"), HasSubstr("my.steps:1: outputs of the model are stored as in ONNX"));
   EXPECT_THAT(fault("frist", "stored 0 2 1\n"), HasSubstr("no kernel computes this layer"));
   const auto refused = [](const std::string& line) {
-    const auto steering = parse_schedule_script(line, "first", "my.steps");
-    return steering.ok() ? "no fault" : steering.errors()[0].text();
+    const auto script = parse_schedule_script(line, "first", "my.steps");
+    return script.ok() ? "no fault" : script.errors()[0].text();
   };
   EXPECT_THAT(refused("stored 0 2\n"), HasSubstr("my.steps:1: \"0 2\" is no order of dimensions"));
   EXPECT_THAT(refused("stored 0 1 x\n"), HasSubstr("is no order of dimensions"));
