@@ -13,12 +13,22 @@
 
 namespace hoist {
 
+/// The side that a caller has to repair. A command ends with the exit code of the kind.
+enum class ErrorKind {
+  input,       ///< a file that is missing, damaged or does not fit, or one that cannot be written
+  usage,       ///< wrong use of the command line
+  device,      ///< no device, or it fails; memory runs out
+  difference,  ///< the compiled program computes other values than the model
+  negative,    ///< a negative answer: a rule does not apply, there is nothing to reduce
+};
+
 /// One message, lower case without a full stop. `where` names the offender (a file, a layer, a path inside a term);
 /// `hint` gives the remedy and may be empty.
 struct Diagnostic {
   std::string where;
   std::string what;
-  std::string hint;
+  std::string hint = {};
+  ErrorKind kind = ErrorKind::input;
 
   /// "where: what (hint)"
   std::string text() const {
@@ -27,8 +37,19 @@ struct Diagnostic {
   }
 };
 
+/// A message about wrong use of a command line.
+inline Diagnostic usage_error(std::string where, std::string what, std::string hint = "") {
+  return {std::move(where), std::move(what), std::move(hint), ErrorKind::usage};
+}
+
 /// All problems of one step in the order of their discovery; never empty in a failed Result.
 using Diagnostics = std::vector<Diagnostic>;
+
+/// The same problems, of that kind.
+inline Diagnostics with_kind(ErrorKind kind, Diagnostics problems) {
+  for (Diagnostic& problem : problems) problem.kind = kind;
+  return problems;
+}
 
 struct Nothing {};
 
@@ -52,6 +73,13 @@ class [[nodiscard]] Result {
  private:
   std::variant<T, Diagnostics> content_;
 };
+
+/// The result, whose errors are of that kind.
+template <class T>
+Result<T> with_kind(ErrorKind kind, Result<T> result) {
+  if (result.ok()) return result;
+  return with_kind(kind, result.errors());
+}
 
 /// Thrown by a failed HOIST_CHECK during the lifetime of a FaultsAreErrors.
 struct InternalFault {

@@ -436,7 +436,7 @@ TEST_F(QueueTest, RunsOfAStudyAreTheSameBits) {
     auto queued = queue::models_on_queue(server_->options(), shared ? 0 : 1e9);
     ASSERT_TRUE(queued.ok());
     auto model = open_for_study(model_file, options, *queued);
-    ASSERT_TRUE(model.ok()) << model.failure().problems.front().text();
+    ASSERT_TRUE(model.ok()) << model.errors().front().text();
     auto samples = read_samples(data_file, input_infos(model->program), {});
     ASSERT_TRUE(samples.ok());
     RewrittenModel as_it_is;
@@ -485,7 +485,7 @@ TEST_F(QueueTest, AnAnswerThatCountsWronglyIsNotCounted) {
   }
   const auto done = queue::gather(*queue, gathering);
   ASSERT_FALSE(done.ok());
-  EXPECT_THAT(done.failure().problems.front().text(), HasSubstr("is not 42"));
+  EXPECT_THAT(done.errors().front().text(), HasSubstr("is not 42"));
   EXPECT_THAT(taken, testing::UnorderedElementsAre(0, 2));
 }
 

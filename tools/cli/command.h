@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tools/cli/attempt.h"
+#include "tools/cli/exit_code.h"
 #include "tools/cli/option_table.h"
 
 namespace hoist {
@@ -16,30 +16,30 @@ std::string pass_list();
 
 namespace hoist::commands {
 
-Attempt<> bench(const Options& options);
-Attempt<> bisect(const Options& options);
-Attempt<> check(const Options& options);
-Attempt<> compile(const Options& options);
-Attempt<> completion(const Options& options);
-Attempt<> devices(const Options& options);
-Attempt<> evaluate(const Options& options);
-Attempt<> explain(const Options& options);
-Attempt<> export_model(const Options& options);
-Attempt<> help(const Options& options);
-Attempt<> inspect(const Options& options);
-Attempt<> language(const Options& options);
-Attempt<> manual(const Options& options);
-Attempt<> operators(const Options& options);
-Attempt<> profiles(const Options& options);
-Attempt<> reduce(const Options& options);
-Attempt<> report(const Options& options);
-Attempt<> rewrite(const Options& options);
-Attempt<> rules(const Options& options);
-Attempt<> run(const Options& options);
-Attempt<> sensitivity(const Options& options);
-Attempt<> test(const Options& options);
-Attempt<> tune(const Options& options);
-Attempt<> verify(const Options& options);
-Attempt<> worker(const Options& options);
+Result<ExitCode> bench(const Options& options);
+Result<ExitCode> bisect(const Options& options);
+Result<ExitCode> check(const Options& options);
+Result<ExitCode> compile(const Options& options);
+Result<ExitCode> completion(const Options& options);
+Result<ExitCode> devices(const Options& options);
+Result<ExitCode> evaluate(const Options& options);
+Result<ExitCode> explain(const Options& options);
+Result<ExitCode> export_model(const Options& options);
+Result<ExitCode> help(const Options& options);
+Result<ExitCode> inspect(const Options& options);
+Result<ExitCode> language(const Options& options);
+Result<ExitCode> manual(const Options& options);
+Result<ExitCode> operators(const Options& options);
+Result<ExitCode> profiles(const Options& options);
+Result<ExitCode> reduce(const Options& options);
+Result<ExitCode> report(const Options& options);
+Result<ExitCode> rewrite(const Options& options);
+Result<ExitCode> rules(const Options& options);
+Result<ExitCode> run(const Options& options);
+Result<ExitCode> sensitivity(const Options& options);
+Result<ExitCode> test(const Options& options);
+Result<ExitCode> tune(const Options& options);
+Result<ExitCode> verify(const Options& options);
+Result<ExitCode> worker(const Options& options);
 
 }  // namespace hoist::commands

@@ -21,16 +21,16 @@
 #include "tools/driver/child_program.h"
 
 namespace hoist {
-Attempt<> do_command(const std::vector<std::string>& words) {
+Result<ExitCode> do_command(const std::vector<std::string>& words) {
   if (std::getenv("HOIST_RULES_FOLDER") != nullptr) {
-    HOIST_STEP_VOID(ExitCode::bad_input, check_own_operators());
-    HOIST_STEP_VOID(ExitCode::bad_input, check_own_rules());
+    HOIST_TRY_VOID(check_own_operators());
+    HOIST_TRY_VOID(check_own_rules());
   }
   if (words.empty()) {
     say(program_help());
-    return usage_failure("", "no command given", "hoist COMMAND --help explains one");
+    return usage_error("", "no command given", "hoist COMMAND --help explains one");
   }
-  HOIST_ATTEMPT(const ParsedCommand parsed, parse_command(words));
+  HOIST_TRY(const ParsedCommand parsed, parse_command(words));
   return parsed.command == nullptr ? ExitCode::done : parsed.command->run(parsed.options);
 }
 
@@ -85,8 +85,8 @@ ExitCode run_command_line(int argument_count, const char* const* arguments) try 
   if (outcome.ok()) {
     code = *outcome;
   } else {
-    print_message("error", outcome.failure().problems);
-    code = outcome.failure().code;
+    print_message("error", outcome.errors());
+    code = exit_code(outcome.errors());
   }
   if (auto written = finish_output(); !written) {
     print_message("error", written.errors());

@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "tools/cli/attempt.h"
+#include "tools/cli/exit_code.h"
 
 namespace hoist {
 
 /// The result of a command, for example "check" "model.onnx", in a process with other work: signals are not handled,
 /// and failures are not printed.
-Attempt<> do_command(const std::vector<std::string>& words);
+Result<ExitCode> do_command(const std::vector<std::string>& words);
 
 /// Parses and executes the words; results are on standard output, messages on standard error when it returns.
 ExitCode run_command_line(int argument_count, const char* const* arguments);

@@ -13,14 +13,14 @@ Result<Nothing> write_json(const std::string& path, const nlohmann::ordered_json
   return write_file(path, answer.dump(2, ' ', only_ascii, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
-Attempt<> answer_json(const std::string& path, const nlohmann::ordered_json& answer) {
-  if (!path.empty()) HOIST_STEP_VOID(ExitCode::bad_input, write_json(path, answer));
-  return ExitCode::done;
+Result<Nothing> answer_json(const std::string& path, const nlohmann::ordered_json& answer) {
+  if (!path.empty()) HOIST_TRY_VOID(write_json(path, answer));
+  return Nothing{};
 }
 
-Attempt<> refuse_two_outputs(const std::string& json, const std::string& option, const std::string& path) {
-  if (json != "-" || path != "-") return ExitCode::done;
-  return usage_failure("--json -", "and " + option + " - are both for standard output", "name a file for one of them");
+Result<Nothing> refuse_two_outputs(const std::string& json, const std::string& option, const std::string& path) {
+  if (json != "-" || path != "-") return Nothing{};
+  return usage_error("--json -", "and " + option + " - are both for standard output", "name a file for one of them");
 }
 
 nlohmann::ordered_json array_json(const std::string& name, Scalar scalar, const std::vector<int64_t>& shape) {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "ir/base/result.h"
 #include "ir/language/scalar.h"
-#include "tools/cli/attempt.h"
 
 namespace hoist {
 
@@ -16,10 +16,10 @@ namespace hoist {
 Result<Nothing> write_json(const std::string& path, const nlohmann::ordered_json& answer);
 
 /// The answer of a command, if a path is given: without a path nothing is done.
-Attempt<> answer_json(const std::string& path, const nlohmann::ordered_json& answer);
+Result<Nothing> answer_json(const std::string& path, const nlohmann::ordered_json& answer);
 
 /// Wrong use where both would be on standard output.
-Attempt<> refuse_two_outputs(const std::string& json, const std::string& option, const std::string& path);
+Result<Nothing> refuse_two_outputs(const std::string& json, const std::string& option, const std::string& path);
 
 /// An input or an output: {"name", "type", "shape", "bytes"}.
 nlohmann::ordered_json array_json(const std::string& name, Scalar scalar, const std::vector<int64_t>& shape);

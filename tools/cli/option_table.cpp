@@ -73,7 +73,7 @@ Result<Nothing> add_target(Options& options, const std::string& name) {
 
 Result<Nothing> add_size(Options& options, const std::string& text) {
   auto parsed = parse_sizes({text});
-  if (!parsed.ok()) return parsed.failure().problems;
+  if (!parsed.ok()) return parsed.errors();
   options.run.sizes.insert(options.run.sizes.end(), parsed->begin(), parsed->end());
   return Nothing{};
 }

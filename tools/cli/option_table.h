@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "tools/cli/attempt.h"
+#include "tools/cli/exit_code.h"
 #include "tools/cli/options.h"
 
 namespace hoist {
@@ -66,7 +66,7 @@ struct CommandRow {
   const char* name;
   const char* meaning;
   std::string example;
-  Attempt<> (*run)(const Options&);
+  Result<ExitCode> (*run)(const Options&);
 };
 
 const std::vector<CommandRow>& command_rows();
@@ -89,6 +89,6 @@ const OptionRow* find_option(std::string_view command, std::string_view name);
 std::string switches_help(const std::vector<const OptionRow*>& switches, const char* separator);
 
 /// Wrong use if an option is given that needs something else than the command has.
-Attempt<> refuse_given(const Options& options, OptionNeeds needs);
+Result<Nothing> refuse_given(const Options& options, OptionNeeds needs);
 
 }  // namespace hoist

@@ -127,15 +127,14 @@ std::string switches_help(const std::vector<const OptionRow*>& switches, const c
   return out;
 }
 
-Attempt<> refuse_given(const Options& options, OptionNeeds needs) {
+Result<Nothing> refuse_given(const Options& options, OptionNeeds needs) {
   for (const OptionRow& row : option_rows()) {
     if (row.subject != needs || !options.is_given(row.key())) continue;
     if (needs == OptionNeeds::budget)
-      return usage_failure(row.key(), "requires --budget", "state the accuracy that may be lost: --budget top1=0.5%");
-    return usage_failure(row.key(), "applies to models: a bundle stays as it was compiled",
-                         "name the ONNX file instead");
+      return usage_error(row.key(), "requires --budget", "state the accuracy that may be lost: --budget top1=0.5%");
+    return usage_error(row.key(), "applies to models: a bundle stays as it was compiled", "name the ONNX file instead");
   }
-  return ExitCode::done;
+  return Nothing{};
 }
 
 }  // namespace hoist

@@ -58,28 +58,28 @@ class CommandOptions {
   }
 
   /// Sets the members of everything that the command line has.
-  Attempt<> read(Options& out) const {
+  Result<Nothing> read(Options& out) const {
     for (const auto& [row, option] : options_) {
       if (option->count() == 0) continue;
       out.given.insert(row->key());
-      for (const std::string& text : option->results()) HOIST_STEP_VOID(ExitCode::usage, assign(*row, text, out));
+      for (const std::string& text : option->results())
+        HOIST_TRY_VOID(with_kind(ErrorKind::usage, assign(*row, text, out)));
     }
     for (const auto& [name, option] : switch_options_) {
       for (const std::string& text : option->results()) {
         const size_t equals = std::min(text.find('='), text.size());
         const OptionRow* row = find_option(command_, name + " " + text.substr(0, equals));
         if (row == nullptr) return unknown_switch(name, text.substr(0, equals));
-        HOIST_ATTEMPT([[maybe_unused]] ExitCode set,
-                      set_switch(*row, equals == text.size() ? "" : text.substr(equals + 1), out));
+        HOIST_TRY_VOID(set_switch(*row, equals == text.size() ? "" : text.substr(equals + 1), out));
       }
     }
     for (const auto& [row, option] : old_names_) {
       if (option->count() == 0) continue;
       const std::string& value = option->results().back();
       print_old_name(std::string(row->old_name), row->key() + "=" + value);
-      HOIST_ATTEMPT([[maybe_unused]] ExitCode set, set_switch(*row, value, out));
+      HOIST_TRY_VOID(set_switch(*row, value, out));
     }
-    return ExitCode::done;
+    return Nothing{};
   }
 
   /// Long names that --help shows.
@@ -135,23 +135,23 @@ class CommandOptions {
     }
   }
 
-  Attempt<> unknown_switch(const std::string& option, const std::string& name) const {
+  Diagnostic unknown_switch(const std::string& option, const std::string& name) const {
     Words names;
     for (const OptionRow* row : switches_.at(option)) names.emplace_back(row->switch_name());
-    return usage_failure(option + " " + name, "is not a switch of hoist " + command_,
-                         did_you_mean(name, names, "hoist " + command_ + " --help lists them"));
+    return usage_error(option + " " + name, "is not a switch of hoist " + command_,
+                       did_you_mean(name, names, "hoist " + command_ + " --help lists them"));
   }
 
-  Attempt<> set_switch(const OptionRow& row, std::string value, Options& out) const {
+  Result<Nothing> set_switch(const OptionRow& row, std::string value, Options& out) const {
     if (const auto validator = validator_of(row)) {
       const std::string error = (*validator)(value);
       if (!error.empty())
-        return usage_failure(row.key(), error,
-                             did_you_mean(value, row.choices(), "hoist " + command_ + " --help shows how"));
+        return usage_error(row.key(), error,
+                           did_you_mean(value, row.choices(), "hoist " + command_ + " --help shows how"));
     }
     out.given.insert(row.key());
-    HOIST_STEP_VOID(ExitCode::usage, assign(row, value, out));
-    return ExitCode::done;
+    HOIST_TRY_VOID(with_kind(ErrorKind::usage, assign(row, value, out)));
+    return Nothing{};
   }
 
   CLI::App& app_;
@@ -200,15 +200,15 @@ struct Parser {
 };
 
 // Reports what is wrong with words that the parser would only call unexpected, or would report after something else.
-Attempt<> check_names(const Parser& parser, const Words& words) {
+Result<Nothing> check_names(const Parser& parser, const Words& words) {
   const std::string& name = words.front();
-  if (name.starts_with("-")) return ExitCode::done;
+  if (name.starts_with("-")) return Nothing{};
   const auto command = parser.options.find(name);
   if (command == parser.options.end()) {
     Words commands;
     for (const CommandRow& row : command_rows()) commands.emplace_back(row.name);
-    if (name.ends_with(".onnx")) return usage_failure(name, "is not a command", "hoist check " + name);
-    return usage_failure(name, "is not a command", did_you_mean(name, commands, "hoist --help lists them"));
+    if (name.ends_with(".onnx")) return usage_error(name, "is not a command", "hoist check " + name);
+    return usage_error(name, "is not a command", did_you_mean(name, commands, "hoist --help lists them"));
   }
   Words known = command->second.long_names();
   const Words common = parser.options.at("").long_names();
@@ -221,8 +221,8 @@ Attempt<> check_names(const Parser& parser, const Words& words) {
     problems.push_back({option, "is not an option of hoist " + name,
                         did_you_mean(option, known, "hoist " + name + " --help lists them")});
   }
-  if (problems.empty()) return ExitCode::done;
-  return Failure{ExitCode::usage, problems};
+  if (problems.empty()) return Nothing{};
+  return with_kind(ErrorKind::usage, problems);
 }
 
 std::string lower_case_start(std::string text) {
@@ -250,13 +250,13 @@ std::string without_zeros(const std::string& text) {
 }
 
 // No option and no argument has a use for "", most often a variable of a script that is not set.
-Attempt<> refuse_empty_words(const CLI::App& command) {
+Result<Nothing> refuse_empty_words(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     const auto& given = option->results();
     if (std::find(given.begin(), given.end(), "") != given.end())
-      return usage_failure(option->get_name(), "is empty", "hoist " + command.get_name() + " --help shows how");
+      return usage_error(option->get_name(), "is empty", "hoist " + command.get_name() + " --help shows how");
   }
-  return ExitCode::done;
+  return Nothing{};
 }
 
 // Descriptions in their column; examples stay unchanged, so that they can be copied.
@@ -275,9 +275,9 @@ std::string help_text(const std::string& help) {
 
 std::string program_help() { return help_text(Parser().app.help()); }
 
-Attempt<ParsedCommand> parse_command(const Words& words) {
+Result<ParsedCommand> parse_command(const Words& words) {
   Parser parser;
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode known, check_names(parser, words));
+  HOIST_TRY_VOID(check_names(parser, words));
   try {
     parser.app.parse(Words(words.rbegin(), words.rend()));  // the parser reads them from the end
   } catch (const CLI::ParseError& error) {
@@ -288,16 +288,16 @@ Attempt<ParsedCommand> parse_command(const Words& words) {
     }
     const auto used = parser.app.get_subcommands();
     const std::string name = used.empty() ? "" : " " + used.front()->get_name();
-    return usage_failure("hoist" + name, lower_case_start(without_zeros(error.what())),
-                         "hoist" + name + " --help shows how");
+    return usage_error("hoist" + name, lower_case_start(without_zeros(error.what())),
+                       "hoist" + name + " --help shows how");
   }
   const auto used = parser.app.get_subcommands();
-  if (used.empty()) return usage_failure("", "no command given", "hoist --help lists them");
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode filled, refuse_empty_words(*used.front()));
+  if (used.empty()) return usage_error("", "no command given", "hoist --help lists them");
+  HOIST_TRY_VOID(refuse_empty_words(*used.front()));
   ParsedCommand out;
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode common, parser.options.at("").read(out.options));
+  HOIST_TRY_VOID(parser.options.at("").read(out.options));
   const std::string name = used.front()->get_name();
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode own, parser.options.at(name).read(out.options));
+  HOIST_TRY_VOID(parser.options.at(name).read(out.options));
   for (const CommandRow& row : command_rows()) {
     if (row.name == name) out.command = &row;
   }

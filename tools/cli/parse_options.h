@@ -12,7 +12,7 @@ struct ParsedCommand {
 
 /// The words of a command line, with the name of the command. Errors are wrong use, with a hint for a misspelt name. An
 /// old name of an option prints a note.
-Attempt<ParsedCommand> parse_command(const std::vector<std::string>& words);
+Result<ParsedCommand> parse_command(const std::vector<std::string>& words);
 
 /// The text of `hoist --help`.
 std::string program_help();

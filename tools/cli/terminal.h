@@ -15,8 +15,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "ir/base/result.h"
 #include "ir/base/stopwatch.h"
-#include "tools/cli/attempt.h"
 
 namespace hoist {
 

@@ -10,7 +10,7 @@
 #include <exception>
 #include <new>
 
-#include "tools/cli/attempt.h"
+#include "tools/cli/exit_code.h"
 
 namespace hoist {
 namespace {

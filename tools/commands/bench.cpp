@@ -22,9 +22,9 @@ namespace hoist {
 namespace {
 
 // From inputs in the program's memory to outputs in the program's memory.
-Attempt<double> one_run(BundleRunner& bundle) {
+Result<double> one_run(BundleRunner& bundle) {
   const Stopwatch stopwatch;
-  HOIST_STEP_VOID(ExitCode::device, bundle.run());
+  HOIST_TRY_VOID(with_kind(ErrorKind::device, bundle.run()));
   return stopwatch.seconds() * 1e3;
 }
 
@@ -35,33 +35,34 @@ struct Timed {
   std::vector<double> runs = {};  // milliseconds
 };
 
-Attempt<Timed> open_timed(const std::string& folder, const RunOptions& options) {
-  HOIST_ATTEMPT(BundleInfo info, bundle_info(folder, options.sizes));
+Result<Timed> open_timed(const std::string& folder, const RunOptions& options) {
+  HOIST_TRY(BundleInfo info, bundle_info(folder, options.sizes));
   const Stopwatch loading;
-  HOIST_ATTEMPT(BundleRunner runner, open_checked(folder, options));
+  HOIST_TRY(BundleRunner runner, open_checked(folder, options));
   const double load = loading.seconds() * 1e3;
-  HOIST_STEP_VOID(ExitCode::device, runner.share_memory());
+  HOIST_TRY_VOID(with_kind(ErrorKind::device, runner.share_memory()));
   const std::vector<Tensor> inputs = seeded_inputs(runner, info.plan, 1);
-  for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::device, runner.set_input(i, inputs[i]));
+  for (size_t i = 0; i < inputs.size(); ++i)
+    HOIST_TRY_VOID(with_kind(ErrorKind::device, runner.set_input(i, inputs[i])));
   return Timed{std::move(info), std::move(runner), load};
 }
 
 // Interleaved runs, so that a machine that slows down slows all of them; each bundle runs for that long in all.
-Attempt<> time_runs(const std::vector<Timed*>& bundles, double seconds) {
+Result<Nothing> time_runs(const std::vector<Timed*>& bundles, double seconds) {
   constexpr int turns = 10;
   for (int turn = 0; turn < turns; ++turn) {
     for (Timed* timed : bundles) {
       for (const Stopwatch warm_up; warm_up.seconds() < seconds * 0.2 / turns;) {
-        HOIST_ATTEMPT([[maybe_unused]] double time, one_run(timed->runner));
+        HOIST_TRY([[maybe_unused]] double time, one_run(timed->runner));
       }
       const Stopwatch timing;
       do {
-        HOIST_ATTEMPT(double time, one_run(timed->runner));
+        HOIST_TRY(double time, one_run(timed->runner));
         timed->runs.push_back(time);
       } while (timing.seconds() < seconds / turns);
     }
   }
-  return ExitCode::done;
+  return Nothing{};
 }
 
 double gigas(double amount, double milliseconds) { return milliseconds > 0 ? amount / milliseconds / 1e6 : 0; }
@@ -123,13 +124,13 @@ std::string peaks_text(const Peaks& peaks) {
 }
 
 // The same by a worker that has the device, and that does nothing else on it meanwhile.
-Attempt<> bench_there(const Options& command) {
+Result<ExitCode> bench_there(const Options& command) {
   if (!command.page.empty() || !command.against.empty() || command.run.threads > 0 || !command.run.sizes.empty())
-    return usage_failure("--queue", "goes with none of --page, --against, --threads and --dim", "leave those out");
-  HOIST_ATTEMPT(const BundleInfo info, bundle_info(command.subject));
-  HOIST_ATTEMPT(const std::string device, queue::device_on_queue(info.plan, command.run.device));
-  HOIST_STEP(queue::Queue queue, ExitCode::device, queue::Queue::connect(command.queue));
-  HOIST_STEP(const std::string packed, ExitCode::bad_input, queue::pack_bundle(command.subject));
+    return usage_error("--queue", "goes with none of --page, --against, --threads and --dim", "leave those out");
+  HOIST_TRY(const BundleInfo info, bundle_info(command.subject));
+  HOIST_TRY(const std::string device, queue::device_on_queue(info.plan, command.run.device));
+  HOIST_TRY(queue::Queue queue, with_kind(ErrorKind::device, queue::Queue::connect(command.queue)));
+  HOIST_TRY(const std::string packed, queue::pack_bundle(command.subject));
   // Earlier measurements are no answer: each run has to measure again.
   const int64_t asked = std::chrono::system_clock::now().time_since_epoch().count();
   nlohmann::json found;
@@ -153,45 +154,43 @@ Attempt<> bench_there(const Options& command) {
   };
   Progress progress;
   progress.show("a worker measures");
-  HOIST_ATTEMPT([[maybe_unused]] const ExitCode done, queue::gather(queue, gathering));
+  HOIST_TRY_VOID(queue::gather(queue, gathering));
   progress.show("");
-  HOIST_ATTEMPT([[maybe_unused]] const ExitCode written, answer_json(command.json, found["json"]));
+  HOIST_TRY_VOID(answer_json(command.json, found["json"]));
   say(found["text"].get_ref<const std::string&>());
   return ExitCode::done;
 }
 
 }  // namespace
 
-Attempt<> commands::bench(const Options& command) {
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode differ, refuse_two_outputs(command.json, "--page", command.page));
-  for (const std::string& file : {command.page, command.json})
-    HOIST_STEP_VOID(ExitCode::bad_input, refuse_unwritable(file));
+Result<ExitCode> commands::bench(const Options& command) {
+  HOIST_TRY_VOID(refuse_two_outputs(command.json, "--page", command.page));
+  for (const std::string& file : {command.page, command.json}) HOIST_TRY_VOID(refuse_unwritable(file));
   if (!command.queue.url.empty()) return bench_there(command);
-  HOIST_ATTEMPT(Timed timed, open_timed(command.subject, command.run));
+  HOIST_TRY(Timed timed, open_timed(command.subject, command.run));
   std::optional<Timed> other;
   std::vector<Timed*> all = {&timed};
   if (!command.against.empty()) {
-    HOIST_ATTEMPT(other, open_timed(command.against, command.run));
+    HOIST_TRY(other, open_timed(command.against, command.run));
     all.push_back(&*other);
   }
   const BundleRunner& bundle = timed.runner;
   Progress progress;
   progress.show("timing whole runs");
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode timed_all, time_runs(all, command.seconds));
+  HOIST_TRY_VOID(time_runs(all, command.seconds));
   progress.show("timing kernels");
-  HOIST_ATTEMPT(const auto steps, time_steps(timed.runner, command.seconds * 0.5));
+  HOIST_TRY(const auto steps, time_steps(timed.runner, command.seconds * 0.5));
   std::optional<Peaks> peaks;
   if (command.roofline || !command.page.empty()) {
     progress.show("measuring the device");
     const std::vector<std::string>& targets = timed.info.plan.targets;
-    HOIST_STEP(const Profile profile, ExitCode::device, profile_of(bundle, timed.info.plan));
-    HOIST_ATTEMPT(peaks, measure_peaks(command.run, profile, targets));
+    HOIST_TRY(const Profile profile, with_kind(ErrorKind::device, profile_of(bundle, timed.info.plan)));
+    HOIST_TRY(peaks, measure_peaks(command.run, profile, targets));
     peaks = peaks_beside(*peaks, timed_kernels(bundle, timed.info.plan, steps));
   }
   if (!command.page.empty())
-    HOIST_STEP_VOID(ExitCode::bad_input,
-                    write_file(command.page, kernels_page(bundle.model_name(), bundle.device_name(),
-                                                          timed_kernels(bundle, timed.info.plan, steps), *peaks)));
+    HOIST_TRY_VOID(write_file(command.page, kernels_page(bundle.model_name(), bundle.device_name(),
+                                                         timed_kernels(bundle, timed.info.plan, steps), *peaks)));
   const TimeSummary whole = summarise_times(timed.runs);
   nlohmann::ordered_json out = {{"lower_quartile_ms", whole.lower_quartile.value},
                                 {"median_ms", whole.median.value},
@@ -216,7 +215,7 @@ Attempt<> commands::bench(const Options& command) {
                            command.against, theirs.lower_quartile.value, other->runs.size(), ratio);
   }
   if (!command.json.empty()) {
-    HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
+    HOIST_TRY_VOID(write_json(command.json, out));
   }
   say_line(
       "{}: lower quartile {:.4f} ms, median {:.4f} ms, minimum {:.4f} ms of {} runs; loaded in {:.1f} ms (cache: {})",

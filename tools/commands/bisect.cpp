@@ -25,17 +25,17 @@ struct Fault {
 };
 
 // The steps after the rules: code generator and driver, if there is a device of the target description.
-Attempt<std::optional<Fault>> fault_on_device(OpenedModel model, const ModelOptions& options) {
-  HOIST_ATTEMPT(const CompiledModel compiled, compile_model(std::move(model), options));
+Result<std::optional<Fault>> fault_on_device(OpenedModel model, const ModelOptions& options) {
+  HOIST_TRY(const CompiledModel compiled, compile_model(std::move(model), options));
   const Result<Device> device = device_for(compiled.profile, options.device);
   if (!device || !too_large_to_check(compiled.plan).empty()) return std::optional<Fault>();
   RunOptions run;
   run.device = options.device;
-  HOIST_STEP(const TemporaryFolder folder, ExitCode::bad_input, TemporaryFolder::make());
-  HOIST_STEP_VOID(ExitCode::bad_input, write_bundle(compiled.plan, folder.path() / "bundle", {}));
-  HOIST_ATTEMPT(const SelfCheck check,
-                self_check(folder.path() / "bundle", compiled.plan, compiled.groups, 1,
-                           compiled.rules != nullptr ? compiled.rules->table : lowering_rules(), run));
+  HOIST_TRY(const TemporaryFolder folder, TemporaryFolder::make());
+  HOIST_TRY_VOID(write_bundle(compiled.plan, folder.path() / "bundle", {}));
+  HOIST_TRY(const SelfCheck check,
+            self_check(folder.path() / "bundle", compiled.plan, compiled.groups, 1,
+                       compiled.rules != nullptr ? compiled.rules->table : lowering_rules(), run));
   if (check.launch_mismatch) {
     return std::optional(Fault{
         {{check.launch_mismatch->subject, check.launch_mismatch->message, "its kernels are right when launched alone"}},
@@ -48,11 +48,11 @@ Attempt<std::optional<Fault>> fault_on_device(OpenedModel model, const ModelOpti
       Fault{{{"kernel " + kernel.name, check.mismatch->comparison.message, check.mismatch->origin}}, step.layers});
 }
 
-Attempt<std::optional<Fault>> first_fault(const Program& program, const Options& command, Validation* seen) {
+Result<std::optional<Fault>> first_fault(const Program& program, const Options& command, Validation* seen) {
   ModelOptions options = command.model;
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_schedule_scripts(options));
-  HOIST_ATTEMPT(OpenedModel model, open_model(program, options));
-  HOIST_ATTEMPT(Validation validation, validate_derivation(model.lowered.derivation, model.profile, true));
+  HOIST_TRY_VOID(read_schedule_scripts(options));
+  HOIST_TRY(OpenedModel model, open_model(program, options));
+  HOIST_TRY(Validation validation, validate_derivation(model.lowered.derivation, model.profile, true));
   if (seen != nullptr) *seen = validation;
   if (validation.differences.empty() && command.no_check) return std::optional<Fault>();
   if (validation.differences.empty()) return fault_on_device(std::move(model), options);
@@ -62,27 +62,26 @@ Attempt<std::optional<Fault>> first_fault(const Program& program, const Options&
 
 }  // namespace
 
-Attempt<> commands::bisect(const Options& command) {
-  HOIST_ATTEMPT(Program program, read_program(command.subject, command.model));
+Result<ExitCode> commands::bisect(const Options& command) {
+  HOIST_TRY(Program program, read_program(command.subject, command.model));
   Validation seen;
-  HOIST_ATTEMPT(const std::optional<Fault> fault, first_fault(program, command, &seen));
+  HOIST_TRY(const std::optional<Fault> fault, first_fault(program, command, &seen));
   say_line("{}", summary_of(seen));
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode written,
-                answer_json(command.json, {{"keeps_numbers", !fault},
-                                           {"steps", seen.steps},
-                                           {"comparisons", seen.compared},
-                                           {"elements", seen.elements},
-                                           {"not_compared", seen.left},
-                                           {"layers", fault ? fault->layers : std::vector<std::string>()},
-                                           {"problems", problems_json(fault ? fault->problems : Diagnostics())}}));
-  if (fault) return Failure{ExitCode::differs, fault->problems};
+  HOIST_TRY_VOID(answer_json(command.json, {{"keeps_numbers", !fault},
+                                            {"steps", seen.steps},
+                                            {"comparisons", seen.compared},
+                                            {"elements", seen.elements},
+                                            {"not_compared", seen.left},
+                                            {"layers", fault ? fault->layers : std::vector<std::string>()},
+                                            {"problems", problems_json(fault ? fault->problems : Diagnostics())}}));
+  if (fault) return with_kind(ErrorKind::difference, fault->problems);
   return ExitCode::done;
 }
 
 namespace {
 
 // Removes layers in turn, larger parts first, as long as the rest has a fault.
-Attempt<Program> reduced(Program program, const Options& command) {
+Result<Program> reduced(Program program, const Options& command) {
   Progress progress;
   for (size_t part = std::max<size_t>(program.definitions.size() / 2, 1);; part = std::max<size_t>(part / 2, 1)) {
     bool smaller = false;
@@ -111,25 +110,24 @@ Attempt<Program> reduced(Program program, const Options& command) {
 
 }  // namespace
 
-Attempt<> commands::reduce(const Options& command) {
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode differ, refuse_two_outputs(command.json, "--output", command.output));
-  HOIST_ATTEMPT(Program program, read_program(command.subject, command.model));
-  HOIST_ATTEMPT(const std::optional<Fault> fault, first_fault(program, command, nullptr));
+Result<ExitCode> commands::reduce(const Options& command) {
+  HOIST_TRY_VOID(refuse_two_outputs(command.json, "--output", command.output));
+  HOIST_TRY(Program program, read_program(command.subject, command.model));
+  HOIST_TRY(const std::optional<Fault> fault, first_fault(program, command, nullptr));
   if (!fault)
-    return Failure{ExitCode::no,
-                   {{command.subject, "every step and every kernel keeps the values",
-                     "nothing to reduce: hoist bisect lists the comparisons"}}};
+    return Diagnostic{command.subject, "every step and every kernel keeps the values",
+                      "nothing to reduce: hoist bisect lists the comparisons", ErrorKind::negative};
   const size_t before = program.definitions.size();
-  HOIST_ATTEMPT(program, reduced(std::move(program), command));
-  HOIST_ATTEMPT(const std::optional<Fault> left, first_fault(program, command, nullptr));
-  HOIST_STEP(const std::string bytes, ExitCode::bad_input, write_model(program, {.producer_version = HOIST_VERSION}));
-  HOIST_STEP_VOID(ExitCode::bad_input, write_file(command.output, bytes));
+  HOIST_TRY(program, reduced(std::move(program), command));
+  HOIST_TRY(const std::optional<Fault> left, first_fault(program, command, nullptr));
+  HOIST_TRY(const std::string bytes, write_model(program, {.producer_version = HOIST_VERSION}));
+  HOIST_TRY_VOID(write_file(command.output, bytes));
   say_line("{}: {} of {} layers", command.output, program.definitions.size(), before);
   if (left) print_message("note", left->problems);
-  return answer_json(command.json, {{"file", command.output},
-                                    {"layers", program.definitions.size()},
-                                    {"layers_before", before},
-                                    {"problems", problems_json(left ? left->problems : Diagnostics())}});
+  return done(answer_json(command.json, {{"file", command.output},
+                                         {"layers", program.definitions.size()},
+                                         {"layers_before", before},
+                                         {"problems", problems_json(left ? left->problems : Diagnostics())}}));
 }
 
 }  // namespace hoist

@@ -27,8 +27,8 @@ std::string_view name_of(Support support) {
 struct CheckAnswer {
   std::vector<OperatorUse> operators;
   Diagnostics problems;
-  std::optional<ModelSummary> summary;  ///< where it can be compiled
-  ExitCode code = ExitCode::done;
+  std::optional<ModelSummary> summary;   ///< where it can be compiled
+  ErrorKind kind = ErrorKind::negative;  ///< of the problems
 };
 
 // A compilation without the expected values of the self-check: an accepted model compiles. The kernels are for the
@@ -44,12 +44,12 @@ Result<ModelSummary> compiles(Program program, const ModelOptions& given) {
   return out;
 }
 
-Attempt<CheckAnswer> answer(const Options& options) {
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_bundle(options.subject));
-  HOIST_STEP(ReadOptions reading, ExitCode::usage,
-             read_options(options.model.dimensions, options.model.values, options.model.bounds));
+Result<CheckAnswer> answer(const Options& options) {
+  HOIST_TRY_VOID(refuse_bundle(options.subject));
+  HOIST_TRY(ReadOptions reading, with_kind(ErrorKind::usage, read_options(options.model.dimensions,
+                                                                          options.model.values, options.model.bounds)));
   CheckAnswer out;
-  HOIST_STEP(out.operators, ExitCode::bad_input, list_operators(options.subject, reading));
+  HOIST_TRY(out.operators, list_operators(options.subject, reading));
   auto program = read_model(options.subject, reading);
   if (program) {
     for (const std::string& note : program->notes) print_message("note", note);
@@ -57,27 +57,25 @@ Attempt<CheckAnswer> answer(const Options& options) {
       out.summary = std::move(*compiled);
     } else {
       out.problems = compiled.errors();
-      out.code = ExitCode::no;
     }
     return out;
   }
   out.problems = program.errors();
-  out.code = ExitCode::no;
   const bool lacking = std::any_of(out.operators.begin(), out.operators.end(),
                                    [](const OperatorUse& use) { return use.support == Support::none; });
   if (!lacking) {
     // A model that is wrong in itself, not one that exceeds hoist: it fails with every operator allowed.
-    if (!check_model(options.subject, reading)) out.code = ExitCode::bad_input;
+    if (!check_model(options.subject, reading)) out.kind = ErrorKind::input;
   }
   return out;
 }
 
 }  // namespace
 
-Attempt<> commands::check(const Options& options) {
-  HOIST_ATTEMPT(CheckAnswer found, answer(options));
+Result<ExitCode> commands::check(const Options& options) {
+  HOIST_TRY(CheckAnswer found, answer(options));
   if (!options.json.empty()) {
-    nlohmann::ordered_json out = {{"supported", found.code == ExitCode::done},
+    nlohmann::ordered_json out = {{"supported", found.problems.empty()},
                                   {"operators", nlohmann::json::array()},
                                   {"problems", problems_json(found.problems)}};
     if (found.summary) out.update(to_json(*found.summary));
@@ -85,7 +83,7 @@ Attempt<> commands::check(const Options& options) {
       out["operators"].push_back(
           {{"domain", use.domain}, {"name", use.operation}, {"count", use.count}, {"support", name_of(use.support)}});
     }
-    HOIST_ATTEMPT([[maybe_unused]] ExitCode written, answer_json(options.json, out));
+    HOIST_TRY_VOID(answer_json(options.json, out));
   }
   std::vector<std::vector<std::string>> rows;
   for (const OperatorUse& use : found.operators) {
@@ -98,8 +96,8 @@ Attempt<> commands::check(const Options& options) {
     say(arrays_table(*found.summary));
     say_line("{} can be compiled", options.subject);
   }
-  if (found.code != ExitCode::done) return Failure{found.code, found.problems};
-  return ExitCode::done;
+  if (found.problems.empty()) return ExitCode::done;
+  return with_kind(found.kind, found.problems);
 }
 
 }  // namespace hoist

@@ -29,18 +29,18 @@ namespace {
 namespace fs = std::filesystem;
 
 // Checked before the long work.
-Attempt<> check_output(const Options& command) {
+Result<Nothing> check_output(const Options& command) {
   const std::filesystem::path folder = command.output;
   std::error_code ignored;
   if (std::filesystem::exists(folder, ignored)) {
-    if (!is_bundle(folder)) return input_failure(command.output, "exists and is not a bundle", "name another folder");
-    if (!command.force) return input_failure(command.output, "exists", "use --force to replace the bundle");
+    if (!is_bundle(folder)) return Diagnostic{command.output, "exists and is not a bundle", "name another folder"};
+    if (!command.force) return Diagnostic{command.output, "exists", "use --force to replace the bundle"};
   }
   const std::filesystem::path parent = folder.parent_path();
-  if (folder.empty()) return usage_failure("--output", "is empty", "name the folder that the bundle becomes");
+  if (folder.empty()) return usage_error("--output", "is empty", "name the folder that the bundle becomes");
   if (!parent.empty() && !std::filesystem::is_directory(parent, ignored))
-    return input_failure(command.output, parent.string() + " is not a folder", "make it first, or name another");
-  return ExitCode::done;
+    return Diagnostic{command.output, parent.string() + " is not a folder", "make it first, or name another"};
+  return Nothing{};
 }
 
 void describe(const ChosenModel& chosen) {
@@ -52,36 +52,35 @@ void describe(const ChosenModel& chosen) {
 }
 
 // --validate: no bundle of a derivation with a step that changes a number which it must not.
-Attempt<> check_steps(const Options& command, const ProgramDerivation& derivation, const Profile& profile) {
-  if (!command.validate) return ExitCode::done;
-  HOIST_ATTEMPT(const Validation validation, validate_derivation(derivation, profile, false));
+Result<Nothing> check_steps(const Options& command, const ProgramDerivation& derivation, const Profile& profile) {
+  if (!command.validate) return Nothing{};
+  HOIST_TRY(const Validation validation, validate_derivation(derivation, profile, false));
   say_line("{}", summary_of(validation));
-  if (validation.differences.empty()) return ExitCode::done;
-  Failure out{ExitCode::differs, {}};
-  for (const StepDifference& difference : validation.differences) out.problems.push_back(described(difference));
-  return out;
+  if (validation.differences.empty()) return Nothing{};
+  Diagnostics out;
+  for (const StepDifference& difference : validation.differences) out.push_back(described(difference));
+  return with_kind(ErrorKind::difference, std::move(out));
 }
 
-Attempt<CompiledModel> compile_program(const Options& command, Program program, CompileAnswer& answer) {
+Result<CompiledModel> compile_program(const Options& command, Program program, CompileAnswer& answer) {
   ModelOptions options = command.model;
   if (command.is_given("--tune")) {
-    HOIST_ATTEMPT(const auto tuned, tuning::choose_records(program, command.tune_seconds, {command.queue}, options));
+    HOIST_TRY(const auto tuned, tuning::choose_records(program, command.tune_seconds, {command.queue}, options));
     answer = {{"kernels", tuned.chosen}};
     if (tuned.before > 0) answer.update({{"before_ms", tuned.before * 1e3}, {"after_ms", tuned.after * 1e3}});
   }
   if (!command.validate) return compile_model(std::move(program), options);
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_schedule_scripts(options));
-  HOIST_ATTEMPT(OpenedModel model, open_model(std::move(program), options));
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode valid, check_steps(command, model.lowered.derivation, model.profile));
+  HOIST_TRY_VOID(read_schedule_scripts(options));
+  HOIST_TRY(OpenedModel model, open_model(std::move(program), options));
+  HOIST_TRY_VOID(check_steps(command, model.lowered.derivation, model.profile));
   return compile_model(std::move(model), options);
 }
 
-Attempt<CompiledModel> compile_chosen(const Options& command, ChosenModel chosen) {
-  HOIST_STEP(LoweredModel lowered, ExitCode::bad_input,
-             lower_rewritten(chosen.rewritten, chosen.compile.lower, chosen.model.profile));
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode valid, check_steps(command, lowered.derivation, chosen.model.profile));
+Result<CompiledModel> compile_chosen(const Options& command, ChosenModel chosen) {
+  HOIST_TRY(LoweredModel lowered, lower_rewritten(chosen.rewritten, chosen.compile.lower, chosen.model.profile));
+  HOIST_TRY_VOID(check_steps(command, lowered.derivation, chosen.model.profile));
   std::vector<LoweredGroup> groups = lowered.groups;
-  HOIST_STEP(Plan plan, ExitCode::bad_input, make_plan(std::move(lowered), chosen.compile, chosen.model.profile));
+  HOIST_TRY(Plan plan, make_plan(std::move(lowered), chosen.compile, chosen.model.profile));
   plan.certificate = chosen.certificate;
   return CompiledModel{std::move(chosen.rewritten.program), std::move(chosen.model.profile), std::move(plan),
                        std::move(groups)};
@@ -115,10 +114,10 @@ std::string kernel_suffix(const std::vector<SizedModel>& before, const Sizes& si
 }
 
 // One bundle for every combination of the sizes that --dim lists.
-Attempt<> compile_for_sizes(const Options& command, const std::vector<SizeChoice>& choices) {
+Result<ExitCode> compile_for_sizes(const Options& command, const std::vector<SizeChoice>& choices) {
   if (!command.shown.print_after.empty() || !command.shown.stop_after.empty())
-    return usage_failure("--print-after and --stop-after", "show one program, and --dim lists several sizes",
-                         "give --dim one size");
+    return usage_error("--print-after and --stop-after", "show one program, and --dim lists several sizes",
+                       "give --dim one size");
   const Stopwatch stopwatch;
   std::vector<SizedModel> models;
   for (const SizeChoice& choice : choices) {
@@ -126,15 +125,15 @@ Attempt<> compile_for_sizes(const Options& command, const std::vector<SizeChoice
     one.model.dimensions = choice.dimensions;
     one.model.with_notes = models.empty();
     one.model.kernel_suffix = kernel_suffix(models, choice.sizes);
-    HOIST_ATTEMPT(Program program, read_program(one.subject, one.model));
+    HOIST_TRY(Program program, read_program(one.subject, one.model));
     CompileAnswer tuned;
-    HOIST_ATTEMPT(CompiledModel compiled, compile_program(one, std::move(program), tuned));
+    HOIST_TRY(CompiledModel compiled, compile_program(one, std::move(program), tuned));
     models.push_back({choice.sizes, std::move(compiled), {}, std::move(tuned)});
   }
   std::vector<Plan*> plans;
   for (SizedModel& model : models) plans.push_back(&model.compiled.plan);
-  HOIST_STEP_VOID(ExitCode::bad_input, join_tables(plans));
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_results(command, models, nullptr));
+  HOIST_TRY_VOID(join_tables(plans));
+  HOIST_TRY_VOID(write_results(command, models, nullptr));
   const double seconds = stopwatch.seconds();
   CompileAnswer answer = answer_of(command, models.front().compiled, models.front().check, seconds);
   for (SizedModel& model : models) {
@@ -146,24 +145,24 @@ Attempt<> compile_for_sizes(const Options& command, const std::vector<SizeChoice
     if (!model.tuned.is_null()) own["tuned"] = std::move(model.tuned);
     answer["specialisations"].push_back(std::move(own));
   }
-  return answer_json(command.json, answer);
+  return done(answer_json(command.json, answer));
 }
 
-Attempt<> compile_alone(const Options& command) {
+Result<ExitCode> compile_alone(const Options& command) {
   const Stopwatch stopwatch;
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode none, refuse_given(command, OptionNeeds::budget));
+  HOIST_TRY_VOID(refuse_given(command, OptionNeeds::budget));
   if (command.is_given("--queue") && !command.is_given("--tune"))
-    return usage_failure("--queue", "requires --budget or --tune", "leave it out");
-  HOIST_ATTEMPT(const std::vector<SizeChoice> choices, size_choices(command.model.dimensions));
+    return usage_error("--queue", "requires --budget or --tune", "leave it out");
+  HOIST_TRY(const std::vector<SizeChoice> choices, size_choices(command.model.dimensions));
   if (choices.size() > 1) return compile_for_sizes(command, choices);
-  HOIST_ATTEMPT(Program program, read_program_and_prepare(command.subject, command.model));
-  HOIST_ATTEMPT(const bool goes_on, show_passes(program, command.model, command.shown));
+  HOIST_TRY(Program program, read_program_and_prepare(command.subject, command.model));
+  HOIST_TRY(const bool goes_on, show_passes(program, command.model, command.shown));
   if (!goes_on) return ExitCode::done;
   std::vector<SizedModel> models;
   CompileAnswer tuned;
-  HOIST_ATTEMPT(CompiledModel compiled, compile_program(command, std::move(program), tuned));
+  HOIST_TRY(CompiledModel compiled, compile_program(command, std::move(program), tuned));
   models.push_back({{}, std::move(compiled)});
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_results(command, models, nullptr));
+  HOIST_TRY_VOID(write_results(command, models, nullptr));
   const double seconds = stopwatch.seconds();
   report_size(command, models.front().compiled, seconds);
   report_check(models.front().check);
@@ -171,13 +170,13 @@ Attempt<> compile_alone(const Options& command) {
   if (command.json.empty()) return ExitCode::done;
   CompileAnswer answer = answer_of(command, models.front().compiled, models.front().check, seconds);
   if (!tuned.is_null()) answer["tuned"] = std::move(tuned);
-  return answer_json(command.json, answer);
+  return done(answer_json(command.json, answer));
 }
 
 // Compiles for one budget; fills in the command's answer. Returns whether the budget is met.
-Attempt<> compile_within(const Options& command, CompileAnswer& answer) {
+Result<ExitCode> compile_within(const Options& command, CompileAnswer& answer) {
   const Stopwatch stopwatch;
-  HOIST_ATTEMPT(ChosenModel chosen, choose_model(command.subject, command.model, command.budget_options()));
+  HOIST_TRY(ChosenModel chosen, choose_model(command.subject, command.model, command.budget_options()));
   describe(chosen);
   const bool is_met = chosen.budget_met;
   answer = {{"budget", answer_of(chosen)}};
@@ -191,12 +190,12 @@ Attempt<> compile_within(const Options& command, CompileAnswer& answer) {
     print_message("note", "no bundle is written; --best-effort writes it anyway");
     return ExitCode::no;
   }
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode reported, write_report(chosen, command.report, ""));
+  HOIST_TRY_VOID(write_report(chosen, command.report, ""));
   const std::optional<Record> record = chosen.record;
-  HOIST_ATTEMPT(CompiledModel compiled, compile_chosen(command, std::move(chosen)));
+  HOIST_TRY(CompiledModel compiled, compile_chosen(command, std::move(chosen)));
   std::vector<SizedModel> models;
   models.push_back({{}, std::move(compiled)});
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_results(command, models, record ? &*record : nullptr));
+  HOIST_TRY_VOID(write_results(command, models, record ? &*record : nullptr));
   const double seconds = stopwatch.seconds();
   report_size(command, models.front().compiled, seconds);
   report_check(models.front().check);
@@ -235,7 +234,7 @@ std::string named_for(const fs::path& path, const std::string& budget) {
 }
 
 // The command for each budget, with an output of its own where there are several.
-Attempt<std::vector<Options>> commands_by_budget(const Options& command) {
+Result<std::vector<Options>> commands_by_budget(const Options& command) {
   std::vector<Options> out;
   std::set<std::string> names;
   for (const std::string& budget : command.budgets) {
@@ -246,67 +245,66 @@ Attempt<std::vector<Options>> commands_by_budget(const Options& command) {
       one.output = named_for(command.output, budget);
       if (!command.report.empty()) one.report = named_for(command.report, budget);
       if (!names.insert(one.output).second)
-        return usage_failure("--budget " + budget, "has the same name as another bundle: " + one.output,
-                             "compile for them one after the other, with --record");
-      HOIST_STEP([[maybe_unused]] const Budget known, ExitCode::usage, parse_budget(budget));
+        return usage_error("--budget " + budget, "has the same name as another bundle: " + one.output,
+                           "compile for them one after the other, with --record");
+      HOIST_TRY([[maybe_unused]] const Budget known, with_kind(ErrorKind::usage, parse_budget(budget)));
     }
-    HOIST_ATTEMPT([[maybe_unused]] ExitCode free, check_output(one));
-    for (const std::string& file : {one.report, one.json, one.budget.record})
-      HOIST_STEP_VOID(ExitCode::bad_input, refuse_unwritable(file));
+    HOIST_TRY_VOID(check_output(one));
+    for (const std::string& file : {one.report, one.json, one.budget.record}) HOIST_TRY_VOID(refuse_unwritable(file));
     out.push_back(std::move(one));
   }
   return out;
 }
 
 // Before the minutes that a compilation may take.
-Attempt<> check_pictures(const Options& command) {
-  if (!any_given(command.pictures)) return ExitCode::done;
-  HOIST_ATTEMPT(const std::vector<SizeChoice> choices, size_choices(command.model.dimensions));
+Result<Nothing> check_pictures(const Options& command) {
+  if (!any_given(command.pictures)) return Nothing{};
+  HOIST_TRY(const std::vector<SizeChoice> choices, size_choices(command.model.dimensions));
   ModelOptions options = command.model;
   options.dimensions = choices.front().dimensions;
   options.with_notes = false;
-  HOIST_ATTEMPT(const Program program, read_program(command.subject, options));
-  HOIST_STEP_VOID(ExitCode::bad_input, preprocessing_of(input_infos(program), command.pictures));
-  return ExitCode::done;
+  HOIST_TRY(const Program program, read_program(command.subject, options));
+  HOIST_TRY_VOID(preprocessing_of(input_infos(program), command.pictures));
+  return Nothing{};
 }
 
 }  // namespace
 
-Attempt<> commands::compile(const Options& given) {
+Result<ExitCode> commands::compile(const Options& given) {
   Options command = given;
   if (command.programs && !command.model.targets.empty())
-    return usage_failure("--programs", "applies to OpenCL, and native code is compiled already", "leave it out");
+    return usage_error("--programs", "applies to OpenCL, and native code is compiled already", "leave it out");
   if (!command.is_given("--output")) command.output = output_named_after(command.subject, ".hoist");
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode fits, check_pictures(command));
+  HOIST_TRY_VOID(check_pictures(command));
   if (command.budgets.empty() && !command.shown.stop_after.empty()) return compile_alone(command);  // writes nothing
   if (command.budgets.empty()) {
-    HOIST_ATTEMPT([[maybe_unused]] ExitCode free, check_output(command));
-    HOIST_STEP(const FileLock lock, ExitCode::bad_input, FileLock::take(command.output));
+    HOIST_TRY_VOID(check_output(command));
+    HOIST_TRY(const FileLock lock, FileLock::take(command.output));
     return compile_alone(command);
   }
-  HOIST_ATTEMPT(std::vector<Options> commands, commands_by_budget(command));
-  HOIST_STEP(const FileLock record_lock, ExitCode::bad_input, FileLock::take(command.budget.record));
+  HOIST_TRY(std::vector<Options> commands, commands_by_budget(command));
+  HOIST_TRY(const FileLock record_lock, FileLock::take(command.budget.record));
   std::vector<FileLock> output_locks;
   for (const Options& one : commands) {
-    HOIST_STEP(FileLock lock, ExitCode::bad_input, FileLock::take(one.output));
+    HOIST_TRY(FileLock lock, FileLock::take(one.output));
     output_locks.push_back(std::move(lock));
   }
-  HOIST_ATTEMPT(const std::vector<SizeChoice> choices, size_choices(command.model.dimensions));
+  HOIST_TRY(const std::vector<SizeChoice> choices, size_choices(command.model.dimensions));
   if (choices.size() > 1)
-    return usage_failure("--dim", "lists several sizes, and a budget is measured for one",
-                         "compile a bundle for each, with --record, or leave the budget out");
+    return usage_error("--dim", "lists several sizes, and a budget is measured for one",
+                       "compile a bundle for each, with --record, or leave the budget out");
   if (!command.model.rules.empty() || !command.model.steps.empty() || !command.model.tuning.empty() ||
       command.is_given("--tune"))
-    return usage_failure("--steps, --rules, --tuning and --tune",
-                         "exclude a budget, which measures kernels with estimated choices", "leave them out");
+    return usage_error("--steps, --rules, --tuning and --tune",
+                       "exclude a budget, which measures kernels with estimated choices", "leave them out");
   CompileAnswer answer;
   if (commands.size() == 1) {
-    HOIST_ATTEMPT(const ExitCode code, compile_within(commands.front(), answer));
-    HOIST_ATTEMPT([[maybe_unused]] ExitCode written, answer_json(command.json, answer));
+    HOIST_TRY(const ExitCode code, compile_within(commands.front(), answer));
+    HOIST_TRY_VOID(answer_json(command.json, answer));
     return code;
   }
   // Measurements of one target reach the others through the record.
-  HOIST_STEP(const TemporaryFolder folder, ExitCode::bad_input, TemporaryFolder::make());
+  HOIST_TRY(const TemporaryFolder folder, TemporaryFolder::make());
   CompileAnswer answers = {{"budgets", CompileAnswer::array()}};
   ExitCode worst = ExitCode::done;
   size_t left = commands.size();
@@ -318,11 +316,11 @@ Attempt<> commands::compile(const Options& given) {
     --left;
     if (one.budget.record.empty()) one.budget.record = (folder.path() / "record.json").string();
     say_line("budget {}", one.budget.budget);
-    HOIST_ATTEMPT(const ExitCode code, compile_within(one, answer));
+    HOIST_TRY(const ExitCode code, compile_within(one, answer));
     if (code != ExitCode::done) worst = code;
     answers["budgets"].push_back(std::move(answer));
   }
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode written, answer_json(command.json, answers));
+  HOIST_TRY_VOID(answer_json(command.json, answers));
   return worst;
 }
 

@@ -29,30 +29,27 @@ std::string write_reduced(const Options& command, const CompiledModel& compiled,
   return "these layers alone are the model " + path.string();
 }
 
-Failure mismatch_failure(const Options& command, const CompiledModel& compiled, const SelfCheck& check) {
+Diagnostics mismatch_of(const Options& command, const CompiledModel& compiled, const SelfCheck& check) {
   if (!check.mismatch) {
-    return Failure{ExitCode::differs,
-                   {{check.launch_mismatch->subject,
-                     fmt::format("leaves something else on {} than its kernels launched alone: {}", check.device,
-                                 check.launch_mismatch->message),
-                     "no bundle is written; --pass fusion=none launches each alone"}}};
+    return {{check.launch_mismatch->subject,
+             fmt::format("leaves something else on {} than its kernels launched alone: {}", check.device,
+                         check.launch_mismatch->message),
+             "no bundle is written; --pass fusion=none launches each alone", ErrorKind::difference}};
   }
   const KernelMismatch& mismatch = *check.mismatch;
   const PlanStep& step = compiled.plan.steps[mismatch.step];
   const PlanKernel& kernel = compiled.plan.kernels[static_cast<size_t>(step.kernel)];
-  Failure out;
-  out.code = ExitCode::differs;
-  out.problems.push_back(
-      {fmt::format("kernel {}, which computes {}", kernel.name, joined_names(step.layers)),
-       fmt::format("differs from the interpreter on {} at {} of {} elements, first at {}", check.device,
-                   mismatch.comparison.different, mismatch.comparison.compared, mismatch.comparison.message),
-       "no bundle is written"});
+  Diagnostics out;
+  out.push_back({fmt::format("kernel {}, which computes {}", kernel.name, joined_names(step.layers)),
+                 fmt::format("differs from the interpreter on {} at {} of {} elements, first at {}", check.device,
+                             mismatch.comparison.different, mismatch.comparison.compared, mismatch.comparison.message),
+                 "no bundle is written"});
   const bool several = count_statements(compiled.groups[mismatch.step].low) > 0;
-  out.problems.push_back(
+  out.push_back(
       {kernel.name, mismatch.origin, several ? "--pass fusion=none gives each layer a launch of its own" : ""});
-  out.problems.push_back({kernel.name, write_reduced(command, compiled, step.layers),
-                          "send it to the project: this is a bug of hoist or of the driver"});
-  return out;
+  out.push_back({kernel.name, write_reduced(command, compiled, step.layers),
+                 "send it to the project: this is a bug of hoist or of the driver"});
+  return with_kind(ErrorKind::difference, std::move(out));
 }
 
 Result<Nothing> write_models(std::vector<SizedModel>& models, const std::string& output, const BundleOptions& options) {
@@ -81,14 +78,14 @@ Result<std::vector<PlanPreprocessing>> preprocessing_of(const std::vector<ValueI
   return out;
 }
 
-Attempt<> write_results(const Options& command, std::vector<SizedModel>& models, const Record* record) {
+Result<Nothing> write_results(const Options& command, std::vector<SizedModel>& models, const Record* record) {
   for (SizedModel& model : models) {
-    HOIST_STEP(model.compiled.plan.preprocessing, ExitCode::bad_input,
-               preprocessing_of(input_infos(model.compiled.program), command.pictures));
+    HOIST_TRY(model.compiled.plan.preprocessing,
+              preprocessing_of(input_infos(model.compiled.program), command.pictures));
   }
   const CompiledModel& first = models.front().compiled;
   std::string not_checked;
-  Attempt<SelfCheck> attempt = SelfCheck();
+  Result<SelfCheck> checked = SelfCheck();
   SizedModel* at_work = &models.front();
   BundleOptions options{command.force, {}};
   if (command.no_check)
@@ -103,7 +100,7 @@ Attempt<> write_results(const Options& command, std::vector<SizedModel>& models,
   if (command.programs) {
     for (const SizedModel& model : models) {
       if (!model.check.not_checked.empty())
-        return Failure{ExitCode::device, {{"--programs", "needs a run on the device: " + model.check.not_checked, ""}}};
+        return Diagnostic{"--programs", "needs a run on the device: " + model.check.not_checked, "", ErrorKind::device};
     }
   }
   if (any_checked) {
@@ -116,10 +113,10 @@ Attempt<> write_results(const Options& command, std::vector<SizedModel>& models,
         run.device = command.model.device;
         run.sizes = model.sizes;
         if (command.programs) run.cache_folder = (folder / "programs").string();
-        attempt = self_check(folder, compiled.plan, compiled.groups, 1,
+        checked = self_check(folder, compiled.plan, compiled.groups, 1,
                              compiled.rules != nullptr ? compiled.rules->table : lowering_rules(), run);
-        if (!attempt.ok()) return attempt.failure().problems;
-        model.check = *attempt;
+        if (!checked.ok()) return checked.errors();
+        model.check = *checked;
         if (!model.check.agrees()) return Diagnostic{"self-check", "differs", ""};
         std::error_code none;
         if (command.programs && fs::is_empty(run.cache_folder, none))
@@ -129,12 +126,11 @@ Attempt<> write_results(const Options& command, std::vector<SizedModel>& models,
     };
   }
   auto written = write_models(models, command.output, options);
-  if (!attempt.ok()) return attempt.failure();
-  if (!at_work->check.agrees()) return mismatch_failure(command, at_work->compiled, at_work->check);
-  if (!written) return Failure{ExitCode::bad_input, written.errors()};
-  if (record != nullptr && !command.budget.record.empty())
-    HOIST_STEP_VOID(ExitCode::bad_input, write_record(command.budget.record, *record));
-  return ExitCode::done;
+  if (!checked.ok()) return checked.errors();
+  if (!at_work->check.agrees()) return mismatch_of(command, at_work->compiled, at_work->check);
+  if (!written) return written.errors();
+  if (record != nullptr && !command.budget.record.empty()) HOIST_TRY_VOID(write_record(command.budget.record, *record));
+  return Nothing{};
 }
 
 void report_check(const SelfCheck& check) {

@@ -28,7 +28,7 @@ Result<std::vector<PlanPreprocessing>> preprocessing_of(const std::vector<ValueI
 
 /// Writes the bundle after its kernels agree with the interpreter, if a device is available. The record is written
 /// last, after a bundle that holds its choice.
-Attempt<> write_results(const Options& command, std::vector<SizedModel>& models, const Record* record);
+Result<Nothing> write_results(const Options& command, std::vector<SizedModel>& models, const Record* record);
 
 void report_check(const SelfCheck& check);
 void report_size(const Options& command, const CompiledModel& compiled, double seconds);

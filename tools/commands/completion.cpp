@@ -11,14 +11,14 @@
 
 namespace hoist {
 
-Attempt<> commands::completion(const Options& command) {
+Result<ExitCode> commands::completion(const Options& command) {
   const std::vector<CommandText> texts = command_texts();
   std::string script;
   if (command.subject == "bash") script = bash_completion(texts);
   if (command.subject == "zsh") script = zsh_completion(texts);
   if (command.subject == "fish") script = fish_completion(texts);
   say(script);
-  return answer_json(command.json, {{"shell", command.subject}, {"script", script}});
+  return done(answer_json(command.json, {{"shell", command.subject}, {"script", script}}));
 }
 
 namespace {
@@ -52,41 +52,41 @@ nlohmann::ordered_json manual_json(const std::vector<CommandText>& texts, const 
   return out;
 }
 
-Attempt<> write_pages(const std::vector<CommandText>& texts, const std::string& folder) {
-  HOIST_STEP(FileSet files, ExitCode::bad_input, FileSet::begin(folder));
+Result<Nothing> write_pages(const std::vector<CommandText>& texts, const std::string& folder) {
+  HOIST_TRY(FileSet files, FileSet::begin(folder));
   for (const CommandText& text : texts) {
     const std::string name = (text.name.empty() ? "hoist" : "hoist-" + text.name) + ".1";
-    HOIST_STEP_VOID(ExitCode::bad_input, write_file(files.reserve(name), man_page(texts, text)));
+    HOIST_TRY_VOID(write_file(files.reserve(name), man_page(texts, text)));
   }
-  HOIST_STEP_VOID(ExitCode::bad_input, files.commit());
+  HOIST_TRY_VOID(files.commit());
   say_line("{}: {} pages, man -l {}/hoist.1 shows the first", folder, texts.size(), folder);
-  return ExitCode::done;
+  return Nothing{};
 }
 
 }  // namespace
 
-Attempt<> commands::manual(const Options& command) {
+Result<ExitCode> commands::manual(const Options& command) {
   const std::vector<CommandText> texts = command_texts();
   if (!command.output.empty()) {
-    HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_pages(texts, command.output));
-    return answer_json(command.json, manual_json(texts, ""));
+    HOIST_TRY_VOID(write_pages(texts, command.output));
+    return done(answer_json(command.json, manual_json(texts, "")));
   }
   for (const CommandText& text : texts) {
     if (text.name == command.subject) {
       say(man_page(texts, text));
-      return answer_json(command.json, manual_json(texts, command.subject));
+      return done(answer_json(command.json, manual_json(texts, command.subject)));
     }
   }
   std::vector<std::string> names;
   for (const CommandText& text : texts) names.push_back(text.name);
-  return usage_failure(command.subject, "is not a command", did_you_mean(command.subject, names));
+  return usage_error(command.subject, "is not a command", did_you_mean(command.subject, names));
 }
 
-Attempt<> commands::help(const Options& command) {
+Result<ExitCode> commands::help(const Options& command) {
   std::vector<std::string> words = {"--help"};
   if (!command.subject.empty()) words.insert(words.begin(), command.subject);
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, do_command(words));
-  return answer_json(command.json, manual_json(command_texts(), command.subject));
+  HOIST_TRY_VOID(do_command(words));
+  return done(answer_json(command.json, manual_json(command_texts(), command.subject)));
 }
 
 }  // namespace hoist

@@ -59,9 +59,9 @@ void say_proof(const Options& command, const std::vector<ExplainedStep>& steps) 
   say_line("rules applied: {}", counts.text());
 }
 
-Attempt<> explain_derivation(const Options& command, const Derived& from, const std::vector<PlanLayer>& layers,
-                             const std::vector<PlanStep>& steps, const std::vector<std::string>& kernels) {
-  HOIST_ATTEMPT(const Explanation found, explanation_of(command.layer, from, layers, steps, kernels, command.terms));
+Result<ExitCode> explain_derivation(const Options& command, const Derived& from, const std::vector<PlanLayer>& layers,
+                                    const std::vector<PlanStep>& steps, const std::vector<std::string>& kernels) {
+  HOIST_TRY(const Explanation found, explanation_of(command.layer, from, layers, steps, kernels, command.terms));
   if (!found.absence.empty()) say_line("{}", found.absence);
   if (!found.steps.empty()) say_proof(command, found.steps);
   for (const ExplainedKernel& kernel : found.kernels) {
@@ -70,52 +70,53 @@ Attempt<> explain_derivation(const Options& command, const Derived& from, const 
     say_proof(command, kernel.steps);
     say("end:\n" + indented(kernel.term, "  ", "  "));
   }
-  return answer_json(command.json, to_json(found));
+  return done(answer_json(command.json, to_json(found)));
 }
 
 // Without a layer: all layers, with their kernels and the number of steps.
-Attempt<> list_layers(const Options& command, const ProgramDerivation& derivation, const std::vector<PlanLayer>& layers,
-                      const std::vector<PlanStep>& steps, const std::vector<std::string>& kernels) {
+Result<ExitCode> list_layers(const Options& command, const ProgramDerivation& derivation,
+                             const std::vector<PlanLayer>& layers, const std::vector<PlanStep>& steps,
+                             const std::vector<std::string>& kernels) {
   if (command.terms || command.paths)
-    return usage_failure(command.terms ? "--terms" : "--paths", "applies to the steps of one layer",
-                         "hoist explain " + command.subject + " LAYER");
+    return usage_error(command.terms ? "--terms" : "--paths", "applies to the steps of one layer",
+                       "hoist explain " + command.subject + " LAYER");
   RuleCounts counts;
   for (const ProgramStep& step : derivation.steps) counts.add(step.rule_class);
   say(layer_table(layers, steps, kernels));
   say_line("{} in {}, {}: {}", counted(layers.size(), "layer"), counted(kernels.size(), "kernel"),
            counted(derivation.steps.size(), "step"), counts.text());
   say_line("hoist explain {} LAYER prints the steps of one", command.subject);
-  return answer_json(
-      command.json,
-      {{"step_counts", {{"exact", counts.exact}, {"rounding", counts.rounding}, {"neural", counts.neural}}},
-       {"layers", layers_json(layers, steps, kernels)}});
+  return done(
+      answer_json(command.json,
+                  {{"step_counts", {{"exact", counts.exact}, {"rounding", counts.rounding}, {"neural", counts.neural}}},
+                   {"layers", layers_json(layers, steps, kernels)}}));
 }
 
-Attempt<> explain_choices(const Options& command) {
-  HOIST_ATTEMPT(Program program, read_program_and_prepare(command.subject, command.model));
-  HOIST_ATTEMPT(const LayoutChoices choices, layout_choices(std::move(program), command.model, command.layer));
+Result<ExitCode> explain_choices(const Options& command) {
+  HOIST_TRY(Program program, read_program_and_prepare(command.subject, command.model));
+  HOIST_TRY(const LayoutChoices choices, layout_choices(std::move(program), command.model, command.layer));
   say(choices_text(choices));
-  return answer_json(command.json, to_json(choices));
+  return done(answer_json(command.json, to_json(choices)));
 }
 
-Attempt<> explain_model(const Options& command) {
+Result<ExitCode> explain_model(const Options& command) {
   if (command.choices) return explain_choices(command);
-  HOIST_ATTEMPT(OpenedModel model, open_model(command.subject, command.model));
+  HOIST_TRY(OpenedModel model, open_model(command.subject, command.model));
   LoweredModel& lowered = model.lowered;
   if (command.layer.empty())
     return list_layers(command, lowered.derivation, lowered.layers, lowered.steps, names_of(lowered.kernels));
-  HOIST_ATTEMPT(const Derived from, derived(std::move(lowered.derivation), model.profile));
+  HOIST_TRY(const Derived from, derived(std::move(lowered.derivation), model.profile));
   return explain_derivation(command, from, lowered.layers, lowered.steps, names_of(lowered.kernels));
 }
 
-Attempt<> explain_bundle(const Options& command) {
+Result<ExitCode> explain_bundle(const Options& command) {
   if (command.choices)
-    return usage_failure("--choices", "needs a model, because a bundle has no alternatives",
-                         "hoist explain MODEL.onnx --choices, with the options of the bundle");
-  HOIST_ATTEMPT(const Sizes sizes, parse_sizes(command.model.dimensions));
-  HOIST_ATTEMPT(BundleInfo info, bundle_info(command.subject, sizes));
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_given(command, OptionNeeds::model));
-  HOIST_ATTEMPT(const Derived from, derived(info.plan));
+    return usage_error("--choices", "needs a model, because a bundle has no alternatives",
+                       "hoist explain MODEL.onnx --choices, with the options of the bundle");
+  HOIST_TRY(const Sizes sizes, parse_sizes(command.model.dimensions));
+  HOIST_TRY(BundleInfo info, bundle_info(command.subject, sizes));
+  HOIST_TRY_VOID(refuse_given(command, OptionNeeds::model));
+  HOIST_TRY(const Derived from, derived(info.plan));
   if (command.layer.empty())
     return list_layers(command, from.derivation, info.plan.layers, info.plan.steps, names_of(info.plan.kernels));
   return explain_derivation(command, from, info.plan.layers, info.plan.steps, names_of(info.plan.kernels));
@@ -123,7 +124,7 @@ Attempt<> explain_bundle(const Options& command) {
 
 }  // namespace
 
-Attempt<> commands::explain(const Options& command) {
+Result<ExitCode> commands::explain(const Options& command) {
   std::error_code ignored;
   return std::filesystem::is_directory(command.subject, ignored) ? explain_bundle(command) : explain_model(command);
 }

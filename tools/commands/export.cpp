@@ -29,19 +29,19 @@ namespace {
 namespace fs = std::filesystem;
 
 // Checked before the long work.
-Attempt<> check_file(const Options& command) {
+Result<Nothing> check_file(const Options& command) {
   const fs::path file = command.output;
   std::error_code ignored;
-  if (file.empty()) return usage_failure("--output", "is empty", "name a file for the model");
-  if (fs::is_directory(file, ignored)) return input_failure(command.output, "is a folder", "name a file");
+  if (file.empty()) return usage_error("--output", "is empty", "name a file for the model");
+  if (fs::is_directory(file, ignored)) return Diagnostic{command.output, "is a folder", "name a file"};
   const fs::path folder = file.parent_path();
   if (!folder.empty() && !fs::is_directory(folder, ignored))
-    return input_failure(command.output, folder.string() + " is not a folder", "make it first, or name another");
+    return Diagnostic{command.output, folder.string() + " is not a folder", "make it first, or name another"};
   if (fs::equivalent(file, command.subject, ignored))
-    return input_failure(command.output, "is the input model itself", "name another file");
+    return Diagnostic{command.output, "is the input model itself", "name another file"};
   if (fs::is_regular_file(file, ignored) && !command.force)
-    return input_failure(command.output, "exists", "use --force to replace it");
-  return ExitCode::done;
+    return Diagnostic{command.output, "exists", "use --force to replace it"};
+  return Nothing{};
 }
 
 // Every named value has to exist.
@@ -57,8 +57,8 @@ CandidateRules named_rules(const std::vector<Site>& sites, const Assignment& ass
 }
 
 // Data are read and a device is used only if a rule needs the range of values.
-Attempt<CalibratedProgram> calibrated(const Options& command, const Program& program, const std::vector<Site>& sites,
-                                      const Assignment& assignment) {
+Result<CalibratedProgram> calibrated(const Options& command, const Program& program, const std::vector<Site>& sites,
+                                     const Assignment& assignment) {
   const bool needs_data =
       std::any_of(command.neural_rules.begin(), command.neural_rules.end(), [](const std::string& name) {
         const NeuralRule* rule = find_neural_rule(name);
@@ -66,27 +66,25 @@ Attempt<CalibratedProgram> calibrated(const Options& command, const Program& pro
       });
   if (!needs_data) return CalibratedProgram{program, {}, {}};
   if (command.budget.calibration.empty())
-    return usage_failure("--rule", "names a rule that needs the range of values", "give data: --calibrate DATA");
-  HOIST_ATTEMPT(StudiedModel model, open_for_study(command.subject, command.model));
-  HOIST_STEP(
-      Samples samples, ExitCode::bad_input,
-      read_samples(command.budget.calibration, input_infos(program), {.numbers = true, .pictures = command.pictures}));
+    return usage_error("--rule", "names a rule that needs the range of values", "give data: --calibrate DATA");
+  HOIST_TRY(StudiedModel model, open_for_study(command.subject, command.model));
+  HOIST_TRY(Samples samples, read_samples(command.budget.calibration, input_infos(program),
+                                          {.numbers = true, .pictures = command.pictures}));
   const RoundingPlan plan = plan_rounding(program, sites, named_rules(sites, assignment), samples.runs.size(), 0);
   Progress progress;
   progress.show("calibrating");
-  HOIST_STEP(ChannelScaling scaling, ExitCode::usage, parse_channel_scaling(command.budget.scaling));
-  HOIST_STEP(CalibratedProgram out, ExitCode::bad_input,
-             calibrate(program, sites, samples, model.prepare, plan, scaling));
+  HOIST_TRY(ChannelScaling scaling, with_kind(ErrorKind::usage, parse_channel_scaling(command.budget.scaling)));
+  HOIST_TRY(CalibratedProgram out, calibrate(program, sites, samples, model.prepare, plan, scaling));
   return out;
 }
 
 // Rules that keep values are internal, so a misspelt name does not suggest them.
-Attempt<> refuse_other_rules(const std::vector<std::string>& rules) {
+Result<Nothing> refuse_other_rules(const std::vector<std::string>& rules) {
   const auto refusal = [](const std::string& rule, RuleClass rule_class) {
-    return input_failure(
+    return Diagnostic{
         "rule " + rule,
         fmt::format("is {} and keeps values: it concerns kernels, and no model contains it", name_of(rule_class)),
-        "name rules of the class neural; hoist rules lists them");
+        "name rules of the class neural; hoist rules lists them"};
   };
   for (const std::string& rule : rules) {
     if (find_neural_rule(rule) != nullptr) continue;
@@ -97,27 +95,27 @@ Attempt<> refuse_other_rules(const std::vector<std::string>& rules) {
       if (r.name == rule) return refusal(rule, r.rule_class);
     }
   }
-  return ExitCode::done;
+  return Nothing{};
 }
 
-Attempt<RewrittenModel> under_rules(const Options& command, const Program& program) {
+Result<RewrittenModel> under_rules(const Options& command, const Program& program) {
   const std::vector<Site> sites = find_sites(program);
-  HOIST_STEP(Assignment assignment, ExitCode::bad_input, uniform_assignment(program, sites, command.neural_rules));
-  HOIST_ATTEMPT(CalibratedProgram ready, calibrated(command, program, sites, assignment));
-  HOIST_STEP(RewrittenModel model, ExitCode::bad_input, rewrite(ready.program, assignment, ready.statistics));
+  HOIST_TRY(Assignment assignment, uniform_assignment(program, sites, command.neural_rules));
+  HOIST_TRY(CalibratedProgram ready, calibrated(command, program, sites, assignment));
+  HOIST_TRY(RewrittenModel model, rewrite(ready.program, assignment, ready.statistics));
   return model;
 }
 
 // The choice for the budget and objective that are named.
-Attempt<RecordedChoice> choice_of(const Options& command, const Record& record) {
+Result<RecordedChoice> choice_of(const Options& command, const Record& record) {
   std::string budget;
   if (!command.budget.budget.empty()) {
-    HOIST_STEP(const Budget parsed, ExitCode::usage, parse_budget(command.budget.budget));
+    HOIST_TRY(const Budget parsed, with_kind(ErrorKind::usage, parse_budget(command.budget.budget)));
     budget = parsed.text();
   }
-  HOIST_STEP(RecordedChoice choice, ExitCode::bad_input,
-             find_choice(record, budget, command.is_given("--objective") ? command.budget.objective : "",
-                         command.budget.record));
+  HOIST_TRY(RecordedChoice choice,
+            find_choice(record, budget, command.is_given("--objective") ? command.budget.objective : "",
+                        command.budget.record));
   const auto same = std::count_if(record.choices.begin(), record.choices.end(), [&](const RecordedChoice& other) {
     return other.budget == choice.budget && other.objective == choice.objective;
   });
@@ -128,60 +126,59 @@ Attempt<RecordedChoice> choice_of(const Options& command, const Record& record) 
   return choice;
 }
 
-Attempt<RewrittenModel> as_recorded(const Options& command, Program program) {
-  HOIST_STEP(const Record record, ExitCode::bad_input, read_record(command.budget.record));
-  HOIST_STEP_VOID(ExitCode::bad_input,
-                  check_origin(record, {.model_hash = fmt::format("{:016x}", program.hash)}, command.budget.record));
-  HOIST_ATTEMPT(const RecordedChoice choice, choice_of(command, record));
-  HOIST_STEP_VOID(ExitCode::bad_input, scale_channels(program, record.factors));
-  HOIST_STEP(RewrittenModel model, ExitCode::bad_input, rewrite(program, choice.chosen, record.statistics));
+Result<RewrittenModel> as_recorded(const Options& command, Program program) {
+  HOIST_TRY(const Record record, read_record(command.budget.record));
+  HOIST_TRY_VOID(check_origin(record, {.model_hash = fmt::format("{:016x}", program.hash)}, command.budget.record));
+  HOIST_TRY(const RecordedChoice choice, choice_of(command, record));
+  HOIST_TRY_VOID(scale_channels(program, record.factors));
+  HOIST_TRY(RewrittenModel model, rewrite(program, choice.chosen, record.statistics));
   return model;
 }
 
 // The computation of the bundle, as operators.
-Attempt<RewrittenModel> of_bundle(const Options& command) {
+Result<RewrittenModel> of_bundle(const Options& command) {
   for (const auto& [option, given] : {std::pair{"--rule", !command.neural_rules.empty()},
                                       {"--calibrate", !command.budget.calibration.empty()},
                                       {"--budget", !command.budget.budget.empty()},
                                       {"--objective", command.is_given("--objective")},
                                       {"--dim", !command.model.dimensions.empty()}}) {
-    if (given) return usage_failure(option, "applies to models: the rules of a bundle are fixed", "leave it out");
+    if (given) return usage_error(option, "applies to models: the rules of a bundle are fixed", "leave it out");
   }
   const bool has_record = !command.budget.record.empty();
   if (has_record && command.source.empty())
-    return usage_failure("--record", "of a bundle requires the model that it is made from", "add --model FILE");
-  HOIST_ATTEMPT([[maybe_unused]] BundleInfo known, bundle_info(command.subject));
-  HOIST_STEP(const BundleInfo bundle, ExitCode::bad_input, read_bundle(command.subject, true));
+    return usage_error("--record", "of a bundle requires the model that it is made from", "add --model FILE");
+  HOIST_TRY([[maybe_unused]] BundleInfo known, bundle_info(command.subject));
+  HOIST_TRY(const BundleInfo bundle, read_bundle(command.subject, true));
   if (command.source.empty()) return rewritten_model(bundle, nullptr);
-  HOIST_ATTEMPT(Program model, read_program_of(command.source, command.model.values, bundle, command.model.bounds));
+  HOIST_TRY(Program model, read_program_of(command.source, command.model.values, bundle, command.model.bounds));
   if (!has_record) return rewritten_model(bundle, &model);
   // The record has the constants of the choice in the model's form; a bundle has them as its kernels need them.
   if (model.hash != bundle.plan.model_hash)
-    return input_failure(command.source, "is not the model that the bundle is made from");
+    return Diagnostic{command.source, "is not the model that the bundle is made from"};
   const auto certificate = nlohmann::json::parse(bundle.plan.certificate, nullptr, false);
   if (!certificate.is_object())
-    return input_failure(command.subject, "is compiled without a budget, so that no record has its choice",
-                         "leave --record out");
+    return Diagnostic{command.subject, "is compiled without a budget, so that no record has its choice",
+                      "leave --record out"};
   Options chosen = command;
   chosen.budget.budget = certificate.value("budget", "");
   chosen.budget.objective = certificate.value("objective", "time");
   chosen.given.insert("--objective");
-  HOIST_STEP(model, ExitCode::bad_input, prepared_program(std::move(model)));
+  HOIST_TRY(model, prepared_program(std::move(model)));
   return as_recorded(chosen, std::move(model));
 }
 
-Attempt<> check_use(const Options& command) {
+Result<Nothing> check_use(const Options& command) {
   if (!command.budget.calibration.empty() && command.neural_rules.empty())
-    return usage_failure("--calibrate", "requires --rule", "name one: --rule RULE");
+    return usage_error("--calibrate", "requires --rule", "name one: --rule RULE");
   if (!command.budget.record.empty() && !command.neural_rules.empty())
-    return usage_failure("--rule", "excludes --record, which has the choice", "leave one of them out");
+    return usage_error("--rule", "excludes --record, which has the choice", "leave one of them out");
   if (!command.budget.budget.empty() && command.budget.record.empty())
-    return usage_failure(
+    return usage_error(
         "--budget", "requires --record",
         "hoist compile --budget " + command.budget.budget + " --record FILE chooses, and writes it down");
   if (command.is_given("--objective") && command.budget.record.empty())
-    return usage_failure("--objective", "requires --record", "it names a choice of a record");
-  return ExitCode::done;
+    return usage_error("--objective", "requires --record", "it names a choice of a record");
+  return Nothing{};
 }
 
 // A derivation names the row of a rule, of which some rules have several.
@@ -223,45 +220,45 @@ std::string summary(const RewrittenModel& model) {
   return out;
 }
 
-Attempt<> write_exported(const Options& command, const Program& written, const RewrittenModel& model) {
-  HOIST_STEP(std::string bytes, ExitCode::bad_input, write_model(written, {HOIST_VERSION}));
-  HOIST_STEP_VOID(ExitCode::bad_input, write_file(command.output, bytes));
+Result<ExitCode> write_exported(const Options& command, const Program& written, const RewrittenModel& model) {
+  HOIST_TRY(std::string bytes, write_model(written, {HOIST_VERSION}));
+  HOIST_TRY_VOID(write_file(command.output, bytes));
   if (command.output != "-") {
     say_line("{}: {}, {} bytes{}", command.output, counted(written.definitions.size(), "layer"), bytes.size(),
              summary(model));
   }
-  return answer_json(command.json, {{"file", command.output},
-                                    {"layers", written.definitions.size()},
-                                    {"bytes", bytes.size()},
-                                    {"rules", rule_counts(model)}});
+  return done(answer_json(command.json, {{"file", command.output},
+                                         {"layers", written.definitions.size()},
+                                         {"bytes", bytes.size()},
+                                         {"rules", rule_counts(model)}}));
 }
 
 }  // namespace
 
-Attempt<> commands::export_model(const Options& given) {
+Result<ExitCode> commands::export_model(const Options& given) {
   Options command = given;
   if (!command.is_given("--output")) command.output = output_named_after(command.subject, ".exported.onnx");
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, check_file(command));
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode fits, check_use(command));
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode differ, refuse_two_outputs(command.json, "--output", command.output));
+  HOIST_TRY_VOID(check_file(command));
+  HOIST_TRY_VOID(check_use(command));
+  HOIST_TRY_VOID(refuse_two_outputs(command.json, "--output", command.output));
   RewrittenModel model;
   Program written;
   std::error_code ignored;
   if (fs::is_directory(command.subject, ignored)) {
-    HOIST_ATTEMPT(model, of_bundle(command));
-    HOIST_STEP(written, ExitCode::bad_input, program_of_operators(model));
+    HOIST_TRY(model, of_bundle(command));
+    HOIST_TRY(written, program_of_operators(model));
     return write_exported(command, written, model);
   }
   if (!command.source.empty())
-    return usage_failure("--model", "applies to bundles: the model that the bundle comes from", "leave it out");
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode neural, refuse_other_rules(command.neural_rules));
-  HOIST_ATTEMPT(Program program, read_program(command.subject, command.model));
+    return usage_error("--model", "applies to bundles: the model that the bundle comes from", "leave it out");
+  HOIST_TRY_VOID(refuse_other_rules(command.neural_rules));
+  HOIST_TRY(Program program, read_program(command.subject, command.model));
   for (const std::string& note : program.notes) print_message("note", note);
   written = program;
   if (!command.neural_rules.empty() || !command.budget.record.empty()) {
-    HOIST_STEP(program, ExitCode::bad_input, prepared_program(std::move(program)));
-    HOIST_ATTEMPT(model, command.budget.record.empty() ? under_rules(command, program) : as_recorded(command, program));
-    HOIST_STEP(written, ExitCode::bad_input, program_of_operators(model));
+    HOIST_TRY(program, prepared_program(std::move(program)));
+    HOIST_TRY(model, command.budget.record.empty() ? under_rules(command, program) : as_recorded(command, program));
+    HOIST_TRY(written, program_of_operators(model));
   }
   return write_exported(command, written, model);
 }

@@ -18,22 +18,22 @@
 namespace hoist {
 namespace {
 
-Attempt<> show_layer(const Options& command, const LayerStages& shown) {
+Result<ExitCode> show_layer(const Options& command, const LayerStages& shown) {
   for (const LayerStage& stage : shown.stages) {
     say_line("-- {}: {}", stage.stage, stage.title);
     say(stage.text);
   }
   if (!shown.absence.empty()) say_line("-- {}", shown.absence);
-  if (shown.refused) return *shown.refused;
-  return answer_json(command.json, to_json(shown));
+  if (!shown.refused.empty()) return shown.refused;
+  return done(answer_json(command.json, to_json(shown)));
 }
 
 StageOptions stage_options(const Options& command) { return {command.stages, command.types}; }
 
 // A summary of the model in one sentence, and each of its layers.
-Attempt<> show_whole(const Options& command, const ModelSummary& summary, const std::vector<PlanLayer>& layers,
-                     const std::vector<PlanStep>& steps, const std::vector<std::string>& kernels,
-                     const std::vector<Sizes>& specialisations) {
+Result<ExitCode> show_whole(const Options& command, const ModelSummary& summary, const std::vector<PlanLayer>& layers,
+                            const std::vector<PlanStep>& steps, const std::vector<std::string>& kernels,
+                            const std::vector<Sizes>& specialisations) {
   say_line("{}", sentence_of(summary));
   if (!specialisations.empty()) {
     std::string there;
@@ -46,57 +46,57 @@ Attempt<> show_whole(const Options& command, const ModelSummary& summary, const 
   nlohmann::ordered_json answer = to_json(summary);
   for (const Sizes& sizes : specialisations) answer["specialisations"].push_back(sizes_json(sizes));
   answer["layers"] = layers_json(layers, steps, kernels);
-  return answer_json(command.json, answer);
+  return done(answer_json(command.json, answer));
 }
 
 // A model's unchanged calls, and the calls after rules between calls.
-Attempt<> show_calls(const Options& command, const Program& program) {
-  HOIST_ATTEMPT(const Program rewritten, rewritten_calls(program, command.model));
+Result<ExitCode> show_calls(const Options& command, const Program& program) {
+  HOIST_TRY(const Program rewritten, rewritten_calls(program, command.model));
   const std::string before = print_program(program), after = print_program(rewritten);
   const auto calls = [](const Program& p) { return counted(p.definitions.size(), "operator call"); };
   say_line("-- graph: as the model has it, {}", calls(program));
   say(before);
   say_line("-- graph: what kernels are made of, {}", calls(rewritten));
   say(after);
-  return answer_json(command.json, {{"program", before}, {"rewritten", after}});
+  return done(answer_json(command.json, {{"program", before}, {"rewritten", after}}));
 }
 
-Attempt<> inspect_model(const Options& command) {
+Result<ExitCode> inspect_model(const Options& command) {
   const bool whole_graph = command.layer.empty() && command.stages == std::vector<std::string>{"graph"};
   if (!command.output.empty() && !whole_graph)
-    return usage_failure("--output", "applies to the program of a whole model",
-                         "inspect MODEL --stage graph --output FILE");
+    return usage_error("--output", "applies to the program of a whole model",
+                       "inspect MODEL --stage graph --output FILE");
   if (whole_graph || !command.shown.print_after.empty() || !command.shown.stop_after.empty()) {
-    HOIST_ATTEMPT(const Program program, read_program(command.subject, command.model));
-    if (whole_graph && !command.output.empty()) return show_program(program, command.output, command.json);
+    HOIST_TRY(const Program program, read_program(command.subject, command.model));
+    if (whole_graph && !command.output.empty()) return done(show_program(program, command.output, command.json));
     if (whole_graph) return show_calls(command, program);
-    HOIST_ATTEMPT(const bool goes_on, show_passes(program, command.model, command.shown));
+    HOIST_TRY(const bool goes_on, show_passes(program, command.model, command.shown));
     if (!goes_on) return ExitCode::done;
   }
-  HOIST_ATTEMPT(OpenedModel model, open_model(command.subject, command.model));
+  HOIST_TRY(OpenedModel model, open_model(command.subject, command.model));
   const LoweredModel& lowered = model.lowered;
   if (command.layer.empty())
     return show_whole(command, summary_of(lowered), lowered.layers, lowered.steps, names_of(lowered.kernels), {});
-  HOIST_ATTEMPT(const LayerStages shown, stages_of(model, command.layer, stage_options(command)));
+  HOIST_TRY(const LayerStages shown, stages_of(model, command.layer, stage_options(command)));
   return show_layer(command, shown);
 }
 
-Attempt<> inspect_bundle(const Options& command) {
-  HOIST_ATTEMPT(const Sizes sizes, parse_sizes(command.model.dimensions));
-  HOIST_ATTEMPT(BundleInfo info, bundle_info(command.subject, sizes));
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_given(command, OptionNeeds::model));
+Result<ExitCode> inspect_bundle(const Options& command) {
+  HOIST_TRY(const Sizes sizes, parse_sizes(command.model.dimensions));
+  HOIST_TRY(BundleInfo info, bundle_info(command.subject, sizes));
+  HOIST_TRY_VOID(refuse_given(command, OptionNeeds::model));
   const Plan& plan = info.plan;
   if (!command.layer.empty()) {
-    HOIST_ATTEMPT(const LayerStages shown, stages_of(plan, command.layer, stage_options(command)));
+    HOIST_TRY(const LayerStages shown, stages_of(plan, command.layer, stage_options(command)));
     return show_layer(command, shown);
   }
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode kept, refuse_stages_of_models(stage_options(command)));
+  HOIST_TRY_VOID(refuse_stages_of_models(stage_options(command)));
   return show_whole(command, summary_of(plan), plan.layers, plan.steps, names_of(plan.kernels), info.sizes);
 }
 
 }  // namespace
 
-Attempt<> commands::inspect(const Options& command) {
+Result<ExitCode> commands::inspect(const Options& command) {
   std::error_code ignored;
   return std::filesystem::is_directory(command.subject, ignored) ? inspect_bundle(command) : inspect_model(command);
 }

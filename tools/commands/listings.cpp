@@ -29,17 +29,17 @@ using Json = nlohmann::ordered_json;
 
 }  // namespace
 
-Attempt<> commands::devices(const Options& command) {
+Result<ExitCode> commands::devices(const Options& command) {
   if (command.print_profile) {
-    HOIST_STEP(Device device, ExitCode::device, find_device(command.run.device));
+    HOIST_TRY(Device device, with_kind(ErrorKind::device, find_device(command.run.device)));
     say(print(profile_of(device)));
     return ExitCode::done;
   }
   std::vector<Device> all;
   if (command.run.device.empty()) {
-    HOIST_STEP(all, ExitCode::device, list_devices());
+    HOIST_TRY(all, with_kind(ErrorKind::device, list_devices()));
   } else {
-    HOIST_STEP(Device device, ExitCode::device, find_device(command.run.device));
+    HOIST_TRY(Device device, with_kind(ErrorKind::device, find_device(command.run.device)));
     all.push_back(std::move(device));
   }
   if (!command.json.empty()) {
@@ -62,7 +62,7 @@ Attempt<> commands::devices(const Options& command) {
                      {"divides_exactly", d.divides_exactly},
                      {"extensions", d.extensions}});
     }
-    HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
+    HOIST_TRY_VOID(write_json(command.json, out));
     return ExitCode::done;
   }
   for (const Device& d : all) {
@@ -82,13 +82,13 @@ Attempt<> commands::devices(const Options& command) {
 namespace {
 
 // How often each rule and each pass is applied in the derivations of bundles.
-Attempt<> used_rules(const Options& command) {
+Result<ExitCode> used_rules(const Options& command) {
   if (!command.subject.empty())
-    return usage_failure("--used", "lists the rules of bundles, and a rule is named too", "leave one of them out");
+    return usage_error("--used", "lists the rules of bundles, and a rule is named too", "leave one of them out");
   std::map<std::string, int64_t> rules, steps_of_passes;
   for (const std::string& folder : command.used) {
-    HOIST_ATTEMPT(const BundleInfo info, bundle_info(folder));
-    HOIST_ATTEMPT(const Derived from, derived(info.plan));
+    HOIST_TRY(const BundleInfo info, bundle_info(folder));
+    HOIST_TRY(const Derived from, derived(info.plan));
     for (const ProgramStep& step : from.derivation.steps) {
       // The definition of each operator is a rule of its own.
       if (auto inlined = step.parameters.find("operator"); inlined != step.parameters.end())
@@ -106,7 +106,7 @@ Attempt<> used_rules(const Options& command) {
     Json out = {{"bundles", command.used}, {"rules", Json::object()}, {"passes", Json::object()}};
     for (const auto& [name, count] : by_count(rules)) out["rules"][name] = count;
     for (const auto& [name, count] : by_count(steps_of_passes)) out["passes"][name] = count;
-    HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
+    HOIST_TRY_VOID(write_json(command.json, out));
     return ExitCode::done;
   }
   for (const auto& [name, count] : by_count(rules)) say_line("{:8}  {}", count, name);
@@ -184,11 +184,11 @@ Json json_of(const NeuralRule& r) {
           {"source", r.source}};
 }
 
-Attempt<> list_strategies(const Options& command) {
+Result<ExitCode> list_strategies(const Options& command) {
   if (!command.json.empty()) {
     Json out = Json::array();
     for (const Strategy& s : strategies()) out.push_back({{"name", s.name}, {"meaning", s.what}});
-    HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
+    HOIST_TRY_VOID(write_json(command.json, out));
     return ExitCode::done;
   }
   std::vector<std::vector<std::string>> rows = {{"strategy", "maps the loops of a kernel"}};
@@ -201,7 +201,7 @@ Attempt<> list_strategies(const Options& command) {
 // followed by a row of its engine.
 }  // namespace
 
-Attempt<> commands::rules(const Options& command) {
+Result<ExitCode> commands::rules(const Options& command) {
   if (!command.used.empty()) return used_rules(command);
   if (command.strategies) return list_strategies(command);
   std::vector<const ProgramRuleRow*> between;
@@ -228,15 +228,15 @@ Attempt<> commands::rules(const Options& command) {
     if (wanted(r.name)) neural.push_back(&r);
   }
   if (between.empty() && chosen.empty() && neural.empty()) {
-    return input_failure("rule " + command.subject, "unknown rule",
-                         did_you_mean(command.subject, names, "hoist rules lists them"));
+    return Diagnostic{"rule " + command.subject, "unknown rule",
+                      did_you_mean(command.subject, names, "hoist rules lists them")};
   }
   if (!command.json.empty()) {
     Json out = Json::array();
     for (const ProgramRuleRow* r : between) out.push_back(json_of(*r));
     for (const RuleRow* r : chosen) out.push_back(json_of(*r));
     for (const NeuralRule* r : neural) out.push_back(json_of(*r));
-    HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
+    HOIST_TRY_VOID(write_json(command.json, out));
     return ExitCode::done;
   }
   for (const ProgramRuleRow* r : between) say_rule(*r);
@@ -287,8 +287,8 @@ Json language_json() {
 // The four vocabularies, a table each.
 }  // namespace
 
-Attempt<> commands::language(const Options& command) {
-  if (!command.json.empty()) return answer_json(command.json, language_json());
+Result<ExitCode> commands::language(const Options& command) {
+  if (!command.json.empty()) return done(answer_json(command.json, language_json()));
   using Rows = std::vector<std::vector<std::string>>;
   const auto texts = [](std::initializer_list<std::string_view> views) {
     return std::vector<std::string>(views.begin(), views.end());
@@ -319,11 +319,11 @@ namespace {
 // All operators of the standard and hoist's own, or the operators of a name.
 }  // namespace
 
-Attempt<> commands::operators(const Options& command) {
+Result<ExitCode> commands::operators(const Options& command) {
   std::vector<CoveredOperator> all = operator_coverage();
   if (command.print_page) {
     if (!command.subject.empty())
-      return usage_failure("--page", "is of all operators, and one is named too", "leave one of them out");
+      return usage_error("--page", "is of all operators, and one is named too", "leave one of them out");
     say(coverage_page(all));
     return ExitCode::done;
   }
@@ -332,8 +332,8 @@ Attempt<> commands::operators(const Options& command) {
   if (!command.subject.empty())
     std::erase_if(all, [&](const CoveredOperator& one) { return one.name != command.subject; });
   if (all.empty()) {
-    return input_failure("operator " + command.subject, "is neither an operator of the standard nor of hoist",
-                         did_you_mean(command.subject, names, "hoist operators lists them"));
+    return Diagnostic{"operator " + command.subject, "is neither an operator of the standard nor of hoist",
+                      did_you_mean(command.subject, names, "hoist operators lists them")};
   }
   const auto row_of = [](const CoveredOperator& one) {
     return find_operator(one.domain, one.name, std::numeric_limits<int>::max());
@@ -356,7 +356,7 @@ Attempt<> commands::operators(const Options& command) {
         out.back()["meaning"] = row->meaning;
       }
     }
-    HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
+    HOIST_TRY_VOID(write_json(command.json, out));
     return ExitCode::done;
   }
   std::vector<std::vector<std::string>> rows = {{"operator", "versions", "types", "how", "cases", "passing"}};

@@ -9,7 +9,7 @@
 
 namespace hoist {
 
-Attempt<> commands::profiles(const Options& command) {
+Result<ExitCode> commands::profiles(const Options& command) {
   std::vector<const StarterProfile*> chosen;
   std::vector<std::string> names;
   for (const StarterProfile& row : starter_profiles()) {
@@ -18,14 +18,14 @@ Attempt<> commands::profiles(const Options& command) {
   }
   if (chosen.empty()) {
     const std::string close = near_miss(command.subject, names);
-    return usage_failure(command.subject, "is no starter target description",
-                         close.empty() ? "hoist profiles lists them" : "did you mean " + close + "?");
+    return usage_error(command.subject, "is no starter target description",
+                       close.empty() ? "hoist profiles lists them" : "did you mean " + close + "?");
   }
   if (!command.json.empty()) {
     auto out = nlohmann::ordered_json::array();
     for (const StarterProfile* row : chosen)
       out.push_back({{"name", row->name}, {"devices", row->devices}, {"profile", print(row->profile)}});
-    HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
+    HOIST_TRY_VOID(write_json(command.json, out));
   } else if (!command.subject.empty()) {
     say(fmt::format("# {}\n{}", chosen[0]->devices, print(chosen[0]->profile)));
   } else {

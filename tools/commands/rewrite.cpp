@@ -31,127 +31,125 @@ const ProgramRule* rule_between_calls(const Options& command) {
   return own != nullptr || users == nullptr ? own : users->find_between_calls(command.rule);
 }
 
-Attempt<> run_named_passes(const Options& command, Program& program) {
+Result<Nothing> run_named_passes(const Options& command, Program& program) {
   PassOptions options;
   options.strict = command.model.strict;
   options.tables.use = TableUse::automatic;
   options.convolution = ConvolutionForm::winograd;  // a pass named by the user runs without an estimate of its gain
   options.layouts = LayoutChoice::cost;
   options.rules = command.model.user_rules.get();
-  if (!command.passes.empty()) HOIST_STEP_VOID(ExitCode::bad_input, check_sizes_known(program));
+  if (!command.passes.empty()) HOIST_TRY_VOID(check_sizes_known(program));
   for (const std::string& name : command.passes) {
     const Pass* pass = find_pass(name);
     if (pass == nullptr || pass->part == Pass::within) {
       std::vector<std::string> names;
       for (const Pass& known : passes()) names.emplace_back(known.name);
-      return usage_failure("--pass " + name, "unknown pass",
-                           did_you_mean(name, names, "hoist rewrite --help lists them"));
+      return usage_error("--pass " + name, "unknown pass",
+                         did_you_mean(name, names, "hoist rewrite --help lists them"));
     }
-    HOIST_STEP_VOID(ExitCode::bad_input, pass->run(program, options));
+    HOIST_TRY_VOID(pass->run(program, options));
   }
-  return ExitCode::done;
+  return Nothing{};
 }
 
 // Numbers in the place of the program's sizes, where --dim says any.
-Attempt<> put_sizes(const Options& command, Program& program) {
+Result<Nothing> put_sizes(const Options& command, Program& program) {
   std::map<std::string, int64_t> numbers;
   for (const std::string& text : command.model.dimensions) {
-    HOIST_STEP(const DimensionValue value, ExitCode::usage, parse_dimension_value(text));
+    HOIST_TRY(const DimensionValue value, with_kind(ErrorKind::usage, parse_dimension_value(text)));
     if (!numbers.emplace(value.name, value.extent).second)
-      return usage_failure("--dim " + text, "the size has a number already");
+      return usage_error("--dim " + text, "the size has a number already");
   }
-  if (numbers.empty()) return ExitCode::done;
-  HOIST_STEP(program, ExitCode::bad_input, with_sizes(program, numbers));
-  return ExitCode::done;
+  if (numbers.empty()) return Nothing{};
+  HOIST_TRY(program, with_sizes(program, numbers));
+  return Nothing{};
 }
 
 // A rule within the term of a definition: at VALUE or at VALUE:0.1.2.
-Attempt<> apply_in_term(const RuleTable& table, const std::string& step, Expr& term) {
-  HOIST_STEP(const std::vector<Application> steps, ExitCode::usage, parse_steps(step));
+Result<Nothing> apply_in_term(const RuleTable& table, const std::string& step, Expr& term) {
+  HOIST_TRY(const std::vector<Application> steps, with_kind(ErrorKind::usage, parse_steps(step)));
   for (Application application : steps) {
     const Rule* rule = table.find(application.rule);
     if (rule == nullptr) {
       std::vector<std::string> names;
       for (const RuleRow& known : lowering_rule_rows()) names.emplace_back(known.name);
       for (const ProgramRuleRow& known : operator_rule_rows()) names.emplace_back(known.name);
-      return usage_failure("--rule " + application.rule, "unknown rule",
-                           did_you_mean(application.rule, names, "hoist rules lists them"));
+      return usage_error("--rule " + application.rule, "unknown rule",
+                         did_you_mean(application.rule, names, "hoist rules lists them"));
     }
     application.rule_class = row(*rule).rule_class;
-    HOIST_STEP(const std::vector<Expr> terms, ExitCode::no, replay(table, {term, {application}}));
+    HOIST_TRY(const std::vector<Expr> terms, with_kind(ErrorKind::negative, replay(table, {term, {application}})));
     term = terms.back();
   }
-  return ExitCode::done;
+  return Nothing{};
 }
 
-Attempt<> rewrite_program(const Options& command) {
-  HOIST_ATTEMPT(Program program, read_program(command.subject));
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode put, put_sizes(command, program));
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode ran, run_named_passes(command, program));
-  if (command.rule.empty()) return show_program(program, command.output, command.json);
+Result<ExitCode> rewrite_program(const Options& command) {
+  HOIST_TRY(Program program, read_program(command.subject));
+  HOIST_TRY_VOID(put_sizes(command, program));
+  HOIST_TRY_VOID(run_named_passes(command, program));
+  if (command.rule.empty()) return done(show_program(program, command.output, command.json));
   const size_t colon = command.place.rfind(':');
   const std::string value = command.place.substr(0, colon);
   auto definition = std::find_if(program.definitions.begin(), program.definitions.end(),
                                  [&](const Definition& d) { return d.value == value; });
   if (definition == program.definitions.end())
-    return usage_failure("--at " + command.place, "the program does not define the value " + value,
-                         "write the value, followed by :0.1.2 for a place in its term");
+    return usage_error("--at " + command.place, "the program does not define the value " + value,
+                       "write the value, followed by :0.1.2 for a place in its term");
   if (const ProgramRule* rule = rule_between_calls(command)) {
-    HOIST_STEP_VOID(ExitCode::usage, check_strict(*rule, command.model.strict));
-    HOIST_STEP_VOID(ExitCode::bad_input, check_sizes_known(program));
-    HOIST_STEP(const bool applied, ExitCode::no, apply_program_rule(*rule, program, value));
-    if (!applied) return Failure{ExitCode::no, {{command.rule, "does not apply at " + value, ""}}};
-    return show_program(program, command.output, command.json);
+    HOIST_TRY_VOID(with_kind(ErrorKind::usage, check_strict(*rule, command.model.strict)));
+    HOIST_TRY_VOID(check_sizes_known(program));
+    HOIST_TRY(const bool applied, with_kind(ErrorKind::negative, apply_program_rule(*rule, program, value)));
+    if (!applied) return Diagnostic{command.rule, "does not apply at " + value, "", ErrorKind::negative};
+    return done(show_program(program, command.output, command.json));
   }
   const std::string path = colon == std::string::npos ? "root" : command.place.substr(colon + 1);
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode applied,
-                apply_in_term(table_of(command), command.rule + " at " + path, definition->expression));
-  return show_program(program, command.output, command.json);
+  HOIST_TRY_VOID(apply_in_term(table_of(command), command.rule + " at " + path, definition->expression));
+  return done(show_program(program, command.output, command.json));
 }
 
-Attempt<> rewrite_term(const Options& command, const std::string& text) {
+Result<ExitCode> rewrite_term(const Options& command, const std::string& text) {
   for (const auto& [option, values] : {std::pair("--pass", &command.passes), {"--dim", &command.model.dimensions}}) {
     if (values->empty()) continue;
-    return usage_failure(option, "applies to programs, and this file holds a term",
-                         "a program begins with the word program");
+    return usage_error(option, "applies to programs, and this file holds a term",
+                       "a program begins with the word program");
   }
   auto term = parse(text);
   if (!term.ok()) {
     Diagnostics problems = term.errors();
     for (Diagnostic& d : problems) d.where = command.subject + ":" + d.where;
-    return Failure{ExitCode::bad_input, problems};
+    return problems;
   }
   Expr e = *term;
   if (!command.rule.empty()) {
     const std::string place = command.place.empty() ? "root" : command.place;
-    HOIST_ATTEMPT([[maybe_unused]] ExitCode applied,
-                  apply_in_term(table_of(command), command.rule + " at " + place, e));
+    HOIST_TRY_VOID(apply_in_term(table_of(command), command.rule + " at " + place, e));
   }
   const std::string printed = print(e) + "\n";
   if (command.output.empty()) {
     say(printed);
-    return answer_json(command.json, {{"term", printed}});
+    return done(answer_json(command.json, {{"term", printed}}));
   }
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode differ, refuse_two_outputs(command.json, "--output", command.output));
-  HOIST_STEP_VOID(ExitCode::bad_input, write_file(command.output, printed));
-  return answer_json(command.json, {{"file", command.output}});
+  HOIST_TRY_VOID(refuse_two_outputs(command.json, "--output", command.output));
+  HOIST_TRY_VOID(write_file(command.output, printed));
+  return done(answer_json(command.json, {{"file", command.output}}));
 }
 
 }  // namespace
 
-Attempt<> commands::rewrite(const Options& given) {
+Result<ExitCode> commands::rewrite(const Options& given) {
   Options command = given;
   for (std::string& name : command.passes) name = with_present_name(name);
   const size_t parameters = std::min(command.rule.find('('), command.rule.size());
   command.rule = with_present_name(command.rule.substr(0, parameters)) + command.rule.substr(parameters);
   if (!command.model.rules.empty()) {
-    HOIST_STEP(const std::string rules, ExitCode::bad_input, read_file(command.model.rules, size_t{1} << 20));
-    HOIST_STEP(UserRules read, ExitCode::bad_input, read_user_rules(rules, command.model.rules));
+    HOIST_TRY(const std::string rules, read_file(command.model.rules, size_t{1} << 20));
+    HOIST_TRY(UserRules read, read_user_rules(rules, command.model.rules));
     command.model.user_rules = std::make_shared<const UserRules>(std::move(read));
   }
   if (!command.place.empty() && command.rule.empty())
-    return usage_failure("--at", "states the place of a rule", "add --rule");
-  HOIST_STEP(const std::string text, ExitCode::bad_input, read_file(command.subject, size_t{256} << 20));
+    return usage_error("--at", "states the place of a rule", "add --rule");
+  HOIST_TRY(const std::string text, read_file(command.subject, size_t{256} << 20));
   // Comments may come before the first word.
   size_t start = 0;
   while ((start = text.find_first_not_of(" \t\r\n", start)) != std::string::npos && text.compare(start, 2, "--") == 0)
@@ -162,7 +160,7 @@ Attempt<> commands::rewrite(const Options& given) {
   try {
     return is_program ? rewrite_program(command) : rewrite_term(command, text);
   } catch (const InternalFault& fault) {
-    return Failure{ExitCode::bad_input, {{command.subject, "leads to an invalid program: " + fault.text, ""}}};
+    return Diagnostic{command.subject, "leads to an invalid program: " + fault.text, ""};
   }
 }
 

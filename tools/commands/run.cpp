@@ -42,23 +42,23 @@ void warn_of_numbers(const std::string& where, const Tensor& tensor) {
 }
 
 // The files as tensors, by input; images and sounds take the shape of the specialisation in use.
-Attempt<std::vector<std::optional<Tensor>>> read_inputs(const BundleRunner& bundle, const Options& command,
-                                                        Diagnostics& problems) {
+Result<std::vector<std::optional<Tensor>>> read_inputs(const BundleRunner& bundle, const Options& command,
+                                                       Diagnostics& problems) {
   std::vector<std::optional<Tensor>> out(bundle.inputs().size());
   std::vector<bool> given(out.size(), false);
   for (const std::string& text : command.inputs) {
     const bool is_alone = text.find('=') == std::string::npos && bundle.inputs().size() == 1;
     if (text.find('=') == std::string::npos && !is_alone)
-      return usage_failure("--input " + text, "is not NAME=FILE",
-                           fmt::format("there are {} inputs; hoist inspect lists them", bundle.inputs().size()));
+      return usage_error("--input " + text, "is not NAME=FILE",
+                         fmt::format("there are {} inputs; hoist inspect lists them", bundle.inputs().size()));
     const auto [name, file] = is_alone ? std::pair(bundle.inputs().front().name, text) : split_input(text, bundle);
     auto index = input_called(bundle, name);
     if (!index.ok()) {
-      problems.push_back(index.failure().problems.front());
+      problems.push_back(index.errors().front());
       continue;
     }
-    if (given[*index]) return usage_failure("--input " + name, "is given twice");
-    if (file.empty()) return usage_failure("--input " + text, "names no file");
+    if (given[*index]) return usage_error("--input " + name, "is given twice");
+    if (file.empty()) return usage_error("--input " + text, "names no file");
     given[*index] = true;
     auto tensor = read_input(file, bundle.inputs()[*index], as_stored(bundle, *index, command.pictures));
     if (tensor)
@@ -75,12 +75,12 @@ Attempt<std::vector<std::optional<Tensor>>> read_inputs(const BundleRunner& bund
   return out;
 }
 
-Attempt<> set_inputs(BundleRunner& bundle, const Options& command) {
+Result<Nothing> set_inputs(BundleRunner& bundle, const Options& command) {
   Diagnostics problems;
-  HOIST_ATTEMPT(const auto inputs, read_inputs(bundle, command, problems));
+  HOIST_TRY(const auto inputs, read_inputs(bundle, command, problems));
   if (bundle.specialisations().size() > 1) {
     for (size_t i = 0; i < inputs.size(); ++i) {
-      if (inputs[i]) HOIST_STEP_VOID(ExitCode::bad_input, bundle.choose_input_shape(i, inputs[i]->shape()));
+      if (inputs[i]) HOIST_TRY_VOID(bundle.choose_input_shape(i, inputs[i]->shape()));
     }
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -89,8 +89,8 @@ Attempt<> set_inputs(BundleRunner& bundle, const Options& command) {
     auto accepted = bundle.set_input(i, *inputs[i]);
     if (!accepted) problems.insert(problems.end(), accepted.errors().begin(), accepted.errors().end());
   }
-  if (!problems.empty()) return Failure{ExitCode::bad_input, problems};
-  return ExitCode::done;
+  if (!problems.empty()) return problems;
+  return Nothing{};
 }
 
 // The classes with the highest scores of each sample. With names, the output has as many classes; without names, its
@@ -115,15 +115,15 @@ bool show_best(const Options& command, const std::vector<std::string>& names, co
   return true;
 }
 
-Attempt<std::vector<std::string>> output_files(const BundleRunner& bundle) {
+Result<std::vector<std::string>> output_files(const BundleRunner& bundle) {
   std::vector<std::string> out;
   std::map<std::string, std::string> owners;
   for (const ArrayInfo& output : bundle.outputs()) {
     std::string file = file_name(output.name) + (numpy_has(output.scalar) ? ".npy" : ".pb");
     auto [place, first] = owners.emplace(file, output.name);
     if (!first)
-      return input_failure("outputs " + place->second + " and " + output.name, "would both be written to " + file,
-                           "rename one in the model");
+      return Diagnostic{"outputs " + place->second + " and " + output.name, "would both be written to " + file,
+                        "rename one in the model"};
     out.push_back(std::move(file));
   }
   return out;
@@ -131,25 +131,25 @@ Attempt<std::vector<std::string>> output_files(const BundleRunner& bundle) {
 
 }  // namespace
 
-Attempt<> commands::run(const Options& command) {
-  HOIST_ATTEMPT(BundleRunner bundle, open_bundle(command.subject, command.run));
-  HOIST_ATTEMPT(std::vector<std::string> names, output_files(bundle));
+Result<ExitCode> commands::run(const Options& command) {
+  HOIST_TRY(BundleRunner bundle, open_bundle(command.subject, command.run));
+  HOIST_TRY(std::vector<std::string> names, output_files(bundle));
   std::vector<std::string> classes;
   bool any_best = false;
   if (!command.labels.empty()) {
-    HOIST_STEP(classes, ExitCode::bad_input, read_class_names(command.labels));
+    HOIST_TRY(classes, read_class_names(command.labels));
   }
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, set_inputs(bundle, command));
-  HOIST_STEP_VOID(failed_run(bundle), bundle.run());
+  HOIST_TRY_VOID(set_inputs(bundle, command));
+  HOIST_TRY_VOID(of_run(bundle, bundle.run()));
   std::optional<FileSet> files;
   if (!command.output.empty()) {
-    HOIST_STEP(FileSet begun, ExitCode::bad_input, FileSet::begin(command.output));
+    HOIST_TRY(FileSet begun, FileSet::begin(command.output));
     files.emplace(std::move(begun));
   }
   std::string lines;
   nlohmann::ordered_json answer = {{"device", bundle.device_name()}, {"outputs", nlohmann::json::array()}};
   for (size_t i = 0; i < names.size(); ++i) {
-    HOIST_STEP(Tensor tensor, failed_run(bundle), bundle.output(i));
+    HOIST_TRY(Tensor tensor, of_run(bundle, bundle.output(i)));
     const std::string& name = bundle.outputs()[i].name;
     lines += fmt::format("{}: {}", printable(name), type_text(tensor.scalar(), tensor.shape()));
     answer["outputs"].push_back(array_json(name, tensor.scalar(), tensor.shape()));
@@ -158,7 +158,7 @@ Attempt<> commands::run(const Options& command) {
       const std::string file = (std::filesystem::path(command.output) / names[i]).string();
       const std::filesystem::path path = files->reserve(names[i]);
       auto written = numpy_has(tensor.scalar()) ? write_npy(path, tensor) : write_tensor_proto(path, name, tensor);
-      if (!written) return input_failure(file, written.errors()[0].what);
+      if (!written) return Diagnostic{file, written.errors()[0].what};
       lines += " in " + file;
       answer["outputs"].back()["file"] = file;
     }
@@ -168,12 +168,12 @@ Attempt<> commands::run(const Options& command) {
     if (!classes.empty() || command.is_given("--top"))
       any_best |= show_best(command, classes, tensor, lines, answer["outputs"].back());
   }
-  if (files) HOIST_STEP_VOID(ExitCode::bad_input, files->commit());
+  if (files) HOIST_TRY_VOID(files->commit());
   say(lines);
   if (!classes.empty() && !any_best)
     print_message("warning",
                   fmt::format("{} names {} classes, and no output has as many scores", command.labels, classes.size()));
-  return answer_json(command.json, answer);
+  return done(answer_json(command.json, answer));
 }
 
 }  // namespace hoist

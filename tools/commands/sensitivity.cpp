@@ -66,16 +66,15 @@ std::string most_sensitive(const Sensitivity& found) {
 
 }  // namespace
 
-Attempt<> commands::sensitivity(const Options& command) {
-  HOIST_STEP_VOID(ExitCode::bad_input, refuse_unwritable(command.json));
-  HOIST_ATTEMPT(MakeRunnable make_runnable, queue::models_on_queue(command.queue));
-  HOIST_ATTEMPT(StudiedModel model, open_for_study(command.subject, command.model, std::move(make_runnable)));
-  HOIST_STEP(Samples samples, ExitCode::bad_input,
-             read_samples(command.budget.calibration, input_infos(model.program),
-                          {.numbers = true, .pictures = command.pictures}));
+Result<ExitCode> commands::sensitivity(const Options& command) {
+  HOIST_TRY_VOID(refuse_unwritable(command.json));
+  HOIST_TRY(MakeRunnable make_runnable, queue::models_on_queue(command.queue));
+  HOIST_TRY(StudiedModel model, open_for_study(command.subject, command.model, std::move(make_runnable)));
+  HOIST_TRY(Samples samples, read_samples(command.budget.calibration, input_infos(model.program),
+                                          {.numbers = true, .pictures = command.pictures}));
   Progress progress;
   SensitivityOptions options;
-  HOIST_STEP(options.scaling, ExitCode::usage, parse_channel_scaling(command.budget.scaling));
+  HOIST_TRY(options.scaling, with_kind(ErrorKind::usage, parse_channel_scaling(command.budget.scaling)));
   options.device = arithmetic_of(model.profile);
   options.measure_all = false;  // as a study does, so that both say the same
   // Without uniform-precision baselines and proposals.
@@ -84,7 +83,8 @@ Attempt<> commands::sensitivity(const Options& command) {
   options.progress = [&](const std::string& text, double share) {
     progress.show(text, std::max(share - begin, 0.0) / (end - begin));
   };
-  HOIST_STEP(Sensitivity found, ExitCode::device, find_sensitivity(model.program, samples, model.prepare, options));
+  HOIST_TRY(Sensitivity found,
+            with_kind(ErrorKind::device, find_sensitivity(model.program, samples, model.prepare, options)));
   found.notes.insert(found.notes.end(), found.left_out.begin(), found.left_out.end());
   for (const std::string& note : found.notes) print_message("note", note);
   if (!command.json.empty()) {
@@ -99,7 +99,7 @@ Attempt<> commands::sensitivity(const Options& command) {
     study.output_power = found.output_power;
     study.sites = found.studied;
     study.notes = found.notes;
-    HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, to_json(study)));
+    HOIST_TRY_VOID(write_json(command.json, to_json(study)));
   }
   say(command.all ? all_candidates(found) : most_sensitive(found));
   return ExitCode::done;

@@ -30,7 +30,7 @@ struct Verdict {
   ExitCode code = ExitCode::done;
 };
 
-Attempt<std::vector<Case>> cases_of(const Options& command) {
+Result<std::vector<Case>> cases_of(const Options& command) {
   std::vector<Case> out;
   Diagnostics problems;
   std::error_code ignored;
@@ -39,7 +39,7 @@ Attempt<std::vector<Case>> cases_of(const Options& command) {
     if (!path.has_filename()) path = path.parent_path();
     if (fs::is_directory(path, ignored)) {
       if (!command.data_folders.empty())
-        return usage_failure(text, "is a folder, and --data requires a model", "name the .onnx file");
+        return usage_error(text, "is a folder, and --data requires a model", "name the .onnx file");
       if (!fs::exists(path / "model.onnx", ignored))
         problems.push_back({text, "holds no model.onnx", is_bundle(path) ? "hoist verify checks a bundle" : ""});
       else
@@ -57,8 +57,8 @@ Attempt<std::vector<Case>> cases_of(const Options& command) {
     if (!fs::is_directory(folder, ignored)) problems.push_back({"--data " + folder, "there is no such folder", ""});
   }
   if (!command.data_folders.empty() && out.size() > 1)
-    return usage_failure("--data", "goes with one model", "test the models one by one");
-  if (!problems.empty()) return Failure{ExitCode::bad_input, problems};
+    return usage_error("--data", "goes with one model", "test the models one by one");
+  if (!problems.empty()) return problems;
   return out;
 }
 
@@ -89,36 +89,35 @@ struct Runnable {
   std::vector<std::string> outputs;
   std::vector<size_t> taken;  ///< of a data set, by its inputs
 
-  Attempt<std::vector<Tensor>> run(std::vector<Tensor> inputs) {
+  Result<std::vector<Tensor>> run(std::vector<Tensor> inputs) {
     // Recorded data have arrays of one where models have numbers, and engines take them.
     for (size_t i = 0; i < inputs.size(); ++i) {
       const bool number = bundle ? bundle->inputs()[i].shape.empty() : !program->inputs[i].second->is_array();
       if (number && inputs[i].size() == 1) inputs[i] = inputs[i].reshaped({});
     }
     if (program) return evaluated(inputs);
-    for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::bad_input, bundle->set_input(i, inputs[i]));
-    HOIST_STEP_VOID(failed_run(*bundle), bundle->run());
+    for (size_t i = 0; i < inputs.size(); ++i) HOIST_TRY_VOID(bundle->set_input(i, inputs[i]));
+    HOIST_TRY_VOID(of_run(*bundle, bundle->run()));
     std::vector<Tensor> out;
     for (size_t i = 0; i < outputs.size(); ++i) {
-      HOIST_STEP(Tensor output, failed_run(*bundle), bundle->output(i));
+      HOIST_TRY(Tensor output, of_run(*bundle, bundle->output(i)));
       out.push_back(std::move(output));
     }
     return out;
   }
 
  private:
-  Attempt<std::vector<Tensor>> evaluated(const std::vector<Tensor>& inputs) {
-    HOIST_STEP(auto out, ExitCode::bad_input, program_outputs(*program, inputs));
+  Result<std::vector<Tensor>> evaluated(const std::vector<Tensor>& inputs) {
+    HOIST_TRY(auto out, program_outputs(*program, inputs));
     return out;
   }
 };
 
 // Through the same passes as a compilation, up to where terms become kernels.
-Attempt<Runnable> interpretable(Program program, const ModelOptions& options) {
+Result<Runnable> interpretable(Program program, const ModelOptions& options) {
   PassOptions passes = pass_options(compile_options(options).lower, Profile{});
   passes.execute = false;  // terms alone are interpreted
-  for (const Pass::Part part : {Pass::calls, Pass::terms})
-    HOIST_STEP_VOID(ExitCode::bad_input, run_passes(program, part, passes));
+  for (const Pass::Part part : {Pass::calls, Pass::terms}) HOIST_TRY_VOID(run_passes(program, part, passes));
   Runnable out;
   out.outputs.assign(program.outputs.begin(),
                      program.outputs.begin() + static_cast<std::ptrdiff_t>(model_output_count(program)));
@@ -126,24 +125,24 @@ Attempt<Runnable> interpretable(Program program, const ModelOptions& options) {
   return out;
 }
 
-Attempt<Runnable> compiled(Program program, const Options& command, const fs::path& folder) {
+Result<Runnable> compiled(Program program, const Options& command, const fs::path& folder) {
   Runnable out;
-  HOIST_ATTEMPT(CompiledModel model, compile_model(std::move(program), command.model));
-  HOIST_STEP_VOID(ExitCode::bad_input, write_bundle(model.plan, folder, {true}));
-  HOIST_STEP(out.bundle, ExitCode::device, BundleRunner::open(folder, command.run));
+  HOIST_TRY(CompiledModel model, compile_model(std::move(program), command.model));
+  HOIST_TRY_VOID(write_bundle(model.plan, folder, {true}));
+  HOIST_TRY(out.bundle, with_kind(ErrorKind::device, BundleRunner::open(folder, command.run)));
   for (const ArrayInfo& output : out.bundle->outputs()) out.outputs.push_back(output.name);
   return out;
 }
 
 // The first output that differs, or "".
-Attempt<std::string> run_data_set(Runnable& model, const DataSet& data, const Options& command, double& largest_error) {
+Result<std::string> run_data_set(Runnable& model, const DataSet& data, const Options& command, double& largest_error) {
   if (data.outputs.size() > model.outputs.size()) {
-    return input_failure(data.folder.string(),
-                         fmt::format("has {} outputs, the model {}", data.outputs.size(), model.outputs.size()));
+    return Diagnostic{data.folder.string(),
+                      fmt::format("has {} outputs, the model {}", data.outputs.size(), model.outputs.size())};
   }
   std::vector<Tensor> inputs;
   for (size_t place : model.taken) inputs.push_back(data.inputs[place]);
-  HOIST_ATTEMPT(const std::vector<Tensor> got, model.run(std::move(inputs)));
+  HOIST_TRY(const std::vector<Tensor> got, model.run(std::move(inputs)));
   std::string message;
   for (size_t i = 0; i < data.outputs.size(); ++i) {
     const Comparison comparison = compare(got[i], data.outputs[i], command.relative, command.absolute);
@@ -165,27 +164,27 @@ bool fits(const Runnable& model, const DataSet& compiled_for, const DataSet& dat
   return true;
 }
 
-Attempt<Verdict> judge(const Case& one, const Options& command, const fs::path& folder) {
+Result<Verdict> judge(const Case& one, const Options& command, const fs::path& folder) {
   Verdict out{one.name, "", 0, 0, ExitCode::done};
   std::vector<fs::path> sets;
   for (const fs::path& place : one.data) {
-    HOIST_STEP(std::vector<fs::path> found, ExitCode::bad_input, data_sets_in(place));
+    HOIST_TRY(std::vector<fs::path> found, data_sets_in(place));
     sets.insert(sets.end(), found.begin(), found.end());
   }
   std::optional<Runnable> model;
   DataSet compiled_for;
-  HOIST_STEP(const ValueKinds kinds, ExitCode::bad_input, value_kinds(one.model));
+  HOIST_TRY(const ValueKinds kinds, value_kinds(one.model));
   for (const fs::path& set : sets) {
-    HOIST_STEP(const DataSet data, ExitCode::bad_input, read_data_set(set, true, kinds));
+    HOIST_TRY(const DataSet data, read_data_set(set, true, kinds));
     if (!model || !fits(*model, compiled_for, data)) {
       model.reset();
-      HOIST_STEP(FittedModel fitted, ExitCode::bad_input, read_for(one, command.model, data));
-      HOIST_ATTEMPT(model, command.interpret ? interpretable(std::move(fitted.program), command.model)
-                                             : compiled(std::move(fitted.program), command, folder));
+      HOIST_TRY(FittedModel fitted, read_for(one, command.model, data));
+      HOIST_TRY(model, command.interpret ? interpretable(std::move(fitted.program), command.model)
+                                         : compiled(std::move(fitted.program), command, folder));
       model->taken = std::move(fitted.inputs);
       compiled_for = data;
     }
-    HOIST_ATTEMPT(std::string message, run_data_set(*model, data, command, out.largest_error));
+    HOIST_TRY(std::string message, run_data_set(*model, data, command, out.largest_error));
     if (!message.empty() && out.message.empty()) {
       out.message = sets.size() > 1 ? set.filename().string() + ", " + message : message;
       out.code = ExitCode::no;
@@ -211,15 +210,15 @@ Result<Nothing> write_verdicts(const std::string& path, const std::vector<Verdic
 
 }  // namespace
 
-Attempt<> commands::test(const Options& given) {
+Result<ExitCode> commands::test(const Options& given) {
   Options command = given;
   command.run.device = command.model.device;
-  HOIST_ATTEMPT(std::vector<Case> cases, cases_of(command));
+  HOIST_TRY(std::vector<Case> cases, cases_of(command));
   if (command.model.profile.empty() && !command.interpret) {
     // Without a device every case would fail for the same reason.
-    HOIST_ATTEMPT([[maybe_unused]] Profile profile, choose_profile(command.model));
+    HOIST_TRY([[maybe_unused]] Profile profile, choose_profile(command.model));
   }
-  HOIST_STEP(TemporaryFolder temporary, ExitCode::bad_input, TemporaryFolder::make());
+  HOIST_TRY(TemporaryFolder temporary, TemporaryFolder::make());
   std::vector<Verdict> verdicts;
   size_t failed = 0;
   Progress progress;
@@ -230,7 +229,7 @@ Attempt<> commands::test(const Options& given) {
     if (verdict.ok())
       verdicts.push_back(std::move(*verdict));
     else
-      verdicts.push_back({one.name, joined(verdict.failure().problems), 0, 0, verdict.failure().code});
+      verdicts.push_back({one.name, joined(verdict.errors()), 0, 0, exit_code(verdict.errors())});
     const Verdict& last = verdicts.back();
     if (!last.message.empty()) ++failed;
     if (last.message.empty())
@@ -239,7 +238,7 @@ Attempt<> commands::test(const Options& given) {
       say_line("failed {}: {}", last.name, last.message);
   }
   say_line("{} of {} cases passed", verdicts.size() - failed, verdicts.size());
-  if (!command.json.empty()) HOIST_STEP_VOID(ExitCode::bad_input, write_verdicts(command.json, verdicts, failed));
+  if (!command.json.empty()) HOIST_TRY_VOID(write_verdicts(command.json, verdicts, failed));
   return failed == 0 ? ExitCode::done : ExitCode::no;
 }
 

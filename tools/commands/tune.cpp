@@ -40,45 +40,44 @@ std::string without_tuning(std::string options) {
 }
 
 // The model that a bundle is made from, under its neural rules, and the bundle's targets and sizes.
-Attempt<Program> program_of_bundle(Options& command) {
+Result<Program> program_of_bundle(Options& command) {
   ModelOptions& options = command.model;
   if (!options.dimensions.empty() || !options.targets.empty())
-    return usage_failure("--dim and --target", "applies to models: a bundle has fixed sizes and targets",
-                         "leave them out");
-  HOIST_ATTEMPT([[maybe_unused]] BundleInfo known, bundle_info(command.subject));
-  HOIST_STEP(const BundleInfo bundle, ExitCode::bad_input, read_bundle(command.subject, true));
+    return usage_error("--dim and --target", "applies to models: a bundle has fixed sizes and targets",
+                       "leave them out");
+  HOIST_TRY([[maybe_unused]] BundleInfo known, bundle_info(command.subject));
+  HOIST_TRY(const BundleInfo bundle, read_bundle(command.subject, true));
   if (!bundle.sizes.empty())
-    return input_failure(command.subject, "is compiled for several sizes",
-                         "tune the model, with --dim for each of them");
+    return Diagnostic{command.subject, "is compiled for several sizes", "tune the model, with --dim for each of them"};
   options.targets = bundle.plan.targets;
   if (options_text(compile_options(options)) != without_tuning(bundle.plan.options))
-    return input_failure(command.subject, "is compiled with " + bundle.plan.options + ", which changes the kernels",
-                         "give tune the same options, or tune the model");
+    return Diagnostic{command.subject, "is compiled with " + bundle.plan.options + ", which changes the kernels",
+                      "give tune the same options, or tune the model"};
   std::optional<Program> model;
   if (!command.source.empty()) {
-    HOIST_ATTEMPT(model, read_program_of(command.source, options.values, bundle, options.bounds));
+    HOIST_TRY(model, read_program_of(command.source, options.values, bundle, options.bounds));
     options.values.clear();
   }
-  HOIST_ATTEMPT(RewrittenModel rewritten, rewritten_model(bundle, model ? &*model : nullptr));
+  HOIST_TRY(RewrittenModel rewritten, rewritten_model(bundle, model ? &*model : nullptr));
   if (!rewritten.functions.empty())
-    return input_failure(command.subject, "has approximated functions, whose kernels differ from the model's",
-                         "tune the model that it comes from");
+    return Diagnostic{command.subject, "has approximated functions, whose kernels differ from the model's",
+                      "tune the model that it comes from"};
   return std::move(rewritten.program);
 }
 
-Attempt<Program> program_to_tune(Options& command) {
+Result<Program> program_to_tune(Options& command) {
   if (is_bundle(command.subject)) return program_of_bundle(command);
-  if (!command.source.empty()) return usage_failure("--model", "is for bundles", "leave it out");
+  if (!command.source.empty()) return usage_error("--model", "is for bundles", "leave it out");
   return read_program(command.subject, command.model);
 }
 
-Attempt<const SearchStrategy*> strategy_called(const std::string& name) {
+Result<const SearchStrategy*> strategy_called(const std::string& name) {
   if (name.empty()) return &tuning::search_strategies().front();
   if (const SearchStrategy* found = tuning::find_search_strategy(name)) return found;
   std::vector<std::string> names;
   for (const SearchStrategy& strategy : tuning::search_strategies()) names.emplace_back(strategy.name);
-  return usage_failure("--strategy " + name, "is no search strategy",
-                       did_you_mean(name, names, "hoist tune --help lists them"));
+  return usage_error("--strategy " + name, "is no search strategy",
+                     did_you_mean(name, names, "hoist tune --help lists them"));
 }
 
 // "rows 1 2 4".
@@ -101,12 +100,11 @@ std::vector<KnobValues> sampled(const KnobSpace& space, uint64_t seed) {
 }
 
 // --list: the alternatives for the kernels of a layer.
-Attempt<> list_choices(const Options& command, const TunedProgram& tuned) {
+Result<ExitCode> list_choices(const Options& command, const TunedProgram& tuned) {
   auto out = nlohmann::ordered_json::array();
   std::vector<std::string> layers;
   for (const tuning::ChoiceKind kind : tuning::all_choices) {
-    HOIST_STEP(const std::vector<Subject> subjects, ExitCode::bad_input,
-               tuning::subjects_of(tuned, kind, {}, command.explored));
+    HOIST_TRY(const std::vector<Subject> subjects, tuning::subjects_of(tuned, kind, {}, command.explored));
     for (const Subject& subject : subjects) {
       layers.insert(layers.end(), subject.layers.begin(), subject.layers.end());
       if (std::find(subject.layers.begin(), subject.layers.end(), command.listed_layer) == subject.layers.end())
@@ -127,9 +125,9 @@ Attempt<> list_choices(const Options& command, const TunedProgram& tuned) {
     }
   }
   if (out.empty())
-    return input_failure(command.listed_layer, "has no kernel with knobs",
-                         did_you_mean(command.listed_layer, layers, "hoist inspect lists the layers"));
-  return answer_json(command.json, out);
+    return Diagnostic{command.listed_layer, "has no kernel with knobs",
+                      did_you_mean(command.listed_layer, layers, "hoist inspect lists the layers")};
+  return done(answer_json(command.json, out));
 }
 
 void describe(const TuneOutcome& outcome) {
@@ -176,25 +174,25 @@ std::string device_words(const ModelOptions& options) {
 
 }  // namespace
 
-Attempt<> commands::tune(const Options& given) {
+Result<ExitCode> commands::tune(const Options& given) {
   Options command = given;
   TuneOptions options;
-  if (command.output == "-") return usage_failure("-o -", "is not usable as a database", "name a file");
+  if (command.output == "-") return usage_error("-o -", "is not usable as a database", "name a file");
   const tuning::MeasuringPlace place{command.queue, command.job_seconds};
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode here, tuning::refuse_absent_device(command.model, place));
-  HOIST_ATTEMPT(options.strategy, strategy_called(command.strategy));
-  HOIST_ATTEMPT(Program program, program_to_tune(command));
-  HOIST_ATTEMPT(TunedProgram tuned, tuning::tuned_program(std::move(program), command.model));
+  HOIST_TRY_VOID(tuning::refuse_absent_device(command.model, place));
+  HOIST_TRY(options.strategy, strategy_called(command.strategy));
+  HOIST_TRY(Program program, program_to_tune(command));
+  HOIST_TRY(TunedProgram tuned, tuning::tuned_program(std::move(program), command.model));
   if (!command.listed_layer.empty()) return list_choices(command, tuned);
   options.measurements = command.measurements;
   options.explored = command.explored;
   options.seed = command.seed;
   const std::string path = command.output.empty() ? output_named_after(command.subject, ".tuning") : command.output;
-  HOIST_ATTEMPT(tuned.time_bundles, tuning::times_at(place, tuned.options));
-  HOIST_STEP(TuningDatabase database, ExitCode::bad_input, TuningDatabase::open(path));
+  HOIST_TRY(tuned.time_bundles, tuning::times_at(place, tuned.options));
+  HOIST_TRY(TuningDatabase database, TuningDatabase::open(path));
   const Stopwatch stopwatch;
-  HOIST_ATTEMPT(const TuneOutcome outcome,
-                tuning::tune_with_progress(tuned, place, options, command.budget.seconds, database));
+  HOIST_TRY(const TuneOutcome outcome,
+            tuning::tune_with_progress(tuned, place, options, command.budget.seconds, database));
   describe(outcome);
   size_t better = 0;
   for (const TunedKernel& kernel : outcome.kernels) better += kernel.chosen.empty() ? 0 : 1;
@@ -210,7 +208,7 @@ Attempt<> commands::tune(const Options& given) {
              is_bundle(command.subject) ? "MODEL" : command.subject, device_words(command.model), path);
   else if (better > 0)
     say_line("the whole model is no faster: no choice is stored");
-  return answer_json(command.json, to_json(outcome));
+  return done(answer_json(command.json, to_json(outcome)));
 }
 
 }  // namespace hoist

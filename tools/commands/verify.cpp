@@ -21,10 +21,9 @@ namespace hoist {
 namespace {
 
 // Inputs: the first run of the data, or seeded numbers from the inputs' domains.
-Attempt<std::vector<Tensor>> inputs_for(const BundleRunner& bundle, const Plan& plan, const std::string& data) {
+Result<std::vector<Tensor>> inputs_for(const BundleRunner& bundle, const Plan& plan, const std::string& data) {
   if (data.empty()) return seeded_inputs(bundle, plan, plan.model_hash);
-  HOIST_STEP(Samples samples, ExitCode::bad_input,
-             read_samples(data, inputs_of(bundle), {.pictures = as_stored(bundle, 0, {})}));
+  HOIST_TRY(Samples samples, read_samples(data, inputs_of(bundle), {.pictures = as_stored(bundle, 0, {})}));
   return samples.runs.front();
 }
 
@@ -33,7 +32,7 @@ std::string subject_of(const Plan& plan, size_t step) {
 }
 
 // Some elements of a step's result, or all of them.
-Attempt<StepComparison> compared(const Options& command, const StepValues& values, uint64_t seed) {
+Result<StepComparison> compared(const Options& command, const StepValues& values, uint64_t seed) {
   if (command.all) return compare_everywhere(values);
   const int64_t count =
       command.positions == usual_positions ? affordable_elements(values.term, usual_positions) : command.positions;
@@ -41,12 +40,12 @@ Attempt<StepComparison> compared(const Options& command, const StepValues& value
 }
 
 // After step `index` has run: compares its result with the interpreter's for its inputs.
-Attempt<Finding> check_step(const Options& command, BundleRunner& bundle, const Plan& plan, const Device& device,
-                            size_t index) {
+Result<Finding> check_step(const Options& command, BundleRunner& bundle, const Plan& plan, const Device& device,
+                           size_t index) {
   Finding out;
   out.subject = subject_of(plan, index);
-  HOIST_ATTEMPT(StepValues values, step_values(bundle, plan, device, index));
-  HOIST_ATTEMPT(StepComparison found, compared(command, values, plan.model_hash + index));
+  HOIST_TRY(StepValues values, step_values(bundle, plan, device, index));
+  HOIST_TRY(StepComparison found, compared(command, values, plan.model_hash + index));
   out.compared = found.compared;
   out.largest_error = found.largest_error;
   out.passed = found.message.empty();
@@ -55,8 +54,8 @@ Attempt<Finding> check_step(const Options& command, BundleRunner& bundle, const 
 }
 
 // A line for each finding, and how many have not passed.
-Attempt<size_t> report_findings(const Options& command, const std::vector<Finding>& findings,
-                                const std::string& device) {
+Result<size_t> report_findings(const Options& command, const std::vector<Finding>& findings,
+                               const std::string& device) {
   size_t failed = 0;
   nlohmann::ordered_json lines = nlohmann::json::array();
   for (const Finding& finding : findings) {
@@ -78,7 +77,7 @@ Attempt<size_t> report_findings(const Options& command, const std::vector<Findin
     nlohmann::ordered_json out = {{"passed", failed == 0}};
     if (!device.empty()) out["device"] = device;
     out["findings"] = lines;
-    HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
+    HOIST_TRY_VOID(write_json(command.json, out));
   }
   say_line("{} of {} checks passed{}", findings.size() - failed, findings.size(),
            device.empty() ? "" : " on " + device);
@@ -86,37 +85,37 @@ Attempt<size_t> report_findings(const Options& command, const std::vector<Findin
 }
 
 // Needs no device: terms and hashes alone.
-Attempt<> verify_derivation(const Options& command) {
+Result<ExitCode> verify_derivation(const Options& command) {
   Progress progress;
   std::vector<Finding> findings;
   for (size_t i = 0, count = 1; i < count; ++i) {
-    HOIST_STEP(const BundleInfo info, ExitCode::bad_input, read_bundle(command.subject, true, i));
+    HOIST_TRY(const BundleInfo info, read_bundle(command.subject, true, i));
     count = std::max<size_t>(info.sizes.size(), 1);
     std::optional<Program> model;
     if (!command.source.empty()) {
-      HOIST_ATTEMPT(model, read_program_of(command.source, command.model.values, info, command.model.bounds));
+      HOIST_TRY(model, read_program_of(command.source, command.model.values, info, command.model.bounds));
     }
     progress.show("replaying the derivation");
-    HOIST_ATTEMPT(std::vector<Finding> found, check_derivation(info, model ? &*model : nullptr));
+    HOIST_TRY(std::vector<Finding> found, check_derivation(info, model ? &*model : nullptr));
     for (Finding& finding : found) {
       if (count > 1) finding.subject += " for " + sizes_text(info.sizes[i]);
       findings.push_back(std::move(finding));
     }
   }
-  HOIST_ATTEMPT(const size_t failed, report_findings(command, findings, ""));
+  HOIST_TRY(const size_t failed, report_findings(command, findings, ""));
   return failed == 0 ? ExitCode::done : ExitCode::no;
 }
 
 // The steps of the specialisation in use, each against the interpreter.
-Attempt<> check_steps_of(const Options& command, BundleRunner& bundle, const Plan& plan, Progress& progress,
-                         std::vector<Finding>& findings) {
-  HOIST_STEP(Device device, ExitCode::device, device_of(bundle, plan));
-  HOIST_ATTEMPT(std::vector<Tensor> inputs, inputs_for(bundle, plan, command.data));
-  for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::bad_input, bundle.set_input(i, inputs[i]));
+Result<Nothing> check_steps_of(const Options& command, BundleRunner& bundle, const Plan& plan, Progress& progress,
+                               std::vector<Finding>& findings) {
+  HOIST_TRY(Device device, with_kind(ErrorKind::device, device_of(bundle, plan)));
+  HOIST_TRY(std::vector<Tensor> inputs, inputs_for(bundle, plan, command.data));
+  for (size_t i = 0; i < inputs.size(); ++i) HOIST_TRY_VOID(bundle.set_input(i, inputs[i]));
   for (size_t i = 0; i < bundle.steps().size(); ++i) {
     progress.show(fmt::format("step {} of {}", i + 1, bundle.steps().size()),
                   static_cast<double>(i) / static_cast<double>(bundle.steps().size()));
-    HOIST_STEP_VOID(failed_run(bundle), bundle.run_steps(i, 1));
+    HOIST_TRY_VOID(of_run(bundle, bundle.run_steps(i, 1)));
     if (bundle.step_runs(i) == 0) {
       Finding finding;
       finding.subject = subject_of(plan, i) + ": not selected by these inputs";
@@ -124,46 +123,46 @@ Attempt<> check_steps_of(const Options& command, BundleRunner& bundle, const Pla
       findings.push_back(std::move(finding));
       continue;
     }
-    HOIST_ATTEMPT(Finding finding, check_step(command, bundle, plan, device, i));
+    HOIST_TRY(Finding finding, check_step(command, bundle, plan, device, i));
     findings.push_back(std::move(finding));
   }
-  return ExitCode::done;
+  return Nothing{};
 }
 
 }  // namespace
 
-Attempt<> commands::verify(const Options& command) {
+Result<ExitCode> commands::verify(const Options& command) {
   if (!command.helper_part.empty()) {
-    HOIST_ATTEMPT(const HelperPart part, parse_helper_part(command.helper_part));
-    return help_driver(command.subject, command.run, part);
+    HOIST_TRY(const HelperPart part, parse_helper_part(command.helper_part));
+    return done(help_driver(command.subject, command.run, part));
   }
   for (const char* option : {"--value", "--bound loop-iterations", "--bound string-pieces"}) {
     if (command.is_given(option) && command.source.empty())
-      return usage_failure(option, "is for the model at the start of the derivation", "add --model");
+      return usage_error(option, "is for the model at the start of the derivation", "add --model");
   }
-  HOIST_ATTEMPT(BundleInfo info, bundle_info(command.subject));
+  HOIST_TRY(BundleInfo info, bundle_info(command.subject));
   if (command.derivation) return verify_derivation(command);
-  HOIST_ATTEMPT(BundleRunner bundle, open_checked(command.subject, command.run));
+  HOIST_TRY(BundleRunner bundle, open_checked(command.subject, command.run));
   std::vector<Finding> findings;
   Progress progress;
   progress.show("the bundle's self-check");
-  HOIST_STEP(findings, ExitCode::device, bundle.verify());
-  HOIST_ATTEMPT(const size_t wanted, specialisation_of(info, command.run.sizes));
+  HOIST_TRY(findings, with_kind(ErrorKind::device, bundle.verify()));
+  HOIST_TRY(const size_t wanted, specialisation_of(info, command.run.sizes));
   for (size_t i = 0; i < bundle.specialisations().size(); ++i) {
     if (!command.run.sizes.empty() && i != wanted) continue;
-    HOIST_STEP(const BundleInfo one, ExitCode::bad_input, read_bundle(command.subject, false, i));
-    HOIST_STEP_VOID(ExitCode::device, bundle.choose(i));
-    HOIST_ATTEMPT([[maybe_unused]] ExitCode checked, check_steps_of(command, bundle, one.plan, progress, findings));
+    HOIST_TRY(const BundleInfo one, read_bundle(command.subject, false, i));
+    HOIST_TRY_VOID(with_kind(ErrorKind::device, bundle.choose(i)));
+    HOIST_TRY_VOID(check_steps_of(command, bundle, one.plan, progress, findings));
   }
   if (!command.data.empty() && !info.plan.certificate.empty()) {
     progress.show("the certificate");
-    HOIST_ATTEMPT(std::optional<Finding> finding, check_certificate(bundle, info.plan.certificate, command.data));
+    HOIST_TRY(std::optional<Finding> finding, check_certificate(bundle, info.plan.certificate, command.data));
     if (finding)
       findings.push_back(std::move(*finding));
     else
       print_message("note", "the certificate was made with other data; it is checked with those alone");
   }
-  HOIST_ATTEMPT(const size_t failed, report_findings(command, findings, bundle.device_name()));
+  HOIST_TRY(const size_t failed, report_findings(command, findings, bundle.device_name()));
   return failed == 0 ? ExitCode::done : ExitCode::no;
 }
 

@@ -13,22 +13,21 @@ namespace hoist {
 namespace {
 
 // Masks and boxes are no class scores: several of their axes besides the sample axis have more than one element.
-Attempt<> refuse_other_outputs(const ValueInfo& answer) {
+Result<Nothing> refuse_other_outputs(const ValueInfo& answer) {
   const auto is_long = [](int64_t extent) { return extent > 1; };
   if (answer.shape.empty() || std::count_if(answer.shape.begin() + 1, answer.shape.end(), is_long) < 2)
-    return ExitCode::done;
-  return input_failure("output " + answer.name,
-                       "is " + type_text(answer.scalar, answer.shape) + ", expected a score for each class",
-                       "--output names another one; --against BUNDLE compares outputs of any kind");
+    return Nothing{};
+  return Diagnostic{"output " + answer.name,
+                    "is " + type_text(answer.scalar, answer.shape) + ", expected a score for each class",
+                    "--output names another one; --against BUNDLE compares outputs of any kind"};
 }
 
 }  // namespace
 
-Attempt<FittingSamples> fitting_samples(const std::filesystem::path& bundle, const BundleInfo& first,
-                                        const Sizes& sizes, const std::filesystem::path& data,
-                                        const SampleNeeds& needs) {
+Result<FittingSamples> fitting_samples(const std::filesystem::path& bundle, const BundleInfo& first, const Sizes& sizes,
+                                       const std::filesystem::path& data, const SampleNeeds& needs) {
   FittingSamples out;
-  HOIST_ATTEMPT(out.specialisation, specialisation_of(first, sizes));
+  HOIST_TRY(out.specialisation, specialisation_of(first, sizes));
   const auto read = [&](size_t specialisation) -> Result<Samples> {
     out.specialisation = specialisation;
     if (specialisation == 0) {
@@ -42,36 +41,36 @@ Attempt<FittingSamples> fitting_samples(const std::filesystem::path& bundle, con
   auto samples = read(out.specialisation);
   const Diagnostics problems = samples ? Diagnostics{} : samples.errors();
   for (size_t i = 1; !samples && sizes.empty() && i < first.sizes.size(); ++i) samples = read(i);
-  if (!samples) return Failure{ExitCode::bad_input, problems};
+  if (!samples) return problems;
   out.samples = std::move(*samples);
   return out;
 }
 
-Attempt<LabelledData> labelled_data(const std::filesystem::path& bundle, const Sizes& sizes,
-                                    const EvaluationQuestion& question) {
+Result<LabelledData> labelled_data(const std::filesystem::path& bundle, const Sizes& sizes,
+                                   const EvaluationQuestion& question) {
   LabelledData out;
-  HOIST_ATTEMPT(const BundleInfo first, bundle_info(bundle));
+  HOIST_TRY(const BundleInfo first, bundle_info(bundle));
   if (!question.output.empty()) {
-    HOIST_ATTEMPT(out.output, output_called(first.plan, question.output));
+    HOIST_TRY(out.output, output_called(first.plan, question.output));
   }
-  HOIST_ATTEMPT([[maybe_unused]] const ExitCode scores, refuse_other_outputs(outputs_of(first.plan)[out.output]));
+  HOIST_TRY_VOID(refuse_other_outputs(outputs_of(first.plan)[out.output]));
   if (!question.labels.empty()) {
-    HOIST_STEP(out.names, ExitCode::bad_input, read_class_names(question.labels));
+    HOIST_TRY(out.names, read_class_names(question.labels));
   }
   const SampleNeeds needs{
       .labels = true, .pictures = as_stored(first.plan, 0, question.pictures), .classes = out.names};
-  HOIST_ATTEMPT(static_cast<FittingSamples&>(out), fitting_samples(bundle, first, sizes, question.data, needs));
+  HOIST_TRY(static_cast<FittingSamples&>(out), fitting_samples(bundle, first, sizes, question.data, needs));
   const int64_t batch = out.samples.samples_a_run;
   const ValueInfo answer = outputs_of(out.plan)[out.output];
   out.classes = element_count(answer.shape) / batch;
   if (out.classes < 1 || element_count(answer.shape) % batch != 0 || (batch > 1 && answer.shape[0] != batch)) {
-    return input_failure("output " + answer.name, fmt::format("is {}, expected scores of {} samples",
-                                                              type_text(answer.scalar, answer.shape), batch));
+    return Diagnostic{"output " + answer.name, fmt::format("is {}, expected scores of {} samples",
+                                                           type_text(answer.scalar, answer.shape), batch)};
   }
-  HOIST_STEP_VOID(ExitCode::bad_input, check_labels(out.samples, out.classes, answer.name, question.data));
+  HOIST_TRY_VOID(check_labels(out.samples, out.classes, answer.name, question.data));
   if (!out.names.empty() && static_cast<int64_t>(out.names.size()) != out.classes)
-    return input_failure(question.labels,
-                         fmt::format("names {} classes, output {} has {}", out.names.size(), answer.name, out.classes));
+    return Diagnostic{question.labels,
+                      fmt::format("names {} classes, output {} has {}", out.names.size(), answer.name, out.classes)};
   return out;
 }
 
@@ -81,8 +80,8 @@ void Evaluation::add(const Evaluation& other) {
   seconds += other.seconds;
 }
 
-Attempt<Evaluation> evaluate_samples(BundleRunner& bundle, const Samples& samples, size_t output,
-                                     const std::function<void(int64_t)>& show) {
+Result<Evaluation> evaluate_samples(BundleRunner& bundle, const Samples& samples, size_t output,
+                                    const std::function<void(int64_t)>& show) {
   const int64_t batch = samples.samples_a_run, classes = element_count(bundle.outputs()[output].shape) / batch;
   Evaluation out{ScoreCard(classes)};
   for (size_t run = 0; run < samples.runs.size(); ++run) {
@@ -91,9 +90,9 @@ Attempt<Evaluation> evaluate_samples(BundleRunner& bundle, const Samples& sample
     out.inputs_not_finite += std::any_of(samples.runs[run].begin(), samples.runs[run].end(), is_bad) ? 1 : 0;
     const Stopwatch stopwatch;
     for (size_t i = 0; i < samples.runs[run].size(); ++i)
-      HOIST_STEP_VOID(ExitCode::device, bundle.set_input(i, samples.runs[run][i]));
-    HOIST_STEP_VOID(failed_run(bundle), bundle.run());
-    HOIST_STEP(Tensor scores, failed_run(bundle), bundle.output(output));
+      HOIST_TRY_VOID(with_kind(ErrorKind::device, bundle.set_input(i, samples.runs[run][i])));
+    HOIST_TRY_VOID(of_run(bundle, bundle.run()));
+    HOIST_TRY(Tensor scores, of_run(bundle, bundle.output(output)));
     out.seconds += stopwatch.seconds();
     for (int64_t i = 0; i < batch && out.card.samples() < samples.count; ++i)
       out.card.add(scores, i * classes, samples.labels[static_cast<size_t>(out.card.samples())]);

@@ -10,8 +10,8 @@
 
 #include "backends/bundle/bundle.h"
 #include "backends/opencl/bundle_runner.h"
+#include "ir/base/result.h"
 #include "neural_rules/calibration/runner.h"
-#include "tools/cli/attempt.h"
 #include "tools/data/media.h"
 #include "tools/data/samples.h"
 #include "tools/data/scores.h"
@@ -32,9 +32,8 @@ struct FittingSamples {
 
 /// Reads the samples of a file or folder for a bundle, without a device. For a bundle with several sizes it takes the
 /// first specialisation that the samples fit, unless `sizes` selects one.
-Attempt<FittingSamples> fitting_samples(const std::filesystem::path& bundle, const BundleInfo& first,
-                                        const Sizes& sizes, const std::filesystem::path& data,
-                                        const SampleNeeds& needs);
+Result<FittingSamples> fitting_samples(const std::filesystem::path& bundle, const BundleInfo& first, const Sizes& sizes,
+                                       const std::filesystem::path& data, const SampleNeeds& needs);
 
 struct LabelledData : FittingSamples {
   size_t output = 0;               ///< index of the output with the scores
@@ -43,8 +42,8 @@ struct LabelledData : FittingSamples {
 };
 
 /// Reads and checks all data of the question, without a device.
-Attempt<LabelledData> labelled_data(const std::filesystem::path& bundle, const Sizes& sizes,
-                                    const EvaluationQuestion& question);
+Result<LabelledData> labelled_data(const std::filesystem::path& bundle, const Sizes& sizes,
+                                   const EvaluationQuestion& question);
 
 struct Evaluation {
   ScoreCard card;
@@ -56,7 +55,7 @@ struct Evaluation {
 
 /// Runs the samples. Requires that the specialisation that fits them is selected and that labels are below the number
 /// of classes. `show` receives the number of finished samples.
-Attempt<Evaluation> evaluate_samples(BundleRunner& bundle, const Samples& samples, size_t output,
-                                     const std::function<void(int64_t)>& show);
+Result<Evaluation> evaluate_samples(BundleRunner& bundle, const Samples& samples, size_t output,
+                                    const std::function<void(int64_t)>& show);
 
 }  // namespace hoist

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "backends/runtime/hoist_runtime.h"
+#include "ir/base/result.h"
 #include "ir/program/program.h"
-#include "tools/cli/attempt.h"
 
 namespace hoist {
 

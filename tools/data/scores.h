@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "ir/base/result.h"
 #include "ir/language/tensor.h"
-#include "tools/cli/attempt.h"
 
 namespace hoist {
 

@@ -51,7 +51,7 @@ bool standard_input_ended() {
 
 std::string to_text(const HelperPart& part) { return fmt::format("{}/{}", part.index, part.count); }
 
-Attempt<HelperPart> parse_helper_part(const std::string& text) {
+Result<HelperPart> parse_helper_part(const std::string& text) {
   HelperPart out;
   const char* end = text.data() + text.size();
   const auto index = std::from_chars(text.data(), end, out.index);
@@ -59,7 +59,7 @@ Attempt<HelperPart> parse_helper_part(const std::string& text) {
     const auto count = std::from_chars(index.ptr + 1, end, out.count);
     if (count.ec == std::errc() && count.ptr == end && out.index < out.count) return out;
   }
-  return usage_failure("--help-driver " + text, "is not a part of a whole, such as 0/2", "");
+  return usage_error("--help-driver " + text, "is not a part of a whole, such as 0/2", "");
 }
 
 size_t helper_count(size_t kernels, size_t cores) {
@@ -98,13 +98,14 @@ DriverHelpers::~DriverHelpers() {
   }
 }
 
-Attempt<> help_driver(const std::filesystem::path& bundle, const RunOptions& given, const HelperPart& part) {
+Result<Nothing> help_driver(const std::filesystem::path& bundle, const RunOptions& given, const HelperPart& part) {
   RunOptions options = given;
   options.use_cache = false;
-  HOIST_ATTEMPT(const BundleInfo info, bundle_info(bundle, options.sizes));
-  HOIST_STEP(BundleRunner runner, ExitCode::device, BundleRunner::open(bundle, options));
+  HOIST_TRY(const BundleInfo info, bundle_info(bundle, options.sizes));
+  HOIST_TRY(BundleRunner runner, with_kind(ErrorKind::device, BundleRunner::open(bundle, options)));
   const std::vector<Tensor> inputs = seeded_inputs(runner, info.plan, info.plan.model_hash);
-  for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::device, runner.set_input(i, inputs[i]));
+  for (size_t i = 0; i < inputs.size(); ++i)
+    HOIST_TRY_VOID(with_kind(ErrorKind::device, runner.set_input(i, inputs[i])));
   // A run launches kernels and fused launches; the latter are numbered after the kernels.
   std::set<size_t> seen;
   for (size_t end = info.plan.steps.size(); end > 0 && !standard_input_ended();) {
@@ -120,7 +121,7 @@ Attempt<> help_driver(const std::filesystem::path& bundle, const RunOptions& giv
     // A step that refuses the arrays of an incomplete run builds nothing; the other process builds it.
     (void)runner.run_steps(end, count);
   }
-  return ExitCode::done;
+  return Nothing{};
 }
 
 }  // namespace hoist

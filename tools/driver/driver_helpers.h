@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "backends/opencl/bundle_runner.h"
-#include "tools/cli/attempt.h"
+#include "ir/base/result.h"
 
 namespace hoist {
 
@@ -21,7 +21,7 @@ struct HelperPart {
 };
 
 std::string to_text(const HelperPart& part);
-Attempt<HelperPart> parse_helper_part(const std::string& text);
+Result<HelperPart> parse_helper_part(const std::string& text);
 
 /// The number of helpers that pay off for this number of kernels and cores; starting a process takes time.
 size_t helper_count(size_t kernels, size_t cores);
@@ -42,6 +42,6 @@ class DriverHelpers {
 
 /// The work of a helper: builds its kernels from the last to the first, since the main process begins with the first,
 /// until standard input ends.
-Attempt<> help_driver(const std::filesystem::path& bundle, const RunOptions& options, const HelperPart& part);
+Result<Nothing> help_driver(const std::filesystem::path& bundle, const RunOptions& options, const HelperPart& part);
 
 }  // namespace hoist

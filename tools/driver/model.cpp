@@ -37,44 +37,44 @@ Result<std::string> resolved_target(const std::string& word) {
 
 namespace {
 
-Attempt<> read_tuning(ModelOptions& options) {
-  if (options.tuning.empty() || options.records) return ExitCode::done;
-  HOIST_ATTEMPT(const Profile profile, choose_profile(options));
-  HOIST_STEP(std::vector<tuning::RecordedChoice> choices, ExitCode::bad_input,
-             tuning::read_choices(options.tuning, tuning::tuned_device(profile, options.targets)));
+Result<Nothing> read_tuning(ModelOptions& options) {
+  if (options.tuning.empty() || options.records) return Nothing{};
+  HOIST_TRY(const Profile profile, choose_profile(options));
+  HOIST_TRY(std::vector<tuning::RecordedChoice> choices,
+            tuning::read_choices(options.tuning, tuning::tuned_device(profile, options.targets)));
   if (choices.empty() && options.with_notes)
     print_message("note", options.tuning + " has no choices for " + profile.name + ": estimates choose");
   options.records = tuning::records_of(std::move(choices));
-  return ExitCode::done;
+  return Nothing{};
 }
 
 }  // namespace
 
-Attempt<> read_schedule_scripts(ModelOptions& options) {
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode tuned, read_tuning(options));
+Result<Nothing> read_schedule_scripts(ModelOptions& options) {
+  HOIST_TRY_VOID(read_tuning(options));
   constexpr size_t most_bytes = size_t{1} << 20;
   if (!options.rules.empty() && options.user_rules == nullptr) {
-    HOIST_STEP(const std::string text, ExitCode::bad_input, read_file(options.rules, most_bytes));
-    HOIST_STEP(UserRules rules, ExitCode::bad_input, read_user_rules(text, options.rules));
+    HOIST_TRY(const std::string text, read_file(options.rules, most_bytes));
+    HOIST_TRY(UserRules rules, read_user_rules(text, options.rules));
     options.user_rules = std::make_shared<const UserRules>(std::move(rules));
     if (options.steps.empty() && !options.user_rules->rows.within_terms.empty())
       print_message("note", "the rules of " + options.rules + " within terms are checked; --steps applies them");
   }
-  if (!options.schedule_scripts.empty()) return ExitCode::done;
+  if (!options.schedule_scripts.empty()) return Nothing{};
   for (const std::string& words : options.steps) {
     const size_t equals = words.rfind('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == words.size())
-      return usage_failure("--steps " + words, "names no layer or no file", "write --steps conv1=conv1.steps");
+      return usage_error("--steps " + words, "names no layer or no file", "write --steps conv1=conv1.steps");
     const std::string file = words.substr(equals + 1);
-    HOIST_STEP(const std::string text, ExitCode::bad_input, read_file(file, most_bytes));
-    HOIST_STEP(ScheduleScript script, ExitCode::bad_input, parse_schedule_script(text, words.substr(0, equals), file));
+    HOIST_TRY(const std::string text, read_file(file, most_bytes));
+    HOIST_TRY(ScheduleScript script, parse_schedule_script(text, words.substr(0, equals), file));
     for (const ScheduleStep& step : script.steps) {
       if (!step.former.empty() && options.with_notes)
         print_old_name(fmt::format("{}:{}: {}", file, step.line, step.former), step.rule);
     }
     options.schedule_scripts.push_back(std::move(script));
   }
-  return ExitCode::done;
+  return Nothing{};
 }
 
 Result<ReadOptions> read_options(const std::vector<std::string>& dimensions, const std::vector<std::string>& values,
@@ -114,21 +114,20 @@ Result<Program> read_model_of_shapes(const std::filesystem::path& path, ReadOpti
   return again ? std::move(again) : Result<Program>(std::move(program));  // a fixed extent: the run reports a mismatch
 }
 
-Attempt<> refuse_bundle(const std::filesystem::path& model) {
+Result<Nothing> refuse_bundle(const std::filesystem::path& model) {
   if (model.extension() == ".lift")
-    return input_failure(model.string(), "is a program as text, and an ONNX model is needed",
-                         "hoist rewrite runs passes and rules on programs");
-  if (!is_bundle(model)) return ExitCode::done;
-  return input_failure(model.string(), "is a bundle, and a model is needed", "name the ONNX file that it comes from");
+    return Diagnostic{model.string(), "is a program as text, and an ONNX model is needed",
+                      "hoist rewrite runs passes and rules on programs"};
+  if (!is_bundle(model)) return Nothing{};
+  return Diagnostic{model.string(), "is a bundle, and a model is needed", "name the ONNX file that it comes from"};
 }
 
-Attempt<Profile> choose_profile(const ModelOptions& options) {
+Result<Profile> choose_profile(const ModelOptions& options) {
   if (!options.targets.empty()) {
     if (options.fusion == "launch")
-      return usage_failure("--pass fusion=launch",
-                           "needs work-groups that share memory, which native code does not have",
-                           "leave it out, or compile for OpenCL");
-    HOIST_STEP(const NativeTarget* target, ExitCode::usage, native_target(options.targets.front()));
+      return usage_error("--pass fusion=launch", "needs work-groups that share memory, which native code does not have",
+                         "leave it out, or compile for OpenCL");
+    HOIST_TRY(const NativeTarget* target, with_kind(ErrorKind::usage, native_target(options.targets.front())));
     return profile_of(*target);
   }
   if (!options.profile.empty()) {
@@ -143,18 +142,18 @@ Attempt<Profile> choose_profile(const ModelOptions& options) {
       const auto part = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
         return name.find(options.profile) != std::string::npos;
       });
-      return input_failure("--profile " + options.profile, "is neither a file nor a target description of hoist",
-                           part != names.end()
-                               ? "did you mean " + *part + "?"
-                               : did_you_mean(options.profile, names, "hoist profiles lists the descriptions"));
+      return Diagnostic{"--profile " + options.profile, "is neither a file nor a target description of hoist",
+                        part != names.end()
+                            ? "did you mean " + *part + "?"
+                            : did_you_mean(options.profile, names, "hoist profiles lists the descriptions")};
     }
-    HOIST_STEP(std::string text, ExitCode::bad_input, read_file(options.profile, size_t{1} << 20));
+    HOIST_TRY(std::string text, read_file(options.profile, size_t{1} << 20));
     if (text.find_first_not_of(" \t\r\n") == std::string::npos)
-      return input_failure(options.profile, "is empty", "hoist devices --profile writes a file to start with");
-    HOIST_STEP(Profile profile, ExitCode::bad_input, parse_profile(text, options.profile));
+      return Diagnostic{options.profile, "is empty", "hoist devices --profile writes a file to start with"};
+    HOIST_TRY(Profile profile, parse_profile(text, options.profile));
     return profile;
   }
-  HOIST_STEP(Device device, ExitCode::device, find_device(options.device));
+  HOIST_TRY(Device device, with_kind(ErrorKind::device, find_device(options.device)));
   return profile_of(device);
 }
 
@@ -180,59 +179,60 @@ CompileOptions compile_options(const ModelOptions& options) {
   return out;
 }
 
-Attempt<Program> read_program(const std::filesystem::path& path, const ModelOptions& options) {
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_bundle(path));
+Result<Program> read_program(const std::filesystem::path& path, const ModelOptions& options) {
+  HOIST_TRY_VOID(refuse_bundle(path));
   Progress progress;
   progress.show("reading " + path.string());
-  HOIST_STEP(ReadOptions reading, ExitCode::usage, read_options(options.dimensions, options.values, options.bounds));
-  HOIST_STEP(Program program, ExitCode::bad_input, read_model(path, reading));
+  HOIST_TRY(ReadOptions reading,
+            with_kind(ErrorKind::usage, read_options(options.dimensions, options.values, options.bounds)));
+  HOIST_TRY(Program program, read_model(path, reading));
   return program;
 }
 
-Attempt<OpenedModel> open_model(Program program, ModelOptions options) {
+Result<OpenedModel> open_model(Program program, ModelOptions options) {
   if (options.strict && options.convolution == "winograd")
-    return usage_failure("--pass convolution=winograd",
-                         "rounds differently from the model, and --strict keeps every bit", "leave one of them out");
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_schedule_scripts(options));
-  HOIST_ATTEMPT(Profile profile, choose_profile(options));
-  HOIST_STEP(LoweredModel lowered, ExitCode::bad_input, lower_model(program, compile_options(options).lower, profile));
+    return usage_error("--pass convolution=winograd", "rounds differently from the model, and --strict keeps every bit",
+                       "leave one of them out");
+  HOIST_TRY_VOID(read_schedule_scripts(options));
+  HOIST_TRY(Profile profile, choose_profile(options));
+  HOIST_TRY(LoweredModel lowered, lower_model(program, compile_options(options).lower, profile));
   for (const std::string& note : lowered.notes) {
     if (options.with_notes) print_message("note", note);
   }
   return OpenedModel{std::move(program), std::move(profile), std::move(lowered), options.targets};
 }
 
-Attempt<Program> read_program_and_prepare(const std::filesystem::path& path, const ModelOptions& options) {
+Result<Program> read_program_and_prepare(const std::filesystem::path& path, const ModelOptions& options) {
   const bool asks_driver = options.targets.empty() && options.profile.empty();
   std::future<void> prepared = std::async([device = asks_driver ? std::optional(options.device) : std::nullopt] {
     lowering_rules();
     if (device) static_cast<void>(find_device(*device));  // the caller that needs the device reports the error
   });
-  HOIST_ATTEMPT(Program program, read_program(path, options));
+  HOIST_TRY(Program program, read_program(path, options));
   prepared.get();  // rethrows std::bad_alloc of the other thread
   return program;
 }
 
-Attempt<OpenedModel> open_model(const std::filesystem::path& path, const ModelOptions& options) {
-  HOIST_ATTEMPT(Program program, read_program_and_prepare(path, options));
+Result<OpenedModel> open_model(const std::filesystem::path& path, const ModelOptions& options) {
+  HOIST_TRY(Program program, read_program_and_prepare(path, options));
   return open_model(std::move(program), options);
 }
 
-Attempt<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options) {
-  HOIST_ATTEMPT(Program program, read_program(path, options));
+Result<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options) {
+  HOIST_TRY(Program program, read_program(path, options));
   return compile_model(std::move(program), options);
 }
 
-Attempt<CompiledModel> compile_model(Program program, const ModelOptions& given) {
+Result<CompiledModel> compile_model(Program program, const ModelOptions& given) {
   ModelOptions options = given;
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_schedule_scripts(options));
+  HOIST_TRY_VOID(read_schedule_scripts(options));
   Progress progress;
   progress.show("compiling " + program.name);
-  HOIST_ATTEMPT(OpenedModel model, open_model(std::move(program), options));
+  HOIST_TRY(OpenedModel model, open_model(std::move(program), options));
   return compile_model(std::move(model), options);
 }
 
-Attempt<CompiledModel> compile_model(OpenedModel model, const ModelOptions& options) {
+Result<CompiledModel> compile_model(OpenedModel model, const ModelOptions& options) {
   std::vector<LoweredGroup> groups = model.lowered.groups;
   Progress progress;
   CompileOptions compile = compile_options(options);
@@ -240,7 +240,7 @@ Attempt<CompiledModel> compile_model(OpenedModel model, const ModelOptions& opti
     progress.show(fmt::format("kernel {} of {} of {}", done, all, model.program.name),
                   static_cast<double>(done) / static_cast<double>(all));
   };
-  HOIST_STEP(Plan plan, ExitCode::bad_input, make_plan(std::move(model.lowered), compile, model.profile));
+  HOIST_TRY(Plan plan, make_plan(std::move(model.lowered), compile, model.profile));
   return CompiledModel{std::move(model.program), std::move(model.profile), std::move(plan), std::move(groups),
                        options.user_rules};
 }

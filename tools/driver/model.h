@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "frontend/frontend.h"
+#include "ir/base/result.h"
 #include "lowering/loops/unroll.h"
-#include "tools/cli/attempt.h"
 #include "tools/driver/compile.h"
 
 namespace hoist {
@@ -54,19 +54,19 @@ Result<Program> read_model_of_shapes(const std::filesystem::path& path, ReadOpti
                                      const std::vector<std::vector<int64_t>>& shapes);
 
 /// Reports a bundle or a program as text that is given in place of a model.
-Attempt<> refuse_bundle(const std::filesystem::path& model);
+Result<Nothing> refuse_bundle(const std::filesystem::path& model);
 
 /// The target description from the file, or as the device reports it. Without either, the first device.
-Attempt<Profile> choose_profile(const ModelOptions& options);
+Result<Profile> choose_profile(const ModelOptions& options);
 
 /// Reads the files of --rules, --steps and --tuning, once. After an error in any file none is applied.
-Attempt<> read_schedule_scripts(ModelOptions& options);
+Result<Nothing> read_schedule_scripts(ModelOptions& options);
 
 /// The compile options that these model options select.
 CompileOptions compile_options(const ModelOptions& options);
 
 /// Reads the model through the frontend.
-Attempt<Program> read_program(const std::filesystem::path& path, const ModelOptions& options);
+Result<Program> read_program(const std::filesystem::path& path, const ModelOptions& options);
 
 /// A model as kernels of the language: enough to inspect any layer.
 struct OpenedModel {
@@ -77,10 +77,10 @@ struct OpenedModel {
 };
 /// As read_program(), while two preparations of open_model run on another thread: listing the devices (some 50 ms in
 /// the driver) and parsing the rules (nearly as long).
-Attempt<Program> read_program_and_prepare(const std::filesystem::path& path, const ModelOptions& options);
+Result<Program> read_program_and_prepare(const std::filesystem::path& path, const ModelOptions& options);
 /// Prints the notes of the frontend and of lowering on standard error.
-Attempt<OpenedModel> open_model(const std::filesystem::path& path, const ModelOptions& options);
-Attempt<OpenedModel> open_model(Program program, ModelOptions options);
+Result<OpenedModel> open_model(const std::filesystem::path& path, const ModelOptions& options);
+Result<OpenedModel> open_model(Program program, ModelOptions options);
 
 struct CompiledModel {
   Program program;  ///< operator calls, before lowering
@@ -89,9 +89,9 @@ struct CompiledModel {
   std::vector<LoweredGroup> groups;                  ///< one per step: the derivation of its kernel
   std::shared_ptr<const UserRules> rules = nullptr;  ///< the user's rules, which groups may name
 };
-Attempt<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options);
-Attempt<CompiledModel> compile_model(Program program, const ModelOptions& options);
+Result<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options);
+Result<CompiledModel> compile_model(Program program, const ModelOptions& options);
 /// Completes the compilation of a model that was opened with these options and whose files have been read.
-Attempt<CompiledModel> compile_model(OpenedModel model, const ModelOptions& options);
+Result<CompiledModel> compile_model(OpenedModel model, const ModelOptions& options);
 
 }  // namespace hoist

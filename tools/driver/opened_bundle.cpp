@@ -16,7 +16,7 @@ namespace hoist {
 namespace {
 
 template <class Array>
-Attempt<size_t> array_called(const char* kind, const std::vector<Array>& arrays, const std::string& name) {
+Result<size_t> array_called(const char* kind, const std::vector<Array>& arrays, const std::string& name) {
   std::vector<std::string> names;
   std::string all;
   for (const Array& array : arrays) {
@@ -25,8 +25,8 @@ Attempt<size_t> array_called(const char* kind, const std::vector<Array>& arrays,
   }
   const auto found = std::find(names.begin(), names.end(), name);
   if (found != names.end()) return static_cast<size_t>(found - names.begin());
-  return input_failure(std::string(kind) + " " + name, std::string("the model has no such ") + kind,
-                       did_you_mean(name, names, all.empty() ? "it has none" : "it has " + all));
+  return Diagnostic{std::string(kind) + " " + name, std::string("the model has no such ") + kind,
+                    did_you_mean(name, names, all.empty() ? "it has none" : "it has " + all)};
 }
 
 std::vector<ValueInfo> values_of(const Plan& plan, const std::vector<int>& arrays, size_t count) {
@@ -40,19 +40,18 @@ std::vector<ValueInfo> values_of(const Plan& plan, const std::vector<int>& array
 
 }  // namespace
 
-Attempt<BundleInfo> bundle_info(const std::filesystem::path& folder, const Sizes& sizes) {
+Result<BundleInfo> bundle_info(const std::filesystem::path& folder, const Sizes& sizes) {
   std::error_code ignored;
   const std::string name = folder.string(), hint = "hoist compile MODEL -o DIR writes one";
-  if (!std::filesystem::exists(folder, ignored))
-    return input_failure("bundle " + name, "there is no such folder", hint);
+  if (!std::filesystem::exists(folder, ignored)) return Diagnostic{"bundle " + name, "there is no such folder", hint};
   if (!std::filesystem::is_directory(folder, ignored))
-    return input_failure(name, "is a file, and a bundle is a folder", hint);
+    return Diagnostic{name, "is a file, and a bundle is a folder", hint};
   if (!std::filesystem::exists(folder / "plan.bin", ignored))
-    return input_failure(name, "is not a bundle: it holds no plan.bin", hint);
-  HOIST_STEP(BundleInfo info, ExitCode::bad_input, read_bundle(folder));
-  HOIST_ATTEMPT(const size_t wanted, specialisation_of(info, sizes));
+    return Diagnostic{name, "is not a bundle: it holds no plan.bin", hint};
+  HOIST_TRY(BundleInfo info, read_bundle(folder));
+  HOIST_TRY(const size_t wanted, specialisation_of(info, sizes));
   if (wanted == 0) return info;
-  HOIST_STEP(BundleInfo other, ExitCode::bad_input, read_bundle(folder, false, wanted));
+  HOIST_TRY(BundleInfo other, read_bundle(folder, false, wanted));
   return other;
 }
 
@@ -122,9 +121,9 @@ bool has_device(const std::string& name) {
 
 }  // namespace
 
-Attempt<BundleRunner> open_checked(const std::filesystem::path& folder, RunOptions options) {
+Result<BundleRunner> open_checked(const std::filesystem::path& folder, RunOptions options) {
   options.progress = driver_progress(folder, options);
-  HOIST_STEP(BundleRunner runner, ExitCode::device, BundleRunner::open(folder, options));
+  HOIST_TRY(BundleRunner runner, with_kind(ErrorKind::device, BundleRunner::open(folder, options)));
   if (!runner.fits_profile()) {
     print_message(
         "warning",
@@ -142,20 +141,20 @@ Attempt<BundleRunner> open_checked(const std::filesystem::path& folder, RunOptio
   return runner;
 }
 
-Attempt<BundleRunner> open_bundle(const std::filesystem::path& folder, const RunOptions& options) {
-  HOIST_ATTEMPT([[maybe_unused]] BundleInfo info, bundle_info(folder, options.sizes));
+Result<BundleRunner> open_bundle(const std::filesystem::path& folder, const RunOptions& options) {
+  HOIST_TRY([[maybe_unused]] BundleInfo info, bundle_info(folder, options.sizes));
   return open_checked(folder, options);
 }
 
-ExitCode failed_run(const BundleRunner& bundle) {
-  return bundle.refuses_data() ? ExitCode::bad_input : ExitCode::device;
+ErrorKind kind_of_failed_run(const BundleRunner& bundle) {
+  return bundle.refuses_data() ? ErrorKind::input : ErrorKind::device;
 }
 
-Attempt<size_t> input_called(const BundleRunner& bundle, const std::string& name) {
+Result<size_t> input_called(const BundleRunner& bundle, const std::string& name) {
   return array_called("input", bundle.inputs(), name);
 }
 
-Attempt<size_t> output_called(const BundleRunner& bundle, const std::string& name) {
+Result<size_t> output_called(const BundleRunner& bundle, const std::string& name) {
   return array_called("output", bundle.outputs(), name);
 }
 
@@ -169,7 +168,7 @@ std::vector<ValueInfo> inputs_of(const Plan& plan) { return values_of(plan, plan
 
 std::vector<ValueInfo> outputs_of(const Plan& plan) { return values_of(plan, plan.outputs, plan.model_outputs()); }
 
-Attempt<size_t> output_called(const Plan& plan, const std::string& name) {
+Result<size_t> output_called(const Plan& plan, const std::string& name) {
   return array_called("output", outputs_of(plan), name);
 }
 

@@ -11,14 +11,14 @@
 #include "backends/opencl/device.h"
 #include "ir/plan/plan.h"
 #include "ir/program/program.h"
-#include "tools/cli/attempt.h"
+#include "tools/cli/exit_code.h"
 #include "tools/data/media.h"
 
 namespace hoist {
 
 /// Reads the files of a bundle for the specialisation of these sizes (sizes.h). The error for another kind of file
 /// names that kind.
-Attempt<BundleInfo> bundle_info(const std::filesystem::path& folder, const Sizes& sizes = {});
+Result<BundleInfo> bundle_info(const std::filesystem::path& folder, const Sizes& sizes = {});
 
 /// The device for a bundle of this target description: the device named `wanted`, or the first that matches. Errors
 /// state why there is none.
@@ -37,24 +37,30 @@ DriverProgress driver_progress(const std::filesystem::path& folder, const RunOpt
 /// Opens a bundle whose files have been checked, on the given or the best matching device. Warns if the bundle was
 /// compiled for another kind of device (CPU or not): kernels are correct there but far slower. Prints a note for
 /// another device of the same kind.
-Attempt<BundleRunner> open_checked(const std::filesystem::path& folder, RunOptions options);
+Result<BundleRunner> open_checked(const std::filesystem::path& folder, RunOptions options);
 
 /// Checks the files first, so that a damaged bundle is bad input and only later errors are device errors.
-Attempt<BundleRunner> open_bundle(const std::filesystem::path& folder, const RunOptions& options);
+Result<BundleRunner> open_bundle(const std::filesystem::path& folder, const RunOptions& options);
 
-/// The exit code of a failed run: bad input if the error depends on the values of the inputs, else a device error.
-ExitCode failed_run(const BundleRunner& bundle);
+/// The kind of the error of a failed run: of the input if it depends on the values of the inputs, else of the device.
+ErrorKind kind_of_failed_run(const BundleRunner& bundle);
+
+/// What a run of the bundle returned, with errors of their kind.
+template <class T>
+Result<T> of_run(const BundleRunner& bundle, Result<T> returned) {
+  return with_kind(kind_of_failed_run(bundle), std::move(returned));
+}
 
 /// The position of the input (output) with this name.
-Attempt<size_t> input_called(const BundleRunner& bundle, const std::string& name);
-Attempt<size_t> output_called(const BundleRunner& bundle, const std::string& name);
+Result<size_t> input_called(const BundleRunner& bundle, const std::string& name);
+Result<size_t> output_called(const BundleRunner& bundle, const std::string& name);
 
 /// The inputs as values of a graph.
 std::vector<ValueInfo> inputs_of(const BundleRunner& bundle);
 /// The inputs and outputs of a plan; needs no device.
 std::vector<ValueInfo> inputs_of(const Plan& plan);
 std::vector<ValueInfo> outputs_of(const Plan& plan);
-Attempt<size_t> output_called(const Plan& plan, const std::string& name);
+Result<size_t> output_called(const Plan& plan, const std::string& name);
 
 /// Fills options that are not given from the bundle's description of this input.
 PictureOptions as_stored(const BundleRunner& bundle, size_t input, PictureOptions options);

@@ -14,28 +14,28 @@ namespace hoist {
 
 std::filesystem::path constants_folder(const std::filesystem::path& file) { return file.string() + ".constants"; }
 
-Attempt<> write_program(const Program& program, const std::filesystem::path& file) {
+Result<Nothing> write_program(const Program& program, const std::filesystem::path& file) {
   const ProgramPrintOptions options;
   const std::filesystem::path folder = constants_folder(file);
   bool large = false;
   for (const auto& [name, tensor] : program.constants) large |= tensor.size() > options.written_out;
   if (large) {
-    HOIST_STEP(FileSet files, ExitCode::bad_input, FileSet::begin(folder));
+    HOIST_TRY(FileSet files, FileSet::begin(folder));
     std::set<std::string> written;
     for (const auto& [name, tensor] : program.constants) {
       const std::string hash = constant_hash(tensor);
       if (tensor.size() <= options.written_out || !written.insert(hash).second) continue;
-      HOIST_STEP_VOID(ExitCode::bad_input, write_tensor_proto(files.reserve(hash + ".pb"), name, tensor));
+      HOIST_TRY_VOID(write_tensor_proto(files.reserve(hash + ".pb"), name, tensor));
     }
-    HOIST_STEP_VOID(ExitCode::bad_input, files.commit());
+    HOIST_TRY_VOID(files.commit());
   }
-  HOIST_STEP_VOID(ExitCode::bad_input, write_file(file, print_program(program, options)));
-  return ExitCode::done;
+  HOIST_TRY_VOID(write_file(file, print_program(program, options)));
+  return Nothing{};
 }
 
-Attempt<> show_program(const Program& program, const std::string& file, const std::string& json) {
+Result<Nothing> show_program(const Program& program, const std::string& file, const std::string& json) {
   if (!file.empty()) {
-    HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_program(program, file));
+    HOIST_TRY_VOID(write_program(program, file));
     return answer_json(json, {{"file", file}});
   }
   const std::string text = print_program(program);
@@ -43,8 +43,8 @@ Attempt<> show_program(const Program& program, const std::string& file, const st
   return answer_json(json, {{"program", text}});
 }
 
-Attempt<Program> read_program(const std::filesystem::path& file) {
-  HOIST_STEP(const std::string text, ExitCode::bad_input, read_file(file, size_t{256} << 20));
+Result<Program> read_program(const std::filesystem::path& file) {
+  HOIST_TRY(const std::string text, read_file(file, size_t{256} << 20));
   const std::filesystem::path folder = constants_folder(file);
   auto sidecar = [&](const std::string&, const std::string& hash) -> std::optional<Tensor> {
     // The hash comes from the text, so only hexadecimal digits may become a file name.
@@ -56,7 +56,7 @@ Attempt<Program> read_program(const std::filesystem::path& file) {
   if (program.ok()) return *program;
   Diagnostics problems = program.errors();
   for (Diagnostic& d : problems) d.where = file.string() + ":" + d.where;
-  return Failure{ExitCode::bad_input, problems};
+  return problems;
 }
 
 }  // namespace hoist

@@ -5,17 +5,17 @@
 #include <filesystem>
 #include <string>
 
+#include "ir/base/result.h"
 #include "ir/program/program.h"
-#include "tools/cli/attempt.h"
 
 namespace hoist {
 
 /// The folder of a file's constants: FILE.constants.
 std::filesystem::path constants_folder(const std::filesystem::path& file);
 /// Writes text and constants; leaves no files after an error.
-Attempt<> write_program(const Program& program, const std::filesystem::path& file);
+Result<Nothing> write_program(const Program& program, const std::filesystem::path& file);
 /// Writes the program to `file`, or shows it if `file` is empty; writes JSON if `json` is not empty.
-Attempt<> show_program(const Program& program, const std::string& file, const std::string& json);
-Attempt<Program> read_program(const std::filesystem::path& file);
+Result<Nothing> show_program(const Program& program, const std::string& file, const std::string& json);
+Result<Program> read_program(const std::filesystem::path& file);
 
 }  // namespace hoist

@@ -35,11 +35,10 @@ Tolerance tolerance_on(const Device& device, const Tolerance& tolerance) {
 }
 
 // Compares every element with the evaluator; empty if that takes too long.
-Attempt<std::optional<StepComparison>> compare_whole(const StepValues& values, double seconds) {
+Result<std::optional<StepComparison>> compare_whole(const StepValues& values, double seconds) {
   const double work = static_cast<double>(count_operations(values.term)) + static_cast<double>(values.result.size());
   if (work > seconds * operations_a_second) return std::optional<StepComparison>();
-  HOIST_STEP(std::optional<Tensor> expected, ExitCode::bad_input,
-             evaluate_within(values.term, values.reads, int64_t{1} << 30));
+  HOIST_TRY(std::optional<Tensor> expected, evaluate_within(values.term, values.reads, int64_t{1} << 30));
   if (!expected) return std::optional<StepComparison>();
   const std::vector<int64_t> positions = sample_positions(values.region, values.region.size(), 0);
   const Comparison found = compare(elements_at(values.result, positions), elements_at(*expected, positions),
@@ -66,9 +65,9 @@ void add(StepComparison& all, const StepComparison& more) {
 }
 
 // Compares every element if time allows, else the ends of every axis and as many other elements as possible.
-Attempt<StepComparison> compare_in(const StepValues& values, double seconds, uint64_t seed, bool& whole) {
+Result<StepComparison> compare_in(const StepValues& values, double seconds, uint64_t seed, bool& whole) {
   const Stopwatch stopwatch;
-  HOIST_ATTEMPT(std::optional<StepComparison> all, compare_whole(values, seconds));
+  HOIST_TRY(std::optional<StepComparison> all, compare_whole(values, seconds));
   whole = all.has_value();
   if (all) return *all;
   StepComparison out;
@@ -80,12 +79,12 @@ Attempt<StepComparison> compare_in(const StepValues& values, double seconds, uin
     positions.erase(positions.begin() + 1 + static_cast<int64_t>(next_random(seed) % (positions.size() - 2)));
   }
   for (int64_t count = 64;; count *= 2) {
-    HOIST_ATTEMPT(StepComparison some, compare_step(values, positions));
+    HOIST_TRY(StepComparison some, compare_step(values, positions));
     add(out, some);
     if (stopwatch.seconds() * 3 > seconds || out.different > 0) return out;
     positions = sample_positions(values.region, count, next_random(seed));
     if (static_cast<int64_t>(positions.size()) < count) {  // all positions were sampled
-      HOIST_ATTEMPT(out, compare_step(values, positions));
+      HOIST_TRY(out, compare_step(values, positions));
       whole = true;
       return out;
     }
@@ -107,13 +106,13 @@ std::string value_text(const Tensor& tensor) { return element_text(tensor, 0); }
 
 }  // namespace
 
-Attempt<StepValues> step_values(BundleRunner& bundle, const Plan& plan, const Device& device, size_t index) {
+Result<StepValues> step_values(BundleRunner& bundle, const Plan& plan, const Device& device, size_t index) {
   const PlanStep& step = plan.steps[index];
   const PlanKernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
   StepValues out;
-  HOIST_STEP(out.term, ExitCode::bad_input, parse(kernel.expression));
+  HOIST_TRY(out.term, parse(kernel.expression));
   for (size_t i = 0; i < kernel.parameters.size(); ++i) {
-    HOIST_STEP(Tensor array, ExitCode::device, bundle.read_array(static_cast<size_t>(step.arguments[i])));
+    HOIST_TRY(Tensor array, with_kind(ErrorKind::device, bundle.read_array(static_cast<size_t>(step.arguments[i]))));
     const KernelParameter& parameter = kernel.parameters[i];
     // An array may be stored with another shape of the same size, and packed elements are stored as bytes.
     Tensor seen = array.scalar() != parameter.scalar
@@ -132,8 +131,8 @@ Attempt<StepValues> step_values(BundleRunner& bundle, const Plan& plan, const De
   return out;
 }
 
-Attempt<StepComparison> compare_step(const StepValues& values, const std::vector<int64_t>& positions) {
-  HOIST_STEP(Tensor expected, ExitCode::bad_input, interpret_at(values.term, values.reads, positions));
+Result<StepComparison> compare_step(const StepValues& values, const std::vector<int64_t>& positions) {
+  HOIST_TRY(Tensor expected, interpret_at(values.term, values.reads, positions));
   const Tensor got = elements_at(values.result, positions);
   const Comparison found = compare(got, expected, values.tolerance.relative, values.tolerance.absolute);
   StepComparison out;
@@ -148,8 +147,8 @@ Attempt<StepComparison> compare_step(const StepValues& values, const std::vector
   return out;
 }
 
-Attempt<StepComparison> compare_everywhere(const StepValues& values) {
-  HOIST_ATTEMPT(std::optional<StepComparison> all, compare_whole(values, std::numeric_limits<double>::infinity()));
+Result<StepComparison> compare_everywhere(const StepValues& values) {
+  HOIST_TRY(std::optional<StepComparison> all, compare_whole(values, std::numeric_limits<double>::infinity()));
   if (all) return std::move(*all);
   return compare_step(values, sample_positions(values.region, values.region.size(), 0));
 }
@@ -201,19 +200,20 @@ std::string too_large_to_check(const Plan& plan) {
   return "";
 }
 
-Attempt<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& plan,
-                              const std::vector<LoweredGroup>& derivations, double seconds, const RuleTable& rules,
-                              RunOptions options) {
+Result<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& plan,
+                             const std::vector<LoweredGroup>& derivations, double seconds, const RuleTable& rules,
+                             RunOptions options) {
   SelfCheck out;
   options.progress = driver_progress(folder, options);
   const Stopwatch building;
-  HOIST_STEP(BundleRunner bundle, ExitCode::device, BundleRunner::open(folder, options));
+  HOIST_TRY(BundleRunner bundle, with_kind(ErrorKind::device, BundleRunner::open(folder, options)));
   out.driver_seconds = building.seconds();
   out.driver_cache = bundle.cache_outcome();
-  HOIST_STEP(const Device device, ExitCode::device, device_of(bundle, plan));
+  HOIST_TRY(const Device device, with_kind(ErrorKind::device, device_of(bundle, plan)));
   out.device = device.name;
   const std::vector<Tensor> inputs = seeded_inputs(bundle, plan, plan.model_hash);
-  for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::device, bundle.set_input(i, inputs[i]));
+  for (size_t i = 0; i < inputs.size(); ++i)
+    HOIST_TRY_VOID(with_kind(ErrorKind::device, bundle.set_input(i, inputs[i])));
   Progress progress;
   const Stopwatch stopwatch;
   std::set<int> seen;
@@ -222,7 +222,7 @@ Attempt<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& p
                   static_cast<double>(i) / static_cast<double>(plan.steps.size()));
     if (const Result<Nothing> ran = bundle.run_steps(i, 1); !ran.ok()) {
       // The result of a host op on seeded data is undefined: they may be no number or no image, or may not end a loop.
-      if (!bundle.refuses_data()) return Failure{ExitCode::device, ran.errors()};
+      if (!bundle.refuses_data()) return with_kind(ErrorKind::device, ran.errors());
       out.ended = ran.errors().front().what;
       break;
     }
@@ -230,9 +230,9 @@ Attempt<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& p
     if (!seen.insert(plan.steps[i].kernel).second) continue;
     const size_t left = plan.kernels.size() - seen.size() + 1;
     const double share = std::max(seconds / 1000, (seconds - stopwatch.seconds()) / static_cast<double>(left));
-    HOIST_ATTEMPT(StepValues values, step_values(bundle, plan, device, i));
+    HOIST_TRY(StepValues values, step_values(bundle, plan, device, i));
     bool whole = false;
-    HOIST_ATTEMPT(StepComparison found, compare_in(values, share, plan.model_hash + i, whole));
+    HOIST_TRY(StepComparison found, compare_in(values, share, plan.model_hash + i, whole));
     ++out.kernels;
     out.kernels_whole += whole ? 1 : 0;
     out.kernels_left += found.compared == 0 && values.region.size() > 0 ? 1 : 0;
@@ -246,7 +246,8 @@ Attempt<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& p
     break;
   }
   if (!out.mismatch && out.ended.empty()) {
-    HOIST_STEP(const std::vector<Finding> launches, ExitCode::device, bundle.verify_launches(plan.model_hash));
+    HOIST_TRY(const std::vector<Finding> launches,
+              with_kind(ErrorKind::device, bundle.verify_launches(plan.model_hash)));
     const auto differs = std::find_if(launches.begin(), launches.end(), [](const Finding& f) { return !f.passed; });
     if (differs != launches.end()) out.launch_mismatch = *differs;
   }

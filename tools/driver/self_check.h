@@ -11,10 +11,10 @@
 
 #include "backends/opencl/bundle_runner.h"
 #include "backends/opencl/device.h"
+#include "ir/base/result.h"
 #include "ir/evaluate/evaluate.h"
 #include "ir/rules/rewrite.h"
 #include "lowering/rules/rules.h"
-#include "tools/cli/attempt.h"
 #include "tools/driver/model.h"
 
 namespace hoist {
@@ -27,7 +27,7 @@ struct StepValues {
   Region region;        ///< the defined elements of the result
   Tolerance tolerance;  ///< of the kernel on this device
 };
-Attempt<StepValues> step_values(BundleRunner& bundle, const Plan& plan, const Device& device, size_t step);
+Result<StepValues> step_values(BundleRunner& bundle, const Plan& plan, const Device& device, size_t step);
 
 /// A comparison of some elements of a step's result with the interpreter.
 struct StepComparison {
@@ -36,11 +36,11 @@ struct StepComparison {
   int64_t first = -1;   ///< flat position of the first difference
   std::string message;  ///< "position 3: 1, expected 0", or "" if all agree
 };
-Attempt<StepComparison> compare_step(const StepValues& values, const std::vector<int64_t>& positions);
+Result<StepComparison> compare_step(const StepValues& values, const std::vector<int64_t>& positions);
 
 /// Compares all elements of a step's result with the evaluator, or with the far slower interpreter if the evaluator's
 /// temporaries need too much memory.
-Attempt<StepComparison> compare_everywhere(const StepValues& values);
+Result<StepComparison> compare_everywhere(const StepValues& values);
 
 /// The first, last and middle elements along every axis and the elements at vector boundaries, each at a random
 /// position along the other axes, and all corners; sorted, at most a few hundred.
@@ -71,9 +71,9 @@ std::string too_large_to_check(const Plan& plan);
 /// Runs the bundle in `folder` step by step on seeded inputs and compares every kernel, at its first step, as far as
 /// about `seconds` allow; then compares fused launches with their steps. `derivations` belong to the steps
 /// (LoweredModel::groups), by `rules`. `plan` is the plan of the specialisation of options.sizes.
-Attempt<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& plan,
-                              const std::vector<LoweredGroup>& derivations, double seconds = 1,
-                              const RuleTable& rules = lowering_rules(), RunOptions options = {});
+Result<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& plan,
+                             const std::vector<LoweredGroup>& derivations, double seconds = 1,
+                             const RuleTable& rules = lowering_rules(), RunOptions options = {});
 
 /// The first step of a derivation that changes the value at the position or, if none does, a text that names the code
 /// generator. `reads` are by the names in the derivation's terms.

@@ -25,7 +25,7 @@ std::pair<std::string, std::vector<std::string>> listed_sizes(const std::string&
 
 }  // namespace
 
-Attempt<std::vector<SizeChoice>> size_choices(const std::vector<std::string>& dimensions) {
+Result<std::vector<SizeChoice>> size_choices(const std::vector<std::string>& dimensions) {
   std::vector<SizeChoice> out = {{}};
   for (const std::string& text : dimensions) {
     const auto [name, sizes] = listed_sizes(text);
@@ -34,15 +34,15 @@ Attempt<std::vector<SizeChoice>> size_choices(const std::vector<std::string>& di
       continue;
     }
     if (sizes.size() > most_specialisations() / out.size())
-      return usage_failure("--dim " + text,
-                           fmt::format("makes {} combinations of sizes, and a bundle holds at most {} "
-                                       "(most_specialisations)",
-                                       sizes.size() * out.size(), most_specialisations()),
-                           "name fewer sizes, or write several bundles");
+      return usage_error("--dim " + text,
+                         fmt::format("makes {} combinations of sizes, and a bundle holds at most {} "
+                                     "(most_specialisations)",
+                                     sizes.size() * out.size(), most_specialisations()),
+                         "name fewer sizes, or write several bundles");
     std::vector<SizeChoice> more;
     for (const SizeChoice& choice : out) {
       for (const std::string& size : sizes) {
-        HOIST_STEP(DimensionValue value, ExitCode::usage, parse_dimension_value(name + "=" + size));
+        HOIST_TRY(DimensionValue value, with_kind(ErrorKind::usage, parse_dimension_value(name + "=" + size)));
         more.push_back(choice);
         more.back().dimensions.push_back(name + "=" + size);
         more.back().sizes.emplace_back(name, value.extent);
@@ -51,31 +51,31 @@ Attempt<std::vector<SizeChoice>> size_choices(const std::vector<std::string>& di
     for (size_t i = 0; i < sizes.size(); ++i) {
       for (size_t k = 0; k < i; ++k) {
         if (more[i].sizes.back() == more[k].sizes.back())
-          return usage_failure("--dim " + text, "has " + sizes[i] + " twice", "name each size once");
+          return usage_error("--dim " + text, "has " + sizes[i] + " twice", "name each size once");
       }
     }
     for (const auto& [other, size] : out.front().sizes) {
-      if (other == name) return usage_failure("--dim " + text, "is the second list of sizes for " + name);
+      if (other == name) return usage_error("--dim " + text, "is the second list of sizes for " + name);
     }
     out = std::move(more);
   }
   return out;
 }
 
-Attempt<Sizes> parse_sizes(const std::vector<std::string>& dimensions) {
+Result<Sizes> parse_sizes(const std::vector<std::string>& dimensions) {
   Sizes out;
   for (const std::string& text : dimensions) {
-    HOIST_STEP(DimensionValue value, ExitCode::usage, parse_dimension_value(text));
+    HOIST_TRY(DimensionValue value, with_kind(ErrorKind::usage, parse_dimension_value(text)));
     out.emplace_back(value.name, value.extent);
   }
   return out;
 }
 
-Attempt<size_t> specialisation_of(const BundleInfo& bundle, const Sizes& sizes) {
+Result<size_t> specialisation_of(const BundleInfo& bundle, const Sizes& sizes) {
   if (sizes.empty()) return size_t{0};
   if (bundle.sizes.empty())
-    return input_failure("--dim " + sizes_text(sizes), "names a size, and the bundle is compiled for one set of sizes",
-                         "compile the model with --dim NAME=N,M");
+    return Diagnostic{"--dim " + sizes_text(sizes), "names a size, and the bundle is compiled for one set of sizes",
+                      "compile the model with --dim NAME=N,M"};
   Sizes wanted = bundle.sizes.front();
   std::string there;
   for (const Sizes& one : bundle.sizes) there += (there.empty() ? "" : "; ") + sizes_text(one);
@@ -83,12 +83,12 @@ Attempt<size_t> specialisation_of(const BundleInfo& bundle, const Sizes& sizes) 
     const auto found =
         std::find_if(wanted.begin(), wanted.end(), [&name = name](const auto& one) { return one.first == name; });
     if (found == wanted.end())
-      return input_failure("--dim " + name, "is not a size that the bundle leaves open", "it has " + there);
+      return Diagnostic{"--dim " + name, "is not a size that the bundle leaves open", "it has " + there};
     found->second = size;
   }
   const auto found = std::find(bundle.sizes.begin(), bundle.sizes.end(), wanted);
   if (found != bundle.sizes.end()) return static_cast<size_t>(found - bundle.sizes.begin());
-  return input_failure("--dim " + sizes_text(wanted), "is not among the sizes of the bundle", "it has " + there);
+  return Diagnostic{"--dim " + sizes_text(wanted), "is not among the sizes of the bundle", "it has " + there};
 }
 
 std::string sizes_text(const Sizes& sizes) {

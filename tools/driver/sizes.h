@@ -8,7 +8,7 @@
 
 #include "backends/bundle/bundle.h"
 #include "backends/opencl/bundle_runner.h"
-#include "tools/cli/attempt.h"
+#include "ir/base/result.h"
 
 namespace hoist {
 
@@ -20,13 +20,13 @@ struct SizeChoice {
 
 /// Every combination of the sizes, the first sizes first; one without sizes if no --dim has several values. Wrong use:
 /// more combinations than a bundle may hold, or a size given twice.
-Attempt<std::vector<SizeChoice>> size_choices(const std::vector<std::string>& dimensions);
+Result<std::vector<SizeChoice>> size_choices(const std::vector<std::string>& dimensions);
 
-Attempt<Sizes> parse_sizes(const std::vector<std::string>& dimensions);
+Result<Sizes> parse_sizes(const std::vector<std::string>& dimensions);
 
 /// The index of the bundle's specialisation with these sizes; sizes that are not named match the first
 /// specialisation's.
-Attempt<size_t> specialisation_of(const BundleInfo& bundle, const Sizes& sizes);
+Result<size_t> specialisation_of(const BundleInfo& bundle, const Sizes& sizes);
 
 /// "batch=8, length=16"; the suffix of function names is "_batch8_length16".
 std::string sizes_text(const Sizes& sizes);

@@ -14,36 +14,35 @@ namespace hoist {
 namespace {
 
 // The program in which layouts are chosen.
-Attempt<Program> before_layouts(Program program, const PassOptions& passes) {
-  for (const Pass::Part part : {Pass::calls, Pass::terms})
-    HOIST_STEP_VOID(ExitCode::bad_input, run_passes(program, part, passes));
+Result<Program> before_layouts(Program program, const PassOptions& passes) {
+  for (const Pass::Part part : {Pass::calls, Pass::terms}) HOIST_TRY_VOID(run_passes(program, part, passes));
   return program;
 }
 
-Failure unknown_layer(const Program& program, const std::string& layer) {
+Diagnostic unknown_layer(const Program& program, const std::string& layer) {
   std::vector<std::string> names;
   for (const Definition& definition : program.definitions)
     names.insert(names.end(), definition.layers.begin(), definition.layers.end());
-  return input_failure(layer, "no kernel computes this layer",
-                       did_you_mean(layer, names, "hoist explain MODEL lists the layers"));
+  return Diagnostic{layer, "no kernel computes this layer",
+                    did_you_mean(layer, names, "hoist explain MODEL lists the layers")};
 }
 
 std::string order_text(const DimensionOrder& order) { return fmt::format("{}", fmt::join(order, " ")); }
 
 }  // namespace
 
-Attempt<LayoutChoices> layout_choices(Program program, const ModelOptions& options, const std::string& layer) {
+Result<LayoutChoices> layout_choices(Program program, const ModelOptions& options, const std::string& layer) {
   ModelOptions read = options;
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode files, read_schedule_scripts(read));
-  HOIST_ATTEMPT(const Profile profile, choose_profile(options));
+  HOIST_TRY_VOID(read_schedule_scripts(read));
+  HOIST_TRY(const Profile profile, choose_profile(options));
   if (profile.gpu)
-    return usage_failure("--choices", "needs a CPU: the costs of loads on GPUs are unknown",
-                         "--profile or --target names one");
+    return usage_error("--choices", "needs a CPU: the costs of loads on GPUs are unknown",
+                       "--profile or --target names one");
   const PassOptions passes = pass_options(compile_options(read).lower, profile);
-  HOIST_ATTEMPT(const Program before, before_layouts(std::move(program), passes));
+  HOIST_TRY(const Program before, before_layouts(std::move(program), passes));
   Program after = before;
   const Pass& pass = *find_pass("choose-layouts");
-  if (pass.is_run(passes)) HOIST_STEP_VOID(ExitCode::bad_input, pass.run(after, passes));
+  if (pass.is_run(passes)) HOIST_TRY_VOID(pass.run(after, passes));
   const Orders given = costs_of_orders(before, profile, orders_by_rule(with_statements_apart(after), profile));
   const Orders least = choose_orders(before, profile);
   LayoutChoices out{{}, given.cost, least.cost, std::min(least.bound, given.bound)};

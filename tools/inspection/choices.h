@@ -24,7 +24,7 @@ struct LayoutChoices {
 
 /// The orders that a compilation with these options takes. `layer`: only values of kernels that compute it; "" for all.
 /// Errors: no kernel computes the layer, or the device is a GPU, whose loads have no costs.
-Attempt<LayoutChoices> layout_choices(Program program, const ModelOptions& options, const std::string& layer);
+Result<LayoutChoices> layout_choices(Program program, const ModelOptions& options, const std::string& layer);
 /// One line for each value, and one for the program.
 std::string choices_text(const LayoutChoices& choices);
 nlohmann::ordered_json to_json(const LayoutChoices& choices);

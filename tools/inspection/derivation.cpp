@@ -116,20 +116,20 @@ ProgramDerivation to_operators(const ProgramDerivation& whole) {
 }
 
 // Constants of the model that the bundle holds as weights and that no step has changed, by hash.
-Attempt<std::map<std::string, Tensor>> kept_constants(const Derived& from, const Plan& plan) {
+Result<std::map<std::string, Tensor>> kept_constants(const Derived& from, const Plan& plan) {
   std::map<std::string, Tensor> out;
-  HOIST_STEP(const Replayed replayed, ExitCode::bad_input, replay(from.derivation, from.options));
+  HOIST_TRY(const Replayed replayed, replay(from.derivation, from.options));
   for (const PlanArray& array : plan.arrays) {
     if (array.place != Place::weights) continue;
     const auto storage = replayed.program.storage.find(array.name);
     if (storage == replayed.program.storage.end() || storage->second.array_shape() != array.shape) continue;
-    HOIST_STEP(Tensor tensor, ExitCode::bad_input, unpacked(storage->second, array));
+    HOIST_TRY(Tensor tensor, unpacked(storage->second, array));
     out[constant_hash(tensor)] = std::move(tensor);
   }
   return out;
 }
 
-Attempt<> put_kept_constants(Program& program, const std::map<std::string, Tensor>& kept) {
+Result<Nothing> put_kept_constants(Program& program, const std::map<std::string, Tensor>& kept) {
   std::set<std::string> needed(program.outputs.begin(), program.outputs.end());
   for (const Definition& definition : program.definitions) {
     for (Expr p : parameters_of(definition.expression)) needed.insert(p->name);
@@ -147,11 +147,11 @@ Attempt<> put_kept_constants(Program& program, const std::map<std::string, Tenso
     program.constants[name] = found->second;
     program.withheld.erase(name);
   }
-  if (count == 0) return ExitCode::done;
-  return input_failure(
+  if (count == 0) return Nothing{};
+  return Diagnostic{
       "constant " + missing,
       fmt::format("and {} more are in the bundle as kernels need them, not as the model has them", count - 1),
-      "add --model FILE, the model that the bundle is made from, and after a budget its --record FILE");
+      "add --model FILE, the model that the bundle is made from, and after a budget its --record FILE"};
 }
 
 // ---- Terms for people ----------------------------------------------------------------------------------------------
@@ -241,12 +241,11 @@ std::string shortened(Expr e) {
 
 }  // namespace
 
-Attempt<Derived> derived(ProgramDerivation derivation, const Profile& profile) {
+Result<Derived> derived(ProgramDerivation derivation, const Profile& profile) {
   Derived out{std::move(derivation), {}, nullptr};
   out.options.profile = profile;
   if (!out.derivation.rules.empty()) {
-    HOIST_STEP(UserRules rules, ExitCode::bad_input,
-               read_user_rules(out.derivation.rules, "the rules of the derivation"));
+    HOIST_TRY(UserRules rules, read_user_rules(out.derivation.rules, "the rules of the derivation"));
     out.rules = std::make_shared<const UserRules>(std::move(rules));
     out.options.user_rules = out.rules.get();
   }
@@ -255,19 +254,19 @@ Attempt<Derived> derived(ProgramDerivation derivation, const Profile& profile) {
   return out;
 }
 
-Attempt<Derived> derived(const Plan& plan) {
+Result<Derived> derived(const Plan& plan) {
   auto derivation = parse_derivation(plan.derivation);
   if (!derivation.ok()) {
     Diagnostics problems = derivation.errors();
     for (Diagnostic& d : problems) d.where = "derivation.lift:" + d.where;
-    return Failure{ExitCode::bad_input, problems};
+    return problems;
   }
-  HOIST_STEP(const Profile profile, ExitCode::bad_input, parse_profile(plan.profile, "manifest.json"));
+  HOIST_TRY(const Profile profile, parse_profile(plan.profile, "manifest.json"));
   return derived(std::move(*derivation), profile);
 }
 
-Attempt<std::vector<Finding>> check_derivation(const BundleInfo& bundle, const Program* model) {
-  HOIST_ATTEMPT(Derived from, derived(bundle.plan));
+Result<std::vector<Finding>> check_derivation(const BundleInfo& bundle, const Program* model) {
+  HOIST_TRY(Derived from, derived(bundle.plan));
   std::vector<Finding> findings;
   if (model != nullptr) {
     const std::string difference = difference_of(*model, from.derivation.start);
@@ -290,30 +289,30 @@ Attempt<std::vector<Finding>> check_derivation(const BundleInfo& bundle, const P
   return findings;
 }
 
-Attempt<Program> read_program_of(const std::filesystem::path& path, const std::vector<std::string>& values,
-                                 const BundleInfo& bundle, const DataBounds& bounds) {
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_bundle(path));
-  HOIST_STEP(const ReadOptions reading, ExitCode::usage, read_options({}, values, bounds));
+Result<Program> read_program_of(const std::filesystem::path& path, const std::vector<std::string>& values,
+                                const BundleInfo& bundle, const DataBounds& bounds) {
+  HOIST_TRY_VOID(refuse_bundle(path));
+  HOIST_TRY(const ReadOptions reading, with_kind(ErrorKind::usage, read_options({}, values, bounds)));
   std::vector<std::vector<int64_t>> shapes;
   for (int index : bundle.plan.inputs) shapes.push_back(bundle.plan.arrays[static_cast<size_t>(index)].shape);
-  HOIST_STEP(Program program, ExitCode::bad_input, read_model_of_shapes(path, reading, shapes));
+  HOIST_TRY(Program program, read_model_of_shapes(path, reading, shapes));
   return program;
 }
 
-Attempt<RewrittenModel> rewritten_model(const BundleInfo& bundle, const Program* model) {
-  HOIST_ATTEMPT(Derived from, derived(bundle.plan));
+Result<RewrittenModel> rewritten_model(const BundleInfo& bundle, const Program* model) {
+  HOIST_TRY(Derived from, derived(bundle.plan));
   ProgramDerivation part = to_operators(from.derivation);
   if (model != nullptr) {
     if (const std::string difference = difference_of(*model, part.start); !difference.empty())
-      return input_failure("the model", "is not the bundle's model: " + difference);
+      return Diagnostic{"the model", "is not the bundle's model: " + difference};
     part.start = *model;
   }
   RewrittenModel out;
-  HOIST_STEP(Replayed replayed, ExitCode::bad_input, replay(part, from.options));
+  HOIST_TRY(Replayed replayed, replay(part, from.options));
   out.program = std::move(replayed.program);
   if (!out.program.withheld.empty()) {
-    HOIST_ATTEMPT(const auto kept, kept_constants(from, bundle.plan));
-    HOIST_ATTEMPT([[maybe_unused]] ExitCode put, put_kept_constants(out.program, kept));
+    HOIST_TRY(const auto kept, kept_constants(from, bundle.plan));
+    HOIST_TRY_VOID(put_kept_constants(out.program, kept));
   }
   for (const ProgramStep& step : part.steps) {
     if (step.rule_class == RuleClass::neural) out.uses.push_back({step.value, "", step.rule, "", 0, ""});
@@ -323,8 +322,8 @@ Attempt<RewrittenModel> rewritten_model(const BundleInfo& bundle, const Program*
     const auto definition = std::find_if(out.program.definitions.begin(), out.program.definitions.end(),
                                          [&](const Definition& d) { return d.value == step.value; });
     if (definition == out.program.definitions.end() || definition->layers.empty())
-      return input_failure(step.rule + " at " + step.value, "concerns no layer of the model",
-                           "export the model with the record of the choice: --record");
+      return Diagnostic{step.rule + " at " + step.value, "concerns no layer of the model",
+                        "export the model with the record of the choice: --record"};
     if (out.functions.emplace(definition->layers.front(), step.rule).second)
       out.uses.push_back({step.value, definition->layers.front(), step.rule, "", 0, ""});
   }

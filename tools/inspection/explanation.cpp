@@ -95,13 +95,13 @@ nlohmann::ordered_json steps_json(const std::vector<ExplainedStep>& steps) {
 
 }  // namespace
 
-Attempt<Explanation> explanation_of(const std::string& layer, const Derived& from, const std::vector<PlanLayer>& layers,
-                                    const std::vector<PlanStep>& steps, const std::vector<std::string>& kernels,
-                                    bool with_terms) {
-  HOIST_ATTEMPT(const std::vector<size_t> wanted, steps_of(layer, layers, steps));
+Result<Explanation> explanation_of(const std::string& layer, const Derived& from, const std::vector<PlanLayer>& layers,
+                                   const std::vector<PlanStep>& steps, const std::vector<std::string>& kernels,
+                                   bool with_terms) {
+  HOIST_TRY(const std::vector<size_t> wanted, steps_of(layer, layers, steps));
   std::vector<ReplayedStep> all;
-  HOIST_STEP(const Replayed replayed, ExitCode::bad_input,
-             replay(from.derivation, from.options, [&](const ReplayedStep& seen) { all.push_back(seen); }));
+  HOIST_TRY(const Replayed replayed,
+            replay(from.derivation, from.options, [&](const ReplayedStep& seen) { all.push_back(seen); }));
   Explanation out;
   out.layer = layer;
   if (wanted.empty()) {

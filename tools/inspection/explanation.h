@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "ir/base/result.h"
 #include "ir/plan/plan.h"
-#include "tools/cli/attempt.h"
 #include "tools/inspection/derivation.h"
 
 namespace hoist {
@@ -43,9 +43,9 @@ struct Explanation {
 
 /// Explains a layer. `steps` are the plan's, in the order of the kernels' definitions; `kernels` are their names.
 /// Errors: no layer has that name, or the replay fails.
-Attempt<Explanation> explanation_of(const std::string& layer, const Derived& from, const std::vector<PlanLayer>& layers,
-                                    const std::vector<PlanStep>& steps, const std::vector<std::string>& kernels,
-                                    bool with_terms);
+Result<Explanation> explanation_of(const std::string& layer, const Derived& from, const std::vector<PlanLayer>& layers,
+                                   const std::vector<PlanStep>& steps, const std::vector<std::string>& kernels,
+                                   bool with_terms);
 
 /// The JSON that json.md describes for explain.
 nlohmann::ordered_json to_json(const Explanation& explanation);

@@ -52,11 +52,11 @@ std::string launch_text(const std::string& name, const Launch& launch) {
 // The last stage: the code of a kernel in the form of the target.
 const char* code_stage(const std::vector<std::string>& targets) { return targets.empty() ? "opencl" : "native"; }
 
-Attempt<> refuse_other_code(const StageOptions& options, const std::vector<std::string>& targets) {
+Result<Nothing> refuse_other_code(const StageOptions& options, const std::vector<std::string>& targets) {
   const std::string own = code_stage(targets), other = own == "native" ? "opencl" : "native";
-  if (!holds(options.stages, other)) return ExitCode::done;
-  return usage_failure("--stage " + other, "is not the code of this target",
-                       "write --stage " + own + ", or choose another target with --target");
+  if (!holds(options.stages, other)) return Nothing{};
+  return usage_error("--stage " + other, "is not the code of this target",
+                     "write --stage " + own + ", or choose another target with --target");
 }
 
 bool wanted(const StageOptions& options, const std::string& stage) {
@@ -77,7 +77,7 @@ void add_group(const OpenedModel& model, const LoweredGroup& group, const StageO
   if (!wanted(options, "halide") && !wanted(options, code)) return;
   auto emitted = emit_kernel(kernel, model.profile, model.targets);
   if (!emitted) {
-    out.refused = Failure{ExitCode::bad_input, emitted.errors()};
+    out.refused = emitted.errors();
     return;
   }
   if (wanted(options, "halide")) out.stages.push_back({"halide", "loop nests and memories", emitted->schedule + "\n"});
@@ -108,10 +108,10 @@ const std::vector<std::string>& stage_names() {
   return names;
 }
 
-Attempt<LayerStages> stages_of(const OpenedModel& model, const std::string& layer, const StageOptions& options) {
+Result<LayerStages> stages_of(const OpenedModel& model, const std::string& layer, const StageOptions& options) {
   const LoweredModel& lowered = model.lowered;
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_other_code(options, model.targets));
-  HOIST_ATTEMPT(const std::vector<size_t> steps, steps_of(layer, lowered.layers, lowered.steps));
+  HOIST_TRY_VOID(refuse_other_code(options, model.targets));
+  HOIST_TRY(const std::vector<size_t> steps, steps_of(layer, lowered.layers, lowered.steps));
   PrintOptions printing;
   printing.show_types = options.types;
   LayerStages out{layer, {}, ""};
@@ -127,24 +127,24 @@ Attempt<LayerStages> stages_of(const OpenedModel& model, const std::string& laye
   if (steps.empty()) out.absence = absence_of(layer, lowered.layers);
   for (size_t step : steps) {
     add_group(model, lowered.groups[step], options, out);
-    if (out.refused) break;
+    if (!out.refused.empty()) break;
   }
   return out;
 }
 
-Attempt<> refuse_stages_of_models(const StageOptions& options) {
+Result<Nothing> refuse_stages_of_models(const StageOptions& options) {
   for (const char* stage : {"high", "halide"}) {
     if (holds(options.stages, stage))
-      return input_failure("--stage " + std::string(stage), "is not stored in a bundle", "inspect the model instead");
+      return Diagnostic{"--stage " + std::string(stage), "is not stored in a bundle", "inspect the model instead"};
   }
-  if (options.types) return usage_failure("--types", "needs the model: a bundle stores terms as text");
-  return ExitCode::done;
+  if (options.types) return usage_error("--types", "needs the model: a bundle stores terms as text");
+  return Nothing{};
 }
 
-Attempt<LayerStages> stages_of(const Plan& plan, const std::string& layer, const StageOptions& options) {
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode kept, refuse_stages_of_models(options));
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_other_code(options, plan.targets));
-  HOIST_ATTEMPT(const std::vector<size_t> steps, steps_of(layer, plan.layers, plan.steps));
+Result<LayerStages> stages_of(const Plan& plan, const std::string& layer, const StageOptions& options) {
+  HOIST_TRY_VOID(refuse_stages_of_models(options));
+  HOIST_TRY_VOID(refuse_other_code(options, plan.targets));
+  HOIST_TRY(const std::vector<size_t> steps, steps_of(layer, plan.layers, plan.steps));
   LayerStages out{layer, {}, ""};
   if (steps.empty()) out.absence = absence_of(layer, plan.layers);
   for (size_t step : steps) add_step(plan, plan.steps[step], options, out);

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "ir/base/result.h"
 #include "ir/plan/plan.h"
-#include "tools/cli/attempt.h"
 #include "tools/driver/model.h"
 
 namespace hoist {
@@ -24,9 +24,9 @@ struct LayerStage {
 
 struct LayerStages {
   std::string layer;
-  std::vector<LayerStage> stages;       ///< in stage order, of all kernels that compute the layer
-  std::string absence;                  ///< why no kernel computes it; "" if one does
-  std::optional<Failure> refused = {};  ///< the error of the Halide backend, if it stopped the later stages
+  std::vector<LayerStage> stages;  ///< in stage order, of all kernels that compute the layer
+  std::string absence;             ///< why no kernel computes it; "" if one does
+  Diagnostics refused = {};        ///< the errors of the Halide backend, if it stopped the later stages
 };
 
 struct StageOptions {
@@ -35,10 +35,10 @@ struct StageOptions {
 };
 
 /// The stages of a layer of a model. Errors: no layer has that name.
-Attempt<LayerStages> stages_of(const OpenedModel& model, const std::string& layer, const StageOptions& options);
+Result<LayerStages> stages_of(const OpenedModel& model, const std::string& layer, const StageOptions& options);
 /// A bundle stores neither the stage high nor halide: requesting them is bad input, and requesting types is wrong use.
-Attempt<> refuse_stages_of_models(const StageOptions& options);
-Attempt<LayerStages> stages_of(const Plan& plan, const std::string& layer, const StageOptions& options);
+Result<Nothing> refuse_stages_of_models(const StageOptions& options);
+Result<LayerStages> stages_of(const Plan& plan, const std::string& layer, const StageOptions& options);
 
 /// {"layer", "stages": [{"stage", "title", "text"}], "absence"}
 nlohmann::ordered_json to_json(const LayerStages& layer);

@@ -45,12 +45,12 @@ bool holds(const std::vector<std::string>& layers, const std::string& layer) {
   return std::find(layers.begin(), layers.end(), layer) != layers.end();
 }
 
-Attempt<std::vector<size_t>> steps_of(const std::string& layer, const std::vector<PlanLayer>& layers,
-                                      const std::vector<PlanStep>& steps) {
+Result<std::vector<size_t>> steps_of(const std::string& layer, const std::vector<PlanLayer>& layers,
+                                     const std::vector<PlanStep>& steps) {
   const std::vector<std::string> names = names_of(with_added(layers, steps));
   if (!holds(names, layer)) {
-    return input_failure("layer " + layer, "there is no such layer",
-                         did_you_mean(layer, names, "hoist inspect without a layer lists them"));
+    return Diagnostic{"layer " + layer, "there is no such layer",
+                      did_you_mean(layer, names, "hoist inspect without a layer lists them")};
   }
   return computing(layer, steps);
 }

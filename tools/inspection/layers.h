@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "ir/base/result.h"
 #include "ir/plan/plan.h"
-#include "tools/cli/attempt.h"
 
 namespace hoist {
 
@@ -15,8 +15,8 @@ bool holds(const std::vector<std::string>& layers, const std::string& layer);
 
 /// The positions of the steps that compute the layer, in order; several if a view is inlined into several consumers.
 /// Errors: no layer has the name (bad input); the hint is the most similar name.
-Attempt<std::vector<size_t>> steps_of(const std::string& layer, const std::vector<PlanLayer>& layers,
-                                      const std::vector<PlanStep>& steps);
+Result<std::vector<size_t>> steps_of(const std::string& layer, const std::vector<PlanLayer>& layers,
+                                     const std::vector<PlanStep>& steps);
 /// "shape: evaluated at compile time", for a layer that no step computes.
 std::string absence_of(const std::string& layer, const std::vector<PlanLayer>& layers);
 

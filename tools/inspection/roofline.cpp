@@ -62,27 +62,29 @@ Result<Program> program_of_peaks() {
 
 }  // namespace
 
-Attempt<Peaks> measure_peaks(const RunOptions& options, const Profile& profile,
-                             const std::vector<std::string>& targets) {
-  HOIST_STEP(TemporaryFolder folder, ExitCode::bad_input, TemporaryFolder::make());
-  HOIST_STEP(Program program, ExitCode::device, program_of_peaks());
+Result<Peaks> measure_peaks(const RunOptions& options, const Profile& profile,
+                            const std::vector<std::string>& targets) {
+  HOIST_TRY(TemporaryFolder folder, TemporaryFolder::make());
+  HOIST_TRY(Program program, with_kind(ErrorKind::device, program_of_peaks()));
   CompileOptions compile;
   compile.check_positions = 0;
   compile.targets = targets;
-  HOIST_STEP(LoweredModel lowered, ExitCode::device, lower_model(std::move(program), compile.lower, profile));
-  HOIST_STEP(Plan plan, ExitCode::device, make_plan(std::move(lowered), compile, profile));
+  HOIST_TRY(LoweredModel lowered,
+            with_kind(ErrorKind::device, lower_model(std::move(program), compile.lower, profile)));
+  HOIST_TRY(Plan plan, with_kind(ErrorKind::device, make_plan(std::move(lowered), compile, profile)));
   const auto path = folder.path() / "peaks.hoist";
-  HOIST_STEP_VOID(ExitCode::bad_input, write_bundle(plan, path, {}));
-  HOIST_STEP(BundleRunner bundle, ExitCode::device, BundleRunner::open(path, options));
+  HOIST_TRY_VOID(write_bundle(plan, path, {}));
+  HOIST_TRY(BundleRunner bundle, with_kind(ErrorKind::device, BundleRunner::open(path, options)));
   for (size_t i = 0; i < bundle.inputs().size(); ++i)
-    HOIST_STEP_VOID(ExitCode::device, bundle.set_input(i, Tensor(bundle.inputs()[i].scalar, bundle.inputs()[i].shape)));
-  HOIST_STEP_VOID(ExitCode::device, bundle.run());
+    HOIST_TRY_VOID(
+        with_kind(ErrorKind::device, bundle.set_input(i, Tensor(bundle.inputs()[i].scalar, bundle.inputs()[i].shape))));
+  HOIST_TRY_VOID(with_kind(ErrorKind::device, bundle.run()));
   constexpr int least_runs = 10, most_runs = 200;
   constexpr double usual_seconds = 1;
   std::vector<double> least(bundle.steps().size(), 1e9);
   const Stopwatch timing;
   for (int i = 0; i < least_runs || (i < most_runs && timing.seconds() < usual_seconds); ++i) {
-    HOIST_STEP(const std::vector<double> seconds, ExitCode::device, bundle.profile());
+    HOIST_TRY(const std::vector<double> seconds, with_kind(ErrorKind::device, bundle.profile()));
     for (size_t k = 0; k < least.size(); ++k) least[k] = std::min(least[k], seconds[k]);
   }
   Peaks out;
@@ -155,12 +157,12 @@ KernelWork work_of(const PlanKernel& kernel) {
   return out;
 }
 
-Attempt<std::vector<std::vector<double>>> time_steps(BundleRunner& bundle, double seconds) {
+Result<std::vector<std::vector<double>>> time_steps(BundleRunner& bundle, double seconds) {
   constexpr size_t least_runs = 10, most_runs = 10000;
   std::vector<std::vector<double>> steps(bundle.steps().size());
   size_t runs = 0;
   for (const Stopwatch timing; runs < least_runs || (timing.seconds() < seconds && runs < most_runs); ++runs) {
-    HOIST_STEP(const std::vector<double> sample, ExitCode::device, bundle.profile());
+    HOIST_TRY(const std::vector<double> sample, with_kind(ErrorKind::device, bundle.profile()));
     for (size_t i = 0; i < sample.size(); ++i) steps[i].push_back(sample[i]);
   }
   return steps;

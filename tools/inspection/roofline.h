@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "backends/opencl/bundle_runner.h"
+#include "ir/base/result.h"
 #include "ir/plan/plan.h"
 #include "ir/target/profile.h"
-#include "tools/cli/attempt.h"
 
 namespace hoist {
 
@@ -30,8 +30,7 @@ struct Peaks {
 
 /// Measures the peaks of a device. Takes about a second, and the driver's time to build seven kernels. `targets` are
 /// the bundle's, empty for OpenCL.
-Attempt<Peaks> measure_peaks(const RunOptions& options, const Profile& profile,
-                             const std::vector<std::string>& targets);
+Result<Peaks> measure_peaks(const RunOptions& options, const Profile& profile, const std::vector<std::string>& targets);
 
 enum class Bound : uint8_t { arithmetic, memory, launch };
 
@@ -65,7 +64,7 @@ Peaks peaks_beside(Peaks peaks, const std::vector<TimedKernel>& kernels);
 KernelWork work_of(const PlanKernel& kernel);
 
 /// Seconds of each step, for each of many runs, with the inputs that the bundle has.
-Attempt<std::vector<std::vector<double>>> time_steps(BundleRunner& bundle, double seconds);
+Result<std::vector<std::vector<double>>> time_steps(BundleRunner& bundle, double seconds);
 /// The steps with the lower quartiles of their times.
 std::vector<TimedKernel> timed_kernels(const BundleRunner& bundle, const Plan& plan,
                                        const std::vector<std::vector<double>>& seconds);

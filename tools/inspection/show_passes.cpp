@@ -16,30 +16,30 @@ namespace {
 // The program as the model has it, before any pass.
 constexpr std::string_view import = "import";
 
-Attempt<> check_names(const ShownPasses& shown) {
+Result<Nothing> check_names(const ShownPasses& shown) {
   std::vector<std::string> names = {std::string(import), "all"};
   for (const Pass& pass : passes()) names.emplace_back(pass.name);
   std::vector<std::string> asked = shown.print_after;
   if (!shown.stop_after.empty()) asked.push_back(shown.stop_after);
   for (const std::string& name : asked) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    return usage_failure(name, "unknown pass", did_you_mean(name, names, "hoist rewrite --help lists them"));
+    return usage_error(name, "unknown pass", did_you_mean(name, names, "hoist rewrite --help lists them"));
   }
-  if (shown.stop_after == "all") return usage_failure("--stop-after all", "names no pass");
-  return ExitCode::done;
+  if (shown.stop_after == "all") return usage_error("--stop-after all", "names no pass");
+  return Nothing{};
 }
 
 // The passes of a compilation with these options, as far as the observer goes on, which sees the program before the
 // first one (null) too; with the passes that make the plan if `plans`. Returns true if it has stopped them.
 using ProgramObserver = std::function<bool(const Pass* pass, const Program& program)>;
-Attempt<bool> run_observed(Program& program, const ModelOptions& options, bool plans, const ProgramObserver& observer) {
+Result<bool> run_observed(Program& program, const ModelOptions& options, bool plans, const ProgramObserver& observer) {
   ModelOptions read = options;
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode rules, read_schedule_scripts(read));
+  HOIST_TRY_VOID(read_schedule_scripts(read));
   const CompileOptions compile = compile_options(read);
   Profile profile;
   // No other pass depends on the device, and there may be none.
   if (plans || compile.lower.fusion == LaunchFusion::launch) {
-    HOIST_ATTEMPT(profile, choose_profile(options));
+    HOIST_TRY(profile, choose_profile(options));
   }
   const PassOptions passes = pass_options(compile.lower, profile);
   bool stopped = !observer(nullptr, program);
@@ -47,8 +47,7 @@ Attempt<bool> run_observed(Program& program, const ModelOptions& options, bool p
   LoweredModel model;
   model.program = std::move(program);
   for (const Pass::Part part : {Pass::calls, Pass::terms, Pass::plan}) {
-    if (!stopped && (part != Pass::plan || plans))
-      HOIST_STEP_VOID(ExitCode::bad_input, run_passes(model, part, passes, after, &stopped));
+    if (!stopped && (part != Pass::plan || plans)) HOIST_TRY_VOID(run_passes(model, part, passes, after, &stopped));
   }
   program = std::move(model.program);
   return stopped;
@@ -56,12 +55,12 @@ Attempt<bool> run_observed(Program& program, const ModelOptions& options, bool p
 
 }  // namespace
 
-Attempt<bool> show_passes(Program program, const ModelOptions& options, const ShownPasses& given) {
+Result<bool> show_passes(Program program, const ModelOptions& options, const ShownPasses& given) {
   if (given.print_after.empty() && given.stop_after.empty()) return true;
   ShownPasses shown = given;
   for (std::string& name : shown.print_after) name = with_present_name(name);
   shown.stop_after = with_present_name(shown.stop_after);
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode known, check_names(shown));
+  HOIST_TRY_VOID(check_names(shown));
   auto asked = [&](std::string_view name) {
     return std::find(shown.print_after.begin(), shown.print_after.end(), name) != shown.print_after.end() ||
            std::find(shown.print_after.begin(), shown.print_after.end(), "all") != shown.print_after.end();
@@ -75,20 +74,20 @@ Attempt<bool> show_passes(Program program, const ModelOptions& options, const Sh
   const bool plans = std::any_of(passes().begin(), passes().end(), [&](const Pass& pass) {
     return pass.part == Pass::plan && (shown.stop_after.empty() ? asked(pass.name) : pass.name == shown.stop_after);
   });
-  HOIST_ATTEMPT(stopped, run_observed(program, options, plans, [&](const Pass* pass, const Program& now) {
-                  return print(pass == nullptr ? import : pass->name, now);
-                }));
+  HOIST_TRY(stopped, run_observed(program, options, plans, [&](const Pass* pass, const Program& now) {
+              return print(pass == nullptr ? import : pass->name, now);
+            }));
   return !stopped;
 }
 
-Attempt<Program> rewritten_calls(Program program, const ModelOptions& options) {
+Result<Program> rewritten_calls(Program program, const ModelOptions& options) {
   const std::span<const Pass> all = passes();
   const auto inlined =
       std::find_if(all.begin(), all.end(), [](const Pass& pass) { return pass.name == "inline-definitions"; });
   const std::string_view last = std::prev(inlined)->name;
-  HOIST_ATTEMPT([[maybe_unused]] const bool stopped,
-                run_observed(program, options, false,
-                             [&](const Pass* pass, const Program&) { return pass == nullptr || pass->name != last; }));
+  HOIST_TRY([[maybe_unused]] const bool stopped,
+            run_observed(program, options, false,
+                         [&](const Pass* pass, const Program&) { return pass == nullptr || pass->name != last; }));
   return program;
 }
 

@@ -15,9 +15,9 @@ struct ShownPasses {
 };
 
 /// Runs the passes and prints the requested programs. Returns whether the command continues: not after --stop-after.
-Attempt<bool> show_passes(Program program, const ModelOptions& options, const ShownPasses& given);
+Result<bool> show_passes(Program program, const ModelOptions& options, const ShownPasses& given);
 /// The program of operator calls before inlining: without copies and calls of constants, with the calls that rules have
 /// made.
-Attempt<Program> rewritten_calls(Program program, const ModelOptions& options);
+Result<Program> rewritten_calls(Program program, const ModelOptions& options);
 
 }  // namespace hoist

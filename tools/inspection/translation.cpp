@@ -7,8 +7,8 @@
 
 namespace hoist {
 
-Attempt<Validation> validate_derivation(ProgramDerivation derivation, const Profile& profile, bool only_first) {
-  HOIST_ATTEMPT(const Derived from, derived(std::move(derivation), profile));
+Result<Validation> validate_derivation(ProgramDerivation derivation, const Profile& profile, bool only_first) {
+  HOIST_TRY(const Derived from, derived(std::move(derivation), profile));
   Progress progress;
   ValidationOptions validation;
   validation.only_first = only_first;
@@ -16,7 +16,7 @@ Attempt<Validation> validate_derivation(ProgramDerivation derivation, const Prof
     progress.show(fmt::format("comparing both sides of step {} of {}", done + 1, all),
                   static_cast<double>(done) / static_cast<double>(all));
   };
-  HOIST_STEP(Validation out, ExitCode::bad_input, validate(from.derivation, from.options, validation));
+  HOIST_TRY(Validation out, validate(from.derivation, from.options, validation));
   return out;
 }
 

@@ -4,14 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "ir/base/result.h"
 #include "lowering/pipeline/validation.h"
-#include "tools/cli/attempt.h"
 
 namespace hoist {
 
 /// Compares both sides of every step, up to the first difference with `only_first`. The derivation must hold the values
 /// of constants.
-Attempt<Validation> validate_derivation(ProgramDerivation derivation, const Profile& profile, bool only_first);
+Result<Validation> validate_derivation(ProgramDerivation derivation, const Profile& profile, bool only_first);
 
 /// "step 12, split-join [exact] at layer conv1: position 3: 1, before the step 0 (inputs: zeros)".
 Diagnostic described(const StepDifference& difference);

@@ -47,19 +47,19 @@ Result<Evaluation> parse_evaluation(const nlohmann::json& result, int64_t classe
 
 }  // namespace
 
-Attempt<std::string> device_on_queue(const Plan& plan, const std::string& wanted) {
+Result<std::string> device_on_queue(const Plan& plan, const std::string& wanted) {
   if (!plan.targets.empty()) {
-    HOIST_STEP(const Device device, ExitCode::device, native_device(plan.targets));
+    HOIST_TRY(const Device device, with_kind(ErrorKind::device, native_device(plan.targets)));
     return device.name;
   }
   if (!wanted.empty()) return wanted;
-  HOIST_STEP(const Profile profile, ExitCode::bad_input, parse_profile(plan.profile, "the bundle's profile"));
+  HOIST_TRY(const Profile profile, parse_profile(plan.profile, "the bundle's profile"));
   return profile.name;
 }
 
-Attempt<Evaluation> evaluate_on_queue(Queue& queue, const std::filesystem::path& bundle, const LabelledData& data,
-                                      const std::string& device, int64_t samples_a_job,
-                                      const std::function<void(size_t done, size_t total)>& progress) {
+Result<Evaluation> evaluate_on_queue(Queue& queue, const std::filesystem::path& bundle, const LabelledData& data,
+                                     const std::string& device, int64_t samples_a_job,
+                                     const std::function<void(size_t done, size_t total)>& progress) {
   const Samples& samples = data.samples;
   const std::vector<ValueInfo> inputs = inputs_of(data.plan);
   const size_t runs = samples_a_job > 0
@@ -69,8 +69,8 @@ Attempt<Evaluation> evaluate_on_queue(Queue& queue, const std::filesystem::path&
   const auto samples_before = [&](size_t run) {
     return std::min(samples.count, static_cast<int64_t>(run) * samples.samples_a_run);
   };
-  HOIST_STEP(const std::string packed, ExitCode::bad_input, pack_bundle(bundle));
-  HOIST_STEP(const TemporaryFolder folder, ExitCode::device, TemporaryFolder::make());
+  HOIST_TRY(const std::string packed, pack_bundle(bundle));
+  HOIST_TRY(const TemporaryFolder folder, with_kind(ErrorKind::device, TemporaryFolder::make()));
   Evaluation sum{ScoreCard(data.classes)};
   Gathering gathering;
   gathering.count = (samples.runs.size() + runs - 1) / runs;
@@ -92,7 +92,7 @@ Attempt<Evaluation> evaluate_on_queue(Queue& queue, const std::filesystem::path&
     return Nothing{};
   };
   gathering.progress = progress;
-  HOIST_ATTEMPT([[maybe_unused]] const ExitCode done, gather(queue, gathering));
+  HOIST_TRY_VOID(gather(queue, gathering));
   return sum;
 }
 

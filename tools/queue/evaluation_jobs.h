@@ -13,12 +13,12 @@ namespace hoist::queue {
 
 /// The device name for a bundle's jobs: the given one, else the device that the bundle was compiled for; for native
 /// code, the best target of this processor.
-Attempt<std::string> device_on_queue(const Plan& plan, const std::string& wanted);
+Result<std::string> device_on_queue(const Plan& plan, const std::string& wanted);
 
 /// Computes the result of evaluate_samples on that device. The parts depend on the data only, not on the number of
 /// workers; `samples_a_job` 0 selects the default.
-Attempt<Evaluation> evaluate_on_queue(Queue& queue, const std::filesystem::path& bundle, const LabelledData& data,
-                                      const std::string& device, int64_t samples_a_job,
-                                      const std::function<void(size_t done, size_t total)>& progress);
+Result<Evaluation> evaluate_on_queue(Queue& queue, const std::filesystem::path& bundle, const LabelledData& data,
+                                     const std::string& device, int64_t samples_a_job,
+                                     const std::function<void(size_t done, size_t total)>& progress);
 
 }  // namespace hoist::queue

@@ -19,25 +19,25 @@ class Gatherer {
  public:
   Gatherer(Queue& queue, const Gathering& gathering) : queue_(queue), gathering_(gathering) {}
 
-  Attempt<> run() {
+  Result<Nothing> run() {
     // Subscribes, so that no later answer is missed.
-    HOIST_STEP([[maybe_unused]] auto heard, ExitCode::device, queue_.next_answered(0.001));
+    HOIST_TRY([[maybe_unused]] auto heard, with_kind(ErrorKind::device, queue_.next_answered(0.001)));
     while (done_ < gathering_.count) {
       while (next_ < gathering_.count && asked_.size() < gathering_.at_once)
-        HOIST_STEP_VOID(ExitCode::device, ask(next_++));
+        HOIST_TRY_VOID(with_kind(ErrorKind::device, ask(next_++)));
       gathering_.progress(done_, gathering_.count);
       if (done_ == gathering_.count) break;
-      if (gathering_.stop()) return Failure{ExitCode::device, {{"", "the wait for workers was ended", ""}}};
-      HOIST_STEP(const std::optional<std::string> id, ExitCode::device, queue_.next_answered(0.5));
-      if (id && asked_.contains(*id)) HOIST_STEP_VOID(ExitCode::device, look_at(*id));
+      if (gathering_.stop()) return Diagnostic{"", "the wait for workers was ended", "", ErrorKind::device};
+      HOIST_TRY(const std::optional<std::string> id, with_kind(ErrorKind::device, queue_.next_answered(0.5)));
+      if (id && asked_.contains(*id)) HOIST_TRY_VOID(with_kind(ErrorKind::device, look_at(*id)));
       // While answers arrive, all jobs are checked rarely: a check costs two requests per job.
       if (since_look_.seconds() >
           (since_answer_.seconds() > seconds_between_looks ? seconds_between_looks : seconds_between_notes))
-        HOIST_STEP_VOID(ExitCode::device, look_at_all());
+        HOIST_TRY_VOID(with_kind(ErrorKind::device, look_at_all()));
       if (since_answer_.seconds() > gathering_.patience && since_note_.seconds() > note_after_)
-        HOIST_STEP_VOID(ExitCode::device, say_why());
+        HOIST_TRY_VOID(with_kind(ErrorKind::device, say_why()));
     }
-    if (failed_.empty()) return ExitCode::done;
+    if (failed_.empty()) return Nothing{};
     constexpr size_t most_named = 5;
     if (failed_.size() > most_named) {
       const size_t more = failed_.size() - most_named;
@@ -45,7 +45,7 @@ class Gatherer {
       failed_.push_back(
           {"", fmt::format("and {} more", more), "hoist worker --queue URL --list names the jobs that were set aside"});
     }
-    return Failure{refused_ ? ExitCode::bad_input : ExitCode::device, failed_};
+    return with_kind(refused_ ? ErrorKind::input : ErrorKind::device, failed_);
   }
 
  private:
@@ -154,7 +154,7 @@ class Gatherer {
 
 }  // namespace
 
-Attempt<> gather(Queue& queue, const Gathering& gathering) { return Gatherer(queue, gathering).run(); }
+Result<Nothing> gather(Queue& queue, const Gathering& gathering) { return Gatherer(queue, gathering).run(); }
 
 Result<std::string> why_nobody(Queue& queue, const std::string& device) {
   HOIST_TRY(const std::vector<std::string> texts, queue.ask_workers(seconds_for_workers));

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "tools/cli/attempt.h"
+#include "ir/base/result.h"
 #include "tools/queue/job.h"
 #include "tools/queue/queue.h"
 
@@ -25,7 +25,7 @@ struct Gathering {
 
 /// Runs until all jobs are answered. If some are refused or set aside, the failure names them after all others are
 /// answered.
-Attempt<> gather(Queue& queue, const Gathering& gathering);
+Result<Nothing> gather(Queue& queue, const Gathering& gathering);
 
 /// A sentence that states why no worker can run such jobs; "" if one can.
 Result<std::string> why_nobody(Queue& queue, const std::string& device);

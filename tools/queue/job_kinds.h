@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/cli/attempt.h"
+#include "ir/base/result.h"
 #include "tools/queue/job.h"
 
 namespace hoist::queue {
@@ -27,7 +27,7 @@ struct JobKind {
   const char* what;                  ///< one line of help
   std::vector<const char*> content;  ///< names of the content that it needs
   bool measures;                     ///< needs exclusive use of the device
-  Attempt<nlohmann::json> (*perform)(const Job& job, const std::filesystem::path& folder, const JobPlace& place);
+  Result<nlohmann::json> (*perform)(const Job& job, const std::filesystem::path& folder, const JobPlace& place);
 };
 
 const std::vector<JobKind>& job_kinds();
@@ -36,6 +36,6 @@ const std::vector<JobKind>& job_kinds();
 Result<const JobKind*> kind_of(const Job& job);
 
 /// Runs the job in `folder` and writes its answer there. For a process that does nothing else.
-Attempt<> perform_job(const std::filesystem::path& folder, const JobPlace& place);
+Result<Nothing> perform_job(const std::filesystem::path& folder, const JobPlace& place);
 
 }  // namespace hoist::queue

@@ -163,9 +163,15 @@ struct Queue::Connection {
     config.MaxAge = age;
     config.MaxMsgsPerSubject = messages_a_subject;
     config.AllowDirect = true;
-    jsErrCode code{};
-    const natsStatus status = js_AddStream(nullptr, stream.get(), &config, nullptr, &code);
-    return code == JSStreamNameExistErr ? NATS_OK : status;  // the stream exists with other settings, which are kept
+    // A stream that another process is making has its subjects before it has its name.
+    const Stopwatch stopwatch;
+    for (;;) {
+      jsErrCode code{};
+      const natsStatus status = js_AddStream(nullptr, stream.get(), &config, nullptr, &code);
+      if (code == JSStreamNameExistErr) return NATS_OK;  // the stream exists with other settings, which are kept
+      if (code != JSStreamSubjectOverlapErr || stopwatch.seconds() > patience) return status;
+      usleep(100'000);
+    }
   }
 
   natsStatus make_streams() {

@@ -54,7 +54,7 @@ class QueuedModel : public RunnableModel {
     if (seconds * static_cast<double>(count - 1) >= least_seconds_) {
       auto shared = share(1, seconds, inputs, out);
       if (shared.ok()) return out;
-      print_message("warning", shared.failure().problems);
+      print_message("warning", shared.errors());
       print_message("note", "the runs are done here instead");
     }
     for (size_t i = 1; i < count; ++i) {
@@ -64,12 +64,12 @@ class QueuedModel : public RunnableModel {
   }
 
  private:
-  Attempt<> share(size_t first, double seconds, const std::function<std::vector<Tensor>(size_t)>& inputs,
-                  std::vector<std::vector<Tensor>>& out) {
+  Result<Nothing> share(size_t first, double seconds, const std::function<std::vector<Tensor>(size_t)>& inputs,
+                        std::vector<std::vector<Tensor>>& out) {
     if (packed_.empty()) {
-      HOIST_STEP(packed_, ExitCode::bad_input, pack_bundle(bundle_));
+      HOIST_TRY(packed_, pack_bundle(bundle_));
     }
-    HOIST_STEP(const TemporaryFolder folder, ExitCode::device, TemporaryFolder::make());
+    HOIST_TRY(const TemporaryFolder folder, with_kind(ErrorKind::device, TemporaryFolder::make()));
     const std::filesystem::path file = folder.path() / "runs.npz";
     const size_t runs = out.size() - first,
                  together = std::clamp<size_t>(static_cast<size_t>(std::ceil(seconds_a_job / std::max(seconds, 1e-6))),
@@ -116,9 +116,9 @@ class QueuedModel : public RunnableModel {
 
 }  // namespace
 
-Attempt<MakeRunnable> models_on_queue(const QueueOptions& options, double least_seconds) {
+Result<MakeRunnable> models_on_queue(const QueueOptions& options, double least_seconds) {
   if (options.url.empty()) return MakeRunnable();
-  HOIST_STEP(Queue connected, ExitCode::device, Queue::connect(options));
+  HOIST_TRY(Queue connected, with_kind(ErrorKind::device, Queue::connect(options)));
   auto queue = std::make_shared<Queue>(std::move(connected));
   return MakeRunnable([queue, least_seconds](ModelOnDevice opened) -> std::unique_ptr<RunnableModel> {
     return std::make_unique<QueuedModel>(std::move(opened), queue, least_seconds);

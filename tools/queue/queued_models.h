@@ -15,6 +15,6 @@ inline constexpr char models_on_queue_help[] =
 inline constexpr double least_shared_seconds = 2;
 
 /// The function for open_for_study; empty if no queue is given. Runs that workers refuse happen here, with a warning.
-Attempt<MakeRunnable> models_on_queue(const QueueOptions& options, double least_seconds = least_shared_seconds);
+Result<MakeRunnable> models_on_queue(const QueueOptions& options, double least_seconds = least_shared_seconds);
 
 }  // namespace hoist::queue

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 using tuning::TimingAnswer;
 using tuning::TimingQuestion;
 
-const Diagnostic search_ends{"", "the search was ended", ""};
+const Diagnostic search_ends{"", "the search was ended", "", ErrorKind::device};
 
 struct PackedQuestion {
   Job job;                                   ///< without the texts of its content
@@ -50,13 +50,12 @@ class Processes {
   Processes(TimingPlace place, TemporaryFolder folder) : place_(std::move(place)), folder_(std::move(folder)) {}
 
   TimingAnswer ask(const TimingQuestion& question, const std::function<bool()>& stop) {
-    if (stop()) return Failure{ExitCode::device, {search_ends}};
-    HOIST_STEP(PackedQuestion asked, ExitCode::bad_input, packed(question, place_, 0));
+    if (stop()) return search_ends;
+    HOIST_TRY(PackedQuestion asked, packed(question, place_, 0));
     JobProcess process{folder_.path() / "job", folder_.path() / "cache", place_.index, place_.threads};
     for (const auto& [name, text] : asked.texts) asked.job.content[name] = hash_of(text);
-    HOIST_STEP_VOID(ExitCode::bad_input, prepare_job_folder(process.folder, print(asked.job)));
-    for (const auto& [name, text] : asked.texts)
-      HOIST_STEP_VOID(ExitCode::bad_input, write_file(process.folder / name, text));
+    HOIST_TRY_VOID(prepare_job_folder(process.folder, print(asked.job)));
+    for (const auto& [name, text] : asked.texts) HOIST_TRY_VOID(write_file(process.folder / name, text));
     std::error_code ignored;
     fs::create_directory(process.cache, ignored);
     process.seconds = place_.seconds;
@@ -64,10 +63,11 @@ class Processes {
     process.variables = own_environment();
     for (const char* name : {"XDG_CACHE_HOME", "POCL_CACHE_DIR"})
       process.variables = with_variable(std::move(process.variables), name, process.cache.string());
-    HOIST_STEP(Answer answer, ExitCode::device, answer_of(process));
+    HOIST_TRY(Answer answer, with_kind(ErrorKind::device, answer_of(process)));
     fs::remove_all(process.folder, ignored);
-    if (!answer.result) return Failure{ExitCode::bad_input, answer.refused};
-    HOIST_STEP(std::vector<tuning::BundleTimes> times, ExitCode::device, tuning::parse_times(*answer.result, question));
+    if (!answer.result) return answer.refused;
+    HOIST_TRY(std::vector<tuning::BundleTimes> times,
+              with_kind(ErrorKind::device, tuning::parse_times(*answer.result, question)));
     return times;
   }
 
@@ -80,7 +80,7 @@ std::vector<TimingAnswer> ask_workers(Queue& queue, const TimingPlace& place,
                                       const std::vector<TimingQuestion>& questions, const std::function<bool()>& stop) {
   std::vector<TimingAnswer> out;
   out.reserve(questions.size());
-  for (size_t i = 0; i < questions.size(); ++i) out.emplace_back(Failure{ExitCode::device, {search_ends}});
+  for (size_t i = 0; i < questions.size(); ++i) out.emplace_back(search_ends);
   if (stop()) return out;
   const int64_t asked = std::chrono::system_clock::now().time_since_epoch().count();
   Gathering gathering;
@@ -98,18 +98,18 @@ std::vector<TimingAnswer> ask_workers(Queue& queue, const TimingPlace& place,
     return Nothing{};
   };
   gathering.stop = stop;
-  const Attempt<> done = gather(queue, gathering);
+  const Result<Nothing> done = gather(queue, gathering);
   if (done.ok()) return out;
   for (TimingAnswer& answer : out) {
-    if (!answer.ok()) answer = done.failure();
+    if (!answer.ok()) answer = done.errors();
   }
   return out;
 }
 
 }  // namespace
 
-Attempt<tuning::TimeBundles> times_in_processes(const TimingPlace& place) {
-  HOIST_STEP(TemporaryFolder folder, ExitCode::device, TemporaryFolder::make());
+Result<tuning::TimeBundles> times_in_processes(const TimingPlace& place) {
+  HOIST_TRY(TemporaryFolder folder, with_kind(ErrorKind::device, TemporaryFolder::make()));
   const auto processes = std::make_shared<Processes>(place, std::move(folder));
   return tuning::TimeBundles(
       [processes](const std::vector<TimingQuestion>& questions, const std::function<bool()>& stop) {

@@ -20,7 +20,7 @@ struct TimingPlace {
 
 /// Times in one process at a time, on this machine. Binaries that drivers compile are kept until the last copy is
 /// destroyed.
-Attempt<tuning::TimeBundles> times_in_processes(const TimingPlace& place);
+Result<tuning::TimeBundles> times_in_processes(const TimingPlace& place);
 
 /// Times all questions in parallel on the available workers. Earlier questions get their earlier answers, unless new
 /// ones are requested.

@@ -42,12 +42,12 @@ struct Offered {
 };
 
 // The devices that this worker offers, by the names that jobs use.
-Attempt<std::vector<Offered>> devices_of(const std::string& wanted) {
+Result<std::vector<Offered>> devices_of(const std::string& wanted) {
   std::vector<Offered> out;
   const bool any = wanted.empty();
   if (wanted != "native") {
     auto device = find_device(wanted);
-    if (!device && !any) return Failure{ExitCode::device, device.errors()};
+    if (!device && !any) return with_kind(ErrorKind::device, device.errors());
     if (device)
       out.push_back({device->name, device->is_cpu ? "cpu" : fmt::format("device-{}", device->index),
                      std::to_string(device->index)});
@@ -57,7 +57,7 @@ Attempt<std::vector<Offered>> devices_of(const std::string& wanted) {
       if (auto device = native_device({target.name}); device.ok()) out.push_back({device->name, "cpu", ""});
     }
   }
-  if (out.empty()) return Failure{ExitCode::device, {{"", "there is no device to offer", "hoist devices"}}};
+  if (out.empty()) return Diagnostic{"", "there is no device to offer", "hoist devices", ErrorKind::device};
   return out;
 }
 
@@ -115,26 +115,26 @@ class Worker {
     interruptible_.arm("the job goes back to the queue");
   }
 
-  Attempt<> run() {
+  Result<Nothing> run() {
     for (double pause = first_pause; !ends();) {
       Absence why{};
       auto connected = Queue::connect(options_.queue, usual_patience, &why);
       if (!connected) {
-        if (why == Absence::refused) return Failure{ExitCode::device, connected.errors()};
+        if (why == Absence::refused) return with_kind(ErrorKind::device, connected.errors());
         print_message("note", fmt::format("{}; trying again in {:.0f} s", connected.errors().front().text(), pause));
         sleep(pause);
         pause = std::min(2 * pause, longest_pause);
         continue;
       }
       pause = first_pause;
-      HOIST_STEP_VOID(ExitCode::device, connected->answer_as_worker([this] { return describe(); }));
+      HOIST_TRY_VOID(with_kind(ErrorKind::device, connected->answer_as_worker([this] { return describe(); })));
       print_message("note", fmt::format("{} works for {}, with {}", described_.name, shown_url(options_.queue),
                                         fmt::join(described_.devices, ", ")));
       if (auto served = serve(*connected); !served) print_message("warning", served.errors());
     }
     print_message("note",
                   fmt::format("{} ends after {}", described_.name, counted(static_cast<size_t>(jobs_.load()), "job")));
-    return ExitCode::done;
+    return Nothing{};
   }
 
  private:
@@ -331,23 +331,23 @@ class Worker {
 
 }  // namespace
 
-Attempt<> work(const WorkerOptions& options) {
+Result<Nothing> work(const WorkerOptions& options) {
   if (!options.unconfined && !can_confine())
-    return Failure{ExitCode::device,
-                   {{"", "this system cannot confine jobs, and jobs bring untrusted programs",
-                     "a kernel with Landlock can; --unconfined if all users of the queue are trusted"}}};
+    return Diagnostic{"", "this system cannot confine jobs, and jobs bring untrusted programs",
+                      "a kernel with Landlock can; --unconfined if all users of the queue are trusted",
+                      ErrorKind::device};
   ::prctl(PR_SET_DUMPABLE, 0);  // denies job processes access to this process, which has the queue's credentials
-  HOIST_ATTEMPT(std::vector<Offered> offered, devices_of(options.device));
-  HOIST_STEP(const TemporaryFolder folder, ExitCode::device, TemporaryFolder::make());
+  HOIST_TRY(std::vector<Offered> offered, devices_of(options.device));
+  HOIST_TRY(const TemporaryFolder folder, with_kind(ErrorKind::device, TemporaryFolder::make()));
   return Worker(options, std::move(offered), folder.path()).run();
 }
 
-Attempt<> list_queue(const QueueOptions& options, const std::string& json) {
+Result<Nothing> list_queue(const QueueOptions& options, const std::string& json) {
   constexpr double seconds_to_answer = 1;
-  HOIST_STEP(Queue queue, ExitCode::device, Queue::connect(options));
-  HOIST_STEP(const std::vector<std::string> texts, ExitCode::device, queue.ask_workers(seconds_to_answer));
-  HOIST_STEP(const int64_t waiting, ExitCode::device, queue.waiting());
-  HOIST_STEP(const std::vector<std::string> aside, ExitCode::device, queue.aside());
+  HOIST_TRY(Queue queue, with_kind(ErrorKind::device, Queue::connect(options)));
+  HOIST_TRY(const std::vector<std::string> texts, with_kind(ErrorKind::device, queue.ask_workers(seconds_to_answer)));
+  HOIST_TRY(const int64_t waiting, with_kind(ErrorKind::device, queue.waiting()));
+  HOIST_TRY(const std::vector<std::string> aside, with_kind(ErrorKind::device, queue.aside()));
   nlohmann::ordered_json out = {
       {"workers", nlohmann::json::array()}, {"jobs", waiting}, {"aside", nlohmann::json::array()}};
   std::vector<std::vector<std::string>> rows = {{"worker", "version", "jobs", "now", "devices"}};

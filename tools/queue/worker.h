@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tools/cli/attempt.h"
+#include "ir/base/result.h"
 #include "tools/queue/queue.h"
 
 namespace hoist::queue {
@@ -23,9 +23,9 @@ struct WorkerOptions {
 };
 
 /// Works until it is interrupted or a limit of the options is reached.
-Attempt<> work(const WorkerOptions& options);
+Result<Nothing> work(const WorkerOptions& options);
 
 /// Lists the workers, the number of waiting jobs, and the jobs set aside.
-Attempt<> list_queue(const QueueOptions& options, const std::string& json);
+Result<Nothing> list_queue(const QueueOptions& options, const std::string& json);
 
 }  // namespace hoist::queue

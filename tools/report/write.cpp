@@ -112,27 +112,28 @@ Result<std::vector<ReportLayer>> report_layers(const ChosenModel& chosen, const 
   return out;
 }
 
-Attempt<std::vector<TimedKernel>> time_kernels(const ChosenModel& chosen, LoweredModel lowered) {
+Result<std::vector<TimedKernel>> time_kernels(const ChosenModel& chosen, LoweredModel lowered) {
   constexpr double seconds = 0.5;
-  HOIST_STEP(ModelOnDevice opened, ExitCode::device,
-             open_on_device(std::move(lowered), chosen.model.options, chosen.model.profile));
+  HOIST_TRY(ModelOnDevice opened, with_kind(ErrorKind::device, open_on_device(std::move(lowered), chosen.model.options,
+                                                                              chosen.model.profile)));
   const std::vector<Tensor> inputs = seeded_inputs(opened.runner, opened.plan, 1);
-  for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::device, opened.runner.set_input(i, inputs[i]));
-  HOIST_ATTEMPT(const auto steps, time_steps(opened.runner, seconds));
+  for (size_t i = 0; i < inputs.size(); ++i)
+    HOIST_TRY_VOID(with_kind(ErrorKind::device, opened.runner.set_input(i, inputs[i])));
+  HOIST_TRY(const auto steps, time_steps(opened.runner, seconds));
   return timed_kernels(opened.runner, opened.plan, steps);
 }
 
-Attempt<ReportKernels> time_forms(const ChosenModel& chosen, Forms forms) {
+Result<ReportKernels> time_forms(const ChosenModel& chosen, Forms forms) {
   Progress progress;
   progress.show("timing kernels");
   ReportKernels out;
-  HOIST_ATTEMPT(out.reference, time_kernels(chosen, std::move(forms.reference)));
-  HOIST_ATTEMPT(out.chosen, time_kernels(chosen, std::move(forms.chosen)));
+  HOIST_TRY(out.reference, time_kernels(chosen, std::move(forms.reference)));
+  HOIST_TRY(out.chosen, time_kernels(chosen, std::move(forms.chosen)));
   if (forms.tuned) {
-    HOIST_ATTEMPT(out.tuned, time_kernels(chosen, std::move(*forms.tuned)));
+    HOIST_TRY(out.tuned, time_kernels(chosen, std::move(*forms.tuned)));
   }
   const PrepareOptions& options = chosen.model.options;
-  HOIST_ATTEMPT(const Peaks peaks, measure_peaks(options.run, options.profile, options.targets));
+  HOIST_TRY(const Peaks peaks, measure_peaks(options.run, options.profile, options.targets));
   out.peaks = peaks_beside(peaks_beside(peaks_beside(peaks, out.reference), out.chosen), out.tuned);
   return out;
 }
@@ -149,22 +150,22 @@ Result<Nothing> write_page(const ChosenModel& chosen, const std::vector<ReportLa
 
 }  // namespace
 
-Attempt<> write_report(const ChosenModel& chosen, const std::string& page, const std::string& json,
-                       const TuningRecords& records) {
-  if (page.empty() && json.empty()) return ExitCode::done;
-  HOIST_STEP(Forms forms, ExitCode::bad_input, lower_forms(chosen, records));
+Result<Nothing> write_report(const ChosenModel& chosen, const std::string& page, const std::string& json,
+                             const TuningRecords& records) {
+  if (page.empty() && json.empty()) return Nothing{};
+  HOIST_TRY(Forms forms, lower_forms(chosen, records));
   std::vector<ReportLayer> layers;
   if (!page.empty()) {
-    HOIST_STEP(layers, ExitCode::bad_input, report_layers(chosen, forms));
+    HOIST_TRY(layers, report_layers(chosen, forms));
   }
-  HOIST_ATTEMPT(const ReportKernels kernels, time_forms(chosen, std::move(forms)));
-  if (!page.empty()) HOIST_STEP_VOID(ExitCode::bad_input, write_page(chosen, layers, kernels, page));
+  HOIST_TRY(const ReportKernels kernels, time_forms(chosen, std::move(forms)));
+  if (!page.empty()) HOIST_TRY_VOID(write_page(chosen, layers, kernels, page));
   if (!json.empty()) {
     nlohmann::ordered_json answer = to_json(chosen.study);
     answer["kernels"] = to_json(kernels);
-    HOIST_STEP_VOID(ExitCode::bad_input, write_json(json, answer));
+    HOIST_TRY_VOID(write_json(json, answer));
   }
-  return ExitCode::done;
+  return Nothing{};
 }
 
 }  // namespace hoist

@@ -23,9 +23,9 @@ namespace fs = std::filesystem;
 std::string hash_text(uint64_t hash) { return fmt::format("{:016x}", hash); }
 std::string hash_of(const std::string& text) { return hash_text(XXH3_64bits(text.data(), text.size())); }
 
-Attempt<std::string> preferences_text(const BudgetOptions& options) {
+Result<std::string> preferences_text(const BudgetOptions& options) {
   if (options.preferences.empty()) return std::string();
-  HOIST_STEP(std::string text, ExitCode::bad_input, read_file(options.preferences, size_t{1} << 20));
+  HOIST_TRY(std::string text, read_file(options.preferences, size_t{1} << 20));
   return text;
 }
 
@@ -45,21 +45,21 @@ struct StudyData {
   Samples calibration, verification;
 };
 
-Attempt<StudyData> read_data(const Program& program, const BudgetOptions& options) {
+Result<StudyData> read_data(const Program& program, const BudgetOptions& options) {
   if (options.calibration.empty())
-    return usage_failure("--calibrate", "is required: rules are chosen by data",
-                         "give --calibrate DATA, or an existing --record");
+    return usage_error("--calibrate", "is required: rules are chosen by data",
+                       "give --calibrate DATA, or an existing --record");
   const SampleNeeds needs{.numbers = true, .pictures = options.pictures};
-  HOIST_STEP(Samples samples, ExitCode::bad_input, read_samples(options.calibration, input_infos(program), needs));
+  HOIST_TRY(Samples samples, read_samples(options.calibration, input_infos(program), needs));
   StudyData out;
   if (options.verification.empty()) {
-    HOIST_STEP(SplitSamples split, ExitCode::bad_input, keep_apart(samples, options.calibration));
+    HOIST_TRY(SplitSamples split, keep_apart(samples, options.calibration));
     print_message(
         "note", fmt::format("the last {} of {} samples are reserved for verification (--verify-data gives other data)",
                             split.kept_apart.count, samples.count));
     out = {std::move(split.first), std::move(split.kept_apart)};
   } else {
-    HOIST_STEP(out.verification, ExitCode::bad_input, read_samples(options.verification, input_infos(program), needs));
+    HOIST_TRY(out.verification, read_samples(options.verification, input_infos(program), needs));
     out.calibration = std::move(samples);
   }
   if (const int64_t seen = count_samples_among(out.verification, out.calibration); seen > 0)
@@ -70,9 +70,9 @@ Attempt<StudyData> read_data(const Program& program, const BudgetOptions& option
   if (const OutputKinds kinds = output_kinds(program); kinds.main_kind() != OutputKind::values) {
     const int64_t classes = class_count(program);
     const std::string& scores = program.outputs[kinds.main];
-    HOIST_STEP_VOID(ExitCode::bad_input, check_labels(out.calibration, classes, scores, options.calibration));
+    HOIST_TRY_VOID(check_labels(out.calibration, classes, scores, options.calibration));
     const std::string& data = options.verification.empty() ? options.calibration : options.verification;
-    HOIST_STEP_VOID(ExitCode::bad_input, check_labels(out.verification, classes, scores, data));
+    HOIST_TRY_VOID(check_labels(out.verification, classes, scores, data));
   }
   return out;
 }
@@ -100,17 +100,17 @@ void forget_what_differs(Record& record, const RecordOrigin& wanted, const Study
   if (!same_times || other_data || other_metric || (has_part && !limited)) record.points.clear();
 }
 
-Attempt<Recalled> recall_record(const StudiedModel& model, RecordOrigin& wanted, const Preferences& preferences,
-                                const RecordedChoice& question, const BudgetOptions& options) {
+Result<Recalled> recall_record(const StudiedModel& model, RecordOrigin& wanted, const Preferences& preferences,
+                               const RecordedChoice& question, const BudgetOptions& options) {
   Recalled out;
-  HOIST_STEP(out.record, ExitCode::bad_input, read_record(options.record));
+  HOIST_TRY(out.record, read_record(options.record));
   if (!options.calibration.empty()) {
-    HOIST_ATTEMPT(out.data, read_data(model.program, options));
+    HOIST_TRY(out.data, read_data(model.program, options));
     wanted.calibration_hash = out.data.calibration.hash;
   }
   RecordOrigin same = wanted;
   same.objective = same.metric = "";
-  HOIST_STEP_VOID(ExitCode::bad_input, check_origin(out.record, same, options.record));
+  HOIST_TRY_VOID(check_origin(out.record, same, options.record));
   wanted.calibration_hash = out.record.origin.calibration_hash;
   wanted.verification_hash =
       out.data.verification.count > 0 ? out.data.verification.hash : out.record.origin.verification_hash;
@@ -119,8 +119,8 @@ Attempt<Recalled> recall_record(const StudiedModel& model, RecordOrigin& wanted,
   if (out.record.points.empty() || out.record.times.empty()) {
     out.record.points.clear();
     if (options.calibration.empty())
-      return usage_failure(options.record, "has no verified points for this objective, data and metric",
-                           "give --calibrate DATA: the measurements of layers are not repeated");
+      return usage_error(options.record, "has no verified points for this objective, data and metric",
+                         "give --calibrate DATA: the measurements of layers are not repeated");
   }
   const auto timed = std::count_if(out.record.points.begin(), out.record.points.end(),
                                    [](const RecordedPoint& of) { return of.point.is_timed(); });
@@ -128,7 +128,7 @@ Attempt<Recalled> recall_record(const StudiedModel& model, RecordOrigin& wanted,
     const std::string untimed =
         fmt::format("{} of {} points have no run time: their run ended before it had timed them", all - timed, all);
     if (options.calibration.empty())
-      return usage_failure(options.record, untimed, "give --calibrate DATA: only the missing times are measured");
+      return usage_error(options.record, untimed, "give --calibrate DATA: only the missing times are measured");
     print_message("note", options.record + ": " + untimed + "; they are timed now");
   }
   // Data for an incomplete record mean that measuring should continue.
@@ -138,8 +138,7 @@ Attempt<Recalled> recall_record(const StudiedModel& model, RecordOrigin& wanted,
                                known.preferences_hash == question.preferences_hash;
     if (same_question && final && !out.record.points.empty()) out.decided = known;
   }
-  HOIST_STEP(out.measured, ExitCode::bad_input,
-             recall(model.program, out.record, preferences, arithmetic_of(model.profile), options.record));
+  HOIST_TRY(out.measured, recall(model.program, out.record, preferences, arithmetic_of(model.profile), options.record));
   return out;
 }
 
@@ -301,18 +300,17 @@ ModelOptions studied_options(ModelOptions options, Objective objective) {
   return options;
 }
 
-Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& model_options,
-                                  const BudgetOptions& options) {
-  HOIST_STEP(Budget budget, ExitCode::usage, parse_budget(options.budget));
-  HOIST_STEP(Objective objective, ExitCode::usage, parse_objective(options.objective));
-  HOIST_ATTEMPT(std::string preferences, preferences_text(options));
+Result<ChosenModel> choose_model(const fs::path& path, const ModelOptions& model_options,
+                                 const BudgetOptions& options) {
+  HOIST_TRY(Budget budget, with_kind(ErrorKind::usage, parse_budget(options.budget)));
+  HOIST_TRY(Objective objective, with_kind(ErrorKind::usage, parse_objective(options.objective)));
+  HOIST_TRY(std::string preferences, preferences_text(options));
   ChooseOptions choosing;
-  HOIST_STEP(choosing.sensitivity.scaling, ExitCode::usage, parse_channel_scaling(options.scaling));
-  HOIST_STEP(choosing.sensitivity.preferences, ExitCode::bad_input,
-             parse_preferences(preferences, options.preferences));
+  HOIST_TRY(choosing.sensitivity.scaling, with_kind(ErrorKind::usage, parse_channel_scaling(options.scaling)));
+  HOIST_TRY(choosing.sensitivity.preferences, parse_preferences(preferences, options.preferences));
   const ModelOptions studied = studied_options(model_options, objective);
-  HOIST_ATTEMPT(MakeRunnable make_runnable, queue::models_on_queue(options.queue));
-  HOIST_ATTEMPT(StudiedModel model, open_for_study(path, studied, std::move(make_runnable)));
+  HOIST_TRY(MakeRunnable make_runnable, queue::models_on_queue(options.queue));
+  HOIST_TRY(StudiedModel model, open_for_study(path, studied, std::move(make_runnable)));
   PrepareModel prepare = model.prepare;
   limit_time(choosing, options, prepare);
   RecordOrigin origin = origin_of(model, model_options, objective, options.scaling);
@@ -326,9 +324,9 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
   Recalled known;
   std::error_code ignored;
   if (!options.record.empty() && fs::exists(options.record, ignored)) {
-    HOIST_ATTEMPT(known, recall_record(model, origin, choosing.sensitivity.preferences, choice, options));
+    HOIST_TRY(known, recall_record(model, origin, choosing.sensitivity.preferences, choice, options));
   } else {
-    HOIST_ATTEMPT(known.data, read_data(model.program, options));
+    HOIST_TRY(known.data, read_data(model.program, options));
     origin.calibration_hash = known.data.calibration.hash;
     origin.verification_hash = known.data.verification.hash;
   }
@@ -354,20 +352,19 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
     interruptible.explain_end(options.record.empty() ? kept_nowhere : kept_in_record);
     keeper.keep(measured);
   };
-  HOIST_STEP(Choosing found, ExitCode::bad_input,
-             choose(model.program, known.data.calibration, known.data.verification, prepare, choosing,
-                    std::move(known.measured)));
+  HOIST_TRY(Choosing found, choose(model.program, known.data.calibration, known.data.verification, prepare, choosing,
+                                   std::move(known.measured)));
   Study& study = found.study;
   describe_study(study, model, origin);
   study.guessing = guessing_of(study, known);
-  HOIST_STEP_VOID(ExitCode::bad_input, scale_channels(model.program, found.factors));
-  HOIST_STEP(RewrittenModel rewritten, ExitCode::bad_input, rewrite(model.program, found.chosen, found.statistics));
+  HOIST_TRY_VOID(scale_channels(model.program, found.factors));
+  HOIST_TRY(RewrittenModel rewritten, rewrite(model.program, found.chosen, found.statistics));
   choice.chosen = found.chosen;
   if (!study.points[0].verified)  // nothing was run that a certificate could certify
     return ChosenModel{
         std::move(model), compile_options(studied), std::move(rewritten), {}, "", std::move(study), true};
   choice.certificate = known.decided ? known.decided->certificate : certificate_text(found);
-  HOIST_STEP(const bool kept, ExitCode::bad_input, certificate_says_met(choice.certificate, options.record));
+  HOIST_TRY(const bool kept, certificate_says_met(choice.certificate, options.record));
   std::optional<Record> record;
   if (!found.measured.uniform.empty()) {
     record = std::move(keeper).whole(found.measured);

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
+#include "ir/base/result.h"
 #include "ir/base/stopwatch.h"
 #include "neural_rules/choice/choose.h"
-#include "tools/cli/attempt.h"
 #include "tools/data/media.h"
 #include "tools/queue/queue.h"
 #include "tools/study/device_models.h"
@@ -50,12 +50,12 @@ std::string best_point(const ChosenModel& chosen);
 /// data, new points that its measurements propose. The record is written during the run; the caller holds its FileLock.
 /// Ctrl-C and SIGTERM end the measuring, and the choice is made from the points verified so far. So does the end of the
 /// time limit, which reserves enough for the later compilations.
-Attempt<ChosenModel> choose_model(const std::filesystem::path& path, const ModelOptions& model,
-                                  const BudgetOptions& options);
+Result<ChosenModel> choose_model(const std::filesystem::path& path, const ModelOptions& model,
+                                 const BudgetOptions& options);
 
 /// The page of a study and its numbers: the layers before and after the choice and, with records, the tuned kernels
 /// next to those layers. "" for no page, or no JSON.
-Attempt<> write_report(const ChosenModel& chosen, const std::string& page, const std::string& json,
-                       const TuningRecords& records = {});
+Result<Nothing> write_report(const ChosenModel& chosen, const std::string& page, const std::string& json,
+                             const TuningRecords& records = {});
 
 }  // namespace hoist

@@ -179,10 +179,9 @@ Result<bool> certificate_says_met(const std::string& text, const std::string& wh
   return certificate["met"].get<bool>();
 }
 
-Attempt<std::optional<Finding>> check_certificate(BundleRunner& bundle, const std::string& text,
-                                                  const std::string& data) {
-  HOIST_STEP(Samples samples, ExitCode::bad_input,
-             read_samples(data, inputs_of(bundle), {.pictures = as_stored(bundle, 0, {})}));
+Result<std::optional<Finding>> check_certificate(BundleRunner& bundle, const std::string& text,
+                                                 const std::string& data) {
+  HOIST_TRY(Samples samples, read_samples(data, inputs_of(bundle), {.pictures = as_stored(bundle, 0, {})}));
   const Json certificate = Json::parse(text, nullptr, false);
   Finding finding;
   finding.subject = "certificate";
@@ -202,12 +201,12 @@ Attempt<std::optional<Finding>> check_certificate(BundleRunner& bundle, const st
     samples.count = verified;
     RunOutputs outputs;
     for (const std::vector<Tensor>& inputs : samples.runs) {
-      HOIST_STEP(std::vector<Tensor> all, ExitCode::device, bundle.run(inputs));
+      HOIST_TRY(std::vector<Tensor> all, with_kind(ErrorKind::device, bundle.run(inputs)));
       outputs.push_back(std::move(all));
     }
-    HOIST_STEP_VOID(ExitCode::bad_input, compare_with(certificate, samples, outputs, finding));
+    HOIST_TRY_VOID(compare_with(certificate, samples, outputs, finding));
   } catch (const nlohmann::json::exception& error) {
-    return input_failure("manifest.json", "holds no readable certificate", error.what());
+    return Diagnostic{"manifest.json", "holds no readable certificate", error.what()};
   }
   return std::optional<Finding>(std::move(finding));
 }

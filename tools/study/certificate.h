@@ -9,8 +9,8 @@
 #include <string>
 
 #include "backends/opencl/bundle_runner.h"
+#include "ir/base/result.h"
 #include "neural_rules/choice/choose.h"
-#include "tools/cli/attempt.h"
 
 namespace hoist {
 
@@ -35,8 +35,8 @@ Result<bool> certificate_says_met(const std::string& text, const std::string& wh
 
 /// Runs the model on the data and compares with the certificate: the power of each output, and classes and right
 /// answers if an output is scores. Nothing if the data differ from the data that the certificate names.
-Attempt<std::optional<Finding>> check_certificate(BundleRunner& bundle, const std::string& certificate,
-                                                  const std::string& data);
+Result<std::optional<Finding>> check_certificate(BundleRunner& bundle, const std::string& certificate,
+                                                 const std::string& data);
 
 /// The output of the shell's command with the folder as its last word: one number and white space. Errors: it fails,
 /// prints anything else, or takes longer than `seconds`.

@@ -77,19 +77,20 @@ Result<Program> prepared_program(Program program) {
   return program;
 }
 
-Attempt<StudiedModel> open_for_study(const std::filesystem::path& path, const ModelOptions& options,
-                                     MakeRunnable make_runnable) {
+Result<StudiedModel> open_for_study(const std::filesystem::path& path, const ModelOptions& options,
+                                    MakeRunnable make_runnable) {
   if (!options.profile.empty())
-    return usage_failure("--profile", "describes a device that this machine does not have",
-                         "rules are chosen by measuring: --device");
-  if (options.strict) return usage_failure("--strict", "keeps every bit", "leave it out: neural rules change values");
+    return usage_error("--profile", "describes a device that this machine does not have",
+                       "rules are chosen by measuring: --device");
+  if (options.strict) return usage_error("--strict", "keeps every bit", "leave it out: neural rules change values");
   const bool native = !options.targets.empty();
-  HOIST_STEP(Device device, ExitCode::device, native ? native_device(options.targets) : find_device(options.device));
-  HOIST_ATTEMPT(Program program, read_program(path, options));
-  HOIST_STEP(program, ExitCode::bad_input, prepared_program(std::move(program)));
+  HOIST_TRY(Device device,
+            with_kind(ErrorKind::device, native ? native_device(options.targets) : find_device(options.device)));
+  HOIST_TRY(Program program, read_program(path, options));
+  HOIST_TRY(program, prepared_program(std::move(program)));
   PrepareOptions prepare;
   if (native) {
-    HOIST_ATTEMPT(prepare.profile, choose_profile(options));
+    HOIST_TRY(prepare.profile, choose_profile(options));
     prepare.targets = options.targets;
   } else {
     prepare.profile = profile_of(device);

@@ -53,8 +53,8 @@ struct StudiedModel {
 };
 /// Neural rules are chosen on a device: --profile alone is an error, and so are targets that this processor cannot run.
 /// With several targets, the one that it runs is measured.
-Attempt<StudiedModel> open_for_study(const std::filesystem::path& path, const ModelOptions& options,
-                                     MakeRunnable make_runnable = {});
+Result<StudiedModel> open_for_study(const std::filesystem::path& path, const ModelOptions& options,
+                                    MakeRunnable make_runnable = {});
 
 inline constexpr char calibration_help[] =
     "an .npz with one array per input of the model, [samples][the input's axes after the first], or a folder of "

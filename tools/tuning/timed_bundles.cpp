@@ -68,29 +68,28 @@ TimingAnswer time_bundles(const TimingQuestion& question, const OpenBundle& open
     auto runner = open(question.bundles[i]);
     if (!runner.ok()) {
       // If the baseline does not open, the candidates are not the cause.
-      if (i == 0) return runner.failure();
-      all[i].fail(runner.failure().problems);
+      if (i == 0) return runner.errors();
+      all[i].fail(runner.errors());
       continue;
     }
     all[i].runner.emplace(std::move(*runner));
   }
-  const auto each = [&](auto does) -> Attempt<> {
+  const auto each = [&](auto does) -> Result<Nothing> {
     for (Timed& timed : all) {
       if (!timed.runner) continue;
       const auto done = does(timed);
       if (done) continue;
-      if (&timed == &all.front()) return Failure{ExitCode::device, done.errors()};
+      if (&timed == &all.front()) return with_kind(ErrorKind::device, done.errors());
       timed.fail(done.errors());
     }
-    return ExitCode::done;
+    return Nothing{};
   };
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode checked, each([](Timed& timed) { return timed.check(); }));
+  HOIST_TRY_VOID(each([](Timed& timed) { return timed.check(); }));
   const Turns& turns = question.turns;
   const Stopwatch stopwatch;
   const double seconds = turns.seconds * static_cast<double>(all.size());
   for (int turn = -warm_up; turn < turns.least || (turn < turns.most && stopwatch.seconds() < seconds); ++turn) {
-    HOIST_ATTEMPT([[maybe_unused]] ExitCode timed,
-                  each([&](Timed& one) { return one.time_once(question, turn >= 0); }));
+    HOIST_TRY_VOID(each([&](Timed& one) { return one.time_once(question, turn >= 0); }));
   }
   std::vector<BundleTimes> out;
   for (Timed& timed : all) {
@@ -109,7 +108,7 @@ TimeBundles times_here(RunOptions options) {
         std::vector<TimingAnswer> out;
         for (const TimingQuestion& question : questions) {
           if (stop())
-            out.emplace_back(Failure{ExitCode::device, {{"", "the search ends", ""}}});
+            out.emplace_back(Diagnostic{"", "the search ends", "", ErrorKind::device});
           else
             out.push_back(time_bundles(
                 question, [&](const std::filesystem::path& folder) { return open_checked(folder, options); }));

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "backends/opencl/bundle_runner.h"
-#include "tools/cli/attempt.h"
+#include "ir/base/result.h"
 
 namespace hoist::tuning {
 
@@ -40,12 +40,12 @@ struct BundleTimes {
 
 /// One answer per question: the times of its bundles, in order. A failure is no statement about them: the device is
 /// missing, or the measuring process ended, perhaps because of one of them, or took too long. `stop` ends it early.
-using TimingAnswer = Attempt<std::vector<BundleTimes>>;
+using TimingAnswer = Result<std::vector<BundleTimes>>;
 using TimeBundles =
     std::function<std::vector<TimingAnswer>(const std::vector<TimingQuestion>&, const std::function<bool()>& stop)>;
 
 /// Opens a bundle on its device.
-using OpenBundle = std::function<Attempt<BundleRunner>(const std::filesystem::path& folder)>;
+using OpenBundle = std::function<Result<BundleRunner>(const std::filesystem::path& folder)>;
 
 /// Opens the bundles, runs the self-check of each, and times them interleaved, in this process.
 TimingAnswer time_bundles(const TimingQuestion& question, const OpenBundle& open);

@@ -21,18 +21,18 @@ constexpr char in_memory[] = ":memory:";  // SQLite's name for a database withou
 // does not change the result.
 constexpr size_t groups_on_queue = 4;
 
-Attempt<TunedCompilation> choose_by_measuring(const Program& program, double seconds, const MeasuringPlace& place,
-                                              ModelOptions& options) {
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode here, refuse_absent_device(options, place));
+Result<TunedCompilation> choose_by_measuring(const Program& program, double seconds, const MeasuringPlace& place,
+                                             ModelOptions& options) {
+  HOIST_TRY_VOID(refuse_absent_device(options, place));
   const std::string file = options.tuning;
   if (is_shipped(file))
-    return usage_failure("--tuning shipped", "comes with hoist, and --tune measures anew",
-                         "leave one of them out, or name a file for the measurements");
+    return usage_error("--tuning shipped", "comes with hoist, and --tune measures anew",
+                       "leave one of them out, or name a file for the measurements");
   options.tuning.clear();
-  HOIST_ATTEMPT(TunedProgram tuned, tuned_program(program, options));
-  HOIST_ATTEMPT(tuned.time_bundles, times_at(place, tuned.options));
-  HOIST_STEP(TuningDatabase database, ExitCode::bad_input, TuningDatabase::open(file.empty() ? in_memory : file));
-  HOIST_ATTEMPT(TuneOutcome outcome, tune_with_progress(tuned, place, {}, seconds, database));
+  HOIST_TRY(TunedProgram tuned, tuned_program(program, options));
+  HOIST_TRY(tuned.time_bundles, times_at(place, tuned.options));
+  HOIST_TRY(TuningDatabase database, TuningDatabase::open(file.empty() ? in_memory : file));
+  HOIST_TRY(TuneOutcome outcome, tune_with_progress(tuned, place, {}, seconds, database));
   const TunedCompilation out = {outcome.choices.size(), outcome.before, outcome.after};
   if (outcome.choices.empty())
     say_line("tuned: no point makes whole runs faster than the estimate's choice");
@@ -43,11 +43,11 @@ Attempt<TunedCompilation> choose_by_measuring(const Program& program, double sec
   return out;
 }
 
-Attempt<TunedCompilation> choose_by_model(const Program& program, ModelOptions& options) {
-  HOIST_ATTEMPT(const TunedProgram tuned, tuned_program(program, options));
+Result<TunedCompilation> choose_by_model(const Program& program, ModelOptions& options) {
+  HOIST_TRY(const TunedProgram tuned, tuned_program(program, options));
   Progress progress;
   progress.show("estimating kernels of " + program.name);
-  HOIST_STEP(EstimateOutcome outcome, ExitCode::bad_input, estimate(tuned, CostModel::shipped(), {}));
+  HOIST_TRY(EstimateOutcome outcome, estimate(tuned, CostModel::shipped(), {}));
   progress.show("");
   const TunedCompilation out = {outcome.choices.size(), 0, 0};
   say_line("the cost model differs from the estimate in {} of {}{}", out.chosen, counted(outcome.places, "place"),
@@ -62,46 +62,46 @@ Attempt<TunedCompilation> choose_by_model(const Program& program, ModelOptions& 
 
 }  // namespace
 
-Attempt<TunedProgram> tuned_program(Program program, ModelOptions& options) {
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_schedule_scripts(options));
+Result<TunedProgram> tuned_program(Program program, ModelOptions& options) {
+  HOIST_TRY_VOID(read_schedule_scripts(options));
   TunedProgram out;
   out.program = std::move(program);
   PrepareOptions& how = out.options;
-  HOIST_ATTEMPT(how.profile, choose_profile(options));
+  HOIST_TRY(how.profile, choose_profile(options));
   how.lower = compile_options(options).lower;
   how.targets = options.targets;
   how.run.device = options.device;
-  HOIST_STEP_VOID(ExitCode::bad_input, run_passes(out.program, Pass::calls, pass_options(how.lower, how.profile)));
+  HOIST_TRY_VOID(run_passes(out.program, Pass::calls, pass_options(how.lower, how.profile)));
   return out;
 }
 
-Attempt<> refuse_absent_device(const ModelOptions& options, const MeasuringPlace& place) {
-  if (options.profile.empty() || !place.queue.url.empty()) return ExitCode::done;
-  return usage_failure("--profile", "describes a device that this machine does not have",
-                       "kernels are tuned by measuring: --device, or --queue with workers that have it");
+Result<Nothing> refuse_absent_device(const ModelOptions& options, const MeasuringPlace& place) {
+  if (options.profile.empty() || !place.queue.url.empty()) return Nothing{};
+  return usage_error("--profile", "describes a device that this machine does not have",
+                     "kernels are tuned by measuring: --device, or --queue with workers that have it");
 }
 
-Attempt<TimeBundles> times_at(const MeasuringPlace& place, const PrepareOptions& how) {
+Result<TimeBundles> times_at(const MeasuringPlace& place, const PrepareOptions& how) {
   const bool queued = !place.queue.url.empty();
   queue::TimingPlace where{how.profile.name};
   where.seconds = place.seconds;
   if (queued && how.targets.size() == 1) {
     where.device = "native " + how.targets.front();
   } else if (!how.targets.empty()) {
-    HOIST_STEP(const Device device, ExitCode::device, native_device(how.targets));
+    HOIST_TRY(const Device device, with_kind(ErrorKind::device, native_device(how.targets)));
     where.device = device.name;
   } else if (!queued) {
-    HOIST_STEP(const Device device, ExitCode::device, find_device(how.run.device));
+    HOIST_TRY(const Device device, with_kind(ErrorKind::device, find_device(how.run.device)));
     where.device = device.name;
     where.index = std::to_string(device.index);
   }
   if (!queued) return queue::times_in_processes(where);
-  HOIST_STEP(queue::Queue queue, ExitCode::device, queue::Queue::connect(place.queue));
+  HOIST_TRY(queue::Queue queue, with_kind(ErrorKind::device, queue::Queue::connect(place.queue)));
   return queue::times_on_queue(std::make_shared<queue::Queue>(std::move(queue)), where);
 }
 
-Attempt<TuneOutcome> tune_with_progress(const TunedProgram& tuned, const MeasuringPlace& place, TuneOptions options,
-                                        double seconds, TuningDatabase& database) {
+Result<TuneOutcome> tune_with_progress(const TunedProgram& tuned, const MeasuringPlace& place, TuneOptions options,
+                                       double seconds, TuningDatabase& database) {
   if (!place.queue.url.empty()) options.groups = groups_on_queue;
   Progress progress;
   Interruptible interruptible;
@@ -118,14 +118,14 @@ Attempt<TuneOutcome> tune_with_progress(const TunedProgram& tuned, const Measuri
   Diagnostics problems = outcome.errors();
   problems.push_back({"", "the search ended there; earlier measurements are stored",
                       "the same command continues it; hoist devices lists the device if it is still there"});
-  return Failure{ExitCode::device, std::move(problems)};
+  return with_kind(ErrorKind::device, std::move(problems));
 }
 
-Attempt<TunedCompilation> choose_records(const Program& program, double seconds, const MeasuringPlace& place,
-                                         ModelOptions& options) {
+Result<TunedCompilation> choose_records(const Program& program, double seconds, const MeasuringPlace& place,
+                                        ModelOptions& options) {
   if (seconds > 0) return choose_by_measuring(program, seconds, place, options);
   if (!place.queue.url.empty())
-    return usage_failure("--queue", "has nothing to measure with --tune=0", "give --tune=SECONDS, or leave it out");
+    return usage_error("--queue", "has nothing to measure with --tune=0", "give --tune=SECONDS, or leave it out");
   return choose_by_model(program, options);
 }
 

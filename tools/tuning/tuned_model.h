@@ -2,7 +2,7 @@
 // operator calls, with the options for lowering and running it. Errors concern the options.
 #pragma once
 
-#include "tools/cli/attempt.h"
+#include "ir/base/result.h"
 #include "tools/driver/model.h"
 #include "tools/queue/queue.h"
 #include "tools/tuning/tuner.h"
@@ -11,7 +11,7 @@
 namespace hoist::tuning {
 
 /// Reads the files of the options; the user rules among them live as long as `options`.
-Attempt<TunedProgram> tuned_program(Program program, ModelOptions& options);
+Result<TunedProgram> tuned_program(Program program, ModelOptions& options);
 
 /// The place that measures candidates: the workers of a queue if one is given, else processes on this machine.
 struct MeasuringPlace {
@@ -21,16 +21,16 @@ struct MeasuringPlace {
 
 /// Wrong use if --profile describes a device that is missing here and no queue may have a worker with it, since tuning
 /// needs measurements.
-Attempt<> refuse_absent_device(const ModelOptions& options, const MeasuringPlace& place);
+Result<Nothing> refuse_absent_device(const ModelOptions& options, const MeasuringPlace& place);
 
 /// Opens the queue, if any, and returns the measuring function. Native code for one target may run on workers only.
 /// Errors: no such device, or no server.
-Attempt<TimeBundles> times_at(const MeasuringPlace& place, const PrepareOptions& how);
+Result<TimeBundles> times_at(const MeasuringPlace& place, const PrepareOptions& how);
 
 /// Runs the search with a progress line; ends after about this number of seconds, at the end of the search (0), or at
 /// Ctrl-C.
-Attempt<TuneOutcome> tune_with_progress(const TunedProgram& tuned, const MeasuringPlace& place, TuneOptions options,
-                                        double seconds, TuningDatabase& database);
+Result<TuneOutcome> tune_with_progress(const TunedProgram& tuned, const MeasuringPlace& place, TuneOptions options,
+                                       double seconds, TuningDatabase& database);
 
 /// The result of `compile --tune`, for its answer.
 struct TunedCompilation {
@@ -41,7 +41,7 @@ struct TunedCompilation {
 /// Sets the records of the options. With seconds > 0, searches by measuring for that time; the records are then in the
 /// file of --tuning, which is created if missing, or in memory. With 0 seconds, uses the cost model for kernels without
 /// a record in the file of --tuning. Prints the result on the terminal.
-Attempt<TunedCompilation> choose_records(const Program& program, double seconds, const MeasuringPlace& place,
-                                         ModelOptions& options);
+Result<TunedCompilation> choose_records(const Program& program, double seconds, const MeasuringPlace& place,
+                                        ModelOptions& options);
 
 }  // namespace hoist::tuning

@@ -270,7 +270,7 @@ class Tuner {
   // Times whole models, whose kernels have been timed before and so do not crash the process.
   Result<std::vector<BundleTimes>> ask(const TimingQuestion& question, const std::function<bool()>& stop) const {
     TimingAnswer answer = tuned_.time_bundles({question}, stop).front();
-    if (!answer.ok()) return answer.failure().problems;
+    if (!answer.ok()) return answer.errors();
     for (const BundleTimes& each : *answer) {
       if (!each.failed.empty()) return Diagnostic{"", "whole runs cannot be timed: " + each.failed, ""};
     }

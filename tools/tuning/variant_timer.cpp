@@ -147,9 +147,7 @@ VariantTimes scaled(const VariantTimes& times, const VariantTimes& there, const 
   return out;
 }
 
-void say_why(const Failure& failure) {
-  spdlog::warn("variants were not measured: {}", failure.problems.front().text());
-}
+void say_why(const Diagnostics& problems) { spdlog::warn("variants were not measured: {}", problems.front().text()); }
 
 }  // namespace
 
@@ -244,7 +242,7 @@ struct VariantTimer::State {
     question.bundles.resize(1);
     question.anew = true;
     TimingAnswer answer = tuned.time_bundles({question}, stop).front();
-    if (!answer.ok()) return answer.failure().problems;
+    if (!answer.ok()) return answer.errors();
     if (!group.times[0].empty()) return Nothing{};
     HOIST_TRY(group.times[0], times_of(*group.variants[0], answer->front()));
     return Nothing{};
@@ -256,7 +254,7 @@ struct VariantTimer::State {
     if (pair.asked.size() < 2) return true;  // a variant that failed to compile crashes no process
     TimingAnswer answer = tuned.time_bundles({pair.question(turns)}, stop).front();
     if (!answer.ok()) {
-      say_why(answer.failure());
+      say_why(answer.errors());
       return false;
     }
     HOIST_TRY_VOID(take(pair, *answer));
@@ -297,7 +295,7 @@ struct VariantTimer::State {
         if (!found[i].failed.empty()) suspects.push_back(group.asked[i]);
       }
     } else if (!stop()) {
-      say_why(answer.failure());
+      say_why(answer.errors());
       HOIST_TRY_VOID(time_first(group));
       suspects.assign(group.asked.begin() + 1, group.asked.end());
     }

@@ -179,11 +179,11 @@ TEST(Accepted, TablesAndPartsThatNothingReads) {
     EXPECT_EQ(compile_fault(c.model), "") << c.name;
     const Program program = *program_of(c.model);
     auto compiled = compile_model(program, ModelOptions{});
-    ASSERT_TRUE(compiled.ok()) << c.name << ": " << compiled.failure().problems[0].text();
+    ASSERT_TRUE(compiled.ok()) << c.name << ": " << compiled.errors()[0].text();
     const fs::path path = folder->path() / "a.hoist";
     ASSERT_TRUE(write_bundle(compiled->plan, path, {.force = true}).ok());
     auto check = self_check(path, compiled->plan, compiled->groups);
-    ASSERT_TRUE(check.ok()) << c.name << ": " << check.failure().problems[0].text();
+    ASSERT_TRUE(check.ok()) << c.name << ": " << check.errors()[0].text();
     EXPECT_FALSE(check->mismatch.has_value()) << c.name << ": " << check->mismatch->comparison.message;
     auto runner = BundleRunner::open(path);
     ASSERT_TRUE(runner.ok());

@@ -108,7 +108,7 @@ TEST(Options, TheCommandLineTakesEveryOption) {
         needed = other->needs;
       }
       const auto parsed = parse_command(words);
-      ASSERT_TRUE(parsed.ok()) << testing::PrintToString(words) << parsed.failure().problems.front().text();
+      ASSERT_TRUE(parsed.ok()) << testing::PrintToString(words) << parsed.errors().front().text();
       EXPECT_TRUE(parsed->options.is_given(row->key())) << command.name << " " << row->key();
     }
   }
@@ -131,7 +131,7 @@ TEST(Options, OldNamesSetTheSameMember) {
       words.insert(words.end(), {row.old_name, value});
       notes.clear();
       const auto parsed = parse_command(words);
-      ASSERT_TRUE(parsed.ok()) << parsed.failure().problems.front().text();
+      ASSERT_TRUE(parsed.ok()) << parsed.errors().front().text();
       EXPECT_TRUE(parsed->options.is_given(row.key())) << row.key();
       ASSERT_EQ(notes.size(), 1u) << row.key();
       EXPECT_THAT(notes[0], HasSubstr(std::string(row.old_name) + " is an old name: write " + row.key() + "=" + value));
@@ -146,7 +146,7 @@ TEST(Options, SwitchesAreRefusedWithAHint) {
   const auto refused = [](const std::vector<std::string>& words) {
     const auto parsed = parse_command(words);
     EXPECT_FALSE(parsed.ok());
-    return parsed.ok() ? "" : parsed.failure().problems.front().text();
+    return parsed.ok() ? "" : parsed.errors().front().text();
   };
   EXPECT_EQ(refused({"compile", "m.onnx", "--pass", "fussion=none"}),
             "--pass fussion: is not a switch of hoist compile (did you mean fusion?)");

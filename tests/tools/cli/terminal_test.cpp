@@ -159,7 +159,7 @@ TEST(Audience, HasResultsAndJsonApart) {
     }
     auto refused = do_command({"chek"});
     ASSERT_FALSE(refused.ok());
-    EXPECT_EQ(refused.failure().problems.front().hint, "did you mean check?");
+    EXPECT_EQ(refused.errors().front().hint, "did you mean check?");
     EXPECT_EQ(heard.messages, std::vector<std::string>()) << "failures are the caller's";
   }
   EXPECT_EQ(heard.files.rfind("{", 0), 0U);

@@ -97,7 +97,7 @@ class ControlTest : public testing::TestWithParam<bool> {
   // Checks every kernel that runs, on its real inputs, and that the derivation leads to these kernels in this order.
   void check_kernels() {
     auto check = self_check(bundle(), plan_, groups_);
-    ASSERT_TRUE(check.ok()) << check.failure().problems[0].text();
+    ASSERT_TRUE(check.ok()) << check.errors()[0].text();
     EXPECT_FALSE(check->mismatch) << check->mismatch->comparison.message;
     EXPECT_GT(check->kernels, 0u);
     auto info = read_bundle(bundle(), true);

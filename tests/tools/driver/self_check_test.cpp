@@ -45,7 +45,7 @@ class SelfCheckTest : public testing::Test {
   // As hoist compile does it, without the bundle.
   CompiledModel compiled(const NamedModel& graph) {
     auto out = compile_model(*program_of(graph), ModelOptions{});
-    HOIST_CHECK(out.ok(), out.failure().problems[0].text());
+    HOIST_CHECK(out.ok(), out.errors()[0].text());
     return std::move(*out);
   }
 
@@ -54,7 +54,7 @@ class SelfCheckTest : public testing::Test {
     auto written = write_bundle(model.plan, path, {.force = true});
     HOIST_CHECK(written.ok(), written.errors()[0].text());
     auto out = self_check(path, model.plan, model.groups, seconds);
-    HOIST_CHECK(out.ok(), out.failure().problems[0].text());
+    HOIST_CHECK(out.ok(), out.errors()[0].text());
     return *out;
   }
 
@@ -125,7 +125,7 @@ TEST_F(SelfCheckTest, TheLayersAloneAreAModel) {
   const auto path = folder_->path() / "alone.onnx";
   ASSERT_TRUE(write_file(path, *bytes).ok());
   auto again = compile_model(path, ModelOptions{});
-  EXPECT_TRUE(again.ok()) << again.failure().problems[0].text();
+  EXPECT_TRUE(again.ok()) << again.errors()[0].text();
 }
 
 // A device's own functions may have errors of a bit, which a large factor amplifies.

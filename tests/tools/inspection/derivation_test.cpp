@@ -49,7 +49,7 @@ class Derivations : public testing::Test {
   // The failures of the checks.
   static std::string faults(const BundleInfo& info) {
     auto findings = check_derivation(info, nullptr);
-    if (!findings.ok()) return findings.failure().problems[0].text();
+    if (!findings.ok()) return findings.errors()[0].text();
     std::string out;
     for (const Finding& finding : *findings) {
       if (!finding.passed) out += finding.subject + ": " + finding.message + "\n";

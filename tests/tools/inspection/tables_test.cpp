@@ -87,7 +87,7 @@ class Tables : public testing::Test {
   RewrittenModel model(const std::vector<std::string>& functions, float step = 0.01f) {
     path_ = folder_.write("model.onnx", model_of(functions, step)).string();
     auto program = read_program(path_, {});
-    HOIST_CHECK(program.ok(), program.failure().problems[0].text());
+    HOIST_CHECK(program.ok(), program.errors()[0].text());
     RewrittenModel out;
     out.program = *program;
     return out;

@@ -47,7 +47,7 @@ TEST(RandomModels, HaveTheInterpretersNumbersOnADevice) {
     auto written = write_bundle(*plan, bundle, {.force = true});
     ASSERT_TRUE(written.ok()) << written.errors()[0].text();
     auto check = self_check(bundle, *plan, groups);
-    ASSERT_TRUE(check.ok()) << check.failure().problems[0].text();
+    ASSERT_TRUE(check.ok()) << check.errors()[0].text();
     EXPECT_FALSE(check->mismatch) << check->mismatch->comparison.message << "\n" << check->mismatch->origin;
     compared += check->compared;
   }

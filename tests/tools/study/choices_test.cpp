@@ -79,7 +79,7 @@ class Choices : public testing::Test {
     auto written = write_bundle(*plan, bundle, {.force = true});
     EXPECT_TRUE(written.ok()) << written.errors()[0].text();
     auto check = self_check(bundle, *plan, groups);
-    EXPECT_TRUE(check.ok()) << check.failure().problems[0].text();
+    EXPECT_TRUE(check.ok()) << check.errors()[0].text();
     if (!check.ok()) return {};
     EXPECT_FALSE(check->mismatch) << check->mismatch->comparison.message << check->mismatch->origin;
     return terms;

@@ -176,7 +176,7 @@ class NeuralBundle : public testing::Test {
     info->plan.derivation.replace(at, what.size(), by);
     const Program program = imported("digits_fully_connected.onnx");
     auto findings = check_derivation(*info, with_model ? &program : nullptr);
-    if (!findings.ok()) return findings.failure().problems[0].text();
+    if (!findings.ok()) return findings.errors()[0].text();
     std::string out;
     for (const Finding& finding : *findings) {
       if (!finding.passed) out += finding.subject + ": " + finding.message + "\n";

@@ -23,7 +23,7 @@ struct Findings {
 
 Findings findings_of(const std::filesystem::path& path, const std::string& data, int assignments, int rivals) {
   auto model = open_for_study(path, {});
-  HOIST_CHECK(model.ok(), model.failure().problems[0].text());
+  HOIST_CHECK(model.ok(), model.errors()[0].text());
   auto samples = read_samples(data, input_infos(model->program), {.numbers = true});
   HOIST_CHECK(samples.ok(), samples.errors()[0].text());
   SensitivityOptions options;

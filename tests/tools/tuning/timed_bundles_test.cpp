@@ -34,7 +34,7 @@ TunedProgram tuned_model(const std::string& name, const std::vector<std::string>
   auto program = read_program(std::string(HOIST_SOURCE_DIR) + "/models/" + name, options);
   HOIST_CHECK(program.ok(), "the model is not read");
   auto tuned = tuning::tuned_program(std::move(*program), options);
-  HOIST_CHECK(tuned.ok(), tuned.ok() ? "" : tuned.failure().problems.front().text());
+  HOIST_CHECK(tuned.ok(), tuned.ok() ? "" : tuned.errors().front().text());
   return std::move(*tuned);
 }
 
@@ -76,7 +76,7 @@ TEST_F(TimedBundles, AreTimedInAProcessOfTheirOwn) {
   TimingQuestion question{{bundle("a", ""), bundle("b", "")}, {3, 5, 0.1}};
   question.runs = true;
   const TimingAnswer answer = (*times)({question}, never).front();
-  ASSERT_TRUE(answer.ok()) << answer.failure().problems.front().text();
+  ASSERT_TRUE(answer.ok()) << answer.errors().front().text();
   ASSERT_EQ(answer->size(), 2u);
   for (const BundleTimes& each : *answer) {
     EXPECT_EQ(each.failed, "");
@@ -89,7 +89,7 @@ TEST_F(TimedBundles, AreTimedInAProcessOfTheirOwn) {
   question.bundles = {bundle("c", ""), bundle("wrong", " result[0] = 7; return;"), bundle("damaged", "")};
   std::filesystem::resize_file(question.bundles.back() / "plan.bin", 100);
   const TimingAnswer wrong = (*times)({question}, never).front();
-  ASSERT_TRUE(wrong.ok()) << wrong.failure().problems.front().text();
+  ASSERT_TRUE(wrong.ok()) << wrong.errors().front().text();
   EXPECT_TRUE((*wrong)[0].differing.empty());
   EXPECT_FALSE((*wrong)[1].differing.empty());
   EXPECT_THAT((*wrong)[2].failed, HasSubstr("plan.bin"));
@@ -109,9 +109,9 @@ TEST_F(TimedBundles, ThatEndTheirProcessOrNeverEndEndNothingElse) {
   const std::vector<TimingAnswer> answers = (*times)({crashes, never_ends, {{right}, {3, 5, 0.1}}}, never);
   ASSERT_EQ(answers.size(), 3u);
   ASSERT_FALSE(answers[0].ok());
-  EXPECT_THAT(answers[0].failure().problems.front().text(), HasSubstr("was ended by signal"));
+  EXPECT_THAT(answers[0].errors().front().text(), HasSubstr("was ended by signal"));
   ASSERT_FALSE(answers[1].ok());
-  EXPECT_THAT(answers[1].failure().problems.front().text(), HasSubstr("took longer than 8 s and was stopped"));
+  EXPECT_THAT(answers[1].errors().front().text(), HasSubstr("took longer than 8 s and was stopped"));
   EXPECT_TRUE(answers[2].ok());
 }
 
@@ -155,7 +155,7 @@ class VariantsThatFail : public testing::Test {
 
   TimingAnswer answer(const TimingQuestion& question) {
     ++asked_;
-    const Failure gone{ExitCode::device, {{"", "its process was ended by signal 11", ""}}};
+    const Diagnostic gone{"", "its process was ended by signal 11", "", ErrorKind::device};
     if (lost_after_ >= 0 && asked_ > lost_after_) return gone;
     std::vector<BundleTimes> out;
     for (const auto& folder : question.bundles) {

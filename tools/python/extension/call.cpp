@@ -70,8 +70,8 @@ py::tuple problems_of(const Diagnostics& problems) {
 
 void set_failure_class(const py::object& failure) { failure_class = failure.inc_ref().ptr(); }
 
-void raise_failure(const Failure& failure) {
-  const py::tuple arguments = py::make_tuple(static_cast<int>(failure.code), problems_of(failure.problems));
+void raise_failure(const Diagnostics& problems) {
+  const py::tuple arguments = py::make_tuple(static_cast<int>(exit_code(problems)), problems_of(problems));
   PyErr_SetObject(failure_class, arguments.ptr());
   throw py::error_already_set();
 }

@@ -11,13 +11,13 @@
 #include <string_view>
 #include <utility>
 
-#include "tools/cli/attempt.h"
+#include "ir/base/result.h"
 
 namespace hoist {
 
 /// Sets the class of the exceptions of raise_failure: (exit code, ((where, what, hint), ...)).
 void set_failure_class(const pybind11::object& failure);
-[[noreturn]] void raise_failure(const Failure& failure);
+[[noreturn]] void raise_failure(const Diagnostics& problems);
 
 /// Text for Python, which allows only UTF-8: other bytes are written as \x1b.
 pybind11::str text_of(std::string_view text);
@@ -32,13 +32,13 @@ struct Heard {
 };
 void perform(const pybind11::object& listener, Heard& heard, const std::function<void()>& work);
 
-/// The same, with the value of an attempt.
+/// The same, with the value of the work; its errors are raised.
 template <class Value>
-Value perform_attempt(const pybind11::object& listener, const std::function<Attempt<Value>()>& work) {
+Value perform_or_raise(const pybind11::object& listener, const std::function<Result<Value>()>& work) {
   Heard heard;
-  Attempt<Value> out = Failure{};
+  Result<Value> out = Diagnostics{};
   perform(listener, heard, [&] { out = work(); });
-  if (!out.ok()) raise_failure(out.failure());
+  if (!out.ok()) raise_failure(out.errors());
   return std::move(*out);
 }
 

@@ -35,25 +35,25 @@ std::string json_text(const Json& json) { return json.dump(-1, ' ', true, Json::
 // (exit code, problems, results, content of the file "-")
 py::tuple command(const Words& words, const py::object& listener) {
   Heard heard;
-  Attempt<> out = Failure{};
+  Result<ExitCode> out = ExitCode::done;
   perform(listener, heard, [&] { out = do_command(words); });
-  const ExitCode code = out.ok() ? *out : out.failure().code;
-  const Diagnostics problems = out.ok() ? Diagnostics{} : out.failure().problems;
+  const ExitCode code = out.ok() ? *out : exit_code(out.errors());
+  const Diagnostics problems = out.ok() ? Diagnostics{} : out.errors();
   return py::make_tuple(static_cast<int>(code), problems_of(problems), text_of(heard.results), py::bytes(heard.files));
 }
 
 class Model {
  public:
   Model(const std::string& path, const Words& words, const py::object& listener) {
-    model_ = perform_attempt<std::shared_ptr<const OpenedModel>>(
-        listener, [&]() -> Attempt<std::shared_ptr<const OpenedModel>> {
+    model_ = perform_or_raise<std::shared_ptr<const OpenedModel>>(
+        listener, [&]() -> Result<std::shared_ptr<const OpenedModel>> {
           Words all = {"inspect"};
           all.insert(all.end(), words.begin(), words.end());
           all.insert(all.end(), {"--", path});
-          HOIST_ATTEMPT(ParsedCommand parsed, parse_command(all));
+          HOIST_TRY(ParsedCommand parsed, parse_command(all));
           options_ = std::move(parsed.options.model);
-          HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_schedule_scripts(options_));
-          HOIST_ATTEMPT(OpenedModel model, open_model(path, options_));
+          HOIST_TRY_VOID(read_schedule_scripts(options_));
+          HOIST_TRY(OpenedModel model, open_model(path, options_));
           return std::make_shared<const OpenedModel>(std::move(model));
         });
   }
@@ -68,24 +68,24 @@ class Model {
   py::str sentence() const { return text_of(sentence_of(summary_of(model_->lowered))); }
   py::str program() const { return text_of(print_program(model_->program)); }
   py::str rewritten() const {
-    return performed([&]() -> Attempt<std::string> {
-      HOIST_ATTEMPT(const Program program, rewritten_calls(model_->program, options_));
+    return performed([&]() -> Result<std::string> {
+      HOIST_TRY(const Program program, rewritten_calls(model_->program, options_));
       return print_program(program);
     });
   }
   py::str stages(const std::string& layer, const Words& stages, bool types) const {
-    return performed([&]() -> Attempt<std::string> {
-      HOIST_ATTEMPT(const LayerStages found, stages_of(*model_, layer, {stages, types}));
+    return performed([&]() -> Result<std::string> {
+      HOIST_TRY(const LayerStages found, stages_of(*model_, layer, {stages, types}));
       if (found.refused) return *found.refused;
       return json_text(to_json(found));
     });
   }
   py::str explanation(const std::string& layer, bool terms) const {
-    return performed([&]() -> Attempt<std::string> {
+    return performed([&]() -> Result<std::string> {
       const LoweredModel& lowered = model_->lowered;
-      HOIST_ATTEMPT(const Derived from, derived(lowered.derivation, model_->profile));
-      HOIST_ATTEMPT(const Explanation found,
-                    explanation_of(layer, from, lowered.layers, lowered.steps, names_of(lowered.kernels), terms));
+      HOIST_TRY(const Derived from, derived(lowered.derivation, model_->profile));
+      HOIST_TRY(const Explanation found,
+                explanation_of(layer, from, lowered.layers, lowered.steps, names_of(lowered.kernels), terms));
       return json_text(to_json(found));
     });
   }
@@ -103,8 +103,8 @@ class Model {
   }
 
  private:
-  static py::str performed(const std::function<Attempt<std::string>()>& work) {
-    return text_of(perform_attempt<std::string>(py::none(), work));
+  static py::str performed(const std::function<Result<std::string>()>& work) {
+    return text_of(perform_or_raise<std::string>(py::none(), work));
   }
 
   ModelOptions options_;

@@ -48,11 +48,11 @@ struct Landscape {
   double least = INFINITY;
 };
 
-Attempt<TunedProgram> tuned_of(const Measured& measured, const std::string& target) {
+Result<TunedProgram> tuned_of(const Measured& measured, const std::string& target) {
   ModelOptions options;
   options.targets = {target};
-  HOIST_STEP(Program program, ExitCode::bad_input, parse_program(measured.program));
-  HOIST_ATTEMPT(TunedProgram tuned, tuning::tuned_program(std::move(program), options));
+  HOIST_TRY(Program program, parse_program(measured.program));
+  HOIST_TRY(TunedProgram tuned, tuning::tuned_program(std::move(program), options));
   RunOptions run;
   run.threads = 1;
   run.use_cache = false;
@@ -61,10 +61,9 @@ Attempt<TunedProgram> tuned_of(const Measured& measured, const std::string& targ
 }
 
 // The kernel with the largest space; the others may be copies that change the layout of its arrays.
-Attempt<std::vector<Subject>> subject_of(const TunedProgram& tuned) {
-  HOIST_STEP(std::vector<Subject> subjects, ExitCode::bad_input,
-             tuning::subjects_of(tuned, tuning::ChoiceKind::tiles, {}));
-  if (subjects.empty()) return input_failure("kernel", "has no knobs");
+Result<std::vector<Subject>> subject_of(const TunedProgram& tuned) {
+  HOIST_TRY(std::vector<Subject> subjects, tuning::subjects_of(tuned, tuning::ChoiceKind::tiles, {}));
+  if (subjects.empty()) return Diagnostic{"kernel", "has no knobs"};
   const auto largest = std::max_element(subjects.begin(), subjects.end(), [](const Subject& a, const Subject& b) {
     return count_points(a.space) < count_points(b.space);
   });
@@ -72,8 +71,8 @@ Attempt<std::vector<Subject>> subject_of(const TunedProgram& tuned) {
   return subjects;
 }
 
-Attempt<> measure(const TunedProgram& tuned, const std::vector<Subject>& subjects, const std::filesystem::path& file,
-                  Landscape& landscape) {
+Result<Nothing> measure(const TunedProgram& tuned, const std::vector<Subject>& subjects,
+                        const std::filesystem::path& file, Landscape& landscape) {
   const Subject& subject = subjects.front();
   landscape.space = subject.space;
   std::ifstream old(file);
@@ -86,7 +85,7 @@ Attempt<> measure(const TunedProgram& tuned, const std::vector<Subject>& subject
   std::ofstream out(file, std::ios::app);
   tuning::VariantTimer timer(tuned, subjects, {});
   // Times a few points together, interleaved with the estimate's choice.
-  const auto time = [&](const std::vector<Point>& points, double seconds) -> Attempt<> {
+  const auto time = [&](const std::vector<Point>& points, double seconds) -> Result<Nothing> {
     constexpr size_t together = 8;
     for (size_t first = 0; first < points.size(); first += together) {
       const std::vector<Point> some(
@@ -94,7 +93,8 @@ Attempt<> measure(const TunedProgram& tuned, const std::vector<Subject>& subject
           points.begin() + static_cast<std::ptrdiff_t>(std::min(points.size(), first + together)));
       std::vector<Assignment> variants = {{{0, subject.usual}}};
       for (const Point& point : some) variants.push_back({{0, values_of(subject.space, point)}});
-      HOIST_STEP(const auto times, ExitCode::device, timer.time({variants}, {15, 2000, seconds}, [] { return false; }));
+      HOIST_TRY(const auto times,
+                with_kind(ErrorKind::device, timer.time({variants}, {15, 2000, seconds}, [] { return false; })));
       for (size_t i = 0; i < some.size(); ++i) {
         const auto before = times[0][0].find(0), now = times[0][i + 1].find(0);
         const bool known = before != times[0][0].end() && now != times[0][i + 1].end();
@@ -103,13 +103,13 @@ Attempt<> measure(const TunedProgram& tuned, const std::vector<Subject>& subject
         out << nlohmann::json{{"knobs", variants[i + 1].at(0)}, {"ratio", ratio}}.dump() << std::endl;
       }
     }
-    return ExitCode::done;
+    return Nothing{};
   };
   std::vector<Point> fresh;
   for (const Point& point : every_point(subject.space)) {
     if (!landscape.ratios.contains(point)) fresh.push_back(point);
   }
-  HOIST_ATTEMPT([[maybe_unused]] auto timed, time(fresh, 0.04));
+  HOIST_TRY([[maybe_unused]] auto timed, time(fresh, 0.04));
   // The minimum of many noisy times is biased, so the best points are timed again, for longer.
   constexpr size_t finalists = 24;
   std::vector<Point> best;
@@ -117,9 +117,9 @@ Attempt<> measure(const TunedProgram& tuned, const std::vector<Subject>& subject
   std::sort(best.begin(), best.end(),
             [&](const Point& a, const Point& b) { return landscape.ratios.at(a) < landscape.ratios.at(b); });
   best.resize(std::min(best.size(), finalists));
-  HOIST_ATTEMPT([[maybe_unused]] auto again, time(best, 0.2));
+  HOIST_TRY([[maybe_unused]] auto again, time(best, 0.2));
   for (const auto& [point, ratio] : landscape.ratios) landscape.least = std::min(landscape.least, ratio);
-  return ExitCode::done;
+  return Nothing{};
 }
 
 // The best time found by a search after each number of measurements. The search starts with the estimate's point.
@@ -146,8 +146,8 @@ std::vector<double> replay(const Landscape& landscape, const Subject& subject, c
   return out;
 }
 
-Attempt<> describe(const Measured& measured, const TunedProgram& tuned, const std::vector<Subject>& subjects,
-                   const Landscape& landscape, int seeds) {
+Result<Nothing> describe(const Measured& measured, const TunedProgram& tuned, const std::vector<Subject>& subjects,
+                         const Landscape& landscape, int seeds) {
   const double best = landscape.least;
   std::vector<double> all;
   for (const auto& [point, ratio] : landscape.ratios) {
@@ -159,8 +159,7 @@ Attempt<> describe(const Measured& measured, const TunedProgram& tuned, const st
       quantile(all, 1) / best);
   fmt::print("| chosen by | after 8 | 16 | 32 | 64 |\n|---|---|---|---|---|\n");
   fmt::print("| the estimate | {:.2f} | | | |\n", 1 / best);
-  HOIST_STEP(const tuning::EstimateOutcome estimated, ExitCode::bad_input,
-             tuning::estimate(tuned, tuning::CostModel::shipped(), {}));
+  HOIST_TRY(const tuning::EstimateOutcome estimated, tuning::estimate(tuned, tuning::CostModel::shipped(), {}));
   double chosen = 1;
   for (const tuning::RecordedChoice& choice : estimated.choices) {
     const auto point = point_with(landscape.space, choice.knobs);
@@ -181,19 +180,19 @@ Attempt<> describe(const Measured& measured, const TunedProgram& tuned, const st
     fmt::print("\n");
   }
   std::fflush(stdout);
-  return ExitCode::done;
+  return Nothing{};
 }
 
-Attempt<> measure_all(const std::filesystem::path& folder, const std::string& target, int seeds) {
+Result<Nothing> measure_all(const std::filesystem::path& folder, const std::string& target, int seeds) {
   for (const Measured& measured : kernels) {
-    HOIST_ATTEMPT(const TunedProgram tuned, tuned_of(measured, target));
-    HOIST_ATTEMPT(const std::vector<Subject> subjects, subject_of(tuned));
+    HOIST_TRY(const TunedProgram tuned, tuned_of(measured, target));
+    HOIST_TRY(const std::vector<Subject> subjects, subject_of(tuned));
     Landscape landscape;
-    HOIST_ATTEMPT([[maybe_unused]] auto done,
-                  measure(tuned, subjects, folder / fmt::format("{}.{}.jsonl", measured.name, target), landscape));
-    HOIST_ATTEMPT([[maybe_unused]] auto described, describe(measured, tuned, subjects, landscape, seeds));
+    HOIST_TRY([[maybe_unused]] auto done,
+              measure(tuned, subjects, folder / fmt::format("{}.{}.jsonl", measured.name, target), landscape));
+    HOIST_TRY([[maybe_unused]] auto described, describe(measured, tuned, subjects, landscape, seeds));
   }
-  return ExitCode::done;
+  return Nothing{};
 }
 
 }  // namespace
@@ -208,6 +207,6 @@ int main(int count, char** arguments) {
   const auto done = hoist::measure_all(arguments[1], count > 2 ? arguments[2] : "x86-64-v3",
                                        count > 3 ? std::max(1, std::atoi(arguments[3])) : 25);
   if (done.ok()) return 0;
-  for (const auto& problem : done.failure().problems) fmt::print(stderr, "kernel_landscapes: {}\n", problem.text());
-  return static_cast<int>(done.failure().code);
+  for (const auto& problem : done.errors()) fmt::print(stderr, "kernel_landscapes: {}\n", problem.text());
+  return static_cast<int>(hoist::exit_code(done.errors()));
 }

@@ -72,11 +72,12 @@ constexpr char reference_program[] =
     "define %product : [128][128]f32 = MatMul(%left, %right) from \"product\"\noutput %product\n";
 
 /// Opens a program of kernels, sets its inputs and runs it once.
-Attempt<ModelOnDevice> open(LoweredModel lowered, const PrepareOptions& how) {
-  HOIST_STEP(ModelOnDevice opened, ExitCode::device, open_on_device(std::move(lowered), how, how.profile));
+Result<ModelOnDevice> open(LoweredModel lowered, const PrepareOptions& how) {
+  HOIST_TRY(ModelOnDevice opened, with_kind(ErrorKind::device, open_on_device(std::move(lowered), how, how.profile)));
   const std::vector<Tensor> inputs = seeded_inputs(opened.runner, opened.plan, 1);
-  for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::device, opened.runner.set_input(i, inputs[i]));
-  HOIST_STEP_VOID(ExitCode::device, opened.runner.run());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    HOIST_TRY_VOID(with_kind(ErrorKind::device, opened.runner.set_input(i, inputs[i])));
+  HOIST_TRY_VOID(with_kind(ErrorKind::device, opened.runner.run()));
   return opened;
 }
 
@@ -91,30 +92,30 @@ std::string driver_of(const PrepareOptions& how) {
   return device ? device->platform + " " + device->driver : "";
 }
 
-Attempt<> measure(const TunedProgram& tuned, const std::string& model, uint64_t variant, double seconds,
-                  BundleRunner& reference, std::set<std::string>& known, std::ofstream& records) {
+Result<Nothing> measure(const TunedProgram& tuned, const std::string& model, uint64_t variant, double seconds,
+                        BundleRunner& reference, std::set<std::string>& known, std::ofstream& records) {
   PrepareOptions how = tuned.options;
-  HOIST_STEP(how.lower.records, ExitCode::bad_input, records_of_variant(tuned, variant));
-  HOIST_STEP(LoweredModel lowered, ExitCode::bad_input, lower_program(tuned.program, how.lower, how.profile));
+  HOIST_TRY(how.lower.records, records_of_variant(tuned, variant));
+  HOIST_TRY(LoweredModel lowered, lower_program(tuned.program, how.lower, how.profile));
   // Kernels that were measured before are not compiled again, unless a later step is new.
   const bool any_new = std::any_of(lowered.kernels.begin(), lowered.kernels.end(), [&](const LoweredKernel& kernel) {
     return kernel.host.empty() && !known.contains(print(kernel.expression));
   });
-  if (!any_new) return ExitCode::done;
+  if (!any_new) return Nothing{};
   std::vector<std::string> expressions;
   for (const LoweredKernel& kernel : lowered.kernels) expressions.push_back(print(kernel.expression));
-  HOIST_ATTEMPT(ModelOnDevice opened, open(std::move(lowered), how));
+  HOIST_TRY(ModelOnDevice opened, open(std::move(lowered), how));
   const Plan& plan = opened.plan;
   BundleRunner& bundle = opened.runner;
   std::vector<double> references, run_times;
   std::vector<std::vector<double>> samples(bundle.steps().size());
   const Stopwatch timing;
   for (int runs = 0; runs < 9 || (timing.seconds() < seconds && runs < 400); ++runs) {
-    HOIST_STEP(const std::vector<double> times, ExitCode::device, bundle.profile());
-    HOIST_STEP(const std::vector<double> reference_times, ExitCode::device, reference.profile());
+    HOIST_TRY(const std::vector<double> times, with_kind(ErrorKind::device, bundle.profile()));
+    HOIST_TRY(const std::vector<double> reference_times, with_kind(ErrorKind::device, reference.profile()));
     references.push_back(reference_times[0]);
     const Stopwatch whole;
-    HOIST_STEP_VOID(ExitCode::device, bundle.run());
+    HOIST_TRY_VOID(with_kind(ErrorKind::device, bundle.run()));
     run_times.push_back(whole.seconds());
     for (size_t i = 0; i < times.size(); ++i) samples[i].push_back(times[i]);
   }
@@ -142,20 +143,20 @@ Attempt<> measure(const TunedProgram& tuned, const std::string& model, uint64_t 
             << '\n';
   }
   records.flush();
-  return ExitCode::done;
+  return Nothing{};
 }
 
-Attempt<> measure_model(const std::filesystem::path& model, const std::filesystem::path& file, double seconds,
-                        int variants, const std::string& target) {
+Result<Nothing> measure_model(const std::filesystem::path& model, const std::filesystem::path& file, double seconds,
+                              int variants, const std::string& target) {
   ModelOptions options;
   options.with_notes = false;
   if (!target.empty()) options.targets = {target};
-  HOIST_ATTEMPT(Program program, read_program(model, options));
-  HOIST_ATTEMPT(const TunedProgram tuned, tuning::tuned_program(std::move(program), options));
+  HOIST_TRY(Program program, read_program(model, options));
+  HOIST_TRY(const TunedProgram tuned, tuning::tuned_program(std::move(program), options));
   const PrepareOptions& how = tuned.options;
-  HOIST_STEP(Program product, ExitCode::bad_input, parse_program(reference_program));
-  HOIST_STEP(LoweredModel lowered, ExitCode::bad_input, lower_model(std::move(product), {}, how.profile));
-  HOIST_ATTEMPT(ModelOnDevice reference, open(std::move(lowered), how));
+  HOIST_TRY(Program product, parse_program(reference_program));
+  HOIST_TRY(LoweredModel lowered, lower_model(std::move(product), {}, how.profile));
+  HOIST_TRY(ModelOnDevice reference, open(std::move(lowered), how));
   std::set<std::string> known;
   std::ifstream old(file);
   for (std::string line; std::getline(old, line);) {
@@ -164,17 +165,17 @@ Attempt<> measure_model(const std::filesystem::path& model, const std::filesyste
       known.insert(record.value("expression", ""));
   }
   std::ofstream records(file, std::ios::app);
-  if (!records) return input_failure(file.string(), "it cannot be written");
+  if (!records) return Diagnostic{file.string(), "it cannot be written"};
   for (int variant = 0; variant < variants; ++variant) {
     const Stopwatch stopwatch;
     const size_t before = known.size();
-    HOIST_ATTEMPT([[maybe_unused]] auto done, measure(tuned, model.filename().string(), static_cast<uint64_t>(variant),
-                                                      seconds, reference.runner, known, records));
+    HOIST_TRY([[maybe_unused]] auto done, measure(tuned, model.filename().string(), static_cast<uint64_t>(variant),
+                                                  seconds, reference.runner, known, records));
     fmt::print("{}: {} kernels of variant {}, {:.1f} s\n", model.filename().string(), known.size() - before, variant,
                stopwatch.seconds());
     std::fflush(stdout);
   }
-  return ExitCode::done;
+  return Nothing{};
 }
 
 }  // namespace
@@ -188,6 +189,6 @@ int main(int count, char** arguments) {
   const auto done = hoist::measure_model(arguments[1], arguments[2], count > 3 ? std::atof(arguments[3]) : 1,
                                          count > 4 ? std::atoi(arguments[4]) : 6, count > 5 ? arguments[5] : "");
   if (done.ok()) return 0;
-  for (const auto& problem : done.failure().problems) fmt::print(stderr, "kernel_times: {}\n", problem.text());
-  return static_cast<int>(done.failure().code);
+  for (const auto& problem : done.errors()) fmt::print(stderr, "kernel_times: {}\n", problem.text());
+  return static_cast<int>(hoist::exit_code(done.errors()));
 }
