@@ -10,7 +10,6 @@ namespace hoist {
 // array that is padded with a computed value, needs an array of its own for that. This costs a launch, and pays if
 // about as many products are summed as a launch takes time.
 Result<Nothing> materialise_padded_views(Program& program, const PassOptions& options) {
-  if (options.profile.gpu) return Nothing{};
   materialise_at(program, [&](const Definition& definition) {
     const Expr term = definition.expression;
     std::vector<RuleAtPlace> out;

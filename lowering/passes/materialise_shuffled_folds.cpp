@@ -6,7 +6,6 @@ namespace hoist {
 
 // Lanes of GPUs are work-items, which may read any element.
 Result<Nothing> materialise_shuffled_folds(Program& program, const PassOptions& options) {
-  if (options.profile.gpu) return Nothing{};
   materialise_at(program, [&](const Definition& definition) {
     std::vector<RuleAtPlace> out;
     if (const auto place = shuffled_fold(definition.expression, options.profile.vector_width))

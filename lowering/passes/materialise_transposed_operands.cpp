@@ -6,8 +6,7 @@
 
 namespace hoist {
 
-Result<Nothing> materialise_transposed_operands(Program& program, const PassOptions& options) {
-  if (options.profile.gpu) return Nothing{};
+void materialise_transposed_operands(Program& program) {
   const auto is_constant = [&](const std::string& name) { return program.constants.count(name) != 0; };
   materialise_at(program, [&](const Definition& definition) {
     std::vector<RuleAtPlace> out;
@@ -18,7 +17,6 @@ Result<Nothing> materialise_transposed_operands(Program& program, const PassOpti
       out.push_back({operand->place, operand->rows_first ? "to-global-transposed" : "to-global"});
     return out;
   });
-  return Nothing{};
 }
 
 }  // namespace hoist

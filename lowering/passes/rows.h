@@ -29,7 +29,7 @@ bool wants_winograd(const PassOptions& options);
 Done winograd(Program& program, const PassOptions& options);
 Done materialise_shared_folds(Program& program, const PassOptions& options);
 Done materialise_shuffled_folds(Program& program, const PassOptions& options);
-Done materialise_transposed_operands(Program& program, const PassOptions& options);
+void materialise_transposed_operands(Program& program);
 Done materialise_padded_views(Program& program, const PassOptions& options);
 Done materialise_phases(Program& program, const PassOptions& options);
 Done materialise_resampled(Program& program, const PassOptions& options);
