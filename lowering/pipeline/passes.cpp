@@ -137,7 +137,7 @@ constexpr Pass all_passes[] = {
     {"outline-kernels", "makes each array materialised in global memory a definition with its own kernel", terms, exact, nullptr, outline_kernels, replay_outline_kernels, true},
     {"fuse-chains", "chains whose values fit in local memory become one kernel, where --pass fusion=launch or records say so", terms, exact, wants_launches, fuse_chains, replay_merging},
     {"choose-knobs", "sets the knobs of kernels to the values that a record has measured to be fastest", terms, exact, has_records, knobs, replay_choose_knobs},
-    {"choose-layouts", "stores dimensions in the order of least cost (--pass layouts=cost), or of the user's steps", plan, exact, wants_layouts, choose_layouts, replay_choose_layouts},
+    {"choose-layouts", "stores dimensions in the order of least cost, on CPUs, or of the user's steps", plan, exact, wants_layouts, choose_layouts, replay_choose_layouts},
     {"choose-storage", "gives every value an array: order of dimensions, borders, padding to whole vectors", plan, exact, nullptr, choose_storage},
     {"schedule", "sorts definitions into the plan's execution order", plan, exact, nullptr, schedule},
     {"strategies", "makes every definition a kernel over stored arrays, with loops that a strategy maps to the device", plan, exact, nullptr, map_loops},

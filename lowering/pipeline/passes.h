@@ -42,8 +42,7 @@ enum class ConvolutionForm : uint8_t { automatic, stencil, im2col, winograd };
 enum class LaunchFusion : uint8_t { none, automatic, launch };
 
 /// The order of dimensions in which values between kernels are stored: images in NHWC and other values as in ONNX, or
-/// on CPUs the orders of least cost over the whole program (lowering/layout/orders.h). No measurement of whole models
-/// compares the two yet, so the rule is the default.
+/// on CPUs the orders of least cost over the whole program (lowering/layout/orders.h). GPUs have the rule alone.
 enum class LayoutChoice : uint8_t { rule, cost };
 
 /// Knobs that records may have for a definition as it enters these passes: whether the windows of its convolutions are
@@ -57,7 +56,7 @@ struct LowerOptions {
   FoldingBudget folding;
   ConvolutionForm convolution = ConvolutionForm::automatic;
   LaunchFusion fusion = LaunchFusion::automatic;
-  LayoutChoice layouts = LayoutChoice::rule;
+  LayoutChoice layouts = LayoutChoice::cost;
   TuningRecords records = {};  ///< of measured kernels
   int64_t unrolled_steps =
       most_unrolled_steps;            ///< of one loop; longer loops run as dynamic control flow, or are refused

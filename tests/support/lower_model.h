@@ -83,7 +83,7 @@ inline Compilation varied_compilation(uint64_t seed) {
   const LaunchFusion fusions[] = {LaunchFusion::none, LaunchFusion::automatic, LaunchFusion::launch,
                                   LaunchFusion::automatic};
   out.options.fusion = fusions[seed % 4];
-  if (seed % 7 < 3) out.options.layouts = LayoutChoice::cost;
+  if (seed % 7 < 3) out.options.layouts = LayoutChoice::rule;
   out.profile.gpu = seed % 5 == 0;
   out.profile.vector_width = seed % 4 == 0 ? 4 : 16;
   return out;

@@ -545,11 +545,11 @@ Rows experts() {
           .only_for(of_models)
           .formerly("--fuse"),
       row(models, "--pass layouts", "FORM",
-          "the order of dimensions of values between kernels; rule: images in NHWC, other values as in ONNX; cost: on "
-          "CPUs "
-          "the orders of least estimated cost over the whole program (explain --choices prints them)",
+          "the order of dimensions of values between kernels; cost: on CPUs the orders of least estimated cost over "
+          "the "
+          "whole program (explain --choices prints them); rule: images in NHWC, other values as in ONNX",
           AT(model.layouts), expert)
-          .allowing("rule|cost")
+          .allowing("cost|rule")
           .only_for(of_models),
       row(models, "--pass tables", "USE", "table lookup for layers between 8-bit values of a quantised model",
           AT(model.tables), expert)

@@ -217,7 +217,7 @@ std::string options_text(const CompileOptions& options) {
   for (const std::string& target : options.targets) scripted += " target=native:" + target;
   return fmt::format("conv={}{} tables={}{}{}{}{}{}{}", forms[static_cast<int>(options.lower.convolution)],
                      fusions[static_cast<int>(options.lower.fusion)], uses[static_cast<int>(options.lower.tables.use)],
-                     options.lower.layouts == LayoutChoice::cost ? " layouts=cost" : "",
+                     options.lower.layouts == LayoutChoice::rule ? " layouts=rule" : "",
                      options.lower.constants == ConstantUse::stored ? " constants=stored" : "",
                      folding == FoldingBudget{}
                          ? ""

@@ -164,7 +164,7 @@ CompileOptions compile_options(const ModelOptions& options) {
   if (options.convolution == "winograd") out.lower.convolution = ConvolutionForm::winograd;
   if (options.fusion == "none") out.lower.fusion = LaunchFusion::none;
   if (options.fusion == "launch") out.lower.fusion = LaunchFusion::launch;
-  if (options.layouts == "cost") out.lower.layouts = LayoutChoice::cost;
+  if (options.layouts == "rule") out.lower.layouts = LayoutChoice::rule;
   if (options.tables == "on") out.lower.tables.use = TableUse::on;
   if (options.tables == "off") out.lower.tables.use = TableUse::off;
   if (options.constants == "stored") out.lower.constants = ConstantUse::stored;

@@ -26,7 +26,7 @@ struct ModelOptions {
   std::vector<std::string> targets;  ///< named targets of native code; empty means OpenCL
   std::string convolution = "auto";  ///< auto | stencil | im2col | winograd
   std::string fusion = "auto";       ///< auto | none | launch
-  std::string layouts = "rule";      ///< rule | cost
+  std::string layouts = "cost";      ///< rule | cost
   std::string tables = "auto";       ///< auto | on | off
   std::string constants = "auto";    ///< auto | computed | stored
   FoldingBudget folding;

@@ -66,7 +66,7 @@ std::string choices_text(const LayoutChoices& choices) {
                                               order_text(choice.chosen.second->order), choice.chosen.second->cost)
                                 : "; no alternative\n";
   }
-  out += fmt::format("all values: cost {:.0f} vector instructions on one core; --pass layouts=cost {:.0f}",
+  out += fmt::format("all values: cost {:.0f} vector instructions on one core; chosen by cost {:.0f}",
                      choices.cost, choices.least);
   out += choices.bound >= choices.least * (1 - 1e-9)
              ? ", the least possible\n"

@@ -18,7 +18,7 @@ struct LayoutChoices {
   };
   std::vector<Choice> choices;  ///< of values with at least two dimensions, in the order of the program
   double cost = 0;              ///< of all values, in vector instructions of one core
-  double least = 0;             ///< of the orders that --pass layouts=cost chooses
+  double least = 0;             ///< of the orders that are chosen by cost
   double bound = 0;             ///< no choice costs less
 };
 

@@ -37,12 +37,6 @@ Program program_of(const std::string& text, std::initializer_list<const char*> c
   return std::move(*program);
 }
 
-LowerOptions by_cost() {
-  LowerOptions options;
-  options.layouts = LayoutChoice::cost;
-  return options;
-}
-
 Result<LoweredModel> lowered(const Program& program, const LowerOptions& options) {
   return lower_model(program, options, avx2());
 }
@@ -78,7 +72,7 @@ constexpr char encoder[] =
 
 // Nothing is stored across its rows, so products run along the columns of their packed weights.
 TEST(Orders, ResidualStreamsOfAnEncoderAreStoredAsTheirProductsWriteThem) {
-  const auto model = lowered(program_of(encoder, {"a", "b"}), by_cost());
+  const auto model = lowered(program_of(encoder, {"a", "b"}), LowerOptions());
   ASSERT_TRUE(model.ok()) << model.errors()[0].text();
   for (const Definition& d : model->program.definitions) {
     const Storage& storage = model->program.storage.at(d.value);
@@ -115,7 +109,7 @@ TEST(Orders, ChannelsStayInnermostWhicheverDimensionTheyAre) {
           "define %s : [1][16][12][12]f32 = Add(%u, %p) from \"add\"\n"
           "define %y : [1][16][12][12]f32 = Conv(%s, %k; group = 16, pads = [1, 1, 1, 1]) from \"second\"\noutput %y\n",
           {"k", "a", "b"}),
-      by_cost());
+      LowerOptions());
   ASSERT_TRUE(model.ok()) << model.errors()[0].text();
   EXPECT_THAT(stored(*model, "c"), ElementsAre(0, 2, 3, 1));
   EXPECT_THAT(stored(*model, "h"), ElementsAre(0, 1, 2, 3));
@@ -157,7 +151,7 @@ TEST(Orders, HaveAnAlternativeThatCostsMore) {
 TEST(Orders, KeepEveryBitUnderStrict) {
   for (const char* text : {encoder, products}) {
     const Program program = text == encoder ? program_of(encoder, {"a", "b"}) : program_of(products, {"a"});
-    LowerOptions options = by_cost();
+    LowerOptions options;
     options.strict = true;
     const auto cost = lowered(program, options);
     options.layouts = LayoutChoice::rule;

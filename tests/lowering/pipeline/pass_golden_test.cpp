@@ -69,7 +69,6 @@ std::string after(const Pass& pass, const std::string& text) {
   PassOptions options;
   options.tables.use = TableUse::automatic;
   options.convolution = ConvolutionForm::winograd;
-  options.layouts = pass.name == "choose-layouts" ? LayoutChoice::cost : LayoutChoice::rule;
   options.profile.pair_products = 2;
   options.profile.matrix_tile = 16;
   auto rules = read_user_rules(golden_rules, "golden.rules");

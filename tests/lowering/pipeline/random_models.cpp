@@ -73,7 +73,7 @@ LowerOptions options_for(uint64_t seed, bool strict) {
   options.convolution = forms[seed % 3];
   options.separate_arrays = seed % 7 == 0;
   if (seed % 4 == 3) options.fusion = LaunchFusion::launch;
-  if (seed % 5 < 2) options.layouts = LayoutChoice::cost;
+  if (seed % 5 < 2) options.layouts = LayoutChoice::rule;
   return options;
 }
 

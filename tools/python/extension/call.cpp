@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "ir/base/cancellation.h"
+#include "tools/cli/exit_code.h"
 #include "tools/cli/interruption.h"
 #include "tools/cli/terminal.h"
 #include "tools/driver/child_program.h"

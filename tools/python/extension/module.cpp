@@ -76,7 +76,7 @@ class Model {
   py::str stages(const std::string& layer, const Words& stages, bool types) const {
     return performed([&]() -> Result<std::string> {
       HOIST_TRY(const LayerStages found, stages_of(*model_, layer, {stages, types}));
-      if (found.refused) return *found.refused;
+      if (!found.refused.empty()) return found.refused;
       return json_text(to_json(found));
     });
   }
