@@ -103,6 +103,7 @@ constexpr Pass all_passes[] = {
     {"drop-relu", "drops Relu before quantising to bytes that begin at zero", calls, exact},
     {"powers", "squares and cubes are multiplications", calls, rounding},
     {"drop-padding-taps", "taps of filters that read nothing but padding are dropped", calls, exact},
+    {"split-padding-taps", "taps of filters that read mostly padding become convolutions of what they read", calls, rounding},
     {"single-channels", "computes integer convolutions of one-channel filters in floats, if a CPU multiplies 16-bit pairs", calls, exact, has_pair_products},
     {"pad-to-two", "pads sums to pairs, for CPUs that multiply 16-bit pairs", calls, rounding, has_pair_products},
     {"widen-bytes", "stores inputs in 16 bits, for CPUs that multiply 16-bit pairs", calls, exact, has_pair_products, widen_bytes},

@@ -19,19 +19,32 @@ struct ReadingTaps {
   int64_t first, end;
 };
 
+// The outputs for which the tap reads an element; none if end <= first.
+struct ServedOutputs {
+  int64_t first, end;
+};
+
+ServedOutputs served_outputs(const ConvolvedDimension& d, int64_t tap) {
+  const int64_t low = tap * d.dilation - d.begin;  // the position that the first output reads
+  const auto steps = [&](int64_t distance) { return distance <= 0 ? 0 : (distance + d.stride - 1) / d.stride; };
+  return {steps(-low), std::min(d.outputs, steps(d.inputs - low))};
+}
+
 std::optional<ReadingTaps> reading_taps(const ConvolvedDimension& d) {
   ReadingTaps out{d.taps, 0};
   for (int64_t tap = 0; tap < d.taps; ++tap) {
-    // Positions low, low + stride, ..., of which the first inside is at `inside`.
-    const int64_t low = tap * d.dilation - d.begin;
-    const int64_t inside = low >= 0 ? low : low + (-low + d.stride - 1) / d.stride * d.stride;
-    if (inside >= d.inputs || inside > low + (d.outputs - 1) * d.stride) continue;
+    const ServedOutputs served = served_outputs(d, tap);
+    if (served.first >= served.end) continue;
     out.first = std::min(out.first, tap);
     out.end = tap + 1;
   }
   if (out.first >= out.end || out.end - out.first == d.taps) return std::nullopt;
   return out;
 }
+
+// Products of a contraction in the time of a padded load and an addition of a sum that lies in the second cache: 97
+// GFLOP/s against 0.8 G additions/s (one core with AVX2).
+constexpr int64_t products_of_addition = 64;
 
 std::optional<std::vector<int64_t>> attribute_of(const Attributes& attributes, const std::string& name,
                                                  const std::vector<int64_t>& otherwise) {
@@ -42,21 +55,37 @@ std::optional<std::vector<int64_t>> attribute_of(const Attributes& attributes, c
   return *value;
 }
 
-bool has_finite_numbers(const Tensor& numbers) {
-  if (!is_float(numbers.scalar())) return true;
-  for (int64_t i = 0; i < numbers.size(); ++i) {
-    if (!std::isfinite(numbers.float_at(i))) return false;
+// The constant that the filters are or are cut from; null if they are computed.
+const Tensor* source_of_filters(const ProgramMatch& match) {
+  Expr filters = match.values.at("w");
+  for (;;) {
+    if (filters->pattern == Pattern::constant) return &filters->constant;
+    if (filters->pattern != Pattern::parameter) return nullptr;
+    if (const Tensor* constant = find_constant(*match.program, filters->name)) return constant;
+    const Definition* cut = find_definition(*match.program, filters->name);
+    if (cut == nullptr || cut->expression->pattern != Pattern::operator_call ||
+        cut->expression->operation->name != "Slice")
+      return nullptr;
+    filters = cut->expression->children[0];
+  }
+}
+
+bool are_finite(const Tensor* numbers) {
+  if (numbers == nullptr) return false;
+  if (!is_float(numbers->scalar())) return true;
+  for (int64_t i = 0; i < numbers->size(); ++i) {
+    if (!std::isfinite(numbers->float_at(i))) return false;
   }
   return true;
 }
 
 // The dimensions of the convolution at a match; nothing if its attributes are incomplete.
 std::optional<std::vector<ConvolvedDimension>> convolved_dimensions(ProgramMatch& match) {
-  const Tensor* w = match.known("w");
   const Definition* self = find_definition(*match.program, match.value);
-  if (w == nullptr || self == nullptr || w->shape().size() < 3) return std::nullopt;
+  const std::vector<int64_t> w = shape_of(match.values.at("w")->type);
+  if (self == nullptr || w.size() < 3) return std::nullopt;
   const std::vector<int64_t> x = shape_of(match.values.at("x")->type), y = shape_of(self->expression->type);
-  const size_t rank = w->shape().size() - 2;
+  const size_t rank = w.size() - 2;
   if (x.size() != rank + 2 || y.size() != rank + 2) return std::nullopt;
   const Attributes& given = match.rests["A"];
   const auto strides = attribute_of(given, "strides", std::vector<int64_t>(rank, 1)),
@@ -67,7 +96,7 @@ std::optional<std::vector<ConvolvedDimension>> convolved_dimensions(ProgramMatch
   const auto* mode = automatic == given.end() ? nullptr : std::get_if<std::string>(&automatic->second);
   std::vector<ConvolvedDimension> out;
   for (size_t i = 0; i < rank; ++i) {
-    ConvolvedDimension d{x[2 + i], y[2 + i], w->shape()[2 + i], (*strides)[i], (*dilations)[i], (*pads)[i]};
+    ConvolvedDimension d{x[2 + i], y[2 + i], w[2 + i], (*strides)[i], (*dilations)[i], (*pads)[i]};
     if (d.inputs == 0 || d.outputs == 0) return std::nullopt;
     const int64_t all = std::max<int64_t>(0, (d.outputs - 1) * d.stride + (d.taps - 1) * d.dilation + 1 - d.inputs);
     if (mode != nullptr && *mode == "SAME_UPPER") d.begin = all / 2;
@@ -78,23 +107,34 @@ std::optional<std::vector<ConvolvedDimension>> convolved_dimensions(ProgramMatch
   return out;
 }
 
-}  // namespace
+// A part of the convolution: some taps and some outputs along each dimension.
+struct ConvolutionPart {
+  std::vector<ReadingTaps> taps;
+  std::vector<ServedOutputs> outputs;
+};
 
-bool has_taps_of_padding(ProgramMatch& match) {
-  const auto dimensions = convolved_dimensions(match);
-  if (!dimensions) return false;
-  const size_t rank = dimensions->size();
-  std::vector<int64_t> spatial, first_tap, end_tap, first_read, end_read, borders(2 * rank, 0);
-  bool any = false;
+ConvolutionPart whole_convolution(const std::vector<ConvolvedDimension>& dimensions) {
+  ConvolutionPart out;
+  for (const ConvolvedDimension& d : dimensions) {
+    out.taps.push_back({0, d.taps});
+    out.outputs.push_back({0, d.outputs});
+  }
+  return out;
+}
+
+// Adds the attributes of the part's convolution, under names with this prefix.
+void add_part(const std::vector<ConvolvedDimension>& dimensions, const ConvolutionPart& part, const std::string& prefix,
+              ProgramMatch& match) {
+  const size_t rank = dimensions.size();
+  std::vector<int64_t> first_tap, end_tap, first_read, end_read, borders(2 * rank, 0);
   for (size_t i = 0; i < rank; ++i) {
-    const ConvolvedDimension& d = (*dimensions)[i];
-    const auto fewer = reading_taps(d);
-    any |= fewer.has_value();
-    const ReadingTaps taps = fewer.value_or(ReadingTaps{0, d.taps});
-    // Windows of the remaining taps begin at `begin` and end at `end`; beyond the input lies padding.
-    const int64_t begin = taps.first * d.dilation - d.begin;
-    const int64_t end = begin + (d.outputs - 1) * d.stride + (taps.end - taps.first - 1) * d.dilation + 1;
-    spatial.push_back(static_cast<int64_t>(2 + i));
+    const ConvolvedDimension& d = dimensions[i];
+    const ReadingTaps taps = part.taps[i];
+    const ServedOutputs outputs = part.outputs[i];
+    // Windows of these taps begin at `begin` and end at `end`; beyond the input lies padding.
+    const int64_t begin = outputs.first * d.stride + taps.first * d.dilation - d.begin;
+    const int64_t end =
+        begin + (outputs.end - outputs.first - 1) * d.stride + (taps.end - taps.first - 1) * d.dilation + 1;
     first_tap.push_back(taps.first);
     end_tap.push_back(taps.end);
     first_read.push_back(std::max<int64_t>(begin, 0));
@@ -102,15 +142,73 @@ bool has_taps_of_padding(ProgramMatch& match) {
     borders[i] = std::max<int64_t>(-begin, 0);
     borders[rank + i] = std::max<int64_t>(end - d.inputs, 0);
   }
-  if (!any || !has_finite_numbers(*match.known("w"))) return false;
+  match.attributes.insert({{prefix + "first_tap", first_tap},
+                           {prefix + "end_tap", end_tap},
+                           {prefix + "first_read", first_read},
+                           {prefix + "end_read", end_read},
+                           {prefix + "borders", borders}});
+}
+
+void replace_attributes(size_t rank, ProgramMatch& match) {
   for (const char* replaced : {"pads", "auto_pad", "kernel_shape"}) match.rests["A"].erase(replaced);
-  match.attributes.insert({{"spatial", spatial},
-                           {"first_tap", first_tap},
-                           {"end_tap", end_tap},
-                           {"first_read", first_read},
-                           {"end_read", end_read},
-                           {"borders", borders}});
+  std::vector<int64_t> spatial;
+  for (size_t i = 0; i < rank; ++i) spatial.push_back(static_cast<int64_t>(2 + i));
+  match.attributes.insert({"spatial", spatial});
+}
+
+}  // namespace
+
+bool has_taps_of_padding(ProgramMatch& match) {
+  const auto dimensions = convolved_dimensions(match);
+  if (!dimensions) return false;
+  ConvolutionPart part = whole_convolution(*dimensions);
+  bool any = false;
+  for (size_t i = 0; i < dimensions->size(); ++i) {
+    const auto fewer = reading_taps((*dimensions)[i]);
+    if (fewer) part.taps[i] = *fewer;
+    any |= fewer.has_value();
+  }
+  if (!any || !are_finite(source_of_filters(match))) return false;
+  add_part(*dimensions, part, "", match);
+  replace_attributes(dimensions->size(), match);
   return true;
+}
+
+bool has_tap_of_mostly_padding(ProgramMatch& match) {
+  const auto dimensions = convolved_dimensions(match);
+  if (!dimensions || !are_finite(source_of_filters(match))) return false;
+  const Type filters = match.values.at("w")->type;
+  // Partial sums are rounded to the type of the result.
+  const Scalar scalar = leaf_of(filters)->scalar;
+  if (scalar != Scalar::f32 && scalar != Scalar::f64) return false;
+  const std::vector<int64_t> shape = shape_of(filters);
+  const int64_t products = element_count(shape) / std::max<int64_t>(shape[0], 1);
+  const size_t rank = dimensions->size();
+  for (size_t i = 0; i < rank; ++i) {
+    const ConvolvedDimension& d = (*dimensions)[i];
+    if (d.taps == 1) continue;
+    for (const bool is_first : {true, false}) {
+      const int64_t tap = is_first ? 0 : d.taps - 1;
+      const ServedOutputs served = served_outputs(d, tap);
+      const int64_t unserved = d.outputs - std::max<int64_t>(served.end - served.first, 0);
+      // An output that the tap does not serve saves its products, and every output takes an addition.
+      if (2 * unserved < d.outputs || unserved == d.outputs) continue;
+      if (products / d.taps * unserved < products_of_addition * d.outputs) continue;
+      ConvolutionPart rest = whole_convolution(*dimensions), own = rest;
+      rest.taps[i] = is_first ? ReadingTaps{1, d.taps} : ReadingTaps{0, d.taps - 1};
+      own.taps[i] = {tap, tap + 1};
+      own.outputs[i] = served;
+      add_part(*dimensions, rest, "", match);
+      add_part(*dimensions, own, "own_", match);
+      std::vector<int64_t> around(2 * (rank + 2), 0);
+      around[2 + i] = served.first;
+      around[rank + 4 + i] = d.outputs - served.end;
+      match.attributes.insert({"around", around});
+      replace_attributes(rank, match);
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace hoist

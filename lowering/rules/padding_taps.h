@@ -1,14 +1,22 @@
-// The condition of the rules that drop taps of filters: some taps along a dimension read nothing but padding.
+// The conditions of the rules for taps of filters that read nothing, or little, but padding, as wide dilations have
+// them.
 #pragma once
 
 #include "ir/rules/program_rule.h"
 
 namespace hoist {
 
-/// A convolution of `x` with filters `w` whose first or last taps along some spatial dimension read only padding, as
-/// wide dilations have them; known floats among the filters have to be finite, since 0 times infinity is no 0. Adds
+/// A convolution of `x` with filters `w` whose first or last taps along some spatial dimension read only padding; known
+/// floats among the filters have to be finite, since 0 times infinity is no 0. Adds
 /// `spatial`, the filters' remaining taps `first_tap` and `end_tap`, the part of x that they read `first_read` and
 /// `end_read`, and its `borders`. Removes the attributes from *A that these replace.
 bool has_taps_of_padding(ProgramMatch& match);
+
+/// A convolution of `x` with known finite filters `w`, of f32 or f64, whose first or last tap along some spatial
+/// dimension reads padding for at least half of the outputs, which saves more products than the additions of a second
+/// convolution cost. Adds the attributes of has_taps_of_padding for the other taps; the same with the prefix `own_` for
+/// the tap and the outputs that it serves; and `around`, the amounts that pad these outputs to all. The condition
+/// removes the attributes from *A that these replace.
+bool has_tap_of_mostly_padding(ProgramMatch& match);
 
 }  // namespace hoist

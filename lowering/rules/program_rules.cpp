@@ -504,6 +504,7 @@ const ProgramConditions& program_conditions() {
       {"phases of strides", plain(has_phases)},
       {"short phases of strides", plain(has_short_phases)},
       {"taps of padding", plain(has_taps_of_padding)},
+      {"a tap of mostly padding", plain(has_tap_of_mostly_padding)},
       {"power of #", [](ProgramMatch& m, Numbers n) { return is_power_of(m, n[0]); }},
       {"no multiple of # along # of inputs and # of weights",
        [](ProgramMatch& m, Numbers n) { return is_no_multiple(m, n[0], n[1], n[2]); }},
