@@ -24,7 +24,7 @@ struct Frame {
   int outer, env;  // the next enclosing variable; the environment of `value`
   Expr value;      // of element and whole
   IndexId index;   // of element
-  int fold;        // of accumulators the open loop, of state the serial stage
+  int fold;        // of an accumulator: the open loop; of a state: the serial stage
   bool operator==(const Frame&) const = default;
 };
 
@@ -190,7 +190,7 @@ class Compiler {
               const std::vector<const Leaf*>& shapes);
   static int64_t product(const std::vector<int64_t>& extents);
 
-  // The domains on whose variable a root depends.
+  // The domains whose variables a root depends on.
   std::vector<Domain> used_domains(const std::vector<Domain>& domains, const std::vector<int>& roots) const;
 
   const Bindings& bindings_;

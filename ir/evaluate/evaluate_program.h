@@ -65,7 +65,7 @@ struct Instruction {
     modulus,
     clamped,
     mirrored,
-    computed,  // these compute positions
+    computed,  // the instructions below compute positions
     literal,
     load,
     position,
@@ -73,7 +73,7 @@ struct Instruction {
     conversion,
     selection,
     within,
-    loop,  // these compute columns
+    loop,  // the instructions below compute columns
   } kind = sum;
   Scalar scalar = Scalar::f32;
   int out = -1;                ///< a position register or a column

@@ -42,8 +42,8 @@ struct Spec {
   Pattern pattern = Pattern::literal;
   std::vector<Expr> children;
   std::vector<Nat> sizes;
-  std::vector<int64_t> integers;  ///< transpose: permutation; get: component; slice: step; bound: position;
-                                  ///< select: 1 where it is rarely()
+  std::vector<int64_t> integers;  ///< transpose: permutation; get: component; slice: step; bound: position; select: 1
+                                  ///< if made by rarely()
   std::vector<Type> parameters;   ///< of a function
   Function function = Function::add;
   Mode mode = Mode::view;  ///< of map, fold
@@ -94,7 +94,7 @@ Expr select(Expr condition, Expr a, Expr b);
 /// The same value for a condition that rarely holds: kernels branch, so that `a` costs time only if it is chosen, and
 /// its properties and costs come from `b` (properties.h).
 Expr rarely(Expr condition, Expr a, Expr b);
-/// Is it a selection made by rarely()?
+/// True if it is a selection made by rarely().
 bool is_rare(Expr e);
 Expr cast(Scalar scalar, Expr x);
 Expr reinterpret(Scalar scalar, Expr x);  ///< of the same width, 8 bits or more

@@ -5,7 +5,7 @@
 // it writes reads other regions of it.
 //
 // Parameters carry the regions that they read and write: the parts of a concatenation share an array, so a step may
-// read an array that it writes, but no element of its result; and checks compare only defined elements.
+// read an array that it writes, but no element of its result, and checks compare only defined elements.
 #pragma once
 
 #include <algorithm>
@@ -74,7 +74,7 @@ struct PlanKernel {
   std::array<uint64_t, 3> global = {1, 1, 1};
   std::array<uint64_t, 3> local = {1, 1, 1};  ///< work-items of a work-group
   /// The dimension along which the workers of a fused launch partition the work-groups. Only used to print the launch's
-  /// source: a plan that was read from a bundle does not have it.
+  /// source; a plan read from a bundle lacks it.
   size_t divided = 2;
   uint64_t local_bytes = 0;  ///< dynamic local memory: one more argument after the parameters when not 0
   std::vector<KernelParameter> parameters;
@@ -111,7 +111,7 @@ struct PlanControl {
   };
 
   bool is_loop = false;
-  std::string name;                 ///< of the value that the call defines
+  std::string name;                 ///< name of the value that the call defines
   std::vector<std::string> layers;  ///< computed by the call
   int condition = -1;  ///< one bool: selects the branch, or enables the loop; a loop without it always starts
   // For loops:

@@ -36,7 +36,7 @@ struct StepConstant {
 /// position in its term, or a pass that changed a definition or the program.
 struct ProgramStep {
   std::string rule;   ///< the name of a rule or of a pass
-  std::string layer;  ///< the first layer that the definition computes, for readers
+  std::string layer;  ///< the first layer that the definition computes, for display
   RuleClass rule_class = RuleClass::exact;
   std::string note;  ///< one sentence
   std::vector<std::string> absorbed =
@@ -72,7 +72,7 @@ struct Definition {
   /// For a pure concatenation: the concatenated values and the dimension. The parts may be written in place.
   std::vector<std::string> parts = {};
   int64_t parts_dimension = 0;
-  /// The storage order of dimensions if it is not that of the rule for images (lowering/layout/orders.h). An output of
+  /// The storage order of dimensions if it differs from the rule for images (lowering/layout/orders.h). An output of
   /// the model is stored as in ONNX; its order is that of the loops.
   std::vector<int64_t> order = {};
   /// Knobs of its kernel by name, if they are not chosen by the cost model (lowering/search/tuning.h).

@@ -1,6 +1,6 @@
 // From a program of operator calls to kernels as low-level terms: the result of the passes (passes.h). The Halide layer
-// turns each LoweredKernel into OpenCL; the bundle writer writes the plan. Everything here is decided at compile time
-// and without a device; all that is known of a device is its target description.
+// turns each LoweredKernel into OpenCL; the bundle writer writes the plan. All decisions are made at compile time and
+// without a device; only its target description is known.
 #pragma once
 
 #include <map>
@@ -29,7 +29,7 @@ struct LoweredKernel {
   std::vector<std::string> layers;  ///< of its first step
   Expr expression = nullptr;        ///< low-level; parameters "p0", "p1", ... ; its type is the stored result array
   std::vector<Expr> parameters;     ///< p0, p1, ... in order
-  std::vector<Domain> domains;      ///< per parameter, for seeded checks
+  std::vector<Domain> domains;      ///< value range per parameter, for seeded checks
   std::vector<std::vector<Region>> reads;  ///< per parameter: the region that holds the values it reads
   Region region;                           ///< the elements of the result that hold the value
   std::string unproved;    ///< a data-dependent position that may lie outside its array; "" if there is none
@@ -42,7 +42,7 @@ struct LoweredKernel {
   std::vector<std::string> computed = {};
 };
 
-/// A group at each stage, for inspect and explain. Parameters have the names of values.
+/// The terms of a group at each stage, for inspect and explain. Parameters have the names of values.
 struct LoweredGroup {
   std::string value;
   std::vector<std::string> layers;
@@ -53,17 +53,17 @@ struct LoweredGroup {
 };
 
 struct LoweredModel {
-  Program original;  ///< one definition a layer
-  Program program;   ///< with all decisions; its definitions are kernels
+  Program original;  ///< one definition per layer
+  Program program;   ///< the program with all decisions; its definitions are kernels
   // The choices of storage that a search may vary, by value.
   std::map<std::string, TiledResults> tiled;  ///< the results of definitions that are computed in tiles
   /// NHWC or NCHW loops of definitions that read model inputs or write model outputs as images (storage_plan.h).
   std::map<std::string, KnobValues> layouts;
-  std::vector<LoweredGroup> groups;  ///< in execution order, one a step
+  std::vector<LoweredGroup> groups;  ///< in execution order, one per step
   std::vector<LoweredKernel> kernels;
   std::vector<PlanArray> arrays;     ///< offsets and constants filled in
   std::vector<PlanStep> steps;       ///< arguments: p0, p1, ..., then the result
-  std::vector<PlanLaunch> launches;  ///< each step of a fused launch belongs to one
+  std::vector<PlanLaunch> launches;  ///< fused launches
   bool is_serial = false;            ///< as in Plan
   std::vector<PlanControl> controls;
   std::vector<PlanItem> items;  ///< empty without controls

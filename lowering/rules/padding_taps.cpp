@@ -14,7 +14,7 @@ struct ConvolvedDimension {
   int64_t inputs, outputs, taps, stride, dilation, begin;  // `begin`: the padding before
 };
 
-// The taps that read elements, from the first to the last one, where they are fewer than all.
+// The taps that read elements, from the first to the last one, if they are fewer than all.
 struct ReadingTaps {
   int64_t first, end;
 };
@@ -91,7 +91,7 @@ bool has_taps_of_padding(ProgramMatch& match) {
     const auto fewer = reading_taps(d);
     any |= fewer.has_value();
     const ReadingTaps taps = fewer.value_or(ReadingTaps{0, d.taps});
-    // Windows of the remaining taps begin at `begin` and end at `end`; beyond the input lies padding.
+    // Windows of the remaining taps begin at `begin` and end at `end`; beyond the input is padding.
     const int64_t begin = taps.first * d.dilation - d.begin;
     const int64_t end = begin + (d.outputs - 1) * d.stride + (taps.end - taps.first - 1) * d.dilation + 1;
     spatial.push_back(static_cast<int64_t>(2 + i));
