@@ -8,8 +8,9 @@
 // or a quarter of the search's time limit), one weight rule per contraction is measured and scales the other rules of
 // the layer: weight errors are correlated with the layer's input, so an average over a feature map does not reduce them
 // as it reduces noise. On squeezenet1.1 sensitivities by noise alone predicted a third of the measured error (median of
-// 100 assignments), with such representatives 1.2 times it. All values of a shape share one input tensor of noise,
-// which is scaled where it is added; noise is switched off by selecting the unchanged value, so no bit changes.
+// 100 assignments), with with such representatives they predicted 1.2 times the measured error. All values of a shape
+// share one input tensor of noise, which is scaled where it is added; noise is switched off by selecting the unchanged
+// value, so no bit changes.
 #pragma once
 
 #include <functional>

@@ -7,7 +7,7 @@
 // numbers and available in every engine), since operators that read a float's exponent need opset 26. Blocks do not
 // move through MaxPool or Concat, which read f32 again. The format costs one kernel for the scales and one for the
 // elements: ResNet-8 with all values in blocks has 924 right answers of 1,000 (925 in f32) and takes twice as long, so
-// a budget considers it only where no smaller format is as accurate on calibration data.
+// a budget considers it only if no smaller format is as accurate on calibration data.
 #pragma once
 
 #include "neural_rules/formats/range.h"
@@ -35,7 +35,7 @@ Grid grid_of(const ValueFormat& format, const ValueStatistics& statistics);
 double rounded(const Grid& grid, double x);
 /// The range of numbers that are not clipped, including the half steps that round to its ends.
 Range range_of(const Grid& grid);
-/// The numbers of the grid to which calibrated values round, ascending; a subset where the grid is finer than the
+/// The numbers of the grid to which calibrated values round, ascending; a subset if the grid is finer than the
 /// histogram.
 std::vector<double> levels_of(const Grid& grid, const ValueStatistics& statistics);
 /// The mean squared error of rounding to the grid, from the histogram.
