@@ -44,7 +44,7 @@ Result<Nothing> write_bundle(const std::vector<SizedPlan>& plans, const std::fil
                              const BundleOptions& options = {});
 
 struct BundleInfo {
-  Plan plan;             ///< as it was written; constants of weights are read only on request
+  Plan plan;             ///< as the plan was written; constants of weights are read only on request
   std::string manifest;  ///< manifest.json as text
   /// The sizes of all specialisations, in order; empty if the bundle is compiled for one set of sizes.
   std::vector<std::vector<std::pair<std::string, int64_t>>> sizes = {};

@@ -38,7 +38,7 @@ inline H::Expr number(int64_t n) { return H::Expr(static_cast<int32_t>(n)); }
 struct Value;
 
 /// An array as a function of the index. Arrays hold the arrays that they are made of, often one several times, so
-/// copies share the function: a copy of its own would cost the tree that the term stands for, not its graph.
+/// copies share the function: a separate copy would cost time proportional to the term as a tree instead of as a graph.
 class Elements {
  public:
   Elements(std::nullptr_t = nullptr) {}
@@ -95,8 +95,9 @@ struct Scalars {
  private:
   bool is_bits(Scalar scalar) const { return half && scalar == Scalar::f16; }
 };
-/// Names of native operations on halves begin with it. A kernel that calls some has `half_opening` before it: of one
-/// program's kernels the first one switches the arithmetic on, and programs without halves need no device that has it.
+/// Names of native operations on halves begin with it. A kernel that calls some has `half_opening` before it: the
+/// opening of a program's first such kernel enables the arithmetic, so programs without halves run on devices that lack
+/// it.
 inline constexpr const char* half_call = "hoist_half_";
 inline constexpr const char* half_opening = R"(#ifndef HOIST_HAS_HALF
 #define HOIST_HAS_HALF
@@ -108,16 +109,16 @@ HOIST_HALF_ARITHMETIC
 inline constexpr const char* store_marker = "hoist_store";
 /// The element of the result at an index.
 inline constexpr const char* old_marker = "hoist_old";
-/// A choice for whose first value kernels branch (passes/rare_branches.cpp): condition, value, usual value.
+/// A selection whose first value is computed in a branch (passes/rare_branches.cpp): condition, value, usual value.
 inline constexpr const char* rare_marker = "hoist_rarely";
-/// Asks for an array, whose printed name it is given, at a place in bytes; a macro of the preamble.
+/// The call that prefetches an array, whose printed name it is given, at a byte offset; a macro of the preamble.
 inline constexpr const char* prefetch_marker = "hoist_prefetch";
 /// Adjacent bytes or adjacent 16-bit values as a word.
 inline constexpr const char* word_marker = "hoist_word";
 /// For words x and y of two bf16 each and a sum: the sum plus the product of the first elements, or of the second ones.
 inline constexpr const char* add_first_product = "hoist_add_first_product";
 inline constexpr const char* add_second_product = "hoist_add_second_product";
-/// A sum plus that of two others, which is rounded before.
+/// A sum plus the sum of two others, which is rounded first.
 inline constexpr const char* add_two_sums = "hoist_add_two_sums";
 
 // ---- Nests ---------------------------------------------------------------------------------------------------------
@@ -133,12 +134,12 @@ struct Loop {
 
   std::string name() const { return is_reduction ? reduction.name() : variable.name(); }
   H::Expr expr() const { return is_reduction ? H::Expr(reduction) : H::Expr(variable); }
-  /// Does the driver run it: a loop over groups or work-items?
+  /// True if the driver runs the loop: a loop over groups or work-items.
   bool is_launched() const { return mode == Mode::group || mode == Mode::local; }
   bool spreads() const { return mode == Mode::unroll || mode == Mode::vec || mode == Mode::matrix; }
 };
 
-/// The place of an element: a function of the remaining indices, at the end one index per dimension.
+/// The place of an element as a function of the remaining indices; the innermost place has one index per dimension.
 struct WriteView {
   std::function<WriteView(H::Expr)> at;
   std::vector<H::Expr> index;
@@ -161,14 +162,14 @@ struct Nest {
   std::vector<Limit> limits;
   std::vector<H::RVar> pending;  ///< reduction variables for the folds that pass an accumulator on, outermost first
   size_t merged = 0;             ///< how many of them were used
-  size_t own_rank = 0;           ///< of the accumulator
+  size_t own_rank = 0;           ///< rank of the accumulator
   size_t own_offset = 0;         ///< dimensions of its Func that come before its own
   std::vector<H::Expr> index;
   std::vector<H::Expr> values;      ///< one per component
-  H::Expr condition;                ///< of a write, besides the limits; undefined if there is none
-  std::optional<Function> combine;  ///< with the old element
-  bool is_result = false;           ///< it writes the kernel's result, which takes scatters
-  size_t around = 0;                ///< of a scatter: the number of loops around it
+  H::Expr condition;                ///< condition of a write, besides the limits; undefined if there is none
+  std::optional<Function> combine;  ///< combines the new value with the old element
+  bool is_result = false;           ///< the nest writes the kernel's result, which may be a scatter
+  size_t around = 0;                ///< number of loops around a scatter
   std::shared_ptr<Nest> updates;
 };
 

@@ -1,5 +1,5 @@
 // The text that Halide prints, made reproducible and readable: one kernel without the prologue, address spaces written
-// out, identifiers renamed in order of appearance (Halide numbers them through the whole process).
+// out, identifiers renamed in order of appearance (Halide numbers them across the whole process).
 #pragma once
 
 #include <array>

@@ -168,7 +168,7 @@ const char* hoist_status_name(hoist_status status);
 
 const char* hoist_model_name(const hoist_bundle* bundle);
 const char* hoist_device_name(const hoist_bundle* bundle);
-/* "native", "OpenCL", or "CUDA graph": OpenCL's kernels where CUDA's driver hands over a whole run at once, which it
+/* "native", "OpenCL", or "CUDA graph": OpenCL's kernels where CUDA's driver submits a whole run at once, which it
  * does for plans without host ops and control flow unless the environment has HOIST_NO_CUDA. */
 const char* hoist_engine_name(const hoist_bundle* bundle);
 int hoist_device_index(const hoist_bundle* bundle); /* in the list of hoist_devices; -1: native code */

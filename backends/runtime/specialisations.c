@@ -13,7 +13,7 @@
 #ifndef HOIST_WITHOUT_OPENCL
 typedef struct shared_weights {
   uint64_t offset, bytes;
-  cl_mem buffer; /* of the first specialisation with these bytes, which stays open */
+  cl_mem buffer; /* buffer of the first specialisation with these bytes, which stays open */
 } shared_weights;
 #endif
 

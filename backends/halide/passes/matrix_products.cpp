@@ -120,7 +120,8 @@ std::optional<Product> product_of(const Stmt& stmt) {
   const Stmt update = substitute_in_all_lets(behind_lets(loop != nullptr ? loop->body : row));
   const Store* store = update.as<Store>();
   const Call* sum = store != nullptr ? store->value.as<Call>() : nullptr;
-  if (sum != nullptr && sum->name == "hoist_first") sum = sum->args[0].as<Call>();  // in a fold of one step
+  if (sum != nullptr && sum->name == "hoist_first")
+    sum = sum->args[0].as<Call>();  // the sum of the first elements in a fold of one step
   if (sum == nullptr || sum->name != (loop != nullptr ? "hoist_dot" : add_two_sums)) return std::nullopt;
   if (sum->type.lanes() != tile_lanes || !is_const_one(store->predicate)) return std::nullopt;
   const Words words = loop != nullptr ? Words{{sum->args[1], sum->args[2]}} : words_of_pairs(sum);

@@ -24,7 +24,7 @@
   K(array_index, uint32_t, 4, value < c->plan->array_count, "an index names a missing array") \
   K(array_or_none, uint32_t, 4, value == HOIST_NO_ARRAY || value < c->plan->array_count, "an index names a missing array") \
   K(kernel_index, uint32_t, 4, value < c->plan->kernel_count, "a step names a missing kernel") \
-  K(model_outputs, uint32_t, 4, value <= c->plan->output_count, "the model has more outputs than there are")
+  K(model_outputs, uint32_t, 4, value <= c->plan->output_count, "the model has more outputs than the plan")
 
 /* The other kinds of one field and their least number of bytes: K(kind, bytes). */
 #define HOIST_OTHER_KINDS(K) \
@@ -148,7 +148,7 @@
   L(kernel, kernels, kernel_count) \
   L(step, steps, step_count) \
   L(control, controls, control_count) \
-  S(items, 0)                           /* a list if there are controls; none: the steps */ \
+  S(items, 0)                           /* a list if there are controls; without them the steps */ \
   L(launch, launches, launch_count)     /* in the order of their steps; no control begins or ends within a launch */ \
   L(input, inputs, input_count) \
   L(array_index, outputs, output_count) \

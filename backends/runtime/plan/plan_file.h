@@ -127,7 +127,7 @@ typedef struct hoist_samples {
   uint64_t *positions, *starts;
   const unsigned char* values;
   uint64_t one_extreme_in; /* 0, or the same positions have values for inputs with extreme numbers */
-  unsigned extremes;       /* which ones */
+  unsigned extremes;       /* the kinds of extreme numbers */
   const unsigned char* extreme_values;
 } hoist_samples;
 

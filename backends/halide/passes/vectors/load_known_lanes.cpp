@@ -47,7 +47,7 @@ class LoadKnownLanes : public WithUsedLets {
       return taken_from(
           op, op->type.lanes(), [](int lane) { return lane; }, op);
     }
-    // For clamped indices that repeat an end element Halide's simplifier has made a shorter load and a shuffle of it.
+    // For clamped indices that repeat an end element, Halide's simplifier produces a shorter load and a shuffle of it.
     HExpr visit(const Shuffle* op) override {
       const Load* load = op->vectors.size() == 1 ? op->vectors[0].as<Load>() : nullptr;
       if (load == nullptr) return IRMutator::visit(op);
@@ -55,7 +55,7 @@ class LoadKnownLanes : public WithUsedLets {
       return taken_from(load, op->type.lanes(), place, op);
     }
 
-    // A vector whose lane i is lane `place(i)` of the load, extracted from contiguous vectors; `as_it_is` if
+    // A vector whose lane i is lane `place(i)` of the load, extracted from contiguous vectors; `as_it_is` if the
     // distances are unknown or too large.
     HExpr taken_from(const Load* load, int lanes, const std::function<int(int)>& place, const HExpr& as_it_is) const {
       if (lanes != selected_.lanes || !is_const_one(load->predicate)) return as_it_is;
