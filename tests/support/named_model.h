@@ -14,7 +14,7 @@ struct NamedModel {
   std::string name;
   int64_t opset = newest_version;
   std::vector<ValueInfo> inputs;
-  std::vector<ValueInfo> outputs;  ///< a program keeps the names only
+  std::vector<ValueInfo> outputs;  ///< a program keeps only the names of outputs
   std::map<std::string, Tensor> constants;
   std::vector<NamedCall> layers;
   uint64_t hash = 0;

@@ -1,6 +1,6 @@
-// The result of a command of the hoist program: a value, or a Failure with the exit code for scripts and the messages
-// for readers. Commands return these to main.cpp, the only place that prints failures. The libraries below tools know
-// nothing of exit codes and return Result.
+// The result of a command of the hoist program: a value, or a Failure with the exit code for scripts and the messages.
+// Commands return these to main.cpp, the only place that prints failures. The libraries below tools know nothing of
+// exit codes and return Result.
 #pragma once
 
 #include <string>

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The layers of a differing kernel as a model, next to the bundle that is not written; returns the hint.
+// Writes the layers of a differing kernel as a model, next to the bundle that is not written; returns the hint.
 std::string write_reduced(const Options& command, const CompiledModel& compiled,
                           const std::vector<std::string>& layers) {
   fs::path path = command.output;
@@ -33,7 +33,7 @@ Failure mismatch_failure(const Options& command, const CompiledModel& compiled, 
   if (!check.mismatch) {
     return Failure{ExitCode::differs,
                    {{check.launch_mismatch->subject,
-                     fmt::format("leaves something else on {} than its kernels launched alone: {}", check.device,
+                     fmt::format("has other results on {} than its kernels launched alone: {}", check.device,
                                  check.launch_mismatch->message),
                      "no bundle is written; --pass fusion=none launches each alone"}}};
   }

@@ -20,7 +20,7 @@ namespace {
 // Without a budget the page shows a nearly lossless choice.
 constexpr char default_budget[] = "sqnr=30dB";
 
-// The choice of a record that --budget and --objective name; nothing of a record that has none.
+// The choice of a record that --budget and --objective name; nothing if the record has none.
 Attempt<std::optional<RecordedChoice>> compared_choice(const Options& command, const Record& record,
                                                        const std::string& where) {
   const bool has_objective = command.is_given("--objective");
@@ -68,7 +68,7 @@ Attempt<> commands::report(const Options& given) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode differ, refuse_two_outputs(command.json, "--output", command.output));
   for (const std::string& file : {command.output, command.json, command.budget.record})
     HOIST_STEP_VOID(ExitCode::bad_input, refuse_unwritable(file));
-  // The choice is made without them: the gain of rules is printed next to the gain of tuning.
+  // The choice is made without tuning records: the gain of rules is printed next to the gain of tuning.
   ModelOptions tuning = command.model;
   HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_schedule_scripts(tuning));
   HOIST_STEP(const FileLock lock, ExitCode::bad_input, FileLock::take(command.budget.record));

@@ -37,7 +37,7 @@ struct ModelOptions {
   std::vector<ScheduleScript> schedule_scripts;
   std::string tuning;          ///< a database of hoist tune
   TuningRecords records = {};  ///< the records of `tuning` for the device, once read
-  std::string kernel_suffix;   ///< as CompileOptions has it
+  std::string kernel_suffix;   ///< as in CompileOptions
   bool with_notes = true;      ///< print the notes of the frontend and of lowering
 };
 

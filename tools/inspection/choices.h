@@ -16,13 +16,13 @@ struct LayoutChoices {
     std::string value, layer;  ///< the first layer that the kernel computes
     ChosenOrder chosen;
   };
-  std::vector<Choice> choices;  ///< of values with at least two dimensions, in the order of the program
-  double cost = 0;              ///< of all values, in vector instructions of one core
-  double least = 0;             ///< of the orders that --pass layouts=cost chooses
-  double bound = 0;             ///< no choice costs less
+  std::vector<Choice> choices;  ///< orders of values with at least two dimensions, in the order of the program
+  double cost = 0;              ///< cost of all values, in vector instructions of one core
+  double least = 0;             ///< cost of the orders that --pass layouts=cost chooses
+  double bound = 0;             ///< lower bound of the cost of any choice
 };
 
-/// The orders that a compilation with these options takes. `layer`: only values of kernels that compute it; "" for all.
+/// The orders that a compilation with these options uses. `layer`: only values of kernels that compute it; "" for all.
 /// Errors: no kernel computes the layer, or the device is a GPU, whose loads have no costs.
 Attempt<LayoutChoices> layout_choices(Program program, const ModelOptions& options, const std::string& layer);
 /// One line for each value, and one for the program.

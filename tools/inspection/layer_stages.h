@@ -25,13 +25,13 @@ struct LayerStage {
 struct LayerStages {
   std::string layer;
   std::vector<LayerStage> stages;       ///< in stage order, of all kernels that compute the layer
-  std::string absence;                  ///< why no kernel computes it; "" if one does
+  std::string absence;                  ///< the reason why no kernel computes it; "" if one does
   std::optional<Failure> refused = {};  ///< the error of the Halide backend, if it stopped the later stages
 };
 
 struct StageOptions {
   std::vector<std::string> stages = {};  ///< only these stages; empty means all
-  bool types = false;                    ///< of a model: print the type after each pattern
+  bool types = false;                    ///< for a model: print the type after each pattern
 };
 
 /// The stages of a layer of a model. Errors: no layer has that name.

@@ -305,7 +305,7 @@ std::optional<double> CostModel::seconds(const KernelNumbers& kernel) const {
   std::vector<float> numbers;
   for (const Feature& feature : features_) {
     const float number = kernel.features[feature.place];
-    // Features are logarithmic: less than twice the largest trained value is near enough. A 0/1 feature must have its
+    // Features are logarithmic: less than twice the largest trained value is accepted. A 0/1 feature must have its
     // trained value.
     if (number <= feature.least - 1 || number >= feature.most + 1) return std::nullopt;
     numbers.push_back(number);
