@@ -28,7 +28,7 @@ using MapKeys = std::vector<std::string>;
 
 struct ValueKinds {
   std::vector<ValueKind> inputs, outputs;        ///< inputs without an initialiser, in the model's order
-  std::vector<MapKeys> input_keys, output_keys;  ///< for maps or sequences of maps; as many as above
+  std::vector<MapKeys> input_keys, output_keys;  ///< keys of maps and sequences of maps, one entry per input (output)
 };
 /// The declarations of the file. Errors: no file, not an ONNX model.
 Result<ValueKinds> value_kinds(const std::filesystem::path& path);
@@ -59,7 +59,7 @@ struct ReadOptions {
   /// Values of inputs that become constants of the program: inputs that decide shapes, or that never change.
   std::vector<InputValue> values;
 
-  DataBounds bounds;  ///< of a data-dependent dimension
+  DataBounds bounds;  ///< bounds of a data-dependent dimension
 
   /// True if hoist has an operator of this domain ("" is ai.onnx) and name. Operators without one are replaced by their
   /// function body where the standard or the model gives one, and reported otherwise. If the function is empty, every
@@ -120,9 +120,9 @@ Result<std::vector<OperatorUse>> list_operators(const std::filesystem::path& pat
 /// An operator as the standard has it.
 struct StandardOperator {
   std::string domain, name;   ///< the domain "ai.onnx" is ""
-  std::vector<int> versions;  ///< of the domain, in which the operator's definition changed; ascending
+  std::vector<int> versions;  ///< versions of the domain in which the operator's definition changed; ascending
   std::vector<std::string>
-      types;              ///< of its first input, or of its first result if it has no input: "float", "seq(int64)"
+      types;              ///< type of its first input, or of its first result if it has no input: "float", "seq(int64)"
   bool has_body = false;  ///< a function of other operators
   bool becomes_another = false;  ///< read as the operator that replaced it
   bool is_constant = false;      ///< read as its content

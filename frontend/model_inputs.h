@@ -62,7 +62,7 @@ class ModelInputs {
   std::vector<std::string> names_;
   std::vector<ValueInfo> tensors_;
   std::set<std::string> unsettled_;            // inputs with an unknown number of members
-  std::vector<ListInput> lists_;               // inputs that are no tensors
+  std::vector<ListInput> lists_;               // inputs that are not tensors
   std::map<std::string, Tensor> list_values_;  // of members
   std::map<std::string, int64_t> named_dimensions_;
   std::map<std::string, int64_t> of_values_;  // dimensions of inputs that have values

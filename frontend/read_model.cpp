@@ -100,7 +100,7 @@ class Reader {
     return problems;
   }
 
-  // A declared type after names have values: -1 for an open extent.
+  // A declared type with values for named dimensions; -1 for an open extent.
   std::vector<int64_t> declared_shape(const onnx::TensorShapeProto& shape) const {
     std::vector<int64_t> out;
     for (const auto& dim : shape.dim()) {

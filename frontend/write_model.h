@@ -12,7 +12,7 @@
 namespace hoist {
 
 struct WriteOptions {
-  std::string producer_version;  ///< of hoist, for the model's header
+  std::string producer_version;  ///< version of hoist, for the model's header
   /// The largest file; protobuf itself ends at 2 GiB.
   int64_t maximum_bytes = (int64_t{1} << 31) - 1;
 };

@@ -29,7 +29,7 @@ class Network:
         self.nodes: list[onnx.NodeProto] = []
         self.inputs: list[onnx.ValueInfoProto] = []
         self.outputs: list[onnx.ValueInfoProto] = []
-        self.channels: dict[str, int] = {}  # of values with a channel axis: its extent
+        self.channels: dict[str, int] = {}  # extent of the channel axis, by value
 
     # -- the plain parts ----------------------------------------------------------------------------------------
 

@@ -55,8 +55,8 @@ struct NeuralRule {
   std::string_view precondition;              ///< one line of text; why_not() decides
   std::string_view source;                    ///< paper or section; "" for hoist's own rules
   bool calibrated = false;                    ///< needs statistics of the affected values
-  std::optional<ValueFormat> stored = {};     ///< for a rule for values
-  std::optional<ProductScheme> product = {};  ///< for a rule for contractions
+  std::optional<ValueFormat> stored = {};     ///< format of a rule for values
+  std::optional<ProductScheme> product = {};  ///< scheme of a rule for contractions
 
   /// The required storage type of the contraction's activation; nothing if every type is accepted.
   std::optional<Scalar> input() const { return product ? product->input : std::nullopt; }

@@ -34,7 +34,7 @@ size_t most_specialisations();
 
 /// One of the plans of a bundle that is compiled for several sizes.
 struct SizedPlan {
-  std::vector<std::pair<std::string, int64_t>> sizes;  ///< by name; the same names in all plans
+  std::vector<std::pair<std::string, int64_t>> sizes;  ///< values of the sizes by name; the same names in all plans
   Plan* plan;                                          ///< the same inputs and outputs by name, type and rank
 };
 

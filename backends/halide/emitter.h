@@ -72,8 +72,8 @@ Value select_value(const H::Expr& condition, const Value& a, const Value& b, boo
 
 // ---- Scalars (scalars.cpp) -----------------------------------------------------------------------------------------
 
-H::Expr selected(const H::Expr& condition, const H::Expr& a, const H::Expr& b);  ///< of scalars of one type
-H::Type stored_type(Scalar scalar);                                              ///< in arrays of the plan
+H::Expr selected(const H::Expr& condition, const H::Expr& a, const H::Expr& b);  ///< for scalars of one type
+H::Type stored_type(Scalar scalar);                                              ///< the type in arrays of the plan
 H::Expr from_private(Scalar scalar, const H::Expr& kept);
 H::Expr to_private(Scalar scalar, const H::Expr& value);
 
@@ -84,7 +84,7 @@ struct Scalars {
   bool half = false;
 
   H::Type value_type(Scalar scalar) const;
-  H::Type private_type(Scalar scalar) const;  ///< in private and local arrays
+  H::Type private_type(Scalar scalar) const;  ///< the type in private and local arrays
   H::Expr from_stored(Scalar scalar, const H::Expr& stored) const;
   H::Expr to_stored(Scalar scalar, const H::Expr& value) const;
   H::Expr literal_value(Scalar scalar, uint64_t bits) const;
@@ -322,9 +322,10 @@ class Emitter {
   const Scalars scalars_;
   std::vector<Loop> loops_;  ///< enclosing loops, outermost first
   std::vector<Stored> stored_;
-  std::map<std::string, size_t> tile_depth_;  ///< by a fold's Func: its reductions outside of the work-items
+  std::map<std::string, size_t>
+      tile_depth_;  ///< by a fold's Func: the number of its reductions outside of the work-items
   std::map<std::string, H::ImageParam> inputs_;
-  std::map<std::string, int64_t> input_bytes_;  ///< by Halide's name, for usual names
+  std::map<std::string, int64_t> input_bytes_;  ///< bytes of inputs by Halide's name
   std::vector<H::Argument> arguments_;
   std::map<std::string, std::string> argument_names_;  ///< Halide's name -> parameter name
   std::vector<std::string> lines_;
@@ -335,8 +336,8 @@ class Emitter {
   int rare_ = 0;          ///< rare branches around the current read
   uint64_t context_ = 0;  ///< the number of the loops around the current read
   uint64_t contexts_ = 0;
-  int worst_ulp_ = 0;     ///< of all functions but division and square root
-  bool divides_ = false;  ///< in f32, or in a type whose results are rounded from f32
+  int worst_ulp_ = 0;     ///< largest ulp bound of all functions but division and square root
+  bool divides_ = false;  ///< divides in f32, or in a type whose results are rounded from f32
   bool has_dots_ = false;
   bool reads_open_ = false;  ///< indices may lead outside, through an open border
   /// Values read inside each context: shared subterms are evaluated, and folds stored, once.

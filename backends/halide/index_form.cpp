@@ -51,7 +51,7 @@ struct Atom {
   std::string variable;
   Range range{-most, most};
   Sum dividend;
-  int64_t divisor = 0;  // of a quotient
+  int64_t divisor = 0;  // divisor of a quotient
   H::Expr other;
 };
 

@@ -24,7 +24,7 @@ namespace {
 class SimplifyIndices : public H::Internal::IRGraphMutator {
  protected:
   using IRGraphMutator::visit;
-  H::Internal::Scope<H::Internal::Interval> extents_;  // of the enclosing loops, if they are known
+  H::Internal::Scope<H::Internal::Interval> extents_;  // extents of the enclosing loops, if they are known
 
   H::Expr simple(const H::Expr& e) const { return H::Internal::simplify(e, true, extents_); }
 
@@ -176,7 +176,7 @@ struct Emitter::Holder {
   std::vector<Loop> spread;     // outermost first
   std::vector<Loop> enclosing;  // without spread, outermost first
   size_t own_offset = 0;
-  std::vector<H::Var> all;  // as the Func has them, innermost first
+  std::vector<H::Var> all;  // all dimensions in the Func's order, innermost first
   Substitution inward;      // reduction variables of enclosing loops -> the Func's dimensions for them
 
   // The Func's value with enclosing loops as seen from outside or from its own definition.

@@ -14,7 +14,7 @@ namespace hoist::emission {
 
 struct KernelText {
   std::string source;
-  std::vector<std::string> arguments;  ///< in order, without the one for local memory
+  std::vector<std::string> arguments;  ///< names in order, without the one for local memory
 };
 
 /// `printed` is a whole program with one kernel named `printed_name`; `names` gives the final name of each printed

@@ -73,7 +73,7 @@ const OperatorRow& completed(OperatorRow& row) {
   return row;
 }
 
-std::vector<OperatorRow>* added_rows = nullptr;  // of a ScopedOperators
+std::vector<OperatorRow>* added_rows = nullptr;  // rows added by a ScopedOperators
 
 std::string_view plain(std::string_view domain) { return domain == "ai.onnx" ? "" : domain; }
 

@@ -25,8 +25,8 @@ constexpr double most_constant_work = 4e9;
 
 // The constants passed to a rule at a place, with names of the program.
 struct GivenConstants {
-  std::map<std::string, Expr> terms;         ///< by the row's names
-  std::map<std::string, std::string> names;  ///< by the row's names
+  std::map<std::string, Expr> terms;         ///< terms by the row's names
+  std::map<std::string, std::string> names;  ///< names of the program by the row's names
   std::map<std::string, Tensor> added;       ///< constants that the program lacks
   std::map<std::string, std::string> withheld;
 };

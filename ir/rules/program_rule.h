@@ -72,7 +72,7 @@ struct ProgramMatch {
   Match types;                                    ///< sizes and type variables
   std::set<std::string> absent;                   ///< omitted operands
   std::map<std::string, OperatorCall> operators;  ///< the call that `any Layer` matches
-  std::string value;                              ///< of the definition that the rule is applied to
+  std::string value;                              ///< value of the definition that the rule is applied to
   std::vector<std::string> consumed;              ///< values of the definitions that inner calls match, in order
 
   const Tensor* known(const std::string& name) const;  ///< null if the operand is omitted or computed

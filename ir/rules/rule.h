@@ -28,8 +28,8 @@ struct Condition {
     float_type,
     native,
   } kind = native;
-  std::string text;           ///< as the row has it
-  Nat a, b;                   ///< of the conditions on sizes
+  std::string text;           ///< text in the row
+  Nat a, b;                   ///< sides of a condition on sizes
   std::string first, second;  ///< names of metavariables or of a type; for a literal condition the number
   std::function<bool(const Match&)> function;
 

@@ -20,7 +20,7 @@ struct TextPart {
 
 struct RowOrigin {
   std::string file;
-  std::map<std::string, std::vector<TextPart>> keys;  ///< by the key of the row; "" for its name
+  std::map<std::string, std::vector<TextPart>> keys;  ///< parts of texts by the key of the row; "" for its name
 
   /// "FILE:LINE:COLUMN" of a character of a key's text; the row's own place if the row has no such key.
   std::string place(const std::string& key, size_t offset) const;

@@ -52,12 +52,12 @@ class AccessCost {
   };
   struct Vectors {
     size_t dimension = 0;  // dimension along the lanes
-    int64_t lanes = 1;     // of a full vector
-    double count = 1;      // of vectors in the result
-    double rows = 1;       // of the result
+    int64_t lanes = 1;     // lanes of a full vector
+    double count = 1;      // count of vectors in the result
+    double rows = 1;       // rows of the result
   };
   struct Runs {
-    int64_t count = 1;   // of adjacent elements in a vector
+    int64_t count = 1;   // count of adjacent elements in a vector
     bool shared = true;  // all lanes load one element
     int64_t stride = 0;  // between the first two lanes
   };

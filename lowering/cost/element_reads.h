@@ -16,7 +16,7 @@ struct ElementRead {
   std::string parameter;
   std::vector<size_t> loops;     ///< the folds whose steps change the position, outermost first
   std::vector<IndexId> at;       ///< indices for ElementReads::position
-  bool depends_on_data = false;  ///< as in a gather
+  bool depends_on_data = false;  ///< true for a gather, for example
 };
 
 class ElementReads {
@@ -40,7 +40,7 @@ class ElementReads {
   std::unique_ptr<ElementFormula> formula_;
   std::vector<ElementRead> reads_;
   std::vector<int64_t> counts_;
-  std::vector<int> dimension_of_, loop_of_;  // by atom; -1: none
+  std::vector<int> dimension_of_, loop_of_;  // index of a dimension or loop by atom; -1: none
 };
 
 }  // namespace hoist

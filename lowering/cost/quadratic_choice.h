@@ -17,7 +17,7 @@ class QuadraticChoice {
   using Matrix = std::vector<double>;
   struct Node {
     std::vector<double> costs;
-    std::map<size_t, Matrix> edges;  ///< by adjacent node; rows are this node's options
+    std::map<size_t, Matrix> edges;  ///< matrices by adjacent node; rows are this node's options
   };
 
   /// Returns the node's number. There is at least one option.
@@ -28,7 +28,7 @@ class QuadraticChoice {
   void add_edge(size_t a, size_t b, const Matrix& costs);
 
   struct Solution {
-    std::vector<size_t> options;  ///< by node; among equal options the first
+    std::vector<size_t> options;  ///< options by node; the first one of equal cost
     double cost = 0;
     double bound = 0;  ///< no solution costs less; the cost itself if the solution is exact
   };

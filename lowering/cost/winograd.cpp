@@ -16,7 +16,7 @@ namespace {
 struct WinogradForm {
   int64_t results, window;
   const char *rule, *rule_with_bias;
-  double amplification = 0;  ///< of rounding errors, see the comment above amplification_of
+  double amplification = 0;  ///< amplification of rounding errors, see the comment above amplification_of
   bool of_bytes = false;     ///< integers: exact
 
   double launches_more() const { return of_bytes ? 2 : 5; }

@@ -32,8 +32,8 @@ struct Frame {
   enum Kind : uint8_t { element, whole, accumulator } kind;
   int outer, env;  // the next enclosing variable; the environment of `value`
   Expr value;
-  IndexId index;      // of an element
-  int loop;           // of an accumulator
+  IndexId index;      // index of an element
+  int loop;           // accumulator's loop
   PositionSet place;  // the loops around `value`; no part of the identity
 };
 

@@ -18,7 +18,7 @@ constexpr int64_t whole = -1;
 struct WrittenOut {
   double nodes = 0;
   bool folds = false;
-  std::map<std::pair<int64_t, int64_t>, double> uses;  // by position and component
+  std::map<std::pair<int64_t, int64_t>, double> uses;  // number of uses by position and component
 
   void add(const WrittenOut& other, double times = 1) {
     nodes = std::min(most_counted, nodes + times * other.nodes);

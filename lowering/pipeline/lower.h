@@ -26,7 +26,7 @@ namespace hoist {
 /// One kernel; steps with equal terms share it.
 struct LoweredKernel {
   std::string name;                 ///< an OpenCL identifier made from the layers' names
-  std::vector<std::string> layers;  ///< of its first step
+  std::vector<std::string> layers;  ///< layers of its first step
   Expr expression = nullptr;        ///< low-level; parameters "p0", "p1", ... ; its type is the stored result array
   std::vector<Expr> parameters;     ///< p0, p1, ... in order
   std::vector<Domain> domains;      ///< value range per parameter, for seeded checks
@@ -47,7 +47,7 @@ struct LoweredGroup {
   std::string value;
   std::vector<std::string> layers;
   Expr high = nullptr;    ///< after merging, logical
-  Derivation derivation;  ///< from the stored high-level term to the low-level one
+  Derivation derivation;  ///< derivation from the stored high-level term to the low-level term
   Expr low = nullptr;
   int kernel = 0;
 };
@@ -59,7 +59,7 @@ struct LoweredModel {
   std::map<std::string, TiledResults> tiled;  ///< the results of definitions that are computed in tiles
   /// NHWC or NCHW loops of definitions that read model inputs or write model outputs as images (storage_plan.h).
   std::map<std::string, KnobValues> layouts;
-  std::vector<LoweredGroup> groups;  ///< in execution order, one per step
+  std::vector<LoweredGroup> groups;  ///< groups in execution order, one per step
   std::vector<LoweredKernel> kernels;
   std::vector<PlanArray> arrays;     ///< offsets and constants filled in
   std::vector<PlanStep> steps;       ///< arguments: p0, p1, ..., then the result
@@ -70,7 +70,7 @@ struct LoweredModel {
   std::vector<int> inputs, outputs;
   std::vector<PlanExtent> extents;
   int64_t arena_bytes = 0;
-  ProgramDerivation derivation;   ///< from the imported program to `low` of every group
+  ProgramDerivation derivation;   ///< derivation from the imported program to `low` of every group
   std::vector<PlanLayer> layers;  ///< the model's layers, with the reason if no step computes one
   std::vector<std::string> notes;
 };

@@ -58,12 +58,12 @@ struct LowerOptions {
   ConvolutionForm convolution = ConvolutionForm::automatic;
   LaunchFusion fusion = LaunchFusion::automatic;
   LayoutChoice layouts = LayoutChoice::rule;
-  TuningRecords records = {};  ///< of measured kernels
-  int64_t unrolled_steps =
-      most_unrolled_steps;            ///< of one loop; longer loops run as dynamic control flow, or are refused
-  bool execute = true;                ///< If and Loop may run as dynamic control flow (unroll.h)
-  const UserRules* rules = nullptr;   ///< of the user; lives as long as the compilation
-  std::vector<ScheduleScript> steps;  ///< the user's own steps for kernels, instead of the strategy
+  TuningRecords records = {};                    ///< records of measured kernels
+  int64_t unrolled_steps = most_unrolled_steps;  ///< limit of steps of one unrolled loop; longer loops run as dynamic
+                                                 ///< control flow, or are refused
+  bool execute = true;                           ///< If and Loop may run as dynamic control flow (unroll.h)
+  const UserRules* rules = nullptr;              ///< rules of the user, which must outlive the compilation
+  std::vector<ScheduleScript> steps;             ///< the user's own steps for kernels, instead of the strategy
   const std::vector<Strategy>* strategies = nullptr;  ///< instead of strategies(); live as long as the compilation
   bool separate_arrays = false;  ///< no reuse of memory in the arena, so that a simulated device detects every overrun
 };

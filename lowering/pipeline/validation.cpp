@@ -478,12 +478,12 @@ class Validator {
   const ValidationOptions& options_;
   Validation out_;
   Terms terms_;                              // terms of the program after the last step
-  size_t controls_ = 0;                      // of the program
+  size_t controls_ = 0;                      // controls of the program
   std::map<std::string, Tensor> constants_;  // includes values of earlier programs, which left sides read
   size_t step_ = 0;
   std::string stored_;  // the definition that becomes a kernel
   Region region_;       // the region of its array that holds the value
-  Arrays arrays_;       // of the definition
+  Arrays arrays_;       // arrays of the definition
   std::array<Known, kinds> known_;
 };
 

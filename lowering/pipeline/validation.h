@@ -27,7 +27,7 @@ struct ValidationOptions {
 
 /// A step that changes a value although it must not.
 struct StepDifference {
-  size_t step = 0;  ///< of the derivation, from 0
+  size_t step = 0;  ///< step of the derivation, from 0
   std::string rule, layer;
   RuleClass rule_class = RuleClass::exact;
   std::string value;   ///< the definition with different values

@@ -23,10 +23,10 @@
 namespace hoist {
 
 struct UserRules {
-  std::string text;                               ///< of the file, for the derivation
+  std::string text;                               ///< text of the file, for the derivation
   RuleRows rows;                                  ///< neither typed nor tested
   RuleTable table;                                ///< hoist's rows for terms, and the user's rows
-  std::vector<const ProgramRule*> between_calls;  ///< in the order of the file
+  std::vector<const ProgramRule*> between_calls;  ///< rules in the order of the file
 
   /// The rule between operator calls of this name; null if the file has none.
   const ProgramRule* find_between_calls(const std::string& name) const;

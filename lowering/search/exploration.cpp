@@ -17,7 +17,8 @@ namespace {
 // A knob value is (walk number) * checks + (check of the resulting term).
 constexpr int64_t checks = 1'000'000;
 constexpr size_t most_steps = 4, most_attempts = 600;
-constexpr size_t most_growth = 64;  // in nodes, beyond twice the size of the term; larger terms are seldom faster
+constexpr size_t most_growth =
+    64;  // limit of added nodes beyond twice the size of the term; larger terms are seldom faster
 
 // True if the term is mapped to a device or materialises values anywhere but in global memory.
 bool is_decided(Expr e, std::set<Expr>& seen) {

@@ -40,7 +40,7 @@ struct ScheduleStep {
 struct ScheduleScript {
   std::string layer, where;  ///< the file, for messages
   std::vector<ScheduleStep> steps;
-  std::vector<int64_t> order = {};  ///< of the result's dimensions; empty: as hoist chooses
+  std::vector<int64_t> order = {};  ///< order of the result's dimensions; empty: hoist's choice
   int order_line = 0;
 };
 

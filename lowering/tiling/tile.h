@@ -94,8 +94,8 @@ struct CpuResults {
 struct GpuResults {
   int64_t count = 1;  ///< arrays of rows by columns
   int64_t rows = 1, columns = 1;
-  int64_t steps =
-      0;  ///< of the innermost fold; all results of a row share one operand, and all results of a column the other
+  int64_t steps = 0;     ///< steps of the innermost fold; all results of a row share one operand, and all results of a
+                         ///< column the other
   int64_t folds = 1;     ///< number of folds of `steps` steps each, whose sums are added to one result
   bool in_parts = true;  ///< sums may be reassociated
 };

@@ -59,7 +59,7 @@ struct Collected {
   std::vector<Moments> moments;
   bool has_channels = false;
   bool varies = false;  // the channel dimension is dynamic, so all elements share one set of statistics
-  int64_t count = 0;    // of the first pass
+  int64_t count = 0;    // count of elements in the first pass
   int64_t zeros = 0;
   std::vector<uint64_t> histogram = std::vector<uint64_t>(histogram_bins);
   WideSum block_errors = 0;  // squares
@@ -159,7 +159,7 @@ struct Calibrator::State {
   std::map<std::string, Collected> values;
   std::set<std::string> inputs;                                        // inputs of the model
   std::set<std::string> last_channel;                                  // values from matrix_inputs()
-  std::map<std::string, std::map<std::string, PatchMoments>> patches;  // by value, by layer
+  std::map<std::string, std::map<std::string, PatchMoments>> patches;  // moments by value and layer
 
   int64_t axis(const std::string& value) const { return last_channel.count(value) != 0 ? -1 : 1; }
 };

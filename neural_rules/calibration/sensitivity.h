@@ -63,8 +63,8 @@ struct Sensitivity {
   std::vector<StudySite> studied;  ///< one per site; the candidates are the permitted rules
   std::vector<bool> may_stay;      ///< one per site: true if it may stay unchanged
   std::vector<SiteRule> rules;     ///< one per candidate, in the order of sites and their candidates
-  Statistics statistics;           ///< with rounded weights, without the second moments from which they were computed
-  RunOutputs reference;            ///< of the unchanged model
+  Statistics statistics;  ///< statistics with rounded weights, without the second moments from which they were computed
+  RunOutputs reference;   ///< outputs of the unchanged model
   double output_power = 0;
   int64_t samples = 0;   ///< of calibration
   bool complete = true;  ///< true if everything could be measured in time

@@ -16,7 +16,7 @@ namespace hoist {
 struct CalibratedProgram {
   Program program;         ///< with channels scaled
   ChannelFactors factors;  ///< the factors; empty if the program is unchanged
-  Statistics statistics;   ///< of that program
+  Statistics statistics;   ///< statistics of that program
   size_t runs = 0;         ///< number of samples used for calibration, from the first on
 };
 

@@ -17,7 +17,7 @@ namespace {
 struct MeasureRow {
   BudgetMeasure measure;
   std::string_view name, unit, example;
-  double low, high;  ///< of the limit
+  double low, high;  ///< low and high of the limit
 };
 constexpr MeasureRow measures[] = {
     {BudgetMeasure::top1, "top1", "%", "top1=0.5%", 0, 100},

@@ -38,7 +38,7 @@ std::vector<std::vector<size_t>> consumer_sites(const Program& program, const st
 struct WeighedRule {
   CandidateRule candidate;
   double predicted_noise = 0;  ///< mean squared error at the site; NaN without a prediction
-  double bytes = 0;            ///< of the weights, or of the stored value
+  double bytes = 0;            ///< bytes of the weights, or of the stored value
   std::string cost_class;      ///< rules of one class cost the same
   bool kept = false;           ///< no other rule of the same cost is better
 };

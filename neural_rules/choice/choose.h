@@ -38,7 +38,7 @@ struct ChooseOptions {
   /// Receives all measurements so far, after each longer part, and whether a point besides the unchanged model is known
   /// to keep the budget, so that an interrupted run has a result.
   std::function<void(const Measured&, bool has_choice)> keep = [](const Measured&, bool) {};
-  UserMetric metric;  ///< for a budget that is a command; it gets all verification data
+  UserMetric metric;  ///< the command of a metric budget, which receives all verification data
   /// Time for running one model on verification data: only as many samples are used as fit, and always the same ones.
   double verification_seconds = std::numeric_limits<double>::infinity();
   int verifications = 5;              ///< maximum number of verified proposals of the solver
@@ -54,7 +54,7 @@ struct Choosing {
   ChannelFactors factors;                          ///< factors by which the model's channels are scaled first
   Statistics statistics;                           ///< statistics for rewriting the scaled model as chosen
   Measured measured;                               ///< for further choices
-  OutputDigest reference_outputs, chosen_outputs;  ///< of outputs on the verification data
+  OutputDigest reference_outputs, chosen_outputs;  ///< digests of the outputs on the verification data
 };
 
 /// The cheapest assignment that was measured to keep the budget; among assignments whose times are equal within their

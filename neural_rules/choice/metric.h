@@ -36,7 +36,7 @@ struct OutputMetrics {
   double sqnr = 0;                ///< dB; infinity without a change, -infinity if the error is not finite
   double psnr = 0;                ///< dB, with the range of the reference as the peak; infinity without a change
   double largest_error = 0;       ///< absolute
-  double low = 0, high = 0;       ///< of the finite reference values, not centred
+  double low = 0, high = 0;       ///< range of the finite reference values, not centred
   int64_t not_finite = 0;         ///< samples of the changed output that hold a NaN or an infinity
   int64_t reference_not_finite = 0;
   // Scores only:

@@ -49,9 +49,9 @@ struct Candidate {
 
 struct StudySite {
   Site site;
-  std::string operation;         ///< of the layer
+  std::string operation;         ///< operation of the layer
   double sensitivity = 0;        ///< mean squared change of the output divided by the mean square of the added noise
-  double time = 0, bytes = 0;    ///< of the unchanged site
+  double time = 0, bytes = 0;    ///< time and bytes of the unchanged site
   double accumulated_error = 0;  ///< error of the output with this site and all earlier sites as chosen
   std::vector<Candidate> candidates;
   std::string chosen;  ///< a rule, or "" for unchanged

@@ -18,7 +18,7 @@ struct ValueFormat {
   Scalar scalar = Scalar::u8;
   RangeChoice choice = RangeChoice::min_max;
   bool symmetric = false;  ///< integers without a zero point
-  int64_t block = 0;       ///< of channels that share a power of two, computed in each run; 0: one scale for the tensor
+  int64_t block = 0;       ///< channels that share a power of two, which each run computes; 0: one scale for the tensor
 };
 
 /// The representable numbers of a format: scale * (n - zero_point) for the numbers n of the scalar type, saturated.

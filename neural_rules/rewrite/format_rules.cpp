@@ -237,7 +237,7 @@ std::vector<Expr> stored_results(const Program& program, const std::string& call
 const std::vector<const ProgramRule*>& format_rules(std::string_view rule) {
   static std::mutex mutex;
   static auto* known =
-      new std::map<std::string, std::vector<const ProgramRule*>>;  // by their forms; lives as long as the rules
+      new std::map<std::string, std::vector<const ProgramRule*>>;  // by form; lives as long as the rules
   const NeuralRule* found = find_neural_rule(rule);
   const Form form = found == nullptr ? Form() : form_of(*found);
   std::string key(rule);

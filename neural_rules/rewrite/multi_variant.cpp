@@ -228,7 +228,7 @@ class VariantMaker {
   MultiVariantProgram out_;
   std::map<std::string, std::string> functions_;
   std::map<std::string, std::vector<Alternative>> versions_;                  ///< by value
-  std::map<std::pair<std::string, size_t>, std::vector<Alternative>> slots_;  ///< by layer and input
+  std::map<std::pair<std::string, size_t>, std::vector<Alternative>> slots_;  ///< alternatives by layer and input
   std::map<std::string, std::string> chains_;
   std::vector<std::pair<NamedCall, const SiteRule*>> clones_;
 };

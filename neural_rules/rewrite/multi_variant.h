@@ -29,8 +29,8 @@ struct SiteRule {
   Assignment needs;                              ///< the other assignments that the rule required
   std::map<std::string, std::string> functions;  ///< layer -> function rule
   RuleUse use;                                   ///< parameters, clipped share and proof
-  ProgramDifference change;                      ///< from the program with the rule's requirements
-  ProgramDifference whole;                       ///< from the unchanged program: has every layer that `change` reads
+  ProgramDifference change;                      ///< difference from the program with the rule's requirements
+  ProgramDifference whole;  ///< difference from the unchanged program; has every layer that `change` reads
 };
 
 /// Rewrites the program with this rule alone. Errors are rewrite()'s.

@@ -156,7 +156,7 @@ class Protocol {
 
   struct Findings {
     std::map<std::string, std::string> ended;  // the message of the first failing data set, else ""
-    std::string begun;                         // and did not end
+    std::string begun;                         // the case that began and did not end
   };
   static Findings read(const fs::path& path) {
     Findings out;

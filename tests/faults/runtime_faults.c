@@ -20,7 +20,7 @@ typedef struct outcome {
   const char* stage;
   char message[1200];
   int failed_findings;
-  size_t bytes; /* of all outputs, concatenated */
+  size_t bytes; /* bytes of all outputs, concatenated */
   unsigned char* outputs;
 } outcome;
 

@@ -19,7 +19,7 @@ struct NamedModel {
   std::vector<NamedCall> layers;
   uint64_t hash = 0;
   // Further parts of a program; they are ignored when a program is made.
-  std::map<std::string, ValueInfo> types = {};  ///< of all values that are single arrays
+  std::map<std::string, ValueInfo> types = {};  ///< types of all values that are single arrays
   std::vector<std::string> notes = {};
 };
 

@@ -13,7 +13,7 @@ namespace hoist::tuning {
 
 struct Landscape {
   KnobSpace space;
-  std::map<Point, double> seconds;  ///< for every legal point
+  std::map<Point, double> seconds;  ///< seconds of every legal point
   double optimum = 0;
   Point untiled;  ///< all factors in the first place, the paper's start point
 };

@@ -182,7 +182,7 @@ class SortedRelations : public CLI::Formatter {
 /// The parser with all commands.
 struct Parser {
   CLI::App app{program_meaning, "hoist"};
-  std::map<std::string, CommandOptions> options;  ///< by command; "" is the program
+  std::map<std::string, CommandOptions> options;  ///< options by command; "" is the program
 
   Parser() {
     app.formatter(std::make_shared<SortedRelations>());

@@ -27,7 +27,7 @@ std::string_view name_of(Support support) {
 struct CheckAnswer {
   std::vector<OperatorUse> operators;
   Diagnostics problems;
-  std::optional<ModelSummary> summary;  ///< if the model can be compiled
+  std::optional<ModelSummary> summary;  ///< present if the model can be compiled
   ExitCode code = ExitCode::done;
 };
 

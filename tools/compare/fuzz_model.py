@@ -21,7 +21,7 @@ INTEGERS = [np.int32, np.int64, np.int8, np.uint8, np.int16, np.uint16, np.uint3
 @dataclass
 class Sizes:
     extents: list[int]
-    most_elements: int  # of an array
+    most_elements: int  # limit of the elements of an array
     fewest_nodes: int
     most_nodes: int
 

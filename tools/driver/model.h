@@ -73,7 +73,7 @@ struct OpenedModel {
   Program program;  ///< as read by the frontend
   Profile profile;
   LoweredModel lowered;
-  std::vector<std::string> targets = {};  ///< of native code, as ModelOptions has them
+  std::vector<std::string> targets = {};  ///< targets of native code, as in ModelOptions
 };
 /// As read_program(), while two preparations of open_model run on another thread: listing the devices (some 50 ms in
 /// the driver) and parsing the rules (nearly as long).

@@ -21,11 +21,11 @@ namespace hoist {
 
 /// The operands and the result of a step after it has run.
 struct StepValues {
-  Expr term = nullptr;  ///< of the step's kernel
+  Expr term = nullptr;  ///< term of the step's kernel
   Bindings reads;       ///< by parameter
   Tensor result;
   Region region;        ///< the defined elements of the result
-  Tolerance tolerance;  ///< of the kernel on this device
+  Tolerance tolerance;  ///< tolerance of the kernel on this device
 };
 Attempt<StepValues> step_values(BundleRunner& bundle, const Plan& plan, const Device& device, size_t step);
 

@@ -46,7 +46,7 @@ struct Product {
   std::string sums, left, right;
   bool of_bf16 = false;
   int rows = 0, words = 0;
-  int64_t first_sum = 0, sums_row = 0;  // in the array of sums
+  int64_t first_sum = 0, sums_row = 0;  // first index and distance of rows in the array of sums
   Steps from_left, from_right;
 };
 

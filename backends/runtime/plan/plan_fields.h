@@ -103,9 +103,9 @@
   F(array_or_none, number) \
   F(array_or_none, next) \
   F(array_or_none, count) \
-  L(move, before, before_count)         /* of a loop only */ \
+  L(move, before, before_count)         /* loops only: before the first iteration */ \
   L(move, after, after_count) \
-  L(move, otherwise, otherwise_count)   /* of a branch only */
+  L(move, otherwise, otherwise_count)   /* branches only: after the steps of the false branch */
 
 /* The items of a run in order. Steps and controls begin in their own order, and controls are nested. */
 #define HOIST_ITEM_FIELDS(F, L, S) \
@@ -140,7 +140,7 @@
   F(word, model_hash) \
   F(made_for, made_for) \
   F(text, build_options) \
-  L(text, targets, target_count)        /* of native code, with a function of every kernel for each; none: OpenCL C */ \
+  L(text, targets, target_count)        /* targets of native code, each with all kernels; none: OpenCL C */ \
   F(word, arena_bytes) \
   F(word, weights_bytes) \
   L(listed_file, files, file_count) \

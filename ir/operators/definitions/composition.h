@@ -22,7 +22,7 @@ struct NamedCall;
 struct TensorList {
   bool absent = false;
   std::vector<std::string> members = {};  ///< values of the program, tensors all
-  std::optional<Scalar> scalar = {};      ///< of the elements of all members; nothing if it is unknown
+  std::optional<Scalar> scalar = {};      ///< scalar type of all members' elements; nothing if it is unknown
   /// If the number of members depends on data: the array of their elements. Then `members` is empty.
   std::string rows = {};
 
@@ -67,7 +67,7 @@ class Composer {
 /// For an operator with lists as operands or results, or with so many inputs that its definition reads them in parts.
 struct CompositionRow {
   Result<Nothing> (*compose)(Composer& composer);
-  /// True if the calls are others, which read only tensors and at most `most_inputs` of them; otherwise the row's
+  /// True if other calls replace this one; they read only tensors, at most `most_inputs` each. Otherwise the row's
   /// definition is used.
   bool always = true;
   size_t most_inputs = SIZE_MAX;

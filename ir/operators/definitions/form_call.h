@@ -22,7 +22,7 @@ class FormCall {
            const OperatorContext& call_context)
       : context(call_context), elaborator_(elaborator), syntax_(syntax), arguments_(arguments) {}
 
-  const OperatorContext& context;  ///< of the operator
+  const OperatorContext& context;  ///< context of the operator
 
   size_t count() const { return arguments_.size(); }
   Result<Nothing> want(size_t wanted) const {

@@ -30,7 +30,7 @@ struct Node {
 struct Forest {
   std::vector<Node> nodes;
   Shape roots;
-  std::map<std::pair<int64_t, int64_t>, double> weights;  // of node and target
+  std::map<std::pair<int64_t, int64_t>, double> weights;  // weights by node and target
   int64_t targets = 1;
   std::string aggregate = "SUM";
   Floats base;

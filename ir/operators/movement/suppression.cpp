@@ -198,7 +198,7 @@ std::vector<Expr> boxes_of_rows(Expr states, const std::function<Expr(Expr)>& ta
   const int64_t rows = extents(states)[0], length = extents(states)[1], n = how.n, most = how.most;
   const int64_t room = rows * most, classes = how.classes;
   const Scalar place = Scalar::i32;
-  // The taken boxes of each row, in order; n after them.
+  // The positions of the selected boxes of each row, in order; the rest is n.
   const Expr taken = in_memory(map(
       [&](Expr row) {
         return scatter(map(taken_as, row), iota(length, place), repeat(most, literal_integer(place, n)));

@@ -25,11 +25,11 @@ Result<int64_t> known_whole(const OperatorContext& c, size_t i, const std::strin
 // A transform of rows as one product with a table, whose columns yield the real and imaginary parts in turn: each is
 // the sum of the products of the row's real parts, and of its imaginary parts if it has any, with cosines or sines.
 struct Transform {
-  Scalar scalar;       // of the signal
-  int64_t length = 0;  // of the transform
+  Scalar scalar;       // scalar of the signal
+  int64_t length = 0;  // length of the transform
   int64_t in = 0, out = 0;
   bool inverse = false;
-  bool real_result = false;  // of an inverse transform whose input is half a spectrum
+  bool real_result = false;  // for an inverse transform whose input is half a spectrum
 
   // cos or sin of 2 pi k n / length, with the factors of an inverse; exact where k n is a multiple of a quarter.
   double factor(int64_t k, int64_t n, bool sine) const {

@@ -143,7 +143,7 @@ double element_or_zero(const std::optional<Tensor>& t, int64_t i) { return t ? t
 struct DirectionLoops {
   const Cell& cell;
   const Tensor& x;  // the input as the contractions read it
-  int64_t k;        // of the direction
+  int64_t k;        // index of the direction
   int64_t n = cell.hidden, g = cell.gates;
 
   std::vector<Row> first(const std::optional<Tensor>& given) const {

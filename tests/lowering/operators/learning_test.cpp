@@ -43,7 +43,7 @@ struct Stumps {
   int64_t trees = 0;
   Ints named;      // the classes or targets of each leaf
   Floats limits;   // two a tree
-  Floats weights;  // of trees, leaves and named classes
+  Floats weights;  // weights of trees, leaves and named classes
 
   double weight(int64_t tree, int64_t leaf, size_t named_place) const {
     return weights[(static_cast<size_t>(tree) * 3 + static_cast<size_t>(leaf)) * named.size() + named_place];

@@ -174,7 +174,7 @@ Tensor spread(std::vector<int64_t> shape, double scale) {
 struct LayerUnderRule {
   LayerCase layer;
   std::string rule;
-  double bound;  // of the layer's output, derived from the certificate's error at the call
+  double bound;  // bound of the layer's output, derived from the certificate's error at the call
   size_t calls;
 };
 

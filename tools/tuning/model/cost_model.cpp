@@ -233,7 +233,7 @@ double CostModel::Prices::of(const KernelNumbers& kernel) const {
 CostModel::Prices CostModel::learn_prices(const std::vector<const Example*>& examples) {
   Prices out;
   for (const bool native : {true, false}) {
-    std::vector<std::vector<double>> shares;  // of the measured time, at a price of one
+    std::vector<std::vector<double>> shares;  // shares of the measured time, at a price of one
     for (const Example* example : examples) {
       if (example->numbers.native != native) continue;
       shares.push_back(example->numbers.amounts);

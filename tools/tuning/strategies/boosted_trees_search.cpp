@@ -13,7 +13,7 @@ namespace hoist::tuning {
 namespace {
 
 constexpr size_t batch = 8;
-constexpr size_t neighbours_a_batch = 1;  // of the best point
+constexpr size_t neighbours_a_batch = 1;  // points adjacent to the best one per batch
 constexpr size_t random_a_batch = 1;
 
 // Larger spaces are not ranked as a whole: random points are ranked, and then, for a few rounds, all points adjacent to

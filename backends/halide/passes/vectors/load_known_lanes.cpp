@@ -62,7 +62,7 @@ class LoadKnownLanes : public WithUsedLets {
       const HExpr index = around_.expanded(load->index);
       const auto index_of = [&](int lane) { return lane_of(index, place(lane)); };
       const HExpr base = simplify(index_of(selected_.first));
-      std::vector<int> distances;  // of each selected lane from the first one
+      std::vector<int> distances;  // distances of each selected lane from the first one
       for (int lane = selected_.first; lane <= selected_.last; ++lane) {
         const auto distance = as_const_int(simplify(index_of(lane) - base));
         if (!distance || *distance < 0 || *distance >= most_vectors * lanes) return as_it_is;
