@@ -40,7 +40,7 @@ void count_operators(const onnx::NodeProto& node, int opset, const HasOperator& 
   const std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
   OperatorUse& use = uses[{domain, node.op_type()}];
   const Support support = support_of(node, opset, has_operator);
-  // One node that cannot be taken speaks for all of its kind.
+  // One unsupported node decides the support of its kind.
   if (use.count++ == 0 || support == Support::none) use.support = support;
   use.domain = domain;
   use.operation = node.op_type();

@@ -27,8 +27,8 @@ enum class ValueKind : uint8_t { tensor, sequence, optional_tensor, optional_seq
 using MapKeys = std::vector<std::string>;
 
 struct ValueKinds {
-  std::vector<ValueKind> inputs, outputs;        ///< inputs that no initialiser stands for, in the model's order
-  std::vector<MapKeys> input_keys, output_keys;  ///< for maps or sequences of maps; as many as above
+  std::vector<ValueKind> inputs, outputs;        ///< inputs without an initialiser, in the model's order
+  std::vector<MapKeys> input_keys, output_keys;  ///< keys of maps and sequences of maps, one entry per input (output)
 };
 /// The declarations of the file. Errors: no file, not an ONNX model.
 Result<ValueKinds> value_kinds(const std::filesystem::path& path);
@@ -45,8 +45,8 @@ struct DimensionValue {
 /// Reads NAME=N as --dim takes it; NAME may hold "=" and ".", N is 0 or more.
 Result<DimensionValue> parse_dimension_value(const std::string& text);
 
-/// A value that an input of the model has from the compilation on. One that is `untyped` (i64 or f64) takes the type
-/// that the model declares, which has to hold its numbers; floats are rounded.
+/// A value that an input of the model gets at compile time. An `untyped` value (i64 or f64) takes the type that the
+/// model declares, which has to represent its numbers; floats are rounded.
 struct InputValue {
   std::string name;
   Tensor value;
@@ -59,11 +59,11 @@ struct ReadOptions {
   /// Values of inputs that become constants of the program: inputs that decide shapes, or that never change.
   std::vector<InputValue> values;
 
-  DataBounds bounds;  ///< of a data-dependent dimension
+  DataBounds bounds;  ///< bounds of a data-dependent dimension
 
-  /// Says whether hoist has an operator of this domain ("" is ai.onnx) and name. Operators without one are replaced by
-  /// their function body where the standard or the model gives one, and reported otherwise. Left empty, every operator
-  /// of the standard passes and only the model's own functions are replaced.
+  /// True if hoist has an operator of this domain ("" is ai.onnx) and name. Operators without one are replaced by their
+  /// function body where the standard or the model gives one, and reported otherwise. If the function is empty, every
+  /// operator of the standard passes and only the model's own functions are replaced.
   std::function<bool(const std::string& domain, const std::string& operation)> has_operator;
 
   /// Limits for untrusted models: bytes of the model file (protobuf itself ends at 2 GiB), bytes of one tensor,
@@ -75,13 +75,13 @@ struct ReadOptions {
 };
 
 /// Reads, checks and normalises a model. External data are read from the folder that `path` names, never from outside
-/// it. Errors: everything that is wrong with the model, or everything in it that is not supported, in model order.
+/// it. Errors: all faults of the model, or everything unsupported in it, in model order.
 Result<Program> read_model(const std::filesystem::path& path, const ReadOptions& options = {});
 
 struct FittedModel {
   Program program;
-  std::vector<size_t> inputs;      ///< which of the data the program's inputs take, in its order
-  std::vector<std::string> fixed;  ///< inputs that have their values from the data, since these decide shapes
+  std::vector<size_t> inputs;      ///< indices of the data that become the program's inputs, in its order
+  std::vector<std::string> fixed;  ///< inputs whose values the data give because they decide shapes
   std::vector<std::string> notes;  ///< other facts from the data: the number of members of a sequence
 };
 
@@ -119,12 +119,13 @@ Result<std::vector<OperatorUse>> list_operators(const std::filesystem::path& pat
 
 /// An operator as the standard has it.
 struct StandardOperator {
-  std::string domain, name;        ///< the domain "ai.onnx" is ""
-  std::vector<int> versions;       ///< of the domain, in which its definition is another one; ascending
-  std::vector<std::string> types;  ///< of its first input, of its first result where it has none: "float", "seq(int64)"
-  bool has_body = false;           ///< a function of other operators
-  bool becomes_another = false;    ///< read as the operator that took its place
-  bool is_constant = false;        ///< read as its content
+  std::string domain, name;   ///< the domain "ai.onnx" is ""
+  std::vector<int> versions;  ///< versions of the domain in which the operator's definition changed; ascending
+  std::vector<std::string>
+      types;              ///< type of its first input, or of its first result if it has no input: "float", "seq(int64)"
+  bool has_body = false;  ///< a function of other operators
+  bool becomes_another = false;  ///< read as the operator that replaced it
+  bool is_constant = false;      ///< read as its content
 };
 /// All operators by domain and name, then the operators of onnxruntime whose bodies use the standard's; operators that
 /// the standard has removed are left out.

@@ -27,7 +27,7 @@ NamedCall CallReader::call(const onnx::NodeProto& node, Diagnostics& problems) c
     else
       append(problems, value.errors());
   }
-  // Layers that leave it open draw different numbers, the same in every run and every import.
+  // Layers without a seed draw different numbers from each other, and the same numbers in every run and every import.
   if (auto seed = seed_of_name(node)) out.attributes["seed"] = std::move(*seed);
   return out;
 }

@@ -18,7 +18,7 @@ struct CallReader {
   const MapLayers& maps;
   const ExternalData& external;
   int opset;                     ///< of ai.onnx
-  int64_t maximum_tensor_bytes;  ///< of a constant inside a layer
+  int64_t maximum_tensor_bytes;  ///< maximum bytes of a constant inside a layer
 
   /// Adds to `problems` each attribute or constant that cannot be read.
   NamedCall call(const onnx::NodeProto& node, Diagnostics& problems) const;

@@ -22,7 +22,7 @@ Result<onnx::ModelProto> parse_model(const std::filesystem::path& path, const Re
 Diagnostics check_header(const onnx::ModelProto& model, const std::string& file) {
   Diagnostics out;
   if (!model.has_ir_version() || model.ir_version() < 1) {
-    out.push_back({file, "does not say its ONNX version", "it may be damaged, or no ONNX model"});
+    out.push_back({file, "does not state its ONNX version", "it may be damaged, or no ONNX model"});
   } else if (model.ir_version() > onnx::Version::IR_VERSION) {
     out.push_back({file,
                    "is of ONNX IR version " + std::to_string(model.ir_version()) + ", the newest that hoist reads is " +
@@ -35,7 +35,7 @@ Diagnostics check_header(const onnx::ModelProto& model, const std::string& file)
     const auto [at, fresh] = seen.emplace(domain, opset.version());
     if (!fresh && at->second != opset.version()) {
       out.push_back({file,
-                     "asks for two opsets of " + domain + ", " + std::to_string(at->second) + " and " +
+                     "imports two opsets of " + domain + ", " + std::to_string(at->second) + " and " +
                          std::to_string(opset.version()),
                      ""});
     }
@@ -46,16 +46,16 @@ Diagnostics check_header(const onnx::ModelProto& model, const std::string& file)
            "export it for another opset"});
     }
   }
-  // Models older than opsets mean the first one.
+  // Models from before opset imports use opset 1.
   if (model.ir_version() >= 3 && model.opset_import_size() == 0) {
-    out.push_back({file, "does not say which opset it is for", "it may be damaged"});
+    out.push_back({file, "does not state its opset", "it may be damaged"});
   }
   return out;
 }
 
 namespace {
 
-// Engines that write a model with operators of onnxruntime's leave the domain or its import out.
+// Engines that write models with operators of onnxruntime omit the domain or its import.
 void take_contributed_operators(onnx::ModelProto& model) {
   constexpr char domain[] = "com.microsoft";
   bool any = false, imported = false;

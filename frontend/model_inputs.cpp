@@ -46,7 +46,7 @@ Diagnostics ModelInputs::list(const onnx::GraphProto& graph) {
   return problems;
 }
 
-// x.0 of a sequence x may be the name of another value.
+// Another value may have the name x.0 of a member of a sequence x.
 Diagnostics ModelInputs::check_member_names(const onnx::GraphProto& graph) const {
   Diagnostics problems;
   if (lists_.empty()) return problems;
@@ -117,7 +117,7 @@ std::string ModelInputs::hint(const std::string& name) const {
 // The options, and the extents of the data for axes that the options do not set.
 std::vector<DimensionValue> ModelInputs::dimensions_of(const std::vector<DeclaredInput>& declared) const {
   std::vector<DimensionValue> out = options_.dimensions;
-  std::erase_if(out, [&](const DimensionValue& value) {  // how many members there are is settled
+  std::erase_if(out, [&](const DimensionValue& value) {  // the number of members is fixed
     return std::any_of(lists_.begin(), lists_.end(), [&](const ListInput& list) { return list.name == value.name; });
   });
   std::erase_if(out, [&](const DimensionValue& value) {
@@ -128,7 +128,7 @@ std::vector<DimensionValue> ModelInputs::dimensions_of(const std::vector<Declare
   for (const DeclaredInput& input : declared) {
     for (const auto& axis : input.axes) open.insert(axis.name);
   }
-  std::erase_if(out, [&](const DimensionValue& value) {  // the input with a value says the same
+  std::erase_if(out, [&](const DimensionValue& value) {  // the input's value determines these sizes
     const auto found = of_values_.find(value.name);
     return found != of_values_.end() && found->second == value.extent && open.count(value.name) == 0;
   });
@@ -201,8 +201,7 @@ Diagnostics ModelInputs::bind(onnx::GraphProto& graph, const Constants& constant
   return problems;
 }
 
-// Results with data-dependent extents that the model declares: for the user they are inputs with
-// symbolic dimensions.
+// Results with data-dependent extents that the model declares: users set them like symbolic dimensions of inputs.
 std::vector<DeclaredInput> ModelInputs::results_sized_by_data(const onnx::GraphProto& graph) const {
   std::vector<DeclaredInput> out;
   for (const onnx::NodeProto& node : graph.node()) {
@@ -248,7 +247,7 @@ Diagnostics ModelInputs::declare_members(const ListInput& list, std::vector<Decl
   return problems;
 }
 
-// Inputs that are no tensors; an optional one that is there is.
+// Inputs that are not tensors; a present optional input is a tensor.
 std::map<std::string, TensorList> ModelInputs::tensor_lists() const {
   std::map<std::string, TensorList> out;
   for (const ListInput& list : lists_) {

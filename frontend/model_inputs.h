@@ -32,13 +32,13 @@ class ModelInputs {
   /// Gives every input without a value a type with known extents, in the graph too. `constants` are values of inputs.
   Diagnostics bind(onnx::GraphProto& graph, const Constants& constants, std::vector<std::string>& notes);
 
-  /// Tensors that no initialiser of the model stands for, in its order: members for an input that is a sequence.
+  /// Tensors without an initialiser, in the model's order: the members for an input that is a sequence.
   const std::vector<std::string>& names() const { return names_; }
-  /// Values that the data give for inputs that are no tensors.
+  /// Values of the data for inputs that are not tensors.
   std::vector<std::string> data_notes() const;
-  /// Inputs that are no tensors; an optional one that is there is.
+  /// Inputs that are not tensors; a present optional input is a tensor.
   std::map<std::string, TensorList> tensor_lists() const;
-  /// Values of members of sequences that have theirs from the compilation on.
+  /// Values of members of sequences that are given at compile time.
   const std::map<std::string, Tensor>& list_values() const { return list_values_; }
 
   /// After bind: the inputs of the program.
@@ -62,7 +62,7 @@ class ModelInputs {
   std::vector<std::string> names_;
   std::vector<ValueInfo> tensors_;
   std::set<std::string> unsettled_;            // inputs with an unknown number of members
-  std::vector<ListInput> lists_;               // inputs that are no tensors
+  std::vector<ListInput> lists_;               // inputs that are not tensors
   std::map<std::string, Tensor> list_values_;  // of members
   std::map<std::string, int64_t> named_dimensions_;
   std::map<std::string, int64_t> of_values_;  // dimensions of inputs that have values

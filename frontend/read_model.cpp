@@ -63,7 +63,7 @@ class Reader {
   }
 
   const ModelInputs& inputs() const { return inputs_; }
-  /// After a failure: those whose values the program would have to know.
+  /// After a failure: the inputs whose values must be known at compile time.
   const std::set<std::string>& deciding() const { return deciding_; }
 
  private:
@@ -95,12 +95,12 @@ class Reader {
     append(problems, input_problems_);
     append(problems, inputs_.bind(graph(), constants_, notes_));
     append(problems, check_outputs());
-    // Initialisers are no longer inputs, which onnx's passes expect of new models only.
+    // Initialisers are not inputs as well, which onnx's passes expect of new models only.
     model_.set_ir_version(onnx::Version::IR_VERSION);
     return problems;
   }
 
-  // A declared type after names have values: -1 for an open extent.
+  // A declared type with values for named dimensions; -1 for an open extent.
   std::vector<int64_t> declared_shape(const onnx::TensorShapeProto& shape) const {
     std::vector<int64_t> out;
     for (const auto& dim : shape.dim()) {
@@ -129,7 +129,7 @@ class Reader {
         problems.push_back({where, "has values of " + onnx_type_name(type.elem_type()) + ", which hoist lacks", ""});
       }
     }
-    // Declared shapes are compared, not believed: inference sees names and types only.
+    // Declared shapes are compared, not trusted: inference receives names and types only.
     for (const auto* list : {&graph().value_info(), &graph().output()}) {
       for (const onnx::ValueInfoProto& value : *list) {
         const auto& type = value.type().tensor_type();
@@ -319,7 +319,7 @@ Result<Program> read_model(const std::filesystem::path& path, const ReadOptions&
   return guarded(path, [&] { return Reader(path, options).read(); });
 }
 
-// Each round gives values to inputs that had none, so the rounds have an end.
+// Each round gives values to inputs that had none, so the rounds terminate.
 Result<FittedModel> read_model_for(const std::filesystem::path& path, const ReadOptions& options,
                                    const std::vector<Tensor>& data, const RecordedLayout& layout) {
   return guarded(path, [&]() -> Result<FittedModel> {

@@ -24,11 +24,11 @@
 namespace hoist {
 namespace {
 
-// Below, quantisation knows no axes and sums take theirs as attributes.
+// Before this opset quantisation has no axes, and reductions take their axes as attributes.
 constexpr int oldest_opset = 13;
 
-// The IR version of the release that brought an opset, from onnx's docs/Versioning.md: readers of that age refuse a
-// newer one.
+// The IR version of the release that brought an opset, from onnx's docs/Versioning.md: readers of that time refuse a
+// newer IR version.
 constexpr auto ir_versions = std::to_array<std::pair<int, int>>(
     {{14, 7}, {18, 8}, {20, 9}, {22, 10}, {23, 11}, {24, 12}, {27, 13}});  // last opset that goes with each
 
@@ -175,7 +175,7 @@ class Writer {
     }
   }
 
-  // The standard has no result for the number of chosen elements.
+  // The standard has no result for the number of selected elements.
   void without_counts(NamedCall& layer) const {
     const OperatorRow* row = find_operator(layer.domain, layer.operation, program_.version);
     if (row == nullptr || row->extents == nullptr) return;
@@ -184,7 +184,7 @@ class Writer {
     while (layer.outputs.size() > 1 && layer.outputs.back().empty()) layer.outputs.pop_back();
   }
 
-  // Nor has it one for data-dependent extents: the type of the value states them.
+  // The standard has no result for data-dependent extents either: the type of the value states them.
   void without_size(NamedCall& layer) {
     const OperatorRow* row = find_operator(layer.domain, layer.operation, program_.version);
     if (row == nullptr || row->declared_extents == 0) return;

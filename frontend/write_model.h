@@ -12,15 +12,16 @@
 namespace hoist {
 
 struct WriteOptions {
-  std::string producer_version;  ///< of hoist, for the model's header
+  std::string producer_version;  ///< version of hoist, for the model's header
   /// The largest file; protobuf itself ends at 2 GiB.
   int64_t maximum_bytes = (int64_t{1} << 31) - 1;
 };
 
-/// The model at the lowest opset (13 or later) from which onnx's version converter comes back to the same layers, so
-/// that as many engines as possible take it; at the program's version where that is none. Float attributes are rounded
-/// to f32, which is all that ONNX has. Constants that no layer or output reads are left out. Errors: names that do not
-/// resolve, layers that break the rules of their operator or whose types do not fit, a model past `maximum_bytes`.
+/// The model at the lowest opset (13 or later) from which onnx's version converter restores the same layers, so that as
+/// many engines as possible accept it; at the program's version if there is no such opset. Float attributes are rounded
+/// to f32, the only float type of ONNX attributes. Constants that no layer or output reads are left out. Errors: names
+/// that do not resolve, layers that break the rules of their operator or whose types do not fit, a model past
+/// `maximum_bytes`.
 Result<std::string> write_model(const Program& program, const WriteOptions& options = {});
 
 }  // namespace hoist

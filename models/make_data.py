@@ -33,7 +33,7 @@ class BadData(Exception):
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file, unpacked where it is gzipped."""
+    """The content of a file, unpacked if it is gzipped."""
     data = path.read_bytes()
     return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
 
@@ -103,7 +103,7 @@ def picture_files(folder: Path, pattern: str | None) -> tuple[list[Path], list[i
 
 
 def load_picture(path: Path, grey: bool, resize: list[int] | None, crop: list[int] | None) -> np.ndarray:
-    """[H][W][C] bytes: the shorter side resized to one number, or to height and width; then the middle cut out."""
+    """[H][W][C] bytes: the shorter side resized to one number, or to height and width; then cropped to the centre."""
     try:
         picture = Image.open(path).convert("L" if grey else "RGB")
     except OSError as error:
@@ -127,7 +127,7 @@ def load_picture(path: Path, grey: bool, resize: list[int] | None, crop: list[in
 
 
 def folder_pictures(options: argparse.Namespace) -> tuple[np.ndarray, np.ndarray | None]:
-    """The part of a folder that --offset and --count choose, so that the rest need not be read."""
+    """The part of a folder that --offset and --count select, so that the rest is not read."""
     files, labels = picture_files(options.source, options.label_pattern)
     part = slice(options.offset, None if options.count is None else options.offset + options.count)
     files, labels = files[part], labels if labels is None else labels[part]
@@ -139,7 +139,7 @@ def folder_pictures(options: argparse.Namespace) -> tuple[np.ndarray, np.ndarray
 
 
 def normalized(pictures: np.ndarray, options: argparse.Namespace) -> np.ndarray:
-    """Float32 values in the wanted layout from pixels [N][H][W][C]."""
+    """Float32 values in the requested layout from pixels [N][H][W][C]."""
     channels = pictures.shape[-1]
     for name in ("mean", "deviation"):
         if len(getattr(options, name)) not in (1, channels):

@@ -29,7 +29,7 @@ class Network:
         self.nodes: list[onnx.NodeProto] = []
         self.inputs: list[onnx.ValueInfoProto] = []
         self.outputs: list[onnx.ValueInfoProto] = []
-        self.channels: dict[str, int] = {}  # of values with a channel axis: its extent
+        self.channels: dict[str, int] = {}  # extent of the channel axis, by value
 
     # -- the plain parts ----------------------------------------------------------------------------------------
 
@@ -65,7 +65,7 @@ class Network:
     def node(
         self, operator: str, name: str, inputs: Sequence[str], output: str | None = None, **attributes: Any
     ) -> str:
-        """Adds a node with one output, called like the node where `output` is not given; returns the output."""
+        """Adds a node with one output, named like the node unless `output` is given; returns the output."""
         result = output or name
         self.nodes.append(helper.make_node(operator, list(inputs), [result], name=name, **attributes))
         if operator in ("Relu", "Clip", "MaxPool", "GlobalAveragePool", "Add", "BatchNormalization"):
@@ -79,7 +79,7 @@ class Network:
         self, name: str, x: str, channels: int, kernel: int, stride: int = 1, padding: int | None = None,
         groups: int = 1, bias: bool = False, gain: float = 2.0,
     ) -> str:
-        """A square 2-D convolution; `padding` keeps the extent where not given. `gain` is the variance that the
+        """A square 2-D convolution; `padding` keeps the extent by default. `gain` is the variance that the
         layer multiplies a ReLU'd input's mean square by, 1 for layers without an activation."""
         inputs = self.channels[x]
         pad = kernel // 2 if padding is None else padding
@@ -95,7 +95,7 @@ class Network:
         )
 
     def batch_normalization(self, name: str, x: str, scale: float | None = None) -> str:
-        """With statistics and an affine part drawn near the identity, times `scale`; 1, 0, 0, 1 where None."""
+        """Batch normalisation with statistics and an affine part near the identity, times `scale`; 1, 0, 0, 1 if it is None."""
         channels = self.channels[x]
         if scale is None:
             gamma, beta = np.ones(channels), np.zeros(channels)
@@ -177,7 +177,7 @@ class Network:
     # -- the result ---------------------------------------------------------------------------------------------
 
     def model(self) -> onnx.ModelProto:
-        """The finished model, checked; the IR version is one that every runtime of the opset's time reads."""
+        """The finished model, checked; with an IR version that every runtime from the time of the opset reads."""
         initializers = [numpy_helper.from_array(value, name) for name, value in self.parameters.items()]
         graph = helper.make_graph(self.nodes, self.name, self.inputs, self.outputs, initializers)
         model = helper.make_model(

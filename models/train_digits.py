@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from typing import Callable
 
-# One thread: the sums of a reduction come in one order, and the weights are the same every time.
+# One thread, so that sums have one order and the weights are reproducible.
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -38,7 +38,7 @@ def fully_connected(seed: int) -> Network:
 
 
 def separable_block(network: Network, name: str, x: str, channels: int, stride: int) -> str:
-    """Depthwise 3x3, pointwise 1x1, and the input added, through a 1x1 convolution where the shape changes."""
+    """Depthwise 3x3, pointwise 1x1, plus the input, through a 1x1 convolution if the shape changes."""
     y = network.convolution(f"{name}/depthwise", x, network.channels[x], 3, stride, groups=network.channels[x])
     y = network.relu(f"{name}/relu1", network.batch_normalization(f"{name}/normalize1", y))
     y = network.convolution(f"{name}/pointwise", y, channels, 1, gain=1.0)
@@ -85,7 +85,7 @@ def attention(seed: int) -> Network:
     return network
 
 
-# name: builder, epochs, rate, shifted images (a gain for convolutions alone)
+# name: builder, epochs, rate, with shifted images (which help convolutions only)
 MODELS: dict[str, tuple[Callable[[int], Network], int, float, bool]] = {
     "digits_fully_connected": (fully_connected, 100, 3e-3, False),
     "digits_residual": (residual, 100, 5e-3, True),

@@ -21,7 +21,7 @@ NAME = "digits_pytorch"
 
 
 class Block(nn.Module):
-    """Two 3x3 convolutions, and the input added."""
+    """Two 3x3 convolutions plus the input."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Block(nn.Module):
 
 
 class Digits(nn.Module):
-    """[N][1][8][8] from 0 to 1, to the logits of ten digits."""
+    """[N][1][8][8] from 0 to 1, in, logits of ten digits out."""
 
     def __init__(self) -> None:
         super().__init__()

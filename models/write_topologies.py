@@ -2,7 +2,7 @@
 
     python write_topologies.py FOLDER [--only resnet18 ...]
 
-The graphs are what torchvision's exporter would write for inference, opset 17: BatchNormalization as nodes of its
+The graphs are like torchvision's exports for inference, opset 17: BatchNormalization as nodes of its
 own in the ResNets and MobileNetV2, a symbolic batch dimension N, class scores (logits) without a final softmax. The
 numbers mean nothing; weights are scaled so that activations neither vanish nor overflow.
 """
@@ -41,7 +41,7 @@ def pooled_classifier(network: Network, x: str) -> Network:
 
 
 def resnet(name: str, blocks: tuple[int, ...], bottleneck: bool) -> Network:
-    """He et al. 2015, with the stride of a bottleneck in its 3x3 convolution as torchvision has it."""
+    """He et al. 2015, with the stride of a bottleneck in its 3x3 convolution as in torchvision."""
     network, x = image_network(name)
     x = network.relu("relu1", normalized(network, "conv1", x, 64, 7, 2))
     x = network.node("MaxPool", "maxpool", [x], kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
@@ -134,7 +134,7 @@ def squeezenet1_1(name: str) -> Network:
 
 
 def transformer_encoder(name: str, tokens: int = 128, width: int = 256, heads: int = 4, blocks: int = 4) -> Network:
-    """Vaswani et al. 2017 with the normalization first and GELU; embedded tokens in, one vector a token out."""
+    """Vaswani et al. 2017 with the normalization first and GELU; embedded tokens in, one vector per token out."""
     network = Network(name, opset=17, seed=SEED)
     x = network.input("tokens", ["N", tokens, width])
     for block in range(1, blocks + 1):

@@ -29,7 +29,7 @@ constexpr std::string_view wide_range = "largest magnitude on calibration data b
 constexpr std::string_view fits_i32 = "constant weights; the input is stored in u8; sums are proved to fit in i32";
 
 constexpr std::string_view corrected =
-    "as for the rule that it improves; a bias of one constant number an output channel, or none";
+    "as for the rule that it improves; a constant bias with one element per output channel, or none";
 constexpr std::string_view adaptive =
     "as for the rule that it improves; sums of at most 2048 terms; second moments of the input";
 constexpr std::string_view short_sums =
@@ -73,10 +73,10 @@ constexpr auto own_rows = std::to_array<NeuralRule>({
     {"i16", quantisation, value, noise, "signed 16 bits without a zero point", any_array, "", true, ValueFormat{Scalar::i16, RangeChoice::min_max, true}},
     {"f16-weights", weights, product, noise, "weights stored in f16", "constant weights below 65504", "", false, {}, ProductScheme{f16_weights}},
     {"bf16-weights", weights, product, noise, "weights stored in bf16", constant_weights, "", false, {}, ProductScheme{bf16_weights}},
-    {"e4m3-weights", weights, product, noise, "weights stored in float8 e4m3, one scale an output channel", constant_weights, "Micikevicius et al. 2022, arXiv 2209.05433", false, {}, ProductScheme{e4m3_weights}},
-    {"e5m2-weights", weights, product, noise, "weights stored in float8 e5m2, one scale an output channel", constant_weights, "Micikevicius et al. 2022, arXiv 2209.05433", false, {}, ProductScheme{e5m2_weights}},
+    {"e4m3-weights", weights, product, noise, "weights stored in float8 e4m3, one scale per output channel", constant_weights, "Micikevicius et al. 2022, arXiv 2209.05433", false, {}, ProductScheme{e4m3_weights}},
+    {"e5m2-weights", weights, product, noise, "weights stored in float8 e5m2, one scale per output channel", constant_weights, "Micikevicius et al. 2022, arXiv 2209.05433", false, {}, ProductScheme{e5m2_weights}},
     {"bfp8-weights", weights, product, noise, "weights in blocks of 32 along the sum: 8 bits and a common power of two", constant_weights, "Rouhani et al. 2023, arXiv 2310.10537", false, {}, ProductScheme{bfp8_weights}},
-    {"w8", weights, product, noise, "weights in 8 bits, one scale an output channel", constant_weights, "Jacob et al. 2018, arXiv 1712.05877", false, {}, ProductScheme{w8}},
+    {"w8", weights, product, noise, "weights in 8 bits, one scale per output channel", constant_weights, "Jacob et al. 2018, arXiv 1712.05877", false, {}, ProductScheme{w8}},
     {"w4-g32", weights, product, noise, "weights in 4 bits, one scale for 32 along the sum", constant_weights, "", false, {}, ProductScheme{w4(32)}},
     {"w4-g64", weights, product, noise, "weights in 4 bits, one scale for 64 along the sum", constant_weights, "", false, {}, ProductScheme{w4(64)}},
     {"w4-g128", weights, product, noise, "weights in 4 bits, one scale for 128 along the sum", constant_weights, "", false, {}, ProductScheme{w4(128)}},
@@ -88,7 +88,7 @@ constexpr auto own_rows = std::to_array<NeuralRule>({
     {"w4-g128-adaptive", weights, product, noise, "w4-g128, rounded for the least error on calibration data", adaptive, adaptive_source, true, {}, with_data({w4(128)})},
     {half_rule, RuleFamily::arithmetic, product, noise, "factors, products and their sum in f16", short_sums, "", true, {}, ProductScheme{.weights = f16_weights, .half = true}},
     {"bf16-products", RuleFamily::arithmetic, product, noise, "factors in bf16, products and their sum in f32", "constant weights; the input is stored in bf16", "Kalamkar et al. 2019, arXiv 1905.12322", false, {}, ProductScheme{.weights = bf16_weights, .input = Scalar::bf16}},
-    {"w8a8", quantisation, product, noise, "integer contraction of 8-bit weights, one scale an output channel, and an input stored in u8", fits_i32, integer_source, false, {}, integer_product(Scalar::u8)},
+    {"w8a8", quantisation, product, noise, "integer contraction of 8-bit weights, one scale per output channel, and an input stored in u8", fits_i32, integer_source, false, {}, integer_product(Scalar::u8)},
     {"w8a8-corrected", quantisation, product, noise, "w8a8 with the mean error corrected in the bias", corrected, corrected_source, true, {}, with_correction(integer_product(Scalar::u8))},
     {"w8a8-adaptive", quantisation, product, noise, "w8a8 with weights rounded for the least error on calibration data", adaptive, adaptive_source, true, {}, with_data(integer_product(Scalar::u8))},
     {"w8a8-signed", quantisation, product, noise, "integer contraction of 8-bit weights and an input stored in i8", "constant weights; the input is stored in i8; sums are proved to fit in i32", "Wu et al. 2020, arXiv 2004.09602", false, {}, integer_product(Scalar::i8)},
@@ -120,7 +120,7 @@ int64_t first_opset(const NeuralRule& rule) {
   return is_float(format.scalar) ? 19 : 13;
 }
 
-// The largest magnitude; not finite if a number is not. The bits of magnitudes are ordered like the magnitudes, with
+// The largest magnitude; not finite if an element is not. The bits of magnitudes are ordered like the magnitudes, with
 // infinity and NaN last, and compilers vectorise integer maxima: this runs for every rule at every site.
 float largest_magnitude(std::span<const float> numbers) {
   uint32_t largest = 0;
@@ -257,8 +257,8 @@ std::optional<std::string> why_not(const NeuralRule& rule, const Site& site, con
   if (rule.kind != site.kind)
     return fmt::format("the rule is for a {}, not for a {}", name_of(rule.kind), name_of(site.kind));
   if (program.version < first_opset(rule))
-    return fmt::format("the model is of version {} of ai.onnx, which cannot say it; version {} can", program.version,
-                       first_opset(rule));
+    return fmt::format("the model is of version {} of ai.onnx, which cannot express it; version {} can",
+                       program.version, first_opset(rule));
   if (site.kind == SiteKind::function) return why_not_function(rule, site, program);
   return site.kind == SiteKind::product ? why_not_product(rule, site, program) : why_not_value(rule, site, program);
 }

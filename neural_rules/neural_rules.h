@@ -42,7 +42,7 @@ struct DeviceArithmetic {
   bool half = false;  ///< f16 (Profile::half)
   bool bf16 = false;  ///< bf16 matrix instructions (Profile::matrix_tile)
 
-  bool has(std::optional<Scalar> scalar) const;  ///< true if no type is required
+  bool has(std::optional<Scalar> scalar) const;  ///< True if the device has the type; true if none is required.
 };
 DeviceArithmetic arithmetic_of(const Profile& profile);
 
@@ -52,11 +52,11 @@ struct NeuralRule {
   SiteKind kind;
   ErrorModel error;
   std::string_view what;                      ///< one line
-  std::string_view precondition;              ///< one line, for readers; why_not() decides
+  std::string_view precondition;              ///< one line of text; why_not() decides
   std::string_view source;                    ///< paper or section; "" for hoist's own rules
   bool calibrated = false;                    ///< needs statistics of the affected values
-  std::optional<ValueFormat> stored = {};     ///< for a rule for values
-  std::optional<ProductScheme> product = {};  ///< for a rule for contractions
+  std::optional<ValueFormat> stored = {};     ///< format of a rule for values
+  std::optional<ProductScheme> product = {};  ///< scheme of a rule for contractions
 
   /// The required storage type of the contraction's activation; nothing if every type is accepted.
   std::optional<Scalar> input() const { return product ? product->input : std::nullopt; }

@@ -1,5 +1,5 @@
 // Run by the build: reads the operators and the rules that were embedded, and types the rules, so that a wrong row is
-// an error at build, with the line of its file.
+// an error at build, with the file's line in the message.
 #include <cstdio>
 
 #include "ir/operators/operators.h"

@@ -34,7 +34,7 @@ size_t most_specialisations();
 
 /// One of the plans of a bundle that is compiled for several sizes.
 struct SizedPlan {
-  std::vector<std::pair<std::string, int64_t>> sizes;  ///< by name; the same names in all plans
+  std::vector<std::pair<std::string, int64_t>> sizes;  ///< values of the sizes by name; the same names in all plans
   Plan* plan;                                          ///< the same inputs and outputs by name, type and rank
 };
 
@@ -44,7 +44,7 @@ Result<Nothing> write_bundle(const std::vector<SizedPlan>& plans, const std::fil
                              const BundleOptions& options = {});
 
 struct BundleInfo {
-  Plan plan;             ///< as it was written; constants of weights are read only on request
+  Plan plan;             ///< as the plan was written; constants of weights are read only on request
   std::string manifest;  ///< manifest.json as text
   /// The sizes of all specialisations, in order; empty if the bundle is compiled for one set of sizes.
   std::vector<std::vector<std::pair<std::string, int64_t>>> sizes = {};

@@ -235,7 +235,7 @@ std::array<std::string, 3> group_indices(const PlanKernel& kernel) {
 // pointer type. The code that shares groups appears once and not per step, since PoCL generates code for it three
 // times.
 std::string launch_text(const Plan& plan, const PlanLaunch& launch) {
-  std::map<std::pair<int, int>, std::string> names;  // of an array, and of its repetition in the same step
+  std::map<std::pair<int, int>, std::string> names;  // names of an array and of its repetition in the same step
   std::string parameters, groups, calls;
   for (int i = 0; i < launch.count; ++i) {
     const PlanStep& step = plan.steps[static_cast<size_t>(launch.first + i)];

@@ -1,10 +1,10 @@
 // Chooses the loop over groups that threads divide, in native code and in a fused launch. Each core has a cache of its
-// own: data that all threads read goes to every cache, and data that another thread has written comes as slowly as from
-// memory. So threads divide the loop whose parts share the least: rows of images if filters are small, columns of a
-// matrix product if its left operand is. The result, and arrays that other kernels have computed, count by half if the
-// loop does not run along their outermost dimension: if all kernels of a network divide its images into the same rows,
-// a thread reads its own results. The outermost loop is chosen, whose parts are contiguous and take one call, unless
-// another loop saves a quarter of all reads.
+// own: data that all threads read is copied into every cache, and data that another thread has written is as slow to
+// load as from memory. So threads divide the loop whose parts share the least: rows of images if filters are small,
+// columns of a matrix product if its left operand is. The result, and arrays that other kernels have computed, count by
+// half if the loop does not run along their outermost dimension: if all kernels of a network divide its images into the
+// same rows, a thread reads its own results. The outermost loop is chosen, whose parts are contiguous and take one
+// call, unless another loop saves a quarter of all reads.
 #include <algorithm>
 #include <optional>
 
@@ -47,7 +47,7 @@ bool is_along(const Indices& indices, const Loop& l) {
   return std::any_of(indices.begin(), indices.end(), [&](const auto& index) { return mention(index, l.name()); });
 }
 
-// Does the loop step along the outermost dimension along which any of the loops does?
+// True if the loop steps along the outermost dimension that any of the loops steps along.
 bool is_along_outermost(const Indices& indices, const Loop& l, const std::vector<Loop>& groups) {
   for (const std::vector<H::Expr>& index : indices) {
     if (mention(index, l.name())) return true;
@@ -70,7 +70,7 @@ size_t Emitter::divided_loop(const H::Func& result, const std::vector<H::Expr>& 
   for (const H::Expr& index : written) writes.push_back({index});
   const Layout layout = layout_of(root_->type);
   const int64_t result_bytes = byte_size(layout.scalars[0], layout.shape);
-  // Counts arrays that every thread reads as a whole, and half of the arrays of which others have written a part.
+  // Counts arrays that every thread reads as a whole, and by half the arrays partly written by other threads.
   const auto foreign_bytes = [&](const Loop& l) {
     int64_t bytes = is_along_outermost(writes, l, groups) ? 0 : result_bytes / 2;
     for (const auto& [name, size] : input_bytes_) {

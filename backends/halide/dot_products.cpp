@@ -2,8 +2,8 @@
 #include "backends/halide/emitter.h"
 
 namespace hoist::emission {
-// s + the products of four pairs, an unsigned byte and a signed one each, or of two pairs of 16 bits, of which the
-// second number may be a byte: the folds that have an instruction.
+// s plus the products of four pairs of an unsigned and a signed byte, or of two pairs of 16-bit integers, whose second
+// element may be a byte: the folds that have an instruction.
 Value Emitter::dot(Expr e, const Environment& env) {
   const Type pairs = e->children[2]->type;
   const Type bytes = tuple_type({scalar_type(Scalar::u8), scalar_type(Scalar::i8)});
@@ -19,7 +19,8 @@ Value Emitter::dot(Expr e, const Environment& env) {
                      e == hoist::fold(step, e->children[1], e->children[2], Mode::vec);
   if (!known) {
     unsupported("a vec fold that is no dot product",
-                "it adds four products of u8 and i8, or two of i16 and i16 or i8, to an i32, or is one of two of bf16");
+                "a dot product adds four products of u8 and i8, or two of i16 and i16 or i8, to an i32, or is a sum of "
+                "two products of bf16");
   }
   has_dots_ = true;
   Value numbers = read(e->children[2], env);
@@ -36,8 +37,8 @@ Value Emitter::dot(Expr e, const Environment& env) {
           {}};
 }
 
-// sum + (the products of the first elements of pairs + the products of the second ones), each of the two summed from
-// zero on.
+// sum + (the products of the first elements of pairs + the products of the second elements), each of the two summed
+// from zero.
 std::optional<Value> Emitter::sums_of_pairs(Expr e, const Environment& env) {
   const auto is_sum = [](Expr call) { return call->pattern == Pattern::call && call->function == Function::add; };
   if (!is_sum(e) || !is_sum(e->children[1])) return std::nullopt;

@@ -16,7 +16,7 @@ namespace {
 namespace H = Halide;
 using emission::Emitter;
 
-// Errors come as exceptions. Most of Halide's warnings are about style; one says that the kernel cannot be right.
+// Errors come as exceptions. Most of Halide's warnings are about style; one means that the kernel is wrong.
 class Reporter : public H::CompileTimeErrorReporter {
   void warning(const char* message) override {
     if (std::string_view(message).find("guaranteed to fail") != std::string_view::npos) throw H::CompileError(message);

@@ -1,7 +1,8 @@
 // Low-level expressions to OpenCL C. The term is the only source of truth: both the Halide algorithm and its schedule
 // are derived from it (tools/pages/reference/kernels.md has the accepted forms). The text is a function of the term and
 // the options alone: it does not depend on what was emitted before in the same process. Halide itself stays inside this
-// folder; nothing here needs an OpenCL device. Or to native code, ahead of time, by Halide's own LLVM.
+// folder; nothing here needs an OpenCL device. The other output is native code, compiled ahead of time by Halide's own
+// LLVM.
 #pragma once
 
 #include <array>
@@ -19,11 +20,11 @@ struct EmitOptions {
   /// Work-items have a group around them: `global` maps become groups of several work-items. Without it (CPUs) each
   /// element of a `global` map is a group of its own.
   bool gpu = false;
-  /// Arithmetic in f16 is native: the device has cl_khr_fp16 with round to nearest even and denormals. Same bits as
-  /// without.
+  /// Arithmetic in f16 is native: the device has cl_khr_fp16 with round to nearest even and denormals. Results have the
+  /// same bits as without it.
   bool half = false;
-  /// A function that computes one group, whose numbers are its arguments (group_function() in ir/plan/plan.h), instead
-  /// of a kernel: for fused launches. Groups have to be single work-items.
+  /// A function that computes one group, whose index is its arguments (group_function() in ir/plan/plan.h), instead of
+  /// a kernel: for fused launches. Groups have to be single work-items.
   bool is_fused = false;
   std::string kernel_name = "kernel_0";  ///< a C identifier
   /// Names of targets (native_target.h): machine code for each instead of OpenCL C.
@@ -38,7 +39,7 @@ struct EmitOptions {
 };
 
 struct EmittedKernel {
-  /// OpenCL C of this kernel alone; preamble() has to precede it. For native code the loop nests, for readers.
+  /// OpenCL C of this kernel alone; preamble() has to precede it. For native code the loop nests as text.
   std::string source;
   std::vector<std::string> objects;            ///< native code: an object file for each target
   std::array<uint64_t, 3> global = {1, 1, 1};  ///< as in PlanKernel (ir/plan/plan.h)
@@ -60,7 +61,7 @@ struct EmittedKernel {
 Result<EmittedKernel> emit(Expr low_level, const EmitOptions& options = {});
 
 /// The function of a kernel in native code for this target. Its arguments are an array of pointers: to the first group
-/// and to the number of groups (int32_t), then to a halide_buffer_t an argument, of which `host` alone is read.
+/// and to the number of groups (int32_t), then to a halide_buffer_t per argument, of which only `host` is read.
 std::string native_symbol(const std::string& kernel_name, const std::string& target);
 
 /// Object files as a static library. Its members have the objects' names, in order; the same objects give the same

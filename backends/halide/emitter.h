@@ -38,7 +38,7 @@ inline H::Expr number(int64_t n) { return H::Expr(static_cast<int32_t>(n)); }
 struct Value;
 
 /// An array as a function of the index. Arrays hold the arrays that they are made of, often one several times, so
-/// copies share the function: a copy of its own would cost the tree that the term stands for, not its graph.
+/// copies share the function: a separate copy would cost time proportional to the term as a tree instead of as a graph.
 class Elements {
  public:
   Elements(std::nullptr_t = nullptr) {}
@@ -72,8 +72,8 @@ Value select_value(const H::Expr& condition, const Value& a, const Value& b, boo
 
 // ---- Scalars (scalars.cpp) -----------------------------------------------------------------------------------------
 
-H::Expr selected(const H::Expr& condition, const H::Expr& a, const H::Expr& b);  ///< of scalars of one type
-H::Type stored_type(Scalar scalar);                                              ///< in arrays of the plan
+H::Expr selected(const H::Expr& condition, const H::Expr& a, const H::Expr& b);  ///< for scalars of one type
+H::Type stored_type(Scalar scalar);                                              ///< the type in arrays of the plan
 H::Expr from_private(Scalar scalar, const H::Expr& kept);
 H::Expr to_private(Scalar scalar, const H::Expr& value);
 
@@ -84,7 +84,7 @@ struct Scalars {
   bool half = false;
 
   H::Type value_type(Scalar scalar) const;
-  H::Type private_type(Scalar scalar) const;  ///< in private and local arrays
+  H::Type private_type(Scalar scalar) const;  ///< the type in private and local arrays
   H::Expr from_stored(Scalar scalar, const H::Expr& stored) const;
   H::Expr to_stored(Scalar scalar, const H::Expr& value) const;
   H::Expr literal_value(Scalar scalar, uint64_t bits) const;
@@ -95,8 +95,9 @@ struct Scalars {
  private:
   bool is_bits(Scalar scalar) const { return half && scalar == Scalar::f16; }
 };
-/// Names of native operations on halves begin with it. A kernel that calls some has `half_opening` before it: of one
-/// program's kernels the first one switches the arithmetic on, and programs without halves need no device that has it.
+/// Names of native operations on halves begin with it. A kernel that calls some has `half_opening` before it: the
+/// opening of a program's first such kernel enables the arithmetic, so programs without halves run on devices that lack
+/// it.
 inline constexpr const char* half_call = "hoist_half_";
 inline constexpr const char* half_opening = R"(#ifndef HOIST_HAS_HALF
 #define HOIST_HAS_HALF
@@ -108,16 +109,16 @@ HOIST_HALF_ARITHMETIC
 inline constexpr const char* store_marker = "hoist_store";
 /// The element of the result at an index.
 inline constexpr const char* old_marker = "hoist_old";
-/// A choice for whose first value kernels branch (passes/rare_branches.cpp): condition, value, usual value.
+/// A selection whose first value is computed in a branch (passes/rare_branches.cpp): condition, value, usual value.
 inline constexpr const char* rare_marker = "hoist_rarely";
-/// Asks for an array, whose printed name it is given, at a place in bytes; a macro of the preamble.
+/// The call that prefetches an array, whose printed name it is given, at a byte offset; a macro of the preamble.
 inline constexpr const char* prefetch_marker = "hoist_prefetch";
 /// Adjacent bytes or adjacent 16-bit values as a word.
 inline constexpr const char* word_marker = "hoist_word";
 /// For words x and y of two bf16 each and a sum: the sum plus the product of the first elements, or of the second ones.
 inline constexpr const char* add_first_product = "hoist_add_first_product";
 inline constexpr const char* add_second_product = "hoist_add_second_product";
-/// A sum plus that of two others, which is rounded before.
+/// A sum plus the sum of two others, which is rounded first.
 inline constexpr const char* add_two_sums = "hoist_add_two_sums";
 
 // ---- Nests ---------------------------------------------------------------------------------------------------------
@@ -133,12 +134,12 @@ struct Loop {
 
   std::string name() const { return is_reduction ? reduction.name() : variable.name(); }
   H::Expr expr() const { return is_reduction ? H::Expr(reduction) : H::Expr(variable); }
-  /// Does the driver run it: a loop over groups or work-items?
+  /// True if the driver runs the loop: a loop over groups or work-items.
   bool is_launched() const { return mode == Mode::group || mode == Mode::local; }
   bool spreads() const { return mode == Mode::unroll || mode == Mode::vec || mode == Mode::matrix; }
 };
 
-/// The place of an element: a function of the remaining indices, at the end one index per dimension.
+/// The place of an element as a function of the remaining indices; the innermost place has one index per dimension.
 struct WriteView {
   std::function<WriteView(H::Expr)> at;
   std::vector<H::Expr> index;
@@ -161,14 +162,14 @@ struct Nest {
   std::vector<Limit> limits;
   std::vector<H::RVar> pending;  ///< reduction variables for the folds that pass an accumulator on, outermost first
   size_t merged = 0;             ///< how many of them were used
-  size_t own_rank = 0;           ///< of the accumulator
+  size_t own_rank = 0;           ///< rank of the accumulator
   size_t own_offset = 0;         ///< dimensions of its Func that come before its own
   std::vector<H::Expr> index;
   std::vector<H::Expr> values;      ///< one per component
-  H::Expr condition;                ///< of a write, besides the limits; undefined if there is none
-  std::optional<Function> combine;  ///< with the old element
-  bool is_result = false;           ///< it writes the kernel's result, which takes scatters
-  size_t around = 0;                ///< of a scatter: the number of loops around it
+  H::Expr condition;                ///< condition of a write, besides the limits; undefined if there is none
+  std::optional<Function> combine;  ///< combines the new value with the old element
+  bool is_result = false;           ///< the nest writes the kernel's result, which may be a scatter
+  size_t around = 0;                ///< number of loops around a scatter
   std::shared_ptr<Nest> updates;
 };
 
@@ -321,9 +322,10 @@ class Emitter {
   const Scalars scalars_;
   std::vector<Loop> loops_;  ///< enclosing loops, outermost first
   std::vector<Stored> stored_;
-  std::map<std::string, size_t> tile_depth_;  ///< by a fold's Func: its reductions outside of the work-items
+  std::map<std::string, size_t>
+      tile_depth_;  ///< by a fold's Func: the number of its reductions outside of the work-items
   std::map<std::string, H::ImageParam> inputs_;
-  std::map<std::string, int64_t> input_bytes_;  ///< by Halide's name, for usual names
+  std::map<std::string, int64_t> input_bytes_;  ///< bytes of inputs by Halide's name
   std::vector<H::Argument> arguments_;
   std::map<std::string, std::string> argument_names_;  ///< Halide's name -> parameter name
   std::vector<std::string> lines_;
@@ -334,8 +336,8 @@ class Emitter {
   int rare_ = 0;          ///< rare branches around the current read
   uint64_t context_ = 0;  ///< the number of the loops around the current read
   uint64_t contexts_ = 0;
-  int worst_ulp_ = 0;     ///< of all functions but division and square root
-  bool divides_ = false;  ///< in f32, or in a type whose results are rounded from f32
+  int worst_ulp_ = 0;     ///< largest ulp bound of all functions but division and square root
+  bool divides_ = false;  ///< divides in f32, or in a type whose results are rounded from f32
   bool has_dots_ = false;
   bool reads_open_ = false;  ///< indices may lead outside, through an open border
   /// Values read inside each context: shared subterms are evaluated, and folds stored, once.

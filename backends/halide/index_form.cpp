@@ -51,7 +51,7 @@ struct Atom {
   std::string variable;
   Range range{-most, most};
   Sum dividend;
-  int64_t divisor = 0;  // of a quotient
+  int64_t divisor = 0;  // divisor of a quotient
   H::Expr other;
 };
 
@@ -127,7 +127,8 @@ class IndexForm {
   // floor(a / by)
   Sum quotient(const Sum& a, int64_t by) {
     if (by == 1) return a;
-    // Removes the terms that the divisor divides, and multiples of it in the rest, which makes equal quotients one.
+    // Removes the terms that the divisor divides, and multiples of it in the rest, so that equal quotients become the
+    // same atom.
     Sum whole, rest;
     whole.constant = floor_of(a.constant, by);
     rest.constant = a.constant - whole.constant * by;
@@ -193,7 +194,8 @@ class IndexForm {
   Range range_of(const Sum& s, int depth = 4) const {
     Range out = bounds(s);
     if (depth == 0) return out;
-    // m * d - m * k * floor(d / k) lies in m * [0, k - 1]; taken together its parts are narrower than one by one.
+    // m * d - m * k * floor(d / k) lies in m * [0, k - 1]; bounding both parts together is tighter than bounding each
+    // alone.
     for (const auto& [atom, factor] : s.factors) {
       const Atom& quotient = atoms_[atom];
       if (quotient.divisor == 0 || factor % quotient.divisor != 0) continue;

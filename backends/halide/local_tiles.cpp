@@ -22,8 +22,8 @@ class Look : public H::Internal::IRGraphVisitor {
   }
   std::set<std::string> variables;
 
-  // How far apart in memory the first two elements along a variable are read; large where that is not known. Further
-  // on it may differ, at the ends of rows or at a border.
+  // The distance in memory between the first two elements read along a variable; large if it is unknown. Later
+  // distances may differ, at the ends of rows or at a border.
   int64_t distance(const std::string& variable) const {
     if (load_ == nullptr) return 0;
     auto first = address(variable, 0), second = address(variable, 1);
@@ -126,8 +126,8 @@ Value Emitter::local_tile(Expr e, const Environment& env) {
   Look look(inputs_);
   value.accept(&look);
 
-  // The loops that it depends on: register tiles and work-items are dimensions; of the others it has one value at a
-  // time.
+  // Loops that the tile depends on: register tiles and work-items become dimensions; for any other loop the tile holds
+  // one value at a time.
   std::vector<Loop> around;
   std::string owner;
   size_t last = 0, depth = 0;

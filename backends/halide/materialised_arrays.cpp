@@ -24,7 +24,7 @@ namespace {
 class SimplifyIndices : public H::Internal::IRGraphMutator {
  protected:
   using IRGraphMutator::visit;
-  H::Internal::Scope<H::Internal::Interval> extents_;  // of the enclosing loops, if they are known
+  H::Internal::Scope<H::Internal::Interval> extents_;  // extents of the enclosing loops, if they are known
 
   H::Expr simple(const H::Expr& e) const { return H::Internal::simplify(e, true, extents_); }
 
@@ -77,7 +77,7 @@ class DecideIndices : public SimplifyIndices {
                                      mutate(op->true_value), mutate(op->false_value));
   }
 
-  // Only integers that no array stores.
+  // True for integers that no array stores.
   static bool is_of_indices(const H::Expr& condition) {
     struct Loads : H::Internal::IRGraphVisitor {
       bool any = false;
@@ -90,7 +90,7 @@ class DecideIndices : public SimplifyIndices {
   }
 };
 
-// Does the term keep something in local memory?
+// True if the term materialises an array in local memory.
 bool fills_local(Expr e, std::set<Expr>& seen) {
   if (!seen.insert(e).second) return false;
   if (e->pattern == Pattern::materialise && e->memory == Memory::local) return true;
@@ -176,7 +176,7 @@ struct Emitter::Holder {
   std::vector<Loop> spread;     // outermost first
   std::vector<Loop> enclosing;  // without spread, outermost first
   size_t own_offset = 0;
-  std::vector<H::Var> all;  // as the Func has them, innermost first
+  std::vector<H::Var> all;  // all dimensions in the Func's order, innermost first
   Substitution inward;      // reduction variables of enclosing loops -> the Func's dimensions for them
 
   // The Func's value with enclosing loops as seen from outside or from its own definition.
@@ -320,7 +320,7 @@ Value Emitter::fold(Expr e, const Environment& env) {
   if (e->mode == Mode::vec) return dot(e, env);
   std::vector<int64_t> extents;
   fold_extents(e, extents);
-  // A fold over no elements inside another fold is its initial value.
+  // A fold over no elements inside another fold has its initial value.
   const auto first_empty = std::find(extents.begin() + 1, extents.end(), 0);
   size_t merge = static_cast<size_t>(first_empty - extents.begin()) - 1;
   for (;;) {
@@ -330,7 +330,7 @@ Value Emitter::fold(Expr e, const Environment& env) {
     if (!merge_failed_) return v;
     merge = merge_reached_;
     stored_.erase(stored_.begin() + static_cast<int64_t>(kept), stored_.end());
-    change_context();  // reads from the meantime may depend on Funcs that are gone
+    change_context();  // reads cached meanwhile may depend on discarded Funcs
   }
 }
 
@@ -411,7 +411,7 @@ Value Emitter::scan(Expr e, const Environment& env) {
   if (state.tuple_outside) unsupported("a scan whose accumulator is a tuple of arrays");
   Layout layout = state;
   layout.shape.insert(layout.shape.begin(), n);
-  if (n == 0) unsupported("a scan over nothing");
+  if (n == 0) unsupported("a scan over an empty array");
   H::RDom domain({{0, number(n)}}, fmt::format("steps{}", fresh_++));
   Holder h = hold("scan", layout, Spread::registers);
   Value initial = read(e->children[1], env);
@@ -449,8 +449,8 @@ Value Emitter::scan(Expr e, const Environment& env) {
   return bounded(h.value(false), layout.shape);
 }
 
-// The loop over the parts is outside the loops of the other work-items, so the value of a part is spread over all of
-// them as it would be without parts.
+// The loop over the parts is outside the loops of the other work-items, so each of them holds the value of its part, as
+// it would without parts.
 Value Emitter::shared_parts(Expr e, const Environment& env) {
   const Expr parts = e->children[0];
   const Layout layout = layout_of(e->type);
@@ -506,8 +506,8 @@ Value Emitter::materialise(Expr e, const Environment& env) {
   const size_t first_inside = stored_.size();
   walk(child, place_of_element(h.own.size()), env, nest);
   if (!is_local) {
-    // Computed in the innermost loop that it depends on: the loops that read its elements share it. Its operands go
-    // with it, from the one iteration of a loop of one.
+    // Computed in the innermost loop that it depends on, so that the loops that read its elements share it. Its
+    // operands are computed there too, in the single iteration of an added loop.
     const std::vector<Loop> around = loops_;
     nest.values = DecideIndices(around, nest.loops).decided(nest.values);
     std::set<std::string> left;
@@ -518,7 +518,7 @@ Value Emitter::materialise(Expr e, const Environment& env) {
     const auto is_left = [&](const Loop& l) { return left.count(l.name()) != 0; };
     if (std::erase_if(loops_, is_left) > 0) {
       h = hold("kept", layout, Spread::registers);
-      h.func = nest.func;  // which the loops inside belong to
+      h.func = nest.func;  // the loops inside belong to that Func
       for (size_t i = first_inside; i < stored_.size(); ++i) std::erase_if(stored_[i].enclosing, is_left);
     }
     loops_ = around;

@@ -22,7 +22,7 @@ bool is_turnable(Expr e) {
   }
 }
 
-// Is the body of a function of one argument made of layout patterns around that argument alone?
+// True if the body of a function of one argument consists of layout patterns around that argument alone.
 bool is_layout_body(Expr body) {
   if (body->pattern == Pattern::bound) return body->integers[0] == 0;
   if (is_turnable(body)) return is_layout_body(body->children[0]);
@@ -106,7 +106,7 @@ Loop Emitter::open(int64_t extent, Mode mode, int dimension, const Nest& nest) {
                 "vectors have 2, 4, 8 or 16 elements: split the array first");
   }
   if (mode == Mode::unroll && extent > 1024) {
-    unsupported(fmt::format("an unroll map over {} elements", extent), "at most 1024 are written out");
+    unsupported(fmt::format("an unroll map over {} elements", extent), "at most 1024 are unrolled");
   }
   static constexpr std::string_view names[] = {"seq", "seq", "unroll", "vec", "group", "group", "local", "matrix"};
   Loop loop;
@@ -118,7 +118,8 @@ Loop Emitter::open(int64_t extent, Mode mode, int dimension, const Nest& nest) {
   return loop;
 }
 
-// Does an inner fold start from the very element of the accumulator that it will write? Then both are one reduction.
+// True if an inner fold starts from the same element of the accumulator that it will write; both folds are then one
+// reduction.
 bool Emitter::passes_on(const Value& initial, Type type, const WriteView& w, Nest& nest) {
   Layout layout = layout_of(type);
   if (layout.tuple_outside) return false;
@@ -177,8 +178,8 @@ void Emitter::copy(const Value& v, Type type, const WriteView& w, Nest& nest) {
   for (const Value& part : element.parts) nest.values.push_back(part.scalar);
 }
 
-// The nest itself writes the initial elements of the updates first; then come the updates in order. The open loops are
-// around both: each iteration writes elements of its own.
+// The nest writes the initial elements first; the updates follow in order. The open loops enclose both: each iteration
+// writes elements of its own.
 void Emitter::walk_updates(const std::function<void()>& first, int64_t count, Nest& nest,
                            const std::function<void(const Loop& step, Nest& updates)>& update) {
   nest.is_result = false;
@@ -187,7 +188,7 @@ void Emitter::walk_updates(const std::function<void()>& first, int64_t count, Ne
   const std::vector<Limit> around = nest.limits;
   const size_t first_of_base = stored_.size();
   first();
-  // Loops around that are no groups or work-items run in both parts.
+  // Enclosing loops that are neither groups nor work-items run in both parts.
   const auto belong_to = [&](size_t from, const H::Func& func) {
     for (size_t i = from; i < stored_.size(); ++i) {
       for (Loop& l : stored_[i].enclosing) {
@@ -200,7 +201,7 @@ void Emitter::walk_updates(const std::function<void()>& first, int64_t count, Ne
   updates->func = H::Func("hoist_updates");
   const size_t first_of_updates = stored_.size();
   const std::vector<Limit> of_base = nest.limits;
-  nest.limits = around;  // the views around add theirs for each index that they see
+  nest.limits = around;  // the views around it add their limits for each index
   change_context();
   if (count > 0) {
     Loop step;
@@ -273,7 +274,7 @@ bool Emitter::writes_all(Type type, const WriteView& w, Nest& nest) {
 Value Emitter::held_value(Type type, const WriteView& w, Nest& nest) const {
   const Layout layout = layout_of(type);
   return indexed(layout.shape.size(), [=, this, &nest](const std::vector<H::Expr>& index) {
-    const std::vector<Limit> limits = nest.limits;  // those are for written arrays
+    const std::vector<Limit> limits = nest.limits;  // these limits apply to written arrays
     WriteView place = w;
     for (const H::Expr& i : index) place = place.at(i);
     nest.limits = limits;
@@ -281,7 +282,7 @@ Value Emitter::held_value(Type type, const WriteView& w, Nest& nest) const {
   });
 }
 
-// The state of the fold is the result itself. A step folds the old result into arrays of its own, and then changes each
+// The state of the fold is the result itself. A step folds the old result into temporary arrays, and then changes each
 // element separately.
 void Emitter::walk_steps(Expr e, const WriteView& w, const Environment& env, Nest& nest) {
   if (!writes_all(e->type, w, nest)) unsupported("a part of an array that steps change", "slice it in another kernel");
@@ -297,7 +298,7 @@ void Emitter::walk_steps(Expr e, const WriteView& w, const Environment& env, Nes
   });
 }
 
-// Each step reads the result of the one before.
+// Each step reads the result of the previous step.
 void Emitter::walk_scan(Expr e, const WriteView& w, const Environment& env, Nest& nest) {
   const Expr body = e->children[0]->children[0];
   const Value elements = read(e->children[2], env);

@@ -130,7 +130,7 @@ Value Emitter::read_parameter(Expr e) {
   Scalar kind = leaf_of(e->type)->scalar;
   const bool packed = is_packed(kind);
   const int each_byte = packed ? 8 / row(kind).bits : 1;
-  // An array without elements is never read, and is no argument of the kernel.
+  // An array without elements is never read and is not an argument of the kernel.
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return nothing(kind, shape.size());
   auto found = inputs_.find(e->name);
   if (found == inputs_.end()) {
@@ -184,7 +184,7 @@ uint64_t literal_bits(const Tensor& t, int64_t i) {
 }
 }  // namespace
 
-// A small constant is a chain of selections, which vanishes where the index is known.
+// A small constant is a chain of selections, which the simplifier removes if the index is known.
 Value Emitter::read_constant(Expr e) {
   const Tensor& t = e->constant;
   Scalar kind = t.scalar();
@@ -212,14 +212,14 @@ Value Emitter::read_constant(Expr e) {
 
 namespace {
 
-// A constant that is read at computed positions, and whose size is a power of two, so that a few bits are the position.
+// A constant that is read at computed positions and whose size is a power of two, so that its position has few bits.
 bool is_table(Expr e) {
   if (e->pattern != Pattern::constant || e->constant.shape().size() != 1) return false;
   const int64_t n = e->constant.size();
   return n >= 8 && n <= 64 && (n & (n - 1)) == 0;
 }
 
-// A choice for each bit of the position, in the position's own type: as many comparisons as bits.
+// One selection for each bit of the position, in the position's own type: as many comparisons as bits.
 H::Expr look_up(const Scalars& scalars, const Tensor& table, const H::Expr& position) {
   std::vector<H::Expr> entries;
   for (int64_t i = 0; i < table.size(); ++i)
@@ -265,7 +265,7 @@ Value Emitter::read_pad(Expr e, const Environment& env) {
     case Border::wrap:
       return array([=](const H::Expr& i) { return a.at((i - l + count * number(left / n + 1)) % count); });
     case Border::undefined:
-      // Any element will do, so the index goes through; loads take care that it stays inside their array.
+      // Any element is correct here, so the index is passed on; loads ensure that it stays inside their array.
       reads_open_ = true;
       return array([=](const H::Expr& i) { return a.at(i - l); });
     case Border::clamp:
@@ -297,8 +297,8 @@ Value Emitter::read_concat(Expr e, const Environment& env) {
 
 void Emitter::note_accuracy(Function function, Scalar kind) {
   if (!is_float(kind)) return;
-  // OpenCL demands the right rounding of both in f64 and leaves it to the device in f32. A narrower type's result is
-  // the f32 one rounded once more, which is right where that one is.
+  // OpenCL requires correct rounding of both in f64 and leaves it to the device in f32. The result in a narrower type
+  // is the f32 result rounded once more, which is correct if the f32 result is.
   if (function == Function::divide || function == Function::sqrt)
     divides_ |= kind != Scalar::f64;
   else
@@ -322,7 +322,7 @@ Value Emitter::read_view(Expr e, const Environment& env) {
     if (is_table(e->children[1])) return scalar(look_up(scalars_, e->children[1]->constant, position.scalar));
     Value a = read(e->children[1], env);
     const int64_t n = extent(e->children[1]);
-    // A position that follows from the position of an element beyond an open border may be any integer.
+    // A position computed from an element beyond an open border may be any integer.
     H::Expr known = safe_index(H::cast<int32_t>(position.scalar), n);
     return a.at(H::unsafe_promise_clamped(known, 0, number(n - 1)));
   }
@@ -362,7 +362,7 @@ Value Emitter::read_view(Expr e, const Environment& env) {
           [=](const H::Expr& o) { return array([=](const H::Expr& i) { return a.at(H::min(o * k, shifted) + i); }); });
     }
     case Pattern::untile: {
-      // The row that holds an element: the last row overlaps the one before it, and they agree there.
+      // The row that holds an element: the last row overlaps the row before it, and both agree there.
       int64_t k = e->children[0]->type->element->size.value(), n = e->sizes[0].value();
       H::Expr width = number(k), start = number(n - k);
       return cached([=](const H::Expr& x) { return a.at(x / width).at(x - H::min(x / width * width, start)); });

@@ -30,7 +30,7 @@ H::Expr extremum(Function f, H::Type t, const std::vector<H::Expr>& x) {
   return extern_call(t, name, x);
 }
 
-// Does the value depend on loop indices and literals alone? Then it cannot overflow, and stays readable as an index.
+// True if the value depends on loop indices and literals alone. It then cannot overflow and can remain an index.
 bool is_index(const H::Expr& e) {
   struct Finder : H::Internal::IRGraphVisitor {
     using IRGraphVisitor::visit;
@@ -50,8 +50,8 @@ H::Expr wrapping(Operation operation, const H::Expr& a, const H::Expr& b) {
   return H::reinterpret(t, operation(H::reinterpret(u, a), H::reinterpret(u, b)));
 }
 
-// Halide's simplifier moves a summand of an index to the other side of a comparison, or out of a selection: with a
-// literal there so far from zero the difference overflows the type, which Halide refuses. Unsigned integers wrap.
+// Halide's simplifier moves a summand of an index to the other side of a comparison, or out of a selection. With a
+// literal that far from zero the difference overflows the type, which Halide rejects. Unsigned integers wrap.
 bool is_far(const H::Expr& e) {
   const auto literal = H::Internal::as_const_int(e);
   if (!literal || e.type().bits() < 32) return false;
@@ -76,7 +76,8 @@ H::Expr narrowed(Scalar s, const H::Expr& e) {
   return H::cast<int8_t>((e & H::cast<int8_t>(mask)) ^ H::cast<int8_t>(sign)) - H::cast<int8_t>(sign);
 }
 
-// A 64-bit integer with a bit in place of all that f64 would round away: rounding it once more is rounding it once.
+// A 64-bit integer with a sticky bit for all bits that f64 would round away, so that rounding it again equals rounding
+// it once.
 H::Expr odd(const H::Expr& e) {
   const H::Type t = e.type();
   const H::Expr low = H::Internal::make_const(t, 0x7ff), edge = H::Internal::make_const(t, int64_t{1} << 53);
@@ -91,7 +92,7 @@ H::Expr rounded(Scalar s, const H::Expr& e) {
   return extern_call(H::Float(32), fmt::format("hoist_round_{}", row(s).name), {e});
 }
 
-// Halide refuses a constant zero below: the quotient is infinity with the sign of both, and NaN for 0 and NaN.
+// Halide rejects a constant divisor of zero: the quotient is infinity with the sign of both, and NaN for 0 and NaN.
 H::Expr quotient(const H::Expr& a, const H::Expr& b) {
   const auto* number = b.as<H::Internal::FloatImm>();
   if (number == nullptr || number->value != 0) return H::Internal::Div::make(a, b);
@@ -101,7 +102,7 @@ H::Expr quotient(const H::Expr& a, const H::Expr& b) {
 
 constexpr Scalars plain;
 
-// The bits of a half as f32; a literal stays one.
+// The f32 value of a half given by its bits; a literal stays a literal.
 H::Expr widened(const H::Expr& e) {
   if (auto bits = H::Internal::as_const_uint(e)) return plain.literal_value(Scalar::f16, *bits);
   return plain.from_stored(Scalar::f16, e);
@@ -152,8 +153,8 @@ H::Expr Scalars::to_stored(Scalar s, const H::Expr& e) const {
   }
   if (s == Scalar::boolean) return H::select(e, H::cast<uint8_t>(1), H::cast<uint8_t>(0));
   if (s == Scalar::f8e5m2) {
-    // Conversions saturate, and a value that is infinite in this type stays it. By its bits: there are no vectors of
-    // strict comparisons.
+    // Conversions saturate, and an infinite value stays infinite in this type. The test uses bits, because Halide has
+    // no vectors of strict comparisons.
     const auto bit_pattern = [](uint32_t word) { return H::Internal::make_const(H::UInt(32), word); };
     const H::Expr bits = H::reinterpret(H::UInt(32), e);
     const H::Expr infinite = (bits & bit_pattern(0x7fffffff)) == bit_pattern(0x7f800000);
@@ -189,7 +190,7 @@ H::Expr Scalars::literal_value(Scalar s, uint64_t bits) const {
 
 namespace {
 
-// Native operations on halves take and return bits, all others go through f32.
+// Native operations on halves take and return bits, all others convert to f32 and back.
 H::Expr value_of_halves(Function f, const H::Type& bits, const std::vector<H::Expr>& x) {
   if (f == Function::add || f == Function::subtract || f == Function::multiply || f == Function::fma)
     return extern_call(bits, half_call + std::string(row(f).name), x);
@@ -199,7 +200,7 @@ H::Expr value_of_halves(Function f, const H::Type& bits, const std::vector<H::Ex
   return e.type().is_float() ? plain.to_stored(Scalar::f16, e) : e;
 }
 
-// Undefined if the function is another one.
+// Undefined for any other function.
 H::Expr comparison_or_logic(Function f, Scalar s, const std::vector<H::Expr>& x) {
   const bool on_float = is_float(s), on_bool = s == Scalar::boolean;
   // Halide has no vectors of strict comparisons.

@@ -25,7 +25,7 @@ std::string describe(const Loop& l) {
   return fmt::format("{} {}", mode, l.extent);
 }
 
-// Lanes of the longest vector, times the bytes of the largest element that is kept.
+// Lanes of the longest vector times the bytes of the largest materialised element.
 int64_t longest_vector_bytes(const std::vector<Loop>& order, const std::vector<Stored>& all) {
   int64_t lanes = 1, bytes = 1;
   const auto look = [&](const std::vector<Loop>& loops) {
@@ -47,7 +47,7 @@ int64_t longest_vector_bytes(const std::vector<Loop>& order, const std::vector<S
 void end_at_a_vector(Stored& stored, int64_t vector_bytes) {
   std::vector<std::pair<H::Var, int64_t>> dimensions = stored.own;
   for (const Loop& l : stored.spread) dimensions.emplace_back(l.variable, l.extent);
-  // The loops around have one value at a time.
+  // The enclosing loops have one value at a time.
   if (!stored.enclosing.empty()) dimensions.emplace_back(stored.func.args().back(), 1);
   if (dimensions.empty()) return;
   int64_t bytes = vector_bytes;
@@ -116,7 +116,7 @@ H::Func Emitter::build() {
     if (l.mode == Mode::vec) result.vectorize(l.variable);
     if (l.mode == Mode::unroll) result.unroll(l.variable);
   }
-  if (groups.size() > 3) unsupported("more than three nested group maps", "join some of them");
+  if (groups.size() > 3) unsupported("more than three nested group maps", "collapse some of them");
   for (size_t i = groups.size(); i-- > 0;) group_loops_.push_back(result.name() + ".s0." + groups[i].variable.name());
   const size_t divided = divided_loop(result, nest.index, groups);
   divided_dimension_ = groups.size() - 1 - divided;
@@ -148,13 +148,13 @@ H::Expr Emitter::flat_index(const std::vector<H::Expr>& index) const {
   return H::Internal::simplify(flat);
 }
 
-// Read like memory that changes.
+// A load that Halide treats as memory that changes.
 H::Expr Emitter::held(const H::Expr& flat) const {
   const Scalar kind = layout_of(root_->type).scalars[0];
   return H::Internal::Call::make(stored_type(kind), old_marker, {flat}, H::Internal::Call::Extern);
 }
 
-// The target of the value of a nest, as the mark of passes/store_at_index.cpp. `after`: the writes before it.
+// The target of the value of a nest, as the marker call of passes/store_at_index.cpp. `after`: the writes before it.
 H::Expr Emitter::marked_store(const Nest& nest, const Layout& layout, const H::Expr& after) const {
   const H::Expr flat = flat_index(nest.index);
   H::Expr condition = nest.condition.defined() ? nest.condition : H::Internal::const_true();
@@ -165,7 +165,7 @@ H::Expr Emitter::marked_store(const Nest& nest, const Layout& layout, const H::E
   const Scalar kind = layout.scalars[0];
   H::Expr value = nest.values[0];
   if (nest.combine) {
-    // Inside the array even where nothing will be written.
+    // The index stays inside the array even if nothing will be written.
     const H::Expr old = held(H::select(condition, flat, 0));
     value = scalars_.call_value(*nest.combine, kind, {scalars_.from_stored(kind, old), value});
   }
@@ -193,7 +193,7 @@ void Emitter::write_scatter(const Nest& nest, const Layout& layout, const std::v
     for (Loop& l : loops) l.owner = part.func.name();
     return loop_order(loops);
   };
-  // Its first element: all are computed, as far as the loops go.
+  // The first element stands for all: all elements are computed, as far as the loops reach.
   const auto first_of = [&](const H::Func& func, const std::vector<Loop>& loops) {
     std::vector<H::Expr> place;
     for (const Loop& l : loops) {
@@ -244,7 +244,7 @@ void Emitter::write_scatter(const Nest& nest, const Layout& layout, const std::v
 }
 
 // Each materialised array is computed inside the innermost loop around its place; between loops that become groups, or
-// between loops that become work-items, no such place exists, and the innermost of them holds it.
+// between loops that become work-items, no such place exists, so the place is inside the innermost of these loops.
 void Emitter::place_all(H::Func& result, const std::vector<Loop>& order) {
   std::map<std::string, H::Func> funcs = {{result.name(), result}};
   std::map<std::string, std::vector<Loop>> nests = {{result.name(), order}};

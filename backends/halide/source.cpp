@@ -16,7 +16,7 @@ namespace {
 bool starts_identifier(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
 bool continues_identifier(char c) { return starts_identifier(c) || std::isdigit(static_cast<unsigned char>(c)); }
 
-// The end of the word that begins at a place, and the beginning of the word that ends there.
+// The end of the word that begins at a position, and the beginning of the word that ends there.
 size_t word_end(const std::string& text, size_t at) {
   while (at < text.size() && continues_identifier(text[at])) ++at;
   return at;
@@ -55,7 +55,8 @@ std::string plain_name(const std::string& name) {
   return out.empty() ? "t" : out;
 }
 
-// Halide 21 writes lane 10 of a shuffled vector as .s10, which OpenCL reads as lanes 1 and 0; its own name is .sa.
+// Halide 21 writes lane 10 of a shuffled vector as .s10, which OpenCL reads as lanes 1 and 0; the name of lane 10 is
+// .sa.
 std::string lane(const std::string& member) {
   if (member.size() != 3 || member.rfind("s1", 0) != 0 || member[2] < '0' || member[2] > '5') return member;
   return {'s', static_cast<char>('a' + (member[2] - '0'))};
@@ -122,9 +123,9 @@ std::string with_unaligned(std::string line) {
   return line;
 }
 
-// An index t + 96 is a place 96 after t: the constant is part of the address. As a sum of integers it is one more
-// operation, which LLVM's SLP pass combines for several loads in one vector, only to take it apart again. Accesses are
-//   p[t7]    ((__global float4 *)p)[t7]    vload4(0, (__global float*)p + t7)
+// Moves the constant of an index t + 96 into the address. As a sum of integers it is one more operation, and LLVM's SLP
+// pass combines the sums of several loads into a vector that it then splits again. Accesses are p[t7] ((__global float4
+// *)p)[t7] vload4(0, (__global float*)p + t7)
 class Addresses {
  public:
   explicit Addresses(const std::vector<std::string>& arrays) : arrays_(arrays.begin(), arrays.end()) {}
@@ -134,7 +135,7 @@ class Addresses {
     return with_places(with_elements(in));
   }
 
-  // The indices that nothing needs any more go.
+  // Removes definitions of indices without uses.
   std::string without_unused(const std::vector<std::string>& lines) const {
     std::unordered_map<std::string, int> uses;
     for (const std::string& line : lines) count(line, 1, uses);
@@ -157,7 +158,7 @@ class Addresses {
     int64_t offset = 0;
   };
 
-  // The place that a numbered value is, if it is one: where its name starts.
+  // The position of a variable's name if the text there is a numbered variable.
   const Place* place_at(const std::string& text, size_t at) const {
     if (places_.empty() || text[at] != 't') return nullptr;
     const auto found = places_.find(text.substr(at, word_end(text, at) - at));
@@ -235,8 +236,8 @@ class Addresses {
   std::unordered_map<std::string, std::string> definitions_;  // the name that a line defines
 };
 
-// Halide leaves the fence out of barriers that only keep a later store after earlier loads; the language requires one
-// there too.
+// Halide omits the fence of barriers that only order a later store after earlier loads; the language requires one there
+// too.
 std::string fenced(std::string line) {
   static const std::string none = "barrier(0);", some = "barrier(0 | ";
   if (size_t at = line.find(none); at != std::string::npos)
@@ -328,7 +329,7 @@ Result<KernelText> clean(const std::string& printed, const std::string& printed_
     bool is_local = p.rfind("__local", 0) == 0;
     if (is_local && !uses_local_memory) continue;
     std::string line = renamer.line(replace_words(p, spaces));
-    // Halide writes the space between type and name as it comes.
+    // Halide's spacing between type and name varies.
     if (!is_local) out.arguments.push_back(line.substr(line.find_last_of(" *") + 1));
     signature += (signature.empty() ? "    " : ",\n    ") + line;
   }
@@ -378,8 +379,8 @@ void make_group_function(KernelText& kernel, const std::string& kernel_name) {
   group.replace(0, start.size(),
                 "static __attribute__((noinline)) void " + group_function(kernel_name) +
                     "(\n    int group_0, int group_1, int group_2,\n");
-  // When a compiler inlines a function with restrict, it leaves a mark that Oclgrind 21.10 does not know, or applies
-  // restrict between the steps as well: the runtime states where functions are not inlined.
+  // Inlining a function with restrict leaves a mark that Oclgrind 21.10 does not know, or makes restrict apply between
+  // the steps as well, so the runtime defines when functions are not inlined.
   replace_all(group, "*restrict ", "*HOIST_RESTRICT ");
   // Groups of launches have one work-item. PoCL inlines every function that reads the work-item's number into the
   // kernel, for which it generates code three times.

@@ -1,5 +1,5 @@
 // The text that Halide prints, made reproducible and readable: one kernel without the prologue, address spaces written
-// out, identifiers renamed in order of appearance (Halide numbers them through the whole process).
+// out, identifiers renamed in order of appearance (Halide numbers them across the whole process).
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace hoist::emission {
 
 struct KernelText {
   std::string source;
-  std::vector<std::string> arguments;  ///< in order, without the one for local memory
+  std::vector<std::string> arguments;  ///< names in order, without the one for local memory
 };
 
 /// `printed` is a whole program with one kernel named `printed_name`; `names` gives the final name of each printed

@@ -7,7 +7,7 @@
 namespace hoist::emission {
 namespace {
 
-// Is an expression in loop variables zero wherever the loops lead?
+// True if an expression in loop variables is zero for all iterations.
 bool is_zero(const H::Expr& e, const std::vector<Loop>& loops) {
   std::map<std::string, int64_t> extents;
   for (const Loop& l : loops) extents[l.name()] = l.extent;
@@ -44,7 +44,7 @@ void apply_modes(H::Stage& stage, const std::vector<Loop>& loops, bool reduction
   if (items.size() > 3) unsupported("more than three nested local maps");
 }
 
-// How many of a nest's loops, the last ones, are reductions whose steps are written out.
+// The number of a nest's loops, counted from the last one, that are reductions with unrolled steps.
 size_t written_out(const std::vector<Loop>& nest) {
   size_t count = 0;
   bool any = false;
@@ -56,8 +56,8 @@ size_t written_out(const std::vector<Loop>& nest) {
 }
 
 // Innermost first: the vector, the loops of a matrix instruction, unrolled steps, the enclosing unrolled loops, the
-// nest; the work-items that a fold over tiles is spread over run inside its first `outside` reductions, where the tiles
-// are filled.
+// nest; the work-items that share a fold over tiles run inside its first `outside` reductions, where the tiles are
+// filled.
 void order_loops(H::Stage& stage, const std::vector<Loop>& spread, const std::vector<Loop>& nest, bool reductions,
                  size_t outside = 0) {
   std::vector<H::VarOrRVar> order;
@@ -70,7 +70,8 @@ void order_loops(H::Stage& stage, const std::vector<Loop>& spread, const std::ve
   for (size_t i = nest.size(); i-- > 0;) {
     if (nest[i].is_reduction && nest[i].mode == Mode::matrix && reductions) order.emplace_back(nest[i].reduction);
   }
-  // All steps of one element, then the next: adjacent windows overlap, and their common elements are in a register.
+  // All steps of one element precede the next element: adjacent windows overlap, and their common elements are in a
+  // register.
   const size_t steps = reductions && !has_local(spread) ? written_out(nest) : 0;
   const auto spread_over = [&](Mode mode) {
     for (size_t i = spread.size(); i-- > 0;) {
@@ -126,7 +127,7 @@ Splits splits_of(const Nest& nest, const std::vector<int64_t>& shape) {
       rest = rest - l.expr() * number(*constant);
     }
     if (!is_zero(rest, nest.loops)) {
-      unsupported("layout patterns around a fold's or materialised array's nest whose order cannot be read off",
+      unsupported("layout patterns around a fold's or materialised array's nest whose order is unknown",
                   "use join, transpose and slice 0 around it, and apply split or untile to its consumers");
     }
     std::stable_sort(splits.begin(), splits.end(), [](const LoopSplit& a, const LoopSplit& b) {

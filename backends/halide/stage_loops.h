@@ -19,11 +19,11 @@ struct LoopSplit {
   int64_t step;
 };
 
-/// For each dimension, outermost first: the loops that run along it, by falling step.
+/// For each dimension, outermost first: the loops that run along it, in descending order of their steps.
 using Splits = std::vector<std::vector<LoopSplit>>;
 
-/// The splits of the dimensions of an array of that shape, read off the index that the nest writes: a sum of step *
-/// loop. Unsupported: another index, an array of which some elements are not written.
+/// The splits of the dimensions of an array of that shape, derived from the index that the nest writes: a sum of step *
+/// loop. Unsupported: any other index, and an array of which some elements are not written.
 Splits splits_of(const Nest& nest, const std::vector<int64_t>& shape);
 
 /// Each loop as a function of the dimension that it runs along.
@@ -33,11 +33,12 @@ bool has_local(std::span<const Loop> loops);
 
 struct LoopChoices {
   bool reductions = false;  ///< the stage runs the nest's reductions: an update
-  bool guarded = false;     ///< the nest may leave the last elements of a dimension out
+  bool guarded = false;     ///< the nest may omit the last elements of a dimension
   size_t outside = 0;       ///< the number of reductions outside of the work-items of a fold over tiles
 };
 
-/// A stage of a stored array runs the loops of its nest, and the loops that it is spread over, as their modes state.
+/// A stage of a stored array runs the loops of its nest, and the loops that it is spread over, in the modes of those
+/// loops.
 void schedule_loops(H::Stage stage, const std::vector<H::Var>& dimensions, const Splits& splits,
                     const std::vector<Loop>& spread, const std::vector<Loop>& nest, LoopChoices choices = {});
 

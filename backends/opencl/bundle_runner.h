@@ -29,11 +29,11 @@ using DriverProgress = std::function<void(size_t done, size_t total, const std::
 struct RunOptions {
   std::string device;             ///< an index, a name or a part of a name; "" selects a device that fits the target
                                   ///< description
-  int threads = 0;                ///< of a CPU device; 0 for all
+  int threads = 0;                ///< threads of a CPU device; 0 for all
   bool separate_buffers = false;  ///< a buffer for each array, initially NaN
-  bool use_cache = true;          ///< of compiled programs
+  bool use_cache = true;          ///< use the cache of compiled programs
   std::string cache_folder;       ///< "" for ${XDG_CACHE_HOME:-~/.cache}/hoist
-  Sizes sizes = {};               ///< of the initial specialisation; a size that is not named is the first one's
+  Sizes sizes = {};               ///< sizes of the initial specialisation; a size that is not named is the first one's
   DriverProgress progress = {};
 };
 

@@ -40,9 +40,9 @@ typedef struct hoist_argument {
 #ifndef HOIST_WITHOUT_OPENCL
   cl_mem whole; /* NULL without guards */
   cl_mem part;
-  uint64_t address; /* of CUDA; of the guard */
+  uint64_t address; /* CUDA: address of the guard */
 #endif
-  unsigned char* memory; /* of native code; starts with the guard */
+  unsigned char* memory; /* native code: memory, which starts with the guard */
   size_t guard;
 } hoist_argument;
 
@@ -101,7 +101,7 @@ typedef struct hoist_values {
 /* The progress of the current run. */
 typedef struct hoist_run_state {
   int has_run;
-  size_t next_item;     /* of the plan */
+  size_t next_item;     /* next item of the plan */
   uint64_t* iterations; /* one per control: completed iterations */
   uint64_t* step_runs;  /* one per step: number of executions */
   void** host_results;  /* one per executed host op: data that the device may still have to read */

@@ -130,7 +130,7 @@ typedef struct hoist_pixels {
  * 0 to 255, in the input's layout. Floats and integers are rounded half to even; integers saturate. `hoist compile`
  * stores it if one of --resize, --crop, --colours, --scale, --mean, --std or --layout is given. */
 typedef struct hoist_preprocessing {
-  size_t rows, columns, channels;      /* of the input; 1 channel (grey) or 3 */
+  size_t rows, columns, channels;      /* rows, columns and channels of the input; 1 channel (grey) or 3 */
   int channels_first;                  /* the input is [channels][rows][columns], else [rows][columns][channels] */
   int blue_first;                      /* the input's channels are blue, green, red */
   int crop;                            /* parts of a resized image beyond the input are cropped; 0: sizes must match */
@@ -168,7 +168,7 @@ const char* hoist_status_name(hoist_status status);
 
 const char* hoist_model_name(const hoist_bundle* bundle);
 const char* hoist_device_name(const hoist_bundle* bundle);
-/* "native", "OpenCL", or "CUDA graph": OpenCL's kernels where CUDA's driver hands over a whole run at once, which it
+/* "native", "OpenCL", or "CUDA graph": OpenCL's kernels where CUDA's driver submits a whole run at once, which it
  * does for plans without host ops and control flow unless the environment has HOIST_NO_CUDA. */
 const char* hoist_engine_name(const hoist_bundle* bundle);
 int hoist_device_index(const hoist_bundle* bundle); /* in the list of hoist_devices; -1: native code */

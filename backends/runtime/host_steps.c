@@ -128,7 +128,7 @@ HOIST_INTERNAL hoist_status hoist_host_step(hoist_bundle* b, size_t i) {
   const hoist_plan_step* step = &b->plan.steps[i];
   const hoist_plan_kernel* kernel = &b->plan.kernels[step->kernel];
   const size_t count = kernel->parameter_count, last = count - 1;
-  void** memory = calloc(count, sizeof *memory); /* of all arguments; the last one is the result */
+  void** memory = calloc(count, sizeof *memory); /* memory of all arguments; the last one is the result */
   hoist_host_array* arrays = calloc(count, sizeof *arrays);
   /* The operands on the device, and copies of them. */
   uint32_t* on_device = calloc(count, sizeof *on_device);

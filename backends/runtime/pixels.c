@@ -256,7 +256,7 @@ hoist_status hoist_input_preprocessing(hoist_bundle* b, size_t index, hoist_prep
   for (size_t i = 0; i < root->preprocessing_count; ++i) {
     if (root->preprocessing[i].input != index) continue;
     *how = root->preprocessing[i].how;
-    hoist_picture_shape(array, how); /* of the sizes in use */
+    hoist_picture_shape(array, how); /* shape for the sizes in use */
     const char* problem = hoist_preprocessing_problem(how);
     return problem ? hoist_fail(&b->error, HOIST_BAD_BUNDLE, "input %s: %s", array->name, problem) : HOIST_OK;
   }

@@ -13,14 +13,14 @@
 #ifndef HOIST_WITHOUT_OPENCL
 typedef struct shared_weights {
   uint64_t offset, bytes;
-  cl_mem buffer; /* of the first specialisation with these bytes, which stays open */
+  cl_mem buffer; /* buffer of the first specialisation with these bytes, which stays open */
 } shared_weights;
 #endif
 
 struct hoist_family {
   size_t count, in_use;
   hoist_bundle** others; /* one per specialisation; NULL if it is not open, and for the one in use */
-  hoist_options options; /* for all specialisations opened later, in the context of the first */
+  hoist_options options; /* options of all specialisations opened later, in the context of the first */
   char* cache_folder;    /* the memory of options.cache_folder */
 #ifndef HOIST_WITHOUT_OPENCL
   shared_weights* weights; /* sorted */

@@ -24,7 +24,7 @@ class Pieces {
   }
 
  private:
-  static constexpr size_t piece = size_t{1} << 18;  // stays in the cache on its way
+  static constexpr size_t piece = size_t{1} << 18;  // fits into the cache between reading, hashing and parsing
 
   const OpenedFile& file_;
   std::vector<char> memory_;

@@ -1,5 +1,5 @@
-// A protobuf message in an untrusted file: the file is walked (wire_scan.h), then parsed, a piece at a time, so that
-// the file and its parsed form are never in memory together. Borders protobuf.
+// A protobuf message in an untrusted file: the file is walked (wire_scan.h), then parsed, piece by piece, so that the
+// file and its parsed form are never in memory together. Borders protobuf.
 #pragma once
 
 #include <cstdint>

@@ -20,15 +20,15 @@ class OpenedFile {
  public:
   /// Errors: missing, not readable, a folder, a device or pipe, empty, larger than the limit.
   static Result<OpenedFile> open(const std::filesystem::path& path, int64_t maximum_bytes);
-  /// Owns a file descriptor, which it closes at the end; a negative one is none.
+  /// Owns a file descriptor, which it closes at the end; a negative one means no file.
   explicit OpenedFile(int number) : number_(number) {}
   OpenedFile(OpenedFile&& other) noexcept;
   OpenedFile(const OpenedFile&) = delete;
   ~OpenedFile();
 
   int number() const { return number_; }
-  size_t size() const { return size_; }  ///< in bytes, when it was opened
-  /// Up to so many bytes at an offset; fewer where the file ends first, nothing on an error.
+  size_t size() const { return size_; }  ///< size in bytes at the time of opening
+  /// Up to so many bytes at an offset; fewer if the file ends first, nothing on an error.
   std::optional<size_t> read(void* into, size_t size, int64_t offset) const;
 
  private:
@@ -43,7 +43,7 @@ struct ExternalPlace {
   std::optional<int64_t> length;
 };
 
-/// XXH3 (64 bits) over all bytes that make a model, in the order in which they are read.
+/// XXH3 (64 bits) over all bytes of a model, in the order in which they are read.
 class ModelHash {
  public:
   ModelHash();

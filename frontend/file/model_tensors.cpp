@@ -77,7 +77,7 @@ class Taker {
 
   void take_initialisers() {
     for (onnx::TensorProto& place : *graph_.mutable_initializer()) {
-      onnx::TensorProto proto;  // goes with its bytes: each is held once
+      onnx::TensorProto proto;  // the proto is freed with its bytes, so each byte is held once
       proto.Swap(&place);
       const std::string name = proto.name(), owner = "initialiser '" + name + "'";
       keep(name, tensor_from_proto(std::move(proto), owner, maximum_bytes_, &external_));

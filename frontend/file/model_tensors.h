@@ -17,12 +17,12 @@ namespace hoist {
 using Constants = std::map<std::string, Tensor>;
 
 /// Moves initialisers and Constant nodes into `constants`. In the graph, small ones stay as initialisers (the version
-/// converter and shape inference look at their values), the others become graph inputs. Graph inputs that give an
-/// initialiser a place, as old models have them, go away. Tensors in attributes are checked and made plain.
+/// converter and shape inference look at their values), the others become graph inputs. Graph inputs that repeat an
+/// initialiser, as in old models, are removed. Tensors in attributes are checked and made dense.
 Diagnostics take_constants(onnx::GraphProto& graph, int64_t maximum_bytes, const ExternalData& external,
                            Constants& constants);
 
-/// Gives constants their places in a graph that has none: small ones as initialisers, the others as graph inputs.
+/// Adds constants to a graph that lacks them: small ones as initialisers, the others as graph inputs.
 void place_constants(onnx::GraphProto& graph, const Constants& constants);
 
 /// A graph input or output of this type. An extent below 0 is left open.

@@ -68,7 +68,7 @@ class Plainer {
     *attribute.mutable_t() = std::move(value);
   }
 
-  // Positions count through the shape, or are one index a dimension.
+  // Positions are flat indices into the shape, or one index per dimension.
   Result<onnx::TensorProto> dense(const onnx::SparseTensorProto& sparse, const std::string& owner) const {
     HOIST_TRY(const Tensor values, tensor_from_proto(sparse.values(), owner, maximum_bytes_, &external_));
     HOIST_TRY(const Tensor places, tensor_from_proto(sparse.indices(), owner, maximum_bytes_, &external_));

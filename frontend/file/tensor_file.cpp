@@ -17,15 +17,15 @@
 namespace hoist {
 namespace {
 
-constexpr int64_t maximum_bytes = (int64_t{1} << 31) - 1;  // where protobuf itself ends
+constexpr int64_t maximum_bytes = (int64_t{1} << 31) - 1;  // the limit of protobuf itself
 
-// The file as a message of this kind, walked before it is parsed.
+// The file as a message of this kind; wire_scan.h checks it before it is parsed.
 template <class Message>
 Result<Message> parse_file(const std::filesystem::path& path, const std::string& kind) {
   const std::string name = path.string();
   Message out;
   HOIST_TRY(const bool parsed, read_message(path, maximum_bytes, {}, kind, nullptr, out));
-  if (!parsed) return Diagnostic{name, "is not " + kind, "the model declares this value so"};
+  if (!parsed) return Diagnostic{name, "is not " + kind, "the model declares this type"};
   return out;
 }
 
@@ -34,7 +34,7 @@ Result<std::vector<Tensor>> members_of(const onnx::SequenceProto& proto, const s
   const bool holds_others = proto.sparse_tensor_values_size() > 0 || proto.sequence_values_size() > 0 ||
                             proto.map_values_size() > 0 || proto.optional_values_size() > 0;
   if (holds_others || (!holds_tensors && proto.elem_type() != onnx::SequenceProto::UNDEFINED))
-    return Diagnostic{name, "holds a sequence of other values than tensors", "hoist takes sequences of tensors"};
+    return Diagnostic{name, "holds a sequence of other values than tensors", "hoist accepts only sequences of tensors"};
   if (static_cast<size_t>(proto.tensor_values_size()) > most_members)
     return Diagnostic{name,
                       "holds " + std::to_string(proto.tensor_values_size()) + " tensors, past the limit of " +
@@ -51,7 +51,7 @@ Result<std::vector<Tensor>> members_of(const onnx::SequenceProto& proto, const s
 
 using Entries = std::vector<std::pair<std::string, Tensor>>;
 
-// A map's keys as text and its values, by key where keys are integers.
+// A map's keys as text and its values, sorted by key if keys are integers.
 Result<Entries> entries_of(const onnx::MapProto& proto, const std::string& name) {
   const bool strings = proto.key_type() == onnx::TensorProto::STRING;
   const int count = strings ? proto.string_keys_size() : proto.keys_size();
@@ -188,7 +188,7 @@ Result<Nothing> write_tensor_proto(const std::filesystem::path& path, const std:
   } catch (const std::exception& error) {
     return Diagnostic{path.string(), std::string("cannot be written: ") + error.what(), ""};
   }
-  // A device such as /dev/full is written to in place; everything else by way of a neighbour.
+  // A device such as /dev/full is written to in place; everything else by a temporary file that is renamed.
   std::error_code error;
   const bool special = std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error);
   const std::filesystem::path target = special ? path : std::filesystem::path(path.string() + ".part");

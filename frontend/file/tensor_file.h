@@ -1,5 +1,5 @@
-// One value a file, as ONNX's test data have them (input_0.pb): a TensorProto in protobuf's wire format, or a message
-// of a sequence or an optional value. Not for .npy.
+// One value per file, as in ONNX's test data (input_0.pb): a TensorProto in protobuf's wire format, or a message of a
+// sequence or an optional value. Not for .npy.
 #pragma once
 
 #include <filesystem>

@@ -56,7 +56,7 @@ Result<ExternalPlace> external_place(const onnx::TensorProto& proto, const std::
   return place;
 }
 
-// Strings are in a field of their own, and nowhere else.
+// Strings have a field of their own and are stored nowhere else.
 Result<Tensor> strings_from_proto(const onnx::TensorProto& proto, std::vector<int64_t> shape,
                                   const std::string& owner) {
   const int64_t size = element_count(shape);
@@ -120,7 +120,7 @@ Result<Tensor> tensor_from_proto(onnx::TensorProto proto, const std::string& own
         return narrowed(proto.uint64_data(), *size, 8, owner);
       case Scalar::u32:
         return narrowed(proto.uint64_data(), *size, 4, owner);
-      default:  // packed values lie as in raw data, a byte of them in each word
+      default:  // packed values are laid out as in raw data, one byte in each word
         return narrowed(proto.int32_data(), *size, static_cast<size_t>(std::max(row(*scalar).bits / 8, 1)), owner);
     }
   };

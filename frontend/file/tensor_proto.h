@@ -12,11 +12,11 @@
 
 namespace hoist {
 
-/// "STRING", "FLOAT"; "type 77" where ONNX has none of that number.
+/// "STRING", "FLOAT"; "type 77" for a number that ONNX does not define.
 std::string onnx_type_name(int data_type);
 
-/// A message that is moved here gives its raw data to the tensor without a copy. `owner` ("tensor 'w'") goes into the
-/// messages. `external` may be null: external data are refused then.
+/// The raw data of a moved message becomes the tensor's without a copy. `owner` ("tensor 'w'") goes into the messages.
+/// `external` may be null: external data are refused then.
 Result<Tensor> tensor_from_proto(onnx::TensorProto proto, const std::string& owner, int64_t maximum_bytes,
                                  const ExternalData* external);
 

@@ -12,7 +12,7 @@ using google::protobuf::FieldDescriptor;
 
 enum class WireType : uint8_t { varint = 0, fixed64 = 1, length = 2, fixed32 = 5 };
 
-// How a field of this type is written when it is not packed.
+// The wire type of a field of this type that is not packed.
 WireType wire_type(const FieldDescriptor& field) {
   switch (field.type()) {
     case FieldDescriptor::TYPE_DOUBLE:

@@ -63,7 +63,7 @@ Diagnostic unsupported(const onnx::NodeProto& node, int opset) {
   return out;
 }
 
-// onnx's inference does not come back from a term with two ellipses.
+// onnx's inference does not terminate for a term with two ellipses.
 bool has_two_ellipses(const onnx::NodeProto& node) {
   if (!node.domain().empty() || node.op_type() != "Einsum") return false;
   for (const onnx::AttributeProto& attribute : node.attribute()) {
@@ -88,7 +88,7 @@ Support support_of(const onnx::NodeProto& node, int model_opset, const HasOperat
   const bool is_operator = has_operator && has_operator(domain, operation);
   const bool has_body =
       has_function_body(domain, operation, opset) || has_function_body(domain, operation, newest_opset());
-  // A function takes the graphs that it holds into its body.
+  // The body of a function contains the graphs of its nodes.
   if (has_subgraph(node) && (is_operator || !has_body)) {
     const bool lists = std::any_of(node.attribute().begin(), node.attribute().end(),
                                    [](const onnx::AttributeProto& attribute) { return attribute.graphs_size() > 0; });
@@ -119,7 +119,7 @@ void check_nodes(const onnx::GraphProto& graph, const std::string& inside, const
       report(unsupported(node, opset));
       continue;
     }
-    // Bodies of functions take the place of layers of the model alone.
+    // Only layers of the model itself are replaced by bodies of functions.
     if (support == Support::function && !inside.empty()) {
       report({layer_place(node), "operator " + node.op_type() + " is not supported inside another layer",
               "'hoist operators' lists the supported ones"});
@@ -150,7 +150,7 @@ std::optional<Attribute> seed_of_name(const onnx::NodeProto& node) {
   if (seed == schema->attributes().end() || std::any_of(node.attribute().begin(), node.attribute().end(), is_seed))
     return std::nullopt;
   const auto number =
-      static_cast<int64_t>(XXH3_64bits(node.name().data(), node.name().size()) >> 40U);  // an f32 holds it
+      static_cast<int64_t>(XXH3_64bits(node.name().data(), node.name().size()) >> 40U);  // representable in an f32
   if (seed->second.type == onnx::AttributeProto::INT) return Attribute(number);
   return Attribute(static_cast<double>(number));
 }

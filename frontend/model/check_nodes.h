@@ -10,10 +10,10 @@
 
 namespace hoist {
 
-/// `opset` is the model's; bodies are looked for there and at the newest version.
+/// `opset` is the model's; bodies are searched in this version and in the newest.
 Support support_of(const onnx::NodeProto& node, int opset, const HasOperator& has_operator);
 
-/// A seed made of its name, for a node that draws random numbers and does not say by which seed; nothing for others.
+/// A seed derived from the node's name, for a node that draws random numbers without a seed; nothing for other nodes.
 std::optional<Attribute> seed_of_name(const onnx::NodeProto& node);
 
 /// Nodes without support, one message each, in model order; and nodes that break their operator's rules.

@@ -53,12 +53,12 @@ class Writer {
   void add(const std::string& text) { builder_.Add(text.c_str()); }
   void constant(const std::string& name, const Integers& values) { builder_.Const(name, values); }
   void scalar(const std::string& name, int64_t value) { builder_.Const(name, value); }
-  /// One number in the type of a value.
+  /// A constant in the type of a value.
   void like(const std::string& name, float number, const std::string& value) {
     builder_.Const(name + "_f32", number);
     add(name + " = CastLike (" + name + "_f32, " + value + ")");
   }
-  /// The last node gets an attribute, or one of the call's.
+  /// Sets an attribute of the last node, or copies an attribute of the call.
   void set(const std::string& name, float value) { last().mutable_attribute()->Add(onnx::MakeAttribute(name, value)); }
   void set(const std::string& name, int64_t value) {
     last().mutable_attribute()->Add(onnx::MakeAttribute(name, value));
@@ -76,7 +76,7 @@ class Writer {
   onnx::FunctionBuilder builder_;
 };
 
-// A convolution, a summand and a function of the sum.
+// A convolution, an added operand and a function of the sum.
 bool write_fused_convolution(Writer& w) {
   const auto* named = w.attribute("activation");
   const std::string activation = named == nullptr ? "" : named->s();
@@ -120,7 +120,7 @@ bool write_skip_simplified_normalisation(Writer& w) {
   w.add(w.given(3) ? "part = Add (x, skip) sum = Add (part, bias)" : "sum = Add (x, skip)");
   w.add("y, deviation = com.microsoft.SimplifiedLayerNormalization <axis = -1> (sum, scale)");
   w.set("epsilon", w.number("epsilon", 1e-12F));
-  w.add("mean = Identity (deviation)");  // never computed
+  w.add("mean = Identity (deviation)");  // never executed
   return !w.wanted(1);
 }
 
@@ -151,7 +151,7 @@ void write_heads(Writer& w, const std::string& name) {
         name + "_parts)");
 }
 
-// scores and their masks, from queries, keys and values by heads: q_heads, k_all and v_all; to y.
+// Writes scores, their masks and y, from the queries, keys and values by heads: q_heads, k_all and v_all.
 bool write_scores(Writer& w, int mask, int bias) {
   w.add("turned = Transpose <perm = [0, 1, 3, 2]> (k_all)");
   const float scale = w.number("scale", 0);
@@ -168,7 +168,7 @@ bool write_scores(Writer& w, int mask, int bias) {
   if (w.given(mask)) {
     const auto extents = w.extents(mask);
     if (!extents || extents->size() > 3 || extents->empty()) return false;
-    if (extents->size() == 1) {  // so many keys of each row of the batch count
+    if (extents->size() == 1) {  // the number of valid keys of each row of the batch
       const auto batch = w.extents(0);
       if (!batch || (*extents)[0] < 0 || (*extents)[0] != (*batch)[0]) return false;
       w.constant("rows", {-1, 1, 1, 1});
@@ -191,8 +191,8 @@ bool write_scores(Writer& w, int mask, int bias) {
     last = "with_bias";
   }
   if (w.integer("unidirectional", 0) != 0) {
-    // The rows of the queries are the last ones of as many as there are keys. Later keys are excluded however large
-    // their score is; a masked score has mask_filter_value added and may still win.
+    // The queries are the last rows of a sequence as long as the keys. Later keys are excluded however large their
+    // score is; a masked score has mask_filter_value added and may still win.
     w.like("lowest", std::numeric_limits<float>::lowest(), "scores");
     w.scalar("line_from", 0);
     w.scalar("line_by", 1);
@@ -212,7 +212,7 @@ bool write_scores(Writer& w, int mask, int bias) {
   return true;
 }
 
-// One product gives queries, keys and values.
+// One product computes queries, keys and values.
 bool write_attention(Writer& w) {
   const int64_t heads = w.integer("num_heads", 0);
   if (heads < 1 || w.integer("do_rotary", 0) != 0 || w.given(6)) return false;
@@ -251,7 +251,7 @@ bool write_multi_head_attention(Writer& w) {
   if (!key || !value || key->size() != value->size() || (key->size() != 3 && key->size() != 4)) return false;
   w.constant("by_heads", {0, 0, heads, -1});
   std::array<std::string, 3> names = {"query", "key", "value"};
-  if (w.given(3)) {  // of queries, keys and values, one after the other
+  if (w.given(3)) {  // biases of queries, keys and values, concatenated
     const bool separate = key->size() == 3;
     if (!separate || query->back() < 0 || key->back() < 0 || value->back() < 0) return false;
     w.constant("widths", {query->back(), key->back(), value->back()});
@@ -280,7 +280,7 @@ bool write_multi_head_attention(Writer& w) {
 
 // The parts of write_group_query_attention, in their order.
 struct GroupedHeads {
-  int64_t queries, keys;  // their numbers; values have as many as keys
+  int64_t queries, keys;  // number of heads; there are as many of values as of keys
 };
 
 void write_grouped_heads(Writer& w, GroupedHeads heads) {
@@ -309,7 +309,7 @@ bool write_grouped_rotation(Writer& w, GroupedHeads heads, int64_t columns) {
     const auto table = w.extents(7);
     if (!w.given(7) || !w.given(8) || !table || table->size() != 2) return false;
     w.constant("upright", {-1, 1});
-    if (w.given(9)) {  // of a prompt the first one alone counts
+    if (w.given(9)) {  // only the first position of a prompt counts
       w.constant("front_place", {0, 0});
       w.add(
           "place = GatherND (position_ids, front_place) from_place = Add (steps, place) "
@@ -333,7 +333,7 @@ bool write_grouped_rotation(Writer& w, GroupedHeads heads, int64_t columns) {
 
 void write_appended_rows(Writer& w) {
   if (w.given(3)) {
-    // Capacity for as many rows as the longest element has, unless there is more.
+    // Capacity for at least as many rows as the longest element has.
     w.constant("sides", {2});
     w.add(
         "past_length = Shape <start = 2, end = 3> (past_key) total_list = Reshape (total, list) "
@@ -348,7 +348,7 @@ void write_appended_rows(Writer& w) {
   w.add("present_key = Identity (k_all) present_value = Identity (v_all)");
 }
 
-// Queries that share keys are lines of one product. Returns the name of the scores.
+// Queries that share keys are rows of one product. Returns the name of the scores.
 std::string write_grouped_scores(Writer& w, GroupedHeads heads) {
   const float scale = w.number("scale", 0), cap = w.number("softcap", 0);
   w.add("size = Shape <start = 3> (q_heads)");
@@ -393,7 +393,7 @@ void write_causal_shares(Writer& w, const std::string& scores) {
   }
   w.like("never", -std::numeric_limits<float>::infinity(), "scores");
   w.add("masked = Where (" + counts + ", " + scores + ", never)");
-  if (w.given(11) || w.integer("smooth_softmax", 0) == 1) {  // one more score, of no key
+  if (w.given(11) || w.integer("smooth_softmax", 0) == 1) {  // an additional score without a key
     if (w.given(11)) {
       w.constant("for_heads", {1, -1, 1, 1});
       w.add("sink_type = CastLike (head_sink, scores) sink = Reshape (sink_type, for_heads)");
@@ -412,9 +412,9 @@ void write_causal_shares(Writer& w, const std::string& scores) {
   }
 }
 
-// Queries of several heads share keys and values, which are in arrays with capacity for the rows of earlier calls:
-// seqlens_k + 1 rows of each element of the batch are valid after this call's own are appended. A prompt may be shorter
-// than its array; results for the rest of it are undefined.
+// Queries of several heads share keys and values, whose arrays have capacity for the rows of earlier calls: after this
+// call's rows are appended, seqlens_k + 1 rows of each element of the batch are valid. A prompt may be shorter than its
+// array; results for the rest of it are undefined.
 bool write_group_query_attention(Writer& w) {
   const int64_t heads = w.integer("num_heads", 0), kept_heads = w.integer("kv_num_heads", 0);
   const auto query = w.extents(0);
@@ -435,7 +435,7 @@ bool write_group_query_attention(Writer& w) {
   return true;
 }
 
-// The standard's operator has the same meaning, where positions are one for each element.
+// The standard's operator has the same meaning if there is one position per element.
 bool write_rotary_embedding(Writer& w) {
   const auto x = w.extents(0), places = w.extents(1), table = w.extents(2);
   if (!x || !places || (x->size() != 3 && x->size() != 4) || w.number("scale", 1) != 1 ||

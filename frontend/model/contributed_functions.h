@@ -12,7 +12,7 @@ namespace hoist {
 
 bool has_contributed_body(const std::string& domain, const std::string& operation);
 
-/// The names of all that have one.
+/// The names of all operators that have a body.
 std::vector<std::string> contributed_operators();
 
 /// True if a node without a domain is one of onnxruntime's own operators.

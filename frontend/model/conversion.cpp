@@ -43,7 +43,7 @@ void keep_names(const Nodes& before, onnx::GraphProto& graph) {
   }
 }
 
-// Converted layers went through another representation, and have to be complete.
+// Converted layers passed through another representation and must still have all their parts.
 std::string check_converted(onnx::ModelProto& model) {
   for (const onnx::NodeProto& node : model.graph().node()) {
     if (const auto problem = check_node(node, model)) return problem->text();
@@ -86,7 +86,7 @@ onnx::ModelProto convert_version(const onnx::ModelProto& model, int opset) {
   return out;
 }
 
-// One way through the converter; throws where that has none.
+// One conversion; throws if the converter has none.
 onnx::ModelProto converted_to(const onnx::ModelProto& model, int opset) {
   onnx::ModelProto out = convert_version(model, opset);
   if (std::string problem = check_converted(out); !problem.empty()) throw std::runtime_error(problem);

@@ -8,8 +8,8 @@
 
 namespace hoist {
 
-/// Converts in place, version by version down to `oldest` as long as each step back up gives the same layers again and
-/// onnx's inference finds nothing wrong. The model has no functions and its layers have names.
+/// Converts in place, version by version down to `oldest` as long as each conversion back up returns the same layers
+/// and onnx's inference finds nothing wrong. The model has no functions and its layers have names.
 void convert_to_oldest(onnx::ModelProto& model, int oldest);
 
 }  // namespace hoist

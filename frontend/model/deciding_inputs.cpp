@@ -11,7 +11,7 @@ namespace hoist {
 namespace {
 
 // The inputs from whose values the outputs are computed. If a call reads only the shape of an operand, its definition
-// reads nothing of it.
+// does not read the operand.
 std::set<std::string> inputs_behind_outputs(const Program& program) {
   std::map<std::string, Expr> terms;
   for (const Definition& definition : program.definitions) terms[definition.value] = definition.expression;
@@ -31,7 +31,7 @@ std::set<std::string> inputs_behind_outputs(const Program& program) {
   return out;
 }
 
-// Everything that a call reads, in its bodies too, whose own values are among it.
+// The operands that a call reads, also in its bodies, whose values are among the given ones.
 void add_reads(const NamedCall& call, std::set<std::string>& out) {
   out.insert(call.inputs.begin(), call.inputs.end());
   for (const NamedBody& body : call.bodies) {
@@ -77,7 +77,7 @@ std::set<std::string> deciding_inputs(Program header, const std::map<std::string
     const OperatorRow* row =
         find_operator(domain, successor.empty() ? std::string_view(call.operation) : successor, header.version);
     if (unreached || row == nullptr) continue;
-    // A body may take unknown values from any operand of the layer.
+    // Unknown values may reach a body through any operand of the layer.
     if (!call.bodies.empty())
       std::copy_if(reads.begin(), reads.end(), std::back_inserter(header.outputs),
                    [&](const std::string& name) { return values.count(name) != 0; });

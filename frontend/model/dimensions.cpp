@@ -16,7 +16,7 @@ constexpr int64_t largest_extent = (int64_t{1} << 31) - 1;
 
 std::string axis_name(const DeclaredInput& input, size_t axis) { return input.name + "." + std::to_string(axis); }
 
-// The name by which the user sets this axis.
+// The name of this axis in the option --dim.
 std::string option_name(const DeclaredInput& input, size_t axis) {
   return input.axes[axis].name.empty() ? axis_name(input, axis) : input.axes[axis].name;
 }
@@ -55,7 +55,7 @@ class Binder {
     if (value.name == *name)
       values_[*name] = value.extent;
     else
-      values_.emplace(*name, value.extent);  // axes of one name have one extent unless each says its own
+      values_.emplace(*name, value.extent);  // axes of one name share an extent, unless an axis has its own
   }
 
   Result<BoundDimensions> finish(int64_t maximum_bytes) {
@@ -67,7 +67,7 @@ class Binder {
         out.notes.push_back("dimension " + name + " has no size in the model: compiled for 1 (--dim " + name +
                             "=8 compiles for 8)");
       } else {
-        problems_.push_back({"dimension " + name, "has no size in the model", "say it with --dim " + name + "=N"});
+        problems_.push_back({"dimension " + name, "has no size in the model", "set it with --dim " + name + "=N"});
       }
     }
     if (!problems_.empty()) return problems_;
@@ -114,7 +114,7 @@ class Binder {
       }
     }
     const std::string near = near_miss(name, open_);
-    std::string hint = "it has none without a size";
+    std::string hint = "all dimensions of the model have a size";
     if (!near.empty()) {
       hint = "did you mean " + near + "?";
     } else if (!open_.empty()) {
@@ -128,8 +128,8 @@ class Binder {
   const std::vector<DeclaredInput>& inputs_;
   std::vector<std::string> open_;  // dimensions without an extent, by option name, in the model's order
   std::set<std::string> later_, batch_;
-  std::map<std::string, int64_t> said_;    // by the user, of names and of axes
-  std::map<std::string, int64_t> values_;  // of names
+  std::map<std::string, int64_t> said_;    // extents set by the user, by names and by axes
+  std::map<std::string, int64_t> values_;  // extents by dimension name
   Diagnostics problems_;
 };
 

@@ -26,7 +26,7 @@ struct DeclaredInput {
 };
 
 struct BoundDimensions {
-  std::vector<std::vector<int64_t>> shapes;  ///< of the inputs, in their order, complete
+  std::vector<std::vector<int64_t>> shapes;  ///< shapes of the inputs, in their order, complete
   std::map<std::string, int64_t> named;      ///< value of every dimension name
   std::vector<std::string> notes;            ///< dimensions that were assumed to be 1
 };

@@ -26,7 +26,7 @@ std::string function_key(const std::string& domain, const std::string& name, con
   return domain + '\0' + name + '\0' + overload;
 }
 
-// Names that are free in the graph.
+// Creates names that are unused in the graph.
 class FreshNames {
  public:
   explicit FreshNames(const onnx::GraphProto& graph) { take(graph); }
@@ -34,7 +34,7 @@ class FreshNames {
   std::string layer(const std::string& wanted) { return fresh(layers_, wanted); }
 
  private:
-  // Names of graphs inside layers too, where a new name would be captured.
+  // Includes names of graphs inside layers, which would capture a new name.
   void take(const onnx::GraphProto& graph) {
     for (const auto& input : graph.input()) values_.insert(input.name());
     for (const auto& tensor : graph.initializer()) values_.insert(tensor.name());
@@ -101,7 +101,7 @@ std::string append_body(const onnx::NodeProto& call, onnx::FunctionProto& callee
   for (onnx::NodeProto& node : *callee.mutable_node()) {
     for (std::string& name : *node.mutable_input()) {
       const auto at = names.find(name);
-      if (at == names.end()) return "reads value '" + name + "', which nothing in its function defines before";
+      if (at == names.end()) return "reads value '" + name + "', which its function does not define before";
       name = at->second;
     }
     for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
@@ -136,8 +136,8 @@ int since(const onnx::NodeProto& node, const std::string& domain, int version) {
   return schema == nullptr ? 0 : schema->SinceVersion();
 }
 
-// Layers whose operators have other definitions in the version of ai.onnx that a body is written for than in the
-// model's say so.
+// Marks layers with the version of ai.onnx that a body is written for, if the definitions of their operators differ in
+// the model's version.
 void set_versions(Nodes& nodes, int version, int opset) {
   if (version == opset) return;
   for_each_node(nodes, [&](onnx::NodeProto& node) {
@@ -185,7 +185,7 @@ class ModelFunctions {
 
     onnx::GraphProto& graph = *model_.mutable_graph();
     FreshNames fresh(graph);
-    // One level of calls a round; recursion is ruled out above.
+    // One level of calls per round; recursion is excluded above.
     while (problems_.empty() && expand_calls(*graph.mutable_node(), fresh)) {
     }
     model_.clear_functions();
@@ -230,8 +230,8 @@ class ModelFunctions {
     return function_key(normal(node.domain()), node.op_type(), node.overload());
   }
 
-  // Layers of the body keep the meaning of the version of ai.onnx that it is written for. Returns "", or why they
-  // cannot: of other domains there is one version in a model.
+  // Layers of the body keep the meaning of the version of ai.onnx that it is written for. Returns "" or the reason why
+  // they cannot: a model has one version of each other domain.
   std::string keep_versions(onnx::FunctionProto& body) const {
     for (const onnx::OperatorSetIdProto& opset : body.opset_import()) {
       const std::string domain = normal(opset.domain());
@@ -256,7 +256,8 @@ class ModelFunctions {
     return "";
   }
 
-  // Layers that a node becomes, up to the limit; deep calls end at a fixed depth before the stack does.
+  // The number of layers that a node expands to, up to the limit; the recursion ends at a fixed depth before the stack
+  // overflows.
   int64_t size_of(const onnx::NodeProto& node) {
     const auto at = places_.find(key(node));
     if (at == places_.end()) {
@@ -321,7 +322,7 @@ std::optional<onnx::FunctionProto> operator_body(const onnx::NodeProto& node, in
   for (const auto& [name, attribute] : schema->attributes()) {
     if (attribute.default_value.has_name()) attributes[name] = &attribute.default_value;
   }
-  const auto defaults = body.attribute_proto();  // a copy: the binder rewrites the body that holds them
+  const auto defaults = body.attribute_proto();  // a copy, because the binder rewrites the body that contains them
   for (const onnx::AttributeProto& attribute : defaults) attributes[attribute.name()] = &attribute;
   for (const onnx::AttributeProto& attribute : node.attribute()) attributes[attribute.name()] = &attribute;
   onnx::internal::AttributeBinder(attributes).VisitFunction(body);
@@ -343,7 +344,8 @@ Diagnostics expand_model_functions(onnx::ModelProto& model, int64_t maximum_laye
 
 Diagnostics expand_standard_functions(onnx::ModelProto& model, int opset, const HasOperator& has_operator,
                                       int64_t maximum_layers, std::map<std::string, std::string>& lacking) {
-  // The first operator that a body needs and hoist lacks, or nothing. Bodies inside of it are not expanded any further.
+  // The first operator that a body needs and hoist lacks, or nothing. Bodies inside that operator's body are not
+  // expanded.
   std::function<std::string(const onnx::NodeProto&, bool)> lacks = [&](const onnx::NodeProto& node, bool inside) {
     const bool has_row = has_operator(node.domain(), node.op_type()) || node.op_type() == "Constant";
     const bool expands = !inside && has_function_body(node.domain(), node.op_type(), version_of(node, opset));

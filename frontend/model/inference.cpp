@@ -37,7 +37,7 @@ Diagnostics inference_problems(std::string message) {
   const std::string mark = "Inference error(s): ";
   if (const size_t at = message.find(mark); at != std::string::npos) message.erase(0, at + mark.size());
   Diagnostics out;
-  std::vector<std::string> parts;  // a part starts where a line does with "(op_type:"
+  std::vector<std::string> parts;  // a part starts at a line that begins with "(op_type:"
   for (size_t at = 0; at < message.size();) {
     const size_t end = std::min(message.find('\n', at), message.size());
     const std::string line = message.substr(at, end - at);
@@ -68,8 +68,8 @@ ValueTypes collect_types(const onnx::GraphProto& graph) {
   return out;
 }
 
-// Data propagation spells out one-dimensional values element by element, whatever their extent: it may only run where
-// each value that it could look at is known to be small, or to have another rank.
+// Data propagation spells out one-dimensional values element by element, whatever their extent: it may only run if each
+// value that it could inspect is known to be small or to have another rank.
 bool propagation_is_safe(const onnx::ModelProto& model, const ValueTypes& types) {
   constexpr int64_t small = 1 << 12;
   const int opset = opset_of(model);
@@ -88,7 +88,7 @@ bool propagation_is_safe(const onnx::ModelProto& model, const ValueTypes& types)
   return true;
 }
 
-// Inference through a function body takes attributes that a node leaves at their default for missing.
+// Inference through a function body treats attributes with default values as missing.
 void spell_out_defaults(onnx::GraphProto& graph, int opset) {
   for (onnx::NodeProto& node : *graph.mutable_node()) {
     const onnx::OpSchema* schema =
@@ -140,10 +140,10 @@ void spell_out_versions(onnx::ModelProto& model) {
   }
 }
 
-// onnx's schemas. Inference of ai.onnx.ml reads types of inputs without looking whether they are known (LabelEncoder
+// onnx's schemas. Inference of ai.onnx.ml reads types of inputs without checking that they are known (LabelEncoder
 // after a TreeEnsembleRegressor), and that of the standard refuses a first input of unknown type, as results of
-// Reshape-1 are; it is left out for such layers. MeanVarianceNormalization has no inference but that of its body, whose
-// constants are f32, whatever its type.
+// Reshape-1 are; it is left out for such layers. MeanVarianceNormalization only has the inference of its body, whose
+// constants are f32 for every type.
 class GuardedSchemas : public onnx::ISchemaRegistry {
  public:
   const onnx::OpSchema* GetSchema(const std::string& key, int newest, const std::string& domain) const override {
@@ -243,7 +243,7 @@ Diagnostics check_types(const onnx::ModelProto& model, ValueTypes& types) { retu
 namespace {
 
 // The schema that corrects a deprecated version, as GroupNormalization has it, of the same attributes and operands: the
-// checker refuses all that are deprecated. Null for other nodes.
+// checker refuses every deprecated version. Null for other nodes.
 const onnx::OpSchema* correction_of(const onnx::NodeProto& node, int opset) {
   if (!node.domain().empty()) return nullptr;
   const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), opset, "");

@@ -1,5 +1,5 @@
 // onnx's own inference of types and shapes and its checks of single nodes, with their exceptions turned into values and
-// the inputs that would make them run away kept from them. Borders onnx; for the rest of this folder only.
+// without the inputs on which they would not terminate. Borders onnx; for the rest of this folder only.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -12,7 +12,7 @@
 
 namespace hoist {
 
-/// One lower-case line of a message of onnx's: those are sentences over several lines, some with a call stack.
+/// A message of onnx as one lower-case line; the original has sentences over several lines, some with a call stack.
 std::string tidy(std::string message);
 
 using ValueTypes = std::unordered_map<std::string, onnx::TypeProto>;

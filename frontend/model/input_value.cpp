@@ -21,7 +21,7 @@ Result<Tensor> typed_value(const Tensor& literal, Scalar scalar, const std::stri
     const int64_t number = integer ? literal.integer_at(i) : 0;
     const bool boolean = scalar == Scalar::boolean && (number == 0 || number == 1);
     if (integer) out.set_integer(i, number);
-    const bool negative = scalar == Scalar::u64 && number < 0;  // integer_at keeps the bits
+    const bool negative = scalar == Scalar::u64 && number < 0;  // integer_at returns u64 as its bits
     if (!integer || negative || (!boolean && out.integer_at(i) != number)) {
       return Diagnostic{where,
                         "holds " + (integer ? std::to_string(number) : std::to_string(literal.float_at(i))) +

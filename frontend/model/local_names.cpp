@@ -7,7 +7,7 @@
 namespace hoist {
 namespace {
 
-// The names of a body that are others now.
+// The renamed values of a body, by their old names.
 using Scope = std::map<std::string, std::string>;
 
 class Renaming {

@@ -1,5 +1,5 @@
 // Names of values in graphs that layers hold. The standard lets sibling graphs use the same names, and onnx's shape
-// inference keeps what it knows of all graphs under their names. Borders onnx; for the rest of this folder only.
+// inference stores its results for all graphs in one table by name. Borders onnx; for the rest of this folder only.
 #pragma once
 
 #include <onnx/onnx_pb.h>

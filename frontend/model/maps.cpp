@@ -32,7 +32,7 @@ std::vector<std::string> listed(const onnx::NodeProto& node, const std::string& 
   return out;
 }
 
-// The keys of a layer that takes or makes maps; none if the data determine them.
+// The keys of a layer whose operand or result is a map; none if the data determine them.
 Result<MapKeys> keys_of_layer(const onnx::NodeProto& node) {
   constexpr int64_t most_keys = 1 << 24;
   std::vector<std::string> out;
@@ -96,7 +96,7 @@ Result<MapKeys> keys_of(const onnx::GraphProto& graph, const onnx::ValueInfoProt
     says = &node, out = std::move(keys);
   }
   if (says == nullptr)
-    return Diagnostic{"value '" + value.name() + "'", "is a map, and no layer says which keys it has",
+    return Diagnostic{"value '" + value.name() + "'", "is a map whose keys no layer states",
                       "the vocabulary of a DictVectorizer, the max_map of a CastMap or the labels of a ZipMap do"};
   return out;
 }
@@ -115,14 +115,14 @@ Diagnostics take_map_inputs(onnx::GraphProto& graph, std::vector<std::string>& n
     tensor->set_elem_type(element);
     tensor->mutable_shape()->add_dim()->set_dim_value(1);
     auto* columns = tensor->mutable_shape()->add_dim();
-    const std::string is = "input '" + input.name() + "' is a map, here the row of its values ";
+    const std::string is = "input '" + input.name() + "' is a map and becomes the row of its values ";
     if (keys->empty()) {
-      notes.push_back(is + "in the order of their keys; --dim " + input.name() + ".1=N says how many");
+      notes.push_back(is + "in the order of their keys; --dim " + input.name() + ".1=N sets their number");
       continue;
     }
     columns->set_dim_value(static_cast<int64_t>(keys->size()));
     notes.push_back(is + "by the keys " + keys_text(*keys) + "; " +
-                    (element == onnx::TensorProto::STRING ? "\"\"" : "0") + " where one is absent");
+                    (element == onnx::TensorProto::STRING ? "\"\"" : "0") + " for an absent key");
   }
   return problems;
 }

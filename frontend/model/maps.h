@@ -1,4 +1,4 @@
-// Maps end here: a program has the tensor of a map's values by key, [1][keys]; a sequence of maps is [rows][keys]. The
+// Replaces maps: a program has the tensor of a map's values by key, [1][keys]; a sequence of maps is [rows][keys]. The
 // layers that take or make maps state the keys (DictVectorizer's vocabulary, CastMap's max_map, ZipMap's labels).
 // onnx's passes receive other layers instead, on tensors; the program has them again, as rows of the table of
 // operators. Borders onnx; for the rest of this folder only.
@@ -22,18 +22,17 @@ Result<MapKeys> keys_of(const onnx::GraphProto& graph, const onnx::ValueInfoProt
 /// Inputs that are maps become tensors, each with a note.
 Diagnostics take_map_inputs(onnx::GraphProto& graph, std::vector<std::string>& notes);
 
-/// A layer that takes or makes maps as one of tensors, of the same values; every other one is itself.
+/// The equivalent layer on tensors of a layer that takes or makes maps; every other layer unchanged.
 onnx::NodeProto on_tensors(onnx::NodeProto node);
 
 /// Layers that take or make maps.
 class MapLayers {
  public:
-  /// Puts layers of tensors in their place. Outputs of the model that are maps become tensors, each with a note.
+  /// Replaces them by layers on tensors. Outputs of the model that are maps become tensors, each with a note.
   void hide(onnx::GraphProto& graph, std::vector<std::string>& notes);
-  /// The layer as it was in the place of one that stands for it: its operator and attributes. Every other one is
-  /// itself.
+  /// The original layer, with its operator and attributes, of a layer that replaces it; every other layer unchanged.
   const onnx::NodeProto& original(const onnx::NodeProto& node) const;
-  /// Problems of layers that stand for others, told of those.
+  /// Problems of replacement layers, reworded for the original layers.
   Diagnostics of_originals(Diagnostics problems) const;
 
  private:

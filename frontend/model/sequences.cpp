@@ -53,20 +53,20 @@ Result<ListInput> list_input(const std::string& name, const DeclaredValue& decla
   const bool sequence = declared.kind == ValueKind::sequence;
   if (option == nullptr && recorded == nullptr) {
     if (sequence)
-      return Diagnostic{where, "is a sequence, and nothing says how many members it has",
-                        "say it with --dim " + name + "=N, and sizes that the model leaves open with --dim " + name +
+      return Diagnostic{where, "is a sequence of unknown length",
+                        "set it with --dim " + name + "=N, and sizes that the model leaves open with --dim " + name +
                             ".0.0=N for axis 0 of member 0"};
-    return Diagnostic{where, "is optional, and nothing says whether it is there",
+    return Diagnostic{where, "is optional, and it is unknown whether it is present",
                       "--dim " + name + "=0 compiles without it, --dim " + name +
                           (declared.kind == ValueKind::optional_tensor ? "=1 with it" : "=N for N members")};
   }
   std::optional<size_t> count;
   if (option != nullptr) {
-    // No optional sequence is absent: an empty one serves as well.
+    // An optional sequence is never absent: an empty sequence has the same effect.
     if (option->extent > 0 || sequence) count = static_cast<size_t>(option->extent);
     if (declared.kind == ValueKind::optional_tensor && option->extent > 1)
       return Diagnostic{"--dim " + name + "=" + std::to_string(option->extent),
-                        "the input is an optional tensor, which is there (1) or not (0)", ""};
+                        "the input is an optional tensor, which is present (1) or absent (0)", ""};
     if (recorded != nullptr && recorded->value_or(0) != count.value_or(0))
       return Diagnostic{"--dim " + name + "=" + std::to_string(option->extent),
                         "the data have " + counted(recorded->value_or(0), "member") + " for it",
@@ -76,7 +76,7 @@ Result<ListInput> list_input(const std::string& name, const DeclaredValue& decla
     out.note = where + (sequence || count ? " is compiled for " : " is compiled as absent") +
                (sequence || count ? counted(count.value_or(0), "member") : "") + ", as in the data";
     if (declared.kind == ValueKind::optional_tensor && count)
-      out.note = where + " is compiled as there, as in the data";
+      out.note = where + " is compiled as present, as in the data";
   }
   if (declared.kind == ValueKind::optional_tensor) {
     if (count && *count != 1)
@@ -102,8 +102,8 @@ Result<DeclaredInput> declared_member(const ListInput& list, size_t member, Scal
   if (!list.element.has_shape()) {
     out.axes.resize(data != nullptr ? data->shape().size() : axes_said(dimensions, name));
     if (data == nullptr && out.axes.empty())
-      return Diagnostic{"input '" + list.name + "'", "does not say how many axes " + name + " has",
-                        "say their sizes with --dim " + name + ".0=N, --dim " + name + ".1=N and so on"};
+      return Diagnostic{"input '" + list.name + "'", "does not state the number of axes of " + name,
+                        "give their sizes with --dim " + name + ".0=N, --dim " + name + ".1=N and so on"};
     return out;
   }
   for (int axis = 0; axis < list.element.shape().dim_size(); ++axis) {

@@ -1,6 +1,6 @@
 // Inputs and outputs of a model that are sequences or optional values. A program has tensors only: an input x that is a
-// sequence is as many inputs x.0, x.1, ... as it has members, an optional one is x or nothing. How many members there
-// are is said by --dim or by recorded data, as open sizes are. Borders onnx; for the rest of this folder only.
+// sequence is as many inputs x.0, x.1, ... as it has members, an optional one is x or nothing. The number of members
+// comes from --dim or from recorded data, as open sizes do. Borders onnx; for the rest of this folder only.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -16,7 +16,8 @@ namespace hoist {
 
 struct DeclaredValue {
   ValueKind kind = ValueKind::tensor;
-  const onnx::TypeProto::Tensor* element = nullptr;  ///< of the tensor or of all members; null for an unsupported type
+  const onnx::TypeProto::Tensor* element =
+      nullptr;  ///< element of the tensor or of all members; null for an unsupported type
 };
 /// A view of a type, which has to outlive it.
 DeclaredValue declared_value_of(const onnx::TypeProto& type);
@@ -26,7 +27,7 @@ struct ListInput {
   std::string name;
   ValueKind kind = ValueKind::sequence;
   bool absent = false;
-  std::vector<std::string> members;  ///< of an optional tensor that is there, its own name
+  std::vector<std::string> members;  ///< of a present optional tensor: its own name
   onnx::TypeProto::Tensor element;
   std::string note;  ///< facts from the data; "" if the options state them
 };

@@ -185,7 +185,7 @@ Diagnostics check_names(const onnx::GraphProto& graph) {
     else if (!initialisers.insert(tensor.name()).second)
       problems.push_back({by, "is defined twice", ""});
     else
-      defined.emplace(tensor.name(), by);  // an input of the same name is its default's place
+      defined.emplace(tensor.name(), by);  // an input of the same name holds its default
   }
   for (const onnx::NodeProto& node : graph.node()) {
     if (node.op_type().empty()) problems.push_back({layer_place(node), "names no operator", ""});
@@ -204,7 +204,7 @@ Diagnostics check_names(const onnx::GraphProto& graph) {
     const std::string near = near_miss(missing, names);
     return near.empty() ? "" : "the nearest name that is defined is " + quoted(near);
   };
-  constexpr size_t enough = 100;  // each costs a search for a near miss
+  constexpr size_t enough = 100;  // each further problem costs a search for a near miss
   for (const onnx::NodeProto& node : graph.node()) {
     for (const std::string& name : node.input()) {
       if (name.empty() || defined.count(name) || problems.size() > enough) continue;
@@ -223,8 +223,8 @@ Diagnostics check_names(const onnx::GraphProto& graph) {
 
 namespace {
 
-// True if the operator means the same with fewer results. Split with fewer parts has larger ones, and batch
-// normalisations of versions before 14 are in training if they have more than one.
+// True if the operator means the same with fewer results. Split into fewer parts makes larger parts, and batch
+// normalisations of versions before 14 are in training mode if they have several results.
 bool leaves_out_results(const onnx::NodeProto& node) {
   if (node.domain().empty() && node.op_type() == "BatchNormalization") return false;
   const auto* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), node.domain());
@@ -308,7 +308,7 @@ Result<Nothing> sort_layers(onnx::GraphProto& graph) {
     return Nothing{};
   }
 
-  // Every node left over waits for one left over: walking backwards must come round.
+  // Every remaining node waits for a remaining node, so a walk backwards must reach a node twice.
   int at = 0;
   while (waiting[static_cast<size_t>(at)] == 0) ++at;
   std::vector<int> walk;

@@ -1,4 +1,4 @@
-// The graph as names and arrows: unique layer names, every value defined once, no cycles, topological order, nothing
+// The graph as names and edges: unique layer names, every value defined once, no cycles, topological order, nothing
 // that no output needs. Does not look into operators. Borders onnx; for the rest of this folder only.
 #pragma once
 
@@ -20,11 +20,11 @@ std::string layer_place(const onnx::NodeProto& node);
 /// True if an attribute of the layer is a graph, as in Loop and If.
 bool has_subgraph(const onnx::NodeProto& node);
 
-/// The version of ai.onnx that gives the node its meaning: `opset`, which is the model's, unless set_version said
+/// The version of ai.onnx that gives the node its meaning: `opset`, which is the model's, unless set_version has set
 /// another. A function may be written for another version than the model that calls it.
 int version_of(const onnx::NodeProto& node, int opset);
 void set_version(onnx::NodeProto& node, int version);
-/// A file may not say it.
+/// Files may not set the version.
 void forget_version(onnx::NodeProto& node);
 
 /// Calls `f` for each of the nodes and of those in graphs inside of them.

@@ -29,8 +29,8 @@ Result<uint64_t> word_of_string(std::string_view text) {
     case HOIST_STRING_NO_MEMORY:
       throw std::bad_alloc();
     case HOIST_STRING_TOO_LONG:
-      return Diagnostic{"", fmt::format("a string of {} bytes, the longest has {}", text.size(), HOIST_LONGEST_STRING),
-                        ""};
+      return Diagnostic{
+          "", fmt::format("a string of {} bytes exceeds the limit of {}", text.size(), HOIST_LONGEST_STRING), ""};
     default:
       return Diagnostic{
           "", fmt::format("the string \"{}\" has the same hash of 64 bits as another one", text.substr(0, 60)),

@@ -64,7 +64,7 @@ Result<Tensor> evaluate(Expr e, const Bindings& bindings) {
   HOIST_TRY(Evaluation found, evaluate_in(e, bindings, memory_limit, true));
   if (found.value) return std::move(*found.value);
   return Diagnostic{
-      "", fmt::format("the values in between need {} GiB, more than {}", found.bytes >> 30, memory_limit >> 30),
+      "", fmt::format("the intermediate values need {} GiB, more than {}", found.bytes >> 30, memory_limit >> 30),
       "evaluate the term in parts"};
 }
 

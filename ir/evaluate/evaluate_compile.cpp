@@ -216,7 +216,7 @@ int Compiler::viewed(Expr e, int env, const Path& path) {
     case Pattern::index: {
       const int64_t n = extent(child(1));
       const int position = value(child(0), env, {});
-      if (n == 0) return fail();  // unknown here if the element is used
+      if (n == 0) return fail();  // only the interpreter can report the error if the element is used
       return value(child(1), env, with({computed(position, n)}, 0));
     }
     case Pattern::split:

@@ -25,7 +25,7 @@ struct ElementFormula {
     std::string parameter;
     std::vector<IndexId> at;
   };
-  std::map<int, Read> reads;  ///< by value: the loads of parameters
+  std::map<int, Read> reads;  ///< loads of parameters, by value
 };
 /// The formula of an element of the term, or null if there is none: scans, scatters, an accumulator whose elements mix,
 /// tuples.

@@ -22,9 +22,9 @@ using Path = std::vector<IndexId>;  // indices and (constant) components, outerm
 struct Frame {
   enum Kind : uint8_t { element, whole, accumulators, state } kind;
   int outer, env;  // the next enclosing variable; the environment of `value`
-  Expr value;      // of element and whole
+  Expr value;      // the value of `element` and of `whole`
   IndexId index;   // of element
-  int fold;        // of accumulators the open loop, of state the serial stage
+  int fold;        // of an accumulator: the open loop; of a state: the serial stage
   bool operator==(const Frame&) const = default;
 };
 
@@ -57,7 +57,7 @@ struct Hash {
 };
 
 struct OpenLoop {
-  std::vector<Path> paths;  // of its slots
+  std::vector<Path> paths;  // paths of the loop's slots
 };
 
 constexpr size_t most_slots = 64;
@@ -190,16 +190,16 @@ class Compiler {
               const std::vector<const Leaf*>& shapes);
   static int64_t product(const std::vector<int64_t>& extents);
 
-  // The domains on whose variable a root depends.
+  // The domains whose variables a root depends on.
   std::vector<Domain> used_domains(const std::vector<Domain>& domains, const std::vector<int>& roots) const;
 
   const Bindings& bindings_;
-  std::map<int, ElementFormula::Read>* reads_ = nullptr;  // of a formula
+  std::map<int, ElementFormula::Read>* reads_ = nullptr;  // reads of a formula
   Compiled& out_;
   Indices& indices_;
   uintptr_t base_ = 0;
   bool failed_ = false;
-  int scope_ = 0;           // of the innermost loop being compiled
+  int scope_ = 0;           // scope of the innermost loop being compiled
   double evaluations_ = 1;  // number of evaluations of the current value
   double plain_ = 1;        // the same without the iterations of loops
   std::unordered_map<Value, int, Hash> value_ids_;

@@ -286,9 +286,9 @@ class Emitter {
 
   const Compiled& c_;
   CompiledTerm p_;
-  std::unordered_map<int, int> lists_;    // of a scope
-  std::unordered_map<int, int> parents_;  // of a list
-  std::unordered_map<int, int> columns_;  // of a value
+  std::unordered_map<int, int> lists_;    // lists of a scope
+  std::unordered_map<int, int> parents_;  // parents of a list
+  std::unordered_map<int, int> columns_;  // columns of a value
   std::map<std::pair<int, int>, int> accumulators_;
   std::unordered_map<int, int> index_registers_, atom_registers_;
   std::set<int> loops_;

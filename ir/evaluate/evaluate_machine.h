@@ -105,7 +105,7 @@ class Machine {
   std::vector<const std::byte*> data_;  // of each column: its own storage, another column's, or an array's elements
   std::vector<std::byte*> own_, spare_;
   enum class Known : uint8_t { open, yes, no };
-  std::vector<Known> known_;  // of a condition that is uniform over all lanes
+  std::vector<Known> known_;  // the value of a condition that is uniform over all lanes
   std::vector<std::byte> storage_;
   int64_t scratch_[most_lanes];
 };

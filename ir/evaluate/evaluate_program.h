@@ -20,10 +20,10 @@ struct Value {
   enum Kind : uint8_t { literal, load, position, operation, conversion, selection, within, accumulator, result } kind;
   Scalar scalar = Scalar::f32;
   Function function = Function::add;
-  Scalar from = Scalar::f32;   ///< of a conversion
+  Scalar from = Scalar::f32;   ///< source type of a conversion
   bool same_bits = false;      ///< a conversion that reinterprets
   int a = -1, b = -1, c = -1;  ///< operands; of a load: the buffer; of an accumulator or result: the loop and its slot
-  IndexId index = -1;          ///< of a load, position, within
+  IndexId index = -1;          ///< index of a load, a position or `within`
   uint64_t low = 0, high = 0;  ///< bounds of within; `low` is a literal's word
   int scope = 0;
 
@@ -65,7 +65,7 @@ struct Instruction {
     modulus,
     clamped,
     mirrored,
-    computed,  // these compute positions
+    computed,  // the instructions below compute positions
     literal,
     load,
     position,
@@ -73,7 +73,7 @@ struct Instruction {
     conversion,
     selection,
     within,
-    loop,  // these compute columns
+    loop,  // the instructions below compute columns
   } kind = sum;
   Scalar scalar = Scalar::f32;
   int out = -1;                ///< a position register or a column
@@ -82,7 +82,7 @@ struct Instruction {
   int64_t low = 0, high = 0;   ///< constants of the kind; of a computed position, `low` is the number of elements
   ColumnOperation operate = nullptr;
   ColumnConversion convert = nullptr;
-  std::vector<std::pair<int, int64_t>> terms;  ///< of a sum
+  std::vector<std::pair<int, int64_t>> terms;  ///< terms of a sum
 };
 
 struct ProgramLoop {
@@ -99,7 +99,7 @@ struct ProgramLoop {
 };
 
 struct CompiledTerm {
-  std::vector<int64_t> extents;                 ///< of its positions, outermost first
+  std::vector<int64_t> extents;                 ///< extents of its positions, outermost first
   std::vector<int> variables;                   ///< their position registers, -1 if unused
   std::vector<std::pair<AtomId, int>> uniform;  ///< variables that the stage sets, with their registers
   std::vector<std::vector<Instruction>> lists;  ///< 0: once; 1: per block of positions; others: loop bodies

@@ -127,7 +127,7 @@ typedef struct tokenizer {
   size_t count; /* number of expressions; 0: each character is a token */
   int between;  /* the expressions match separators */
   int64_t least_characters;
-  spans tokens, parts; /* of the current string */
+  spans tokens, parts; /* tokens and parts of the current string */
 } tokenizer;
 
 static void forget_tokenizer(tokenizer* t) {

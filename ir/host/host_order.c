@@ -16,7 +16,7 @@ static int comes_before(const candidate* a, const candidate* b) {
   return a->key > b->key || (a->key == b->key && a->place < b->place);
 }
 
-/* The first of a heap comes after all others. */
+/* The root of a heap comes last in the order. */
 static void settle(candidate* heap, size_t count, size_t at) {
   const candidate moving = heap[at];
   for (size_t below; (below = 2 * at + 1) < count; at = below) {
@@ -48,7 +48,7 @@ static void choose_by_heap(const hoist_host_array* keys, size_t first, size_t n,
   for (size_t i = k / 2; i-- > 0;) settle(heap, k, i);
   for (size_t i = k; i < n; ++i) {
     const uint64_t key = key_at(keys, first + i);
-    if (key <= heap[0].key) continue; /* an equal one is before it */
+    if (key <= heap[0].key) continue; /* an equal key comes before it */
     heap[0].key = key;
     heap[0].place = (uint32_t)i;
     settle(heap, k, 0);
@@ -60,7 +60,7 @@ static void choose_by_heap(const hoist_host_array* keys, size_t first, size_t n,
   }
 }
 
-/* The same of 2 * n candidates' room. Each pass keeps the order of the one before where its byte is the same. */
+/* The same by a radix sort; `room` has capacity for 2 * n candidates. Each pass is stable. */
 static void choose_by_bytes(const hoist_host_array* keys, size_t first, size_t n, size_t k, candidate* room,
                             int32_t* places) {
   candidate *from = room, *to = room + n;

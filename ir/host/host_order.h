@@ -1,4 +1,4 @@
-/* Elements in their order: which of a row come first (TopK, Unique). */
+/* Elements in order: the first elements of a row (TopK, Unique). */
 #ifndef HOIST_HOST_ORDER_H
 #define HOIST_HOST_ORDER_H
 

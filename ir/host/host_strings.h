@@ -32,8 +32,8 @@ typedef struct hoist_string_entry {
 
 /* A zero-initialised table is empty. Entries do not move until they are forgotten. */
 typedef struct hoist_string_table {
-  hoist_string_entry** entries; /* in order of insertion */
-  uint32_t* slots;              /* by handle: the number of an entry, counted from 1; 0: free */
+  hoist_string_entry** entries; /* entries in order of insertion */
+  uint32_t* slots;              /* hash table by handle: the number of an entry, counted from 1; 0: free */
   size_t count, room, slot_count, kept;
 } hoist_string_table;
 

@@ -42,18 +42,18 @@ struct Spec {
   Pattern pattern = Pattern::literal;
   std::vector<Expr> children;
   std::vector<Nat> sizes;
-  std::vector<int64_t> integers;  ///< transpose: permutation; get: component; slice: step; bound: position;
-                                  ///< select: 1 where it is rarely()
-  std::vector<Type> parameters;   ///< of a function
+  std::vector<int64_t> integers;  ///< transpose: permutation; get: component; slice: step; bound: position; select: 1
+                                  ///< if made by rarely()
+  std::vector<Type> parameters;   ///< parameters of a function
   Function function = Function::add;
-  Mode mode = Mode::view;  ///< of map, fold
+  Mode mode = Mode::view;  ///< mode of a map or fold
   int dimension = 0;       ///< 0, 1, 2 for the modes global, group and local
   Memory memory = Memory::global;
   Border border = Border::value;
-  std::string name;   ///< of a parameter, a metavariable or a host function
-  uint64_t bits = 0;  ///< of a literal, in its type's format
+  std::string name;   ///< name of a parameter, a metavariable or a host function
+  uint64_t bits = 0;  ///< bits of a literal, in its type's format
   Tensor constant;
-  std::shared_ptr<const OperatorCall> operation;  ///< of an operator call
+  std::shared_ptr<const OperatorCall> operation;  ///< call of an operator_call node
   Type type = nullptr;
 };
 
@@ -94,10 +94,10 @@ Expr select(Expr condition, Expr a, Expr b);
 /// The same value for a condition that rarely holds: kernels branch, so that `a` costs time only if it is chosen, and
 /// its properties and costs come from `b` (properties.h).
 Expr rarely(Expr condition, Expr a, Expr b);
-/// Is it a selection made by rarely()?
+/// True if it is a selection made by rarely().
 bool is_rare(Expr e);
 Expr cast(Scalar scalar, Expr x);
-Expr reinterpret(Scalar scalar, Expr x);  ///< of the same width, 8 bits or more
+Expr reinterpret(Scalar scalar, Expr x);  ///< to a type of the same width, 8 bits or more
 Expr let(Expr value, const std::function<Expr(Expr)>& body);
 Expr tuple(std::vector<Expr> parts);
 Expr get(int64_t component, Expr x);

@@ -11,7 +11,7 @@ namespace hoist {
 struct Growth {
   size_t dimension = 0;
   int64_t multiple = 1;  ///< the dimension's extent becomes a multiple of this
-  int64_t elements = 1;  ///< of the grown array
+  int64_t elements = 1;  ///< elements of the grown array
 };
 
 /// The growth with the fewest elements. The shape has at least one dimension, and all extents are at least 1.

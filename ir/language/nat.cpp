@@ -23,7 +23,7 @@ namespace {
 
 struct Atom {
   enum Kind : uint8_t { name, floor_division, remainder, minimum, maximum } kind = name;
-  std::string text;  // of a name
+  std::string text;  // text of a name
   Nat a, b;
 };
 

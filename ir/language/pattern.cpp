@@ -101,7 +101,7 @@ constexpr auto functions = std::to_array<FunctionRow>({
   {F::shift_left, "shift_left",         "<<", 2, same,    false, true,  false, false, false, false, none, 0, "0 when shifted by the width or more"},
   {F::shift_right, "shift_right",       ">>", 2, same,    false, true,  false, false, false, false, none, 0, "arithmetic on signed types; 0 or -1 when shifted by the width or more"},
   {F::is_nan, "is_nan",                 "",   1, boolean, true,  false, false, false, false, false, none, 0, "is it NaN"},
-  {F::is_infinite, "is_infinite",       "",   1, boolean, true,  false, false, false, false, false, none, 0, "is it plus or minus infinity"},
+  {F::is_infinite, "is_infinite",       "",   1, boolean, true,  false, false, false, false, false, none, 0, "true for plus and minus infinity"},
 });
 // clang-format on
 

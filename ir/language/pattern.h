@@ -58,7 +58,7 @@ enum class Pattern : uint8_t {
 
 struct PatternRow {
   Pattern pattern;
-  std::string_view name;     ///< as the language writes it
+  std::string_view name;     ///< name in the language
   std::string_view scheme;   ///< its type scheme, for readers
   std::string_view meaning;  ///< one line
   bool is_view;              ///< moves no data: it rewrites indices
@@ -142,7 +142,8 @@ struct FunctionRow {
   ResultKind result;
   bool on_float, on_integer, on_boolean;  ///< the supported element types
   bool associative;                       ///< in real arithmetic
-  bool exactly_associative_on_float;      ///< also bit for bit on floats (integer operations are exact if associative)
+  bool exactly_associative_on_float;      ///< associative also bit for bit on floats (integer operations are exact if
+                                          ///< associative)
   bool commutative;
   std::optional<double> neutral;  ///< an infinity denotes the type's largest or smallest value
   int ulp;                        ///< OpenCL full-profile bound on f32; 0 is correctly rounded or exact

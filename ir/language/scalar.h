@@ -39,8 +39,8 @@ inline constexpr int scalar_count = 24;
 
 struct ScalarRow {
   Scalar scalar;
-  std::string_view name;  ///< as the language writes it: "f32"
-  int bits;               ///< of one element in memory; bool takes 8
+  std::string_view name;  ///< name in the language: "f32"
+  int bits;               ///< bits of one element in memory; bool takes 8
   bool is_float;
   bool is_signed;
 };

@@ -18,10 +18,10 @@ using Type = const TypeNode*;
 struct TypeNode {
   enum Kind : uint8_t { scalar_kind, array_kind, tuple_kind, variable_kind } kind;
   Scalar scalar = Scalar::f32;
-  Nat size;                 ///< of an array
-  Type element = nullptr;   ///< of an array
-  std::vector<Type> parts;  ///< of a tuple
-  std::string name;         ///< of a variable
+  Nat size;                 ///< size of an array
+  Type element = nullptr;   ///< element of an array
+  std::vector<Type> parts;  ///< parts of a tuple
+  std::string name;         ///< name of a variable
 
   bool is_scalar() const { return kind == scalar_kind; }
   bool is_array() const { return kind == array_kind; }

@@ -1,5 +1,5 @@
-// The operators that no text expresses well, by family, a function each. operators.cpp joins them with the
-// operators of the files *.op.
+// The operators whose definitions are C++, one function per family. operators.cpp joins them with the operators of the
+// files *.op.
 #pragma once
 
 #include <span>

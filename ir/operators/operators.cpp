@@ -73,14 +73,14 @@ const OperatorRow& completed(OperatorRow& row) {
   return row;
 }
 
-std::vector<OperatorRow>* added_rows = nullptr;  // of a ScopedOperators
+std::vector<OperatorRow>* added_rows = nullptr;  // rows added by a ScopedOperators
 
 std::string_view plain(std::string_view domain) { return domain == "ai.onnx" ? "" : domain; }
 
 // The guarantees for every operator: its inputs are arrays of scalars with constant extents, as many as the row states.
 Result<Nothing> check_inputs(const OperatorContext& c, const OperatorRow& row) {
   HOIST_CHECK(c.constants.size() == c.inputs.size(), "one constant for each input of the call");
-  // An input that has become an attribute is there.
+  // An input that has become an attribute counts as present.
   auto given = [&](int i) {
     if (static_cast<size_t>(i) < c.inputs.size() && c.inputs[static_cast<size_t>(i)] != nullptr) return true;
     const std::vector<ShapeInput> inputs = shape_inputs(row);
@@ -114,7 +114,7 @@ Result<Nothing> check_inputs(const OperatorContext& c, const OperatorRow& row) {
 
 using Definer = Result<std::vector<Expr>> (*)(const OperatorContext&);
 
-// The results of the call as `definer` has them, a tuple where there are several.
+// The results of the call by `definer`, a tuple if there are several.
 Result<Expr> defined_by(Definer definer, const Spec& call, const std::vector<Expr>& operands,
                         const KnownValues& known) {
   const OperatorCall& operation = *call.operation;
@@ -279,7 +279,7 @@ Result<std::vector<Expr>> defined(const OperatorContext& c, const OperatorRow& r
   return row.source == nullptr ? row.lower(c) : operators::define_by_text(row, c);
 }
 
-// Among the operands or in an attribute, as a type or as a tensor's.
+// True if strings occur among the operands or in an attribute, as a type or in a tensor.
 bool names_strings(const OperatorContext& c) {
   const bool reads = std::any_of(c.inputs.begin(), c.inputs.end(),
                                  [](Expr x) { return x != nullptr && leaf_of(x->type)->scalar == Scalar::string; });
@@ -291,9 +291,9 @@ bool names_strings(const OperatorContext& c) {
          });
 }
 
-// A definition accepts symbolic sizes as long as it only carries them along, and strings as long as it moves and
-// compares them. If it needs the number (Nat::value), or builds a term without a type for every number or for strings,
-// it has no result: an error of the call.
+// A definition accepts symbolic sizes if it only passes them on, and strings if it moves and compares them. If it needs
+// the value of a size (Nat::value), or builds a term that has no type for every size or for strings, the call is an
+// error.
 Result<std::vector<Expr>> defined_for_all(const OperatorContext& c, const OperatorRow& row,
                                           const std::set<std::string>& sizes) {
   const FaultsAreErrors guard;

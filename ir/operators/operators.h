@@ -2,7 +2,7 @@
 // definition states a value, not its computation: maps without a mode, reductions and views, over arrays of scalars in
 // ONNX's logical layout (a tensor of rank 0 is a scalar). The type of a call is the type of its definition, which is
 // also the shape inference. Inlining, which replaces a call by its definition, is an exact rule. Extents may be
-// symbolic as long as the definition only carries them along; a definition that needs the number refuses the call.
+// symbolic if the definition only passes them on; a definition that needs the value of a size refuses the call.
 //
 // Choices of definitions where ONNX leaves them open (NUMERICS.md in this folder compares them with other engines):
 // - Positions from data are clamped and updates outside are dropped, so that a kernel stays inside its arrays for any
@@ -40,7 +40,7 @@ struct OperatorContext {
   std::vector<const Tensor*> constants;  ///< the operand's value if it is known at compile time, else null
 };
 
-/// Which element types the first input of an operator may have.
+/// The element types that the first input of an operator may have.
 enum class Takes : uint8_t { anything, numbers, floats, integers, booleans };
 std::string_view name_of(Takes takes);
 bool takes(Takes what, Scalar scalar);
@@ -50,7 +50,8 @@ struct BodyRow {
   size_t fixed = 0;  ///< operands before the operands of a body: a condition, a number of iterations
   /// The types of a body's inputs, from the types of the operands by place; null for an absent one.
   Result<std::vector<Type>> (*inputs)(const OperatorCall& call, const std::vector<Type>& operands);
-  /// The first operand alone may decide: then the attribute whose program the call is for that value. Null otherwise.
+  /// If the first operand selects the body: the attribute whose program the call executes for that value. Null
+  /// otherwise.
   std::string_view (*picked)(const Tensor& first) = nullptr;
   /// The first operand is the number of iterations, which also end when the condition is false: the second operand, and
   /// then the body's first result. The body receives the number of the iteration and the condition before its other
@@ -58,13 +59,13 @@ struct BodyRow {
   bool iterates = false;
 };
 
-/// For an operator with results of data-dependent length: their type states the capacity, one more result the length.
-/// Valid elements come first.
+/// For an operator with results of data-dependent length: their type states the capacity, and one more result the
+/// length. Valid elements come first.
 struct ExtentRow {
   /// The place of that result, an i64 scalar, after the results of the standard; -1: after the results of a body.
   /// place_of_count gives it for a call.
   int64_t count;
-  /// Pairs of a result and the dimension that is counted; none where the operands, as far as they are known, decide.
+  /// Pairs of a result and the dimension that is counted; none if known operands determine the length.
   Result<std::vector<std::pair<int64_t, int64_t>>> (*dimensions)(const OperatorContext&);
   /// Its elements are pieces of strings, and `most`, an attribute that the standard does not have, states the capacity.
   bool cuts_strings = false;
@@ -80,29 +81,29 @@ struct OperatorRow {
   std::string_view domain;        ///< "" is ai.onnx
   std::string_view name;          ///< ONNX op_type
   int since;                      ///< the first version of the domain whose meaning the row has
-  int least_inputs, most_inputs;  ///< most_inputs -1: any number
+  int least_inputs, most_inputs;  ///< most_inputs = -1: any number
   Takes takes;
-  /// One expression for each result of the call, in terms of the inputs; null where the row has a definition in the
+  /// One expression for each result of the call, in terms of the inputs; null if the row has a definition in the
   /// language.
   Result<std::vector<Expr>> (*lower)(const OperatorContext&);
-  std::string_view meaning;  ///< of a function, for readers: its value, and the reason why no text expresses it
+  std::string_view meaning;  ///< for C++ definitions: a description of the value, and the reason for C++
   /// The range of float test inputs in which the operator is defined and well conditioned.
   double low = -2, high = 2;
   /// Its inputs that decide shapes, by place and name: "1 starts, 2 ends".
   std::string_view shape_inputs = {};
   /// The version of the standard from which it accepts 8-bit floats; 0 for none.
   int float8_since = 0;
-  /// Several calls that are less work together, as one term; null where a call stays as it is. Rounding may differ.
+  /// An equivalent term of several calls with less work in all; null if the call stays unchanged. Rounding may differ.
   Expr (*decompose)(const Spec& call) = nullptr;
   /// The values depend on the number of requested results, so unused results count too.
   bool counts_results = false;
-  /// The definition in the language (operator_text.h); null where `lower` is the definition.
+  /// The definition in the language (operator_text.h); null if `lower` is the definition.
   const operators::OperatorSource* source = nullptr;
-  const BodyRow* bodies = nullptr;              ///< null where no attribute is a program
-  const ExtentRow* extents = nullptr;           ///< null where types say how long all results are
-  const CompositionRow* composition = nullptr;  ///< null where inputs and results are tensors
-  /// So many leading extents of its result are data-dependent, and the definition takes the extents that the model
-  /// declares for the value: an attribute "size" that the standard does not have.
+  const BodyRow* bodies = nullptr;              ///< null if no attribute is a program
+  const ExtentRow* extents = nullptr;           ///< null if types determine the lengths of all results
+  const CompositionRow* composition = nullptr;  ///< null if inputs and results are tensors
+  /// The number of leading extents of its result that are data-dependent, and the definition takes the extents that the
+  /// model declares for the value: an attribute "size" that the standard does not have.
   int declared_extents = 0;
 };
 
@@ -119,8 +120,8 @@ struct ShapeInput {
 };
 std::vector<ShapeInput> shape_inputs(const OperatorRow& row);
 
-/// The place of the result that counts, of a call whose operator has an ExtentRow; `body_outputs` are how many outputs
-/// its body has, 0 without one.
+/// The index of the count among the results of a call whose operator has an ExtentRow; `body_outputs` is the number of
+/// outputs of its body, 0 without a body.
 int64_t place_of_count(const OperatorRow& row, int64_t body_outputs);
 int64_t place_of_count(const OperatorCall& call);
 /// The data-dependent dimensions of a call's results, as pairs; none if its operator's row has no ExtentRow.
@@ -129,7 +130,7 @@ Result<std::vector<std::pair<int64_t, int64_t>>> dynamic_dimensions(const Operat
 
 /// All rows, sorted by domain and name.
 std::span<const OperatorRow> operator_table();
-/// Parses the texts of all rows. Errors: all that is wrong in their files. For developers, at build and where
+/// Parses the texts of all rows. Errors: all faults of their files. For developers: at build time, and if
 /// HOIST_RULES_FOLDER names files that may have changed.
 Result<Nothing> check_own_operators();
 /// The row of an operator, or null: no such row, or one for later versions only. The domain "ai.onnx" is "".

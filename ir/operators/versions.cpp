@@ -22,7 +22,7 @@ using operators::fault;
 using Integers = std::vector<int64_t>;
 using Changed = Result<Nothing>;
 
-/// A call on its way to the newest version.
+/// A call during its conversion to the newest version.
 class OldCall {
  public:
   explicit OldCall(Composer& composer) : call(composer.call()), composer_(composer) {}
@@ -36,7 +36,7 @@ class OldCall {
   int64_t rank(size_t input) const { return std::ssize(sizes_of(type(input))); }
   Integers shape(size_t input) const { return shape_of(type(input)); }
 
-  /// The attribute, which the call then has no more.
+  /// Returns the attribute and removes it from the call.
   template <class T>
   Result<std::optional<T>> take(const std::string& name) {
     const auto found = call.attributes.find(name);
@@ -84,11 +84,11 @@ class OldCall {
       out.push_back(is_float(value->scalar()) ? static_cast<int64_t>(value->float_at(i)) : value->integer_at(i));
     return out;
   }
-  /// The call as it is now, into values of their own.
+  /// Adds the call in its present form, with new result values.
   std::vector<std::string> add(size_t results) {
     return composer_.add(call.operation, call.attributes, call.inputs, results);
   }
-  /// A result that the call itself no longer gives.
+  /// Defines a result that the call itself no longer computes.
   void give(size_t result, const std::string& value) { composer_.give(result, value); }
   void become(const std::string& operation, Attributes attributes, std::vector<std::string> inputs) {
     call.operation = operation;
@@ -139,7 +139,7 @@ Changed drop_broadcast(OldCall& o) {
   return Nothing{};
 }
 
-// A slope for each channel, which since then broadcasts from the last axis.
+// A slope per channel, which since version 7 broadcasts from the last axis.
 Changed align_slope(OldCall& o) {
   if (!o.has(0) || !o.has(1) || o.rank(1) != 1 || o.rank(0) <= 2 || element_count(o.shape(1)) == 1) return Nothing{};
   Integers behind(static_cast<size_t>(o.rank(0) - 2));
@@ -178,7 +178,8 @@ Changed tile_axis(OldCall& o) {
   return Nothing{};
 }
 
-// The power was a float: one that is no integer is (sum of |x|^p)^(1/p) spelt out, a sum being so many times a mean.
+// The power was a float: for a power that is not an integer the norm is written as (sum of |x|^p)^(1/p), with the sum
+// as a multiple of a mean.
 Changed whole_power(OldCall& o) {
   HOIST_TRY(const auto p, o.take<double>("p"));
   const double power = p.value_or(2);
@@ -338,7 +339,7 @@ Changed normalise_batch(OldCall& o) {
   return Nothing{};
 }
 
-// A batch in front of everything, each member of which is a scan of its own: a scan of the batch whose body scans.
+// The first dimension is a batch, and each member is a separate scan: a scan over the batch whose body is a scan.
 Changed scan_batch(OldCall& o) {
   if (o.has(0)) return fault("lengths of sequences are not supported", "versions of Scan from 9 on have none");
   HOIST_TRY(const auto directions, o.take<Integers>("directions"));
@@ -359,7 +360,7 @@ Changed scan_batch(OldCall& o) {
   return Nothing{};
 }
 
-// As many equal parts as there are results.
+// Splits into as many equal parts as there are results.
 Changed say_part_count(OldCall& o) {
   if (o.has(1) || o.call.attributes.count("split") != 0) return Nothing{};
   const auto found = o.call.attributes.find("axis");
@@ -390,7 +391,7 @@ Changed axis_to_input(OldCall& o) {
   return Nothing{};
 }
 
-// Scale and bias are one for each group.
+// Scale and bias have one element per group.
 Changed repeat_for_channels(OldCall& o) {
   const auto found = o.call.attributes.find("num_groups");
   const auto* groups = found == o.call.attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
@@ -415,8 +416,8 @@ struct VersionRow {
   std::string_view becomes = {};  ///< the operator of the call afterwards, if it is another one
 };
 
-// By their last version: a call goes through all rows of its operator from its version on, and may become one of
-// another operator on the way.
+// Sorted by their last version: a call passes through all rows of its operator from its version on, and may become a
+// call of another operator.
 constexpr auto rows = std::to_array<VersionRow>({
     {"GlobalLpPool", 1, whole_power},
     {"LpPool", 1, whole_power},

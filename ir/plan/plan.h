@@ -5,7 +5,7 @@
 // it writes reads other regions of it.
 //
 // Parameters carry the regions that they read and write: the parts of a concatenation share an array, so a step may
-// read an array that it writes, but no element of its result; and checks compare only defined elements.
+// read an array that it writes, but no element of its result, and checks compare only defined elements.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ namespace hoist {
 enum class Place : uint8_t { input, output, weights, arena, cleared };
 
 struct PlanArray {
-  std::string name;  ///< of the value it stores, unique in the plan
+  std::string name;  ///< name of the value that it stores, unique in the plan
   Scalar scalar = Scalar::f32;
   std::vector<int64_t> shape;  ///< as stored, row-major; for inputs and outputs the model's own shape
   Place place = Place::arena;
@@ -66,7 +66,7 @@ struct Tolerance {
 
 struct PlanKernel {
   std::string name;                 ///< of the OpenCL function: made from its layers' names, unique
-  std::vector<std::string> layers;  ///< of the first step that uses it
+  std::vector<std::string> layers;  ///< layers of the first step that uses it
   std::string source;               ///< OpenCL C of this kernel alone, without the preamble
   std::string host;                 ///< the function of ir/host that replaces the kernel of a host op; otherwise ""
   /// The global size, a multiple of `local`. Native kernels: {iterations of the parallel loop, executions of the loops
@@ -74,7 +74,7 @@ struct PlanKernel {
   std::array<uint64_t, 3> global = {1, 1, 1};
   std::array<uint64_t, 3> local = {1, 1, 1};  ///< work-items of a work-group
   /// The dimension along which the workers of a fused launch partition the work-groups. Only used to print the launch's
-  /// source: a plan that was read from a bundle does not have it.
+  /// source; a plan read from a bundle lacks it.
   size_t divided = 2;
   uint64_t local_bytes = 0;  ///< dynamic local memory: one more argument after the parameters when not 0
   std::vector<KernelParameter> parameters;
@@ -111,7 +111,7 @@ struct PlanControl {
   };
 
   bool is_loop = false;
-  std::string name;                 ///< of the value that the call defines
+  std::string name;                 ///< name of the value that the call defines
   std::vector<std::string> layers;  ///< computed by the call
   int condition = -1;  ///< one bool: selects the branch, or enables the loop; a loop without it always starts
   // For loops:
@@ -129,7 +129,7 @@ struct PlanControl {
 /// One item of a run's schedule: a step, or the beginning, the middle or the end of a control. Controls nest.
 struct PlanItem {
   enum class Kind : uint8_t { step, enter, otherwise, leave } kind = Kind::step;
-  int index = 0;  ///< of the step or control; both are stored in the order in which items begin them
+  int index = 0;  ///< index of the step or control; both are stored in the order in which items begin them
 
   bool operator==(const PlanItem&) const = default;
 };
@@ -138,7 +138,7 @@ struct PlanItem {
 /// the first step until all are done, then of the next step. Its arguments are the arrays of the steps in order of
 /// first occurrence; an array is repeated if one step names it several times.
 struct PlanLaunch {
-  std::string name;  ///< of the OpenCL function, distinct from all kernels
+  std::string name;  ///< name of the OpenCL function, distinct from all kernels
   int first = 0, count = 0;
 };
 
@@ -197,14 +197,14 @@ struct Plan {
   std::vector<PlanLaunch> launches = {};  ///< in the order of their steps; every other step is a launch of its own
   bool is_serial = false;                 ///< a run on one core is faster than waking several
   std::vector<PlanItem> items = {};       ///< empty if there are no controls: the steps in sequence
-  std::vector<Domain> input_domains;      ///< of seeded model inputs; empty: [-1, 1] each
+  std::vector<Domain> input_domains;      ///< domains of seeded model inputs; empty: [-1, 1] each
   std::vector<int> inputs,
       outputs;  ///< array indices in the model's order, then the actual lengths; an output may repeat an input or a
                 ///< constant
   std::vector<PlanExtent> extents = {};
   std::vector<PlanPreprocessing> preprocessing = {};  ///< for the inputs that have one, in the order of the inputs
   std::vector<std::string> strings = {};              ///< the strings whose handles constants and kernels contain
-  std::vector<PlanLayer> layers;  ///< of the model, in its order; steps may also name layers that lowering adds
+  std::vector<PlanLayer> layers;  ///< layers of the model, in its order; steps may also name layers that lowering adds
   std::vector<RoundingBound> rounding = {};  ///< for the manifest
   std::string derivation;   ///< from the imported program to the kernels, as ir/program/program_derivation.h prints it
   std::string certificate;  ///< JSON for the manifest: the budget and the measurements; "" without a budget

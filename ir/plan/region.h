@@ -12,7 +12,7 @@ namespace hoist {
 struct Region {
   std::vector<int64_t> array;   ///< shape of the whole array
   std::vector<int64_t> before;  ///< elements before the region, per dimension
-  std::vector<int64_t> shape;   ///< of the region
+  std::vector<int64_t> shape;   ///< shape of the region
 
   int64_t size() const { return element_count(shape); }
   bool is_whole() const { return shape == array; }

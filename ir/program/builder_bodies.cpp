@@ -99,7 +99,7 @@ void ProgramBuilder::splice(const NamedCall& named, const NamedBody& body, Renam
   program_.evaluated.push_back(named.name);
   std::set<std::string> made;
   for (const NamedCall& inner : body.calls) made.insert(inner.outputs.begin(), inner.outputs.end());
-  std::vector<NamedCall> copies;  // results that the body does not compute, or returns twice
+  std::vector<NamedCall> copies;  // results that the body does not compute, or that it returns twice
   for (size_t i = 0; i < std::min(body.outputs.size(), named.outputs.size()); ++i) {
     if (named.outputs[i].empty()) continue;
     if (made.count(body.outputs[i]) == 0 || !names.emplace(body.outputs[i], named.outputs[i]).second) {

@@ -28,7 +28,8 @@ class ProgramBuilder::CallComposer : public ExtentComposer {
   }
   Type type(const std::string& value) const override {
     const auto found = builder_.types_.find(value);
-    return found == builder_.types_.end() ? scalar_type(Scalar::f32) : found->second;  // of a failed call
+    return found == builder_.types_.end() ? scalar_type(Scalar::f32)
+                                          : found->second;  // a placeholder for a result of a failed call
   }
   Result<const Tensor*> known(const std::string& value) override {
     const Tensor* none = nullptr;

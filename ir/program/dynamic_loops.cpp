@@ -383,7 +383,7 @@ Result<Nothing> ProgramBuilder::capture_dynamic(const NamedCall& named, ProgramB
     }
     inside.add_input(value_info(name, type));
     captured.push_back(name);
-    inside.ranges_.erase(name);  // the outer range of the value does not hold inside
+    inside.ranges_.erase(name);  // the range of the value in the enclosing program does not hold inside the loop
     const ShapeValues extents = extents_of(c, name);
     for (size_t d = 0; d < extents.size(); ++d) {
       if (!extents[d].is_known()) inside.counts_[name][static_cast<int64_t>(d)] = number(extents[d]).value;

@@ -36,14 +36,14 @@ struct StepConstant {
 /// position in its term, or a pass that changed a definition or the program.
 struct ProgramStep {
   std::string rule;   ///< the name of a rule or of a pass
-  std::string layer;  ///< the first layer that the definition computes, for readers
+  std::string layer;  ///< the first layer that the definition computes, for display
   RuleClass rule_class = RuleClass::exact;
   std::string note;  ///< one sentence
   std::vector<std::string> absorbed =
       {};  ///< layers without a definition of their own from here on: `layer` also computes them
   /// For replay. A step without this flag describes a change that is not replayed, for example one before the import.
   bool replays = false;
-  std::string value = {};  ///< of the definition; "" if the step concerns the whole program
+  std::string value = {};  ///< value of the definition; "" if the step concerns the whole program
   Path place = {};         ///< the position in the definition's term
   std::map<std::string, std::string> parameters = {};
   std::vector<StepConstant> constants = {};
@@ -53,9 +53,9 @@ struct ProgramStep {
 /// innermost.
 struct Weights {
   std::string value;             ///< grouping may inline its definition
-  std::vector<int64_t> extents;  ///< of that value
+  std::vector<int64_t> extents;  ///< extents of that value
   int64_t output_dimension = 0;
-  int64_t groups = 1;    ///< of output channels, each with its own input channels
+  int64_t groups = 1;    ///< groups of output channels, each with its own input channels
   bool in_place = true;  ///< the result has the contraction's dimensions: no reshape follows
 
   bool operator==(const Weights&) const = default;
@@ -72,7 +72,7 @@ struct Definition {
   /// For a pure concatenation: the concatenated values and the dimension. The parts may be written in place.
   std::vector<std::string> parts = {};
   int64_t parts_dimension = 0;
-  /// The storage order of dimensions if it is not that of the rule for images (lowering/layout/orders.h). An output of
+  /// The storage order of dimensions if it differs from the rule for images (lowering/layout/orders.h). An output of
   /// the model is stored as in ONNX; its order is that of the loops.
   std::vector<int64_t> order = {};
   /// Knobs of its kernel by name, if they are not chosen by the cost model (lowering/search/tuning.h).
@@ -166,7 +166,7 @@ struct SizeBounds {
 
 struct Program {
   std::string name;
-  int64_t version = newest_version;  ///< of ai.onnx, the default version of calls; only relevant for the text
+  int64_t version = newest_version;  ///< version of ai.onnx that calls have by default; only relevant for the text
   /// Symbolic sizes by name, which types and terms may contain. Only programs that are printed, parsed and typed have
   /// any: with_sizes (program/sizes.h) substitutes values, which passes require. Bodies (of Loop, for example) use the
   /// sizes of the enclosing program and declare none.
@@ -196,7 +196,7 @@ struct Program {
   std::vector<std::string> bounded;
   // The origin of the program; neither printed nor compared.
   std::vector<ModelLayer> layers;       ///< in the model's order
-  uint64_t hash = 0;                    ///< of its bytes, external data included
+  uint64_t hash = 0;                    ///< hash of its bytes, external data included
   std::vector<RoundingBound> rounding;  ///< the error bounds of rounding rules that passes have applied
 };
 
@@ -210,7 +210,7 @@ Type type_of(const ValueInfo& info);
 std::map<std::string, Type> value_types(const Program& program);
 /// The name, scalar type and shape of a value that is one array.
 ValueInfo value_info(const std::string& name, Type type);
-std::vector<ValueInfo> input_infos(const Program& program);  ///< of the model
+std::vector<ValueInfo> input_infos(const Program& program);  ///< infos of the model's inputs
 /// The number of outputs of the model and of actual extents.
 size_t output_count(const Program& program);
 /// The outputs of the model, without actual extents and outputs for controls.

@@ -341,7 +341,7 @@ Result<Expr> ProgramBuilder::call_for(const NamedCall& named, std::vector<BodyLi
     for (const ShapeInput& input : shape_inputs(*row)) {
       if (input.place >= operands.size() || operands[input.place] == nullptr) continue;
       HOIST_TRY(const Tensor* value, known_value(named.inputs[input.place]));
-      if (value == nullptr) continue;  // the definition reports that it must be known
+      if (value == nullptr) continue;  // the operator's definition reports that the value must be known
       call.attributes[std::string(input.name)] = attribute_of(*value);
       operands[input.place] = nullptr;
     }

@@ -33,7 +33,7 @@ struct NamedBody {
 };
 
 struct NamedCall {
-  std::string name;       ///< of the layer in the model; unique
+  std::string name;       ///< name of the layer in the model; unique
   std::string operation;  ///< ONNX op_type: "Conv"
   std::string domain;     ///< "" is ai.onnx
   Attributes attributes;
@@ -41,7 +41,8 @@ struct NamedCall {
   std::vector<std::string> outputs;        ///< value names; "" for an unused optional output
   std::vector<std::string> absorbed = {};  ///< further layers of the model that the call computes
   std::vector<NamedBody> bodies = {};      ///< attributes that are programs
-  int64_t version = 0;  ///< of ai.onnx, whose meaning the call has (ir/operators/versions.h); 0 is the program's
+  int64_t version =
+      0;  ///< version of ai.onnx, whose meaning the call has (ir/operators/versions.h); 0 is the program's
 };
 
 /// The operator call without its operands.
@@ -147,13 +148,13 @@ class ProgramBuilder {
       counts_;                                  // by value and dimension: the value with the actual extent
   std::map<std::string, ShapeValues> numbers_;  // elements of values from which extents are computed; some are unknown
   std::map<std::string, std::string> made_once_;
-  std::map<std::string, NumberRange> ranges_;  // of values, computed on demand
-  std::map<std::string, size_t> places_;       // of definitions, by value
+  std::map<std::string, NumberRange> ranges_;  // ranges of values, computed on demand
+  std::map<std::string, size_t> places_;       // places of definitions, by value
   ProgramBuilder* around_ = nullptr;           // the builder of the enclosing program, for a body
   bool bounded_ = false;
   DataBounds bounds_;
   struct Known {
-    size_t place;  // of the definition
+    size_t place;  // place of the definition
     Expr term;     // with calls inlined
   };
   std::map<std::string, Known> known_;  // definitions that depend on constants only

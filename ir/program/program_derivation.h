@@ -28,8 +28,8 @@ struct ProgramDerivation {
 
 /// Equal derivations have equal texts.
 std::string print_derivation(const ProgramDerivation& derivation);
-/// A constant of which only the hash is known is withheld in the program. Former names of passes and rules become the
-/// present ones. Errors name line and column of the program, or the line of the step.
+/// A constant of which only the hash is known is withheld in the program. Former names of passes and rules are replaced
+/// by the present ones. Errors name line and column of the program, or the line of the step.
 Result<ProgramDerivation> parse_derivation(const std::string& text);
 
 /// "open-vectors(k = 16) at %relu1:1.1.0 rounding": the step without its constants.

@@ -17,10 +17,10 @@ Result<Nothing> check_extents_of(Type type) {
   double total = 1;
   for (const Nat& n : sizes_of(type)) {
     if (!n.is_constant()) continue;
-    if (n.value() < 0) return Diagnostic{"", fmt::format("has the extent {} then", n.value()), ""};
+    if (n.value() < 0) return Diagnostic{"", fmt::format("has the extent {} with these sizes", n.value()), ""};
     total *= static_cast<double>(std::max<int64_t>(n.value(), 1));
   }
-  if (total > most_array_elements) return Diagnostic{"", "has more than 2^48 elements then", ""};
+  if (total > most_array_elements) return Diagnostic{"", "has more than 2^48 elements with these sizes", ""};
   if (!leaf_of(type)->is_tuple()) return Nothing{};
   for (Type part : leaf_of(type)->parts) HOIST_TRY_VOID(check_extents_of(part));
   return Nothing{};

@@ -23,7 +23,7 @@ std::vector<int64_t> Storage::array_shape() const {
     shape.back() = panel;
     shape.insert(shape.begin(), columns / panel);
   }
-  HOIST_CHECK(interleave == 0 || rows % interleave == 0, "the rows are no multiple of the interleaved block");
+  HOIST_CHECK(interleave == 0 || rows % interleave == 0, "the rows are not a multiple of the interleaved block");
   if (interleave > 0) shape.push_back(interleave);
   for (int64_t i = 0; i < joined; ++i) {
     shape[1] *= shape[0];

@@ -15,7 +15,7 @@
 namespace hoist {
 
 struct Storage {
-  std::string array;  ///< of the plan; the parts of a concatenation share one
+  std::string array;  ///< array of the plan; the parts of a concatenation share one
   Type logical = nullptr;
   std::vector<int64_t> permutation;    ///< stored dimension i is logical dimension permutation[i]
   std::vector<int64_t> before, after;  ///< elements around the value, per stored dimension

@@ -15,7 +15,7 @@ namespace {
 struct Bounds {
   IntegerRange range;         // of integers
   NumberRange number = {};    // of floats
-  std::vector<Bounds> parts;  // of a tuple
+  std::vector<Bounds> parts;  // parts of a tuple
 };
 
 IntegerRange range_of_type(Scalar scalar) {

@@ -25,7 +25,7 @@ struct IntegerRange {
 
 /// A position that is not proved to be inside its array.
 struct UnprovedPosition {
-  Expr position = nullptr;  ///< with the enclosing variables as parameters
+  Expr position = nullptr;  ///< the position, with the enclosing variables as parameters
   IntegerRange range;       ///< the range of the position
   int64_t size = 0;         ///< of the array: positions 0 .. size - 1 are inside
 };

@@ -171,7 +171,7 @@ class Matcher {
     return same;
   }
 
-  // The term that stands for a pattern-bound variable inside the function that a metavariable is bound to: parameter i
+  // The term that replaces a pattern-bound variable inside the function that a metavariable is bound to: parameter i
   // where argument i is the variable (or its component), a tuple of such, or the forbidden parameter.
   Expr value_of(const Projection& variable, Type type, const std::vector<Projection>& arguments,
                 const std::vector<Type>& argument_types) {

@@ -2,7 +2,7 @@
 // (Pattern::meta), type variables and named sizes; match() finds their values in a term, instantiate() inserts these
 // into another pattern. A metavariable without arguments matches a term that mentions no variable bound inside the
 // pattern; a metavariable applied to bound variables (or to components of bound tuples) matches a function of exactly
-// those. Rules use this through rewrite.h; strategies should.
+// those. Rules and strategies use this through rewrite.h.
 #pragma once
 
 #include <map>
@@ -14,8 +14,8 @@
 
 namespace hoist {
 
-/// The values of a pattern's names. A metavariable with arguments has a function node of as many parameters. Bound
-/// positions are positions of the matched place.
+/// The values of a pattern's names. A metavariable with arguments is bound to a function node with that many
+/// parameters. Bound positions are relative to the matched place.
 struct Match {
   std::map<std::string, Nat> sizes;
   std::map<std::string, Type> types;
@@ -32,8 +32,8 @@ struct Mismatch {
 /// mismatch. Searches try rules at every place of a term, and call this first, because it fails without a message.
 bool may_match(Expr pattern, Expr term);
 
-/// Fills `match` (which may hold sizes already) and gives nothing, or says where the term differs. Sizes are found by
-/// solving equations that are linear in one unknown; a size that no equation determines is a mismatch.
+/// Fills `match` (which may hold sizes already) and returns nothing, or the first mismatch. Sizes are found by solving
+/// equations that are linear in one unknown; a size that no equation determines is a mismatch.
 std::optional<Mismatch> match_term(Expr pattern, Expr term, Match& match);
 
 /// The pattern with everything replaced, built by make(): typed and in normal form.
@@ -41,7 +41,7 @@ Result<Expr> instantiate(Expr pattern, const Match& match);
 Result<Nat> instantiate(const Nat& size, const Match& match);
 Result<Type> instantiate(Type type, const Match& match);
 
-/// Does the term mention a bound position in low..high-1 (counted from outside the term)?
+/// True if the term mentions a bound position in low..high-1, counted from outside the term.
 bool mentions_bound(Expr e, int64_t low, int64_t high);
 
 }  // namespace hoist

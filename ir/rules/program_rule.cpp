@@ -19,15 +19,15 @@ namespace hoist {
 
 namespace {
 
-// Limits for elements and steps of the interpreter: the constants of the largest layers need less; an untrusted rule
-// may need more.
+// Limits for elements and steps of the interpreter: constants of the largest layers stay below them; an untrusted rule
+// may exceed them.
 constexpr double most_constant_work = 4e9;
 
-// The constants that a rule is given at a place, with names of the program.
+// The constants passed to a rule at a place, with names of the program.
 struct GivenConstants {
-  std::map<std::string, Expr> terms;         ///< by the row's names
-  std::map<std::string, std::string> names;  ///< by the row's names
-  std::map<std::string, Tensor> added;       ///< that the program has not
+  std::map<std::string, Expr> terms;         ///< terms by the row's names
+  std::map<std::string, std::string> names;  ///< names of the program by the row's names
+  std::map<std::string, Tensor> added;       ///< constants that the program lacks
   std::map<std::string, std::string> withheld;
 };
 
@@ -42,10 +42,10 @@ Result<GivenConstants> given_constants(const ProgramRule& rule, const ProgramArg
   }
   const std::map<std::string, Type> types = arguments.empty() ? std::map<std::string, Type>{} : value_types(program);
   for (const auto& [name, argument] : arguments) {
-    if (rule.arguments.count(name) == 0) return problem(name, "is none that the rule has");
+    if (rule.arguments.count(name) == 0) return problem(name, "is not an argument of the rule");
     auto known = program.constants.find(argument.name);
     if (!argument.value) {
-      if (known == program.constants.end()) return problem(name, "is no constant of the program: " + argument.name);
+      if (known == program.constants.end()) return problem(name, "is not a constant of the program: " + argument.name);
       out.names[name] = argument.name;
       out.terms[name] = parameter(argument.name, type_of(known->second));
       continue;
@@ -101,7 +101,7 @@ class RightSide {
   std::vector<Definition> definitions;
 
  private:
-  // The operators that names stand for at this place, without operands that are left out.
+  // The operators denoted by names at this place, without omitted operands.
   Syn here(Syn s) {
     std::vector<Syn> children;
     for (Syn c : s->children) children.push_back(here(c));
@@ -124,7 +124,7 @@ class RightSide {
     return &copy;
   }
 
-  // A name on the right is a constant where all that it reads is known, else a definition.
+  // A name on the right side is a constant if all its operands are known, and otherwise a definition.
   Result<Expr> named(const std::string& name, Expr e) {
     const std::string unique = names_.make(prefix_ + name);
     Bindings bindings;
@@ -266,7 +266,7 @@ bool replace_reads(const std::string& value, Program& program, Expr e, std::vect
   return place_before_first_consumer(program, e->name);
 }
 
-// Does a call make numbers of more bits from its first operand?
+// True if a call widens its first operand to more bits.
 bool widens(const Definition& definition) {
   const Expr e = definition.expression;
   if (e->pattern != Pattern::operator_call || e->children.empty()) return false;
@@ -326,7 +326,7 @@ Result<bool> apply_program_rule(const ProgramRule& rule, Program& program, const
                              : definition == nullptr || rule.is_about_reads() ? value + "/"
                                                                               : layer_name(*definition) + "/";
   GivenConstants given;
-  std::optional<ValueNames> names;  // looking for all of them takes as long as the program is
+  std::optional<ValueNames> names;  // a search for all of them takes time linear in the program
   if (!arguments.empty() || !rule.arguments.empty()) {
     names.emplace(program);
     HOIST_TRY(given, given_constants(rule, arguments, program, before, *names));
@@ -367,9 +367,9 @@ Result<bool> apply_program_rule(const ProgramRule& rule, Program& program, const
 }
 
 Result<int> apply_program_rules(std::span<const ProgramRule* const> rules, Program& program) {
-  constexpr int most_at_one_place = 1000;  // no rule that ends needs more
+  constexpr int most_at_one_place = 1000;  // no terminating rule needs more
   int count = 0;
-  std::set<std::string> outermost;  // the operators that a left side begins with
+  std::set<std::string> outermost;  // outermost operators of left sides
   bool any = false;
   for (const ProgramRule* rule : rules) {
     outermost.insert(rule->left->call.name);

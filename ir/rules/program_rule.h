@@ -12,14 +12,14 @@
 // Names in types are sizes, capitals are type variables (a row over arrays of any rank has [n]W); an operand without a
 // type has any type. An attribute name is its value: a number in terms (f64 or i64), any value in attributes. Names of
 // a where on the right become names of constants and definitions. An operand `_` has to be absent; an operand given as
-// `b: B = _` may be absent, and is absent on the right then too. Side conditions: `known x` (a constant), `zero x`
+// `b: B = _` may be absent, and is then absent on the right side too. Side conditions: `known x` (a constant), `zero x`
 // (known, all zeros), `alone` (the results of the inner calls have no uses outside the match and are no outputs;
 // without it they are computed again or stay), `any Layer` (Layer is every operator of one result), `a is 1` (an
 // attribute that given names), or a C++ condition (ProgramConditions); `not` and one of the last two. They are tested
 // in the order of the row.
 //
-// Operands that are given and that the left side does not name are arguments: constants from the caller, such as the
-// scale of a format. A left side that is a name alone is about the reads of a value: all consumers of the value, except
+// Operands that `given` declares and the left side does not name are arguments: constants from the caller, such as the
+// scale of a format. A left side that is a single name matches the reads of a value: all consumers of the value, except
 // the model's outputs, read the last name of the right side instead, for example `DequantizeLinear(...)` of the
 // quantised value.
 #pragma once
@@ -44,23 +44,23 @@ struct ProgramRuleRow {
   RuleClass rule_class = RuleClass::exact;
   std::string meaning;  ///< one plain sentence, shown by explain
   /// Instances of the left side for the row's own test: calls over typed parameters, with lower-case names for sizes
-  /// that the test draws. A parameter is a constant where its name begins with `known`, zeros where it begins with
-  /// `zero`, and above zero where it holds `positive` (a variance, say).
+  /// that the test draws. A parameter is a constant if its name begins with `known`, zeros if it begins with `zero`,
+  /// and positive if it contains `positive` (a variance, for example).
   std::vector<std::string> examples;
   /// Names of the right side are layers of their own, called LAYER/NAME (VALUE/NAME in rules for reads), and the
   /// replaced layer keeps its name. Only subterms without calls are evaluated then.
   bool adds_layers = false;
-  std::string pass = {};         ///< that applies it
+  std::string pass = {};         ///< the pass that applies the rule
   RowOriginPointer origin = {};  ///< places of its texts, if it is from a file
 };
 
-/// A constant that a rule is given: one of the program, or a new one.
+/// A constant passed to a rule: one of the program, or a new one.
 struct RuleConstant {
-  std::string name;             ///< "" is one that the rule makes up
+  std::string name;             ///< "": the rule creates the constant
   std::optional<Tensor> value;  ///< nothing if the program has the constant
   std::string withheld;         ///< the hash of the constant for `value`, if that is unknown
 };
-/// By the names that the row gives them.
+/// Arguments by their names in the row.
 using ProgramArguments = std::map<std::string, RuleConstant>;
 
 /// The values of a row's names at a place.
@@ -70,14 +70,14 @@ struct ProgramMatch {
   std::map<std::string, Attribute> attributes;
   std::map<std::string, Attributes> rests;
   Match types;                                    ///< sizes and type variables
-  std::set<std::string> absent;                   ///< operands that are left out
+  std::set<std::string> absent;                   ///< omitted operands
   std::map<std::string, OperatorCall> operators;  ///< the call that `any Layer` matches
-  std::string value;                              ///< of the definition that the rule is applied to
-  std::vector<std::string> consumed;              ///< values of the definitions that inner calls stand for, in order
+  std::string value;                              ///< value of the definition that the rule is applied to
+  std::vector<std::string> consumed;              ///< values of the definitions that inner calls match, in order
 
-  const Tensor* known(const std::string& name) const;  ///< null where the operand is left out or computed
+  const Tensor* known(const std::string& name) const;  ///< null if the operand is omitted or computed
 };
-/// A condition may add attributes that the right side names. Rows write it as its name has it, with a number for each
+/// A condition may add attributes that the right side names. A row writes the condition's name with a number for each
 /// #.
 using ProgramCondition = std::function<bool(ProgramMatch& match, std::span<const int64_t> numbers)>;
 using ProgramConditions = std::map<std::string, ProgramCondition>;
@@ -86,22 +86,22 @@ class ProgramRule;  // parsed; made by load_program_rules only
 const ProgramRuleRow& row(const ProgramRule& rule);
 bool has_arguments(const ProgramRule& rule);  ///< constants from the caller
 
-/// Rules live as long as the program. Faults of all rows in one go.
+/// Rules live as long as the program. Reports the faults of all rows together.
 Result<std::vector<const ProgramRule*>> load_program_rules(std::span<const ProgramRuleRow> rows,
                                                            const ProgramConditions& conditions);
 
 /// Applies the rule to the definition of that value; false if it does not apply. The definition keeps its value and
-/// computes the layers of all replaced definitions; definitions and constants that the right side adds come before it.
+/// computes the layers of all replaced definitions; definitions and constants added by the right side come before it.
 /// Rules for reads apply to inputs and constants too; their additions come after the value, and the replacement comes
 /// before its first use. Recorded in the program's steps, with the names of arguments as parameters. Errors: the right
 /// side has no type there, an argument is missing or has another type than the row states.
 Result<bool> apply_program_rule(const ProgramRule& rule, Program& program, const std::string& value,
                                 const ProgramArguments& arguments = {});
-/// The arguments that a step says: constants of the program, or of the step, whose values may be withheld. Errors: a
-/// parameter that the row does not have, a constant that neither has.
+/// The arguments of a step: constants of the program, or of the step, whose values may be withheld. Errors: a parameter
+/// that the row lacks, a constant that is in neither.
 Result<ProgramArguments> arguments_of(const ProgramRule& rule, const ProgramStep& step, const Program& program);
-/// Applies each of the rules wherever it applies, in the order of definitions, until none does; a right side without a
-/// type at some place does not apply there. Returns the number of applications. Errors: a rule that applies to its own
+/// Applies the rules wherever they match, in the order of definitions, until none applies; a right side without a type
+/// at some place does not apply there. Returns the number of applications. Errors: a rule that applies to its own
 /// result without end.
 Result<int> apply_program_rules(std::span<const ProgramRule* const> rules, Program& program);
 
@@ -109,13 +109,13 @@ Result<int> apply_program_rules(std::span<const ProgramRule* const> rules, Progr
 /// of its operands; false if it has no use.
 bool place_before_first_consumer(Program& program, const std::string& value);
 
-/// Definitions of one call each over parameters, as a frontend makes them: calls inside the term of a definition become
-/// definitions of their own, named after it.
+/// Splits definitions until each has one call over parameters, as a frontend makes them: calls inside the term of a
+/// definition become definitions of their own, named after it.
 void name_calls(Program& program, const std::string& value);
 
 /// The row's own test: instances of its examples with random sizes and data, the rule applied, both programs evaluated
-/// and compared bit for bit or within rounding_bound (rule_check.h). Data have both signs; where the row is exact, some
-/// are signed zeros, infinities, NaN, tiny and huge. Faults, each with its instance.
+/// and compared bit for bit or within rounding_bound (rule_check.h). Data have both signs; for exact rows some elements
+/// are signed zeros, infinities, NaN, tiny or huge. Returns the faults, each with its instance.
 struct ProgramRuleCheck {
   int compared = 0;
   std::vector<std::string> faults;

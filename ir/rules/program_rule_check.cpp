@@ -45,7 +45,7 @@ class ProgramRuleChecker {
  private:
   void fault(const std::string& what) { check_.faults.push_back(what); }
 
-  // Lower-case names between brackets become numbers, the same name the same number.
+  // Replaces lower-case names in brackets by numbers, equal names by equal numbers.
   std::string with_sizes(const std::string& example) {
     std::map<std::string, std::string> sizes;
     std::string out;
@@ -67,7 +67,7 @@ class ProgramRuleChecker {
     return out;
   }
 
-  // The number n that the name known_n says.
+  // The number n in the name known_n.
   static std::optional<int64_t> number_in(const std::string& name) {
     constexpr std::string_view known = "known_";
     const std::string digits = name.starts_with(known) ? name.substr(known.size()) : "";
@@ -98,7 +98,7 @@ class ProgramRuleChecker {
     return tensor;
   }
 
-  // The reason why an untrusted example cannot be tried: it is no array of numbers, or takes too long.
+  // The reason why an untrusted example cannot be tried: it is not an array of numbers, or takes too long.
   static std::string unfit(const Program& program) {
     double work = 0;
     for (const auto& [name, type] : value_types(program)) {

@@ -45,7 +45,7 @@ class ProgramMatcher {
     return operands(pattern, term) && attributes(pattern, found);
   }
 
-  // A name that stands for an operand that is left out stands for its default; a pattern names every operand.
+  // The name of an omitted operand denotes its default; a pattern names every operand.
   bool operands(Syn pattern, Expr term) {
     const std::vector<int64_t>&wanted = pattern->call.operands, &found = term->operation->operands;
     for (size_t i = 0, k = 0; i < wanted.size() || k < found.size();) {
@@ -75,7 +75,7 @@ class ProgramMatcher {
     }
     for (const auto& [key, name] : pattern->attribute_names) {
       auto place = rest.find(key);
-      if (place == rest.end()) continue;  // its default
+      if (place == rest.end()) continue;  // the operand has its default
       match_.attributes[name] = place->second;
       rest.erase(place);
     }
@@ -143,7 +143,7 @@ bool conditions_hold(const ProgramRule& rule, ProgramMatch& match) {
     if (match.values.count(name) != 0 && match.known(name) == nullptr) return false;
   }
   for (const std::string& name : rule.zero) {
-    if (match.values.count(name) == 0) continue;  // left out: its default counts, or the operator's own zero
+    if (match.values.count(name) == 0) continue;  // omitted: its default counts, or the operator's own zero
     const Tensor* tensor = match.known(name);
     if (tensor == nullptr) return false;
     for (int64_t i = 0; i < tensor->size(); ++i) {

@@ -16,8 +16,8 @@ namespace hoist {
 /// An operand of the left side, as `given` declares it.
 struct GivenOperand {
   Type type = nullptr;      ///< null: of any type
-  Syn otherwise = nullptr;  ///< the term that stands for an operand that is left out
-  bool optional = false;    ///< may be left out, and is on the right then too
+  Syn otherwise = nullptr;  ///< the term that replaces an omitted operand
+  bool optional = false;    ///< may be omitted, and is then omitted on the right side too
 };
 
 class ProgramRule {
@@ -25,7 +25,7 @@ class ProgramRule {
   ProgramRuleRow row;
   std::map<std::string, GivenOperand> operands;
   std::map<std::string, Attribute> attributes;  ///< the value of an absent attribute
-  std::set<std::string> operators;              ///< names that stand for operators
+  std::set<std::string> operators;              ///< names that denote operators
   std::set<std::string> arguments;              ///< operands that the left side does not name
   std::vector<std::string> known, zero;
   std::vector<std::function<bool(ProgramMatch&)>> conditions;

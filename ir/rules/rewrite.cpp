@@ -17,7 +17,7 @@
 namespace hoist {
 namespace {
 
-// Sizes beyond this are no model's; with it products of two arguments stay within 64 bits.
+// No model has larger sizes, and products of two arguments stay within 64 bits.
 constexpr int64_t argument_limit = int64_t{1} << 31;
 
 std::optional<std::string> fault_of_arguments(const Rule& rule, const RuleArguments& arguments) {
@@ -32,7 +32,7 @@ std::optional<std::string> fault_of_arguments(const Rule& rule, const RuleArgume
   return std::nullopt;
 }
 
-// The application with one variant; `fault` says why it gives nothing.
+// The application of one variant; `fault` receives the reason if there is no result.
 std::optional<Expr> apply_variant(const Rule& rule, const Rule::Variant& variant, Expr term,
                                   const RuleArguments& arguments, Mismatch& fault) {
   fault = {};
@@ -40,7 +40,7 @@ std::optional<Expr> apply_variant(const Rule& rule, const Rule::Variant& variant
   for (const auto& [name, value] : arguments) {
     if (name == "d" && variant.dimension) {
       if (value == Nat(*variant.dimension)) continue;
-      fault.what = "the dimension is another";
+      fault.what = "the dimension differs";
       return std::nullopt;
     }
     match.sizes.emplace(name, value);
@@ -104,7 +104,7 @@ std::optional<Expr> apply_or_say_why(const Rule& rule, Expr term, const RuleArgu
     fault = {{}, "the parameter d is missing"};
     return std::nullopt;
   }
-  // The reason that is worth telling is that of the variant which got furthest.
+  // The reported reason is the one of the variant that matched furthest.
   std::optional<Mismatch> best;
   for (const Rule::Variant& variant : rule.variants) {
     if (auto result = apply_variant(rule, variant, term, arguments, fault)) return result;
@@ -224,7 +224,7 @@ struct RuleTable::Slot {
     return rule;
   }
 
-  // A new one, never destroyed.
+  // Makes a slot, which is never destroyed.
   static Slot& make() {
     static std::mutex mutex;
     static auto* slots = new std::deque<Slot>;
@@ -259,7 +259,7 @@ Result<RuleTable> RuleTable::load(std::span<const RuleRow> rows, const RuleFunct
   RuleTable table;
   Diagnostics faults;
   for (const RuleRow& row : rows) {
-    if (table.has(row.name)) faults.push_back({row.name, "a rule of this name is there already", ""});
+    if (table.has(row.name)) faults.push_back({row.name, "a rule of this name exists already", ""});
     auto rule = read_rule(row, functions);
     if (!rule.ok()) {
       faults.insert(faults.end(), rule.errors().begin(), rule.errors().end());

@@ -21,14 +21,12 @@ namespace hoist {
 
 /// One row. `given` declares the metavariables with their types: "x: [m*k]T, f: T -> U, z: U"; sizes and type variables
 /// are declared by appearing there. `parameters` lists the sizes that a strategy may supply ("k, l"); a size that
-/// matching finds may be left out. The parameter "d" is a dimension: a row with `map group(d)` is three rows, with 0, 1
-/// and 2. `left` and `right` are terms; `map f x` may use a declared function by name, `f x y` applies it. On the left
-/// a function is applied to bound variables or their components only, and matches a term that mentions no other
-/// variable bound there; a value matches a term that mentions none. `where` lists side conditions separated by
-/// commas:
-///   k divides n, k <= n, k < n, k = n     sizes, known to hold
-///   constant n                            a size without names
-///   associative op, exactly-associative op, commutative op    op a b is one function of the table applied to a and b;
+/// matching determines may be omitted. The parameter "d" is a dimension: a row with `map group(d)` is three rows, with
+/// 0, 1 and 2. `left` and `right` are terms; `map f x` may use a declared function by name, `f x y` applies it. On the
+/// left a function is applied to bound variables or their components only, and matches a term that mentions no other
+/// variable bound there; a value matches a term that mentions none. `where` lists side conditions separated by commas:
+/// k divides n, k <= n, k < n, k = n sizes, known to hold constant n a size without names associative op,
+/// exactly-associative op, commutative op op a b is one function of the table applied to a and b;
 ///                                         exactly means bit for bit in its type
 ///   neutral op z                          z is a literal, the neutral element of that function
 ///   z is 0                                z is this literal (of its own type; 0 and -0 differ on floats)
@@ -44,8 +42,8 @@ struct RuleRow {
   std::string where;
   RuleClass rule_class = RuleClass::exact;
   std::string meaning;  ///< one line, with its source where it has one
-  /// The reason for a row that no strategy or pass applies: the algebra that users and --rules, --steps draw on.
-  /// "" for rows that compilations use.
+  /// The reason for a row that no strategy or pass applies: rules that users, --rules and --steps may name. "" for rows
+  /// that compilations use.
   std::string library = {};
   std::string pass = {};         ///< the pass that applies it, or `strategies`; "" in the library
   std::string family = {};       ///< the file that it is from, without folder and ending
@@ -63,13 +61,13 @@ struct RuleFunctions {
 class Rule;  // rule.h: parsed and typed; made by RuleTable only
 class RuleTable {
  public:
-  /// All rows, parsed and typed; every fault of every row in one go: a side that does not parse or type, sides whose
-  /// types differ, a name on the right that the left does not bind, an unknown condition.
+  /// All rows, parsed and typed; all faults of all rows together: a side that does not parse or type, sides whose types
+  /// differ, a name on the right that the left does not bind, an unknown condition.
   static Result<RuleTable> load(std::span<const RuleRow> rows, const RuleFunctions& functions = {});
-  /// Rows that are known to be right, each parsed and typed at its first use; a fault aborts. Rows and functions
-  /// live as long as the program.
+  /// Rows that are known to be correct; each is parsed and typed at its first use, and a fault aborts. Rows and
+  /// functions live as long as the program.
   static RuleTable of_known(std::span<const RuleRow> rows, const RuleFunctions& functions);
-  /// The rules of both; `others` has none of a name that is here.
+  /// The rules of both; `others` must not contain a name of this table.
   RuleTable with(const RuleTable& others) const;
 
   const Rule* find(const std::string& name) const;  ///< null when there is none
@@ -90,12 +88,12 @@ const RuleRow& row(const Rule& rule);
 using RuleArguments = std::map<std::string, Nat>;
 
 /// The right side for a term that the left side matches; nothing when it does not match, a side condition is not known
-/// to hold, or the result would be ill-typed. The term may be open (under functions): bound positions are kept right.
+/// to hold, or the result would be ill-typed. The term may be open (under functions): bound positions are adjusted.
 std::optional<Expr> apply_rule(const Rule& rule, Expr term, const RuleArguments& arguments = {});
-/// Why apply_rule gives nothing: the first difference, for people ("expected reduce, found fold at 0.1").
+/// The reason why apply_rule returns nothing, as text: the first difference ("expected reduce, found fold at 0.1").
 std::string why_not(const Rule& rule, Expr term, const RuleArguments& arguments = {});
 
-/// One application: `rule(k = 8) at 0.1`, with `rounding` or `neural` after it where the class is not exact.
+/// One application: `rule(k = 8) at 0.1`, followed by `rounding` or `neural` if the class is not exact.
 struct Application {
   std::string rule;
   RuleArguments arguments;
@@ -108,10 +106,9 @@ struct Derivation {
   Expr start = nullptr;
   std::vector<Application> steps;
 };
-/// The terms after each step, the start first. Fails when a step does not apply or claims another class than its
-/// rule's.
+/// The start and the term after each step. Fails if a step does not apply or states another class than its rule's.
 Result<std::vector<Expr>> replay(const RuleTable& table, const Derivation& derivation);
-/// Steps from their text, one a line, as print_steps writes them.
+/// Steps from their text, one per line, as print_steps writes them.
 Result<std::vector<Application>> parse_steps(const std::string& text);
 std::string print_steps(const std::vector<Application>& steps);
 
@@ -126,7 +123,7 @@ class Rewriter {
   /// At the first place, outermost first and left to right, where it applies below `under`; the place, or nothing.
   std::optional<Path> apply_first(const std::string& rule, const RuleArguments& arguments = {}, const Path& under = {});
   /// The places at which terms have the rule's form (may_match), each term at its first place; elsewhere the rule
-  /// applies for no arguments.
+  /// applies with no arguments at all.
   std::vector<Path> places_of_form(const std::string& rule) const;
   /// The listed rules wherever they apply, outermost first, until none does or the limit is reached.
   int apply_everywhere(const std::vector<std::string>& rules, const Path& under = {}, int limit = 10000);

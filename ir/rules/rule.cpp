@@ -1,5 +1,5 @@
-// Loading rules: a row's text becomes terms, declarations and conditions, and everything that could make the rule fail
-// later for reasons of its own is found here. Also the meaning of the side conditions.
+// Loading rules: a row's text becomes terms, declarations and conditions, and all faults of the rule itself are found
+// here. Also the meaning of the side conditions.
 #include "ir/rules/rule.h"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ std::vector<std::string> words_of(const std::string& text, char separator) {
   return parts;
 }
 
-// Replaces `(d)` by a number, where a row leaves the dimension of a mode open.
+// Replaces `(d)` by a number, if a row leaves the dimension of a mode open.
 std::string with_dimension(std::string text, int64_t dimension) {
   for (size_t at; (at = text.find("(d)")) != std::string::npos;) text.replace(at, 3, fmt::format("({})", dimension));
   return text;
@@ -235,8 +235,8 @@ class Reader {
   const RuleFunctions& functions_;
   Rule rule_;
   Diagnostics faults_;
-  std::string key_;    // that is read
-  size_t offset_ = 0;  // of the condition that is read
+  std::string key_;    // key of the text being read
+  size_t offset_ = 0;  // offset of the condition being read
 };
 
 bool is_literal_of(Expr e, double value) {
@@ -277,7 +277,7 @@ bool is_neutral(Function function, Expr e) {
   Scalar scalar = e->type->scalar;
   if (is_float(scalar) || std::isfinite(*neutral)) return is_literal_of(e, *neutral);
   if (!is_integer(scalar)) return false;
-  // The type's own end of the range stands for an infinity.
+  // The end of the type's range replaces an infinity.
   const ScalarRow& s = row(scalar);
   int64_t lowest = s.is_signed ? -(int64_t{1} << (s.bits - 2)) * 2 : 0;
   uint64_t magnitude = s.bits == 64 ? ~uint64_t{0} : (uint64_t{1} << s.bits) - 1;

@@ -1,5 +1,5 @@
 // A rule after loading: both sides as terms with metavariables, its declarations and its side conditions. For the
-// engine (rewrite.cpp) and for the tests that make random instances of every row; everyone else uses rewrite.h.
+// engine (rewrite.cpp) and for the tests that make random instances of every row; all other code uses rewrite.h.
 #pragma once
 
 #include <optional>
@@ -28,9 +28,9 @@ struct Condition {
     float_type,
     native,
   } kind = native;
-  std::string text;           ///< as the row has it
-  Nat a, b;                   ///< of the conditions on sizes
-  std::string first, second;  ///< names of metavariables or of a type; of a literal condition the number
+  std::string text;           ///< text in the row
+  Nat a, b;                   ///< sides of a condition on sizes
+  std::string first, second;  ///< names of metavariables or of a type; for a literal condition the number
   std::function<bool(const Match&)> function;
 
   bool holds(const Match& match) const;
@@ -38,7 +38,7 @@ struct Condition {
 
 class Rule {
  public:
-  /// One for each value of the parameter d, or just one.
+  /// One variant for each value of the parameter d, or a single one.
   struct Variant {
     std::optional<int64_t> dimension;
     Expr left = nullptr, right = nullptr;  ///< right is null where `rewrite` is set
@@ -52,14 +52,14 @@ class Rule {
   std::function<std::optional<Expr>(Expr, const RuleArguments&)> rewrite;
 };
 
-/// One row, without regard to others. `where` of the diagnostics is the row's name.
+/// Loads one row alone. `where` of the diagnostics is the row's name.
 Result<Rule> read_rule(const RuleRow& row, const RuleFunctions& functions);
 
 /// The function of the table that a two-parameter function node calls on its two parameters, in this order.
 std::optional<Function> called_function(Expr function);
-/// Is this literal the neutral element of the function in its type?
+/// True if this literal is the neutral element of the function in its type.
 bool is_neutral(Function function, Expr literal);
-/// Is the function associative bit for bit in this type?
+/// True if the function is associative bit for bit in this type.
 bool exactly_associative(Function function, Type type);
 
 }  // namespace hoist

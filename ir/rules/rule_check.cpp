@@ -293,7 +293,7 @@ class Checker {
     std::vector<Expr> before = components(root), after = components(*replaced);
     for (size_t i = 0; i < before.size(); ++i) {
       auto left = interpret(before[i], data);
-      if (!left.ok()) return false;  // undefined: an index outside its array
+      if (!left.ok()) return false;  // undefined: an index is outside its array
       auto right = interpret(after[i], data);
       std::optional<std::string> wrong;
       if (!right.ok())

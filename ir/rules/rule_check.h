@@ -25,8 +25,8 @@ RuleCheck check_rule(const Rule& rule, int instances, uint64_t seed, const std::
 std::optional<std::string> rule_difference(const Tensor& left, const Tensor& right, RuleClass rule_class,
                                            int64_t integer_steps = 0);
 
-/// How far the sides of a rounding rule may lie apart: this many times the rounding unit of the type, times the largest
-/// magnitude among both results and 1.
+/// The bound on the difference of the sides of a rounding rule: this many times the rounding unit of the type, times
+/// the largest magnitude among both results and 1.
 inline constexpr double rounding_bound = 256;
 
 }  // namespace hoist

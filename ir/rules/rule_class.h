@@ -1,4 +1,4 @@
-// How far a rule may change a value. For rules over terms (rewrite.h) and for those over operator calls
+// The extent to which a rule may change a value. For rules over terms (rewrite.h) and over operator calls
 // (program_rule.h).
 #pragma once
 

@@ -22,7 +22,7 @@ Type RandomTerms::type(int rank) {
   return scalar_type(one_of<Scalar>({f32, f32, f32, f64, i32, i32, u8}));
 }
 
-// The element of a value at positions inside arrays of these sizes; its parameters have those dimensions in front.
+// The element of a value at positions inside arrays of these sizes; its parameters have these as leading dimensions.
 Expr RandomTerms::element(Type type, const std::vector<Nat>& sizes, const std::vector<Expr>& positions) {
   if (type->is_tuple()) {
     std::vector<Expr> parts;

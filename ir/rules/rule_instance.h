@@ -24,9 +24,9 @@ class RandomTerms {
     return choices[static_cast<size_t>(below(static_cast<int64_t>(choices.size())))];
   }
 
-  /// A scalar mostly; small arrays and tuples. `rank` limits the nesting.
+  /// A random type: mostly scalars, otherwise small arrays and tuples. `rank` limits the nesting.
   Type type(int rank = 1);
-  /// A value made of fresh parameters, which data() then knows.
+  /// A value made of fresh parameters, for which data() then has values.
   Expr value(Type type);
   /// A term over the values in scope (at least one). Not a bare variable.
   Expr over(Type type, const std::vector<Expr>& scope);

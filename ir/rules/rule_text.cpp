@@ -40,9 +40,9 @@ class RulesReader {
   RulesReader(bool of_user, const ReadRow& row, RuleRows& made, std::set<std::string>& names, Diagnostics& faults)
       : of_user_(of_user), row_(row), made_(made), names_(names), faults_(faults) {}
 
-  // One rule as its lines have it.
+  // One rule as read from its lines.
   struct ReadRule {
-    std::string name, twins_by;  // twins_by: the operator that decides the class
+    std::string name, twins_by;  // twins_by: the operator that determines the class
     RuleClass rule_class = RuleClass::exact;
     std::map<std::string, PlacedText> fields;
     std::vector<std::string> examples;
@@ -129,7 +129,7 @@ class RulesReader {
     add_twins(rule, place, origin);
   }
 
-  // The exact rule, and the rounding one for floats or for operators that are associative but for rounding.
+  // Makes the exact rule, and a rounding rule for floats or for operators that are associative up to rounding.
   void add_twins(ReadRule& rule, const TextPart& place, const RowOriginPointer& origin) {
     if (std::isupper(static_cast<unsigned char>(rule.twins_by[0])) != 0) return add_twins_of_type(rule, place, origin);
     const std::string asked = "associative " + rule.twins_by;
@@ -138,7 +138,7 @@ class RulesReader {
     const size_t found = where.find(asked), declared = given.find(rule.twins_by + ": "),
                  result = given.find("-> ", std::min(declared, given.size()));
     if (found == std::string::npos || result == std::string::npos)
-      return fault_of(rule.name, place, "does not say that " + rule.twins_by + " is associative",
+      return fault_of(rule.name, place, "does not state that " + rule.twins_by + " is associative",
                       "declare it in given, and write where " + asked);
     std::string exactly = where;
     exactly.replace(found, asked.size(), "exactly-" + asked);

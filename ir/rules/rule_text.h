@@ -10,11 +10,11 @@
 // `left` and `right` may be one line, LEFT => RIGHT.
 //
 // Rules of hoist's own name the pass that applies them, `pass NAME` (`pass strategies` for the strategies, which refer
-// to rules by name), or the reason to have them without one, `library REASON`.
+// to rules by name), or the reason why they exist without a pass, `library REASON`.
 //
-// The class `exact or rounding by op` makes two: NAME, exact, where `associative op` is asked for bit for bit, and,
-// where op has to be commutative too, on integers only, which have one zero; and NAME-float, rounding. `library exact:
-// REASON` is about the first of them. `exact or rounding by T` makes NAME for integers and NAME-float for floats.
+// The class `exact or rounding by op` makes two rules: NAME, exact, which requires `associative op` bit for bit (and
+// integers, which have one zero, if op also has to be commutative); and NAME-float, rounding. `library exact: REASON`
+// concerns the first. `exact or rounding by T` makes NAME for integers and NAME-float for floats.
 #pragma once
 
 #include <map>
@@ -34,7 +34,7 @@ struct RuleRows {
   std::vector<ProgramRuleRow> between_calls;
 };
 
-/// `lets` come before the lets of the files. A user's rules are no C++ functions, have no pass and are not neural.
+/// `lets` come before the lets of the files. A user's rules cannot be C++ functions, have no pass and are not neural.
 /// Errors name file, line and column, all together.
 Result<RuleRows> parse_rules(std::span<const RowFile> files, bool of_user,
                              const std::map<std::string, std::string>& lets = {});

@@ -11,7 +11,7 @@
 namespace hoist {
 
 struct StarterProfile {
-  std::string_view name;     ///< as --profile takes it
+  std::string_view name;     ///< name for --profile
   std::string_view devices;  ///< the devices it describes
   Profile profile;           ///< its name is that of the row
 };

@@ -17,7 +17,7 @@
 namespace hoist {
 namespace {
 
-// Lets of untrusted files may multiply texts; hoist's own stay far below.
+// Lets of untrusted files may multiply texts; hoist's own files stay far below the limits.
 constexpr size_t most_in_family = 64, most_rows = 4096, longest_text = size_t{1} << 16, most_expanded = size_t{1} << 24;
 constexpr int deepest_reference = 16;
 
@@ -54,7 +54,7 @@ bool is_quoted(const std::string& parameter) {
   return parameter.size() > 1 && parameter.front() == '"' && parameter.back() == '"';
 }
 
-// Numbers and words as they are, "" for each name.
+// Keeps numbers and words; replaces each name by "".
 std::vector<std::string> forms_of(const LetCase& each) {
   std::vector<std::string> out = each.parameters;
   for (std::string& parameter : out) {
@@ -78,7 +78,7 @@ std::optional<LetValues> bound_names(const LetCase& each, const std::vector<std:
 
 Diagnostic fault_of_let(const std::string& what) { return {"", what, ""}; }
 
-// A number, or the sum or difference of two, of which names may be values.
+// A number, or the sum or difference of two, whose operands may be names of values.
 std::optional<std::string> sum_of_numbers(const std::string& text, const LetValues& names) {
   const size_t sign = std::min(text.find_first_of("+-"), text.size());
   const auto number = [&](const std::string& part) -> std::optional<int64_t> {
@@ -116,7 +116,7 @@ TextPart part_of_text(const std::vector<TextPart>& parts, size_t offset) {
 // Lets by name, each with cases, and the values of references.
 class Lets {
  public:
-  // False where one of the same name is for the same arguments, or for another number of them.
+  // False if a let of the same name has the same argument patterns, or another number of arguments.
   bool add(const std::string& name, LetCase added) {
     std::vector<LetCase>& cases = cases_[name];
     const auto same = [&](const LetCase& other) {
@@ -241,7 +241,7 @@ class RowFileReader {
       detail(std::move(entry), text);
   }
 
-  // A line without indentation.
+  // Begins an entry at a line without indentation.
   void begin(RowEntry entry) {
     finish();
     if (entry.key == words_.word || entry.key == "section" || entry.key == "let") {
@@ -311,7 +311,7 @@ class RowFileReader {
     if (!lets_.add(head, std::move(added))) fault(place, "the let " + head + " appears here twice");
   }
 
-  // A row for each value of the `for` keys from `first` on.
+  // Adds a row for each combination of values of the `for` keys from `first` on.
   void add_family(const std::vector<RowEntry>& entries, size_t first, const LetValues& names) {
     const auto found = std::find_if(entries.begin() + static_cast<ptrdiff_t>(first), entries.end(),
                                     [](const RowEntry& entry) { return entry.key == "for"; });
@@ -331,7 +331,7 @@ class RowFileReader {
     }
   }
 
-  // The text with everything that its references stand for.
+  // The text with all references expanded.
   PlacedText expanded(const PlacedText& in, const LetValues& names) {
     if (in.text.find('$') == std::string::npos) return in;
     PlacedText out;
@@ -371,11 +371,11 @@ class RowFileReader {
   Diagnostics& faults_;
   std::string file_, family_;
   int line_ = 0;
-  bool is_full_ = false;           // of as many rows as are read
+  bool is_full_ = false;           // true if the limit of rows is reached
   bool open_ = false;              // a row, section or let that lines may continue
-  std::vector<RowEntry> entries_;  // of the open entry, its first line first
+  std::vector<RowEntry> entries_;  // lines of the open entry
   std::vector<RowEntry> section_;
-  Lets shared_, lets_;  // of files without rows; of the file that is read
+  Lets shared_, lets_;  // lets of files without rows; lets of the current file
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Files of rows: rules (*.rules, rule_text.h) and operators (*.op, operator_text.h). They are in the folder of the code
-// that owns them, and are embedded at build.
+// Files of rows: rules (*.rules, rule_text.h) and operators (*.op, operator_text.h). They lie in the folder of the code
+// that owns them, and the build embeds them.
 //
 //   section folds                                  a heading, with keys that its rows share; any key of a row
 //     library for steps of one's own
@@ -42,7 +42,7 @@ struct RowFile {
 };
 
 /// The embedded files, or, if the environment variable HOIST_RULES_FOLDER is set, the files of the same names in that
-/// folder, the root of hoist's sources: rows change without a build. The texts live on. Errors: missing files.
+/// folder, the root of hoist's sources: rows change without a build. The texts are never freed. Errors: missing files.
 Result<std::vector<RowFile>> own_row_files(std::span<const RowFile> embedded);
 
 /// A text with the places of its characters.
@@ -56,12 +56,12 @@ struct PlacedText {
   }
   void add(const PlacedText& more);
   TextPart at(size_t offset) const;
-  /// From `begin` to `end` without the blanks around it.
+  /// The part from `begin` to `end` without surrounding blanks.
   PlacedText part(size_t begin, size_t end) const;
 };
 
 struct RowEntry {
-  std::string key;  ///< "" of a line without one
+  std::string key;  ///< "" for a line without a key
   PlacedText text;
   size_t indent = 0;
 };
@@ -71,26 +71,26 @@ struct ReadRow {
   std::string file, family;
   std::vector<RowEntry> entries;
 
-  /// With the place, and the row's name if it is given.
+  /// A diagnostic with the place, and with the row's name if it is given.
   Diagnostic fault(const TextPart& place, const std::string& what, const std::string& hint = "",
                    const std::string& name = "") const;
 };
 
-/// The words of a kind of rows.
+/// The keywords of one kind of rows.
 struct RowWords {
-  std::string word;                                            ///< that begins a row
-  std::string head;                                            ///< of a row, for messages
-  std::vector<std::string> keys;                               ///< "for" among them
-  std::set<std::string> several;                               ///< keys that may come more than once
-  std::set<std::string> alternatives;                          ///< a row's one replaces its section's others
-  std::function<std::string(const RowEntry& entry)> fault_of;  ///< of an indented line as such; "" without one
+  std::string word;                                            ///< keyword that begins a row
+  std::string head;                                            ///< form of a row's first line, for messages
+  std::vector<std::string> keys;                               ///< allowed keys, including "for"
+  std::set<std::string> several;                               ///< keys that may be repeated
+  std::set<std::string> alternatives;                          ///< keys of which a row's own replaces its section's
+  std::function<std::string(const RowEntry& entry)> fault_of;  ///< fault of an indented line; "" if there is none
 };
 
-/// The rows of files of one kind. `lets` hold in all files. Faults are added to `faults`.
+/// The rows of files of one kind. `lets` are visible in all files. Faults are added to `faults`.
 std::vector<ReadRow> read_rows(std::span<const RowFile> files, const RowWords& words,
                                const std::map<std::string, std::string>& lets, Diagnostics& faults);
 
-/// After the parenthesis that closes the one at `open`; npos if none does.
+/// The position after the parenthesis that closes the one at `open`; npos if there is none.
 size_t behind_parentheses(std::string_view text, size_t open);
 
 }  // namespace hoist

@@ -14,8 +14,8 @@ struct PrintOptions {
   int width = 100;                   ///< beyond this column, one pattern per line
   bool show_types = false;           ///< print the type after each pattern as a comment
   bool fold_definitions = true;      ///< print named compositions (map2d, pad2d, flatten, ...) by name
-  bool declare_parameters = true;    ///< with their type at their first occurrence
-  int64_t version = newest_version;  ///< of operator calls without an explicit version
+  bool declare_parameters = true;    ///< print parameters with their type at their first occurrence
+  int64_t version = newest_version;  ///< version of operator calls without an explicit version
 };
 std::string print(Expr e, const PrintOptions& options = {});
 

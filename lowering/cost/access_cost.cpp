@@ -14,8 +14,7 @@ namespace hoist {
 namespace {
 
 constexpr int64_t f32_bytes = 4, line_elements = 16;
-// A fold over channels and windows may run through a whole window, of so many elements at most, before the next
-// channel.
+// The maximum size of a window that a fold over channels and windows may run through before the next channel.
 constexpr int64_t largest_window = 64;
 // The smallest tile of a contraction in registers, on a CPU with 16 registers: rows share the loads of the right
 // operand, vectors of a row share the loads of the left operand.
@@ -108,7 +107,7 @@ AccessCost::Vectors AccessCost::vectors_of(const DimensionOrder& loops) const {
   Vectors out;
   const int64_t elements = element_count(shape_);
   size_t place = loops.size();
-  // Dimensions of one element lie between no others. Sums run over the last dimension, whatever its extent.
+  // Dimensions of one element are skipped. Sums run over the last dimension, whatever its extent.
   const bool last = kind_ == Kind::products || kind_ == Kind::sums;
   while (place > 1 && !last && shape_[static_cast<size_t>(loops[place - 1])] == 1) --place;
   if (place == 0) return out;
@@ -155,8 +154,8 @@ double AccessCost::load_time(const Load& load, const Vectors& vectors, const std
     const double each = is_near ? 1 : static_cast<double>(profile_.loads.distant_value);
     return vectors.count * load.repeats * each / tile_vectors;
   }
-  // The vectors of a sum run along the sum, if it is long enough for strategies (strategies/cpu.cpp), or along the
-  // elements of the result.
+  // The vectors of a sum run along the sum, if the sum is long enough for the strategies (strategies/cpu.cpp), or along
+  // the elements of the result.
   const int64_t lanes = std::ssize(load.steps);
   const double by_steps = load.repeats / static_cast<double>(lanes) * lanes_time(along, lanes);
   if (kind_ == Kind::rows && runs.shared) return vectors.rows * by_steps;
@@ -166,7 +165,7 @@ double AccessCost::load_time(const Load& load, const Vectors& vectors, const std
 
 double AccessCost::of_loops(const DimensionOrder& loops) const {
   if (!is_known()) return 0;
-  // Sums find full vectors along themselves.
+  // Vectors along a sum are full.
   const bool by_elements = kind_ == Kind::elements || kind_ == Kind::products;
   const double vectors = static_cast<double>(element_count(shape_)) / static_cast<double>(width_);
   return operations_ / static_cast<double>(width_) * (by_elements ? vectors_of(loops).count / vectors : 1);

@@ -25,14 +25,14 @@ DimensionOrder innermost_order(size_t rank, size_t dimension);
 
 class AccessCost {
  public:
-  /// `profile` lives as long.
+  /// `profile` must outlive the object.
   AccessCost(const Definition& definition, const Profile& profile);
 
   /// False if the positions that an element reads are unknown, as for scans; all times then are 0.
   bool is_known() const { return is_known_; }
   /// The time of the operations, with the loops in an order: a vector that is not full takes as long as a full one.
   double of_loops(const DimensionOrder& loops) const;
-  /// The time of the loads of one operand, which is stored in an order. `operand` is a number of
+  /// The time of the loads of one operand, which is stored in an order. `operand` is an index of
   /// parameters_of(definition.expression).
   double of_loads(const DimensionOrder& loops, size_t operand, const DimensionOrder& stored) const;
   /// The time of storing the result in another order than that of the loops.
@@ -43,21 +43,21 @@ class AccessCost {
   enum class Kind : uint8_t { elements, rows, sums, products };
   using Positions = std::vector<std::vector<int64_t>>;
   struct Load {
-    std::vector<Positions> lanes;  // by dimension of the result: the positions that adjacent elements read
-    Positions steps;               // the positions in adjacent steps of the innermost fold that moves the load
-    double repeats = 1;            // steps of all folds that move it
-    int64_t innermost = 0;         // steps of the innermost one; 0 without a fold
+    std::vector<Positions> lanes;  // by dimension of the result: the positions read by adjacent elements
+    Positions steps;               // the positions read in adjacent steps of the innermost fold that moves the load
+    double repeats = 1;            // product of the steps of all folds that move the load
+    int64_t innermost = 0;         // steps of the innermost such fold; 0 without a fold
     bool depends_on_data = false;
     bool sums_channels = false;  // of an image: the innermost steps of the kernel (rules channels-inside)
   };
   struct Vectors {
-    size_t dimension = 0;  // that the lanes run along
-    int64_t lanes = 1;     // of a full vector
-    double count = 1;      // of vectors in the result
-    double rows = 1;       // of the result
+    size_t dimension = 0;  // dimension along the lanes
+    int64_t lanes = 1;     // lanes of a full vector
+    double count = 1;      // count of vectors in the result
+    double rows = 1;       // rows of the result
   };
   struct Runs {
-    int64_t count = 1;   // of adjacent elements in a vector
+    int64_t count = 1;   // count of adjacent elements in a vector
     bool shared = true;  // all lanes load one element
     int64_t stride = 0;  // between the first two lanes
   };
@@ -74,7 +74,7 @@ class AccessCost {
   bool channels_first_;
   std::vector<int64_t> shape_;
   double operations_ = 0;
-  std::vector<std::vector<int64_t>> shapes_;  // of operands; empty if one is no array of scalars
+  std::vector<std::vector<int64_t>> shapes_;  // loads of operands; empty if one is not an array of scalars
   std::vector<std::vector<Load>> loads_;      // by operand
 };
 

@@ -15,8 +15,8 @@ namespace hoist {
 struct ElementRead {
   std::string parameter;
   std::vector<size_t> loops;     ///< the folds whose steps change the position, outermost first
-  std::vector<IndexId> at;       ///< for ElementReads::position
-  bool depends_on_data = false;  ///< as in a gather
+  std::vector<IndexId> at;       ///< indices for ElementReads::position
+  bool depends_on_data = false;  ///< true for a gather, for example
 };
 
 class ElementReads {
@@ -25,10 +25,10 @@ class ElementReads {
   static std::unique_ptr<ElementReads> of(Expr term);
 
   const std::vector<ElementRead>& reads() const { return reads_; }
-  /// The numbers of steps of the folds.
+  /// The step counts of the folds.
   const std::vector<int64_t>& loop_counts() const { return counts_; }
-  /// The position that the element reads if the folds are at these steps. Bounds are not applied: a position in the
-  /// padding continues the array. Positions that depend on data are 0.
+  /// The position that the element reads at these steps of the folds. Bounds are not applied: a position in the padding
+  /// continues the array. Positions that depend on data are 0.
   std::vector<int64_t> position(const ElementRead& read, const std::vector<int64_t>& element,
                                 const std::vector<int64_t>& steps) const;
 
@@ -40,7 +40,7 @@ class ElementReads {
   std::unique_ptr<ElementFormula> formula_;
   std::vector<ElementRead> reads_;
   std::vector<int64_t> counts_;
-  std::vector<int> dimension_of_, loop_of_;  // by atom; -1: none
+  std::vector<int> dimension_of_, loop_of_;  // index of a dimension or loop by atom; -1: none
 };
 
 }  // namespace hoist

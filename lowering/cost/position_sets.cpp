@@ -31,7 +31,7 @@ PositionSet PositionSets::of_atom(AtomId id) {
       return interned({id});
     case Atom::quotient:
     case Atom::modulus:
-      // A data-dependent position may depend on no loop.
+      // A quotient or remainder of a position that depends on no loop depends on none.
       return of(atom.argument) == 0 ? 0 : interned({id});
     case Atom::computed:
       return scalars_[static_cast<size_t>(atom.a)];

@@ -22,9 +22,9 @@ class PositionSets {
   PositionSet united(PositionSet a, PositionSet b);
   PositionSet of(IndexId index);
   PositionSet of(const std::vector<IndexId>& path);
-  /// The loops that repeat a scalar with these positions inside the loops `around`: its own, and those outside the
-  /// innermost of them. Code is moved out of the loops inside.
-  /// Unrolled loops and vectors, `spread`, run inside folds and repeat nothing.
+  /// The loops inside `around` that repeat a scalar with these positions: the loops that it depends on, and all loops
+  /// outside the innermost of them; loop-invariant code is moved out of all other loops. Unrolled loops and vectors
+  /// (`spread`) run inside folds and repeat nothing.
   PositionSet repeating(PositionSet own, PositionSet around, PositionSet spread);
   /// The number of combinations of the positions, saturated. Positions that follow from common variables have at most
   /// as many combinations as the variables.
@@ -33,7 +33,7 @@ class PositionSets {
  private:
   PositionSet interned(std::vector<AtomId> atoms);
   PositionSet of_atom(AtomId id);
-  // The variables from which a position follows, with the number of their values that matter.
+  // The variables that determine a position, with the number of their distinct values.
   const std::map<AtomId, int64_t>& variables_of(AtomId id);
   // Loops are opened in the order of their variables.
   AtomId order_of(AtomId id) { return variables_of(id).rbegin()->first; }

@@ -57,7 +57,7 @@ namespace {
 using ChoiceNode = QuadraticChoice::Node;
 using ChoiceMatrix = QuadraticChoice::Matrix;
 
-// True if the cost is clearly less, so that rounding decides nothing.
+// True if the cost is clearly less, so that rounding does not decide.
 bool is_cheaper(double a, double b) { return a < b - 1e-9 * std::max(std::abs(b), 1.0); }
 
 // The first option unless a later one is cheaper.
@@ -78,8 +78,8 @@ std::vector<double> least_costs(const std::vector<double>& costs, const ChoiceMa
   return least;
 }
 
-// Nodes are eliminated one by one, and take their options in the reverse order. `constant_` is the cost of eliminated
-// nodes at their best; the least cost of the nodes that are left, with the constant, stays the least cost of all.
+// Nodes are eliminated one by one and get their options in the reverse order. `constant_` is the least cost of
+// eliminated nodes; the least cost of the remaining nodes plus `constant_` stays the least cost of the whole problem.
 class QuadraticSolver {
  public:
   QuadraticSolver(std::vector<ChoiceNode> nodes, int attempts)
@@ -108,7 +108,7 @@ class QuadraticSolver {
   double bound() const { return bound_.value_or(constant_); }
 
  private:
-  // Takes the node out of the graph; it keeps its own edges, whose other ends get their options first.
+  // Removes the node from the graph; it keeps its edges, because the nodes at their other ends get their options first.
   void remove(size_t node) {
     waiting_.erase({nodes_[node].edges.size(), node});
     for (const auto& [other, matrix] : nodes_[node].edges) {
@@ -172,7 +172,7 @@ class QuadraticSolver {
     options_[node] = cheapest_option(costs);
   }
 
-  // The costs of a node's options with each adjacent node at its best.
+  // The costs of a node's options with the cheapest option of each adjacent node.
   std::vector<double> estimates(size_t node) const {
     std::vector<double> out = nodes_[node].costs;
     for (const auto& [other, matrix] : nodes_[node].edges) {
@@ -182,8 +182,8 @@ class QuadraticSolver {
     return out;
   }
 
-  // A lower bound of the cost of the nodes that are left: the least cost of each row and then of each column of an edge
-  // moves to its node, whatever the other end is; the nodes then are at their least.
+  // A lower bound of the cost of the remaining nodes: the least cost of each row, then of each column, of an edge moves
+  // to its node; the bound is the sum of the nodes' least costs.
   double least_of_rest() const {
     std::map<size_t, std::vector<double>> costs;
     for (const auto& [degree, node] : waiting_) costs[node] = nodes_[node].costs;
@@ -207,7 +207,7 @@ class QuadraticSolver {
     return sum;
   }
 
-  // The nodes that are left, as connected parts.
+  // The connected components of the remaining nodes.
   std::vector<std::vector<size_t>> parts() const {
     std::vector<std::vector<size_t>> out;
     std::set<size_t> seen;
@@ -225,7 +225,7 @@ class QuadraticSolver {
     return out;
   }
 
-  // Decides all nodes that are left; parts do not influence each other.
+  // Decides all remaining nodes; components are independent.
   void solve_parts() {
     double cost = 0, bound = 0;
     for (const std::vector<size_t>& part : parts()) {
@@ -248,8 +248,8 @@ class QuadraticSolver {
     waiting_.clear();
   }
 
-  // Branches at the node of the highest degree. Each option has its share of the attempts; an option that cannot be
-  // better than the best so far is left out.
+  // Branches at the node of the highest degree. Each option gets a share of the attempts; options that cannot improve
+  // on the best solution are skipped.
   void try_options() {
     const size_t node = waiting_.rbegin()->second, count = nodes_[node].costs.size();
     const std::vector<double> costs = estimates(node);
@@ -278,7 +278,7 @@ class QuadraticSolver {
   std::vector<ChoiceNode> nodes_;
   int attempts_;
   std::vector<size_t> options_;
-  std::set<std::pair<size_t, size_t>> waiting_;  // the nodes that are left, by degree
+  std::set<std::pair<size_t, size_t>> waiting_;  // the remaining nodes, by degree
   std::vector<size_t> order_;                    // of elimination
   double constant_ = 0;
   std::optional<double> bound_;
@@ -290,7 +290,7 @@ QuadraticChoice::Solution QuadraticChoice::solve(int attempts) const {
   QuadraticSolver solver(nodes_, attempts);
   solver.solve();
   Solution out{solver.options(), cost(solver.options()), 0};
-  // The solver adds in another order.
+  // The solver adds the costs in another order.
   out.bound = is_cheaper(solver.bound(), solver.cost()) ? std::min(solver.bound(), out.cost) : out.cost;
   return out;
 }

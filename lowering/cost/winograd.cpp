@@ -16,7 +16,7 @@ namespace {
 struct WinogradForm {
   int64_t results, window;
   const char *rule, *rule_with_bias;
-  double amplification = 0;  ///< see error_of
+  double amplification = 0;  ///< amplification of rounding errors, see the comment above amplification_of
   bool of_bytes = false;     ///< integers: exact
 
   double launches_more() const { return of_bytes ? 2 : 5; }
@@ -34,9 +34,9 @@ constexpr WinogradForm winograd_forms[] = {
 // element of a transformed filter from the caches, and from memory. The first is about 5 on one Zen 5 core; it is
 // larger on two cores, which share a small stencil better than the three short kernels, and in PoCL's code. For bytes
 // it is 14 to 17. The others were measured on two Zen 4 cores: 50, 3 and 7. On two Xeon cores (Emerald Rapids), which
-// do more multiply-adds a cycle and read less, the last is about 25; the constant lies between. The form has two
-// kernels more than the stencil; for floats three more find the tiles that may not be transformed. Those read the image
-// once, at about one multiply-add of vectors for each vector.
+// execute more multiply-adds per cycle, the last is about 25; the constant is a compromise. The form has two more
+// kernels than the stencil, and for floats three more, which find the tiles that may not be transformed. These read the
+// image once, at about one multiply-add of vectors for each vector.
 constexpr double element_cost[] = {7, 50}, byte_element_cost[] = {15, 50}, weight_cost[] = {3, 12};
 constexpr double cached_elements = 1 << 20, cached_weights = 1 << 18;
 

@@ -19,7 +19,7 @@ struct WinogradChoice {
   int64_t results = 0;  ///< along a side of a tile
   std::string rule;
   RuleArguments arguments;
-  Path place;             ///< of the convolution
+  Path place;             ///< place of the convolution
   double cost = 0;        ///< in f32 multiply-adds of the same duration (CPU), or cycles of compute units (GPU)
   double direct = 0;      ///< the stencil's cost; 0 if it is unknown
   int64_t transform = 0;  ///< the approximate number of operations of the filters' transform
@@ -45,8 +45,8 @@ inline constexpr std::string_view winograd_knob = "winograd";
 /// True if the filters can be transformed at compile time.
 bool has_known_weights(const Program& program, const Definition& definition);
 /// False if filters of floats may have elements that a transform would spoil: one that is not finite, or one so much
-/// larger than the others of its filter that rounding would lose their part of a result. Filters that the run computes
-/// may have such elements.
+/// larger than the other elements of its filter that rounding would lose their contribution to a result. Filters that
+/// the run computes may have such elements.
 bool has_fit_filters(const Program& program, const Definition& definition);
 /// The forms of the first convolution in the term that has any; under `strict`, and unless the filters `may_round`,
 /// only forms that keep every bit.

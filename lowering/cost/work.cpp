@@ -38,7 +38,7 @@ int64_t scalar_bytes(Type type) {
   return saturated_product(type->size.value(), scalar_bytes(type->element));
 }
 
-// Adds `times` executions of a call, cast or selection; other nodes are no operations.
+// Adds `times` executions of a call, cast or selection; other nodes are not operations.
 void add_node(Work& work, Expr e, int64_t times) {
   OperationClass kind = OperationClass::comparison;
   if (e->pattern == Pattern::call)
@@ -55,7 +55,8 @@ void add_node(Work& work, Expr e, int64_t times) {
   if (is_fused || e->function == Function::multiply) work.products = saturated_sum(work.products, times);
 }
 
-// The tree of a term, each node as often as the maps and folds around it say, and all elements of its parameters.
+// Counts the tree of a term: each node as often as the enclosing maps and folds run, and all elements of its
+// parameters.
 Work tree_work(Expr term) {
   std::unordered_map<Expr, Work> known;
   const std::function<Work(Expr)> of = [&](Expr e) {

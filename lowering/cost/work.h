@@ -4,8 +4,8 @@
 // subterm that is read at several positions (windows over computed elements, rows inside a loop over columns) counts
 // each time. A fold counts once for each element of the maps around it. Scalars are computed in the place where a
 // function or a let binds them, elements of arrays at their uses, materialised arrays once in their place. Positions
-// and borders are no operations; both branches of a selection are executed, but for rarely(), which executes its usual
-// branch.
+// and borders are not operations; both branches of a selection are executed, except for rarely(), which executes its
+// usual branch.
 #pragma once
 
 #include <array>
@@ -29,8 +29,9 @@ OperationClass class_of(Function function, Scalar operands);
 /// Counts are saturated at the largest integer.
 struct Work {
   std::array<int64_t, operation_classes> operations{};
-  int64_t products = 0;                 ///< multiplications of any type among them; a fused multiply-add is one
-  int64_t needed = 0;                   ///< at most arithmetic(): each scalar once for the positions that it depends on
+  int64_t products = 0;  ///< multiplications of any type among them; a fused multiply-add is one
+  int64_t needed =
+      0;  ///< at most arithmetic(): counts each scalar once per combination of the positions that it depends on
   int64_t fused = 0;                    ///< fused multiply-adds among them
   std::map<std::string, int64_t> read;  ///< bytes of each parameter, every element once
   int64_t written = 0;                  ///< bytes of the result

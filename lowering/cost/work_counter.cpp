@@ -18,7 +18,7 @@ namespace hoist {
 namespace counting {
 namespace {
 
-using Positions = std::vector<IndexId>;  // and constant components of tuples, outermost first
+using Positions = std::vector<IndexId>;  // indices and constant tuple components, outermost first
 
 // The loops around the use of a scalar and the loops around the place of its term. `bound` is the number of
 // dimensions whose index is known at that place.
@@ -32,15 +32,15 @@ struct Frame {
   enum Kind : uint8_t { element, whole, accumulator } kind;
   int outer, env;  // the next enclosing variable; the environment of `value`
   Expr value;
-  IndexId index;      // of an element
-  int loop;           // of an accumulator
+  IndexId index;      // index of an element
+  int loop;           // accumulator's loop
   PositionSet place;  // the loops around `value`; no part of the identity
 };
 
-// Scalars that a loop or a materialised array holds, by the leaves of its type.
+// The scalars of a loop's state or of a materialised array, by the leaves of its type.
 struct Instance {
   PositionSet around = 0;  // the loops around it
-  PositionSet inside = 0;  // with its own steps
+  PositionSet inside = 0;  // the loops around it and its own steps
 };
 
 struct KeyHash {
@@ -73,7 +73,7 @@ class Counter {
 
   enum Kind : int64_t { literal, load, position, operation, choice, held, leaf };
 
-  // `node` is the operation that computes the scalar, null where it takes none.
+  // `node` is the operation that computes the scalar, null if none is needed.
   int scalar(std::vector<int64_t> key, PositionSet set, Expr node = nullptr, PositionSet around = 0) {
     auto [place, is_new] = scalars_.emplace(std::move(key), static_cast<int>(sets_of_scalars_.size()));
     if (is_new) {
@@ -84,7 +84,7 @@ class Counter {
     return place->second;
   }
 
-  // A choice by position, or by a selection.
+  // A choice among scalars by position or by a selection.
   int chosen(const std::vector<int>& among, PositionSet set, Expr node = nullptr, PositionSet around = 0) {
     std::vector<int64_t> key = {choice, node == nullptr ? 0 : 1};
     for (int one : among) {
@@ -350,7 +350,7 @@ class Counter {
   std::pair<int, bool> instance_of(Expr e, int env, PositionSet around) {
     auto [place, is_new] = instance_ids_.emplace(std::vector<int64_t>{static_cast<int64_t>(e->serial), env},
                                                  static_cast<int>(instances_.size()));
-    // Loops over what is wanted are open too, down to the innermost of these.
+    // Loops over the counted elements are open too, down to the innermost of these.
     const PositionSet loops = sets_.repeating(around, wanted_, spread_);
     if (is_new) instances_.push_back({loops, loops});
     return {place->second, is_new};
@@ -399,7 +399,7 @@ class Counter {
     return scalar(std::move(key), set);
   }
 
-  // The elements at a path, at most all. Reads of one array may overlap: the largest counts.
+  // Counts the elements at a path, at most all. Reads of one array may overlap: the largest counts.
   void note_read(Expr e, const Positions& path, PositionSet set) {
     Type type = e->type;
     int64_t elements = 1;
@@ -426,7 +426,7 @@ class Counter {
   struct Operation {
     size_t scalar;
     Expr node;
-    PositionSet loops;  // that repeat it
+    PositionSet loops;  // loops that repeat the operation
   };
   std::vector<Operation> operations_;
   PositionSet spread_ = 0;  // loops that run inside folds

@@ -12,8 +12,8 @@ namespace hoist {
 struct CountedTerm {
   struct Node {
     Expr node;         ///< a call, cast or selection
-    int64_t executed;  ///< how often
-    int64_t needed;    ///< for how many combinations of the positions that it depends on
+    int64_t executed;  ///< number of executions
+    int64_t needed;    ///< number of combinations of the positions that it depends on
   };
   std::vector<Node> nodes;
   std::map<std::string, int64_t> read;  ///< bytes of each parameter, at most all

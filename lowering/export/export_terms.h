@@ -17,7 +17,7 @@
 namespace hoist {
 
 struct ExportedLayers {
-  std::vector<NamedCall> layers;  ///< in topological order; the last layer computes the value
+  std::vector<NamedCall> layers;  ///< layers in topological order; the last one computes the value
   std::map<std::string, Tensor> constants;
 };
 

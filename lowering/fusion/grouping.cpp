@@ -20,7 +20,7 @@ constexpr size_t enough = size_t{1} << 40;
 
 // Properties that passes need repeatedly while a term grows. They are memoised, since terms share their parts.
 struct Facts {
-  size_t nodes = 1;  // of the tree, `enough` at most
+  size_t nodes = 1;  // size of the tree, at most `enough`
   bool concatenates = false, folds = false, shares_folds = false, on_host = false;
 };
 
@@ -135,7 +135,7 @@ void inline_into_consumers(Program& program, const std::string& pass, TermFacts&
     const std::set<size_t> all = consumers.of(producer.value);
     for (size_t i : all) {
       Definition& consumer = program.definitions[i];
-      // A concatenation refers to its parts by name: each is computed in its place.
+      // A concatenation refers to its parts by name: each part is computed in its place.
       if (!consumer.parts.empty() || !stays_small(producer, consumer, facts) || !accepts(producer, consumer)) continue;
       merge_into(program, pass, producer, consumer);
       consumers.merged(p, producer.value, i);
@@ -165,7 +165,7 @@ bool may_merge(const Definition& producer, const Definition& consumer, bool turn
   return turns_products || !turns_product(producer, consumer);
 }
 
-// Two definitions that the other pass leaves apart, at least one of which folds.
+// Two definitions that the other pass does not merge, at least one of which folds.
 bool may_merge_rows(const Definition& producer, const Definition& consumer, TermFacts& facts) {
   const Facts inner = facts.of(producer.expression), outer = facts.of(consumer.expression);
   if (!inner.folds || inner.concatenates || outer.concatenates || inner.on_host || outer.on_host) return false;

@@ -18,7 +18,7 @@ constexpr int64_t whole = -1;
 struct WrittenOut {
   double nodes = 0;
   bool folds = false;
-  std::map<std::pair<int64_t, int64_t>, double> uses;  // by position and component
+  std::map<std::pair<int64_t, int64_t>, double> uses;  // number of uses by position and component
 
   void add(const WrittenOut& other, double times = 1) {
     nodes = std::min(most_counted, nodes + times * other.nodes);
@@ -99,8 +99,8 @@ class Counter {
   std::unordered_map<Expr, WrittenOut> known_;
 };
 
-// Changes of dimensions between a value and the elements that it reads: how often they are regrouped, and if the last
-// collapsed dimensions are not split yet. `splits` is true if a split comes first.
+// Regroupings of dimensions between a value and the elements that it reads: their number, and whether the last
+// collapsed dimensions are still unsplit. `splits` is true if a split comes first.
 struct Regrouped {
   int64_t times = 0;
   bool collapsed = false, splits = false;
@@ -113,7 +113,7 @@ class Regroupings {
     Regrouped out;
     const bool applies = !e->children.empty() && e->children[0]->pattern == Pattern::function;
     if (applies && e->pattern != Pattern::let) {
-      // Bodies take elements of the changed array.
+      // Function bodies receive elements of the regrouped array.
       const Regrouped array = of(e->children.back()), body = of(e->children[0]->children[0]);
       out.times = array.times + body.times + (array.collapsed && body.splits ? 1 : 0);
       out.collapsed = body.collapsed || (array.collapsed && !body.splits);

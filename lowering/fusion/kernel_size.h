@@ -23,11 +23,11 @@ inline constexpr double most_written_out = 20'000;
 /// counts once, since it is materialised.
 double written_out_nodes(Expr term, const std::string& name, double each);
 
-/// The limit of regroupings between an element of a kernel's result and an element that it reads. Each takes the index
-/// apart by division and remainder and puts it together of both, so that it doubles the expression of the position:
-/// 18 pairs of Reshape and Transpose in one kernel compile in 13 s, 24 not in 120.
+/// The limit of regroupings between an element of a kernel's result and an element that it reads. Each splits the index
+/// by division and remainder and recombines both, which doubles the expression of the position: 18 pairs of Reshape and
+/// Transpose in one kernel compile in 13 s, and 24 pairs take more than 120 s.
 inline constexpr int64_t most_regroupings = 8;
-/// The largest number of times that dimensions are collapsed and split again on a way through the term.
+/// The largest number of times that dimensions are collapsed and split again on a path through the term.
 int64_t regroupings(Expr term);
 
 }  // namespace hoist

@@ -16,7 +16,7 @@
 namespace hoist {
 namespace {
 
-// The element of an array of one, in a form that reads no array where that is possible.
+// The element of an array of one element, in a form that reads no array if possible.
 Expr only_element(Expr array) {
   switch (array->pattern) {
     case Pattern::map:
@@ -40,7 +40,7 @@ class SharedDimension {
  public:
   explicit SharedDimension(int depth) : depth_(depth) {}
 
-  // True if elements of such a term follow from elements of its parts.
+  // True if elements of such a term are functions of elements of its parts.
   static bool opens(Expr e) {
     switch (e->pattern) {
       case Pattern::map:
@@ -99,7 +99,7 @@ class SharedDimension {
         return only_element(element(first));
       }
       default:
-        return first;  // of a repetition
+        return first;  // an element of a repetition
     }
   }
 
@@ -115,7 +115,7 @@ class SharedDimension {
   std::unordered_map<Expr, Expr> known_;
 };
 
-// The term with values in place of the lets that bind scalars, and elements in place of arrays of one that are indexed:
+// The term with values in place of the lets that bind scalars, and elements in place of indexed arrays of one element:
 // RowLets then adds the lets that the whole nest needs.
 class Inlined {
  public:
@@ -138,7 +138,7 @@ class Inlined {
   std::unordered_map<Expr, Expr> known_;
 };
 
-// Sums and the like that the elements of a row share, which lets around the row hold.
+// Folds that the elements of a row share; lets around the row bind them.
 class RowLets {
  public:
   explicit RowLets(const SharedDimension& rows) : rows_(rows) {}
@@ -163,7 +163,7 @@ class RowLets {
     return std::any_of(reads.begin(), reads.end(), [&](Expr p) { return rows_.is_element(p); });
   }
 
-  // In the order in which they depend on each other; a part of a shared scalar is shared if a function inside reads it.
+  // In dependency order; a part of a shared scalar is shared if a function inside reads it.
   void find(Expr e, bool inside_shared) {
     if (!seen_.emplace(e, inside_shared).second) return;
     const bool shared = is_shared(e);
@@ -229,9 +229,10 @@ Expr merged_rows(Expr producer, const std::string& value, Expr consumer) {
 }
 
 bool gains_by_rows(Expr merged, Expr producer, Expr consumer) {
-  // A row of f32 stays in the first caches, and longer reductions are divided among threads (block-reductions).
+  // The length of a row of f32 that stays in the L1 and L2 caches; longer reductions are divided among threads
+  // (block-reductions).
   constexpr int64_t longest_row = 16384 - 1;
-  // Storing an element and loading it again take about as long as so many instructions.
+  // The cost of storing an element and loading it again, in instructions.
   constexpr int64_t instructions_of_element = 4;
   if (elements_of_rows(merged) > longest_row) return false;
   const int64_t stored = element_count(shape_of(producer->type));
@@ -261,7 +262,7 @@ Expr merged_term(Expr producer, const std::string& value, Expr consumer, bool is
 }
 
 bool conserves_work(Expr merged, Expr producer, Expr consumer) {
-  // Repeating so many operations takes about as long as the launch of another kernel.
+  // The number of operations that take as long as the launch of another kernel.
   constexpr int64_t launch_operations = 1 << 14;
   const int64_t apart = executed_work(producer).arithmetic() + executed_work(consumer).arithmetic();
   return executed_work(merged).arithmetic() - apart <= launch_operations;

@@ -9,7 +9,7 @@ namespace hoist {
 
 /// The term as one nest of maps over the distinct arrays that it reads element by element, so that the element of each
 /// is one variable of the nest. Views of an array remain around it: x |> transpose occurs once for all its uses.
-/// Subterms that are no maps, zips or repetitions stay as they are.
+/// Subterms other than maps, zips and repetitions stay unchanged.
 Expr with_shared_elements(Expr term);
 
 /// The consumer's term with the producer's term in place of its value. If `is_costly`, uses of the value at one
@@ -21,8 +21,8 @@ Expr merged_term(Expr producer, const std::string& value, Expr consumer, bool is
 /// computes an array (scans, scatters), since rows do not share those.
 Expr merged_rows(Expr producer, const std::string& value, Expr consumer);
 
-/// True if the merged rows take less than the two kernels: rows are short, and recomputed values cost less than storing
-/// and loading the producer's array.
+/// True if the merged rows take less time than the two kernels: rows are short, and recomputed values cost less than
+/// storing and loading the producer's array.
 bool gains_by_rows(Expr merged, Expr producer, Expr consumer);
 
 /// True if the merged term executes no more operations than the two alone, up to the work of a launch.

@@ -18,7 +18,7 @@ namespace hoist {
 namespace {
 
 constexpr int64_t table_size = 256;
-constexpr int64_t worth_a_table = 4;  // in instructions; a shorter definition is as fast as a look-up
+constexpr int64_t worth_a_table = 4;  // instructions of a definition; a shorter one is as fast as a look-up
 
 bool is_bytes(Type type) {
   const Type leaf = leaf_of(type);
@@ -141,7 +141,7 @@ class Finder {
   const TableOptions& options_;
   std::map<std::string, int> uses_;
   std::map<std::string, size_t> place_;
-  std::vector<Nat> sizes_;  // of the current result
+  std::vector<Nat> sizes_;  // sizes of the current result
 };
 
 // The results for all inputs in the order of their bits as unsigned integers: -1 is the last.

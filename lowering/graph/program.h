@@ -21,7 +21,7 @@ enum class ConstantUse : uint8_t { computed, stored };
 /// must be known however much the weights cost.
 struct FoldingBudget {
   int64_t operations = 2'000'000'000;  ///< calls, casts and selections, and moved elements
-  int64_t bytes = int64_t{4} << 30;    ///< of all results together, and of the intermediate values of each evaluation
+  int64_t bytes = int64_t{4} << 30;    ///< bytes of all results together, and of the temporaries of each evaluation
 
   bool operator==(const FoldingBudget&) const = default;
 };

@@ -12,8 +12,8 @@
 
 namespace hoist {
 
-/// The number of lines at a distance of `bytes` that stay in the L1 cache. A way of the cache has the size of a page,
-/// since the index is untranslated, so lines at whole, half or quarter pages share few sets.
+/// The number of lines at distances of `bytes` that the L1 cache can hold at once. A way of the cache has the size of a
+/// page, since the index is untranslated, so lines at whole, half or quarter pages share few sets.
 int64_t lines_at_distance(int64_t bytes, const Profile& profile);
 
 /// Values of rank three in which a work-item writes or reads a vector in every plane, as in Winograd's transformed

@@ -5,7 +5,8 @@
 
 namespace hoist {
 
-/// Stores every part of a concatenation in its place in the whole, or adds a copy that does; removes the layer itself.
+/// Stores every part of a concatenation in its place in the whole, or adds a copy that does; the layer itself is
+/// removed.
 void place_concatenations(Program& program, StoragePlan& plan);
 
 }  // namespace hoist

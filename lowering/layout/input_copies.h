@@ -13,7 +13,7 @@ namespace hoist {
 std::string copy_name(const std::string& input);
 
 /// Adds a bordered copy of each model input that is read with a border, and an NHWC copy of each that is read across
-/// lines.
+/// cache lines.
 void copy_inputs(Program& program, StoragePlan& plan, const Profile& profile);
 
 }  // namespace hoist

@@ -89,8 +89,8 @@ std::map<std::string, DimensionOrder> orders_by_rule(const Program& program, con
 
 namespace {
 
-// Sums over windows, and elementwise definitions of whole windows as Winograd's transforms, have one form, vectors of
-// channels; so have convolutions without windows.
+// Sums over windows, and elementwise definitions of whole windows as Winograd's transforms, have only one form, vectors
+// of channels, as have convolutions without windows.
 bool runs_over_images(const Definition& d) {
   if (!d.channels_first || !is_image_rank(d.expression->type)) return false;
   return has_windows(d.expression) ||
@@ -99,7 +99,8 @@ bool runs_over_images(const Definition& d) {
 
 class OrderChoice {
  public:
-  // `program` has a definition for each statement (statements.h); `launches` are the definitions that had some.
+  // `program` has a definition for each statement (statements.h); `launches` are the definitions that contained
+  // statements.
   OrderChoice(Program program, const Profile& profile, std::set<std::string> launches,
               const std::map<std::string, DimensionOrder>& given)
       : program_(std::move(program)),
@@ -194,8 +195,8 @@ class OrderChoice {
     return group;
   }
 
-  // Parts are computed in their places in the concatenation (concatenations.h), so they have its order. A part of one
-  // form in another order is copied.
+  // Parts are computed in their places in the concatenation (concatenations.h), so they have its order. A part whose
+  // only form has another order is copied.
   void join_parts(const Definition& whole) {
     if (whole.parts.empty() || on_host_.count(whole.value) != 0) return;
     if (is_packed(leaf_of(whole.expression->type)->scalar)) return;
@@ -235,7 +236,7 @@ class OrderChoice {
     const std::vector<DimensionOrder>& loops = orders_[group];
     const std::vector<int64_t> shape = shape_of(d.expression->type);
     const DimensionOrder plain = innermost_order(shape.size(), shape.size() - 1);
-    const bool concatenates = !d.parts.empty();  // computed by its parts, but for copies of some
+    const bool concatenates = !d.parts.empty();  // computed by its parts, except for copied parts
     for (size_t i = 0; i < loops.size() && !concatenates; ++i) {
       problem_.add_cost(node, i, cost.of_loops(loops[i]));
       if (is_output(program_, d.value) && !is_same_order(loops[i], plain, shape))
@@ -296,15 +297,15 @@ class OrderChoice {
   std::set<std::string> on_host_;
   std::map<std::string, Type> types_;
   std::map<std::string, DimensionOrder> by_rule_;
-  std::set<std::string> images_;  // values that instructions or whole windows read along the channels
+  std::set<std::string> images_;  // values read along the channels by instructions or by whole windows
   std::set<std::string> read_unknown_, placed_;
   std::vector<std::shared_ptr<const AccessCost>> costs_;  // by definition
   std::map<std::tuple<Expr, bool, bool>, std::shared_ptr<const AccessCost>> known_costs_;
   std::map<std::string, size_t> groups_;             // the definition of a value
-  std::vector<size_t> joined_;                       // by definition: the one whose order it has, or itself
+  std::vector<size_t> joined_;                       // by definition: the definition whose order it shares, or itself
   std::vector<std::vector<DimensionOrder>> orders_;  // by definition
   QuadraticChoice problem_;
-  std::map<size_t, size_t> nodes_;  // by definition
+  std::map<size_t, size_t> nodes_;  // nodes by definition
 };
 
 OrderChoice choice_of(const Program& program, const Profile& profile,

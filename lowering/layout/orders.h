@@ -1,6 +1,6 @@
-// The order of dimensions in which values are stored and loops run: by a rule for images, or as one choice over the
-// whole program, of least cost (lowering/cost/access_cost.h, quadratic_choice.h). Definition::order has a choice that
-// differs from the rule.
+// The order of dimensions in which values are stored and loops run: by a rule for images, or by a choice of least cost
+// over the whole program (lowering/cost/access_cost.h, quadratic_choice.h). Definition::order has a choice that differs
+// from the rule.
 #pragma once
 
 #include <cstdint>
@@ -33,13 +33,13 @@ bool runs_over_channels(const Definition& d, const std::set<std::string>& images
 /// difference.
 bool is_same_order(const DimensionOrder& a, const DimensionOrder& b, const std::vector<int64_t>& shape);
 
-/// The order of every definition's value: Definition::order, else by the rule. For an output of the model the order of
-/// the loops; its array is as in ONNX. `program` has a definition for each statement (statements.h).
+/// The order of every definition's value: Definition::order, else by the rule. For an output of the model this is the
+/// order of the loops; its array is as in ONNX. `program` has a definition for each statement (statements.h).
 std::map<std::string, DimensionOrder> orders_by_rule(const Program& program, const Profile& profile);
 
-/// The order of a value, with its cost and the best alternative's: of the loops that compute it and of all loads of it,
-/// in vector instructions of one core, with every other value as chosen. Parts of a concatenation have the order of the
-/// whole, and the costs of all together.
+/// The order of a value, with its cost and the best alternative's: the cost of its loops and of all its loads in vector
+/// instructions of one core, with every other value as chosen. Parts of a concatenation have the order of the whole,
+/// and the sum of their costs.
 struct ChosenOrder {
   DimensionOrder order;
   double cost = 0;
@@ -47,17 +47,17 @@ struct ChosenOrder {
     DimensionOrder order;
     double cost = 0;
   };
-  std::optional<Alternative> second;  ///< empty if there is one form only: windows of images, values on the host
+  std::optional<Alternative> second;  ///< empty if only one form exists: windows of images, values on the host
 };
 
 struct Orders {
   std::map<std::string, ChosenOrder> values;  ///< of definitions
   double cost = 0;
-  double bound = 0;  ///< no choice costs less
+  double bound = 0;  ///< lower bound of the cost of any choice
 };
 
 /// The orders of least cost on a CPU; a definition with an order keeps it, and a definition whose loads are unknown, or
-/// a fused launch, has the order of the rule, as its operands have. Among equal orders the rule's.
+/// a fused launch, has the order of the rule, as do its operands. Ties are decided for the rule's order.
 Orders choose_orders(const Program& program, const Profile& profile);
 /// The costs of given orders, by value.
 Orders costs_of_orders(const Program& program, const Profile& profile,

@@ -43,7 +43,7 @@ bool is_image_rank(Type type) {
 // Planes pay off if each plane of the result depends on one plane and its own filters, as in poolings and depthwise
 // convolutions: rows of half a vector are then faster than transposing operand and result. Strided windows are loaded
 // element by element or with a shuffle, so they require rows of two vectors, or of eight lanes with a polyphase
-// decomposition. Groups of few filters fill vectors of channels worse than rows do. A convolution of few channels
+// decomposition. Groups of few filters fill vectors of channels less than rows do. A convolution of few channels
 // without windows is faster than transposing its result. One with windows is faster only if its filters fill at most
 // one vector, since tiles of one vector of filters load an element for each product.
 bool keeps_planes(const Definition& d, const Profile& profile, bool in_phases) {

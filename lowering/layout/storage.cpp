@@ -40,7 +40,7 @@ Expr code_of(Expr x) {
   const auto whole = [](Scalar type, int64_t n) { return literal_integer(type, n); };
   if (!is_float(scalar))
     return call(Function::logical_and, {cast(Scalar::u8, x), whole(Scalar::u8, (int64_t{1} << row(scalar).bits) - 1)});
-  HOIST_CHECK(scalar == Scalar::f4e2m1, "no float but f4e2m1 is packed");
+  HOIST_CHECK(scalar == Scalar::f4e2m1, "f4e2m1 is the only packed float");
   // f4e2m1 in units of 0.5: codes advance by one unit up to 2, by two units up to 4, then by four. The sign bit is that
   // of the f32.
   const Expr wide = cast(Scalar::f32, x);

@@ -44,10 +44,10 @@ struct Padding {
   uint8_t byte = 0;  ///< repeated in every byte of the scalar
 };
 /// The paddings of whole parameters in a term, by parameter name: map (pad l r 0), at any depth, of %x. The scalar is
-/// zero or any 8-bit value. If a parameter is padded with two scalars, the first one found counts.
+/// zero or any 8-bit value. If a parameter is padded with two scalars, the first one is used.
 std::map<std::string, Padding> constant_paddings(Expr e);
-/// The path to a view of an array that is padded in that way (a reshaped one, for instance); only a definition of its
-/// own can store it with a border.
+/// The path to a padded view of an array (a reshape, for instance), which can only be stored with a border as a
+/// definition of its own.
 std::optional<Path> padded_view(Expr term);
 /// The path to an array that is padded with a computed scalar, such as a zero point; no border can provide it.
 std::optional<Path> computed_padding(Expr term);

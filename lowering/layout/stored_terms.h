@@ -16,7 +16,7 @@ void name_tables(Program& program);
 
 /// The array that stores the definition's value, as a term over the arrays that store its operands.
 Expr stored_term(const Definition& definition, const std::map<std::string, Storage>& storage);
-/// Makes the definition a kernel: that term, and the values that it reads.
+/// Makes the definition a kernel: sets its term over stored arrays and the list of values that it reads.
 void store_definition(Definition& definition, const std::map<std::string, Storage>& storage);
 
 }  // namespace hoist

@@ -24,8 +24,8 @@
 
 namespace hoist {
 
-// The number of arrays that one kernel stacks: each is an argument, and each element of the result selects among all of
-// them.
+// The number of arrays that one kernel stacks: each array is an argument, and each element of the result selects among
+// all arrays.
 inline constexpr size_t arrays_together = 16;
 
 // The parameter of a derivation step that holds the limit.
@@ -102,7 +102,7 @@ class Additions {
 
   /// Adds a control to the program, which executes the call at run time. Requires finish().
   void execute(Control control) {
-    // Random inputs of checks let a loop begin, and end after few iterations.
+    // Sets the domains of checks so that a loop begins, and ends after few iterations.
     const auto draw = [&](const std::string& value, Domain domain) {
       if (!value.empty()) program_.domains[value] = domain;
     };

@@ -267,7 +267,7 @@ class Inline {
   const Expr call_;
   const int64_t most_;  // limit of unrolled steps
   Values operands_;
-  std::map<std::pair<std::string, std::string>, Expr> constants_;  // by body and name
+  std::map<std::pair<std::string, std::string>, Expr> constants_;  // constants by body and name
 };
 
 const BodyRow* bodies_of(Expr e) {

@@ -1,5 +1,5 @@
 // Sequential loops whose steps keep arrays in memory: the steps of a recurrent layer, the iterations of Loop and Scan.
-// Work-groups cannot wait for each other, so the state after a step is an array of its own, and each step takes some
+// Work-groups cannot wait for each other, so the state after a step is an array of its own, and each step needs several
 // kernels. All steps are the same term, which loads its step number from a constant. So the steps share their kernels,
 // and a long sequence costs launches but no compile time. A sequence longer than most_unrolled_steps becomes a loop of
 // the plan.
@@ -25,8 +25,8 @@ inline constexpr int64_t most_unrolled_definitions = int64_t{1} << 16;
 /// The iteration limit of a loop if neither the model nor the importer (--bound loop-iterations) sets one. A run that
 /// exceeds it fails.
 inline constexpr int64_t most_loop_iterations = int64_t{1} << 20;
-/// The limit of operations up to which both branches are computed. A device computes about that many in the time in
-/// which the host reads the condition and launches a kernel.
+/// The limit of operations up to which both branches are computed: about the number that a device computes while the
+/// host reads the condition and launches a kernel.
 inline constexpr int64_t most_operations_of_both_branches = int64_t{1} << 21;
 /// The limit of steps up to which a loop with a data-dependent end is unrolled: every step is computed, and selections
 /// keep the state after the end.
@@ -35,8 +35,8 @@ inline constexpr int64_t most_kept_steps = 16;
 /// True if the call of this definition needs dynamic control flow (Control): a Loop with a data-dependent end; a Loop
 /// or Scan of more than `most` steps; an If with large branches or with branches that cannot both be computed.
 bool wants_execution(const Program& program, const std::string& value, int64_t most = most_unrolled_steps);
-/// Replaces the call by a Control and one copy of its bodies' definitions. Returns false if it is no If, Loop or Scan.
-/// Records "execute-bodies".
+/// Replaces the call by a Control and one copy of its bodies' definitions. Returns false if it is not an If, Loop or
+/// Scan. Records "execute-bodies".
 Result<bool> execute_bodies(Program& program, const std::string& value);
 
 /// Replaces the call by the definitions of its bodies, once per iteration; returns false if the call has no bodies.

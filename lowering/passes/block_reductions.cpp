@@ -13,10 +13,10 @@ namespace {
 
 // Reductions of at least this many elements are formed by blocks if they are too few to fill the device.
 constexpr int64_t least_reduction = 16384;
-// The same for a search, and the least size of its blocks.
+// The same for a search, and the minimum size of its blocks.
 constexpr int64_t least_searched_reduction = 512, least_block = 32;
 
-// Reductions of so many elements, of which so many are independent.
+// The number of elements of a reduction, and the number of independent reductions.
 struct ReductionLimits {
   int64_t least = least_reduction, most = 1;
 };
@@ -60,13 +60,13 @@ std::optional<Path> bound_value_around(Expr term, const Path& place) {
   return std::nullopt;
 }
 
-// An exact rule that reduces parts in parallel, and a rounding rule for floats.
+// The exact rule that reduces parts in parallel, and its rounding form for floats.
 struct PartsRules {
   const char *exact, *of_floats;
 };
 
-// The parts of an image that is stored as NHWC or with padded rows, so that blocks of k elements are not contiguous:
-// channel planes, one in each lane of a vector, or rows, if blocks would cut them.
+// The parts of an image that is stored in NHWC or with padded rows, where blocks of k elements are not contiguous:
+// channel planes, one per vector lane, or rows if blocks would cut them.
 std::optional<PartsRules> parts_of_image(Expr reduction, int64_t k, const Profile& profile) {
   const Expr rows = reduction->children[2];
   if (profile.gpu || rows->pattern != Pattern::join || rows->children[0]->pattern != Pattern::join) return std::nullopt;
@@ -110,7 +110,7 @@ Result<Nothing> block_reductions(Program& program, const PassOptions& options) {
       if (!in_parts(true) && (options.strict || !in_parts(false))) {
         staying.insert(reduction);
       } else if (const auto shared = bound_value_around(rewriter.term(), found->place)) {
-        rewriter.apply("to-global", *shared);  // or all its uses join the blocks again
+        rewriter.apply("to-global", *shared);  // otherwise every use would combine the blocks again
       }
     }
     take_steps(program, definition, rewriter);

@@ -35,7 +35,7 @@ Result<Nothing> block_scans(Program& program, const PassOptions& options) {
     for (Path path; auto place = long_scan(rewriter.term(), staying, path); path.clear()) {
       const Expr scan = at(rewriter.term(), *place);
       const int64_t rest = shape_of(scan->type)[0] % longest_scan;
-      // A scan without blocks is not padded either, so the rules are tried first.
+      // The rules are tried before padding, because a scan without blocks is not padded.
       Rewriter tried(lowering_rules(), rewriter.term());
       const auto in_blocks = [&, place](Rewriter& terms) {
         Path inside = *place;

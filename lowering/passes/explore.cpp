@@ -4,7 +4,7 @@
 
 namespace hoist {
 
-// Applies rewrites that a search has measured to be faster than the term as it is.
+// Applies rewrites that a search has measured to be faster than the unchanged term.
 Result<Nothing> explore(Program& program, const PassOptions& options) {
   for (Definition& definition : program.definitions) {
     const int64_t walk = recorded(options, definition.expression, exploration_knob).value_or(0);

@@ -9,7 +9,7 @@ bool wants_launches(const PassOptions& options) {
   return options.fusion == LaunchFusion::launch || static_cast<bool>(options.records);
 }
 
-// All chains if the pass is run by its name; else the recorded ones.
+// All chains if the user requests the pass; otherwise the recorded ones.
 Result<Nothing> fuse_chains(Program& program, const PassOptions& options) {
   const bool all = options.fusion == LaunchFusion::launch || !options.records;
   fuse_launch_chains(program, launch_chains(program, options.profile, [&](const LaunchChain& chain) -> size_t {

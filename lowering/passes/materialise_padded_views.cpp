@@ -8,7 +8,7 @@ namespace hoist {
 
 // Sums over windows test each position for padding, unless the padded array is stored with a border: a view, or an
 // array that is padded with a computed value, needs an array of its own for that. This costs a launch, and pays if
-// about as many products are summed as a launch takes time.
+// summing the products takes about as long as the launch.
 Result<Nothing> materialise_padded_views(Program& program, const PassOptions& options) {
   materialise_at(program, [&](const Definition& definition) {
     const Expr term = definition.expression;

@@ -12,7 +12,7 @@ void materialise_transposed_operands(Program& program) {
     std::vector<RuleAtPlace> out;
     const bool by_constants = std::all_of(definition.weights.begin(), definition.weights.end(),
                                           [&](const Weights& w) { return is_constant(w.value); });
-    if (by_constants) return out;  // or it is no contraction
+    if (by_constants) return out;  // also true for terms that are not contractions
     if (const auto operand = transposed_operand(definition.expression, is_constant))
       out.push_back({operand->place, operand->rows_first ? "to-global-transposed" : "to-global"});
     return out;

@@ -1,5 +1,5 @@
-// The functions of the rows of the pass list (lowering/pipeline/passes.cpp), one file of this folder a pass, and the
-// parts that several of them share. `replay_PASS` does a step of the pass again, as a derivation says.
+// The functions of the rows of the pass list (lowering/pipeline/passes.cpp), one file per pass, and the parts that
+// several of them share. `replay_PASS` repeats a step of the pass from a derivation.
 #pragma once
 
 #include <functional>
@@ -51,7 +51,7 @@ Done replay_inline_definitions(Program& program, Definition& definition, const P
 Done replay_unroll(Program& program, Definition& definition, const ProgramStep& step);
 /// A producer becomes part of the definition; it stays for its other consumers.
 Done replay_inlining(Program& program, Definition& definition, const ProgramStep& step);
-/// A producer becomes part of the definition, its only consumer, and goes.
+/// A producer becomes part of the definition, its only consumer, and is removed.
 Done replay_merging(Program& program, Definition& definition, const ProgramStep& step);
 Done replay_outline_kernels(Program& program, Definition& definition, const ProgramStep& step);
 Done replay_choose_knobs(Program& program, Definition& definition, const ProgramStep& step);
@@ -59,12 +59,13 @@ Done replay_store(Program& program, Definition& definition, const ProgramStep& s
 
 /// Changes one definition; returns true if it changed anything.
 using AtDefinition = std::function<Result<bool>(Program& program, const std::string& value)>;
-/// Changes each definition in order; one that changed again, from the first that it added. All problems in one go.
+/// Changes each definition in order, and a changed definition again, starting at the first one that it added. Reports
+/// all problems together.
 Result<bool> at_definitions(Program& program, const AtDefinition& change);
 std::set<std::string> defined_values(const Program& program);
 /// Evaluates definitions that are new and use constants alone, such as transformed filters.
 Done fold_added(Program& program, const std::set<std::string>& before, const PassOptions& options);
-/// The rewriter's term and its steps.
+/// Takes over the rewriter's term and its steps.
 void take_steps(Program& program, Definition& definition, const Rewriter& rewriter);
 /// A record's knob for a definition with this term.
 std::optional<int64_t> recorded(const PassOptions& options, Expr term, std::string_view knob);

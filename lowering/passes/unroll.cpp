@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* steps_in_rows = "fold-of-materialised-map";
 
-// A materialised loop whose steps change rows in place, so that each row has a loop of its own. Longer rows are divided
+// A materialised loop whose steps change rows in place, so that each row has its own loop. Longer rows are divided
 // among work-groups.
 bool changes_rows(Expr array) {
   constexpr int64_t longest_row = 1 << 14;

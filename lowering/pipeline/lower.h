@@ -1,6 +1,6 @@
 // From a program of operator calls to kernels as low-level terms: the result of the passes (passes.h). The Halide layer
-// turns each LoweredKernel into OpenCL; the bundle writer writes the plan. Everything here is decided at compile time
-// and without a device; all that is known of a device is its target description.
+// turns each LoweredKernel into OpenCL; the bundle writer writes the plan. All decisions are made at compile time and
+// without a device; only its target description is known.
 #pragma once
 
 #include <map>
@@ -26,10 +26,10 @@ namespace hoist {
 /// One kernel; steps with equal terms share it.
 struct LoweredKernel {
   std::string name;                 ///< an OpenCL identifier made from the layers' names
-  std::vector<std::string> layers;  ///< of its first step
+  std::vector<std::string> layers;  ///< layers of its first step
   Expr expression = nullptr;        ///< low-level; parameters "p0", "p1", ... ; its type is the stored result array
   std::vector<Expr> parameters;     ///< p0, p1, ... in order
-  std::vector<Domain> domains;      ///< per parameter, for seeded checks
+  std::vector<Domain> domains;      ///< value range per parameter, for seeded checks
   std::vector<std::vector<Region>> reads;  ///< per parameter: the region that holds the values it reads
   Region region;                           ///< the elements of the result that hold the value
   std::string unproved;    ///< a data-dependent position that may lie outside its array; "" if there is none
@@ -42,35 +42,35 @@ struct LoweredKernel {
   std::vector<std::string> computed = {};
 };
 
-/// A group at each stage, for inspect and explain. Parameters have the names of values.
+/// The terms of a group at each stage, for inspect and explain. Parameters have the names of values.
 struct LoweredGroup {
   std::string value;
   std::vector<std::string> layers;
   Expr high = nullptr;    ///< after merging, logical
-  Derivation derivation;  ///< from the stored high-level term to the low-level one
+  Derivation derivation;  ///< derivation from the stored high-level term to the low-level term
   Expr low = nullptr;
   int kernel = 0;
 };
 
 struct LoweredModel {
-  Program original;  ///< one definition a layer
-  Program program;   ///< with all decisions; its definitions are kernels
+  Program original;  ///< one definition per layer
+  Program program;   ///< the program with all decisions; its definitions are kernels
   // The choices of storage that a search may vary, by value.
   std::map<std::string, TiledResults> tiled;  ///< the results of definitions that are computed in tiles
   /// NHWC or NCHW loops of definitions that read model inputs or write model outputs as images (storage_plan.h).
   std::map<std::string, KnobValues> layouts;
-  std::vector<LoweredGroup> groups;  ///< in execution order, one a step
+  std::vector<LoweredGroup> groups;  ///< groups in execution order, one per step
   std::vector<LoweredKernel> kernels;
   std::vector<PlanArray> arrays;     ///< offsets and constants filled in
   std::vector<PlanStep> steps;       ///< arguments: p0, p1, ..., then the result
-  std::vector<PlanLaunch> launches;  ///< each step of a fused launch belongs to one
+  std::vector<PlanLaunch> launches;  ///< fused launches
   bool is_serial = false;            ///< as in Plan
   std::vector<PlanControl> controls;
   std::vector<PlanItem> items;  ///< empty without controls
   std::vector<int> inputs, outputs;
   std::vector<PlanExtent> extents;
   int64_t arena_bytes = 0;
-  ProgramDerivation derivation;   ///< from the imported program to `low` of every group
+  ProgramDerivation derivation;   ///< derivation from the imported program to `low` of every group
   std::vector<PlanLayer> layers;  ///< the model's layers, with the reason if no step computes one
   std::vector<std::string> notes;
 };

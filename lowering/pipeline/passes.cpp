@@ -84,7 +84,7 @@ Done knobs(Program& program, const PassOptions& options) {
 constexpr auto calls = Pass::calls, terms = Pass::terms, plan = Pass::plan, within = Pass::within;
 constexpr auto exact = RuleClass::exact, rounding = RuleClass::rounding;
 
-// Without a function: rows of *.rules say which rules a pass applies.
+// Rows without a function apply rules: rows of *.rules name their pass.
 // clang-format off
 constexpr Pass all_passes[] = {
     // The user's rules come first: they match the model as it was imported.
@@ -101,9 +101,9 @@ constexpr Pass all_passes[] = {
     {"requantise", "replaces contractions of bytes with quantised results by integer contractions and quantisation", calls, exact},
     {"zero-points", "subtracts zero points of weights, and computed ones of inputs, from exact sums", calls, exact, nullptr, zero_points},
     {"drop-relu", "drops Relu before quantising to bytes that begin at zero", calls, exact},
-    {"powers", "squares and cubes are multiplications", calls, rounding},
-    {"drop-padding-taps", "taps of filters that read nothing but padding are dropped", calls, exact},
-    {"split-padding-taps", "taps of filters that read mostly padding become convolutions of what they read", calls, rounding},
+    {"powers", "replaces squares and cubes by multiplications", calls, rounding},
+    {"drop-padding-taps", "drops taps of filters that read only padding", calls, exact},
+    {"split-padding-taps", "makes taps of filters that read mostly padding convolutions of their own", calls, rounding},
     {"single-channels", "computes integer convolutions of one-channel filters in floats, if a CPU multiplies 16-bit pairs", calls, exact, has_pair_products},
     {"pad-to-two", "pads sums to pairs, for CPUs that multiply 16-bit pairs", calls, rounding, has_pair_products},
     {"widen-bytes", "stores inputs in 16 bits, for CPUs that multiply 16-bit pairs", calls, exact, has_pair_products, widen_bytes},
@@ -123,10 +123,10 @@ constexpr Pass all_passes[] = {
     {"inline-views", "merges reshapes, transpositions and other views into their consumers", terms, exact, nullptr, inline_views, replay_inlining},
     {"inline-widening", "repeats dequantising in every consumer", terms, exact, nullptr, inline_widening, replay_inlining},
     {"merge-producers", "merges elementwise definitions into the kernels before them", terms, exact, nullptr, producers, replay_merging},
-    {"merge-rows", "sums along rows become part of one kernel with what reads them, as in normalisations written out", terms, exact, nullptr, merge_rows, replay_merging},
+    {"merge-rows", "merges sums along rows and their consumers into one kernel, as in decomposed normalisations", terms, exact, nullptr, merge_rows, replay_merging},
     {"explore", "applies rules from records of a search (hoist tune --explore)", terms, exact, has_records, explore},
-    {"im2col", "the windows of convolutions are kept in memory (--pass convolution=im2col, or records say so)", terms, exact, wants_im2col, im2col},
-    {"winograd", "computes 3x3 and 5x5 convolutions in Winograd's form where that is less work", terms, exact, wants_winograd, winograd},
+    {"im2col", "materialises the windows of convolutions, if --pass convolution=im2col or records select it", terms, exact, wants_im2col, im2col},
+    {"winograd", "computes 3x3 and 5x5 convolutions in Winograd's form if that is less work", terms, exact, wants_winograd, winograd},
     {"materialise-shared-folds", "materialises values shared beyond a row of the result", terms, exact, nullptr, materialise_shared_folds},
     {"materialise-shuffled-folds", "materialises sums before permutations in runs shorter than a vector, on CPUs", terms, exact, host_is_the_device, materialise_shuffled_folds},
     {"materialise-transposed-operands", "materialises transposed right operands of contractions in the order of their columns, on CPUs", terms, exact, host_is_the_device, materialise_transposed_operands},
@@ -136,7 +136,7 @@ constexpr Pass all_passes[] = {
     {"block-scans", "computes running sums along many elements by blocks in parallel", terms, exact, nullptr, block_scans},
     {"block-reductions", "computes sums, minima and maxima of many elements by blocks in parallel", terms, exact, nullptr, block_reductions},
     {"outline-kernels", "makes each array materialised in global memory a definition with its own kernel", terms, exact, nullptr, outline_kernels, replay_outline_kernels, true},
-    {"fuse-chains", "chains whose values fit in local memory become one kernel, where --pass fusion=launch or records say so", terms, exact, wants_launches, fuse_chains, replay_merging},
+    {"fuse-chains", "merges chains whose values fit in local memory into one kernel, if --pass fusion=launch or records select it", terms, exact, wants_launches, fuse_chains, replay_merging},
     {"choose-knobs", "sets the knobs of kernels to the values that a record has measured to be fastest", terms, exact, has_records, knobs, replay_choose_knobs},
     {"choose-layouts", "stores dimensions in the order of least cost, on CPUs, or of the user's steps", plan, exact, wants_layouts, choose_layouts, replay_choose_layouts},
     {"choose-storage", "gives every value an array: order of dimensions, borders, padding to whole vectors", plan, exact, nullptr, choose_storage},
@@ -180,7 +180,7 @@ ProgramStep rule_step(const Definition& definition, const Application& applicati
 }
 
 Done Pass::run(LoweredModel& model, const PassOptions& options) const {
-  // Kernels are final: the plan is derived from them.
+  // From here on kernels are final, and the plan is derived from them.
   const std::vector<Definition>& all = model.program.definitions;
   if (this < find_pass("share-kernels") && std::any_of(all.begin(), all.end(), [](const auto& d) { return d.reads; }))
     return Diagnostic{std::string(name), "the program consists of kernels", "run the pass before strategies"};

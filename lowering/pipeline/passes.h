@@ -29,11 +29,11 @@ namespace hoist {
 /// strict compilations, and for 3x3 windows of bytes, where they are exact; all other convolutions stay stencils.
 ///
 /// Automatic is the stencil, and on CPUs Winograd's form if an estimate (winograd.h) shows it to be clearly less work.
-/// On an H100 Winograd's form takes 0.43 of the stencil's time for 256 channels of 14x14, 0.79 for 64 of 56x56, and 1.8
-/// for squeezenet1.1, whose convolutions are as short as a launch. The im2col form moves the same multiplications after
-/// an array that is written and read once more: on PoCL it takes 1.1 to 9 times as long for every convolution above 3
-/// us of five models, on an H200 1.03 to 2.8 times for six whole models. If another form is faster on a device or for a
-/// shape in general, the choice belongs here.
+/// On an H100 Winograd's form is 2.3x as fast as the stencil for 256 channels of 14x14 and 1.27x for 64 of 56x56, and
+/// takes 1.8x the time for squeezenet1.1, whose convolutions are as short as a launch. The im2col form executes the
+/// same multiplications on an array that is written and read in addition: on PoCL it takes 1.1 to 9 times as long for
+/// every convolution above 3 us of five models, on an H200 1.03 to 2.8 times for six whole models. If another form is
+/// faster on a device or for a shape in general, the choice belongs here.
 enum class ConvolutionForm : uint8_t { automatic, stencil, im2col, winograd };
 
 /// Fused launches of small layers: only the recorded ones; on CPUs also kernels in sequence, if that pays
@@ -57,17 +57,17 @@ struct LowerOptions {
   ConvolutionForm convolution = ConvolutionForm::automatic;
   LaunchFusion fusion = LaunchFusion::automatic;
   LayoutChoice layouts = LayoutChoice::cost;
-  TuningRecords records = {};  ///< of measured kernels
-  int64_t unrolled_steps =
-      most_unrolled_steps;            ///< of one loop; longer loops run as dynamic control flow, or are refused
-  bool execute = true;                ///< If and Loop may run as dynamic control flow (unroll.h)
-  const UserRules* rules = nullptr;   ///< of the user; lives as long as the compilation
-  std::vector<ScheduleScript> steps;  ///< the user's own steps for kernels, instead of the strategy
+  TuningRecords records = {};                    ///< records of measured kernels
+  int64_t unrolled_steps = most_unrolled_steps;  ///< limit of steps of one unrolled loop; longer loops run as dynamic
+                                                 ///< control flow, or are refused
+  bool execute = true;                           ///< If and Loop may run as dynamic control flow (unroll.h)
+  const UserRules* rules = nullptr;              ///< rules of the user, which must outlive the compilation
+  std::vector<ScheduleScript> steps;             ///< the user's own steps for kernels, instead of the strategy
   const std::vector<Strategy>* strategies = nullptr;  ///< instead of strategies(); live as long as the compilation
-  bool separate_arrays = false;  ///< no reuse in the arena, so that a simulated device detects every overrun
+  bool separate_arrays = false;  ///< no reuse of memory in the arena, so that a simulated device detects every overrun
 };
 
-/// The options of passes, by default of passes that run by themselves.
+/// The options of passes; the defaults are the options of passes that run alone.
 struct PassOptions : LowerOptions {
   PassOptions() {
     tables.use = TableUse::off;
@@ -75,9 +75,10 @@ struct PassOptions : LowerOptions {
     execute = false;
   }
 
-  Profile profile;              ///< the device
-  bool fuses_launches = false;  ///< launches run several kernels, so that one more kernel is no more launch
-  bool share_equal = true;      ///< merges equal layers; not if neural rules may differ by layer
+  Profile profile;  ///< the device
+  bool fuses_launches =
+      false;                ///< launches run several kernels, so that an additional kernel needs no additional launch
+  bool share_equal = true;  ///< merges equal layers; false if neural rules may differ by layer
 };
 
 struct LoweredModel;
@@ -99,15 +100,15 @@ struct Pass {
   std::string_view meaning;  ///< one line
   /// `within`: a step of derivations that other passes record; only replay runs it.
   enum Part : uint8_t { calls, terms, plan, within } part = calls;
-  RuleClass rule_class = RuleClass::exact;  ///< others than exact are left out under strict
-  /// True if a compilation with these options runs the pass; null: always. Callers of `run` have chosen.
+  RuleClass rule_class = RuleClass::exact;  ///< passes of other classes than exact are omitted under strict
+  /// True if a compilation with these options runs the pass; null: always. `run` itself does not test it.
   bool (*wanted)(const PassOptions& options) = nullptr;
   /// Empty: the pass applies the rules between operator calls whose rows name it, and nothing else.
   PassFunction function = {};
   /// Replays a step of a derivation in its definition. Null: the steps of the pass are rules, or concern the whole
-  /// program, where the pass runs again.
+  /// program, for which the pass runs again.
   Result<Nothing> (*replay)(Program& program, Definition& definition, const ProgramStep& step) = nullptr;
-  bool adds_definitions = false;  ///< in a replayed step
+  bool adds_definitions = false;  ///< true if a replayed step adds definitions
 
   bool is_run(const PassOptions& options) const {
     return (rule_class == RuleClass::exact || !options.strict) && (wanted == nullptr || wanted(options));
@@ -122,7 +123,7 @@ std::span<const Pass> passes();
 bool materialise_windows(Rewriter& rewriter);
 /// The possible numbers of blocks of the term's first long reduction; empty if it has none.
 std::vector<int64_t> block_counts(Expr term, const Profile& profile);
-const Pass* find_pass(std::string_view name);  ///< null when there is none; also finds steps `within` passes
+const Pass* find_pass(std::string_view name);  ///< null if there is none; also finds steps `within` passes
 
 /// Called after each pass; returns whether to continue.
 using PassObserver = std::function<bool(const Pass& pass, const Program& program)>;

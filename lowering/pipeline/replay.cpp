@@ -119,7 +119,7 @@ class Replay {
   Result<Nothing> compare_constants(const ProgramStep& step) {
     for (const StepConstant& constant : step.constants) {
       auto found = program_.constants.find(constant.name);
-      if (found == program_.constants.end()) continue;  // the step used it, and the definition has no more uses
+      if (found == program_.constants.end()) continue;  // the step removed the last use of the constant
       if (type_of(found->second) != constant.type)
         return Diagnostic{"",
                           fmt::format("the constant {} has type {}, the derivation says {}", constant.name,

@@ -19,7 +19,7 @@ namespace hoist {
 struct ReplayOptions {
   Profile profile;  ///< the target of the kernels
   const UserRules* user_rules = nullptr;
-  std::vector<const RuleTable*> tables = {};  ///< rules over terms that other folders have
+  std::vector<const RuleTable*> tables = {};  ///< tables of other folders' rules over terms
   /// Steps between calls of rules from other folders: changes the program, or returns false if none of these rules
   /// matches.
   std::function<Result<bool>(const ProgramStep& step, Program& program)> other = {};
@@ -31,12 +31,12 @@ struct Replayed;
 struct ReplayedStep {
   const ProgramStep& step;
   std::string layer;                                ///< the definition; "" if the step concerns the whole program
-  std::vector<std::string> layers;                  ///< in the definition after and before the step
+  std::vector<std::string> layers;                  ///< layers of the definition after and before the step
   std::string note;                                 ///< one sentence
   std::vector<std::string> absorbed;                ///< layers that were merged into the layer by the step
   std::vector<std::pair<std::string, Expr>> added;  ///< definitions added by the step: values and terms
   Expr before = nullptr;            ///< the definition's term; null if the step concerns the whole program
-  Expr after = nullptr;             ///< null if the definition is gone
+  Expr after = nullptr;             ///< null if the definition is removed
   const Replayed* state = nullptr;  ///< the whole program after the step; null if the step does not replay
 };
 

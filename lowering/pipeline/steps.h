@@ -32,10 +32,10 @@ Result<bool> compute_on_host(Program& program, Definition& definition);
 /// the constants whose values decide the term.
 Result<Nothing> inline_definition(Program& program, Definition& definition);
 
-/// A term that reads only constants, with results of several components replaced by these components: a candidate for a
-/// constant. Null if it reads anything else.
+/// A term that reads only constants, in which tuples are replaced by their components: a candidate for a constant. Null
+/// if it reads anything else.
 Expr constant_term(const Program& program, Expr e);
-/// An array without elements is a constant, whatever computes it.
+/// True for an array without elements, which is a constant whatever computes it.
 bool has_no_elements(Type type);
 /// The definition becomes a constant of that value. Records "fold-constants"; the definition itself stays for the
 /// caller to remove.

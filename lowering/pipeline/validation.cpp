@@ -23,8 +23,8 @@
 namespace hoist {
 namespace {
 
-// A value smaller than this is compared in whole; of others some elements, which together take about so many steps of
-// the interpreter.
+// A value that needs fewer interpreter steps is compared as a whole; for larger values a sample of elements that needs
+// about this many steps.
 constexpr int64_t most_operations = int64_t{1} << 20, most_steps_of_sample = int64_t{1} << 19;
 
 enum class Inputs : uint8_t { random, zeros, integers, extremes, mixed, one_nan, one_infinity, one_huge };
@@ -46,7 +46,7 @@ bool makes_integers(Expr term) {
   });
 }
 
-// Rounding steps may overflow where the term before does not, and may change sums of large elements of both signs.
+// Rounding steps may overflow where the previous term does not, and may change sums of large elements of both signs.
 bool suits_rounding(size_t kind) { return kind <= static_cast<size_t>(Inputs::integers) || has_one_extreme(kind); }
 
 double largest_of(Scalar scalar) {
@@ -115,7 +115,7 @@ Tensor drawn_strings(const std::vector<int64_t>& shape, uint64_t start) {
   for (int64_t i = 0; i < element_count(shape); ++i)
     strings.push_back(few[seeded_bits(Scalar::u64, start, 0, 0, static_cast<double>(few.size() - 1), i)]);
   auto made = tensor_of_strings(shape, strings);
-  HOIST_CHECK(made.ok(), "strings that are no strings");
+  HOIST_CHECK(made.ok(), "handles without strings");
   return *made;
 }
 
@@ -145,7 +145,8 @@ double relative_bound(Scalar scalar) {
   return bits >= 32 ? 1e-3 : bits == 16 ? 2e-2 : 0.3;
 }
 
-// The first difference of two lists of elements, by the class of the step between them; -1 if there is none.
+// The first difference of two lists of elements, under the comparison for the class of the step between them; -1 if
+// there is none.
 int64_t first_difference(const Tensor& before, const Tensor& after, RuleClass rule_class) {
   const bool exact = rule_class == RuleClass::exact;
   if (!is_float(before.scalar())) {
@@ -186,7 +187,8 @@ int64_t first_difference_beside(const Tensor& before, const Tensor& after, const
   for (int64_t i = 0; i < before.size(); ++i) {
     const double a = before.float_at(i), b = after.float_at(i);
     if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-    if (is_finite && !is_independent(i) && !(std::isfinite(a) && std::isfinite(b))) continue;  // an overflow
+    if (is_finite && !is_independent(i) && !(std::isfinite(a) && std::isfinite(b)))
+      continue;  // a difference that is an overflow on one side
     if (!(std::abs(a - b) <= relative * (is_independent(i) ? scale : scale_of_all))) return i;
   }
   return -1;
@@ -233,7 +235,7 @@ class Validator {
   Result<Nothing> look_at(const ReplayedStep& seen) {
     const Program& program = seen.state->program;
     const bool executes = program.controls.size() != std::exchange(controls_, program.controls.size());
-    if (executes) {  // only the run knows its value
+    if (executes) {  // its value is only known at run time
       ++out_.left;
       take(program);
       return Nothing{};
@@ -267,7 +269,7 @@ class Validator {
         after = found->second;
       else if (program.constants.count(value) != 0)
         after = parameter(value, term->type);
-      if (after == before || after == nullptr) continue;  // null: it has no more uses
+      if (after == before || after == nullptr) continue;  // null: the definition is removed
       if (before->type != after->type) {
         ++out_.left;
         continue;
@@ -289,8 +291,8 @@ class Validator {
     return known[value] = depth;
   }
 
-  // Both sides in terms of the values that both read. A value that one side alone reads is replaced by its definition,
-  // beginning with the value furthest from the inputs: so neither side reads more than the other.
+  // Rewrites both sides as terms over values that both read. A value that only one side reads is replaced by its
+  // definition, beginning with the value furthest from the inputs.
   static void over_common_values(Expr& before, const Terms& old_terms, Expr& after, const Terms& new_terms) {
     std::map<std::string, size_t> old_depths, new_depths;
     while (true) {
@@ -397,7 +399,7 @@ class Validator {
     return out;
   }
 
-  // The values of the last comparison serve the next one.
+  // The next comparison reuses the values of the last one.
   Result<std::optional<Tensor>> known_elements(const ReplayedStep& seen, Expr term, size_t kind, const Arrays* arrays,
                                                const std::vector<int64_t>& positions, bool all) {
     Known& known = known_[kind];
@@ -475,13 +477,13 @@ class Validator {
   const ReplayOptions& replaying_;
   const ValidationOptions& options_;
   Validation out_;
-  Terms terms_;                              // of the program after the last step
-  size_t controls_ = 0;                      // of the program
-  std::map<std::string, Tensor> constants_;  // values that the program had earlier, too: left sides read them
+  Terms terms_;                              // terms of the program after the last step
+  size_t controls_ = 0;                      // controls of the program
+  std::map<std::string, Tensor> constants_;  // includes values of earlier programs, which left sides read
   size_t step_ = 0;
   std::string stored_;  // the definition that becomes a kernel
   Region region_;       // the region of its array that holds the value
-  Arrays arrays_;       // of the definition
+  Arrays arrays_;       // arrays of the definition
   std::array<Known, kinds> known_;
 };
 

@@ -18,7 +18,7 @@ namespace hoist {
 
 struct ValidationOptions {
   uint64_t seed = 1;
-  /// The most elements compared per definition and kind of inputs, if all of them take too long.
+  /// The maximum number of compared elements per definition and kind of inputs, if all elements take too long.
   int64_t elements = 24;
   bool only_first = false;  ///< stop at the first difference
   /// Called with the number of finished steps and the number of all steps.
@@ -27,7 +27,7 @@ struct ValidationOptions {
 
 /// A step that changes a value although it must not.
 struct StepDifference {
-  size_t step = 0;  ///< of the derivation, from 0
+  size_t step = 0;  ///< step of the derivation, from 0
   std::string rule, layer;
   RuleClass rule_class = RuleClass::exact;
   std::string value;   ///< the definition with different values
@@ -36,10 +36,10 @@ struct StepDifference {
 };
 
 struct Validation {
-  size_t steps = 0;       ///< of the derivation that replay
+  size_t steps = 0;       ///< replayed steps of the derivation
   size_t compared = 0;    ///< comparisons of a definition
   size_t neural = 0;      ///< steps that change values on purpose
-  size_t left = 0;        ///< definitions that were not compared: an element takes too long, or its type changed
+  size_t left = 0;        ///< definitions that were not compared: because an element takes too long or the type changed
   uint64_t elements = 0;  ///< compared in total
   std::vector<StepDifference> differences;
 };

@@ -12,7 +12,7 @@ namespace {
 
 bool has_order(const ScheduleScript& script) { return !script.order.empty(); }
 
-// The reason for which the value cannot be stored in an order of the user; "" if it can.
+// The reason why the value cannot be stored in a user's order; "" if it can.
 std::string why_not_stored(const Program& program, const Definition& definition) {
   const std::string& value = definition.value;
   const Type type = definition.expression->type;

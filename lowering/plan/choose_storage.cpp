@@ -2,7 +2,7 @@
 #include "lowering/plan/rows.h"
 
 namespace hoist {
-// The choice as attributes of the program. Strict sums stay whole.
+// The choice as attributes of the program. Strict sums are not divided.
 Result<Nothing> choose_storage(LoweredModel& model, const PassOptions& options) {
   Program& program = model.program;
   StoragePlan chosen = choose_storage(program, options.profile);

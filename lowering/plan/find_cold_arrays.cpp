@@ -5,7 +5,7 @@
 namespace hoist {
 namespace {
 
-// Collects for each kernel the parameters for which `holds` is true of the array's number in one of its steps.
+// Collects for each kernel the parameters whose array satisfies `holds` (by its index) in any of its steps.
 template <typename Holds>
 void list_parameters(LoweredModel& model, std::vector<std::string> LoweredKernel::*list, const Holds& holds) {
   for (const PlanStep& step : model.steps) {

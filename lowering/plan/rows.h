@@ -1,4 +1,4 @@
-// The functions of the rows of the pass list that make the plan, one file of this folder a pass.
+// The functions of the rows of the pass list that make the plan, one file per pass.
 #pragma once
 
 #include <map>
@@ -20,8 +20,8 @@ Result<Nothing> place_arrays(LoweredModel& model, const PassOptions& options);
 Result<Nothing> find_cold_arrays(LoweredModel& model, const PassOptions& options);
 Result<Nothing> fuse_launches(LoweredModel& model, const PassOptions& options);
 
-/// By value, the definition of each of the user's steps that `wanted` accepts: the last one that computes the layer,
-/// into which the others were merged. Errors: no definition computes the layer, or two steps name one definition.
+/// For each of the user's schedules that `wanted` accepts: the definition, by its value, that computes the layer. This
+/// is the last one if several do. Errors: no definition computes the layer, or two steps name one definition.
 Result<std::map<std::string, const ScheduleScript*>> find_scripted(const Program& program,
                                                                    const std::vector<ScheduleScript>& steps,
                                                                    bool (*wanted)(const ScheduleScript& script));
@@ -35,7 +35,7 @@ class FunctionNames {
 
  private:
   std::set<std::string> used_;
-  std::map<std::string, int> next_;  // for names that several layers would have
+  std::map<std::string, int> next_;  // counters for names that several layers would have
 };
 
 }  // namespace hoist

@@ -66,7 +66,7 @@ Result<StrategyInput> input_of(const Program& program, const Definition& definit
   return input;
 }
 
-// By the strategy, or by the user's schedule of a layer of the kernel.
+// Schedules by a strategy, or by the user's schedule of a layer of the kernel.
 Result<Derivation> derive(const StrategyInput& input, const ScheduleScript* script, const PassOptions& options,
                           Expr& low) {
   const RuleTable& rules = options.rules != nullptr ? options.rules->table : lowering_rules();

@@ -14,7 +14,7 @@ struct ConvolvedDimension {
   int64_t inputs, outputs, taps, stride, dilation, begin;  // `begin`: the padding before
 };
 
-// The taps that read elements, from the first to the last one, where they are fewer than all.
+// The taps that read elements, from the first to the last one, if they are fewer than all.
 struct ReadingTaps {
   int64_t first, end;
 };
@@ -131,7 +131,7 @@ void add_part(const std::vector<ConvolvedDimension>& dimensions, const Convoluti
     const ConvolvedDimension& d = dimensions[i];
     const ReadingTaps taps = part.taps[i];
     const ServedOutputs outputs = part.outputs[i];
-    // Windows of these taps begin at `begin` and end at `end`; beyond the input lies padding.
+    // Windows of the remaining taps begin at `begin` and end at `end`; beyond the input is padding.
     const int64_t begin = outputs.first * d.stride + taps.first * d.dilation - d.begin;
     const int64_t end =
         begin + (outputs.end - outputs.first - 1) * d.stride + (taps.end - taps.first - 1) * d.dilation + 1;

@@ -1,15 +1,14 @@
-// The conditions of the rules for taps of filters that read nothing, or little, but padding, as wide dilations have
-// them.
+// The conditions of the rules for taps of filters that read only or mostly padding, as with large dilations.
 #pragma once
 
 #include "ir/rules/program_rule.h"
 
 namespace hoist {
 
-/// A convolution of `x` with filters `w` whose first or last taps along some spatial dimension read only padding; known
-/// floats among the filters have to be finite, since 0 times infinity is no 0. Adds
-/// `spatial`, the filters' remaining taps `first_tap` and `end_tap`, the part of x that they read `first_read` and
-/// `end_read`, and its `borders`. Removes the attributes from *A that these replace.
+/// A convolution of `x` with filters `w` whose first or last taps along some spatial dimension read only padding, as
+/// with large dilations; known float filters have to be finite, since 0 times infinity is not 0. Adds `spatial`, the
+/// filters' remaining taps `first_tap` and `end_tap`, the part of x that they read `first_read` and `end_read`, and its
+/// `borders`. Removes the attributes from *A that these replace.
 bool has_taps_of_padding(ProgramMatch& match);
 
 /// A convolution of `x` with known finite filters `w`, of f32 or f64, whose first or last tap along some spatial

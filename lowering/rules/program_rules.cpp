@@ -65,7 +65,7 @@ bool has_filters_of_one_channel(const ProgramMatch& match) {
 }
 
 // The minimum and the maximum of 0 and the zero points y of weights w: one zero point for all outputs, or one for each
-// along `axis`. Absent zero points give 0 and 0.
+// along `axis`. Absent zero points result in 0 and 0.
 std::optional<std::pair<int64_t, int64_t>> zero_points_of_weights(const ProgramMatch& match, size_t axis) {
   std::pair<int64_t, int64_t> out = {0, 0};
   if (match.absent.count("y") != 0) return out;
@@ -135,7 +135,7 @@ bool is_matrix(const ProgramMatch& match) {
 
 bool is_of_one_number(Type type) { return element_count(shape_of(type)) == 1; }
 
-// The shape of a constant, also of one whose values a derivation leaves out.
+// The shape of a constant, also of a constant whose values a derivation withholds.
 bool is_withheld(const ProgramMatch& match, const std::string& operand) {
   const Expr e = match.values.at(operand);
   return e->pattern == Pattern::parameter && match.program->withheld.count(e->name) != 0;
@@ -219,8 +219,8 @@ bool is_of_positive_scale(const ProgramMatch& match) {
   return match.absent.count("z") != 0 || is_one_number(z);
 }
 
-// True if each window of a pool contains an element of the image: the maximum of an empty window is that of the border,
-// which is no byte.
+// True if each window of a pool contains an element of the image: the maximum of an empty window is the border's value,
+// which is not a byte.
 bool has_no_empty_window(const ProgramMatch& match) {
   const Attributes& given = match.rests.at("A");
   const Integers kernel = integers(given, "kernel_shape", {});
@@ -315,9 +315,9 @@ bool needs_border_of_zeros(const ProgramMatch& match) {
          match.known("z")->integer_at(0) != 0;
 }
 
-// Integer sums over a number of input channels that is no multiple of the given number: adds the zeros that complete
-// it. Negative axes count from the last, because both operands of a matrix product may have batch dimensions of their
-// own.
+// Integer sums over a number of input channels that is not a multiple of the given number: adds zeros up to the next
+// multiple. Negative axes count from the last, because both operands of a matrix product may have batch dimensions of
+// their own.
 bool is_no_multiple(ProgramMatch& match, int64_t of, int64_t axis, int64_t from_weights) {
   const Tensor *w = match.known("w"), *z = match.known("z");
   if (w == nullptr || w->scalar() != Scalar::i8 || !is_one_number(z) || z->scalar() != Scalar::u8) return false;
@@ -369,7 +369,7 @@ Integers joined(std::initializer_list<Integers> lists) {
 // A transposed convolution with strides s. Outputs a stride apart are sums over the same taps of a filter, every s-th
 // tap: each of the s phases is a convolution with those taps in reverse order. Here all phases are channels of one
 // convolution, and a pixel shuffle interleaves them. Adds the attributes of that convolution; `q` below is the number
-// of taps of a phase, with zeros if the filter is no multiple of s, and `rows` the number of its outputs.
+// of taps of a phase, with zeros if the filter is not a multiple of s, and `rows` the number of its outputs.
 bool has_phases(ProgramMatch& match) {
   const Tensor* w = match.known("w");
   const Definition* self = find_definition(*match.program, match.value);
@@ -432,7 +432,7 @@ bool has_phases(ProgramMatch& match) {
 
 // The same for images with strides of two and a filter of odd size in both directions: the second phase of a direction
 // has one tap less than the first, so each of the four phases is a convolution of its own, with 9 products instead of
-// 16 for a 3x3 filter. If a phase has few channels, or too few to fill vectors, four convolutions are slower than one.
+// 16 for a 3x3 filter. If a phase has too few channels to fill vectors, four convolutions are slower than one.
 bool has_short_phases(ProgramMatch& match) {
   if (!has_phases(match)) return false;
   const std::vector<int64_t>& filters = match.known("w")->shape();
@@ -465,7 +465,8 @@ bool is_power_of(const ProgramMatch& match, int64_t exponent) {
   return is_float(t->scalar()) ? t->float_at(0) == static_cast<double>(exponent) : t->integer_at(0) == exponent;
 }
 
-// Statistics of channels in the type that they scale. Adds `by_channel`: the shape in which they broadcast.
+// True for statistics per channel in the type of the scaled elements. Adds `by_channel`: the shape in which they
+// broadcast.
 bool are_factors_of_channels(ProgramMatch& match) {
   const Type x = match.values.at("x")->type;
   const Tensor* s = match.known("s");

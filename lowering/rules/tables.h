@@ -2,8 +2,8 @@
 // include this header.
 //
 // Rows move plain maps: a mode is a decision, and only the rows `map-from-...` remove a mode again, so that no rule
-// undoes a decision by accident. No row takes a tuple of any length: rows name the zips of two and three that occur. A
-// rule that holds for any pattern or permutation is a C++ function (native_rules).
+// undoes a decision by accident. No row accepts a tuple of any length: rows name zips of two and of three. A rule that
+// holds for any pattern or permutation is a C++ function (native_rules).
 #pragma once
 
 #include <span>
@@ -15,7 +15,7 @@ namespace hoist {
 
 /// The files *.rules of this folder.
 extern const std::span<const RowFile> lowering_rule_files;
-/// The rows of the files; each call reads them. Errors: of parse_rules.
+/// The rows of the files; each call reads them. Errors: errors of parse_rules.
 Result<RuleRows> read_lowering_rules();
 /// The rows that they hold.
 const RuleRows& own_rule_rows();

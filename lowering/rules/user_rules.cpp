@@ -33,7 +33,7 @@ Diagnostic wrong_row(const auto& row, const std::string& instance) {
           "both sides have to mean the same on every instance"};
 }
 
-// Rules between operator calls: collects the rows that a random instance shows to be wrong, and the rules.
+// Rules between operator calls: collects the valid rules, and the rows that a random instance disproves.
 Diagnostics test_between_calls(UserRules& rules) {
   Diagnostics faults;
   auto loaded = load_program_rules(rules.rows.between_calls, {});
@@ -74,7 +74,7 @@ Diagnostics test_within_terms(UserRules& rules) {
   return {};
 }
 
-// A former name is taken too: it means the present one.
+// A former name is taken too, because it denotes the present one.
 bool is_taken(const std::string& name) {
   const auto between = operator_rule_rows();
   return find_pass(name) != nullptr || lowering_rules().has(name) || present_name(name) != name ||

@@ -23,17 +23,17 @@
 namespace hoist {
 
 struct UserRules {
-  std::string text;                               ///< of the file, for the derivation
+  std::string text;                               ///< text of the file, for the derivation
   RuleRows rows;                                  ///< neither typed nor tested
-  RuleTable table;                                ///< hoist's rows for terms, and these
-  std::vector<const ProgramRule*> between_calls;  ///< in the order of the file
+  RuleTable table;                                ///< hoist's rows for terms, and the user's rows
+  std::vector<const ProgramRule*> between_calls;  ///< rules in the order of the file
 
-  /// The rule between operator calls of this name; null where the file has none.
+  /// The rule between operator calls of this name; null if the file has none.
   const ProgramRule* find_between_calls(const std::string& name) const;
 };
 
 /// Rows that are safe to apply. Errors of all rows together: rows that do not parse or type, names that are taken,
-/// classes that a file may not claim, and rows that a random instance shows to be wrong.
+/// classes that a file may not claim, and rows that a random instance disproves.
 Result<UserRules> read_user_rules(const std::string& text, const std::string& where);
 
 /// True if a rule may be applied: rounding rules may not under strict.

@@ -14,10 +14,11 @@
 namespace hoist {
 namespace {
 
-// A knob value is walk number * checks + a check of the resulting term.
+// A knob value is (walk number) * checks + (check of the resulting term).
 constexpr int64_t checks = 1'000'000;
 constexpr size_t most_steps = 4, most_attempts = 600;
-constexpr size_t most_growth = 64;  // in nodes, beyond twice the size of the term; larger terms are seldom faster
+constexpr size_t most_growth =
+    64;  // limit of added nodes beyond twice the size of the term; larger terms are seldom faster
 
 // True if the term is mapped to a device or materialises values anywhere but in global memory.
 bool is_decided(Expr e, std::set<Expr>& seen) {
@@ -37,7 +38,7 @@ std::vector<Path> all_places(Expr root) {
       root, [](Expr) { return true; }, 4000);
 }
 
-// mt19937_64 without distributions of the library, so a number gives the same walk on every platform.
+// mt19937_64 without the library's distributions, so a walk number gives the same walk on every platform.
 class Walk {
  public:
   Walk(int64_t number, bool strict) : random_(static_cast<uint64_t>(number)), rules_(exploration_rules(strict)) {}

@@ -30,8 +30,8 @@ TuningTask tuning_task(Expr term);
 /// The current name of a knob. Records and derivations may contain a former name.
 std::string present_knob_name(const std::string& recorded);
 
-/// The knobs of a task, empty if there is no record. Every pass with a choice calls it for each definition, as does the
-/// choice of storage.
+/// The knobs of a task, empty if there is no record. Every pass with a choice calls this for each definition, as does
+/// the choice of storage.
 using TuningRecords = std::function<KnobValues(const TuningTask& task)>;
 
 /// Sets the definition's knobs and records the step "choose-knobs".

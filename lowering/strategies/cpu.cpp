@@ -68,7 +68,7 @@ void map_register_tiles(Rewriter& r, const StrategyInput& input, const Profile&)
   open_tile_columns(r, place, tile.width);
 }
 
-// The folds of more than one step that have no other such fold inside.
+// The innermost folds of more than one step.
 void innermost_folds(Expr e, Path& place, std::vector<Path>& out) {
   const size_t before = out.size();
   for (size_t i = 0; i < e->children.size(); ++i) {
@@ -94,7 +94,7 @@ void prepare_folds(Rewriter& r, const StrategyInput& input, const Profile&) {
   for (const Path& fold : folds) r.apply("fold-to-unroll", fold);
 }
 
-// The number of rows with so many columns that a work-group computes: a short row takes less time than the launch of
+// The number of rows of `columns` columns that a work-group computes: a short row takes less time than the launch of
 // its group, about 6 ns in PoCL.
 int64_t rows_together(int64_t rows, int64_t columns) {
   constexpr int64_t most = 512;  // elements, some tens of vectors
@@ -103,12 +103,12 @@ int64_t rows_together(int64_t rows, int64_t columns) {
   return together;
 }
 
-// True if so many columns contain at least the shortest vector that is worthwhile.
+// True if a vector of at least the minimum useful width fits into the columns.
 bool fills_a_vector(int64_t columns, int64_t width) {
   return lanes_of_columns(columns, width) >= std::min(few_lanes, width);
 }
 
-// Opens work-groups of so many whole rows; returns the place of a group's rows.
+// Opens work-groups of `rows` whole rows each; returns the place of a group's rows.
 Path open_whole_rows(Rewriter& r, const Path& place, int64_t rows) {
   return opened(r.term(), open(r, "open-tiles", place, {{"R", rows}, {"C", extent(r.term(), place, 1)}}));
 }
@@ -129,7 +129,7 @@ bool rows_are_lanes(Expr term, const Path& place, const Profile& profile) {
 }
 
 // One work-group for each row, so that values shared by the row's elements are computed once. Each part of a short row
-// waits for the one before it, so a work-group computes two adjacent rows.
+// depends on the previous part, so a work-group computes two adjacent rows.
 void map_rows(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   constexpr int64_t short_row = 192;
   Path place = input.inside;
@@ -152,7 +152,8 @@ void map_rows(Rewriter& r, const StrategyInput& input, const Profile& profile) {
 }
 
 // True if the elements of a vector of the result share their folds. They do if rows are stored in the order of
-// computation; in a transposed result the lanes of a vector are of different rows, so folds are of vectors already.
+// computation; in a transposed result the lanes of a vector belong to different rows, so folds are folds of vectors
+// already.
 bool vectors_share_folds(Expr e) {
   for (;;) {
     switch (e->pattern) {
@@ -188,7 +189,7 @@ void materialise_exponentials(Rewriter& r, const Profile& profile) {
 }
 
 // The values that are computed once for each row of the result: scalars that lets name and, with `elements`, scalar
-// results of maps. Vectors of other values would be nested in the vectors of the row.
+// results of maps. Vectors of any other values would be nested in the vectors of the row.
 void values_of_rows(Expr e, bool elements, Path& place, std::vector<Path>& out) {
   const auto visit = [&](std::initializer_list<int> steps, Expr part, bool further) {
     place.insert(place.end(), steps);
@@ -368,7 +369,7 @@ void map_scans(Rewriter& r, const StrategyInput& input, const Profile& profile) 
   if (behind == 0) return map_rows(r, input, profile);
   const int64_t lanes = lanes_of(extent(r.term(), place, rank_at(r.term(), place) - 1), profile.vector_width);
   if (lanes > 1) {
-    // Rows in memory are read in long pieces, as long as every core has some.
+    // Rows in memory are read in pieces that are as long as possible while every core has a piece.
     const int64_t vectors = extent(r.term(), place, rank_at(r.term(), place) - 1) / lanes;
     int64_t together = std::clamp<int64_t>(vectors / (2 * profile.compute_units), 1, 16);
     while (vectors % together != 0) --together;
@@ -440,8 +441,8 @@ Path open_column_groups(Rewriter& r, const Path& place, int64_t width) {
   return open(r, "open-column-tiles", place, {{"C", columns}, {"c", missing(n, columns)}});
 }
 
-// The lanes of vectors that fill a register with the integers of narrow arrays, for kernels that read and write only
-// such arrays: up to the 16 of OpenCL. Short floats are computed as f32.
+// The number of lanes that fills a register with narrow integers, for kernels that read and write only such arrays: at
+// most OpenCL's 16. Short floats are computed as f32.
 int64_t lanes_of_elements(Expr term, const Profile& profile) {
   if (profile.vector_width == 1) return 1;
   const auto bits_of = [](Type type) {
@@ -463,7 +464,7 @@ int64_t lanes_of_block(int64_t columns, int64_t width) {
   return width;
 }
 
-// About as many rows as fill a cache line, and a divisor of their number: a tail needs guards.
+// About as many rows as fill a cache line; the number divides all rows, since a tail needs guards.
 int64_t rows_of_block(int64_t rows, int64_t width) {
   if (rows <= 2 * width) return rows;
   for (int64_t block = 2 * width; block > width / 2; --block) {
@@ -497,7 +498,7 @@ void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profil
   int64_t leading = 1;
   for (int i = 0; i + 2 < rank; ++i) leading *= extent(r.term(), place, i);
   place = open_leading(r, place, 2, 1);
-  // Three colours fill no vector; the elements of the dimension before them do.
+  // Three colours do not fill a vector; the elements of the dimension before them do.
   if (leading >= 8 && !fills_a_vector(extent(r.term(), place, 1), width) &&
       fills_a_vector(extent(r.term(), place, 0), width))
     place = open(r, "open-columns", place);

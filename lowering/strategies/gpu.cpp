@@ -29,8 +29,8 @@ void map_elements_to_items(Rewriter& r, const StrategyInput& input, const Profil
 
 // The innermost fold over pairs of scalars, which multiplies the operands of a contraction; empty if there is none.
 std::optional<Path> innermost_product(Expr e, const Path& here) {
-  // Local memory cannot be filled inside a loop of one work-item, unless that loop and the fold are one: each step of
-  // an outer fold is the inner one and passes on the accumulator.
+  // Local memory cannot be filled inside a loop of one work-item, except if that loop and the fold are a single
+  // reduction: each step of the outer fold is the inner fold and passes on the accumulator.
   const bool loop = e->pattern == Pattern::fold || e->pattern == Pattern::scan || e->pattern == Pattern::iterate;
   const bool closed = loop && e->children[0]->children[0]->pattern != Pattern::fold;
   for (size_t i = closed ? 1 : 0; i < e->children.size(); ++i) {
@@ -44,7 +44,7 @@ std::optional<Path> innermost_product(Expr e, const Path& here) {
   return scalars ? std::optional(here) : std::nullopt;
 }
 
-// Some steps of the fold are unrolled if their operands come straight from global memory.
+// Some steps of the fold are unrolled if their operands come directly from global memory.
 void write_out_steps(Rewriter& r, const Path& fold) {
   Path steps = fold, inner = fold;
   steps.push_back(2);
@@ -115,7 +115,7 @@ bool share_out(Rewriter& r, const Path& fold, int64_t most) {
   return false;
 }
 
-// Otherwise one work-item computes a row's sum while the others of its group wait.
+// Otherwise one work-item would compute a row's sum while the others of its group wait.
 void share_row_folds(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   if (input.strict) return;
   const int rows = rank_at(r.term(), input.inside) - 1;

@@ -119,7 +119,7 @@ Path open_leading(Rewriter& r, Path place, int keep, int dimension) {
 
 namespace {
 
-// Latency in cycles of a fold's step, on every CPU within a factor of two: it only matters that it is more than one.
+// Latency of a fold's step in cycles, correct within a factor of two on every CPU; only its being above 1 matters.
 constexpr int64_t latency = 4;
 
 // The length of the chain of a fold over n elements with k partial results in vectors of `width`: the vectors, the

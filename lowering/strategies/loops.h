@@ -32,7 +32,7 @@ void open_tile_columns(Rewriter& r, const Path& place, int64_t width);
 inline constexpr int64_t few_lanes = 4;
 /// The lanes of vectors along a dimension of n elements: `width`, or for smaller n fewer lanes that divide n.
 int64_t lanes_of(int64_t n, int64_t width);
-/// The same if the last vector may overlap the one before it: a row of 14 has vectors of 8, not of 2.
+/// The same if the last vector may overlap the one before it: for example a row of 14 has vectors of 8, not of 2.
 int64_t lanes_of_columns(int64_t n, int64_t width);
 /// The innermost dimension of a value without folds, in vectors of lanes_of_columns.
 void open_columns(Rewriter& r, const Path& place, int64_t width);

@@ -17,7 +17,7 @@ namespace {
 struct SharedTile {
   const char *group, *global;  ///< the rules that open the loop over tiles, on a CPU and on a GPU
   RuleArguments arguments = {};
-  int rank = 1;  ///< of a tile
+  int rank = 1;  ///< rank of a tile
 };
 
 std::optional<SharedTile> shared_tile(Expr result) {

@@ -17,7 +17,7 @@ namespace {
 
 struct Scattered {
   Path place;
-  std::vector<Path> maps;  // that have no mode yet, outermost first
+  std::vector<Path> maps;  // maps without a mode, outermost first
 };
 
 bool scatters_inside(Expr function) {
@@ -89,7 +89,7 @@ constexpr PartRules group_parts = {"scatter-parts-group", "scatter-parts-group-i
                     item_parts = {"scatter-parts-global", "scatter-parts-global-i32", "combined-parts-global",
                                   "combined-parts-global-i32"};
 
-// Divides each row into so many parts, if it has as many elements.
+// Divides each row into `parts` parts, if it has that many elements.
 void open_parts(Rewriter& r, const StrategyInput& input, const PartRules& rules, int64_t parts, int64_t multiple,
                 int d) {
   const Path place = found_again(r, input).place;
@@ -138,7 +138,7 @@ void map_scatter_on_cpu(Rewriter& r, const StrategyInput& input, const Profile& 
 }
 
 void map_scatter_on_gpu(Rewriter& r, const StrategyInput& input, const Profile&) {
-  constexpr int64_t wanted = 16384;  // work-items
+  constexpr int64_t wanted = 16384;  // number of work-items to aim for
   while (rank_at(r.term(), found_again(r, input).place) > 1) {
     if (!r.apply("scatter-of-rows", found_again(r, input).place)) break;
   }

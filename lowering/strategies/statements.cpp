@@ -1,7 +1,7 @@
 // Several statements in one launch: the work-items of one group share each statement in turn. On CPUs the group has one
 // work-item: with more, PoCL keeps each item's accumulators in memory from barrier to barrier (lower quartiles on a
-// busy machine: an autoencoder of ten contractions 38 to 68 us with one, 45 to 122 us with 2 to 16; four convolutions
-// of 16x16x16 424 us with one, 654 us with two).
+// busy machine: an autoencoder of ten contractions takes 38 to 68 us with one work-item and 45 to 122 us with 2 to 16;
+// four convolutions of 16x16x16 take 424 us with one and 654 us with two).
 #include "lowering/fusion/statements.h"
 
 #include <algorithm>
@@ -18,13 +18,13 @@ using namespace loops;
 
 namespace {
 
-// A CPU runs a group on one core, item after item: several items only cut the kernel into pieces between barriers,
+// A CPU runs a group on one core, item after item: several items only split the kernel into pieces between barriers,
 // across which drivers keep every item's registers in memory.
 int64_t items_of_group(const Profile& profile) {
   return profile.gpu ? std::min<int64_t>(profile.maximum_group, 256) : 1;
 }
 
-// The number of work-items that gives none more pieces than necessary.
+// The number of work-items with which no item gets more pieces than necessary.
 int64_t sharers(int64_t pieces, int64_t items) {
   const int64_t each = (pieces + items - 1) / items;
   return (pieces + each - 1) / each;

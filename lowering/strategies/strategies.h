@@ -6,7 +6,7 @@
 
 namespace hoist {
 
-/// True if the term has a scatter at the place, below views and maps, that "scatters" can map.
+/// True if the term has a scatter at the place, below views and maps, that the strategy "scatters" can map.
 bool maps_scatter(Expr term, const Path& inside);
 
 Strategy statements();

@@ -21,7 +21,7 @@ bool apply_first_of(Rewriter& r, std::initializer_list<const char*> rules, const
                      [&](const char* rule) { return loops::apply_to_all_of_first(r, rule, arguments); });
 }
 
-// The first contraction, over as many dimensions as are collapsed in it.
+// Divides the sums of the first contraction, whatever number of collapsed dimensions it has.
 bool sum_in_parts(Rewriter& r, int64_t parts) {
   return apply_first_of(r,
                         {"sum-in-parts-4d", "sum-in-parts-4d-float", "sum-in-parts-3d", "sum-in-parts-3d-float",
@@ -43,7 +43,8 @@ void share_sums_of_elements(Rewriter& r, const StrategyInput& input, const Profi
 
 // Reductions become folds; the order of a sum follows the layout of images.
 void lower_folds(Rewriter& r, const StrategyInput& input, const Profile& profile) {
-  // A scatter that is the result writes at its positions; inside other terms it is a fold for each element.
+  // A scatter that is the kernel's result writes at its positions; inside other terms it becomes a fold for each
+  // element.
   if (input.materialised.empty() && maps_scatter(r.term(), input.inside)) return;
   const GpuTile* items = input.tile.on_gpu();
   if (items != nullptr && items->parts > 0)

@@ -1,8 +1,8 @@
 // Strategies decide which rules to apply at which place, so that a definition becomes a kernel for a device. A strategy
-// never builds terms; it applies rules of the table through a Rewriter, so every decision is in the derivation. The
-// target description is all that a strategy knows of the device. Strategies are rows of a table, one file of
-// strategies/ for each kind of device; the first one that applies maps a kernel's loops, unless the user's steps
-// (schedule_script.h) name another.
+// never builds terms; it applies rules of the table through a Rewriter, so every decision is in the derivation. A
+// strategy knows a device only by its target description. Strategies are rows of a table, one file of strategies/ for
+// each kind of device; the first one that applies maps a kernel's loops, unless the user's steps (schedule_script.h)
+// name another.
 //
 // On CPUs a strategy opens a nest of loops over the stored result and leaves folds scalar: `unroll` and `vec` are
 // space, not time, so the Halide layer runs a fold outside of them and its accumulators become the register tile. Terms
@@ -31,14 +31,14 @@ struct StrategyInput {
   Tile tile;
   std::vector<Tile> materialised;  ///< the arrays that the term materialises before its result (statements.h)
   bool folds = false;
-  bool interleaved = false;  ///< weights lie in words of four bytes or two times 16 bits, for a dot instruction
+  bool interleaved = false;  ///< weights are stored in words of four bytes or two 16-bit values, for a dot instruction
   bool strict = false;       ///< exact rules only
 };
 
 /// A way to map the loops of a kernel to a device.
 struct Strategy {
-  std::string_view name;  ///< for the user's steps
-  std::string_view what;  ///< one line, for people
+  std::string_view name;  ///< name in the user's steps
+  std::string_view what;  ///< one-line description
   /// True if the strategy can map this term: the input's, with sums as folds.
   bool (*applies)(Expr term, const StrategyInput& input, const Profile& profile);
   /// Opens loops over the result, which is at input.inside and has at least one dimension.

@@ -27,7 +27,7 @@ IndexPart quotient(const IndexPart& p, int64_t k) {
   return p.dimension < 0 ? p : IndexPart{p.dimension, p.step * k, (p.extent + k - 1) / k};
 }
 IndexPart remainder(const IndexPart& p, int64_t k) { return p.dimension < 0 ? p : IndexPart{p.dimension, p.step, k}; }
-// outer * k + inner
+// The part outer * k + inner.
 IndexPart together(const IndexPart& outer, const IndexPart& inner, int64_t k) {
   if (k == 1) return outer;
   if (outer.dimension < 0 || outer.dimension != inner.dimension || outer.step != inner.step * k) return {};
@@ -36,7 +36,7 @@ IndexPart together(const IndexPart& outer, const IndexPart& inner, int64_t k) {
 
 class MaterialisedArrays {
  public:
-  // For each materialised array the index parts that the enclosing functions receive.
+  // The index parts that the enclosing functions receive, for each materialised array.
   std::optional<std::vector<IndexParts>> of(Expr term, const IndexParts& index) {
     read(term, index, {}, nullptr, {});
     return known_ && !found_.empty() ? std::optional(found_) : std::nullopt;
@@ -120,7 +120,7 @@ class MaterialisedArrays {
                     bind(e->children[1], {index[0]}, env, around), inside);
       }
       case Pattern::reduce:
-      case Pattern::fold: {  // the steps have an index of their own
+      case Pattern::fold: {  // the steps have their own index
         IndexParts inside = around;
         inside.push_back({});
         read(e->children[1], index, components, env, around);

@@ -357,7 +357,7 @@ Candidate best_of(const TiledResults& results, const Profile& profile) {
   return none;
 }
 
-// Visits the numbers of a tile with their names, default values, which are the least ones, and largest values.
+// Visits the numbers of a tile with their names, default values (the smallest ones) and largest values.
 template <typename TileOrConst, typename Visit>
 void for_each_number(TileOrConst& tile, const Visit& visit) {
   constexpr int64_t any = int64_t{1} << 31;

@@ -3,7 +3,7 @@
 // time selects it, or the knobs of the definition (a record of measurements, lowering/search/tuning.h).
 //
 // The estimates are fitted to measurements. On CPUs accumulators, a row of the right operand and one element of the
-// left one have to fit into the registers (28 accumulators spill as 7x4, which is a tenth slower, and not as 14x2). For
+// left one have to fit into the registers (28 accumulators spill as 7x4, which is 10 % slower, but not as 14x2). For
 // GPUs 2,680 tiles of 19 layers were measured on an H100: the selected tiles take 1.10x the time of the fastest ones on
 // average and at most 1.3x. Few results of long sums would leave most of a GPU idle, so the work-items of a group share
 // each sum. The GPU properties of the estimate (registers and words per cycle of a compute unit, memory latency in
@@ -25,7 +25,7 @@ namespace hoist {
 struct CpuTile {
   int64_t shifted = 0;  ///< 1: the last columns' tile overlaps the one before it instead of being a tail
   /// The order of the loops over work-groups, outermost first: 0 columns of tiles, arrays, bands of rows; 1 and 2
-  /// bands, arrays, columns, by different rules; 3 arrays, bands, columns, so that memory is accessed in order; 4
+  /// bands, arrays, columns (by two different rules); 3 arrays, bands, columns, so that memory is accessed in order; 4
   /// columns of tiles, arrays, bands of rows that run through all lines of an image; 5 bands, columns, arrays.
   int64_t loop_order = 0;
   static constexpr int64_t rows_outside = 1, all_rows_outside = 2, columns_inside = 3, through_lines = 4,
@@ -62,7 +62,7 @@ struct Tile {
   const GpuTile* on_gpu() const { return std::get_if<GpuTile>(&machine); }  ///< null on a CPU
 };
 
-/// The members of a tile that differ from the default, by name, as a program's text has them.
+/// The members of a tile that differ from the default, by name, as in a program's text.
 std::map<std::string, int64_t> attributes_of(const Tile& tile);
 /// The device's tile with these attributes, which may come from a text. Errors: another name, or a number that no tile
 /// has.
@@ -76,13 +76,13 @@ struct CpuResults {
   bool planes = false;  ///< the arrays are channel planes of an image, each computed from all planes of another image
   int64_t group = 0;    ///< columns that use the same part of a row of the left operand; 0: all columns do
   bool packed = false;  ///< the right operand is packed in tiles of columns, padded after the last column
-  /// A loop over all rows of a column of tiles saves no loads: the right operand stays in the cache and the left one is
-  /// larger than the results, or each column uses its own part of the left one.
+  /// True if a loop over all rows of a column of tiles saves no loads: the right operand stays in the cache and the
+  /// left one is larger than the results, or each column uses its own part of the left one.
   bool small_right = false;
   int64_t window = 0;       ///< steps of the fold along a line, if each column folds windows of its own; else 0
   int64_t window_step = 1;  ///< distance of the windows of adjacent rows
-  /// The elements under a line of windows do not stay in the L1 cache until the next line, so columns are computed line
-  /// by line. Kernels of drivers take up to 1.5x the time in that order, native code 0.75x.
+  /// True if the elements under a line of windows do not stay in the L1 cache until the next line, so that columns are
+  /// computed line by line. Kernels of drivers take up to 1.5x the time in that order, native code 0.75x.
   bool crosses_lines = false;
   int64_t terms = 0;     ///< products per sum, if matrix instructions may compute the sums; else 0
   int64_t inner = 0;     ///< number of contiguous products among the terms
@@ -94,8 +94,9 @@ struct CpuResults {
 struct GpuResults {
   int64_t count = 1;  ///< arrays of rows by columns
   int64_t rows = 1, columns = 1;
-  int64_t steps = 0;  ///< of the innermost fold; all results of a row share one operand and all of a column the other
-  int64_t folds = 1;  ///< folds of `steps` steps each, whose sums are added to one result
+  int64_t steps = 0;     ///< steps of the innermost fold; all results of a row share one operand, and all results of a
+                         ///< column the other
+  int64_t folds = 1;     ///< number of folds of `steps` steps each, whose sums are added to one result
   bool in_parts = true;  ///< sums may be reassociated
 };
 using TiledResults = std::variant<CpuResults, GpuResults>;

@@ -59,7 +59,7 @@ CpuResults tiled_on_cpu(const Program& program, const Definition& d, const std::
     const int64_t window = d.weights[0].extents.back();
     const auto step = window > 1 ? step_of_windows(d.expression, window) : std::nullopt;
     if (step) {
-      // Up to half as much again as the cache holds, computing along the lines is still faster.
+      // Up to 1.5 times the cache, computing along the lines is still faster.
       const int64_t f32 = 4, line = out.rows * *step * out.columns * f32;
       out.window = window;
       out.window_step = *step;
@@ -141,7 +141,7 @@ void choose_tile(const Program& program, const Definition& d, const std::map<std
   if (!results) return;
   tile = tile_of(d, *results, profile);
   tile.channels_last = transposed ? 1 : 0;
-  // For images the spatial dimensions are collapsed, for matrices the rows of all.
+  // For images the spatial dimensions are collapsed, for matrices the rows of all matrices.
   const std::vector<int64_t> shape = computed_shape(s);
   const bool through_lines = tile.on_gpu() == nullptr && tile.cpu().loop_order == CpuTile::through_lines;
   if (d.channels_first && (tile.on_gpu() != nullptr || through_lines))

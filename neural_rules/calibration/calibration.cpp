@@ -58,8 +58,8 @@ struct Collected {
   std::vector<MinMax> min_max;
   std::vector<Moments> moments;
   bool has_channels = false;
-  bool varies = false;  // the channel dimension is dynamic: one set of statistics for all
-  int64_t count = 0;    // of the first pass
+  bool varies = false;  // the channel dimension is dynamic, so all elements share one set of statistics
+  int64_t count = 0;    // count of elements in the first pass
   int64_t zeros = 0;
   std::vector<uint64_t> histogram = std::vector<uint64_t>(histogram_bins);
   WideSum block_errors = 0;  // squares
@@ -157,9 +157,9 @@ bool is_counted(const Tensor& tensor) { return is_float(tensor.scalar()) && tens
 
 struct Calibrator::State {
   std::map<std::string, Collected> values;
-  std::set<std::string> inputs;                                        // of the model
-  std::set<std::string> last_channel;                                  // as matrix_inputs() gives them
-  std::map<std::string, std::map<std::string, PatchMoments>> patches;  // by value, by layer
+  std::set<std::string> inputs;                                        // inputs of the model
+  std::set<std::string> last_channel;                                  // values from matrix_inputs()
+  std::map<std::string, std::map<std::string, PatchMoments>> patches;  // moments by value and layer
 
   int64_t axis(const std::string& value) const { return last_channel.count(value) != 0 ? -1 : 1; }
 };

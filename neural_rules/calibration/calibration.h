@@ -24,8 +24,8 @@ inline constexpr int64_t most_sample_windows = 64;
 
 /// Second moments of the vectors that a contraction sums over: rows of a matrix, windows of a feature map.
 struct SecondMoments {
-  int64_t terms = 0;             ///< of one sum
-  int64_t count = 0;             ///< of vectors, per group of channels
+  int64_t terms = 0;             ///< terms of one sum
+  int64_t count = 0;             ///< count of vectors, per group of channels
   std::vector<double> means;     ///< [groups][terms]: E[x_i]
   std::vector<double> products;  ///< [groups][terms][terms]: E[x_i x_j]
 };

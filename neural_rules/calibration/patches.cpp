@@ -10,7 +10,7 @@
 namespace hoist {
 namespace {
 
-// Products of two such numbers fit into 31 bits, and 2^33 of these products into 64.
+// The product of two such numbers fits into 31 bits, and the sum of 2^33 products into 64 bits.
 constexpr int number_bits = 15;
 
 std::vector<int64_t> list_attribute(const Definition& layer, const std::string& name, size_t size, int64_t otherwise) {

@@ -46,7 +46,7 @@ using PrepareModel = std::function<Result<std::unique_ptr<RunnableModel>>(const 
 struct Samples {
   std::vector<std::vector<Tensor>> runs;
   std::vector<int64_t> labels;  ///< empty, or one per sample
-  std::string hash;             ///< of the data, for the record and the report
+  std::string hash;             ///< hash of the data, for the record and the report
   int64_t count = 0;
   int64_t samples_a_run = 1;
 };

@@ -153,7 +153,7 @@ class RuleFinder {
   const SensitivityOptions& options_;
   const OutputKinds kinds_;
   Sensitivity out_;
-  int late_ = 0;  ///< rules that the time was not enough for
+  int late_ = 0;  ///< number of rules that were skipped for lack of time
 };
 
 // The second half: measures all errors that are not known yet.
@@ -192,7 +192,7 @@ class ErrorStudy {
     }
   }
 
-  // Nothing is left to measure of a study that was ended later on.
+  // A study that ended in a later phase has nothing left to measure here.
   bool knows_all() {
     const bool all_sites = std::all_of(out_.studied.begin(), out_.studied.end(),
                                        [](const StudySite& site) { return std::isfinite(site.sensitivity); });
@@ -447,7 +447,7 @@ class ErrorStudy {
   const SensitivityOptions& options_;
   const OutputKinds kinds_;
   RunOutputs all_off_;
-  double noise_seconds_ = 0;  ///< of a run of the program with noise
+  double noise_seconds_ = 0;  ///< seconds of a run of the program with noise
 };
 
 }  // namespace

@@ -8,8 +8,9 @@
 // or a quarter of the search's time limit), one weight rule per contraction is measured and scales the other rules of
 // the layer: weight errors are correlated with the layer's input, so an average over a feature map does not reduce them
 // as it reduces noise. On squeezenet1.1 sensitivities by noise alone predicted a third of the measured error (median of
-// 100 assignments), with such representatives 1.2 times it. All values of a shape share one input tensor of noise,
-// which is scaled where it is added; noise is switched off by selecting the unchanged value, so no bit changes.
+// 100 assignments), with with such representatives they predicted 1.2 times the measured error. All values of a shape
+// share one input tensor of noise, which is scaled where it is added; noise is switched off by selecting the unchanged
+// value, so no bit changes.
 #pragma once
 
 #include <functional>
@@ -62,8 +63,8 @@ struct Sensitivity {
   std::vector<StudySite> studied;  ///< one per site; the candidates are the permitted rules
   std::vector<bool> may_stay;      ///< one per site: true if it may stay unchanged
   std::vector<SiteRule> rules;     ///< one per candidate, in the order of sites and their candidates
-  Statistics statistics;           ///< with rounded weights, without the second moments from which they were computed
-  RunOutputs reference;            ///< of the unchanged model
+  Statistics statistics;  ///< statistics with rounded weights, without the second moments from which they were computed
+  RunOutputs reference;   ///< outputs of the unchanged model
   double output_power = 0;
   int64_t samples = 0;   ///< of calibration
   bool complete = true;  ///< true if everything could be measured in time

@@ -33,7 +33,7 @@ class Uniform {
  public:
   Uniform(const Program& program, const std::vector<Site>& sites) : program_(program), sites_(sites) {}
 
-  // Rules for values first: contractions consume their results.
+  // Rules for values first: contractions read the formats of values.
   Result<Assignment> assign(const std::vector<const NeuralRule*>& rules) {
     for (const bool values : {true, false}) {
       for (const NeuralRule* rule : rules) {
@@ -76,13 +76,13 @@ class Uniform {
   Assignment out_;
 };
 
-// The passes of one calibration, as far as they got.
+// The state of the passes of one calibration.
 struct Passes {
-  size_t runs = 0;  // of the samples that are used
+  size_t runs = 0;  // number of runs of the used samples
   size_t done = 0, all = 0;
 };
 
-// The number of runs of the samples that fit into the time limit by the duration of one run; at least one.
+// The number of runs of the samples that fit into the time limit given the duration of one run; at least one.
 size_t runs_that_fit(const Samples& samples, double run_seconds, double seconds, size_t passes) {
   const double fitting = seconds / (run_seconds * static_cast<double>(passes));
   const size_t most = samples.runs.size();
@@ -116,7 +116,7 @@ Result<Statistics> statistics_of(const Program& program, const std::vector<Site>
         HOIST_TRY_VOID(observe(calibrator, program.inputs[i].first, inputs[i], min_max));
       for (size_t i = 0; i < outputs.size(); ++i)
         HOIST_TRY_VOID(observe(calibrator, seen_value(model.program, i, own), outputs[i], min_max));
-      // In the first run a device may still get ready.
+      // The first run may include the start of a device, so it is not timed.
       if (passes.done == std::min<size_t>(1, passes.runs - 1)) {
         const size_t count = passes.all / passes.runs;
         passes.runs = std::max(run + 1, runs_that_fit(samples, stopwatch.seconds(), watch.seconds, count));

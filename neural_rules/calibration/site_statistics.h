@@ -16,13 +16,14 @@ namespace hoist {
 struct CalibratedProgram {
   Program program;         ///< with channels scaled
   ChannelFactors factors;  ///< the factors; empty if the program is unchanged
-  Statistics statistics;   ///< of that program
-  size_t runs = 0;         ///< of the samples, the first of which it is calibrated on
+  Statistics statistics;   ///< statistics of that program
+  size_t runs = 0;         ///< number of samples used for calibration, from the first on
 };
 
 /// The time limit of calibration, and its observer.
 struct CalibrationWatch {
-  double seconds = std::numeric_limits<double>::infinity();  ///< about; only as many samples are used as fit
+  double seconds =
+      std::numeric_limits<double>::infinity();  ///< approximate time limit; only as many samples are used as fit
   std::function<void(size_t done, size_t all)> progress = [](size_t, size_t) {};  ///< runs of the model, all passes
 };
 

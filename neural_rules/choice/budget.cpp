@@ -17,7 +17,7 @@ namespace {
 struct MeasureRow {
   BudgetMeasure measure;
   std::string_view name, unit, example;
-  double low, high;  ///< of the limit
+  double low, high;  ///< low and high of the limit
 };
 constexpr MeasureRow measures[] = {
     {BudgetMeasure::top1, "top1", "%", "top1=0.5%", 0, 100},
@@ -25,7 +25,7 @@ constexpr MeasureRow measures[] = {
     {BudgetMeasure::agreement, "agreement", "%", "agreement=99%", 0, 100},
     {BudgetMeasure::metric, "metric", "%", "metric=-1%:CMD", 0, 100},
 };
-constexpr double default_metric_limit = 1;  // per cent, as neural-compressor has it
+constexpr double default_metric_limit = 1;  // per cent, as in neural-compressor
 
 const MeasureRow& row_of(BudgetMeasure measure) {
   for (const MeasureRow& row : measures) {
@@ -55,7 +55,7 @@ std::optional<Quantity> split_quantity(const std::string& text) {
   return out;
 }
 
-// A limit with its unit, in the range of its measure.
+// Reads a limit with its unit and checks the range of its measure.
 Result<double> parse_limit(const MeasureRow& row, const std::string& text) {
   const std::string hint = fmt::format("for example {}", row.example);
   if (text.empty()) return problem(fmt::format("{} needs a number", row.name), hint);
@@ -75,7 +75,7 @@ Result<double> parse_limit(const MeasureRow& row, const std::string& text) {
   return found->number;
 }
 
-// "CMD" or "[+|-]2%:CMD". A command that begins with a number and a colon has to be given its limit.
+// "CMD" or "[+|-]2%:CMD". A command that begins with a number and a colon requires an explicit limit.
 Result<Budget> parse_metric(const std::string& text) {
   Budget out{BudgetMeasure::metric, default_metric_limit, false, text};
   const size_t colon = text.find(':');
@@ -192,8 +192,8 @@ std::string verdict(const Budget& budget, const BudgetEvidence& evidence) {
 
 namespace {
 
-// The most that the budget's share may be, at 95 % confidence, had there been `factor` times as many samples like
-// these.
+// The upper limit of the budget's share at 95 % confidence if there were `factor` times as many samples with the same
+// shares.
 double share_bound(const Budget& budget, const BudgetEvidence& of, double factor) {
   const auto times = [&](int64_t count) { return std::llround(static_cast<double>(count) * factor); };
   if (budget.measure == BudgetMeasure::agreement) return wilson(times(of.flips), times(of.samples)).high;
@@ -209,7 +209,7 @@ std::string with_separators(int64_t number) {
   return out;
 }
 
-// Rounded up to two digits; 0 where not even a hundred million would show it.
+// The number of samples that would prove the budget, rounded up to two digits; 0 if not even a hundred million would.
 int64_t samples_that_show(const Budget& budget, const BudgetEvidence& evidence, double allowed) {
   constexpr double most = 1e8;
   const auto samples = static_cast<double>(evidence.samples);
@@ -244,7 +244,7 @@ std::string resolution_note(const Budget& budget, int64_t samples) {
   if (samples == 0) return "there are no samples to verify with";
   if (samples_allowed(budget, samples) > 0) return "";
   const double step = 100.0 / static_cast<double>(samples);
-  return fmt::format("one of {} samples is {:.3g} points: {} allows none of them", samples, step, budget.text());
+  return fmt::format("one of {} samples is {:.3g} points, so {} allows no change", samples, step, budget.text());
 }
 
 }  // namespace hoist

@@ -23,7 +23,7 @@ struct Budget {
   bool lower_better = false;  ///< metric: a rise does harm instead of a fall
   std::string command;        ///< metric
 
-  std::string text() const;  ///< as the command line has it; parse_budget(text()) is the same budget
+  std::string text() const;  ///< in the syntax of the command line; parse_budget(text()) is the same budget
   bool operator==(const Budget&) const = default;
 };
 
@@ -40,20 +40,20 @@ std::string name_of(Objective objective);
 struct BudgetEvidence {
   int64_t samples = 0;
   bool labelled = false;
-  int64_t lost = 0, gained = 0;  ///< samples that were right and are wrong, and the other way
+  int64_t lost = 0, gained = 0;  ///< samples that were right and are now wrong, and the reverse
   int64_t both_right = 0;
   int64_t flips = 0;  ///< samples whose top class changed
   double sqnr = 0;    ///< dB; infinity where nothing changed
   double reference_metric = 0, metric = 0;
 };
 
-/// How many samples of `samples` a budget in samples lets go: for top1 the largest lost - gained, for agreement the
-/// most flips: limit * samples, rounded down. Precondition: the measure is one of the two.
+/// The number of samples out of `samples` that a budget in samples allows to lose: for top1 the largest lost - gained,
+/// for agreement the most flips: limit * samples, rounded down. Precondition: the measure is one of the two.
 int64_t samples_allowed(const Budget& budget, int64_t samples);
 
 /// top1: lost - gained <= samples_allowed; agreement: flips <= samples_allowed; sqnr: at least the limit; metric: the
-/// harmful change is at most limit per cent of the reference's magnitude. Never met by no samples, by NaN, or (top1)
-/// without labels.
+/// harmful change is at most limit per cent of the reference's magnitude. Never met without samples, with NaN, or
+/// (top1) without labels.
 bool met(const Budget& budget, const BudgetEvidence& evidence);
 
 /// The question and the result in one line: "lost 3 of 1000, allowed 5".

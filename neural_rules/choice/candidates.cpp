@@ -33,7 +33,7 @@ size_t site_of_family(const std::vector<Site>& sites, const std::string& family)
   return static_cast<size_t>(std::find_if(sites.begin(), sites.end(), is_it) - sites.begin());
 }
 
-// The value that the layer's kernel writes: layers that only work on single elements join it.
+// The value that the layer's kernel writes: elementwise layers are fused into the kernel.
 std::string made_family(const Flow& flow, const std::map<std::string, std::string>& families, std::string value) {
   for (size_t steps = 0; steps < flow.calls.size(); ++steps) {
     if (std::string family = family_of(families, value); !family.empty()) return family;
@@ -57,7 +57,7 @@ Result<Nothing> check_arithmetic(const Preferences& preferences, const DeviceAri
     if (rule == nullptr || device.has(rule->arithmetic()) || statement.wish == Wish::forbid) continue;
     problems.push_back(
         {fmt::format("{}:{}", preferences.where, statement.line),
-         fmt::format("rule {} needs arithmetic in {}, which the device has not", statement.rule,
+         fmt::format("rule {} needs arithmetic in {}, which the device lacks", statement.rule,
                      row(*rule->arithmetic()).name),
          "hoist devices and hoist profiles list the features of devices; hoist export --rule needs none"});
   }
@@ -170,7 +170,7 @@ Weight weight_of(const Program& program, const Site& site, const std::string& ru
     const std::vector<int64_t> shape = shape_of(find_type(program, site.value));
     const auto bytes = static_cast<double>(byte_size(format.scalar, shape));
     if (format.block != 0) return {blocks_class, bytes + bytes / static_cast<double>(format.block) * 4};
-    // Formats of contractions that require an input of their own kind stay apart.
+    // Formats of contractions that require an input of their own kind are not merged.
     const std::string type(row(format.scalar).name);
     return {is_float(format.scalar) ? std::to_string(row(format.scalar).bits) : type, bytes};
   }
@@ -197,7 +197,7 @@ void keep_least_noise(std::vector<WeighedRule>& rules) {
   }
 }
 
-// Blocks take kernels of their own, so they are worth a look only where no smaller format is as close.
+// Blocks need separate kernels, so they are considered only if no smaller format is as accurate.
 void drop_blocks(std::vector<WeighedRule>& rules) {
   for (WeighedRule& blocks : rules) {
     if (blocks.cost_class != blocks_class) continue;
@@ -208,7 +208,7 @@ void drop_blocks(std::vector<WeighedRule>& rules) {
   }
 }
 
-// A product's rule reads the format that was kept for its input, or goes with it.
+// A contraction's rule is dropped if the format that it reads was not kept for its input.
 void match_needs(const std::vector<Site>& sites, std::vector<std::vector<WeighedRule>>& rules) {
   for (std::vector<WeighedRule>& at_site : rules) {
     for (WeighedRule& rule : at_site) {
@@ -235,7 +235,7 @@ std::vector<std::vector<WeighedRule>> weigh_rules(const Program& program, const 
   std::vector<std::vector<WeighedRule>> out(sites.size());
   for (size_t i = 0; i < sites.size(); ++i) {
     for (const CandidateRule& candidate : candidates.rules[i]) {
-      cancellation_point();  // weights are packed for it
+      cancellation_point();  // this packs weights and takes long
       WeighedRule weighed{candidate, std::nan(""), 0, "", true};
       if (sites[i].kind != SiteKind::function) {
         const auto noise = predicted_noise(program, sites[i], *find_neural_rule(candidate.rule), statistics);

@@ -18,19 +18,18 @@
 namespace hoist {
 namespace {
 
-// SQNR of the front's ends, from where nothing is lost to where nothing is left, and how many points lie between.
+// SQNR at both ends of the front, from no loss to no remaining signal, and the number of points between.
 constexpr double finest = 60, coarsest = 6;
 constexpr int front_points = 16;
-// The first proposal for a budget in samples is searched for here: at 20 dB some 3 % of answers change.
+// The SQNR of the first proposal for a budget in samples: at 20 dB some 3 % of answers change.
 constexpr double reference_sqnr = 20, reference_flips = 0.03;
 
 // Shares of the time limit by which uniform-precision baselines, measured errors and proposals have to be finished; the
 // rest is for run times.
 constexpr double uniform_share = 0.5, error_share = 0.75, proposal_share = 0.9;
-// Runs are timed until both halves of the rounds choose the same, for so many times the least seconds at most.
+// Runs are timed until both halves of the rounds choose the same point, for at most this multiple of the minimum time.
 constexpr double most_turns = 8;
-// Preparing the rules of a large model takes longer; at this share of the time limit the rules of the remaining sites
-// are left out.
+// At this share of the time limit the rules of sites that are not prepared yet are left out.
 constexpr double rules_share = 0.35;
 // A uniform-precision baseline that takes longer than this share is dropped.
 constexpr double latest_uniform_share = 0.7, latest_proposal_share = 0.95;
@@ -56,7 +55,7 @@ class Chooser {
     if (measured_.uniform.empty() || verifier_->points.empty()) return as_it_is();
     costs_ = cost_model(sensitivity_, measured_.uniform, options_.objective);
     for (StudyPoint& point : verifier_->points) choice().predict(point);
-    // Pins can forbid the model as it is, and everything is compared with it all the same.
+    // The unchanged model is the reference of all comparisons even if pins forbid it as a choice.
     verifier_->points[0].predicted_error = 0;
     const std::vector<double>& seconds = measured_.uniform[0].site_seconds;
     if (options_.objective == Objective::time)
@@ -77,14 +76,15 @@ class Chooser {
     const bool of_scores = measure == BudgetMeasure::top1 || measure == BudgetMeasure::agreement;
     if (of_scores && kinds_.main_kind() == OutputKind::values) {
       return Diagnostic{"budget " + options_.budget.text(),
-                        "requires classes, and no output is one row of scores a sample", "use sqnr=NdB or metric=CMD"};
+                        "requires classes, and no output has one row of scores per sample",
+                        "use sqnr=NdB or metric=CMD"};
     }
     if (measure == BudgetMeasure::top1 && can_verify() && verification_.labels.empty()) {
       return Diagnostic{"budget " + options_.budget.text(), "needs labels, and the verification data has none",
                         "add an array labels, or use agreement=N%"};
     }
     HOIST_CHECK(measure != BudgetMeasure::metric || options_.metric, "a budget by metric without one");
-    // Preferences that contradict themselves are known before the work.
+    // Reports contradictory preferences before any work.
     const SensitivityOptions& asked = options_.sensitivity;
     HOIST_TRY(const CandidateRules candidates,
               candidate_rules(program_, find_sites(program_), asked.preferences, asked.device));
@@ -118,7 +118,7 @@ class Chooser {
       if (!has) return Nothing{};
     }
     if (finds_rules) {
-      // Calibration takes as long as the reference or longer, and for nothing if no model under rules can follow it.
+      // Calibration takes at least as long as the reference, and is useless if no time is left for a changed model.
       const double seconds = options_.seconds_until(1) - reference_seconds_;
       if (seconds < reference_seconds_) return Nothing{};
       HOIST_TRY(const bool has, within(seconds, [this]() -> Result<Nothing> {
@@ -160,7 +160,7 @@ class Chooser {
     if (measured_.uniform.empty() && !reference_steps_.empty() && sensitivity_.factors.empty())
       measured_.uniform.push_back(unchanged_model(sensitivity_, reference_steps_));
     double begin = options_.spent();
-    // The models up to the first point may take longer than those after it.
+    // The models up to the first point may take longer than later ones.
     for (const bool first : {true, false}) {
       if (first && has_one()) continue;
       const auto take = [&](UniformModel& model) { return verify(model, begin); };
@@ -251,7 +251,7 @@ class Chooser {
   }
 
   // Bisects the predicted error between points that keep the budget and points that break it. If nothing else can be
-  // chosen, one proposal is verified however late it is: otherwise all measurements would be in vain.
+  // chosen, one proposal is verified even after the time limit; otherwise all measurements would be useless.
   Result<Nothing> search() {
     double kept = 0, broken = std::numeric_limits<double>::infinity();
     double error = first_error();
@@ -324,7 +324,7 @@ class Chooser {
   double next_error(double error, double kept, double broken, const Proposal& proposal) const {
     const StudyPoint& point = verifier_->points[proposal.point];
     if (options_.budget.measure == BudgetMeasure::sqnr && point.error > 0 && point.predicted_error > 0) {
-      // Actual over predicted carries over to the neighbourhood.
+      // The ratio of actual to predicted error also holds for similar assignments.
       const double scale = point.error / point.predicted_error;
       const double next = error_at(options_.budget.limit) / scale;
       return proposal.keeps ? std::min(next, broken * 0.97) : std::min(next * 0.98, error * 0.95);
@@ -407,7 +407,7 @@ class Chooser {
     return choice().best(true);
   }
 
-  // Halves of the rounds that choose points of other times: the machine was busy in one of them.
+  // If the halves of the rounds choose points with different times, the machine was busy in one of them.
   void describe_unsteady(size_t one, size_t other) {
     const StudyPoint &a = verifier_->points[one], &b = verifier_->points[other];
     constexpr double same = 0.05;  // a tiny share of the time limit
@@ -458,7 +458,7 @@ class Chooser {
     return chosen;
   }
 
-  // The choice if the time is over before rules are known.
+  // The choice if the time ends before rules are known.
   Result<Choosing> as_it_is() {
     if (!may_all_stay_)
       return Diagnostic{options_.sensitivity.preferences.where,
@@ -512,7 +512,7 @@ class Chooser {
                           chosen);
   }
 
-  // The rest of the front, as predicted.
+  // Adds the rest of the front with predicted values.
   void add_front(Study& study) const {
     std::vector<double> budgets;
     for (int i = 0; i < front_points; ++i)
@@ -546,9 +546,9 @@ class Chooser {
   const OutputKinds kinds_;
   Measured measured_;
   Sensitivity& sensitivity_ = measured_.sensitivity;
-  bool may_all_stay_ = true;               ///< no pin forbids the model as it is
-  std::vector<StepTime> reference_steps_;  ///< as it was prepared here
-  double reference_seconds_ = 0;           ///< to prepare and to verify it
+  bool may_all_stay_ = true;               ///< no pin forbids the unchanged model
+  std::vector<StepTime> reference_steps_;  ///< step times of the reference, as prepared here
+  double reference_seconds_ = 0;           ///< seconds to prepare and verify the reference
   std::string unsteady_;                   ///< a note, or ""
   double longest_ = 0;                     ///< the share of the time limit that preparing, timing and verifying one
                                            ///< model took

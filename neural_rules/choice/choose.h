@@ -1,10 +1,10 @@
 // The choice of a rule at each site under a budget: sensitivity and costs give a front of accuracy against time (or
 // size), the solver walks it, and a proposal counts only after it was measured on data that neither calibration nor the
-// choice has used. The study holds all intermediate results. Needs a device only through PrepareModel. For a choice
-// that is made already: rewrite.h.
+// choice has used. The study holds all intermediate results. Needs a device only through PrepareModel. rewrite.h
+// applies an existing choice.
 //
-// The cost model ranks, the clock decides: uniform-precision baselines are verified with the solver's proposals, in one
-// round of interleaved runs.
+// The cost model proposes, and measured times decide: uniform-precision baselines are verified with the solver's
+// proposals, in one round of interleaved runs.
 #pragma once
 
 #include <functional>
@@ -31,30 +31,30 @@ struct ChooseOptions {
   std::function<double()> spent = [] { return 0.0; };
   /// Seconds until this share of the time limit has passed; infinity without a limit. Unfinished work is dropped then.
   std::function<double(double share)> seconds_until = [](double) { return std::numeric_limits<double>::infinity(); };
-  /// Seconds that the first model may take to get ready: the chosen one takes as long after the search.
+  /// The limit in seconds for preparing the first model, since the chosen model takes as long after the search.
   std::function<double()> seconds_for_first = [] { return std::numeric_limits<double>::infinity(); };
-  /// True if the user waits for an end: no further measurement begins then, not even the first proposal.
+  /// True if the user has asked to stop: no further measurement begins then, not even the first proposal.
   std::function<bool()> stopped = [] { return false; };
   /// Receives all measurements so far, after each longer part, and whether a point besides the unchanged model is known
   /// to keep the budget, so that an interrupted run has a result.
   std::function<void(const Measured&, bool has_choice)> keep = [](const Measured&, bool) {};
-  UserMetric metric;  ///< for a budget that is a command; it gets all verification data
+  UserMetric metric;  ///< the command of a metric budget, which receives all verification data
   /// Time for running one model on verification data: only as many samples are used as fit, and always the same ones.
   double verification_seconds = std::numeric_limits<double>::infinity();
-  int verifications = 5;              ///< of proposals of the solver, at most
-  int timing_rounds = 40;             ///< interleaved runs, more within least_timing_seconds
-  double least_timing_seconds = 1;    ///< a busy machine makes times of shorter periods say nothing
-  double timing_seconds = 30;         ///< per round, or more if the least number of rounds needs it
+  int verifications = 5;              ///< maximum number of verified proposals of the solver
+  int timing_rounds = 40;             ///< number of interleaved runs; more within least_timing_seconds
+  double least_timing_seconds = 1;    ///< on a busy machine times of shorter periods are meaningless
+  double timing_seconds = 30;         ///< per round; more if the minimum number of rounds needs it
   std::optional<Assignment> decided;  ///< of the known points: the earlier choice for the same budget and objective
 };
 
 struct Choosing {
   Study study;  ///< `points` has the reference first; the chosen one is marked
   Assignment chosen;
-  ChannelFactors factors;                          ///< to scale the model's channels by first
-  Statistics statistics;                           ///< to rewrite it by then, as it was chosen
+  ChannelFactors factors;                          ///< factors by which the model's channels are scaled first
+  Statistics statistics;                           ///< statistics for rewriting the scaled model as chosen
   Measured measured;                               ///< for further choices
-  OutputDigest reference_outputs, chosen_outputs;  ///< on the verification data
+  OutputDigest reference_outputs, chosen_outputs;  ///< digests of the outputs on the verification data
 };
 
 /// The cheapest assignment that was measured to keep the budget; among assignments whose times are equal within their

@@ -13,8 +13,8 @@ namespace {
 
 constexpr double forbidden = std::numeric_limits<double>::infinity();
 
-// Rules that cost the same are one kind, called after the first of them: the model that has them everywhere shows their
-// cost.
+// Rules of the same cost are one kind, named after the first of them; their cost is measured by a model that has them
+// everywhere.
 struct Kind {
   std::string cost_class, name;
 };
@@ -37,7 +37,7 @@ std::vector<Kind> kinds_of(const Sensitivity& sensitivity) {
   return out;
 }
 
-// True if a site has to have a rule, so that its time has to be known however late it is.
+// True if a site must have a rule, whose time must then be known even after the time limit.
 bool is_required(const Sensitivity& sensitivity, const Kind& kind) {
   return std::any_of(sensitivity.rules.begin(), sensitivity.rules.end(), [&](const SiteRule& rule) {
     return rule.cost_class == kind.cost_class && !sensitivity.may_stay[rule.site];
@@ -55,7 +55,8 @@ Assignment everywhere(const Sensitivity& sensitivity, const std::string& cost_cl
   return out;
 }
 
-// Which site a kernel's layers belong to: a product before a value, since the value's format joins its kernel.
+// The site to which a kernel's layers belong: contractions take precedence over values, since a value's format is fused
+// into the contraction's kernel.
 class Owners {
  public:
   explicit Owners(const Sensitivity& sensitivity) : sites_(sensitivity.sites) {
@@ -102,7 +103,7 @@ Result<UniformModel> timed(const Sensitivity& sensitivity, const PrepareModel& p
   return out;
 }
 
-// Puts the solver's problem together.
+// Builds the solver's problem.
 class Coster {
  public:
   Coster(Sensitivity& sensitivity, const std::vector<UniformModel>& uniform, Objective objective)
@@ -131,7 +132,7 @@ class Coster {
   }
 
  private:
-  // The model that shows the rule's cost; "" is the unchanged model.
+  // The uniform-precision model from which the rule's cost is read; "" is the unchanged model.
   const UniformModel* uniform(const std::string& rule) const {
     const auto known = classes_.find(rule);
     if (known == classes_.end()) return nullptr;
@@ -162,7 +163,7 @@ class Coster {
       const bool known = uniform(rule.rule) != nullptr;
       if (known) found.time = seconds(rule.rule, site);
       const double error = std::isnan(found.error_alone) ? found.predicted_error : found.error_alone;
-      // A format that saves nothing in the file is not chosen for its own sake.
+      // A format that saves no bytes in the file is not an option of its own.
       const double bytes = is_product ? found.bytes : 1e-3;
       const double cost = by_time ? (known ? found.time : 0) : bytes;
       const bool usable = std::isfinite(error) && (known || !by_time);
@@ -202,7 +203,7 @@ class Coster {
     if (reads && wanted && !gives(format, *wanted)) return forbidden;
     if (objective_ == Objective::size) return 0;
     double cost = format_cost(format, kernel);
-    if (wanted) {  // its time was measured with all values in the format that it requires
+    if (wanted) {  // the rule's time was measured with all values in the format that it requires
       const UniformModel* model = uniform(rule);
       const auto assigned =
           model == nullptr ? Assignment::const_iterator{} : model->assignment.find(sensitivity_.sites[value].key());

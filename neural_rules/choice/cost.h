@@ -21,35 +21,36 @@
 
 namespace hoist {
 
-/// Every site that can under one rule for values, or one for products (with the formats that they need).
+/// A model with one rule at every site where it applies: a rule for values, or a rule for contractions with the formats
+/// that it needs.
 struct UniformModel {
-  std::string name;        ///< "u8", "w8a8", ...; "" is the model as it is
-  std::string cost_class;  ///< of its rules
+  std::string name;        ///< "u8", "w8a8", ...; "" is the unchanged model
+  std::string cost_class;  ///< cost class of its rules
   Assignment assignment;
   std::unique_ptr<RunnableModel> runnable;
-  std::vector<double> site_seconds;  ///< of the kernels of each site, then of all other kernels
+  std::vector<double> site_seconds;  ///< seconds of the kernels of each site, and then of all other kernels
 };
 
-/// The model as it is, from the times of its steps.
+/// The unchanged model, from the times of its steps.
 UniformModel unchanged_model(const Sensitivity& sensitivity, const std::vector<StepTime>& steps);
 
-/// Takes each model when it is timed; its `runnable` may be moved away.
+/// Receives each model when it is timed; it may move `runnable`.
 using TakeUniform = std::function<Result<Nothing>(UniformModel& model)>;
 
 /// Times the unchanged model first; models in `models` are not timed again. When the time limit has passed, only rules
-/// that a site has to have are timed; the others are not chosen. Returns whether all are timed.
+/// that a site must have are timed; others cannot be chosen. Returns true if all are timed.
 Result<bool> add_uniform_models(
     std::vector<UniformModel>& models, const Sensitivity& sensitivity, const PrepareModel& prepare,
     const SensitivityOptions& options, const TakeUniform& take = [](UniformModel&) { return Nothing{}; });
 
-/// A node a site; option 0 leaves it as it is, the others are the site's rules in the order of sensitivity.rules.
+/// One node per site; option 0 leaves it unchanged, the others are the site's rules in the order of sensitivity.rules.
 /// Errors of options are those measured alone, or predicted. Costs are seconds, or bytes.
 struct CostModel {
   ChoiceProblem problem;
   std::vector<std::vector<size_t>> rules;  ///< by site: indices into sensitivity.rules
-  double base = 0;                         ///< of kernels that belong to no site
+  double base = 0;                         ///< cost of kernels that belong to no site
 
-  size_t problem_options(size_t site) const;  ///< of the node: its rules and leaving it as it is
+  size_t problem_options(size_t site) const;  ///< number of options of the node: its rules, and unchanged
 };
 CostModel cost_model(Sensitivity& sensitivity, const std::vector<UniformModel>& uniform, Objective objective);
 

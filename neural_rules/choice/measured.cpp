@@ -104,7 +104,7 @@ class Recaller {
   }
 
   // The rules that represented their class when they were measured. If such a rule is excluded now and no other choice
-  // is left at the site, the rule of its class with the least predicted error.
+  // is left at the site, the rule of its class with the least predicted error represents the class.
   static std::vector<bool> representatives(const std::vector<Candidate>& candidates) {
     std::vector<bool> out;
     for (const Candidate& candidate : candidates) out.push_back(candidate.stands);
@@ -142,7 +142,7 @@ class Recaller {
     return Nothing{};
   }
 
-  // A product's rule reads a format that is a rule at its input too.
+  // A contraction's rule may read a format that is a rule at its input.
   bool find_needs(const CandidateRule& rule, const std::vector<std::vector<bool>>& used, Assignment& needs) const {
     const auto wanted = find_neural_rule(rule.rule)->input();
     for (const auto& [key, format] : rule.needs) {

@@ -14,27 +14,27 @@ namespace hoist {
 
 struct Measured {
   Sensitivity sensitivity;
-  std::vector<UniformModel> uniform;  ///< the model as it is first
+  std::vector<UniformModel> uniform;  ///< the unchanged model first
   bool all_timed = false;             ///< true if `uniform` has every kind of rule
   std::vector<StudyPoint> points;     ///< verified; the reference first
-  std::vector<OutputDigest> digests;  ///< a point each
+  std::vector<OutputDigest> digests;  ///< one per point
   std::string metric;                 ///< the command whose number the points have, "" for none
 
   bool empty() const { return sensitivity.sites.empty(); }
   /// True if only further points are left to measure: every point is timed, and every uniform-precision baseline that
   /// may be chosen is a point.
   bool complete() const;
-  /// A uniform-precision baseline whose rules are candidates and that is no point yet: the run ended before its
+  /// A uniform-precision baseline with permitted rules that is not a point yet, because the run ended before its
   /// verification.
   bool is_missing(const UniformModel& model) const;
 };
 
 /// Stores the measurements in the record, whose origin and choices stay. Measurements of rules and kinds of rules that
-/// are no candidates here stay too.
+/// are not candidates here stay too.
 void add_to_record(Record& record, const Measured& measured);
 
-/// The inverse, for the program of the record and under these preferences: rules that they exclude are no candidates,
-/// and a rule that another one of its cost class represented has its predicted errors. A note counts the rules that the
+/// The inverse, for the program of the record and under these preferences: excluded rules are not candidates, and a
+/// rule that was represented by another rule of its cost class has predicted errors. A note counts the rules that the
 /// record does not cover. Errors, with `where` for the record: sites that the program lacks, a pinned rule without
 /// measurements, errors of rewriting.
 Result<Measured> recall(const Program& program, const Record& record, const Preferences& preferences,

@@ -11,7 +11,7 @@
 namespace hoist {
 namespace {
 
-// A change that nothing tells apart: equal numbers, or NaN in both.
+// True if the change is not detectable: equal numbers, or NaN in both.
 bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
 int64_t top_of(std::span<const double> scores) {
@@ -42,7 +42,7 @@ std::vector<double> log_softmax(std::span<const double> scores) {
   return out;
 }
 
-// Probabilities may have been rounded to 0 in the model's type; they count as the smallest normal f32 then.
+// Probabilities that were rounded to 0 in the model's type count as the smallest normal f32.
 std::vector<double> logarithms(std::span<const double> probabilities) {
   std::vector<double> out;
   for (double p : probabilities)
@@ -59,7 +59,7 @@ double divergence_of(OutputKind kind, std::span<const double> reference, std::sp
   return std::max(sum, 0.0);  // rounding alone makes it negative
 }
 
-// Texts have no distance: one that the reference has too is 1, another one 0.
+// Strings have no distance: an equal string counts as 1, a different one as 0.
 std::vector<double> sample_of(const Tensor& tensor, const Tensor& reference, int64_t sample, int64_t values) {
   std::vector<double> out(static_cast<size_t>(values));
   for (int64_t i = 0; i < values; ++i) {
@@ -117,7 +117,7 @@ Result<Nothing> OutputComparison::add(const Tensor& reference, const Tensor& cha
   }
   const int64_t values = reference.size() / samples_a_run;
   if (values_ >= 0 && values_ != values)
-    return problem(fmt::format("has {} values a sample, {} in the runs before", values, values_));
+    return problem(fmt::format("has {} values per sample, {} in previous runs", values, values_));
   if (values == 0) return problem("has no values");
   const bool first_call = values_ < 0;
   if (!labels.empty() && kind_ == OutputKind::values) return problem("has no classes for labels");
@@ -159,7 +159,7 @@ void OutputComparison::add_values(std::span<const double> reference, std::span<c
   reference_not_finite_ += all_finite(reference) ? 0 : 1;
   const bool centred = kind_ != OutputKind::values && all_finite(reference) && all_finite(changed);
   const double reference_mean = centred ? mean_of(reference) : 0, changed_mean = centred ? mean_of(changed) : 0;
-  // Scores that cannot be centred are no signal.
+  // Scores that cannot be centred do not count as signal.
   const bool signal = centred || kind_ == OutputKind::values;
   for (size_t i = 0; i < reference.size(); ++i) {
     if (std::isfinite(reference[i])) {

@@ -20,11 +20,11 @@ namespace hoist {
 /// added to all scores changes no answer; probabilities are results of a softmax (this concerns only the divergence).
 enum class OutputKind : uint8_t { values, logits, probabilities };
 
-/// An element as a number, whatever its type; texts are no numbers.
+/// An element of any numeric type as a double.
 double value_at(const Tensor& tensor, int64_t i);
 
 /// The class with the highest score among `classes` elements from flat position `first`; the first of equals; -1 where
-/// any of them is NaN, which is no label and so never right.
+/// any of them is NaN, which is not a label and so never right.
 int64_t top_class(const Tensor& scores, int64_t first, int64_t classes);
 
 /// Over all added samples; NaN without a measurement.
@@ -32,11 +32,11 @@ struct OutputMetrics {
   OutputKind kind = OutputKind::values;
   int64_t samples = 0, values_a_sample = 0;
   double signal_power = 0;        ///< mean square of the reference output (centred for scores)
-  double mean_squared_error = 0;  ///< infinite where a value is not finite in one of the two alone
-  double sqnr = 0;                ///< dB; infinity where nothing changed, -infinity where the error is not finite
-  double psnr = 0;                ///< dB, with the range of the reference as the peak; infinity where nothing changed
+  double mean_squared_error = 0;  ///< infinite if a value is non-finite in only one of the two outputs
+  double sqnr = 0;                ///< dB; infinity without a change, -infinity if the error is not finite
+  double psnr = 0;                ///< dB, with the range of the reference as the peak; infinity without a change
   double largest_error = 0;       ///< absolute
-  double low = 0, high = 0;       ///< of the finite reference values, not centred
+  double low = 0, high = 0;       ///< range of the finite reference values, not centred
   int64_t not_finite = 0;         ///< samples of the changed output that hold a NaN or an infinity
   int64_t reference_not_finite = 0;
   // Scores only:
@@ -54,7 +54,7 @@ struct OutputMetrics {
   int64_t worst_class_samples = 0;
 };
 
-/// SQNR in dB of two mean squares, and back: the mean squared error that a signal of this power has at this SQNR.
+/// SQNR in dB of two mean squares, and the inverse: the mean squared error of a signal of this power at this SQNR.
 double sqnr_of(double signal_power, double mean_squared_error);
 /// "31.2 dB", "exact" if nothing changed, "-" for values that are not finite.
 std::string sqnr_text(double decibel);
@@ -67,11 +67,11 @@ class OutputComparison {
   /// be empty, and the error is infinite if the changed output has another shape.
   explicit OutputComparison(OutputKind kind, bool dynamic = false) : kind_(kind), dynamic_(dynamic) {}
 
-  /// One run: both outputs have the same shape, numbers or texts (of power 1, and error 1 where they changed), with
-  /// `samples_a_run` samples along the first axis (the whole tensor is the sample where it is 1). Only the first
-  /// `samples` are counted, since the last run of a data set may be filled up. `labels` is empty or has a class for
-  /// each of `samples`; all calls or none give labels. Errors: shapes that differ between the two or between calls, a
-  /// first axis that does not hold the samples, labels outside the classes or of another count.
+  /// One run: both outputs have the same shape, numbers or strings (of power 1, and error 1 if they changed), with
+  /// `samples_a_run` samples along the first axis (if it is 1, the whole tensor is the sample). Only the first
+  /// `samples` are counted, since the last run of a data set may contain repeated samples. `labels` is empty or has a
+  /// class for each of `samples`; all calls or none give labels. Errors: shapes that differ between the two or between
+  /// calls, a first axis of another extent, labels outside the classes or in another number.
   Result<Nothing> add(const Tensor& reference, const Tensor& changed, int64_t samples_a_run, int64_t samples,
                       std::span<const int64_t> labels = {});
   OutputMetrics metrics() const;
@@ -89,7 +89,7 @@ class OutputComparison {
   bool dynamic_;
   int64_t samples_ = 0, values_ = -1;
   int64_t compared_ = 0;       ///< values of all samples
-  int64_t finite_values_ = 0;  ///< of the reference that the signal is made of
+  int64_t finite_values_ = 0;  ///< finite elements of the reference, which make up the signal
   double signal_ = 0, error_ = 0, largest_ = 0, low_ = 0, high_ = 0, divergence_ = 0;
   int64_t not_finite_ = 0, reference_not_finite_ = 0, flips_ = 0;
   bool labelled_ = false;

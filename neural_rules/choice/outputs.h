@@ -1,9 +1,9 @@
 // All outputs of a model over a data set: the meaning of their elements, and the total change of them by a change of
 // the model. One output alone: metric.h.
 //
-// All outputs count: the error of each is taken against its own power and added, so that the sum bounds each of them
-// and stays a sum over sites. The main output (the first with scores) keeps its unit, so a model with one output has
-// plain mean squared errors.
+// All outputs count: the error of each is divided by its own power, and these are added, so that the sum bounds each of
+// them and remains a sum over sites. The main output (the first with scores) keeps its unit, so a model with one output
+// has plain mean squared errors.
 #pragma once
 
 #include <functional>
@@ -21,8 +21,8 @@ using RunOutputs = std::vector<std::vector<Tensor>>;
 
 struct OutputKinds {
   std::vector<OutputKind> of;  ///< an output each
-  /// The output that classes are read off, and whose power errors are given against: the first that is scores, or the
-  /// first.
+  /// The output that defines the classes and the power to which errors refer: the first output of scores, or the first
+  /// output.
   size_t main = 0;
   std::set<size_t> dynamic = {};  ///< outputs with a dynamic dimension: values
 
@@ -36,21 +36,21 @@ OutputKinds output_kinds(const Program& program);
 /// The number of classes of the main output.
 int64_t class_count(const Program& program);
 
-/// The outputs of each of the first `runs` runs; `more` is fed after each run's own inputs.
+/// The outputs of each of the first `runs` runs; `more` is appended to the inputs of each run.
 Result<RunOutputs> run_all(RunnableModel& model, const Samples& samples, size_t runs,
                            const std::function<std::vector<Tensor>(size_t run)>& more = {});
 
-/// The metrics of the main output, except that error and SQNR represent all outputs: the errors of the others are
-/// scaled to the power of the main one and added, so that no output has a lower SQNR. Outputs without elements do not
-/// count. Errors: errors of OutputComparison::add.
+/// The metrics of the main output, except that error and SQNR represent all outputs: the errors of other outputs are
+/// scaled to the power of the main output and added, so that no output has a lower SQNR. Outputs without elements do
+/// not count. Errors: errors of OutputComparison::add.
 Result<OutputMetrics> compare_runs(const OutputKinds& kinds, const Samples& samples, const RunOutputs& reference,
                                    const RunOutputs& changed);
 
 /// A summary of outputs, for a later check that a device still computes them.
 struct OutputDigest {
-  size_t main = 0;                   ///< the output that the classes are of
-  std::vector<int64_t> classes;      ///< the top class of each sample, where the main output is scores
-  std::vector<double> mean_squares;  ///< of all values of each output; 0 of texts
+  size_t main = 0;                   ///< the output that defines the classes
+  std::vector<int64_t> classes;      ///< the top class of each sample if the main output has scores
+  std::vector<double> mean_squares;  ///< mean square of all values of each output; 0 for strings
 };
 OutputDigest digest_of(const OutputKinds& kinds, const Samples& samples, const RunOutputs& outputs);
 

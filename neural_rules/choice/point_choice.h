@@ -17,16 +17,16 @@ struct PointChoice {
   const Verifier& verifier;
   const ChooseOptions& settings;
 
-  /// Sets the predictions and the size of a point; NaN for a prediction that the measurements do not give.
+  /// Sets the predictions and the size of a point; NaN for predictions that do not follow from the measurements.
   void predict(StudyPoint& point) const;
-  /// True if no pin forbids the model as it is.
+  /// True if no pin forbids the unchanged model.
   bool may_stay() const;
   /// True if pins and preferences allow the options, and each contraction finds the format that it reads. Measurements
   /// of rules do not matter: the solver cannot propose a rule whose error is unknown, and a verified point with it can
   /// still be chosen.
   bool allowed(const std::vector<size_t>& options) const;
   bool allowed(const StudyPoint& point) const;
-  /// True if a verified point besides the unchanged model may be chosen. The costs tell whether pins allow it.
+  /// True if a verified point besides the unchanged model may be chosen. The costs show whether pins allow it.
   bool has_choice() const;
   /// The cheapest point that keeps the budget, or the one with the least error; 0 (the reference) if there is none.
   size_t best(bool keeping) const;
@@ -35,7 +35,7 @@ struct PointChoice {
   /// Points without a time cannot be compared with timed ones.
   bool competes(size_t point) const;
   double cost_of(const StudyPoint& point) const;
-  /// If the intervals of two points' times overlap, neither is known to be faster.
+  /// If the intervals of two points' times overlap, it is unknown which is faster.
   size_t most_accurate_beside(size_t cheapest) const;
 };
 

@@ -20,7 +20,7 @@ std::string_view word_of(Wish wish) {
   for (const auto& [word, of] : wishes) {
     if (of == wish) return word;
   }
-  HOIST_CHECK(false, "a wish without a word");
+  HOIST_CHECK(false, "a preference without a keyword");
 }
 
 std::string join(const std::set<std::string>& words) { return fmt::format("{}", fmt::join(words, ", ")); }
@@ -31,7 +31,7 @@ struct Word {
   bool quoted = false;
 };
 
-// A quoted word from the quote at `i`; false where it does not end.
+// A quoted word from the quote at `i`; false if it has no end.
 bool read_quoted(const std::string& line, size_t& i, std::string& out) {
   for (++i; i < line.size(); ++i) {
     if (line[i] == '"') {
@@ -138,7 +138,7 @@ class PreferenceApplication {
             others.empty() ? "" : "these can: " + join(others));
   }
 
-  // With the statements before it, so that each pair is named once, at its second line.
+  // Compares a statement with earlier ones only, so that each pair is reported once, at its second line.
   void check_contradictions(size_t second) {
     const Preference& b = preferences_.statements[second];
     for (size_t first = 0; first < second; ++first) {
@@ -154,7 +154,7 @@ class PreferenceApplication {
   bool contradict(const Preference& a, const Preference& b) const {
     if (a.wish == Wish::forbid || b.wish == Wish::forbid)
       return a.wish != b.wish && (a.rule == b.rule || a.rule == "*" || b.rule == "*");
-    // Several preferred rules are a choice between them; a pinned one leaves no choice.
+    // Several preferred rules leave a choice between them; a pinned rule leaves none.
     const auto kind_a = kinds_.find(a.rule), kind_b = kinds_.find(b.rule);
     return (a.wish == Wish::pin || b.wish == Wish::pin) && a.rule != b.rule && kind_a != kinds_.end() &&
            kind_b != kinds_.end() && kind_a->second == kind_b->second;
@@ -174,7 +174,7 @@ class PreferenceApplication {
     for (bool all_layers : {false, true}) {
       std::vector<std::string> pinned, preferred;
       for (const std::string& rule : of.rules) {
-        // A rule that its layer speaks of is none of the general statements' business.
+        // Statements for all layers do not apply to rules that a layer's own statements name.
         if (all_layers && wish_for(*of.site, rule, false)) continue;
         const std::optional<Wish> wish = wish_for(*of.site, rule, all_layers);
         if (wish == Wish::pin) pinned.push_back(rule);
@@ -192,7 +192,7 @@ class PreferenceApplication {
 
   const Preferences& preferences_;
   std::span<const SiteCandidates> sites_;
-  std::map<std::string, SiteKind> kinds_;  ///< of rules by name
+  std::map<std::string, SiteKind> kinds_;  ///< site kinds of rules, by name
   std::map<std::string, std::vector<const SiteCandidates*>> layers_;
   Diagnostics problems_;
 };

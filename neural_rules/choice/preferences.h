@@ -2,10 +2,8 @@
 // checked as a whole before anything runs: a text that contradicts itself or contains an unknown name changes nothing.
 // Rules without a budget are named on the command line instead.
 //
-//   pin conv1 w8a8         # the layer uses the rule, whatever it costs
-//   forbid "last layer" *  # the layer stays as it is
-//   forbid * e5m2          # never
-//   prefer * w8a8          # the only choice besides the unchanged model, if it applies
+// pin conv1 w8a8 # the layer uses the rule, whatever it costs forbid "last layer" * # the layer stays unchanged forbid
+// * e5m2 # never prefer * w8a8 # the only choice besides the unchanged model, if it applies
 //
 // A statement that names a layer overrides contrary statements for all layers (*). A rule that is pinned or preferred
 // for all layers concerns the layers to which it applies. Names with spaces or # are quoted; inside quotes \" is a
@@ -41,7 +39,7 @@ struct Preferences {
 /// a quote without an end, `pin LAYER *`.
 Result<Preferences> parse_preferences(const std::string& text, const std::string& where);
 
-/// A site with the rules that could be used there, without "" for leaving it as it is.
+/// A site with the rules that could be used there, without "" for unchanged.
 struct SiteCandidates {
   const Site* site = nullptr;
   std::vector<std::string> rules;
@@ -49,14 +47,14 @@ struct SiteCandidates {
 
 /// The candidates that the preferences allow.
 struct AllowedRules {
-  bool unchanged = true;           ///< leaving the site as it is
+  bool unchanged = true;           ///< the site may stay unchanged
   std::vector<std::string> rules;  ///< in the order of the candidates
 };
 
-/// One answer a site. Errors, all at once: layers or rules that are not there (with near misses), rules for another
-/// kind of site than the layer has or that cannot be used there, and statements of one scope (a layer, or *) that
-/// contradict each other: two rules of one kind pinned, pinned or preferred and forbidden, pinned and another one of
-/// its kind preferred.
+/// One answer per site. Errors, all together: unknown layers or rules (with near misses), rules for another kind of
+/// site than the layer has, or that cannot be used there, and contradictory statements of one scope (a layer, or *):
+/// two pinned rules of one kind, a rule that is pinned or preferred and also forbidden, a preferred rule besides a
+/// pinned one of its kind.
 Result<std::vector<AllowedRules>> apply_preferences(const Preferences& preferences,
                                                     std::span<const SiteCandidates> sites,
                                                     std::span<const NeuralRule> rules);

@@ -103,7 +103,7 @@ class Check {
     if (&of == &record_.points.front() && !of.point.assignment.empty())
       problem("the first point is " + of.point.name + ", expected the model as it is");
     const StudyPoint& point = of.point;
-    constexpr int64_t most_samples = int64_t{1} << 40;  // counts are added up
+    constexpr int64_t most_samples = int64_t{1} << 40;  // counts are summed later
     if (point.samples > most_samples)
       problem(fmt::format("point {} has {} samples, at most {} are counted", point.name, point.samples, most_samples));
     for (const int64_t count : {point.samples, point.both_right, point.lost, point.gained, point.both_wrong,
@@ -116,7 +116,7 @@ class Check {
                           of.digest.mean_squares.size()));
   }
 
-  // "" is the site as it is.
+  // "" is the unchanged site.
   void check_use(const char* what, const std::string& site, const std::string& rule) {
     const auto found = rules_.find(site);
     if (found == rules_.end())
@@ -135,7 +135,7 @@ class Check {
 
   const Record& record_;
   const std::string& where_;
-  std::set<std::pair<std::string, std::string>> rounded_;  ///< sites and rules that have numbers
+  std::set<std::pair<std::string, std::string>> rounded_;  ///< sites and rules with rounded weights
   std::map<std::string, std::set<std::string>> rules_;     ///< candidates by site
   Diagnostics problems_;
 };

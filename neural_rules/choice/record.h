@@ -1,7 +1,7 @@
 // The record of compilations under a budget: all measurements, and each choice that was made from them. A second
 // compilation makes the same bundle without data and without a clock, or solves for another budget without measuring
 // again (measured.h). Floats keep their last bit. The text form is JSON (tools/study/record_json.h). A study (study.h)
-// has more, for readers.
+// contains more, for display.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace hoist {
 
-/// A record of another format is refused.
+/// Records of other formats are refused.
 inline constexpr int64_t record_format = 5;
 
 /// The origin of a record: it applies only if all of these are equal. Hashes and names as text; "" for absent ones (for
@@ -24,24 +24,24 @@ inline constexpr int64_t record_format = 5;
 struct RecordOrigin {
   std::string model_hash = {}, calibration_hash = {}, verification_hash = {}, profile_hash = {};
   std::string device = {};
-  std::string objective = {};  ///< that times were taken under: kernels for the smallest size are other ones
-  std::string metric = {};     ///< the command whose number the points have
+  std::string objective = {};  ///< the objective of the timed kernels, since kernels for the smallest size differ
+  std::string metric = {};     ///< the command that gave the points' metric
   uint64_t seed = 0;
   bool operator==(const RecordOrigin&) const = default;
 };
 
-/// One site with everything that was measured or predicted there.
+/// One site with all its measurements and predictions.
 struct RecordedSite {
   std::string key;  ///< Site::key()
   double sensitivity = 0, time = 0, bytes = 0;
   std::vector<Candidate> candidates;
 };
 
-/// The times of the model with one kind of rule wherever it may be (cost.h).
+/// The times of the model with one kind of rule wherever it applies (cost.h).
 struct RecordedTimes {
   std::string name, cost_class;
   Assignment assignment;
-  std::vector<double> site_seconds;  ///< per site, and of kernels that belong to none
+  std::vector<double> site_seconds;  ///< seconds per site, then of kernels that belong to none
   bool operator==(const RecordedTimes&) const = default;
 };
 
@@ -55,19 +55,19 @@ struct RecordedPoint {
 struct RecordedChoice {
   std::string budget, objective, preferences_hash;
   Assignment chosen;
-  std::string certificate;  ///< of the bundle, as its manifest has it
+  std::string certificate;  ///< certificate in the bundle's manifest
   bool operator==(const RecordedChoice&) const = default;
 };
 
 struct Record {
   RecordOrigin origin;
-  std::string hoist_version;  ///< that wrote it; another one may read it
-  bool complete = false;      ///< Measured::complete(); false: measuring was stopped, and goes on from here
+  std::string hoist_version;  ///< the version that wrote it; other versions may read it
+  bool complete = false;      ///< Measured::complete(); false: the measurement was interrupted and can be continued
   bool all_timed = false;     ///< true if each kind of rule has its times
   double output_power = 0;    ///< mean square of the reference output, for SQNR
   int64_t calibration_samples = 0;
-  ChannelFactors factors;  ///< that the model's channels are scaled by before it is rewritten
-  Statistics statistics;   ///< of weights that are rounded with data the numbers, no second moments
+  ChannelFactors factors;  ///< factors by which the model's channels are scaled before rewriting
+  Statistics statistics;   ///< for weights rounded with data the rounded numbers, without second moments
   std::vector<RecordedSite> sites;
   std::vector<RecordedTimes> times;
   std::vector<RecordedPoint> points;
@@ -75,8 +75,8 @@ struct Record {
   std::vector<std::string> notes;
 };
 
-/// Checks that a record (read from `where`) applies to this compilation. Errors: one for each part of the origin that
-/// differs, with both values. Parts that are "" in `wanted` are not compared: a second compilation has no calibration
+/// Checks that a record (read from `where`) applies to this compilation. Errors: one for each differing part of the
+/// origin, with both values. Parts that are "" in `wanted` are not compared: a second compilation has no calibration
 /// data.
 Result<Nothing> check_origin(const Record& record, const RecordOrigin& wanted, const std::string& where);
 

@@ -45,7 +45,7 @@ void add_notes(Study& study, const ChoiceFindings& findings, const StudyPoint& p
     study.notes.push_back("no rule was verified before the run ended: the model stays as it is; give more --time");
   if (point.assignment.empty()) {
     const bool is_time = findings.options.objective == Objective::time;
-    study.notes.push_back(fmt::format("nothing that keeps the budget is known to be {} than the model as it is{}",
+    study.notes.push_back(fmt::format("no choice within the budget is known to be {} than the unchanged model{}",
                                       is_time ? "faster on this device" : "smaller",
                                       is_time ? "; --objective size searches for the fewest bytes" : ""));
   }

@@ -1,5 +1,5 @@
-// The study of a choice: what it found, in numbers and in sentences. For choose.h, which measures; the sentences of
-// budgets are in budget.h.
+// The study of a choice in numbers and sentences. For choose.h, which measures; budget.h has the sentences about
+// budgets.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace hoist {
 
-/// Everything that a choice was made from.
+/// All facts that a choice was made from.
 struct ChoiceFindings {
   const Program& program;
   const ChooseOptions& options;

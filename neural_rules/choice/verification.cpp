@@ -18,14 +18,14 @@ Result<size_t> Verifier::runs_that_fit(RunnableModel& runnable) const {
   constexpr size_t least_runs = 8;
   const size_t all = samples_.runs.size();
   if (all <= least_runs || options_.metric || std::isinf(options_.verification_seconds)) return all;
-  HOIST_TRY_VOID(run_all(runnable, samples_, 1));  // a device may still get ready
+  HOIST_TRY_VOID(run_all(runnable, samples_, 1));  // the first run may include the start of a device
   const Stopwatch stopwatch;
   HOIST_TRY_VOID(run_all(runnable, samples_, 1));
   const double fitting = options_.verification_seconds / std::max(stopwatch.seconds(), 1e-9);
   return fitting >= static_cast<double>(all) ? all : std::max(least_runs, static_cast<size_t>(fitting));
 }
 
-// Runs the verification data; the user's metric goes into the point.
+// Runs the verification data; the user's metric is stored in the point.
 Result<RunOutputs> Verifier::run(RunnableModel& runnable, StudyPoint& point) const {
   HOIST_TRY(RunOutputs outputs, run_all(runnable, samples_, runs()));
   point.user_metric = std::nan("");
@@ -128,8 +128,8 @@ Result<Nothing> Verifier::time_round(int runs, bool keeps, const Wanted& wanted)
 
 Result<Nothing> Verifier::take_times(double least_seconds, const Wanted& wanted) {
   constexpr int warm_up_rounds = 2, runs_a_round = 3;
-  constexpr int least_runs = 15;     // fewer have no interval
-  constexpr int most_rounds = 2000;  // more would say the same
+  constexpr int least_runs = 15;     // fewer runs have no interval
+  constexpr int most_rounds = 2000;  // more rounds add nothing
   if (std::all_of(models_.begin(), models_.end(), [](const auto& model) { return model == nullptr; })) return Nothing{};
   const bool is_first = before_.empty();
   if (is_first) {
@@ -138,7 +138,7 @@ Result<Nothing> Verifier::take_times(double least_seconds, const Wanted& wanted)
   }
   const Stopwatch stopwatch;
   const double left = options_.seconds_until(1);
-  double longest = 0;  // of the rounds
+  double longest = 0;  // duration of the longest round
   const auto is_late = [&] { return stopwatch.seconds() + longest > left; };
   int runs = runs_a_round;
   for (int round = is_first ? -warm_up_rounds : 0;; ++round) {
@@ -149,7 +149,7 @@ Result<Nothing> Verifier::take_times(double least_seconds, const Wanted& wanted)
     if (round * runs >= least_runs && !is_first && begin >= least_seconds) break;
     HOIST_TRY_VOID(time_round(round < 0 ? 1 : runs, round >= 0, wanted));
     const double took = stopwatch.seconds() - begin;
-    // Models that take long have few runs, and these differ less.
+    // Slow models have few runs, whose times vary less.
     if (round < 0 && took * warm_up_rounds * least_runs > std::min(left, options_.timing_seconds)) {
       runs = 1;
       round = -1;

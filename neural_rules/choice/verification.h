@@ -14,8 +14,8 @@ namespace hoist {
 
 class Verifier {
  public:
-  /// `studied` may still be empty until points other than the reference are added. `points` and `digests` may be known
-  /// from before, the reference first.
+  /// `studied` may still be empty until points other than the reference are added. `points` and `digests` may come from
+  /// an earlier run, the reference first.
   Verifier(const Sensitivity& studied, OutputKinds kinds, const Samples& samples, const PrepareModel& prepare,
            const ChooseOptions& options)
       : studied_(studied), kinds_(std::move(kinds)), samples_(samples), prepare_(prepare), options_(options) {}
@@ -29,20 +29,20 @@ class Verifier {
   bool has_reference() const { return !reference_.empty(); }
   /// Points that are worth timing.
   using Wanted = std::function<bool(size_t point)>;
-  /// Makes those without times ready for take_times() that did not run here. The reference has to have run.
+  /// Prepares points without times that did not run in this process for take_times(). The reference must have run.
   Result<Nothing> prepare_untimed(const Wanted& wanted);
-  /// Interleaved runs of all requested points that are ready, for at least so many seconds and as many rounds as
-  /// ChooseOptions requires; fewer if the time limit ends first. Further calls add rounds. Earlier times are scaled by
-  /// the change of the reference's time. Points that are not reached stay without a time.
+  /// Interleaved runs of all requested points that are ready, for at least the seconds and rounds that ChooseOptions
+  /// requires; fewer if the time limit ends first. Further calls add rounds. Earlier times are scaled by the change of
+  /// the reference's time. Points that are not reached stay without a time.
   Result<Nothing> take_times(double least_seconds, const Wanted& wanted);
-  /// Sets the times of points from a part of the rounds.
+  /// Sets the times of points from some of the rounds.
   enum class Rounds : uint8_t { all, first_half, second_half };
   void set_times(Rounds rounds);
   /// True if each half of the rounds has enough runs for an interval.
   bool can_halve() const;
 
   std::vector<StudyPoint> points;
-  std::vector<OutputDigest> digests;  ///< a point each
+  std::vector<OutputDigest> digests;  ///< one per point
 
  private:
   Result<RunOutputs> run(RunnableModel& runnable, StudyPoint& point) const;
@@ -54,13 +54,13 @@ class Verifier {
   const Samples& samples_;
   const PrepareModel& prepare_;
   const ChooseOptions& options_;
-  size_t runs_ = samples_.runs.size();  ///< of the verification data, before points tell
+  size_t runs_ = samples_.runs.size();  ///< number of runs of the verification data, until points determine it
   Result<Nothing> time_round(int runs, bool keeps, const Wanted& wanted);
 
   RunOutputs reference_;
   std::vector<std::shared_ptr<RunnableModel>> models_;
-  std::vector<std::vector<double>> seconds_;  ///< of runs, by point
-  std::vector<Interval> before_;              ///< times that were known before the first round
+  std::vector<std::vector<double>> seconds_;  ///< seconds of runs, by point
+  std::vector<Interval> before_;              ///< times known before the first round
 };
 
 }  // namespace hoist

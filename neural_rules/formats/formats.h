@@ -7,7 +7,7 @@
 // numbers and available in every engine), since operators that read a float's exponent need opset 26. Blocks do not
 // move through MaxPool or Concat, which read f32 again. The format costs one kernel for the scales and one for the
 // elements: ResNet-8 with all values in blocks has 924 right answers of 1,000 (925 in f32) and takes twice as long, so
-// a budget considers it only where no smaller format is as accurate on calibration data.
+// a budget considers it only if no smaller format is as accurate on calibration data.
 #pragma once
 
 #include "neural_rules/formats/range.h"
@@ -18,7 +18,7 @@ struct ValueFormat {
   Scalar scalar = Scalar::u8;
   RangeChoice choice = RangeChoice::min_max;
   bool symmetric = false;  ///< integers without a zero point
-  int64_t block = 0;       ///< of channels that share a power of two, computed in each run; 0: one scale for the tensor
+  int64_t block = 0;       ///< channels that share a power of two, which each run computes; 0: one scale for the tensor
 };
 
 /// The representable numbers of a format: scale * (n - zero_point) for the numbers n of the scalar type, saturated.
@@ -35,7 +35,7 @@ Grid grid_of(const ValueFormat& format, const ValueStatistics& statistics);
 double rounded(const Grid& grid, double x);
 /// The range of numbers that are not clipped, including the half steps that round to its ends.
 Range range_of(const Grid& grid);
-/// The numbers of the grid to which calibrated values round, ascending; a subset where the grid is finer than the
+/// The numbers of the grid to which calibrated values round, ascending; a subset if the grid is finer than the
 /// histogram.
 std::vector<double> levels_of(const Grid& grid, const ValueStatistics& statistics);
 /// The mean squared error of rounding to the grid, from the histogram.

@@ -1,4 +1,4 @@
-// The plan of which weights are rounded with data within limits of time and memory, and the rounded weights: second
+// The choice of weights that are rounded with data within limits of time and memory, and the rounded weights: second
 // moments are large and rounding is slow, so both are computed once per layer and rule, and only the rounded weights
 // are stored. rounding.h defines the rounding of a layer.
 //

@@ -28,7 +28,7 @@ struct ScaleLayout {
   std::vector<int64_t> shape;
   int64_t axis = 0, block = 0;
   int64_t count = 1;   ///< of scales
-  int64_t extent = 1;  ///< of the axis
+  int64_t extent = 1;  ///< extent of the axis
   int64_t inner = 1;   ///< distance of adjacent weights along the axis
 
   int64_t index(int64_t weight) const;

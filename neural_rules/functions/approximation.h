@@ -20,7 +20,7 @@ namespace hoist {
 /// A bound of a formula's error for inputs in low..high (infinite ends included), with the rounding of every operation.
 struct Certificate {
   double error = 0;
-  bool relative = false;  ///< to the function's value; otherwise absolute
+  bool relative = false;  ///< relative to the function's value; otherwise absolute
   double low = 0, high = 0;
   std::string how;  ///< "minimax of degrees 5/4 below 5.47, 1 beyond: ..."
 };

@@ -1,7 +1,7 @@
 // The neural rules for layers that call tanh, exp, erf or a sigmoid: the approximating formula of each function and its
 // certified error. A neural rule is one or several rows of the rule engine (tanh and the sigmoid share a formula, so
 // one choice covers a layer that calls both), applied at every match in a layer's expression. Rows exist for f32, and
-// for bf16 if a table works on its bits; other types stay as they are. GELU, SiLU, softmax and similar functions are
+// for bf16 if a table works on its bits; other types stay unchanged. GELU, SiLU, softmax and similar functions are
 // covered by the functions that they call; softmax keeps its subtraction of the maximum. The same functions apply the
 // rule of sums.h.
 #pragma once

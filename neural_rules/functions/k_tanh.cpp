@@ -15,7 +15,7 @@ namespace {
 
 constexpr int octaves = 4, lowest_octave = -2, steps = 8;  // from 1/4 to 4, 8 intervals per octave
 constexpr int entry_count = octaves * steps;
-constexpr int shift_bits = 4;  // of a packed entry, below the offset
+constexpr int shift_bits = 4;  // bits of the shift in a packed entry, below the offset
 
 struct Layout {
   int mantissa = 0, bias = 0;  // widths in bits; of the exponent

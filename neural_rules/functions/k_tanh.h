@@ -15,7 +15,7 @@ namespace hoist {
 
 struct MantissaTable {
   struct Entry {
-    int shift = 0;   ///< of the mantissa
+    int shift = 0;   ///< shift of the mantissa
     int offset = 0;  ///< added to it: the result's exponent and initial mantissa, in the format's bits
     bool operator==(const Entry&) const = default;
   };

@@ -46,7 +46,7 @@ Enclosure twice(Enclosure a) { return {2 * a.low, 2 * a.high}; }
 struct Known {
   Enclosure value, slope, curvature;
   double rounding = 0;
-  std::optional<bool> truth;  // of a comparison
+  std::optional<bool> truth;  // truth of a comparison
 };
 
 // A result that is rounded once, with the relative error `relative`.

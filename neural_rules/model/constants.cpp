@@ -32,7 +32,8 @@ bool fold_constant_shape(Program& program, const std::string& value) {
   };
   const auto consumer = std::find_if(found, program.definitions.end(), reads_value);
   if (data == nullptr || is_output(program, value) || consumer == program.definitions.end()) return false;
-  if (program.withheld.count(reads[0]->name) != 0) program.withheld[value];  // its hash is known when a step states it
+  if (program.withheld.count(reads[0]->name) != 0)
+    program.withheld[value];  // its hash becomes known when a step states it
   program.constants[value] = data->reshaped(shape_of(term->type));
 
   ProgramStep step = replayed_step(std::string(constant_shape_step), *found);

@@ -14,8 +14,8 @@ namespace hoist {
 void fold_constant_shapes(Program& program);
 
 inline constexpr std::string_view constant_shape_step = "constant-shape";
-/// Folds the layer that defines this value; false if it is no such layer, has no consumer or is an output. Recorded in
-/// the program's steps.
+/// Folds the layer that defines this value; false if it is not such a layer, has no consumer or is an output. Recorded
+/// in the program's steps.
 bool fold_constant_shape(Program& program, const std::string& value);
 
 }  // namespace hoist

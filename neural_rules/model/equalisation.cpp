@@ -413,7 +413,7 @@ Result<Nothing> scale_channels(Program& program, const ChannelFactors& factors) 
     step.constants.push_back({name, type_of(factors_tensor), constant_hash(factors_tensor), factors_tensor});
     for (const std::string& constant : constants_of(*at)) {
       auto withheld = program.withheld.find(constant);
-      if (withheld != program.withheld.end()) withheld->second.clear();  // known when a step states it
+      if (withheld != program.withheld.end()) withheld->second.clear();  // its hash becomes known when a step states it
       StepConstant changed = step_constant(program, constant);
       changed.value.reset();
       step.constants.push_back(std::move(changed));

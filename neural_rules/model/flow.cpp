@@ -202,7 +202,7 @@ class Families {
 
   const Flow& flow_;
   Kernels kernels_;
-  std::vector<ValueFamily> families_;  // families without a name belong to a later one
+  std::vector<ValueFamily> families_;  // families without a name are merged into a later family
   std::map<std::string, size_t> family_;
 };
 

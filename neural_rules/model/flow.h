@@ -23,7 +23,7 @@ struct Flow {
   std::vector<size_t> places;                            ///< by layer: the index of its definition in the program
   std::map<std::string, size_t> producer;                ///< value -> index of its layer
   std::map<std::string, std::vector<size_t>> consumers;  ///< value -> indices of layers, each once
-  std::set<std::string> inputs, outputs;                 ///< of the model
+  std::set<std::string> inputs, outputs;                 ///< inputs and outputs of the model
   std::set<std::string> known;                           ///< computed from constants alone
   std::set<std::string> floats;                          ///< values of type f32, except known ones
   Definitions definitions;
@@ -41,7 +41,7 @@ std::set<std::string> matrix_inputs(const Definitions& definitions);
 /// the family. No member is an output of the model.
 struct ValueFamily {
   std::string name;
-  std::vector<std::string> sources;  ///< in the order of the program
+  std::vector<std::string> sources;  ///< sources in the order of the program
   std::set<std::string> members;     ///< sources, `name`, and results of views and movers
 };
 

@@ -16,8 +16,8 @@ struct Product {
   std::string input, weights;
   std::string bias;  ///< "" unless it is a constant f32 vector with one element per output channel
   std::string output;
-  std::vector<int64_t> shape;  ///< of the weights
-  size_t channel_axis = 0;     ///< of output channels
+  std::vector<int64_t> shape;  ///< shape of the weights
+  size_t channel_axis = 0;     ///< axis of output channels
   size_t sum_axis = 0;         ///< the first of `sum_axes` consecutive summed dimensions
   size_t sum_axes = 1;
   int64_t groups = 1;

@@ -34,7 +34,7 @@ std::string Site::key() const { return site_key(kind, kind == SiteKind::value ? 
 
 std::vector<Site> find_sites(const Program& program) {
   const Flow flow = flow_of(program);
-  std::map<std::string, std::vector<Site>> values;  // by the producing layer
+  std::map<std::string, std::vector<Site>> values;  // sites of values by the producing layer
   std::vector<Site> sites;
   for (const ValueFamily& family : value_families(program, flow)) {
     auto made = flow.producer.find(family.name);

@@ -3,8 +3,8 @@
 namespace hoist {
 namespace {
 
-// A name may pass to another layer: the result of a quantised pooling is read under the old name after it was
-// dequantised. So a value is the same if the same layer makes it under the same name.
+// A name may move to another layer: the dequantised result of a quantised pooling has the name of the original result.
+// So a value is unchanged if the same layer computes it under the same name.
 void match_values(const Program& before, const Program& after, const std::vector<NamedCall>& calls,
                   const std::map<std::string, const NamedCall*>& layers, std::set<std::string>& same) {
   for (const auto& [name, type] : before.inputs) same.insert(name);

@@ -12,24 +12,24 @@
 
 namespace hoist {
 
-/// Input `slot` of the layer reads `after` where `before` was read.
+/// Input `slot` of the layer reads `after` instead of `before`.
 struct ChangedInput {
   std::string layer;
   size_t slot = 0;
-  std::string before, after;  ///< value names of the program before and of the one after
+  std::string before, after;  ///< value names in the old and in the new program
 };
 
 struct ProgramDifference {
-  std::vector<NamedCall> added;             ///< in their order; names of the program after
-  std::map<std::string, Tensor> constants;  ///< that the program before has not, or has with other content
-  std::vector<ChangedInput> inputs;         ///< in the order of layers
-  std::vector<NamedCall> replaced;          ///< layers that have another operator or attributes now, as they are now
-  std::set<std::string> same;               ///< values that both have, under the same name
+  std::vector<NamedCall> added;             ///< added layers in order, with names of the new program
+  std::map<std::string, Tensor> constants;  ///< constants that the old program lacks or has with other content
+  std::vector<ChangedInput> inputs;         ///< changed inputs, in the order of layers
+  std::vector<NamedCall> replaced;          ///< layers whose operator or attributes changed, in their new form
+  std::set<std::string> same;               ///< values that both programs have under the same name
 
   bool empty() const { return added.empty() && inputs.empty() && replaced.empty(); }
 };
 
-/// Layers that are gone are not reported: a rewrite leaves no consumer of theirs.
+/// Removed layers are not reported: a rewrite leaves them without consumers.
 ProgramDifference difference(const Program& before, const Program& after);
 
 }  // namespace hoist

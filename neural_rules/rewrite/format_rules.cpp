@@ -24,7 +24,7 @@ namespace {
 
 bool has_scale(Scalar scalar) { return scalar != Scalar::f16 && scalar != Scalar::bf16; }
 
-// The rows of formats.rules that a rule's format or scheme has, and their lets.
+// The rows of formats.rules for a rule's format or scheme, and their lets.
 struct Form {
   std::set<std::string> rows;
   std::map<std::string, std::string> lets;
@@ -68,7 +68,7 @@ bool has_scales(ProgramMatch& match, int64_t block, bool reshaped) {
 }
 
 // Adds the division of a value's channels into blocks of adjacent channels with one scale: the axis, the block size,
-// the zeros after the last block, the shape with the blocks as a dimension, and the index of that dimension.
+// the number of zeros after the last block, the shape with the blocks as a dimension, and the index of that dimension.
 bool has_blocks(ProgramMatch& match, bool padded) {
   const Type type = match.values.at("x")->type;
   if (!leaf_of(type)->is_scalar() || leaf_of(type)->scalar != Scalar::f32) return false;
@@ -147,7 +147,7 @@ struct Widening {
   std::vector<Expr> grid;
 };
 
-// The value as the result of `widened`, with a positive scale: order and equality of elements stay.
+// The value as the result of `widened`, with a positive scale, which keeps the order and equality of elements.
 std::optional<Widening> widening_of(const Program& program, const std::string& value) {
   const Definition* definition = find_definition(program, value);
   if (definition == nullptr || definition->expression->pattern != Pattern::operator_call) return std::nullopt;
@@ -163,7 +163,7 @@ std::optional<Widening> widening_of(const Program& program, const std::string& v
   return out;
 }
 
-// The standard has to allow the operator the small type too, so that other engines read the model.
+// The standard must also allow the small type for the operator, so that other engines can read the model.
 bool takes_small(const OperatorCall& call, const TermFacts& facts, Scalar scalar, int64_t version) {
   const OperatorRow* found = find_operator(call.domain, call.name, call.version);
   if (found == nullptr) return false;
@@ -175,7 +175,7 @@ bool takes_small(const OperatorCall& call, const TermFacts& facts, Scalar scalar
   return bits == 8 || scalar == Scalar::f16 || (scalar == Scalar::bf16 && version >= 22);
 }
 
-// Directly before its first use, or removed if it has no uses left.
+// Moves the definition directly before its first use, or removes it if it has no uses left.
 void place_or_drop(Program& program, const std::string& value) {
   if (place_before_first_consumer(program, value) || is_output(program, value)) return;
   std::erase_if(program.definitions, [&](const Definition& d) { return d.value == value; });
@@ -217,8 +217,8 @@ Expr on_small(const Program& program, const Definition& call, const TermFacts& f
   return made.ok() ? *made : nullptr;
 }
 
-// The stored numbers that a result of the call is made of, where all of them are of this type: a Cast to f32 gives f32
-// whatever it reads, and the second result of MaxPool or TopK is positions.
+// The stored values from which a result of the call is made, if all are of this type: a Cast to f32 results in f32 for
+// any operand, and the second result of MaxPool or TopK is positions.
 std::vector<Expr> stored_results(const Program& program, const std::string& call, Expr small,
                                  const std::vector<std::string>& results, Scalar scalar) {
   std::vector<Expr> out;
@@ -236,7 +236,8 @@ std::vector<Expr> stored_results(const Program& program, const std::string& call
 
 const std::vector<const ProgramRule*>& format_rules(std::string_view rule) {
   static std::mutex mutex;
-  static auto* known = new std::map<std::string, std::vector<const ProgramRule*>>;  // by their forms, as long as rules
+  static auto* known =
+      new std::map<std::string, std::vector<const ProgramRule*>>;  // by form; lives as long as the rules
   const NeuralRule* found = find_neural_rule(rule);
   const Form form = found == nullptr ? Form() : form_of(*found);
   std::string key(rule);
@@ -331,7 +332,7 @@ Result<bool> repeat_neural_step(const ProgramStep& step, Program& program) {
   const std::vector<const ProgramRule*>& rules = format_rules(step.rule);
   const ProductScheme* scheme = find_scheme(step.rule);
   const Definition* definition = find_definition(program, step.value);
-  // The rule for sums in f16 is about calls, and later about terms.
+  // The rule for sums in f16 applies to calls first, and later to terms.
   const bool is_call = definition != nullptr && definition->expression->has_operator_call;
   if (rules.empty() || (scheme != nullptr && !is_call)) return false;
   if (step.rule_class != RuleClass::neural)

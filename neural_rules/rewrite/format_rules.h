@@ -2,8 +2,8 @@
 // cast and a cast back), and a contraction changes its form if its weights are stored in a small type. The rows follow
 // from the formats and schemes of neural_rules(), which hold the error models too. Constants are operands: scales and
 // zero points of values, elements and scales of weights. Layers that only move elements are pulled before dequantising
-// by an exact rule, which is a C++ function, because texts of rules have no calls with any number of operands and
-// results. Rewriting and replay apply the same functions.
+// by an exact rule, which is a C++ function, because rule texts cannot express calls with arbitrary numbers of operands
+// and results. Rewriting and replay apply the same functions.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@
 
 namespace hoist {
 
-/// The rows of a neural rule, one of which applies at a site of its; none where the rule is not about formats.
+/// The rows of a neural rule, one of which applies at each of its sites; none if the rule does not concern formats.
 const std::vector<const ProgramRule*>& format_rules(std::string_view rule);
 
 /// Applies the rule at a value, or at the definition of a contraction layer, and removes unused definitions. False if
@@ -27,13 +27,13 @@ Result<bool> apply_format(std::string_view rule, Program& program, const std::st
 ProgramArguments arguments_of(const PreparedProduct& prepared);
 
 inline constexpr std::string_view move_step = "move-before-dequantise";
-/// A layer that only moves or selects elements that are all dequantised with one scale (or cast to f32) works on the
-/// stored elements, and dequantising comes after it; exact. False if the layer does more, if an operand differs, or if
-/// the standard does not allow the operator the small type.
+/// A layer that only moves or selects elements that are all dequantised with one scale (or cast to f32) is moved before
+/// dequantising, so that it works on the stored elements; exact. False if the layer does more, if the operands' scales
+/// differ, or if the standard does not allow the small type for the operator.
 bool move_before_dequantise(Program& program, const std::string& value);
 
-/// A step of a derivation that neural rules made, done again, with the numbers of weights computed from the program's
-/// where those are known and data have not decided them. False where the step is none of them.
+/// Repeats a step of a derivation that neural rules made; the quantised weights are computed from the program's weights
+/// if these are known and no calibration data determined them. False if the step is not from a neural rule.
 Result<bool> repeat_neural_step(const ProgramStep& step, Program& program);
 
 }  // namespace hoist

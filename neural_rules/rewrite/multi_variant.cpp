@@ -63,7 +63,7 @@ struct Alternative {
   std::string condition, value;
 };
 
-// Gathers all alternatives first and chains them at the end: which values a layer reads is only known then.
+// Gathers all alternatives first and chains them at the end: the values that a layer reads are only known then.
 class VariantMaker {
  public:
   VariantMaker(const Program& program, const std::vector<Site>& sites, const std::vector<SiteRule>& rules)
@@ -147,7 +147,7 @@ class VariantMaker {
     return out_.switches.back();
   }
 
-  // Layers that rules replace as a whole: consumers of the value read one of its versions.
+  // For layers that rules replace as a whole: consumers of the value read one of its versions.
   void add_versions(size_t site) {
     for (const SiteRule* rule : rules_at(rules_, site)) {
       for (const NamedCall& layer : replaced_by(splice_, sites_[site], *rule)) {
@@ -228,7 +228,7 @@ class VariantMaker {
   MultiVariantProgram out_;
   std::map<std::string, std::string> functions_;
   std::map<std::string, std::vector<Alternative>> versions_;                  ///< by value
-  std::map<std::pair<std::string, size_t>, std::vector<Alternative>> slots_;  ///< by layer and input
+  std::map<std::pair<std::string, size_t>, std::vector<Alternative>> slots_;  ///< alternatives by layer and input
   std::map<std::string, std::string> chains_;
   std::vector<std::pair<NamedCall, const SiteRule*>> clones_;
 };
@@ -246,7 +246,8 @@ std::vector<Pair> pairs_of(Splice& splice, const Program& program, const Site& s
     const auto is_at_point = [&](const ChangedInput& input) {
       return std::find(points.begin(), points.end(), input.before) != points.end();
     };
-    // If views and poolings move the quantised elements, the array itself has no uses: the moved arrays represent it.
+    // If views and poolings move the quantised elements, the array itself has no uses: the moved arrays represent the
+    // value.
     const bool is_read = std::any_of(rule.change.inputs.begin(), rule.change.inputs.end(), is_at_point);
     std::set<Pair> known;
     for (const ChangedInput& input : rule.change.inputs) {

@@ -5,12 +5,12 @@
 // errors, a related form, computes each rule and the unchanged layer on unchanged inputs. Neither is for timing: both
 // compute every alternative.
 //
-// A bundle for each of 300 candidates takes minutes, since a driver compiles a third of a second a kernel; one program
-// with all variants takes as long as a few bundles. It holds one rule a site: each run computes all of its rules, so
-// that one program with all rules makes the work of measuring each alone quadratic (284 rules of squeezenet1.1 with 12
-// samples take 267 s as one program, with 16 samples 140 s as seven). Products are computed twice and weights are not
-// selected: a select over weights copies them in each run and keeps them from being packed (a run of squeezenet1.1's
-// takes 10 ms instead of 23).
+// A bundle for each of 300 candidates takes minutes, since a driver takes a third of a second per kernel; one program
+// with all variants takes as long as a few bundles. It contains one rule per site: each run computes all rules of a
+// program, so that a single program with all rules would make the work of measuring each rule alone quadratic (284
+// rules of squeezenet1.1 with 12 samples take 267 s as one program, with 16 samples 140 s as seven). Products are
+// computed twice and weights are not selected: a select over weights copies them in each run and keeps them from being
+// packed (a run of squeezenet1.1's takes 10 ms instead of 23).
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@
 
 namespace hoist {
 
-/// One rule at one site, as rewrite() carries it out: alone, or together with the formats that it needs of its inputs.
+/// One rule at one site, as rewrite() carries it out: alone, or together with the formats that its inputs must have.
 struct SiteRule {
   size_t site = 0;  ///< among the sites
   std::string rule;
@@ -29,8 +29,8 @@ struct SiteRule {
   Assignment needs;                              ///< the other assignments that the rule required
   std::map<std::string, std::string> functions;  ///< layer -> function rule
   RuleUse use;                                   ///< parameters, clipped share and proof
-  ProgramDifference change;                      ///< from the program with the rule's requirements
-  ProgramDifference whole;                       ///< from the program as it is: has every layer that `change` reads
+  ProgramDifference change;                      ///< difference from the program with the rule's requirements
+  ProgramDifference whole;  ///< difference from the unchanged program; has every layer that `change` reads
 };
 
 /// Rewrites the program with this rule alone. Errors are rewrite()'s.
@@ -40,10 +40,10 @@ Result<SiteRule> rewrite_alone(const Program& program, const std::vector<Site>& 
 /// The values at which a site's rules take effect: the layer's output, or the arrays that are stored in the format.
 std::vector<std::string> points_of(const Program& program, const Site& site, const std::vector<const SiteRule*>& rules);
 
-/// Inputs that a multi-variant program has after the model's own.
+/// The inputs of a multi-variant program after the model's own.
 struct SwitchInput {
   size_t site = 0;
-  std::vector<std::string> rules;  ///< a switch each, in this order; "" is the one for noise
+  std::vector<std::string> rules;  ///< one switch each, in this order; "" is the switch for noise
 };
 struct NoiseInput {
   std::vector<int64_t> shape;  ///< all sites whose values have this shape share it
@@ -66,14 +66,13 @@ struct MultiVariantProgram {
 Result<MultiVariantProgram> make_multi_variant(const Program& program, const std::vector<Site>& sites,
                                                const std::vector<SiteRule>& rules);
 
-/// Variants with noise instead of rules: little more work than the model itself. `rules` say where the noise goes in,
-/// `noise_scales`, by site, its standard deviation.
+/// Variants with noise instead of rules: little more work than the model itself. `rules` determine the values to which
+/// noise is added, `noise_scales`, by site, its standard deviation.
 Result<MultiVariantProgram> make_noise_variants(const Program& program, const std::vector<Site>& sites,
                                                 const std::vector<SiteRule>& rules,
                                                 const std::vector<double>& noise_scales);
 
-/// A program with the model's inputs whose outputs are, a rule each, the sum of squared differences at the rule's
-/// points.
+/// A program with the model's inputs with one output per rule: the sum of squared differences at the rule's points.
 struct LocalErrors {
   RewrittenModel model;
   std::vector<int64_t> elements;  ///< of each sum
@@ -82,7 +81,7 @@ Result<LocalErrors> make_local_errors(const Program& program, const std::vector<
                                       const std::vector<SiteRule>& rules);
 
 /// The model with copies of further values as outputs, after its own, made by the last layers in the same order:
-/// copies, so that the kernels before them keep the form that they have in the model. Values that are model inputs are
+/// copies, so that the kernels that compute them have the same form as in the model. Values that are model inputs are
 /// left out.
 Result<Program> with_outputs(const Program& program, const std::vector<std::string>& values);
 

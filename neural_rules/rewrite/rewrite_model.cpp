@@ -50,11 +50,11 @@ class ModelRewriter {
     }
   };
 
-  // How the values of one family are stored.
+  // The storage format of the values of one family.
   struct StoredFamily {
     const ValueFamily* family = nullptr;
     const Choice* choice = nullptr;
-    ProgramArguments arguments = {};  // scale and zero point, which all of them share
+    ProgramArguments arguments = {};  // scale and zero point, shared by all values
   };
 
   static std::string proof_of(const NeuralRule& rule) {
@@ -138,7 +138,7 @@ class ModelRewriter {
     return nullptr;
   }
 
-  // Such products need their activation in the format that they read.
+  // Such contractions need their activation in the format that they read.
   void check_inputs() {
     for (const Site& site : sites_) {
       auto place = chosen_.find(site.key());
@@ -156,7 +156,8 @@ class ModelRewriter {
 
   void store(StoredFamily& stored, const std::string& value) {
     apply(*stored.choice, value, stored.arguments);
-    for (auto& [name, argument] : stored.arguments) argument.value.reset();  // the program has it now
+    for (auto& [name, argument] : stored.arguments)
+      argument.value.reset();  // the program contains the constant from here on
     small_.insert(value);
   }
 
@@ -177,7 +178,7 @@ class ModelRewriter {
                            applied.ok() ? "" : applied.errors()[0].text()});
   }
 
-  // Layers that only move numbers of a stored family do so in its format, where the standard has them for its type.
+  // Layers that only move numbers of a stored family do so in its format, if the standard supports them for its type.
   void move(const NamedCall& layer) {
     const std::string& value = layer.outputs[0];
     if (value.empty() || small_.count(value) != 0 || stored_as(value) == nullptr) return;
@@ -197,8 +198,8 @@ class ModelRewriter {
       return;
     }
     const auto& [product, packed, bias] = *prepared;
-    // A mover made it from elements of the grid, so that rounding changes none of them; contractions that read a stored
-    // type require the dequantising layer directly before them.
+    // A layer that only moves elements made it from elements on the grid, so rounding changes none of them;
+    // contractions that read a stored type require the dequantising layer directly before them.
     if (scheme.input && small_.count(product.input) == 0) store(*stored_as(product.input), product.input);
     choice.use.parameters = fmt::format("{} scales, {} bytes", packed.scales.size(), byte_size(packed));
     if (scheme.half) check_sums(product, packed, choice);
@@ -248,7 +249,7 @@ class ModelRewriter {
       if (place == chosen_.end()) continue;
       const RuleUse& use = place->second.use;
       model_.uses.push_back(use);
-      // under_functions() says which terms of the layer it concerns.
+      // under_functions() selects the terms of the layer that it concerns.
       if (site.kind == SiteKind::function || place->second.rule->half()) model_.functions[site.layer] = use.rule;
     }
   }
@@ -261,7 +262,7 @@ class ModelRewriter {
   std::map<std::string, Choice> chosen_;  // by site
   std::vector<StoredFamily> stored_;
   ValueNames names_;
-  std::set<std::string> small_;  // values that are stored in a small format now, including moved ones
+  std::set<std::string> small_;  // values that are stored in a small format, including moved ones
   Diagnostics problems_;
   RewrittenModel model_;
 };

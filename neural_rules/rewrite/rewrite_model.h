@@ -1,6 +1,6 @@
 // A model under an assignment of neural rules: the program with quantise and dequantise layers, casts and new weights,
 // in terms of ONNX's own operators, so that it can be exported; and the layers whose functions are to be approximated
-// once they are expressions. Exact where nothing is assigned: an empty assignment gives the same program.
+// once they are expressions. Sites without an assignment are exact: an empty assignment gives the same program.
 //
 // The form of the changes, which lowering and other engines recognise:
 // - A value is followed by one QuantizeLinear (u8 with a zero point; i8, i16 and float8 with zero point 0; i8 with
@@ -34,19 +34,19 @@ struct RuleUse {
   std::string layer;
   std::string rule;
   std::string parameters;    ///< "scale = 0.0123, zero point = 128", for the derivation
-  double clipped_share = 0;  ///< of the calibration data outside the range
-  std::string proof;         ///< "sums stay below 2^31: 4.2e6", "within 6.1e-5 everywhere"; "" where only measured
+  double clipped_share = 0;  ///< share of the calibration data outside the range
+  std::string proof;  ///< "sums stay below 2^31: 4.2e6", "within 6.1e-5 everywhere"; "" if the rule was only measured
 };
 
 struct RewrittenModel {
-  Program program;                               ///< program.steps has neural steps for each use, except for functions
+  Program program;  ///< program.steps has the neural steps of each use, except for functions
   std::map<std::string, std::string> functions;  ///< layer -> rule that functions.h applies to its expression
   std::vector<RuleUse> uses;
   bool only_values = false;  ///< the model is never timed: its calls run in the order in which they become ready
 };
 
 /// Faults: an unknown site or rule (with the near miss), a rule that does not apply at its site, missing statistics, a
-/// product rule whose input value has not the format that it needs.
+/// contraction rule whose input value lacks the required format.
 Result<RewrittenModel> rewrite(const Program& program, const Assignment& assignment, const Statistics& statistics);
 
 }  // namespace hoist

@@ -61,7 +61,7 @@ Result<Program> Splice::finish() {
   std::vector<NamedCall> ordered;
   enum class State : uint8_t { unseen, open, done };
   std::vector<State> states(calls_.size(), State::unseen);
-  // A layer stays on the stack until all that it reads is ordered; deep networks would overflow a recursion.
+  // A layer stays on the stack until all layers that it reads are ordered; deep networks would overflow a recursion.
   std::vector<size_t> stack;
   const auto need = [&](const std::string& value) {
     if (const auto maker = makers.find(value); maker != makers.end() && states[maker->second] != State::done) {

@@ -1,6 +1,5 @@
-// A program to which parts of rewritten programs are added under names of their own. For programs that hold several
-// variants of a layer at once (multi_variant.h). The layers of the program that it starts from stay and keep their
-// names.
+// A program to which parts of rewritten programs are added under new names. For programs that hold several variants of
+// a layer at once (multi_variant.h). The layers of the program that it starts from stay and keep their names.
 #pragma once
 
 #include <functional>
@@ -26,11 +25,11 @@ class Splice {
   Program& program() { return program_; }
   void add(NamedCall layer);
   bool has_layer(const std::string& name) const { return places_.count(name) != 0; }
-  NamedCall& layer(const std::string& name);                 ///< as it is now
+  NamedCall& layer(const std::string& name);                 ///< The layer in its present form.
   const NamedCall& original(const std::string& name) const;  ///< as it was
 
-  /// The value of the rewritten program that `change` leads to, with all that computes it, each name after `prefix`.
-  /// The name of it in this one; values that both programs have are resolved.
+  /// Adds a value of the rewritten program (the result of `change`) with all layers that compute it, with `prefix`
+  /// before each name. Returns its name in this program; values that both programs have are shared.
   std::string value(const std::string& prefix, const ProgramDifference& change, const std::string& name,
                     const Resolver& resolve);
 
@@ -44,9 +43,9 @@ class Splice {
   std::map<std::string, size_t> places_;
 };
 
-/// The layers that a rule computes in another way as a whole, by the names of their operands: contractions and
-/// functions, and layers with another operator. Contractions belong to them even if only their weights change, since
-/// constants are packed for a kernel and a switch's result is not.
+/// The layers that a rule replaces as a whole, by the names of their operands: contractions, functions, and layers with
+/// another operator. Contractions belong to them even if only their weights change, since constants are packed for a
+/// kernel and the result of a switch is not.
 std::vector<NamedCall> replaced_by(const Splice& splice, const Site& site, const SiteRule& rule);
 
 }  // namespace hoist

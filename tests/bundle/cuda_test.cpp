@@ -1,5 +1,5 @@
-// The parts of the CUDA engine that need no device: the text of programs, and the order of a run's graph. A driver that
-// only records replaces CUDA's.
+// The parts of the CUDA engine that need no device: the text of programs, and the order of a run's graph. A mock that
+// records calls replaces CUDA's driver.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -75,7 +75,7 @@ TEST(CudaText, RefusesWhatIsNoProgram) {
   }
 }
 
-// Every prefix of a program is read without an access outside it; the sanitizer builds see others.
+// Every prefix of a program is read without an access outside it, which sanitizer builds would detect.
 TEST(CudaText, ReadsAnyPrefix) {
   const std::string program = std::string(head) +
                               ".entry k(\n\t.param .u64 .ptr .shared .align 64 k_param_0\n)\n{\n"
@@ -89,7 +89,7 @@ TEST(CudaText, ReadsAnyPrefix) {
 
 // ---- the graph of a run ----
 
-// A launch as the driver is told of it: the nodes that it waits for, and the addresses that it gets.
+// A launch as passed to the driver: the nodes that it waits for, and its addresses.
 struct Launch {
   std::vector<size_t> after;
   std::vector<hoist_cuda_address> addresses;
@@ -148,7 +148,7 @@ std::vector<std::vector<bool>> order_of(const std::vector<Launch>& launches) {
   return ends;
 }
 
-// The bytes of an array in the memory of the device; arrays outside the arena are apart.
+// The bytes of an array in the memory of the device; arrays outside the arena are disjoint.
 std::pair<uint64_t, uint64_t> place(const hoist_plan& plan, uint32_t array) {
   const hoist_plan_array& a = plan.arrays[array];
   const uint64_t begin = a.place == HOIST_PLACE_ARENA ? a.offset : (uint64_t{array} + 1) << 40;
@@ -208,7 +208,7 @@ TEST_F(CudaGraph, OrdersStepsThatShareMemory) {
 
 TEST_F(CudaGraph, WaitsForNothingElse) {
   read(chain_plan(5));
-  // The same steps, each between arrays of its own.
+  // The same steps, each between separate arrays.
   for (size_t i = 0; i < plan_.array_count; ++i) {
     plan_.arrays[i].place = HOIST_PLACE_ARENA;
     plan_.arrays[i].offset = i << 20U;

@@ -80,7 +80,7 @@ TEST_F(RunTest, ProgramsOfTheBundleGoBeforeTheCache) {
   RunOptions off = options();
   off.use_cache = false;
   EXPECT_EQ(outcome(off), "miss: the cache is switched off");
-  // Damaged entries stay as they are, and the kernels are compiled into the cache.
+  // Damaged entries stay unchanged, and the kernels are compiled into the cache.
   damage_entries(bundle / "programs");
   EXPECT_THAT(outcome(options()), StartsWith("miss"));
   EXPECT_EQ(outcome(options()), "hit");

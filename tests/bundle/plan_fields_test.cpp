@@ -1,4 +1,4 @@
-// Tests that people find the fields of plan.bin in the manifest.
+// Tests that the manifest contains the fields of plan.bin.
 #include "backends/runtime/plan/plan_fields.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ std::vector<std::pair<std::string, std::string>> all_fields() {
   return out;
 }
 
-/// A plan whose input is an image; enough of it for a manifest.
+/// A plan whose input is an image, complete enough for a manifest.
 Plan plan_with_picture() {
   Plan plan;
   plan.arrays.push_back({"x", Scalar::f32, {1, 8, 6, 3}, Place::input, 0, {}});

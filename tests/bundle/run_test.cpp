@@ -99,7 +99,7 @@ TEST_F(RunTest, StepsOnTheHostHandEachOtherTheirResults) {
   plan.arena_bytes = 2 * 4096;
   plan.arrays.push_back({"joined twice", Scalar::string, {3}, Place::arena, 4096, {}});
   plan.arrays.push_back({"ends", Scalar::string, {3}, Place::output, 0, {}});
-  // x, joined, joined twice, ends; then the kernel, and a host op that reads the kernel's result.
+  // Arrays: x, joined, joined twice, ends; then the kernel, and a host op that reads the kernel's result.
   plan.arrays.push_back({"last", Scalar::string, {3}, Place::output, 0, {}});
   plan.steps = {{0, {"join"}, {0, 1, 2}},
                 {0, {"join"}, {2, 1, 4}},
@@ -220,7 +220,7 @@ TEST_F(RunTest, MoreElementsThanThereIsRoomForAreAnError) {
   hoist_close(bundle);
 }
 
-// A bundle for another kind of device opens and reports the difference. Another name of the same kind is no difference.
+// A bundle for another kind of device opens and reports the difference. Another name of the same kind does not count.
 TEST_F(RunTest, SaysWhetherTheDeviceIsOfTheKindThatItIsMadeFor) {
   const auto device = find_device("");
   ASSERT_OK(device);

@@ -17,7 +17,7 @@ hoist_sharing sharing_of(const std::vector<int64_t>& operations) {
   return sharing;
 }
 
-// Runs this often; returns the number of runs that shared steps from each size on.
+// Simulates `runs` runs; returns the number of runs that shared steps from each size on.
 std::map<int64_t, int> run(hoist_sharing& sharing, int runs, const std::function<double(int64_t)>& nanoseconds) {
   std::map<int64_t, int> counts;
   for (int i = 0; i < runs; ++i) {

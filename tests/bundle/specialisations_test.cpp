@@ -48,7 +48,7 @@ class SpecialisationsTest : public testing::Test {
 };
 
 TEST_F(SpecialisationsTest, WeightsOfTheSameBytesAreThereOnce) {
-  // The 3, the 10 * i of one sample (0), then of three samples.
+  // The weight 3, then 10 * i for one sample (0) and for three samples.
   EXPECT_EQ(std::filesystem::file_size(bundle_ / "weights.bin"), 192u);
   for (size_t i = 0; i < plans_.size(); ++i) {
     auto info = read_bundle(bundle_, true, i);

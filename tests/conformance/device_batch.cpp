@@ -156,7 +156,7 @@ class Protocol {
 
   struct Findings {
     std::map<std::string, std::string> ended;  // the message of the first failing data set, else ""
-    std::string begun;                         // and did not end
+    std::string begun;                         // the case that began and did not end
   };
   static Findings read(const fs::path& path) {
     Findings out;
@@ -181,7 +181,7 @@ class Protocol {
 
 std::string first_message(const Diagnostics& problems) { return problems[0].text(); }
 
-// Runs the parts as one bundle and notes the result of each. An error belongs to no single part: the driver
+// Runs the parts as one bundle and notes the result of each. An error does not belong to a single part: the driver
 // refuses the program or the run, or the bundle cannot be opened.
 Result<Nothing> run_bundle(const std::vector<Compiled>& parts, const fs::path& scratch, Protocol& protocol) {
   HOIST_TRY_VOID(write_bundle(joined(parts), scratch / "cases.hoist", {true, {}}));

@@ -1,6 +1,7 @@
 // Runs many cases of the ONNX backend tests on a device, as `hoist compile` and a user's program would, at the cost of
-// a few: each model is compiled separately, and the plans of some dozens become one bundle, so that one OpenCL program
-// holds their kernels. Batches run in child processes: a crash of a compiler or a driver is the failure of one case.
+// a few cases: each model is compiled separately, and the plans of some dozens become one bundle, so that one OpenCL
+// program holds their kernels. Batches run in child processes: a crash of a compiler or a driver is the failure of one
+// case.
 #pragma once
 
 #include <filesystem>

@@ -74,7 +74,7 @@ def pattern_of(shown: str) -> re.Pattern[str]:
 
 
 def missing(shown: list[str], printed: str) -> str | None:
-    """The first line that is shown and not printed after the lines before it."""
+    """The first shown line that is not printed after the preceding lines."""
     lines = iter(printed.splitlines())
     for text in shown:
         if text.strip() in ("...", ""):

@@ -162,7 +162,7 @@ FOLDERS = ("ir", "frontend", "lowering", "neural_rules", "backends", "tools", "m
 
 
 def test_documents_name_existing_files() -> None:
-    """The first columns of READMEs, and every path from the root, "NAME" and other capitals being placeholders."""
+    """Paths in the first columns of README tables, and all paths from the root, exist; capitals such as "NAME" are placeholders."""
     documents = [SOURCE / "README.md", *PAGES.rglob("*.md"), *(path for top in FOLDERS for path in (SOURCE / top).rglob("README.md"))]
     missing_files = []
     for document in documents:

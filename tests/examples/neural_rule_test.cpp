@@ -1,5 +1,5 @@
-// The worked example of a neural rule (tools/pages/contributing.md): one row, and the test that every row has, that its
-// error on data is the one predicted.
+// The worked example of a neural rule (tools/pages/contributing.md): one row, and the test of every row: its error on
+// data is the predicted one.
 #include <gtest/gtest.h>
 
 #include "neural_rules/formats/product_weights.h"

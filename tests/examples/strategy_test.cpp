@@ -15,7 +15,7 @@ namespace {
 using testing::HasSubstr;
 
 void map_rows_in_vectors(Rewriter& r, const StrategyInput& input, const Profile& profile) {
-  const Path row = loops::open_leading(r, input.inside, 1, 0);  // a work-group a row
+  const Path row = loops::open_leading(r, input.inside, 1, 0);  // a work-group per row
   loops::open_columns(r, row, profile.vector_width);            // its elements in vectors
 }
 

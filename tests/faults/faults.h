@@ -14,8 +14,8 @@ typedef enum fault_kind {
   FAULT_MEMORY,    /* no memory */
   FAULT_FILE,      /* any call on files and folders */
   FAULT_DISK,      /* no disk space: calls that make or fill a file */
-  FAULT_SHORT,     /* a partial read or write, which is no error */
-  FAULT_INTERRUPT, /* a read or write interrupted by a signal, which is no error */
+  FAULT_SHORT,     /* a partial read or write, which is not an error */
+  FAULT_INTERRUPT, /* a read or write interrupted by a signal, which is not an error */
   FAULT_OPENCL,    /* an OpenCL call, except releases */
   FAULT_KINDS
 } fault_kind;

@@ -20,7 +20,7 @@ typedef struct outcome {
   const char* stage;
   char message[1200];
   int failed_findings;
-  size_t bytes; /* of all outputs, concatenated */
+  size_t bytes; /* bytes of all outputs, concatenated */
   unsigned char* outputs;
 } outcome;
 
@@ -82,7 +82,7 @@ static void use_bundle(const char* folder, const hoist_options* options, outcome
   hoist_device devices[4];
   out->stage = "hoist_devices";
   if (hoist_devices(devices, 4) == 0) {
-    out->status = HOIST_NO_DEVICE; /* without a handle, there is no place for a message */
+    out->status = HOIST_NO_DEVICE; /* without a handle, no message can be stored */
     strcpy(out->message, "no device");
     return;
   }

@@ -101,7 +101,7 @@ TEST(RuntimeFaults, EveryCallOfTheRuntimeThatCanFailIsWrapped) {
       "dirfd",
       "dlclose",
       "dlerror",
-      "dlsym",  // of a library whose bytes were checked
+      "dlsym",  // a function of a library whose bytes were checked
       "fileno",
       "getenv",
       "memchr",
@@ -133,7 +133,7 @@ TEST(RuntimeFaults, EveryCallOfTheRuntimeThatCanFailIsWrapped) {
       "pthread_cond_destroy",
       "pthread_cond_init",
       "pthread_cond_wait",
-      "dl_iterate_phdr",  // of an open library
+      "dl_iterate_phdr",  // information on an open library
       "dlinfo",           // the same; if it fails, constants are read later
       "pthread_join",
       "pthread_mutex_destroy",

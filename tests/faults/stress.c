@@ -2,8 +2,8 @@
  * one thread.
  *   stress threads FOLDER N   eight threads, N runs each: with a handle each, then with handles that share a context;
  *                             each thread opens and closes its own
- *   stress runs FOLDER N      N runs of one handle, and 400 times between them another is opened and closed; memory
- * must not grow
+ *   stress runs FOLDER N      N runs of one handle, and between them another handle is opened and closed 400 times;
+ * memory must not grow
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

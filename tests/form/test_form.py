@@ -26,6 +26,7 @@ def script(name: str) -> ModuleType:
 
 
 prose = script("prose")
+sentences = sys.modules["sentences"]
 commits = script("commits")
 limits = script("limits")
 
@@ -190,6 +191,19 @@ def test_the_sample_follows_from_its_seed() -> None:
 
     assert lines(3) == lines(3) != lines(4)
     assert 2 * 120 < len(lines(3)) <= 2 * 160  # commits are few after a clone with a short history
+
+
+@pytest.mark.parametrize("name, text, blocks", [
+    ("tools/cli/command_table.cpp", '{"help", "print the options of a command", "  hoist help compile"}',
+     [("help", "print the options of a command")]),
+    ("ir/a.cpp", 'fail("the file has no end");', [("message", "the file has no end")]),
+    ("ir/a.cpp", "// Rules\n// include this case.\n", [("comment", "Rules include this case.")]),
+    ("ir/a.cpp", '// clang-format off\n// #include "ir/b.h"\n', []),
+])
+def test_kinds_of_blocks(tree: Path, name: str, text: str, blocks: list[tuple[str, str]]) -> None:
+    (tree / name).parent.mkdir(exist_ok=True)
+    (tree / name).write_text(text)
+    assert [(block.kind, block.text) for block in sentences.blocks(tree, [name])] == blocks
 
 
 def test_the_glossary_is_sorted() -> None:

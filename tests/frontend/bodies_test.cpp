@@ -53,7 +53,7 @@ void set_integer(onnx::NodeProto& node, const std::string& name, int64_t value) 
   attribute.set_i(value);
 }
 
-// A value whose type inference has to find.
+// A value whose type has to be inferred.
 void add_untyped(onnx::ValueInfoProto* value, const std::string& name, int type = onnx::TensorProto::FLOAT) {
   value->set_name(name);
   value->mutable_type()->mutable_tensor_type()->set_elem_type(type);
@@ -79,7 +79,7 @@ onnx::ModelProto branching_model(int opset = 21) {
   return model;
 }
 
-// A function of the model is called in a branch, and in the branch of its body.
+// A function of the model is called in a branch, and its body calls another one in a branch.
 TEST(Bodies, HaveFunctionsReplaced) {
   onnx::ModelProto model = branching_model();
   onnx::FunctionProto& twice = *model.add_functions();
@@ -136,7 +136,7 @@ TEST(Bodies, BranchesCaptureWhatTheyRead) {
   }
 }
 
-// Four times: the state gets x added, and its rows are gathered; inside a branch that depends on the iteration.
+// Four iterations add x to the state and collect its rows, inside a branch that depends on the iteration.
 TEST(Bodies, LoopsHoldBranches) {
   onnx::ModelProto model = empty_model(21);
   add_input(model, "x", {"2"});
@@ -233,7 +233,7 @@ TEST(Bodies, AFunctionsGraphsReadTheCallsValues) {
   EXPECT_EQ(y->float_at(3), 44);
 }
 
-// A condition that is known picks its branch while the program is built, whatever the other one would give.
+// A known condition selects its branch while the program is built, even if the other branch is invalid.
 TEST(Bodies, AKnownConditionPicksItsBranch) {
   for (const int64_t extent : {4, 5}) {
     onnx::ModelProto model = empty_model(21);

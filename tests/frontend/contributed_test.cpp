@@ -103,7 +103,7 @@ TEST(Contributed, AttentionIsRefusedWhereItsMaskHasNoBody) {
   EXPECT_THAT(attention({"2", "1", "9", "9"})[0], HasSubstr("operator Attention is not supported"));
 }
 
-// The score of the later key is far above the mask's deduction.
+// The score of the later key is far larger than the amount that the mask subtracts.
 TEST(Contributed, WhatComesLaterIsLeftOutHoweverLargeItsScore) {
   onnx::ModelProto model = empty_model(17);
   for (const char* name : {"q", "k", "v"}) add_input(model, name, {"1", "2", "1"});
@@ -124,7 +124,7 @@ TEST(Contributed, WhatComesLaterIsLeftOutHoweverLargeItsScore) {
   EXPECT_EQ((*found)[0].float_at(1), 6) << "equal scores";
 }
 
-// Two queries share the only key of theirs; the third and the fourth attend to the keys of an earlier call, too.
+// Two queries share their only key; the third and the fourth attend to the keys of an earlier call, too.
 TEST(Contributed, QueriesThatShareKeysSeeThoseOfEarlierCalls) {
   const auto outputs = [](int64_t window) {
     onnx::ModelProto model = empty_model(17);

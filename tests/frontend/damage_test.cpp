@@ -1,4 +1,4 @@
-// Damaged files: whatever the bytes, an answer comes back, and a graph that does is whole.
+// Damaged files: for any bytes reading ends with an error or a consistent graph.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -33,7 +33,7 @@ onnx::ModelProto rich_model() {
   return model;
 }
 
-// The promises of ir/program/program.h.
+// The invariants of ir/program/program.h.
 void expect_whole(const NamedModel& graph) {
   std::set<std::string> defined = {""}, layers;
   for (const ValueInfo& input : graph.inputs) {
@@ -98,7 +98,7 @@ TEST(Damage, FlippedBytes) {
   }
 }
 
-// Changes that keep the file well-formed reach deeper than flipped bytes do.
+// Changes that keep the file well-formed reach deeper code than flipped bytes.
 TEST(Damage, MutatedMessages) {
   const Folder folder;
   std::mt19937 random(7);

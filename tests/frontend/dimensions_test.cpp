@@ -56,14 +56,14 @@ TEST(Dimensions, AnAxisHasTheSizeThatIsSaidOfIt) {
 
 TEST(Dimensions, OnlyBatchesHaveADefault) {
   EXPECT_EQ(messages(bind_dimensions(picture, {}, limit)),
-            "dimension image.2: has no size in the model (say it with --dim image.2=N)\n"
-            "dimension width: has no size in the model (say it with --dim width=N)\n");
+            "dimension image.2: has no size in the model (set it with --dim image.2=N)\n"
+            "dimension width: has no size in the model (set it with --dim width=N)\n");
   const auto bound = bind_dimensions(picture, {{"image.2", 7}, {"width", 9}}, limit);
   ASSERT_TRUE(bound.ok());
   EXPECT_THAT(bound->notes,
               ElementsAre("dimension batch has no size in the model: compiled for 1 (--dim batch=8 compiles for 8)"));
 
-  // A name that also appears on a later axis is no batch; an input of one axis needs a name that says batch.
+  // A name that also appears on a later axis is not a batch; an input with one axis needs a name like "batch".
   EXPECT_FALSE(bind_dimensions({{"x", Scalar::f32, {{-1, "n"}, {-1, "n"}}}}, {}, limit).ok());
   EXPECT_FALSE(bind_dimensions({{"x", Scalar::f32, {{-1, "length"}}}}, {}, limit).ok());
   EXPECT_TRUE(bind_dimensions({{"x", Scalar::f32, {{-1, "batch_size"}}}}, {}, limit).ok());
@@ -84,7 +84,7 @@ TEST(Dimensions, UnknownNamesAreRefused) {
   EXPECT_EQ(with("batch", 0), "");  // an empty array
   EXPECT_EQ(with("width", 8), "--dim width=8: the same dimension is set to 9 as well\n");
   EXPECT_EQ(messages(bind_dimensions({}, {{"batch", 2}}, limit)),
-            "--dim batch=2: the model has no input dimension of this name (it has none without a size)\n");
+            "--dim batch=2: the model has no input dimension of this name (all dimensions of the model have a size)\n");
 }
 
 TEST(Dimensions, SizesAreBounded) {

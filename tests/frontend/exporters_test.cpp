@@ -27,7 +27,7 @@ const ExportedGraph exported_graphs[] = {
      {{1, 2}}, {3, 6, 2, 3}},
     // An output that is listed twice.
     {"g (float[2] x) => (float[2] y, float[2] z, float[2] y) { y = Neg (x) z = Abs (x) }", {{1, -2}}, {-1, 2, 1, 2, -1, 2}},
-    // Loops and scans without iterations give their states as they were, and no rows.
+    // Loops and scans without iterations return their initial states and no rows.
     {"g (float[2] x) => (float[2] y, float[k,2] s) <int64 none = {0}> {"
      " y, s = Loop (none, , x) <body = b (int64 i, bool p, float[2] v) => (bool q, float[2] w, float[2] r) { q = Identity (p) w = Add (v, x) r = Neg (v) }> }",
      {{1, 2}}, {1, 2}},
@@ -116,7 +116,7 @@ TEST(Exporters, WriteConstantsOfStrings) {
   ASSERT_TRUE(program.ok()) << messages(program);
 }
 
-// onnx knows no type of the results of Reshape-1.
+// onnx does not infer the types of the results of Reshape-1.
 TEST(Exporters, CopyValuesOfTypesThatOnnxDoesNotKnow) {
   const auto program =
       read_graph(4, "g (float[2,2] x) => (float[4] y) { r = Reshape <shape = [-1]> (x) y = Identity (r) }");

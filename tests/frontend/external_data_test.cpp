@@ -11,7 +11,7 @@ namespace files = std::filesystem;
 
 class ExternalDataTest : public testing::Test {
  protected:
-  // The convolution's weights (432 bytes) lie in another file.
+  // The convolution's weights (432 bytes) are in another file.
   Result<NamedModel> read_with(const std::string& location, const std::string& offset = "",
                                const std::string& length = "") {
     onnx::ModelProto model = convolution_model();
@@ -48,7 +48,7 @@ TEST_F(ExternalDataTest, IsReadAndHashed) {
   const uint64_t hash = graph->hash;
   folder_.write("model/data/w.bin", std::string(64, 'x') + floats(107, 3) + floats(1, 4));
   EXPECT_NE(read_with("data/w.bin", "64", "432")->hash, hash);
-  // A link that stays inside is fine, and so is a way round inside.
+  // A link that stays inside is accepted, and so is a path with ".." that stays inside.
   files::create_symlink("data/w.bin", folder_.path() / "model" / "link.bin");
   EXPECT_TRUE(read_with("link.bin", "64").ok());
   EXPECT_TRUE(read_with("data/../data/./w.bin", "64").ok());
@@ -89,7 +89,7 @@ TEST_F(ExternalDataTest, NothingOutsideTheFolderIsRead) {
   EXPECT_THAT(told("zero"), HasSubstr(refused));
   files::create_symlink("loop", folder_.path() / "model" / "loop");
   EXPECT_THAT(told("loop"), HasSubstr("external data file 'loop'"));
-  // A neighbour whose name starts like the model's folder is outside as well.
+  // A sibling folder whose name begins with the name of the model's folder is outside too.
   files::create_directories(folder_.path() / "model2");
   folder_.write("model2/w.bin", floats(200, 1));
   files::create_symlink("../model2/w.bin", folder_.path() / "model" / "neighbour.bin");

@@ -140,8 +140,9 @@ TEST(Maps, AsInputsAreRowsByTheVocabulary) {
   set_strings(add_map_layer(model, "DictVectorizer"), "string_vocabulary", {"a", "c", "b"});
   const auto program = read_program(model);
   ASSERT_TRUE(program.ok()) << messages(program);
-  EXPECT_THAT(program->notes,
-              Contains("input 'x' is a map, here the row of its values by the keys a, c, b; 0 where one is absent"));
+  EXPECT_THAT(
+      program->notes,
+      Contains("input 'x' is a map and becomes the row of its values by the keys a, c, b; 0 for an absent key"));
   const Tensor x = Tensor::of(Scalar::f64, {1, 3}, std::vector<double>{4, 0, 8});
   EXPECT_EQ(outputs_of(*program, x)[0], x);
 }
@@ -171,7 +172,7 @@ TEST(Maps, OfWhichNobodySaysTheKeysAreRefused) {
                 texts = onnx::TensorProto::STRING;
   onnx::ModelProto unread = from_map(texts, floats, floats);
   add_node(unread, "Identity", {"x"}, {"y"});
-  EXPECT_THAT(messages(read_program(unread)), HasSubstr("value 'x': is a map, and no layer says which keys it has"));
+  EXPECT_THAT(messages(read_program(unread)), HasSubstr("value 'x': is a map whose keys no layer states"));
   onnx::ModelProto two = from_map(texts, floats, floats);
   set_strings(add_map_layer(two, "DictVectorizer"), "string_vocabulary", {"a", "b"});
   set_strings(add_map_layer(two, "DictVectorizer", "x", "z"), "string_vocabulary", {"a", "c"});

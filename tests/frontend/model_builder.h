@@ -1,4 +1,4 @@
-// Small ONNX models built in memory for the tests of the frontend, and a folder of their own to put them in.
+// Small ONNX models built in memory for the tests of the frontend, and a temporary folder for them.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -115,7 +115,7 @@ inline onnx::ModelProto convolution_model() {
   return model;
 }
 
-/// A folder that goes away with the object.
+/// A folder that is removed with the object.
 class Folder {
  public:
   Folder() {
@@ -141,7 +141,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-/// As a list of layers, which is easy to look at.
+/// The program as a list of layers, which is easy to inspect.
 inline Result<NamedModel> read_graph(const std::filesystem::path& path, const ReadOptions& options = {}) {
   HOIST_TRY(const Program program, read_model(path, options));
   return named_model(program);
@@ -157,7 +157,7 @@ inline Result<NamedModel> read(const onnx::ModelProto& model, const ReadOptions&
   return read_graph(folder.write("model.onnx", model.SerializeAsString()), options);
 }
 
-/// All messages, one a line; "" where there are none.
+/// All messages, one per line; "" if there are none.
 template <class T>
 std::string messages(const Result<T>& result) {
   std::string out;

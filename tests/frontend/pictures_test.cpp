@@ -67,8 +67,8 @@ TEST(PicturesOfModels, HaveTheSizeThatIsDeclared) {
 TEST(PicturesOfModels, WithoutASizeAreRefusedWithWhatToSay) {
   const std::string open = decoding_model(Axes{"h", "", "3"}).SerializeAsString();
   EXPECT_EQ(told_of(read_with_sizes(open, {{"length", 500}})),
-            "dimension h: has no size in the model (say it with --dim h=N)\n"
-            "dimension image.1: has no size in the model (say it with --dim image.1=N)\n");
+            "dimension h: has no size in the model (set it with --dim h=N)\n"
+            "dimension image.1: has no size in the model (set it with --dim image.1=N)\n");
   const std::string fixed = decoding_model(Axes{"6", "8", "3"}).SerializeAsString();
   EXPECT_THAT(told_of(read_with_sizes(fixed, {{"length", 500}, {"image.0", 7}})),
               HasSubstr("the model fixes this axis at 6"));

@@ -94,7 +94,7 @@ TEST(ReadModel, LargeAndSmallConstantsSurviveTheConversion) {
   EXPECT_EQ(graph->inputs.size(), 1u);
 }
 
-// Without sizes of its own Split makes as many equal parts as it has results, read or not.
+// Without sizes Split makes as many equal parts as it has results, used or unused.
 TEST(ReadModel, PartsThatNobodyReadStayParts) {
   onnx::ModelProto model = empty_model(13);
   add_input(model, "x", {"6"});
@@ -231,7 +231,7 @@ TEST(ReadModel, StatisticsThatNothingReadsNeedNoNames) {
   training.set_name("training_mode");
   training.set_type(onnx::AttributeProto::INT);
   training.set_i(1);
-  // A name that one for them could have.
+  // A name that could also be generated for the statistics.
   add_node(model, "Relu", {"a"}, {"a.statistics"});
   add_output(model, "a.statistics", {"2", "3", "4"});
   const Result<NamedModel> graph = read(model);
@@ -516,7 +516,8 @@ TEST(ReadModel, DeclaredShapesAreComparedWithDefinitions) {
   }
 }
 
-// onnx's inference of LabelEncoder reads the type of its input, which it gives to no LinearRegressor of that version.
+// onnx's inference of LabelEncoder reads the type of its input, which it does not infer for LinearRegressor of that
+// version.
 TEST(ReadModel, TypesThatOnnxDoesNotKnowAreNotAskedFor) {
   for (const int opset : {9, newest_opset()}) {
     onnx::ModelProto model = empty_model(opset);

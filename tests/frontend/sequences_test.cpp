@@ -99,7 +99,7 @@ TEST(Sequences, EveryPositionIsAsInAList) {
         EXPECT_EQ(outputs("seq(float[2])", "SequenceInsert(s, added, p)"), longer) << n << " " << p << " " << known;
         if (p == n) continue;
         EXPECT_EQ(outputs("float[2]", "SequenceAt(s, p)"), Members{members[place]}) << n << " " << p << " " << known;
-        if (n == 1) continue;  // nothing is left to look at
+        if (n == 1) continue;  // no position is left
         Members shorter = members;
         shorter.erase(shorter.begin() + static_cast<std::ptrdiff_t>(place));
         EXPECT_EQ(outputs("seq(float[2])", "SequenceErase(s, p)"), shorter) << n << " " << p << " " << known;
@@ -132,7 +132,7 @@ TEST(Sequences, AreSplitAndJoined) {
 TEST(Sequences, InputsAndOutputsAreMembers) {
   const std::string graph = "g (seq(float[N,2]) x) => (seq(float[N,2]) y) { y = Identity(x) }";
   Result<Program> program = read_text(graph);
-  EXPECT_THAT(messages(program), HasSubstr("input 'x': is a sequence, and nothing says how many members it has (say it "
+  EXPECT_THAT(messages(program), HasSubstr("input 'x': is a sequence of unknown length (set it "
                                            "with --dim x=N"));
   program = read_text(graph, reading_with({{"x", 2}, {"x.0.0", 3}, {"x.1.0", 1}}));
   ASSERT_TRUE(program.ok()) << messages(program);
@@ -150,7 +150,7 @@ TEST(Sequences, InputsAndOutputsAreMembers) {
               HasSubstr("--dim x.1.0=4: the model has no input dimension of this name"));
   const std::string shapeless = "g (seq(float[]) x) => (seq(float[]) y) { y = Identity(x) }";
   EXPECT_THAT(messages(read_text(shapeless, reading_with({{"x", 1}}))),
-              HasSubstr("input 'x': does not say how many axes x.0 has (say their sizes with --dim x.0.0=N"));
+              HasSubstr("input 'x': does not state the number of axes of x.0 (give their sizes with --dim x.0.0=N"));
   program = read_text(shapeless, reading_with({{"x", 1}, {"x.0.1", 5}, {"x.0.0", 2}}));
   ASSERT_TRUE(program.ok()) << messages(program);
   EXPECT_EQ(text(program->inputs[0].second), "[2][5]f32");
@@ -188,7 +188,7 @@ TEST(Sequences, OptionalInputsAreThereOrNot) {
       "y = If(has) <then_branch = t () => (float[2] a) { a = OptionalGetElement(x) },\n"
       "             else_branch = e () => (float[2] b) { b = Neg(z) }> }";
   EXPECT_THAT(messages(read_text(graph)),
-              HasSubstr("input 'x': is optional, and nothing says whether it is there (--dim "
+              HasSubstr("input 'x': is optional, and it is unknown whether it is present (--dim "
                         "x=0 compiles without it, --dim x=1 with it)"));
   auto program = read_text(graph, reading_with({{"x", 1}}));
   ASSERT_TRUE(program.ok()) << messages(program);
@@ -197,7 +197,7 @@ TEST(Sequences, OptionalInputsAreThereOrNot) {
   program = read_text(graph, reading_with({{"x", 0}}));
   ASSERT_TRUE(program.ok()) << messages(program);
   EXPECT_EQ(run(*program, {numbers({3, 4})}), (Members{{-3, -4}}));
-  EXPECT_THAT(messages(read_text(graph, reading_with({{"x", 2}}))), HasSubstr("which is there (1) or not (0)"));
+  EXPECT_THAT(messages(read_text(graph, reading_with({{"x", 2}}))), HasSubstr("which is present (1) or absent (0)"));
   EXPECT_THAT(messages(read_text("g (optional(float[2]) x) => (float[2] y) { y = OptionalGetElement(x) }",
                                  reading_with({{"x", 0}}))),
               HasSubstr("the optional value is absent: it has no element"));
@@ -224,7 +224,7 @@ TEST(Sequences, ABranchChoosesMembers) {
                              HasSubstr("compile for one value with --value c=...")));
 }
 
-// A member more in each iteration, at a position; how many iterations there are `trips` says.
+// Each of `trips` iterations inserts a member at a position.
 std::string growing(const std::string& inputs, const std::string& trips) {
   return "g (" + inputs + "float[2] x) => (seq(float[2]) y) {\n" + trips +
          "go = Constant<value = bool {1}>()\ns = SequenceEmpty()\n"
@@ -247,7 +247,7 @@ TEST(Sequences, LoopsThatCarryThemAreUnrolled) {
   EXPECT_THAT(messages(read_text(endless)), HasSubstr("it has not ended after 1024 iterations"));
 }
 
-// One that only grows needs no unrolling, and its members no number.
+// A sequence that only grows needs no unrolling, and its length may be unknown.
 TEST(Sequences, LoopsThatAppendNeedNoEnd) {
   const std::string grows = growing("int64 n, ", "");
   std::string appending = grows;
@@ -268,7 +268,8 @@ TEST(Sequences, LoopsThatAppendNeedNoEnd) {
   EXPECT_EQ(program->extents.size(), 1u);
   EXPECT_THAT(
       messages(read_text(ending("less = SequenceErase(y)\nout = ConcatFromSequence<axis = 0>(less)", "float[k]"))),
-      HasSubstr("input 0 is a sequence with a data-dependent number of tensors, and a known number is needed"));
+      HasSubstr(
+          "input 0 is a sequence with a data-dependent number of tensors, and its number of tensors must be known"));
 }
 
 TEST(Sequences, SequenceMapIsALoop) {
@@ -315,7 +316,7 @@ TEST(Sequences, WhatIsWrongIsSaid) {
       HasSubstr("input 'x': is neither a tensor nor a sequence of tensors"));
 }
 
-// A place without values, where onnx's inference fails: types come from lists.
+// A graph without typed values, where onnx's inference fails: types come from lists.
 TEST(Sequences, WhatIsWrongInABuiltProgramIsSaid) {
   const auto told = [](const std::vector<NamedCall>& calls) {
     ProgramBuilder builder("g", 21);
@@ -326,8 +327,9 @@ TEST(Sequences, WhatIsWrongInABuiltProgramIsSaid) {
     return messages(program);
   };
   const NamedCall s = {"s", "SequenceConstruct", "", {}, {"x"}, {"s"}};
-  EXPECT_EQ(told({s, {"a", "SequenceConstruct", "", {}, {"x", "k"}, {"y"}}}), "a: a sequence of f32 takes no i64\n");
-  EXPECT_EQ(told({s, {"a", "SequenceInsert", "", {}, {"s", "k"}, {"y"}}}), "a: a sequence of f32 takes no i64\n");
+  EXPECT_EQ(told({s, {"a", "SequenceConstruct", "", {}, {"x", "k"}, {"y"}}}),
+            "a: a sequence of f32 cannot contain i64\n");
+  EXPECT_EQ(told({s, {"a", "SequenceInsert", "", {}, {"s", "k"}, {"y"}}}), "a: a sequence of f32 cannot contain i64\n");
   EXPECT_EQ(told({s, {"a", "SequenceConstruct", "", {}, {"s"}, {"y"}}}),
             "a: input 0 has to be a tensor, and is a sequence of 1 tensor (sequences hold tensors, no sequences)\n");
   EXPECT_EQ(told({s, {"a", "Add", "", {}, {"s", "x"}, {"y"}}}),

@@ -1,4 +1,4 @@
-// Real models, where HOIST_SHARED names the folder that has them.
+// Real models from the folder that HOIST_SHARED names.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -18,7 +18,7 @@ TEST(TensorFile, EveryTypeRoundTrips) {
   const Folder folder;
   for (int i = 0; i < scalar_count; ++i) {
     const auto scalar = static_cast<Scalar>(i);
-    if (scalar == Scalar::string) continue;  // numbers are no words
+    if (scalar == Scalar::string) continue;  // strings are tested separately
     const Tensor tensor = Tensor::of<int>(scalar, {5}, {0, 1, 1, 2, 3});
     const auto path = folder.path() / "t.pb";
     ASSERT_TRUE(write_tensor_proto(path, "t", tensor).ok()) << row(scalar).name;
@@ -112,7 +112,7 @@ TEST(TensorFile, FailedWritesLeaveNothingBehind) {
   const Tensor tensor(Scalar::f32, {1000});
   EXPECT_THAT(messages(write_tensor_proto("/dev/full", "x", tensor)), HasSubstr("/dev/full: cannot be written"));
   EXPECT_THAT(messages(write_tensor_proto("/no/such/folder/x.pb", "x", tensor)), HasSubstr("cannot be written"));
-  // A folder has the name of the file: the rename fails after the bytes are written.
+  // A folder with the name of the file makes the rename fail after the bytes are written.
   const Folder folder;
   std::filesystem::create_directories(folder.path() / "x.pb" / "inside");
   EXPECT_FALSE(write_tensor_proto(folder.path() / "x.pb", "x", tensor).ok());

@@ -1,4 +1,4 @@
-// Models in ONNX's text form, and what they compute, for tests.
+// Models in ONNX's text form, and their results, for tests.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ inline Result<Program> read_graph(int opset, const std::string& text, const std:
   return read_model(folder.write("m.onnx", graph_bytes(opset, text, imports)), options);
 }
 
-// The elements of all outputs, one after the other, for inputs with these.
+// The elements of all outputs, concatenated, for inputs with these elements.
 inline std::vector<double> results_of(const Program& program, const std::vector<std::vector<double>>& values) {
   std::vector<Tensor> inputs;
   const std::vector<ValueInfo> infos = input_infos(program);

@@ -28,7 +28,7 @@ struct Meaning {
 
 // clang-format off
 const Meaning meanings[] = {
-    // Before version 7 the right operand lies along the dimensions from the axis on, or along the last ones.
+    // Before version 7 the right operand is aligned with the dimensions from the axis on, or with the last ones.
     {6, "g (float[1,3,1,2] x, float[3] b) => (float[1,3,1,2] y) { y = Add <broadcast = 1, axis = 1> (x, b) }",
      {{0}, {1, 2, 3}}, {1, 1, 2, 2, 3, 3}},
     {6, "g (float[1,3,2,2] x, float[2] b) => (float[1,3,2,2] y) { y = Sub <broadcast = 1, axis = -1> (x, b) }",
@@ -53,7 +53,7 @@ const Meaning meanings[] = {
          "{ y = Resize <coordinate_transformation_mode = \"tf_half_pixel_for_nn\", nearest_mode = \"floor\"> (x, r, s) }", {{1, 2}}, {1, 2, 2}},
     {19, "g (float[1,1,5] x) => (float[1,1,2] y) <float[3] s = {1, 1, 0.5}> "
          "{ y = Resize <coordinate_transformation_mode = \"half_pixel_symmetric\", nearest_mode = \"floor\"> (x, , s) }", {{1, 2, 3, 4, 5}}, {2, 4}},
-    // Integers are converted once, after the last axis: 0.75 and 2.25 of the first axis are no integers yet.
+    // Integers are converted once, after the last axis: 0.75 and 2.25 of the first axis are not integers yet.
     {11, "g (uint8[1,1,2,2] x) => (uint8[1,1,4,4] y) <float[0] r = {}, float[4] s = {1, 1, 2, 2}> { y = Resize <mode = \"linear\"> (x, r, s) }",
      {{0, 3, 3, 6}}, {0, 0, 2, 3, 0, 1, 3, 3, 2, 3, 4, 5, 3, 3, 5, 6}},
     // Rows are everything from the axis on, which is 1 by default.
@@ -95,11 +95,11 @@ const Meaning meanings[] = {
     {8, "g (float[2,1] s, float[2,2,1] x) => (float[2,1] t, float[2,2,1] o) "
         "{ t, o = Scan <num_scan_inputs = 1, body = b (float[1] a, float[1] e) => (float[1] n, float[1] r) { n = Add (a, e) r = Identity (n) }> (, s, x) }",
      {{0, 10}, {1, 2, 3, 4}}, {3, 17, 1, 3, 13, 17}},
-    // An operator that onnxruntime had before the standard, with parameters that reach over rows.
+    // An operator that onnxruntime had before the standard, with parameters that extend over rows.
     {15, "g (float[1,2] x, float[2] s) => (float[1,2] y) { y = LayerNormalization <epsilon = 0.0> (x, s) }", {{1, 3}, {1, 2}}, {-1, 2}},
     {17, "g (float[2,1,2] x, float[2,1,2] s) => (float[2,1,2] y) { y = LayerNormalization <epsilon = 0.0> (x, s) }",
      {{1, 3}, {1, 2, 3, 4}}, {-1, 2, -3, 4}},
-    // Means that f16 holds though it does not hold their sums.
+    // Means that fit in f16 although their sums do not.
     {13, "g (float16[1,1,4] x) => (float16[1,1,1] y) { y = GlobalAveragePool (x) }", {{60000, 30000}}, {45000}},
     {13, "g (float16[4] x) => (float16[1] y) { y = ReduceMean (x) }", {{60000, 30000}}, {45000}},
     {13, "g (float16[1,1,4] x) => (float16[1,1,2] y) { y = AveragePool <kernel_shape = [2], strides = [2]> (x) }", {{60000, 30000}}, {45000, 45000}},
@@ -107,7 +107,7 @@ const Meaning meanings[] = {
     {13, "g (float16[1] x, float16[1] z) => (float16[1] y) { y = Mean (x, z) }", {{60000}, {30000}}, {45000}},
     {28, "g (float[5] x, float[5] d) => (float[5] y) { y = Mod (x, d) }",
      {{5.5, -5.5, 5.5, 1, infinite}, {2, 2, -2, -infinite, 1}}, {1.5, 0.5, -0.5, -infinite, std::nan("")}},
-    // Integers, together with attributes that are no integers.
+    // Integers with attributes that are not integers.
     {9, "g (int32[5] x) => (int32[5] y) { y = Shrink <bias = 1.5, lambd = 1.5> (x) }", {{-3, -2, 1, 2, 3}}, {-1, 0, 0, 0, 1}},
     // Values too large for a type with infinity are infinite if saturation is off.
     {19, "g (float[4] x) => (float[4] y) { q = Cast <to = 19, saturate = 0> (x) y = Cast <to = 1> (q) }",
@@ -152,7 +152,7 @@ TEST(Versions, AreOfFunctionsOfAnotherOpset) {
   }
 }
 
-// So that an operator has one definition, and a program text of an older version is refused.
+// Operators have a single definition, so a program text of an older version is refused.
 TEST(Versions, DefinitionsBeginBehindTheLastOldMeaning) {
   for (const OperatorRow& row : operator_table()) {
     if (row.domain.empty()) {

@@ -105,10 +105,10 @@ void expect_models_round_trip(const fs::path& folder, int least) {
     if (entry.path().extension() != ".onnx") continue;
     SCOPED_TRACE(entry.path().filename().string());
     const Result<NamedModel> graph = read_graph(entry.path());
-    if (!graph.ok()) continue;  // which ones, and why: SharedModels.ImportOrSayWhy
+    if (!graph.ok()) continue;  // SharedModels.ImportOrSayWhy lists these models and the reasons
     ++count;
     expect_same(*graph, round_trip(*graph));
-    // From 27 on it would be a file that current engines refuse.
+    // Current engines refuse files of opset 27 and later.
     EXPECT_LE(written_opset(*graph), 26);
   }
   EXPECT_GE(count, least);
@@ -136,8 +136,8 @@ TEST(WriteModel, ConstantsOfEveryTypeComeBackBitForBit) {
   for (int k = 0; k < scalar_count; ++k) {
     const auto scalar = static_cast<Scalar>(k);
     SCOPED_TRACE(std::string(row(scalar).name));
-    // An odd number, so that the last byte of a 4-bit tensor is half used; beyond 1024 elements constants take another
-    // way.
+    // An odd number, so that the last byte of a 4-bit tensor is half used; constants of more than 1024 elements are
+    // written in another way.
     for (const int64_t count : {int64_t{7}, int64_t{1501}}) {
       Tensor tensor(scalar, {count});
       for (int64_t i = 0; i < count; ++i) {
@@ -288,7 +288,7 @@ TEST(WriteModel, SaysHowLargeAModelMayBe) {
   const Result<NamedModel> graph = read(convolution_model());
   ASSERT_TRUE(graph.ok());
   WriteOptions options;
-  options.maximum_bytes = 400;  // the weights alone take 432
+  options.maximum_bytes = 400;  // the weights alone take 432 bytes
   EXPECT_THAT(complaint(*graph, options), HasSubstr("448 bytes, an ONNX file at most 400"));
   options.maximum_bytes = 500;
   EXPECT_THAT(complaint(*graph, options), HasSubstr("an ONNX file at most 500"));

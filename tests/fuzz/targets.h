@@ -12,7 +12,7 @@
 namespace hoist {
 
 struct FuzzTarget {
-  std::string_view name;  ///< also of the folder of its corpus
+  std::string_view name;  ///< also the name of its corpus folder
   std::string_view reads;
   bool (*run)(std::string_view bytes);  ///< returns true if the input was accepted
   bool is_text;                         ///< mutations insert words of the corpus in place of numbers

@@ -1,5 +1,5 @@
-// Tests which loop over groups is divided among threads: the loop that leaves each thread most of its operands, and
-// most of the arrays that it wrote in earlier kernels.
+// Tests the choice of the loop over groups that threads divide: the one that lets each thread reuse most of its
+// operands, and of the arrays that it wrote in earlier kernels.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -363,7 +363,7 @@ TEST(Emit, Speed) {
   time("conv 13x13x256", convolution(13, 13, 256, 256, 7, 64), 2.0 * 13 * 13 * 256 * 256 * 9);
 }
 
-// Rows of sixteen whose flag is set are sums over a matrix, which the others spend nothing on.
+// Rows of sixteen whose flag is set are sums over a matrix, at no cost for the other rows.
 TEST(Emit, RareValuesAreComputedInABranch) {
   const auto row = [](Expr p) {
     const Expr sums = fold(
@@ -385,7 +385,7 @@ TEST(Emit, RareValuesAreComputedInABranch) {
   const auto kernel = emit(e);
   ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();
   EXPECT_THAT(kernel->source, ::testing::Not(::testing::HasSubstr("hoist_rarely")));
-  // The sums are in the first branch alone, before the other one begins.
+  // The sums are only in the first branch, before the other branch begins.
   const size_t branch = kernel->source.find("if ("), otherwise = kernel->source.find("else");
   ASSERT_NE(branch, std::string::npos) << kernel->source;
   ASSERT_NE(otherwise, std::string::npos) << kernel->source;

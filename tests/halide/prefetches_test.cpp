@@ -44,7 +44,7 @@ TEST(Prefetches, OfColdArraysThatAreReadInOrder) {
   };
   for (const Case& c :
        {Case{"two tiles ask for a half of the next panel each", 4, 2, 512, {"w"}, 1},
-        Case{"many tiles need less than a line a step", 4, 20, 1024, {"w"}, 1},
+        Case{"many tiles need less than a line per step", 4, 20, 1024, {"w"}, 1},
         Case{"a panel that is read once", 4, 1, 512, {"w"}, 2},
         Case{"one that is too large to have two of them", 2, 2, 4096, {"w"}, 2},
         Case{"one panel alone", 1, 2, 512, {"w"}, 2}, Case{"an array that is over soon", 4, 2, 48, {"w"}, 0},

@@ -124,7 +124,7 @@ TEST_P(OnType, RemaindersBesideMultiples) {
   Tensor a = testing::random_tensor(t, 1, 1, 100), b = testing::random_tensor(t, 2, -3, 3);
   for (int64_t i = 0; i < n; ++i) {
     if (b.float_at(i) == 0) b.set_float(i, 0.75);
-    // Quotients of all magnitudes; the largest, and infinite divisors, have vectors of their own.
+    // Quotients of all magnitudes; the largest, and infinite divisors, have separate vectors.
     const double times = std::floor(std::ldexp(std::fabs(a.float_at(i)), static_cast<int>(i / 64 % 32) - 8));
     a.set_float(i, times * b.float_at(i) * (i % 2 == 0 ? 1 : -1) * (i / 64 % 40 == 39 ? 1e30 : 1));
     const double beside = i % 3 == 0 ? INFINITY : -INFINITY, at = a.float_at(i);

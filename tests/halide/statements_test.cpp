@@ -137,7 +137,7 @@ TEST(Statements, SumsOfVectorsShareAKeptArray) {
 }
 
 // Halide's printer identifies values by their text, which a constant in vectors of two lengths shares: rows of 16 that
-// are read in fours, and counted.
+// are read in vectors of four.
 TEST(Statements, OneNumberStandsInVectorsOfSeveralLengths) {
   constexpr char ranks[] = R"(
 %x : [1][2][2][4]f32 |> transpose (0 3 1 2) |> map2d (split 2) |> transpose (0 3 4 1 2)
@@ -156,8 +156,8 @@ TEST(Statements, OneNumberStandsInVectorsOfSeveralLengths) {
   EXPECT_EQ(check(parsed(ranks)), "") << kernel->source;
 }
 
-// Lanes of a transposed row are computed one by one, with positions of another type: Halide has shuffles of scalars in
-// the conditions then.
+// Lanes of a transposed row are computed one by one, with positions of another type: the conditions then contain
+// shuffles of scalars.
 TEST(Statements, VectorsOfSelectedPlacesAcrossRows) {
   const Expr reversed = testing::parsed(
       "zip(transpose (%x : [16][4]u32), %y : [4]i64) |> map (\\(a, b). iota 16 i64 |> map (\\c. "

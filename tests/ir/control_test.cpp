@@ -107,7 +107,7 @@ TEST(If, WhatDoesNotFitIsSaid) {
               HasSubstr("attribute then_branch has to be a program"));
 }
 
-// Powers of two times the captured factor: a carried value and rows.
+// Computes powers of two times the captured factor, as a carried value and as rows.
 constexpr char counted_loop[] =
     "program version 28\n"
     "input %x : [2]f32\n"
@@ -236,10 +236,10 @@ TEST(Loop, WhatDoesNotFitIsSaid) {
   EXPECT_THAT(error("_, _, %x", "M = 3, ", "output %v output %v"),
               HasSubstr("the condition that body gives is [3]f32, not one bool"));
   EXPECT_THAT(error("_, _, %x", "M = 3, captured = 2, ", "output %go output %v"),
-              HasSubstr("captured is 2, and there are 1 operands to count"));
+              HasSubstr("captured is 2, and there are only 1 operands"));
   EXPECT_THAT(error("%m, _, %x", "most = 3000000000, ", "output %go output %v"),
               HasSubstr("at most 2147483648 are supported"));
-  EXPECT_THAT(error("_, _, %x", "M = 3, ", "output %go"), HasSubstr("body gives 1 values, and 2 are carried on"));
+  EXPECT_THAT(error("_, _, %x", "M = 3, ", "output %go"), HasSubstr("body returns 1 values, and the loop carries 2"));
 }
 
 // Running sums from the end of the second axis, minus the captured value.
@@ -276,7 +276,7 @@ TEST(Scan, WhatDoesNotFitIsSaid) {
                     "body = { program input %a : f32 input %b : f32 define %c : f32 = Add(%a, %b) output %c })");
   };
   EXPECT_THAT(error("num_scan_inputs = 2, "), HasSubstr("scan inputs of 3 and of 4 elements"));
-  EXPECT_THAT(error(""), HasSubstr("num_scan_inputs is 0, and there are 2 operands to count"));
+  EXPECT_THAT(error(""), HasSubstr("num_scan_inputs is 0, and there are 2 operands"));
   EXPECT_THAT(error("num_scan_inputs = 3, "), HasSubstr("num_scan_inputs is 3"));
   EXPECT_THAT(error("num_scan_inputs = 2, scan_input_axes = [0], "),
               HasSubstr("1 axes and 2 directions for 2 scan inputs"));

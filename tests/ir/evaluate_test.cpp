@@ -91,7 +91,7 @@ Expr convolution(int64_t channels, int64_t filters, int64_t height, int64_t widt
   });
 }
 
-// The register-tiled matmul of DESIGN.md section 7.
+// A register-tiled matmul.
 Expr tiled_product(int64_t m, int64_t n, int64_t k, int64_t rows, int64_t columns) {
   Expr a = input("a", {m, k}), b = input("b", {n / columns, k, columns});
   Expr tiles = map(
@@ -199,7 +199,7 @@ TEST(Evaluate, RecurrentLayers) {
   };
   expect_same(scan(step, initial, xs));
   expect_same(fold(step, initial, xs));
-  // One for each row of a batch.
+  // One recurrence per row of a batch.
   expect_same(map([&](Expr batch) { return fold(step, batch, xs); }, input("batch", {3, 5})));
   // As tuples.
   Expr both = fold(

@@ -89,7 +89,7 @@ TEST(Expression, bound_positions_count_outwards) {
             literal(Scalar::f32, 0), row);
       },
       parameter("b", array_type({3, 4}, f32)));
-  Expr body = at(e, {0, 0, 0, 0});  // of the fold's function
+  Expr body = at(e, {0, 0, 0, 0});  // body of the fold's function
   EXPECT_EQ(body->children[0]->children[0], bound(1, f32));
   EXPECT_EQ(body->children[0]->children[1], bound(0, f32));
   EXPECT_EQ(body->children[1]->children[1], bound(2, array_type(4, f32)));

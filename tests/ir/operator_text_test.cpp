@@ -48,7 +48,7 @@ TEST(OperatorText, EveryRowHasATextThatCanBeReadOrAFunction) {
   EXPECT_TRUE(checked.ok()) << checked.errors()[0].text();
 }
 
-// Operators change without a build where a developer names the folder of the sources.
+// Operators change without a build if a developer names the folder of the sources.
 TEST(OperatorText, IsReadFromTheFolderOfTheSources) {
   setenv("HOIST_RULES_FOLDER", HOIST_SOURCE_DIR, 1);
   const auto checked = check_own_operators();

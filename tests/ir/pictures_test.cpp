@@ -90,7 +90,7 @@ TEST(Pictures, CutOffAnywhereAreRefused) {
   for (const auto& [name, bytes] : pictures()) {
     for (size_t length = 0; length < bytes.size(); ++length) {
       const auto made = decoded(bytes.substr(0, length));
-      // In numbers as text, the last digits and the end of the line may be missing.
+      // Text formats: a stream truncated within the last number or line end is accepted.
       if (made.ok())
         EXPECT_TRUE(name.starts_with("plain") && length + 4 > bytes.size()) << name << ", " << length << " bytes";
       else

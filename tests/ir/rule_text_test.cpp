@@ -1,4 +1,4 @@
-// Rules as text: sections, lets, families, twins, and where messages say that something is wrong.
+// Rules as text: sections, lets, families, twins, and the places in error messages.
 #include "ir/rules/rule_text.h"
 
 #include <gmock/gmock.h>
@@ -150,13 +150,13 @@ TEST(RuleText, FaultsHavePlaces) {
   EXPECT_THAT(faults("rule a exact: b\n  for n of 1\n" + end), HasSubstr("2:7: expected for NAME in A, B, C"));
   EXPECT_THAT(faults("rule a exact: b\n  given x: T\n  x => x\n"), HasSubstr("1:6: a: needs either the pass"));
   EXPECT_THAT(faults("rule a exact: b\n  library c\n" + end), HasSubstr("1:6: a: needs either the pass"));
-  EXPECT_THAT(faults("rule a exact or rounding by op: b\n" + end), HasSubstr("does not say that op is associative"));
+  EXPECT_THAT(faults("rule a exact or rounding by op: b\n" + end), HasSubstr("does not state that op is associative"));
   EXPECT_THAT(faults("rule a exact: b\n" + end, true), HasSubstr("4:3: pass is for hoist's own rules"));
   EXPECT_THAT(faults("rule a neural: b\n  x => y\n", true), HasSubstr("1:6: a rule from a file cannot be neural"));
   EXPECT_THAT(faults("-- nothing\n"), HasSubstr("folder/mine.rules: holds no rule"));
 }
 
-// The terms of rows are read later; their places are places of the file all the same, also after lets.
+// The terms of rows are read later; their places still refer to the file, also after lets.
 TEST(RuleText, FaultsOfTermsHavePlaces) {
   const auto fault = [](const std::string& text) {
     const auto table = RuleTable::load(rows(text));

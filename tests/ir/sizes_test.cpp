@@ -90,9 +90,9 @@ TEST(Sizes, WrongNumbersAreRefused) {
   EXPECT_THAT(error_of(with_sizes(open, {{"bach", 4}})),
               HasSubstr("size bach: the program has no such size (did you mean batch?)"));
   EXPECT_THAT(error_of(with_sizes(parsed("program\nsize n\ninput %x : [n - 5]f32\noutput %x\n"), {{"n", 3}})),
-              HasSubstr("input x: has the extent -2 then"));
+              HasSubstr("input x: has the extent -2 with these sizes"));
   EXPECT_THAT(error_of(with_sizes(parsed("program\nsize n\ninput %x : [n][n]f32\noutput %x\n"), {{"n", 1 << 30}})),
-              HasSubstr("has more than 2^48 elements then"));
+              HasSubstr("has more than 2^48 elements with these sizes"));
   EXPECT_THAT(error_of(with_sizes(parsed("program\nsize n\ninput %x : [n*n*n*n]f32\noutput %x\n"), {{"n", 1 << 30}})),
               HasSubstr("has no types for these sizes"));
   // Types that are valid for some numbers only.

@@ -12,7 +12,7 @@ using Shape = std::vector<int64_t>;
 
 constexpr double unit = 1.0 / (1 << 24);       // half an ulp of f32 at one
 constexpr double whole_limit = 1 << 22;        // sums of integers stay exact below this
-constexpr int64_t most_elements = 2000;        // of any value
+constexpr int64_t most_elements = 2000;        // limit of the elements of any value
 constexpr int64_t most_products = 300 * 1000;  // per layer
 
 struct Value {
@@ -21,7 +21,7 @@ struct Value {
   double magnitude = 0;  // bound of all elements and of all partial sums
   double error = 0;
   bool whole = true;  // all intermediate values are integers below whole_limit
-  double terms = 1;   // of the longest sum so far
+  double terms = 1;   // number of terms of the longest sum so far
 };
 
 class Generator {

@@ -50,7 +50,7 @@ TEST_P(Noise, IsWhatWasPredicted) {
   const NeuralRule& rule = *GetParam();
   int measured_sites = 0;
   std::vector<Program> programs = {residual_model(5), matrix_model(6)};
-  if (rule.half()) programs.push_back(outlier_model());  // most sums of the other models are too long for it
+  if (rule.half()) programs.push_back(outlier_model());  // most sums of the other models are too long for this rule
   for (const Program& program : programs) {
     // Second moments of sums of 96 terms need more than that many vectors.
     const int samples = rule.product && rule.product->adaptive ? 32 : measured_samples;

@@ -41,8 +41,8 @@ inline double predicted_error(const Sensitivity& sensitivity, const Assignment& 
   return sum;
 }
 
-/// Checks that the solver is no worse than assignments with one rule everywhere and than random ones. Returns how many
-/// of these are possible at all.
+/// Checks that the solver is no worse than assignments with one rule everywhere and than random ones. Returns the
+/// number of feasible assignments among these.
 inline int compare_front(const Sensitivity& sensitivity, const CostModel& costs,
                          const std::vector<UniformModel>& uniform, int draws, std::mt19937_64& random) {
   std::vector<Assignment> rivals;

@@ -1,6 +1,7 @@
 // Small random programs of layers that move numbers (casts, splits, concatenations with inputs, poolings with
 // positions, largest elements) between products, with outputs anywhere: every rule is rewritten everywhere it applies,
-// and whole studies run to their end. HOIST_RANDOM_GRAPHS sets how many, HOIST_RANDOM_SEED which is the first.
+// and whole studies run to their end. HOIST_RANDOM_GRAPHS sets the number of programs, HOIST_RANDOM_SEED the first
+// seed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -67,7 +68,7 @@ class Generator {
     return name;
   }
 
-  // Keeps the layer where the program has types with it, and its results that are f32.
+  // Keeps the layer if the program is well typed with it, and its f32 results as operands.
   void add(const std::string& operation, std::vector<std::string> inputs,
            std::map<std::string, Attribute> attributes = {}, size_t outputs = 1) {
     NamedCall layer{fresh("layer"), operation, "", std::move(attributes), std::move(inputs), {}};
@@ -111,7 +112,7 @@ class Generator {
         add(chance(50) ? "Relu" : chance(50) ? "Tanh" : "Identity", {x.name});
         break;
       case 6:
-        add("Cast", {x.name}, {{"to", int64_t{1}}});  // to f32, which it is
+        add("Cast", {x.name}, {{"to", int64_t{1}}});  // a cast from f32 to f32
         break;
       case 7:
         cast_there_and_back(x);
@@ -182,7 +183,7 @@ class Generator {
     add("Transpose", {x.name}, {{"perm", order}});
   }
 
-  // The last value, some others, and now and then an input as it is and results that are no f32.
+  // The last value, some others, and sometimes an unchanged input or results of other types than f32.
   Program finish() {
     std::vector<std::string> outputs = {values_.back().name};
     const auto give = [&](const std::string& name) {
@@ -232,7 +233,7 @@ TEST(RandomPrograms, EveryRuleIsRewrittenWhereItApplies) {
       const auto assignment = uniform_assignment(model.program, sites, rules);
       if (!assignment) continue;
       const auto changed = rewrite(model.program, *assignment, model.statistics);
-      if (!changed) continue;  // a range that the format has not, say
+      if (!changed) continue;  // for example, a range that the format lacks
       ++rewritten;
       SCOPED_TRACE(rules[0]);
       const Bindings after = all_values(changed->program, model.samples[0]);

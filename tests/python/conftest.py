@@ -24,7 +24,7 @@ def hoist(*words: str | Path) -> str:
 
 @pytest.fixture(autouse=True)
 def runtime(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test has the built runtime, unless it says otherwise."""
+    """Every test uses the built runtime by default."""
     monkeypatch.setenv("HOIST_RUNTIME_LIBRARY", str(LIBRARY))
 
 

@@ -243,7 +243,7 @@ def test_memory_without_copies(bundles: Path, name: str) -> None:
         held[:] = image * scale
         bundle.run()
     assert logits.tobytes() == expected.tobytes()
-    # Both outlive the bundle, and a part of one holds all of it.
+    # Both outlive the bundle, and a slice keeps the whole array alive.
     part = held[0, 0, 0]
     bundle.close()
     del bundle, held
@@ -279,7 +279,7 @@ def test_strings(bundles: Path) -> None:
         for given in (["a", "B", "C d"], np.array(["a", "B", "C d"]), np.array([b"a", b"B", b"C d"]),
                       np.array(["a", "B", "C d"], dtype=object)):
             small, number, fits = bundle.run(words=given)
-            # The number of strings is dynamic: one of three is a stop word.
+            # The number of strings is dynamic: one of three words is a stop word.
             assert small.tolist() == ["a!", "c d!"] and bundle.outputs[0].shape == (3,)
             assert number.shape == (3,) and fits.dtype == np.bool_
         assert bundle.output("small").tolist() == ["a!", "c d!"]

@@ -57,7 +57,7 @@ def test_one_that_is_installed_beside_the_program(digits: Path, tmp_path: Path) 
     shutil.copy(LIBRARY, tmp_path / "lib" / LIBRARY.name)
     ran = in_process(OPEN.format(str(digits)), PATH=f"{program.parent}:{os.environ['PATH']}", **{VARIABLE: ""})
     assert ran.returncode == 0, ran.stderr
-    # One that is installed for the whole system goes first.
+    # A library installed for the whole system has precedence.
     assert f"(1, 10) {tmp_path}/lib/{LIBRARY.name}" in ran.stdout or f"(1, 10) {LIBRARY.name}" in ran.stdout
 
 
@@ -70,7 +70,7 @@ def test_the_bundle_s_own(bundles: Path, tmp_path: Path, name: str) -> None:
         made = list((tmp_path / "hoist-runtime").iterdir())
         assert len(made) == 1 and str(made[0]) in ran.stdout, "made once, and nothing else stays"
         environment["CC"] = ""
-    # Another compiler is another library, and one that fails leaves none.
+    # Another compiler makes another library, and a failing compiler leaves none.
     ran = in_process(OPEN.format(str(bundles / name)), **{**environment, "CC": "false"})
     assert "false does not compile the bundle's runtime (on Debian: gcc" in ran.stderr
     ran = in_process(OPEN.format(str(bundles / name)), **{**environment, "CC": "no-such-compiler"})

@@ -13,7 +13,7 @@ from conftest import hoist
 import hoist_runtime
 from hoist_runtime import _scalars
 
-# ONNX's name, hoist's, and numbers that the type has.
+# ONNX's name, hoist's, and values of the type.
 TYPES = [
     ("BFLOAT16", "bf16", [0, 1, -2.5, 3.140625, 2.0**100]),
     ("FLOAT8E4M3FN", "f8e4m3fn", [0, 1, -2.5, 448, 0.015625]),

@@ -27,7 +27,7 @@ if not list(PACKAGE.glob("hoist/_core*.so")):
     pytest.exit("skipped: the extension is not built (python3-dev)", returncode=77)
 #: The package onnx, for tests of sessions; before Debian's packages, which are older than it needs.
 SESSIONS = [str(folder) for folder in (SOURCE / "build" / "dependencies").glob("sessions-*[0-9a-f]")]
-#: Of programs that use the package.
+#: Environment of programs that use the package.
 ENVIRONMENT = {**os.environ, "PYTHONPATH": ":".join([str(PACKAGE), *SESSIONS, str(DEPENDENCIES)])}
 sys.path[:0] = [str(PACKAGE), *SESSIONS]
 sys.path.append(str(DEPENDENCIES))

@@ -42,7 +42,7 @@ def bundle(model: hoist.Model, tmp_path_factory: pytest.TempPathFactory) -> hois
 
 
 class _Balanced(HTMLParser):
-    """Every element that begins ends."""
+    """Every HTML element that begins also ends."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ def test_check(model: hoist.Model, tmp_path: Path) -> None:
     assert ("Conv", 10) in [(use.name, use.count) for use in check.operators]
     assert check.summary is not None and check.summary.outputs[0].shape == (1, 10)
     assert "Conv" in shown(check) and "can be compiled" in str(check)
-    # A model that exceeds hoist is an answer; a file that is no model is not.
+    # An unsupported model is a normal answer; a file that is not a model is an error.
     unsupported = SOURCE / "tests" / "fuzz" / "corpus" / "onnx_model"
     answers = [hoist.load(path).check() for path in sorted(unsupported.glob("*.onnx"))[:3]]
     assert all(answer.operators for answer in answers)
@@ -347,7 +347,7 @@ def test_ctrl_c_leaves_no_part_of_a_bundle(tmp_path: Path) -> None:
     def interrupt(what: str) -> None:
         if "comparing kernels" in what:
             signal.raise_signal(signal.SIGINT)
-            time.sleep(0.5)  # until the thread that waits has seen it
+            time.sleep(0.5)  # gives the waiting thread time to see it
 
     hoist.set_progress(interrupt)
     try:
@@ -376,7 +376,7 @@ def test_a_signal_s_own_handler_is_called() -> None:
 
 
 def test_candidates_of_a_search_are_measured_by_another_process(model: hoist.Model, tmp_path: Path) -> None:
-    # Which is this Python again: the extension is no program.
+    # The program is this Python interpreter, since the extension is not a program.
     tuned = tmp_path / "kept.tuning"
     model.compile(tmp_path / "tuned.hoist", target="native", tune=10, tuning=tuned)
     assert tuned.stat().st_size > 0

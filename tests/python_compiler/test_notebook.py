@@ -1,4 +1,4 @@
-"""The page tools/pages/notebook.md as a notebook, in a kernel of Jupyter's as its readers have one."""
+"""The page tools/pages/notebook.md as a notebook, in a Jupyter kernel."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_page_in_jupyter(tmp_path: Path) -> None:
 
     sources = cells((SOURCE / "tools" / "pages" / "notebook.md").read_text(encoding="utf-8"))
     assert len(sources) > 4
-    # As a reader looks at things: the last line of a cell shows itself.
+    # As in a notebook, the last expression of a cell is displayed.
     sources = [f"HOIST = {str(SOURCE)!r}", *sources, "model", "layer", "proof", "bundle", "study"]
     notebook = v4.new_notebook(cells=[v4.new_code_cell(source) for source in sources])
     (tmp_path / "page.ipynb").write_text(v4.writes(notebook))
@@ -53,6 +53,6 @@ def test_the_page_in_jupyter(tmp_path: Path) -> None:
     for name, words in {"model": "digits_fully_connected", "layer": "conv1", "proof": "batch-norm-folding",
                         "bundle": "digits_residual", "study": "<iframe"}.items():
         assert words in looked_at[name]["text/html"], (name, looked_at[name]["text/html"][:300])
-    # Models escape nothing of the page around them, and say themselves in text too.
+    # HTML of models cannot affect the surrounding page, and models also have a text form.
     assert "<script" not in looked_at["model"]["text/html"]
     assert looked_at["study"]["text/plain"]

@@ -1,4 +1,4 @@
-"""A choice under a budget: measured once, shown, compiled, and made again for another budget."""
+"""A choice under a budget: measured once, shown, compiled, and repeated for another budget."""
 
 from __future__ import annotations
 

@@ -453,7 +453,7 @@ TEST_F(QueueTest, RunsOfAStudyAreTheSameBits) {
       EXPECT_EQ((*found)[i].front().bytes().size(), expected->front().bytes().size());
       EXPECT_TRUE(std::ranges::equal((*found)[i].front().bytes(), expected->front().bytes())) << "run " << i;
     }
-    // The number of jobs shows that workers were used, or not.
+    // The number of jobs shows whether workers were used.
     auto connected = Queue::connect(server_->options());
     int64_t done = 0;
     const auto described = connected->ask_workers(1);

@@ -19,7 +19,7 @@ struct Operand {
   std::vector<int64_t> shape;
   Scalar scalar = Scalar::f32;
   bool constant = false;
-  std::vector<int64_t> values;  ///< of an integer constant; other constants are drawn from [-1, 1]
+  std::vector<int64_t> values;  ///< values of an integer constant; other constants are drawn from [-1, 1]
 };
 
 struct SmallLayer {

@@ -48,7 +48,7 @@ std::vector<std::string> texts(const Diagnostics& problems) {
 bool has_oclgrind() { return shell("command -v oclgrind >/dev/null") == 0; }
 
 struct Reports {
-  int code = 0;      ///< of the program
+  int code = 0;      ///< code of the program
   std::string said;  ///< its output
   std::string log;   ///< Oclgrind's output
 };
@@ -169,7 +169,7 @@ TEST(SimulatedLaunch, StatementsOfOneLaunch) {
 // Faulty kernels, which show that the test above detects faults.
 struct Fault {
   const char* name;
-  const char* body;  ///< of a kernel over x[13] and result[13], run by two work-items
+  const char* body;  ///< body of a kernel over x[13] and result[13], run by two work-items
   Reports (*simulated)(const std::filesystem::path&);
   const char* report;
 };

@@ -47,7 +47,7 @@ inline Result<Program> through_text(const Program& program) {
   return parsed;
 }
 
-/// lower_model, where every pass continues from the text of the program that the pass before it left.
+/// lower_model in which every pass starts from the text of the program that the previous pass produced.
 inline Result<LoweredModel> lower_through_text(Program program, const LowerOptions& options, const Profile& profile) {
   begin_derivation(program);
   LoweredModel model;

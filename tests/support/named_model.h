@@ -14,12 +14,12 @@ struct NamedModel {
   std::string name;
   int64_t opset = newest_version;
   std::vector<ValueInfo> inputs;
-  std::vector<ValueInfo> outputs;  ///< a program keeps the names only
+  std::vector<ValueInfo> outputs;  ///< a program keeps only the names of outputs
   std::map<std::string, Tensor> constants;
   std::vector<NamedCall> layers;
   uint64_t hash = 0;
   // Further parts of a program; they are ignored when a program is made.
-  std::map<std::string, ValueInfo> types = {};  ///< of all values that are single arrays
+  std::map<std::string, ValueInfo> types = {};  ///< types of all values that are single arrays
   std::vector<std::string> notes = {};
 };
 

@@ -14,7 +14,7 @@ namespace hoist {
 /// Compares predicted with measured numbers; both must be non-negative.
 struct PredictionQuality {
   int64_t pairs = 0;
-  double median_ratio = 0;      ///< of measured over predicted; NaN without pairs
+  double median_ratio = 0;      ///< median ratio of measured to predicted; NaN without pairs
   double share_within_two = 0;  ///< share of pairs with a ratio from 1/2 to 2; NaN without pairs
 };
 /// The pairs are (predicted, measured). If both are 0 the ratio is 1; a NaN is outside every factor and has an infinite

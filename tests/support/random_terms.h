@@ -11,7 +11,7 @@ namespace hoist {
 
 struct RandomTermOptions {
   int patterns = 12;            ///< about how many patterns are applied
-  int64_t largest_size = 4;     ///< of an array dimension, from 1
+  int64_t largest_size = 4;     ///< largest extent of an array dimension, from 1
   int64_t largest_array = 256;  ///< elements of any value
   bool modes = true;            ///< modes of maps and folds, materialise
   bool symbolic = false;        ///< some sizes are names; such terms print and parse but cannot be evaluated

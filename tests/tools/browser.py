@@ -14,7 +14,7 @@ import time
 
 
 class PageError(Exception):
-    """The page or the browser did something wrong."""
+    """A failure of the page or the browser."""
 
 
 class Browser:
@@ -25,7 +25,7 @@ class Browser:
         self._folder = tempfile.mkdtemp(prefix="hoist-browser-")
         to_browser, self._write = os.pipe()
         self._read, from_browser = os.pipe()
-        # Numbers beyond 4, so that taking the places 3 and 4 overwrites neither.
+        # Descriptors above 4, so that using descriptors 3 and 4 overwrites neither.
         ends = [os.dup(to_browser) for _ in range(8)][-1], [os.dup(from_browser) for _ in range(8)][-1]
         self._process = subprocess.Popen(
             [program, "--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu",

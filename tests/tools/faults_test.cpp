@@ -1,5 +1,5 @@
 // Tests the program with failing allocations, file calls and OpenCL calls (hoist_with_faults, see tests/faults), killed
-// at random moments, and on a full disk: it leaves a whole bundle or none, and a message tells which.
+// at random moments, and on a full disk: it leaves a whole bundle or none, and prints which.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -273,8 +273,8 @@ TEST_F(Faults, AKilledBudgetLeavesAWholeRecord) {
   EXPECT_EQ(run_shell(choose).code, 0);  // from the record
 }
 
-// Killed at any moment of a whole study, which the next run with the same record ends with the choice that it would
-// have made. Sizes do not depend on how busy the machine is.
+// Kills a study at any moment; the next run with the same record makes the same choice as an uninterrupted study. The
+// objective is size, which does not depend on the load of the machine.
 TEST_F(Faults, AKilledStudyIsResumedToTheSameChoice) {
   const fs::path record = place() / "temporary" / "record.json", bundle = place() / "b.hoist";
   const std::string models = HOIST_SOURCE_DIR "/models/digits_fully_connected";
@@ -287,7 +287,7 @@ TEST_F(Faults, AKilledStudyIsResumedToTheSameChoice) {
     return manifest.is_object() ? manifest["certificate"]["rules"].dump() : "";
   };
   std::string expected;
-  // Every fourth kill is of a study that goes on from what the kill before it left.
+  // Every fourth kill hits a study that continues an earlier killed one.
   const auto goes_on = [](long i) { return i % 4 == 0; };
   const auto prepare = [&](long i) {
     if (expected.empty() && fs::exists(bundle)) expected = chosen();
@@ -308,7 +308,7 @@ TEST_F(Faults, AKilledStudyIsResumedToTheSameChoice) {
   EXPECT_NE(expected, "");
 }
 
-// Two processes with one record, and with one folder for the bundle: the second says who has it, and a kill of the
+// Two processes with one record, and with one folder for the bundle: the second names the holder, and a kill of the
 // first leaves no lock.
 TEST_F(Faults, ASecondStudyIsToldWhoWrites) {
   const std::string models = HOIST_SOURCE_DIR "/models/digits_fully_connected";

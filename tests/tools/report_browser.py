@@ -1,7 +1,7 @@
 """Clicks through a report page in a headless Chromium, as a reader would, and checks its content.
 
 report_browser.py CHROMIUM PAGE HOSTILE_PAGE EMPTY_PAGE COLLAPSED_PAGE COMPARISON KERNELS [SCREENSHOTS]; report_test.cpp makes the pages and calls this.
-SCREENSHOTS is a folder for screenshots and a print. The exit code is 0 when everything held.
+SCREENSHOTS is a folder for screenshots and a print. The exit code is 0 if all checks pass.
 """
 
 import json
@@ -27,7 +27,7 @@ def count(browser, selector):
 
 
 def quiet(browser, page):
-    """Nothing went wrong, and nothing but the page itself was asked for."""
+    """No errors, and no requests except for the page itself."""
     check(not browser.errors, f"the page complains: {browser.errors}")
     strangers = [url for url in browser.requests if url != "file://" + os.path.abspath(page)]
     check(not strangers, f"the page asks for {strangers}")
@@ -44,7 +44,7 @@ def head(browser, study):
 
 
 def words(browser):
-    """One word for one thing, as the program's other commands have it."""
+    """The page uses the terms of the program's other commands."""
     shown = browser.evaluate("document.body.innerText")
     check(not re.search(r"\bplaces?\b", shown), "a site is called a site")
     check(not re.search(r"\d (B|KB|KiB|MiB|us)\b", shown), "bytes and times have one unit each")
@@ -142,7 +142,7 @@ def layer(browser):
 
 
 def steps(browser):
-    """Closely, the line of stored values is a staircase: several bins of the histogram are one number of u8."""
+    """The line of stored values is a staircase: several bins of the histogram round to one value of u8."""
     check("numbers here, " in text(browser, "#layer .histogram") and " apart" in text(browser, "#layer .histogram"), "how far apart")
     stored, bars = browser.evaluate("(e => [e.querySelector('.stored').getAttribute('d').match(/H/g).length, e.querySelectorAll('rect').length])"
                                     "(document.querySelector('#layer .detail'))")
@@ -201,7 +201,7 @@ def decibel(power, error):
 
 
 def what_if_nothing(browser, study):
-    """The product with the largest error goes back to the model's own form: its error leaves the sum."""
+    """Resetting the contraction with the largest error removes its error from the sum."""
     chosen = next(point for point in study["points"] if point["chosen"])
     errors = {site["key"]: candidate["predicted_error"] for site in study["sites"]
               for candidate in site["candidates"] if candidate["rule"] == site["chosen"] and site["kind"] == "product"}
@@ -343,7 +343,7 @@ def collapsed(browser, page):
 
 
 def still(browser, page, name, pictures):
-    """A page with nothing to click, on every screen."""
+    """A static page, on every screen."""
     browser.requests.clear()
     for width in (390, 700, 1400):
         for dark in (False, True):

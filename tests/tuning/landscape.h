@@ -13,7 +13,7 @@ namespace hoist::tuning {
 
 struct Landscape {
   KnobSpace space;
-  std::map<Point, double> seconds;  ///< for every legal point
+  std::map<Point, double> seconds;  ///< seconds of every legal point
   double optimum = 0;
   Point untiled;  ///< all factors in the first place, the paper's start point
 };
@@ -21,8 +21,8 @@ struct Landscape {
 /// Reads a record of ../shared/data/gemm_landscape: factors of m, n and k, and milliseconds. Empty if it cannot be
 /// read.
 std::optional<Landscape> recorded_landscape(const std::filesystem::path& file);
-/// A matmul whose extents are no powers of two, with a choice knob and with illegal and failing points; the times model
-/// a machine with registers, vectors and a cache.
+/// A matmul whose extents are not powers of two, with a choice knob and with illegal and failing points; the times
+/// model a machine with registers, vectors and a cache.
 Landscape computed_landscape();
 
 using MakeSearch = std::function<std::unique_ptr<Search>(const KnobSpace&, uint64_t seed)>;

@@ -7,10 +7,10 @@
 namespace hoist {
 
 struct OptionText {
-  std::vector<std::string> names;    ///< "-o", "--output"; none where it has a place on the line
-  std::string value;                 ///< "FILE"; "" where it takes none
-  std::vector<std::string> choices;  ///< where only these values are allowed
-  std::string what, preset;          ///< its help; the value where it is not given
+  std::vector<std::string> names;    ///< "-o", "--output"; none for a positional argument
+  std::string value;                 ///< "FILE"; "" if it takes none
+  std::vector<std::string> choices;  ///< the only allowed values, if they are limited
+  std::string what, preset;          ///< its help; the value if it is not given
   std::string group;                 ///< the heading in --help
   bool required = false;
   std::vector<std::string> old_names = {};  ///< still accepted

@@ -11,7 +11,7 @@ class Interruptible {
   ~Interruptible();
   Interruptible(const Interruptible&) = delete;
   Interruptible& operator=(const Interruptible&) = delete;
-  /// An interrupted run has a result from here on; `note` tells the user which one, and outlives the object.
+  /// An interrupted run has a result from here on; `note` tells the user which result, and outlives the object.
   void arm(const char* note = "the choice is made from the points verified so far");
   /// Until then an interruption ends the program; `note` tells the user what is kept, and outlives the object.
   void explain_end(const char* note);

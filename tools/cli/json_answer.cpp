@@ -9,7 +9,7 @@
 namespace hoist {
 
 Result<Nothing> write_json(const std::string& path, const nlohmann::ordered_json& answer) {
-  const bool only_ascii = path == "-";  // it may be a terminal, which must not act on names
+  const bool only_ascii = path == "-";  // standard output may be a terminal, which must not interpret names
   return write_file(path, answer.dump(2, ' ', only_ascii, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 

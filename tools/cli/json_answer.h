@@ -1,5 +1,5 @@
-// The answer of a command as JSON: its file, and what the answers of several commands have in common. In one place, so
-// that every command has the same form; json.md lists the keys.
+// The answer of a command as JSON: its file, and the common parts of several commands' answers, so that every command
+// has the same form; json.md lists the keys.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -18,7 +18,7 @@ Result<Nothing> write_json(const std::string& path, const nlohmann::ordered_json
 /// The answer of a command, if a path is given: without a path nothing is done.
 Result<Nothing> answer_json(const std::string& path, const nlohmann::ordered_json& answer);
 
-/// Wrong use where both would be on standard output.
+/// Wrong use if both would be on standard output.
 Result<Nothing> refuse_two_outputs(const std::string& json, const std::string& option, const std::string& path);
 
 /// An input or an output: {"name", "type", "shape", "bytes"}.

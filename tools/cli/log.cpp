@@ -11,7 +11,7 @@
 namespace hoist {
 namespace {
 
-// Names in models may hold anything, so every line goes the way of all messages.
+// Names in models may contain any bytes, so every line is escaped like all messages.
 class TerminalSink : public spdlog::sinks::base_sink<std::mutex> {
   void sink_it_(const spdlog::details::log_msg& line) override {
     const auto level = spdlog::level::to_string_view(line.level);

@@ -1,6 +1,6 @@
-// The log of the program's parts through spdlog, as lines on standard error among the messages of terminal.h: "hoist:
-// debug: pass winograd: 12 definitions, 0.003 s". Only warnings and errors unless a level is set. A message that the
-// user has to know does not belong here.
+// The log of the program, through spdlog, as lines on standard error among the messages of terminal.h: "hoist: debug:
+// pass winograd: 12 definitions, 0.003 s". Only warnings and errors unless a level is set. Messages that the user must
+// see do not belong here.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace hoist {
 
-/// Names of levels, from the one that says most.
+/// Names of levels, the most verbose first.
 const std::vector<std::string>& log_levels();
 /// Sends log messages from here on to the terminal.
 void start_log();

@@ -23,8 +23,8 @@ enum class OptionNeeds { nothing, model, budget };
 
 struct OptionRow {
   const char* commands = "";  ///< separated by spaces; "" is the program itself
-  /// "-o,--output"; a word without dashes has a place on the line; "--pass fusion" is set by --pass fusion=VALUE;
-  /// "--tune{60}" is a flag that may have a value, 60 by default
+  /// "-o,--output"; a word without dashes is positional; "--pass fusion" is set by --pass fusion=VALUE; "--tune{60}" is
+  /// a flag that may have a value, 60 by default
   const char* name = "";
   /// "FILE"; "" for a flag. "A,..." is a list with commas, "A..." several words, "A A" two words.
   const char* argument = "";
@@ -36,7 +36,7 @@ struct OptionRow {
   OptionNeeds subject = OptionNeeds::nothing;
   const char* excludes = "";  ///< names of other options, separated by spaces
   const char* needs = "";     ///< another option
-  const char* old_name = "";  ///< still accepted, with a note
+  const char* old_name = "";  ///< former name, still accepted with a note
   bool is_required = false;
   Result<Nothing> (*check)(const std::string& value) = nullptr;
 
@@ -88,7 +88,7 @@ const OptionRow* find_option(std::string_view command, std::string_view name);
 /// The switches "--pass NAME" among these rows as one help text, each on a line that begins with `separator`.
 std::string switches_help(const std::vector<const OptionRow*>& switches, const char* separator);
 
-/// Wrong use if an option is given that needs something else than the command has.
+/// Wrong use if a given option needs a subject that the command lacks.
 Result<Nothing> refuse_given(const Options& options, OptionNeeds needs);
 
 }  // namespace hoist

@@ -51,7 +51,7 @@ struct Options {
   int measurements = 32;
   size_t explored = 0;
   uint64_t seed = 1;
-  double job_seconds = 120;  ///< of a process that measures candidates
+  double job_seconds = 120;  ///< time limit of a process that measures candidates
 
   std::vector<std::string> used;
   bool strategies = false, print_profile = false, print_page = false, list_queue = false;
@@ -63,7 +63,7 @@ struct Options {
   queue::QueueOptions queue;
   queue::WorkerOptions worker;
 
-  std::string helper_part, job, cache;  ///< of processes that the program starts
+  std::string helper_part, job, cache;  ///< options of processes that the program starts
   std::set<std::string> given;          ///< names of the options on the command line, by their first long name
 
   bool is_given(const std::string& name) const { return given.contains(name); }

@@ -57,7 +57,7 @@ class CommandOptions {
     for (const auto& [row, option] : options_) relate(*row, *option);
   }
 
-  /// Sets the members of everything that the command line has.
+  /// Sets the members of all options on the command line.
   Result<Nothing> read(Options& out) const {
     for (const auto& [row, option] : options_) {
       if (option->count() == 0) continue;
@@ -182,7 +182,7 @@ class SortedRelations : public CLI::Formatter {
 /// The parser with all commands.
 struct Parser {
   CLI::App app{program_meaning, "hoist"};
-  std::map<std::string, CommandOptions> options;  ///< by command; "" is the program
+  std::map<std::string, CommandOptions> options;  ///< options by command; "" is the program
 
   Parser() {
     app.formatter(std::make_shared<SortedRelations>());
@@ -199,7 +199,7 @@ struct Parser {
   }
 };
 
-// Reports what is wrong with words that the parser would only call unexpected, or would report after something else.
+// Reports faults of words that the parser would only call unexpected, or would report after other faults.
 Result<Nothing> check_names(const Parser& parser, const Words& words) {
   const std::string& name = words.front();
   if (name.starts_with("-")) return Nothing{};
@@ -233,7 +233,7 @@ std::string lower_case_start(std::string text) {
   return text;
 }
 
-// The parser writes limits as 1.000000.
+// Removes trailing zeros: the parser writes limits as 1.000000.
 std::string without_zeros(const std::string& text) {
   static const std::regex decimals(R"(\d+\.\d+)");
   std::string out;
@@ -249,7 +249,7 @@ std::string without_zeros(const std::string& text) {
   return out.append(from, text.end());
 }
 
-// No option and no argument has a use for "", most often a variable of a script that is not set.
+// An empty word is always wrong, most often an unset variable of a script.
 Result<Nothing> refuse_empty_words(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     const auto& given = option->results();
@@ -259,7 +259,7 @@ Result<Nothing> refuse_empty_words(const CLI::App& command) {
   return Nothing{};
 }
 
-// Descriptions in their column; examples stay unchanged, so that they can be copied.
+// Breaks descriptions in their column; examples stay unchanged, so that they can be copied.
 std::string help_text(const std::string& help) {
   constexpr size_t usual_width = 80, description_column = 30;
   const size_t width = output_width() == 0 ? usual_width : output_width();

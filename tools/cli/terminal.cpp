@@ -21,9 +21,9 @@ namespace {
 int output_error = 0;
 bool quiet_results = false;
 bool only_errors = false;
-std::atomic<bool> progress_shown = false;  // a signal is told of by another thread
+std::atomic<bool> progress_shown = false;  // atomic, since another thread reports signals
 
-std::recursive_mutex hearing;  // the receiver of a message may send another one meanwhile
+std::recursive_mutex hearing;  // the receiver of a message may send another message meanwhile
 const Audience* audience = nullptr;
 
 // True if there is an audience, which `tell` has then received.
@@ -43,10 +43,10 @@ void clear_progress() {
 
 struct Character {
   size_t bytes = 1;
-  bool shows = false;  // and does nothing else
+  bool shows = false;  // printing it has no other effect
 };
 
-// The lines of a text that is not empty, in UTF-8 as far as it is valid.
+// The lines of a non-empty text, as valid UTF-8.
 Character first_character(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -186,7 +186,7 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-constexpr size_t gap = 2, least_room = 24;  // between columns; of a last column that is broken
+constexpr size_t gap = 2, least_room = 24;  // gap between columns; minimum width of a broken last column
 
 std::string line_of(const std::vector<std::string>& row, const std::vector<size_t>& widths, size_t width) {
   std::string line;
@@ -210,7 +210,7 @@ size_t columns_that_fit(const std::vector<size_t>& widths, size_t first, size_t 
   size_t used = first == 0 ? 0 : widths[0] + gap, end = first;
   while (end < widths.size() && (width == 0 || end == first || used + widths[end] <= width))
     used += widths[end++] + gap;
-  // A last column may be broken.
+  // The last column may be broken.
   return end + 1 == widths.size() && used + least_room <= width ? end + 1 : end;
 }
 
@@ -226,7 +226,7 @@ std::string table(const Rows& cells, size_t width) {
   }
   std::string out;
   for (size_t first = 0; first < widths.size();) {
-    // With few columns the last one is broken, as text is; with many the table goes on below.
+    // With few columns the last column is broken between words; with many the table continues below.
     constexpr size_t few = 4;
     const size_t end = widths.size() <= few ? widths.size() : columns_that_fit(widths, first, width);
     if (first > 0) out += "\n";
@@ -270,7 +270,7 @@ std::string Progress::how_far(double share) {
     first_share_ = share;
   }
   std::string out = fmt::format("{:.0f} %", std::floor(100 * share));
-  // Sooner than this the time left is a guess.
+  // Before this the remaining time is unreliable.
   constexpr double least_seconds = 2, least_share = 0.02;
   const double seconds = since_->seconds(), done = share - first_share_;
   if (seconds >= least_seconds && done >= least_share && share < 1)
@@ -288,7 +288,7 @@ void Progress::show(const std::string& text, double share) {
     if (line.empty()) return;  // there is no line to clear
     static Stopwatch since_line;
     if (since_line.seconds() < seconds_between_lines) return;
-    if (since_ && since_->seconds() < seconds_between_lines) return;  // a short part of a long line
+    if (since_ && since_->seconds() < seconds_between_lines) return;  // for repeated short parts no line is printed
     since_line = Stopwatch();
     fmt::print(stderr, "hoist: progress: {}\n", printable(line));
     return;

@@ -1,7 +1,7 @@
 // The user's view: results on standard output, messages and progress on standard error. Progress is a changing line on
-// a terminal, and elsewhere an occasional line of a slow command. Names in models and bundles may hold any bytes, and a
-// terminal must not act on them: all output through these functions is escaped here, and nowhere else. A program that
-// contains the compiler receives all output as an Audience instead.
+// a terminal, and otherwise an occasional line. Names in models and bundles may hold any bytes, and a terminal must not
+// act on them: all output through these functions is escaped here, and nowhere else. A program that contains the
+// compiler receives all output as an Audience instead.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,20 +20,21 @@
 
 namespace hoist {
 
-/// Text that a terminal prints as it is: control characters (of ASCII and Unicode), marks that turn the direction of
-/// writing and bytes that are not UTF-8 become \x1b, byte by byte.
+/// Text that is safe to print on a terminal: control characters (of ASCII and Unicode), marks that turn the direction
+/// of writing and bytes that are not UTF-8 become \x1b, byte by byte.
 std::string printable(std::string_view text);
 
 /// The receiver of all output instead of standard output and standard error. The functions may be called by any thread,
 /// one at a time.
 struct Audience {
-  std::function<void(std::string_view lines)> result;                             ///< printable, as say() has it
-  std::function<void(std::string_view content)> file;                             ///< output for the file "-"
-  std::function<void(std::string_view kind, const Diagnostic& problem)> message;  ///< as it is, not escaped
+  std::function<void(std::string_view lines)> result;  ///< printable lines, as passed by say()
+  std::function<void(std::string_view content)> file;  ///< output for the file "-"
+  std::function<void(std::string_view kind, const Diagnostic& problem)> message;  ///< diagnostics, not escaped
   std::function<void(const std::string& text)> progress;                          ///< "" at the end
 };
 
-/// As long as it lives, `audience` hears everything; the one before it does afterwards. There is one for the process.
+/// During the lifetime of this object `audience` receives all output, and afterwards the previous audience does. One
+/// per process.
 class WithAudience {
  public:
   explicit WithAudience(const Audience& audience);
@@ -48,13 +49,15 @@ class WithAudience {
 /// Writes text of several lines to standard output, each of them printable; a failure is kept for finish_output.
 void say(std::string_view lines);
 
-/// From now on nothing is said on standard output, which is for another use: JSON. An audience hears the two apart.
+/// From now on results are not printed on standard output, which is reserved for JSON. An audience receives both
+/// separately.
 void keep_results_quiet();
 
-/// True if an audience receives it: the content of the file "-". Otherwise standard output gets it.
+/// Passes the content of the file "-" to the audience; false if there is none and the caller has to write it to
+/// standard output.
 bool heard_as_file(std::string_view content);
 
-/// The argument of say_line: texts become printable, other types stay.
+/// The argument of say_line: strings are escaped, other types stay.
 template <class Argument>
 decltype(auto) shown(const Argument& argument) {
   if constexpr (std::is_convertible_v<const Argument&, std::string_view>)
@@ -63,7 +66,7 @@ decltype(auto) shown(const Argument& argument) {
     return argument;
 }
 
-/// One line, whatever the arguments hold.
+/// Prints one line, whatever the arguments contain.
 template <class... Arguments>
 void say_line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   const std::tuple<std::decay_t<decltype(shown(arguments))>...> texts(shown(arguments)...);
@@ -73,18 +76,18 @@ void say_line(fmt::format_string<Arguments...> format, Arguments&&... arguments)
       "\n");
 }
 
-/// From now on nothing but errors and results is said: no progress, no notes, no warnings. An audience hears all.
+/// From now on only errors and results are printed: no progress, notes or warnings. An audience receives all of them.
 void say_only_errors();
 
-/// "hoist: error: where: what (hint)", one line a problem; `kind` is "error", "warning" or "note".
+/// "hoist: error: where: what (hint)", one line per problem; `kind` is "error", "warning" or "note".
 void print_message(std::string_view kind, const Diagnostics& problems);
 void print_message(std::string_view kind, const std::string& text);
-/// The note that a name of the user, perhaps after its place in a file, still works.
+/// A note that `name`, a former name (perhaps after its place in a file), is now `present`.
 void print_old_name(const std::string& name, const std::string& present);
-/// The present name of a pass, rule or strategy that the user names, with a note if it is a former name.
+/// The present name for a user's name of a pass, rule or strategy, with a note if that is a former name.
 std::string with_present_name(const std::string& name);
 
-/// Flushes standard output: an error when not everything that was said could be written.
+/// Flushes standard output: an error if any output could not be written.
 Result<Nothing> finish_output();
 
 /// The number of columns of results: COLUMNS, or the width of their terminal; 0 (no limit) in files and pipes, whose
@@ -94,14 +97,13 @@ size_t output_width();
 /// Lines longer than `width` (0: none) are broken between words, and continue after `indent` spaces.
 std::string wrapped(std::string_view text, size_t width, size_t indent);
 
-/// Rows with columns of equal width, the last one as long as its text; every cell printable. If that exceeds `width`
-/// (0: no limit), the last column is broken between words, below the others if they leave too little space; columns
-/// that do not fit at all follow as a table of their own, with the first column before them.
+/// Rows with columns of equal width, the last one as wide as its text; cells are escaped. If that exceeds `width` (0:
+/// no limit), the last column is broken between words, below the others if they leave too little space; columns that do
+/// not fit at all follow as a table of their own, with the first column before them.
 std::string table(const std::vector<std::vector<std::string>>& rows, size_t width = output_width());
 
-/// How far a long piece of work is. On a terminal one line that is replaced as work goes on and gone at the end;
-/// messages clear it first. Elsewhere a line every `seconds_between_lines`, the first one so long after the command
-/// began.
+/// The progress of long work. On a terminal one line that is updated and cleared at the end; messages clear it first.
+/// Otherwise a line every `seconds_between_lines`, the first one that long after the command began.
 class Progress {
  public:
   Progress() = default;
@@ -116,11 +118,11 @@ class Progress {
  private:
   std::string how_far(double share);
 
-  std::optional<Stopwatch> since_;  ///< a share was known
+  std::optional<Stopwatch> since_;  ///< set once a share was known
   double first_share_ = 0;
 };
 
-/// "12 s", "3 min", "2 h": about.
+/// An approximate duration: "12 s", "3 min", "2 h".
 std::string rough_time(double seconds);
 
 /// "#####-----" and so on, `width` characters.

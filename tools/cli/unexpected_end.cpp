@@ -50,7 +50,7 @@ void at_terminate() {
   std::abort();
 }
 
-// Before any other object of the program is made, since that takes memory too.
+// Runs before any other object of the program is constructed, since that allocates too.
 __attribute__((constructor(101))) void watch_terminations() { std::set_terminate(at_terminate); }
 
 }  // namespace

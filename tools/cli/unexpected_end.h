@@ -1,7 +1,7 @@
-// Libraries under the program end the process when they cannot go on: OpenCL drivers exit or abort when they cannot
-// write the kernels that they compile. That still has to be a message with the exit code of device trouble. Broken
-// invariants of hoist itself (HOIST_CHECK) abort as they say. Memory that runs out is an exception, which ends where
-// the program began or where nothing may be thrown; both say so.
+// Libraries may end the process: OpenCL drivers exit or abort if they cannot write the kernels that they compile. The
+// user then still gets a message, and the exit code of a device error. Broken invariants of hoist itself (HOIST_CHECK)
+// abort with their own message. Exhausted memory is an exception, which ends in main() or in std::terminate; both print
+// a message.
 #pragma once
 
 namespace hoist {
@@ -10,8 +10,8 @@ namespace hoist {
 void report_unexpected_end();
 void end_is_expected();
 
-/// When memory has run out; allocates nothing. No exit handler is called: where the exception came out of a library
-/// that was being loaded by another thread, the loader's lock stays taken, and handlers would wait for it.
+/// Ends the program when memory has run out; allocates nothing. Calls no exit handlers: if the exception left a library
+/// that another thread was loading, the loader's lock is still held, and handlers would wait for it.
 [[noreturn]] void end_without_memory();
 
 }  // namespace hoist

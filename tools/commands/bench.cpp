@@ -1,4 +1,4 @@
-// hoist bench: how long a bundle takes, and each of its kernels.
+// hoist bench: the run time of a bundle and of each of its kernels.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -47,7 +47,7 @@ Result<Timed> open_timed(const std::string& folder, const RunOptions& options) {
   return Timed{std::move(info), std::move(runner), load};
 }
 
-// Interleaved runs, so that a machine that slows down slows all of them; each bundle runs for that long in all.
+// Interleaved runs, so that a machine that slows down slows all of them; each bundle runs for `seconds` in total.
 Result<Nothing> time_runs(const std::vector<Timed*>& bundles, double seconds) {
   constexpr int turns = 10;
   for (int turn = 0; turn < turns; ++turn) {
@@ -67,7 +67,7 @@ Result<Nothing> time_runs(const std::vector<Timed*>& bundles, double seconds) {
 
 double gigas(double amount, double milliseconds) { return milliseconds > 0 ? amount / milliseconds / 1e6 : 0; }
 
-// The kernels' times in seconds, and with peaks the bound of each kernel.
+// The kernels' times in seconds, and the bound of each kernel if peaks are given.
 void describe_steps(const Timed& timed, const std::vector<std::vector<double>>& steps,
                     const std::optional<Peaks>& peaks, nlohmann::ordered_json& out,
                     std::vector<std::vector<std::string>>& rows) {
@@ -123,15 +123,15 @@ std::string peaks_text(const Peaks& peaks) {
                      peaks.operations / 1e9, peaks.byte_operations / 1e9, copies, peaks.launch * 1e6);
 }
 
-// The same by a worker that has the device, and that does nothing else on it meanwhile.
+// The same by a worker that has exclusive use of the device.
 Result<ExitCode> bench_there(const Options& command) {
   if (!command.page.empty() || !command.against.empty() || command.run.threads > 0 || !command.run.sizes.empty())
-    return usage_error("--queue", "goes with none of --page, --against, --threads and --dim", "leave those out");
+    return usage_error("--queue", "cannot be combined with --page, --against, --threads or --dim", "leave those out");
   HOIST_TRY(const BundleInfo info, bundle_info(command.subject));
   HOIST_TRY(const std::string device, queue::device_on_queue(info.plan, command.run.device));
   HOIST_TRY(queue::Queue queue, with_kind(ErrorKind::device, queue::Queue::connect(command.queue)));
   HOIST_TRY(const std::string packed, queue::pack_bundle(command.subject));
-  // Earlier measurements are no answer: each run has to measure again.
+  // Answers of earlier jobs are not reused: each run has to measure again.
   const int64_t asked = std::chrono::system_clock::now().time_since_epoch().count();
   nlohmann::json found;
   queue::Gathering gathering;
@@ -211,7 +211,7 @@ Result<ExitCode> commands::bench(const Options& command) {
     const double ratio = whole.lower_quartile.value / theirs.lower_quartile.value;
     out["against"] = {
         {"bundle", command.against}, {"lower_quartile_ms", theirs.lower_quartile.value}, {"ratio", ratio}};
-    compared = fmt::format("{}: lower quartile {:.4f} ms of {} interleaved runs; this bundle takes {:.2f} of that",
+    compared = fmt::format("{}: lower quartile {:.4f} ms of {} interleaved runs; relative time of this bundle: {:.2f}",
                            command.against, theirs.lower_quartile.value, other->runs.size(), ratio);
   }
   if (!command.json.empty()) {

@@ -1,5 +1,5 @@
-// hoist bisect: the first step from a model to its kernels that changes a number which it must not. hoist reduce: the
-// smallest part of the model in which one does.
+// hoist bisect: the first step from a model to its kernels that wrongly changes a value. hoist reduce: the smallest
+// part of the model with such a step.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -95,7 +95,7 @@ Result<Program> reduced(Program program, const Options& command) {
       bool faulty = false;
       if (!candidate.outputs.empty() && candidate.definitions.size() < program.definitions.size()) {
         auto fault = first_fault(candidate, command, nullptr);
-        faulty = fault.ok() && fault->has_value();  // a model that no longer compiles is no smaller example
+        faulty = fault.ok() && fault->has_value();  // a part that does not compile is not a smaller example
       }
       if (faulty) {
         program = std::move(candidate);

@@ -1,4 +1,4 @@
-// hoist check: which operators a model needs and whether hoist has them; every problem at once.
+// hoist check: the operators that a model needs and whether hoist supports them; reports all problems together.
 #include <nlohmann/json.hpp>
 
 #include "tools/cli/command.h"
@@ -31,8 +31,8 @@ struct CheckAnswer {
   ErrorKind kind = ErrorKind::negative;  ///< of the problems
 };
 
-// A compilation without the expected values of the self-check: an accepted model compiles. The kernels are for the
-// target, or for the first device, or for a CPU if there is no device.
+// A compilation without the expected values of the self-check: an accepted model compiles. The kernels are compiled for
+// the target, the first device, or a CPU if there is no device.
 Result<ModelSummary> compiles(Program program, const ModelOptions& given) {
   const auto chosen = choose_profile(given);
   const Profile profile = chosen.ok() ? *chosen : Profile();
@@ -64,7 +64,7 @@ Result<CheckAnswer> answer(const Options& options) {
   const bool lacking = std::any_of(out.operators.begin(), out.operators.end(),
                                    [](const OperatorUse& use) { return use.support == Support::none; });
   if (!lacking) {
-    // A model that is wrong in itself, not one that exceeds hoist: it fails with every operator allowed.
+    // True if the model itself is invalid, not merely unsupported: reading fails even with every operator allowed.
     if (!check_model(options.subject, reading)) out.kind = ErrorKind::input;
   }
   return out;

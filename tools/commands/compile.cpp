@@ -51,7 +51,7 @@ void describe(const ChosenModel& chosen) {
   if (const std::string warning = reference.warning(); !warning.empty()) print_message("warning", warning);
 }
 
-// --validate: no bundle of a derivation with a step that changes a number which it must not.
+// --validate: refuses a derivation with a step that wrongly changes a value.
 Result<Nothing> check_steps(const Options& command, const ProgramDerivation& derivation, const Profile& profile) {
   if (!command.validate) return Nothing{};
   HOIST_TRY(const Validation validation, validate_derivation(derivation, profile, false));
@@ -207,10 +207,10 @@ Result<ExitCode> compile_within(const Options& command, CompileAnswer& answer) {
   return is_met ? ExitCode::done : ExitCode::no;
 }
 
-// A page shows the model as it is and as chosen, compiled and timed.
+// A page shows the unchanged and the chosen model, compiled and timed.
 constexpr double models_of_report = 2.5;
 
-// "top1=0.5%" in the name of a file: "top1-0.5".
+// The form of a budget in file names: "top1-0.5" for "top1=0.5%".
 std::string name_of_budget(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -224,7 +224,7 @@ std::string name_of_budget(const std::string& text) {
   return out;
 }
 
-// With "-top1-0.5" before the ending.
+// The path with "-top1-0.5" before its ending.
 std::string named_for(const fs::path& path, const std::string& budget) {
   if (path.empty()) return "";
   fs::path file = path.has_filename() ? path : path.parent_path();
@@ -233,7 +233,7 @@ std::string named_for(const fs::path& path, const std::string& budget) {
   return file.string() + "-" + name_of_budget(budget) + ending.string();
 }
 
-// The command for each budget, with an output of its own where there are several.
+// The command for each budget, with a separate output if there are several.
 Result<std::vector<Options>> commands_by_budget(const Options& command) {
   std::vector<Options> out;
   std::set<std::string> names;
@@ -256,7 +256,7 @@ Result<std::vector<Options>> commands_by_budget(const Options& command) {
   return out;
 }
 
-// Before the minutes that a compilation may take.
+// Checked before a compilation, which may take minutes.
 Result<Nothing> check_pictures(const Options& command) {
   if (!any_given(command.pictures)) return Nothing{};
   HOIST_TRY(const std::vector<SizeChoice> choices, size_choices(command.model.dimensions));
@@ -303,7 +303,7 @@ Result<ExitCode> commands::compile(const Options& given) {
     HOIST_TRY_VOID(answer_json(command.json, answer));
     return code;
   }
-  // Measurements of one target reach the others through the record.
+  // The record passes the measurements of one budget to the others.
   HOIST_TRY(const TemporaryFolder folder, TemporaryFolder::make());
   CompileAnswer answers = {{"budgets", CompileAnswer::array()}};
   ExitCode worst = ExitCode::done;

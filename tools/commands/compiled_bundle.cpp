@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The layers of a differing kernel as a model, next to the bundle that is not written; returns the hint.
+// Writes the layers of a differing kernel as a model, next to the bundle that is not written; returns the hint.
 std::string write_reduced(const Options& command, const CompiledModel& compiled,
                           const std::vector<std::string>& layers) {
   fs::path path = command.output;
@@ -32,7 +32,7 @@ std::string write_reduced(const Options& command, const CompiledModel& compiled,
 Diagnostics mismatch_of(const Options& command, const CompiledModel& compiled, const SelfCheck& check) {
   if (!check.mismatch) {
     return {{check.launch_mismatch->subject,
-             fmt::format("leaves something else on {} than its kernels launched alone: {}", check.device,
+             fmt::format("has other results on {} than its kernels launched alone: {}", check.device,
                          check.launch_mismatch->message),
              "no bundle is written; --pass fusion=none launches each alone", ErrorKind::difference}};
   }

@@ -14,7 +14,7 @@ namespace hoist {
 
 using CompileAnswer = nlohmann::ordered_json;
 
-/// A model compiled for some sizes (none if there is one set of them), and the result of its self-check.
+/// A model compiled for some sizes (none if there is a single set of sizes), and the result of its self-check.
 struct SizedModel {
   Sizes sizes;
   CompiledModel compiled;

@@ -19,7 +19,7 @@ namespace {
 struct Answered {
   Evaluation found;
   std::string device;
-  int threads = 0;  ///< 0 where several machines have answered
+  int threads = 0;  ///< 0 if several machines have answered
 };
 
 // Explains the numbers.

@@ -1,4 +1,4 @@
-// hoist export: a model, with neural rules or as it is, as ONNX for other engines.
+// hoist export: a model as ONNX for other engines, unchanged or with neural rules.
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -106,7 +106,7 @@ Result<RewrittenModel> under_rules(const Options& command, const Program& progra
   return model;
 }
 
-// The choice for the budget and objective that are named.
+// The choice for the given budget and objective.
 Result<RecordedChoice> choice_of(const Options& command, const Record& record) {
   std::string budget;
   if (!command.budget.budget.empty()) {
@@ -181,7 +181,7 @@ Result<Nothing> check_use(const Options& command) {
   return Nothing{};
 }
 
-// A derivation names the row of a rule, of which some rules have several.
+// A derivation names a row, and some rules have several rows.
 Result<Expr> approximated_by(Expr e, const std::string& rule_or_row) {
   if (find_neural_rule(rule_or_row) != nullptr) {
     HOIST_TRY(const Approximated approximated, approximate(e, rule_or_row));

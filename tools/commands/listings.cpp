@@ -81,7 +81,7 @@ Result<ExitCode> commands::devices(const Options& command) {
 
 namespace {
 
-// How often each rule and each pass is applied in the derivations of bundles.
+// The number of applications of each rule and each pass in the derivations of bundles.
 Result<ExitCode> used_rules(const Options& command) {
   if (!command.subject.empty())
     return usage_error("--used", "lists the rules of bundles, and a rule is named too", "leave one of them out");
@@ -116,7 +116,7 @@ Result<ExitCode> used_rules(const Options& command) {
   return ExitCode::done;
 }
 
-// The two sides as a reader sees them: a line each, side conditions after them.
+// The two sides of a rule, one per line, followed by the side conditions.
 void say_rule(const RuleRow& r) {
   say_line("{}{}  {}", r.name, r.parameters.empty() ? "" : "(" + r.parameters + ")", name_of(r.rule_class));
   say_line("    {}", r.left);
@@ -316,7 +316,7 @@ Result<ExitCode> commands::language(const Options& command) {
 
 namespace {
 
-// All operators of the standard and hoist's own, or the operators of a name.
+// All operators of the standard and hoist's own, or the operators of a given name.
 }  // namespace
 
 Result<ExitCode> commands::operators(const Options& command) {

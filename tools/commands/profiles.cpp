@@ -1,4 +1,4 @@
-// hoist profiles: the starter profiles, as a list or one as a file.
+// hoist profiles: the starter target descriptions, as a list, or one of them as a file.
 #include <nlohmann/json.hpp>
 
 #include "ir/target/starter_profiles.h"
@@ -18,7 +18,7 @@ Result<ExitCode> commands::profiles(const Options& command) {
   }
   if (chosen.empty()) {
     const std::string close = near_miss(command.subject, names);
-    return usage_error(command.subject, "is no starter target description",
+    return usage_error(command.subject, "is not a starter target description",
                        close.empty() ? "hoist profiles lists them" : "did you mean " + close + "?");
   }
   if (!command.json.empty()) {

@@ -20,7 +20,7 @@ namespace {
 // Without a budget the page shows a nearly lossless choice.
 constexpr char default_budget[] = "sqnr=30dB";
 
-// The choice of a record that --budget and --objective name; nothing of a record that has none.
+// The choice of a record that --budget and --objective name; nothing if the record has none.
 Result<std::optional<RecordedChoice>> compared_choice(const Options& command, const Record& record,
                                                       const std::string& where) {
   const bool has_objective = command.is_given("--objective");
@@ -67,7 +67,7 @@ Result<ExitCode> commands::report(const Options& given) {
   HOIST_TRY_VOID(refuse_two_outputs(command.json, "--output", command.output));
   for (const std::string& file : {command.output, command.json, command.budget.record})
     HOIST_TRY_VOID(refuse_unwritable(file));
-  // The choice is made without them: the gain of rules is printed next to the gain of tuning.
+  // The choice is made without tuning records: the gain of rules is printed next to the gain of tuning.
   ModelOptions tuning = command.model;
   HOIST_TRY_VOID(read_schedule_scripts(tuning));
   HOIST_TRY(const FileLock lock, FileLock::take(command.budget.record));

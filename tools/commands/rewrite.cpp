@@ -52,7 +52,7 @@ Result<Nothing> run_named_passes(const Options& command, Program& program) {
   return Nothing{};
 }
 
-// Numbers in the place of the program's sizes, where --dim says any.
+// Substitutes the numbers of --dim for the program's sizes.
 Result<Nothing> put_sizes(const Options& command, Program& program) {
   std::map<std::string, int64_t> numbers;
   for (const std::string& text : command.model.dimensions) {

@@ -1,4 +1,4 @@
-// hoist run: one run of a bundle, inputs from files, outputs shown and, where asked for, written to files.
+// hoist run: one run of a bundle, inputs from files, outputs shown and, if requested, written to files.
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>

@@ -38,7 +38,7 @@ std::string all_candidates(const Sensitivity& found) {
   return table(rows);
 }
 
-// The sites that a rule harms most if it is used there and nowhere else, in ten lines.
+// A table of ten lines: the sites where a rule, used alone, does the most harm.
 std::string most_sensitive(const Sensitivity& found) {
   constexpr size_t most_sites = 7;
   const auto by_error = [](const Candidate& a, const Candidate& b) { return error_of(a) < error_of(b); };
@@ -76,8 +76,8 @@ Result<ExitCode> commands::sensitivity(const Options& command) {
   SensitivityOptions options;
   HOIST_TRY(options.scaling, with_kind(ErrorKind::usage, parse_channel_scaling(command.budget.scaling)));
   options.device = arithmetic_of(model.profile);
-  options.measure_all = false;  // as a study does, so that both say the same
-  // Without uniform-precision baselines and proposals.
+  options.measure_all = false;  // as in a study, so that both have the same result
+  // The time limit excludes uniform-precision baselines and proposals.
   const double begin = share_of_study(StudyPart::sensitivities, 0, 1),
                end = share_of_study(StudyPart::rules_alone, 1, 1);
   options.progress = [&](const std::string& text, double share) {

@@ -24,7 +24,7 @@ struct Case {
 };
 
 struct Verdict {
-  std::string name, message;  ///< the message is empty where the case passed
+  std::string name, message;  ///< the message is empty if the case passed
   size_t data_sets = 0;
   double largest_error = 0;
   ExitCode code = ExitCode::done;
@@ -57,12 +57,12 @@ Result<std::vector<Case>> cases_of(const Options& command) {
     if (!fs::is_directory(folder, ignored)) problems.push_back({"--data " + folder, "there is no such folder", ""});
   }
   if (!command.data_folders.empty() && out.size() > 1)
-    return usage_error("--data", "goes with one model", "test the models one by one");
+    return usage_error("--data", "requires a single model", "test the models one by one");
   if (!problems.empty()) return problems;
   return out;
 }
 
-// The model with the extents that the data have where it leaves them open, and their values where those decide shapes.
+// The model with the data's extents for open extents, and the data's values for inputs that determine shapes.
 Result<FittedModel> read_for(const Case& one, const ModelOptions& options, const DataSet& data) {
   HOIST_TRY(ReadOptions reading, read_options(options.dimensions, options.values, options.bounds));
   HOIST_TRY(FittedModel out, read_model_for(one.model, reading, data.inputs, data.layout));
@@ -87,10 +87,10 @@ struct Runnable {
   std::optional<BundleRunner> bundle;
   std::optional<Program> program;
   std::vector<std::string> outputs;
-  std::vector<size_t> taken;  ///< of a data set, by its inputs
+  std::vector<size_t> taken;  ///< index into the data set for each input
 
   Result<std::vector<Tensor>> run(std::vector<Tensor> inputs) {
-    // Recorded data have arrays of one where models have numbers, and engines take them.
+    // Recorded data may have an array of one element for a scalar, which engines accept.
     for (size_t i = 0; i < inputs.size(); ++i) {
       const bool number = bundle ? bundle->inputs()[i].shape.empty() : !program->inputs[i].second->is_array();
       if (number && inputs[i].size() == 1) inputs[i] = inputs[i].reshaped({});
@@ -113,7 +113,7 @@ struct Runnable {
   }
 };
 
-// Through the same passes as a compilation, up to where terms become kernels.
+// Runs the same passes as a compilation, up to the point where terms become kernels.
 Result<Runnable> interpretable(Program program, const ModelOptions& options) {
   PassOptions passes = pass_options(compile_options(options).lower, Profile{});
   passes.execute = false;  // terms alone are interpreted

@@ -32,7 +32,7 @@ using tuning::TuneOptions;
 using tuning::TuneOutcome;
 using tuning::TuningDatabase;
 
-// The options of a plan that change its tasks: all options except chosen knobs.
+// The compile options that affect tuning tasks: all options except chosen knobs.
 std::string without_tuning(std::string options) {
   const std::string word = " tuned";
   if (const size_t at = options.find(word); at != std::string::npos) options.erase(at, word.size());
@@ -80,7 +80,7 @@ Result<const SearchStrategy*> strategy_called(const std::string& name) {
                      did_you_mean(name, names, "hoist tune --help lists them"));
 }
 
-// "rows 1 2 4".
+// A knob as text: "rows 1 2 4".
 std::string text_of(const Knob& knob) {
   std::vector<std::string> values;
   for (const std::vector<int64_t>& value : knob.values) values.push_back(fmt::format("{}", fmt::join(value, "*")));

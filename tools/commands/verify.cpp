@@ -1,5 +1,4 @@
-// hoist verify: the bundle's own self-check, then every kernel against the interpreter on the inputs that it really
-// had.
+// hoist verify: the bundle's own self-check, then every kernel against the interpreter on its real inputs.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -53,7 +52,7 @@ Result<Finding> check_step(const Options& command, BundleRunner& bundle, const P
   return out;
 }
 
-// A line for each finding, and how many have not passed.
+// Prints a line for each finding; returns the number of failures.
 Result<size_t> report_findings(const Options& command, const std::vector<Finding>& findings,
                                const std::string& device) {
   size_t failed = 0;

@@ -27,7 +27,7 @@ TOPOLOGIES = ROOT / "build" / "compare" / "topologies"
 
 
 def right_answers(engine: OnnxRuntime, data: Arrays) -> int:
-    """How many samples' highest score is that of their label; sample by sample where the model's batch is one."""
+    """The number of samples whose highest score is at their label; sample by sample if the model's batch is one."""
     (value,) = engine.session.get_inputs()
     samples = data[value.name]
     if value.shape[0] == 1:
@@ -38,7 +38,7 @@ def right_answers(engine: OnnxRuntime, data: Arrays) -> int:
 
 
 def evaluate(name: str, model: Path, data: Path, options: argparse.Namespace, recorded: int | None = None) -> bool:
-    """Prints both engines' counts; True where they are equal, and equal to the recorded one where there is one."""
+    """Prints both engines' counts; True if they are equal to each other and to the recorded count, if there is one."""
     arrays = dict(np.load(data))
     total = len(arrays["labels"])
     expected = right_answers(OnnxRuntime(model, cores()), arrays)

@@ -6,8 +6,8 @@ onnxruntime, and, with --speed and at real sizes, in which time? Development onl
     build/compare/bin/python tools/compare/architectures.py --speed [--only TEXT] [--target native] [--threads 2]
 
 With --speed onnxruntime, openvino and hoist run interleaved, as in compare.py: the ratio is hoist's time over that of the
-faster of the two. An export that failed, or that onnxruntime does not run, says nothing about hoist and is left out of the
-count. The exit code is 1 where an output differs by more than 2e-3 (absolute and relative) or hoist refuses a model.
+faster of the two. Models whose export failed, or that onnxruntime cannot run, are not counted. The exit code is 1 if an
+output differs by more than 2e-3 (absolute and relative) or hoist refuses a model.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def last_line(text: str) -> str:
 
 
 def export(name: str, model: Path, options: argparse.Namespace) -> str:
-    """"", or the reason for which there is no model."""
+    """"", or the reason why there is no model."""
     model.parent.mkdir(parents=True, exist_ok=True)
     if model.exists():
         return ""
@@ -92,7 +92,7 @@ def speed(name: str, options: argparse.Namespace) -> tuple[str, str]:
 
 
 def verdict(name: str, options: argparse.Namespace) -> tuple[str, str]:
-    """"passed", "differs" (refused, too), "slow", or "left out", and why."""
+    """"passed", "differs" (also if refused), "slow" or "left out", and the reason."""
     folder = WORK / "architectures" / name.replace("/", "_")
     if reason := export(name, folder / "model.onnx", options):
         return "left out", reason

@@ -7,11 +7,11 @@ only.
     build/classical/bin/python tools/compare/classical.py --seed 17 --count 1     # the model of one seed again
 
 A seed draws a library, an estimator with its parameters, labels (integers or strings), 1 to 30 features, f32 or f64 inputs,
-missing values where the estimator takes them, and a batch of 1 or more rows. Labels and scores of the library are what hoist
-has to give; rows whose two best scores are closer than f32 tells apart are left out. onnxruntime is the witness: a difference
-is *hoist's* where it sides with the library, *converted* where it sides with hoist (the exported model says something else
-than the library), *disputed* where all three differ, *unwitnessed* where it cannot run the model. Exit code 1 where a
-difference is hoist's or a model is refused.
+missing values if the estimator supports them, and a batch of 1 or more rows. Labels and scores of the library are the
+expected results; rows whose two best scores are too close for f32 are left out. onnxruntime is the witness: a
+difference is *hoist's* if onnxruntime agrees with the library, *converted* if it agrees with hoist (the exported model
+differs from the library), *disputed* if all three differ, *unwitnessed* if it cannot run the model. The exit code is 1
+if a difference is hoist's or a model is refused.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from engines import HOIST, WORK
 
 FOLDER = WORK / "classical"
 RTOL, ATOL = 1e-3, 1e-4
-ROWS = 40  # to train with, per class
+ROWS = 40  # training rows per class
 Draw = np.random.Generator
 
 
@@ -56,7 +56,7 @@ class Data:
 @dataclass
 class Trained:
     model: onnx.ModelProto
-    expected: list[np.ndarray | None]  # of each output; None: the library has nothing of the kind
+    expected: list[np.ndarray | None]  # expected value of each output; None: the library has no such output
     asked: np.ndarray
     regression: bool
 
@@ -106,7 +106,7 @@ def draw_data(draw: Draw, kind: Kind, classes: int) -> Data:
 
 
 def labelled(draw: Draw, y: np.ndarray) -> np.ndarray:
-    """The classes 0, 1, ... by other names."""
+    """The labels 0, 1, ... replaced by other integers or strings."""
     names = draw.choice(["as they are", "numbers", "strings"], p=[0.5, 0.25, 0.25])
     if names == "numbers":
         return 3 * y + 2
@@ -319,7 +319,7 @@ def without_zip_map(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def of_rows(model: onnx.ModelProto, rows: int) -> onnx.ModelProto:
-    """The same for so many rows."""
+    """The same for `rows` rows."""
     for value in model.graph.input:
         value.type.tensor_type.shape.dim[0].dim_value = rows
     floats = {name for node in model.graph.node if node.op_type.startswith("TreeEnsemble") for name in node.output}
@@ -345,7 +345,7 @@ def predicted(kind: Kind, estimator: Any, asked: np.ndarray) -> list[np.ndarray 
 
 
 def clear_rows(kind: Kind, estimator: Any, asked: np.ndarray) -> np.ndarray:
-    """Without those whose two best scores are nearly the same."""
+    """Drops rows whose two best scores are nearly equal."""
     if kind.task not in ("binary", "classes"):
         return asked
     try:
@@ -475,7 +475,7 @@ def is_rounding(message: str, outputs: list[np.ndarray], terms: float) -> bool:
 
 
 def explore(options: argparse.Namespace) -> tuple[dict[str, Counter], list[str]]:
-    """How many models of each library had which verdict, and a line for each difference."""
+    """The number of models of each library by verdict, and a line for each difference."""
     every = scikit_classifiers() + scikit_regressors() + scikit_transforms() + boosted_kinds()
     kinds = [kind for kind in every if options.only.lower() in f"{kind.library} {kind.name}".lower()]
     counts: dict[str, Counter] = {}

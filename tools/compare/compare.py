@@ -82,7 +82,7 @@ class Result:
     name: str
     ms: dict[str, float] = field(default_factory=dict)
     rounds: dict[str, list[float]] = field(default_factory=dict)
-    left_out: dict[str, str] = field(default_factory=dict)  # by peer, why it has no time
+    left_out: dict[str, str] = field(default_factory=dict)  # by peer, the reason why it has no time
     main_kernel_ms: float | None = None
     main_node_ms: float | None = None  # onnxruntime's most expensive node alone, without layout reorders
     load: dict[str, dict[str, float]] = field(default_factory=dict)  # load_ms and memory_mb of a process of its own
@@ -99,7 +99,7 @@ class Result:
 
 
 def make_peers(model: Path, inputs: Arrays, options: argparse.Namespace, result: Result) -> list:
-    """The peers that accept the model and have the same outputs as the first one, onnxruntime."""
+    """The peers that accept the model and have the same outputs as onnxruntime, the first peer."""
     peers, expected = [], None
     for name in options.peers:
         try:
@@ -109,7 +109,7 @@ def make_peers(model: Path, inputs: Arrays, options: argparse.Namespace, result:
                 expected = got
             elif wrong := difference(reshaped(got, expected), expected, *options.tolerance):
                 raise Failure(f"{name}: {wrong}")
-        except Exception as failure:  # each peer has exceptions of its own for a model or for data that it refuses
+        except Exception as failure:  # each peer raises its own exceptions for refused models and data
             result.left_out[name] = str(failure)
             continue
         peers.append(peer)
@@ -119,13 +119,13 @@ def make_peers(model: Path, inputs: Arrays, options: argparse.Namespace, result:
 
 
 def reshaped(got: Arrays, expected: Arrays) -> Arrays:
-    """ncnn leaves the batch dimension out."""
+    """The shape without the batch dimension, which ncnn omits."""
     return {name: value.reshape(expected[name].shape) if value.size == expected[name].size else value
             for name, value in got.items()}
 
 
 def measure(name: str, model: Path, dimensions: dict[str, int], options: argparse.Namespace) -> Result:
-    """Compiles, compares the outputs and times the engines. Raises Failure where hoist fails or is wrong."""
+    """Compiles, compares the outputs and times the engines. Raises Failure if hoist fails or its output is wrong."""
     hoist = Hoist(options.hoist, options.device, options.threads)
     inputs = random_inputs(model, dimensions)
     result = Result(name)

@@ -1,7 +1,7 @@
 """Shared by the comparison scripts: running the hoist program and its peers, and comparing their outputs.
 
 Every peer is a class with a name, `run(inputs)`, which gives outputs by name, and `samples_ms(inputs, seconds)`, which
-times single runs with nothing but the network in them. A peer that cannot take a model raises Failure when it is made.
+times single runs of the network alone. A peer that cannot load a model raises Failure in its constructor.
 All use `threads` threads and arithmetic in f32 where the model has it.
 """
 
@@ -34,11 +34,11 @@ Arrays = dict[str, np.ndarray]
 
 
 class Failure(Exception):
-    """A program failed; the text has its name and its output."""
+    """A program failed; the message has its name and its output."""
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
@@ -52,7 +52,7 @@ def file_name(value: str) -> str:
 
 
 def random_inputs(model: Path, dimensions: dict[str, int], seed: int = 1) -> Arrays:
-    """Normal numbers for float inputs, small non-negative ones for integers; unnamed and unlisted dimensions are 1."""
+    """Normally distributed numbers for float inputs, small non-negative ones for integers; unnamed and unlisted dimensions are 1."""
     graph = onnx.load(model, load_external_data=False).graph
     weights = {initializer.name for initializer in graph.initializer}
     random = np.random.default_rng(seed)
@@ -165,7 +165,7 @@ class OpenVino:
             self.compiled = openvino.Core().compile_model(model, "CPU", {
                 "INFERENCE_NUM_THREADS": self.threads, "PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": 1,
                 "INFERENCE_PRECISION_HINT": "f32"})
-        except Exception as error:  # the library's own errors are RuntimeErrors and others
+        except Exception as error:  # the library raises RuntimeError and other errors
             raise Failure(f"openvino: {first_line(error)}") from error
         self.request = self.compiled.create_infer_request()
 
@@ -202,7 +202,7 @@ class Ncnn:
             raise Failure("ncnn: has no batch dimension")
         weights = {initializer.name for initializer in proto.graph.initializer}
         wanted = [value for value in proto.graph.input if value.name not in weights]
-        del proto.graph.input[:]  # pnnx takes listed weights for inputs
+        del proto.graph.input[:]  # pnnx treats listed weights as inputs
         proto.graph.input.extend(wanted)
         self.order = [value.name for value in wanted]
         self.outputs = [value.name for value in proto.graph.output]
@@ -263,15 +263,15 @@ def first_line(error: Exception) -> str:
 
 @dataclass
 class Hoist:
-    """The hoist program with the options that every call gets."""
+    """The hoist program with the options of every call."""
 
     program: Path = HOIST
     device: str | None = None
     threads: int | None = None
 
     def call(self, *arguments: str | Path, environment: dict[str, str] | None = None, memory: bool = False) -> float:
-        """Runs `hoist ARGUMENTS`; the seconds it took, or the most megabytes it held where `memory` is wanted. Raises
-        Failure with what it wrote unless it exits with 0."""
+        """Runs `hoist ARGUMENTS`; returns the seconds it took, or its peak memory in megabytes with `memory`. Raises
+        Failure with its output unless it exits with 0."""
         command = [str(self.program), *map(str, arguments)]
         start = time.perf_counter()
         try:
@@ -300,7 +300,7 @@ class Hoist:
         return self.call("compile", model, "-o", bundle, "--force", *dims, *device, *options)
 
     def first_load(self, bundle: Path) -> dict[str, Any]:
-        """Load and memory of a process that finds no compiled kernels, and of one that does."""
+        """Load time and memory of a process without and of a process with cached kernels."""
         with tempfile.TemporaryDirectory() as caches:
             empty = {**os.environ, "XDG_CACHE_HOME": caches, "POCL_CACHE_DIR": f"{caches}/pocl"}
             found = {}
@@ -319,7 +319,7 @@ class Hoist:
             np.save(folder / f"input_{index}.npy", value)
             arguments += ["--input", f"{name}={folder / f'input_{index}.npy'}"]
         results = folder / "outputs"
-        for name in outputs:  # an old output must not be taken for a new one
+        for name in outputs:  # an old output must not be mistaken for a new one
             (results / f"{file_name(name)}.npy").unlink(missing_ok=True)
         self.call("run", bundle, *arguments, "--output-dir", results, *self.where())
         return {name: np.load(results / f"{file_name(name)}.npy") for name in outputs}
@@ -349,7 +349,7 @@ class Hoist:
 
 
 def difference(got: Arrays, expected: Arrays, rtol: float = RTOL, atol: float = ATOL) -> str | None:
-    """None where every output agrees, else a line that names the first output that does not."""
+    """None if every output agrees, else a line that names the first differing output."""
     for name, want in expected.items():
         have = got[name]
         if have.shape != want.shape:
@@ -363,7 +363,7 @@ def difference(got: Arrays, expected: Arrays, rtol: float = RTOL, atol: float = 
 
 
 def first_load(peer: str, model: Path, threads: int, inputs: Arrays) -> dict[str, float]:
-    """Load and memory of a process of the peer's own, Python and its arrays not counted."""
+    """Load time and memory of the peer in a separate process, without Python and its arrays."""
     WORK.mkdir(parents=True, exist_ok=True)
     arrays = WORK / "first_load.npz"
     np.savez(arrays, **inputs)

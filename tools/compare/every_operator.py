@@ -3,7 +3,7 @@
     build/compare/bin/python tools/compare/every_operator.py [--only TEXT]... [--with-peer] [--seconds 0.3] [--rounds 1]
         [--processor-time] [--json FILE]
 
-Each case is a model of one node whose first input has a megabyte, unless the operator is about something else. hoist
+Each case is a model of one node whose first input has a megabyte, unless the operator calls for another size. hoist
 compiles it for the first OpenCL device and, as native code, for this processor; the table has the lower quartile of many
 runs and the ratio to onnxruntime's. An operator that is more than --most times slower (5) is marked with an exclamation mark
 and makes the exit code 1. Operators that onnxruntime lacks have no ratio. Measure on a quiet machine, or by the processor

@@ -166,7 +166,7 @@ DETECTORS = ["fasterrcnn_mobilenet_v3_large_320_fpn", "ssdlite320_mobilenet_v3_l
 
 
 def architectures() -> dict[str, Callable[[], Exportable]]:
-    """All of them, by name, except the ones that PyTorch's own exporter refuses."""
+    """All architectures by name, without the ones that PyTorch's exporter refuses."""
     out: dict[str, Callable[[], Exportable]] = {}
     for name in CLASSIFIERS:
         out[name] = lambda name=name: classifier(name, 64)
@@ -186,7 +186,7 @@ def architectures() -> dict[str, Callable[[], Exportable]]:
     return out
 
 
-# The defaults of the configurations, as published.
+# The default configurations, as published.
 REAL_TRANSFORMERS: list[tuple[str, str, Callable[[], tuple[Any, ...]], dict[str, Any]]] = [
     ("BertModel", "BertConfig", lambda: (words(128),), {}),
     ("DistilBertModel", "DistilBertConfig", lambda: (words(64),), {}),
@@ -224,7 +224,7 @@ def large_segmentation(name: str) -> Exportable:
 
 
 def real_architectures() -> dict[str, Callable[[], Exportable]]:
-    """Those whose speed is measured, at the sizes of the publications."""
+    """The architectures whose speed is measured, at published sizes."""
     out: dict[str, Callable[[], Exportable]] = {}
     for name in REAL_CLASSIFIERS:
         out[name] = lambda name=name: classifier(name, 224)

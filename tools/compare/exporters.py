@@ -8,8 +8,8 @@ A model holds one to five layers of one opset from 1 to 28, each a random case o
 that the standard, or onnxruntime, allows: constants are initialisers (in typed fields, raw, external with offsets, sparse,
 or inputs of the graph as well), or Constant nodes of every attribute; layers are unsorted, unnamed or named alike; domains
 are spelled out; bodies reuse the names of their siblings; layers are in branches, loops of one iteration and functions;
-results go on through copies; outputs without a use, unused layers and initialisers, and wrong declared shapes of
-intermediate values are there. Models that differ, or are refused, stay in build/compare/work/exporters. Exit code 1 if any.
+results pass through copies; there are unused outputs, layers and initialisers, and wrong declared shapes of
+intermediate values. Models that differ, or are refused, stay in build/compare/work/exporters. Exit code 1 if any.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class Writer:
                                 else_branch=graphs[1])
 
     def in_loop(self, node: onnx.NodeProto, made: list[str], arrays: list[Array], place: int) -> onnx.NodeProto:
-        """One or two iterations, each of which gives the layer's results again."""
+        """One or two iterations, each of which computes the layer's results again."""
         body = onnx.NodeProto()
         body.CopyFrom(node)
         inside = {n: f"inside_{i}" for i, n in enumerate(node.output) if n}

@@ -87,7 +87,7 @@ def session_outputs(path: str, data: dict[str, np.ndarray], answer: Any) -> None
 
 
 def onnxruntime_says(runner: Runner, folder: Path, model: Model, output: str, cut: set[str]) -> tuple[str, str]:
-    """The verdict on a difference, and why there is none."""
+    """The verdict on a difference, or the reason why there is none."""
     _, given = model.proto([output], cut)
     receiver, sender = multiprocessing.Pipe(False)
     process = multiprocessing.Process(target=session_outputs, args=(
@@ -122,7 +122,7 @@ def reduce(runner: Runner, seed: int, model: Model) -> tuple[Path, str, str, str
     verdicts = runner.verdicts([folder for folder, _ in places.values()])
     kept = FOLDER / f"finding_{seed}"
     bad = [name for name, message in sorted(verdicts.items()) if message]
-    if not bad:  # only all outputs together show it
+    if not bad:  # the difference only shows with all outputs together
         write_case(kept, model, model.leaves(), set())
         return kept, runner.verdicts([kept])[kept.name], "unwitnessed", "only several outputs together show it"
     output, cut = places[bad[0]][1], set()
@@ -138,7 +138,7 @@ def reduce(runner: Runner, seed: int, model: Model) -> tuple[Path, str, str, str
 
 
 def explore(options: argparse.Namespace, seeds: range, folder: Path, answer: Any) -> None:
-    """Tries these seeds with a folder of its own, prints differences, and sends how many there were of each verdict."""
+    """Tries these seeds with a folder of its own, prints differences, and sends the number of each verdict."""
     global FOLDER
     FOLDER = folder
     FOLDER.mkdir(parents=True, exist_ok=True)

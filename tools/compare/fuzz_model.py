@@ -1,4 +1,4 @@
-"""A random model of fuzz.py while it grows: its values, and the draws that nodes are made of."""
+"""A random model of fuzz.py under construction: its values, and the random choices for nodes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INTEGERS = [np.int32, np.int64, np.int8, np.uint8, np.int16, np.uint16, np.uint3
 @dataclass
 class Sizes:
     extents: list[int]
-    most_elements: int  # of an array
+    most_elements: int  # limit of the elements of an array
     fewest_nodes: int
     most_nodes: int
 
@@ -65,7 +65,7 @@ class Model:
                                    and name not in self.constants))
         constants = list(dict.fromkeys(name for name in read if name in self.constants))
         nodes = []
-        for node in kept:  # a value that is cut is made under another name
+        for node in kept:  # a cut value is computed under another name
             proto = onnx.NodeProto()
             proto.CopyFrom(node.proto)
             del proto.output[:]
@@ -168,7 +168,7 @@ class Maker:
         return found if found is not None and self.chance(0.9) else self.numbers(least)
 
     def like(self, value: Value, kind: Any = None) -> Value:
-        """Something that broadcasts with it."""
+        """A value that broadcasts with the given one."""
         kind = kind or value.array.dtype
         shape = list(value.array.shape)
         found = self.existing(lambda a: a.dtype == kind and a.shape == value.array.shape)
@@ -230,7 +230,7 @@ class Maker:
         return self.between(-rank, rank - 1)
 
     def make(self, kinds: list[Callable[[Maker], bool]]) -> Model:
-        """Adds nodes of these kinds; each kind adds one, or says that it has added none."""
+        """Adds nodes of these kinds; each kind adds one node, or returns False."""
         wanted, tries = self.between(self.sizes.fewest_nodes, self.sizes.most_nodes), 0
         while len(self.model.nodes) < wanted and tries < 400:
             tries += 1

@@ -148,7 +148,7 @@ def channels(m: Maker) -> bool:
     n, kind = x.array.shape[1], x.array.dtype
     operator = m.pick(["BatchNormalization", "InstanceNormalization", "LRN", "GlobalAveragePool", "GlobalMaxPool"])
     if operator == "LRN":
-        size = m.pick([1, 3, 5])  # onnxruntime takes no even ones
+        size = m.pick([1, 3, 5])  # onnxruntime refuses even sizes
         return m.node(operator, [x], size=size, alpha=0.5, beta=0.75, bias=1.5)
     if operator == "BatchNormalization":
         variance = m.add((np.abs(m.data(kind, (n,))) + kind.type(0.5)).astype(kind), True)
@@ -394,11 +394,11 @@ def largest(m: Maker) -> bool:
 
 
 def sampled(m: Maker) -> bool:
-    """Places of the grid are drawn; which of two elements is the nearer one jumps, so that nothing lies between them."""
+    """Positions of the grid are drawn; "nearest" is discontinuous, so positions halfway between elements are avoided."""
     x = m.existing(lambda a: a.ndim in (4, 5) and a.dtype == np.float32 and a.size <= 400) or m.fresh(np.float32, (1, 2, 4, 5))
     spatial = x.array.ndim - 2
     mode = m.pick(["linear", "linear", "cubic"]) if spatial == 2 else "linear"
-    # onnxruntime moves the elements around a place to the border, and not the place, in cubic mode
+    # in cubic mode onnxruntime clamps the elements around a position, not the position
     padding = m.pick(["zeros", "reflection"] if mode == "cubic" else ["zeros", "border", "reflection"])
     grid = m.random.uniform(-1.3, 1.3, (x.array.shape[0], *(m.between(1, 4) for _ in range(spatial)), spatial))
     return m.node("GridSample", [x, m.add(grid.astype(np.float32), m.chance(0.3))], mode=mode, padding_mode=padding,
@@ -492,7 +492,7 @@ def contributed(m: Maker) -> bool:
 
 
 def contributed_integers(m: Maker) -> bool:
-    """The same on 8-bit numbers; scales are powers of two, so that no result lies near a tie in one engine alone."""
+    """The same on 8-bit numbers; scales are powers of two, so that no result is near a tie in only one engine."""
     x = m.existing(lambda a: a.dtype in (np.int8, np.uint8) and a.ndim >= 1) or m.fresh(m.pick([np.int8, np.uint8]), m.shape(2))
     kind = x.array.dtype
     scale = lambda: m.add(np.array(2.0 ** -m.between(1, 4), np.float32), True)  # noqa: E731

@@ -4,7 +4,7 @@
     python3 tools/compare/gpu.py measure FOLDER                                     where the GPU and PyTorch are
 
 `build` writes a bundle per operator; `measure` loads each through its own C runtime, verifies it, compares its result
-with PyTorch's, and times both in turns: OpenCL's profiling events for hoist, CUDA events for PyTorch, the lower quartile
+with PyTorch's, and times both, interleaved: OpenCL's profiling events for hoist, CUDA events for PyTorch, the lower quartile
 of many launches each. The ratio is PyTorch's time over hoist's (above 1: hoist is faster). Other bundles in the folder,
 made by `hoist compile --profile`, are verified and timed alone.
 """
@@ -133,7 +133,7 @@ REPORT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(Finding))
 
 
 class Bundle:
-    """A bundle through the C runtime that lies in it."""
+    """A bundle, used through the C runtime that it contains."""
 
     def __init__(self, folder: Path, library: ctypes.CDLL):
         self.library = library

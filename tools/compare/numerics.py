@@ -4,8 +4,8 @@ type's range, division by zero, negative zero. Development only.
     build/compare/bin/python tools/compare/numerics.py > numerics.txt
 
 Each case is a model of one node, all of whose inputs are the model's; hoist compiles it and runs it on the first device.
-The table is what ir/operators/NUMERICS.md holds. A case that hoist answers otherwise than both others is marked with an
-exclamation mark, and makes the exit code 1 unless its note says why.
+ir/operators/NUMERICS.md contains the table. A case in which hoist differs from both others is marked with an
+exclamation mark, and makes the exit code 1 unless its note explains the difference.
 """
 
 from __future__ import annotations
@@ -205,13 +205,13 @@ def apart(function: Any, case: Case, answer: Any) -> None:
     warnings.simplefilter("ignore")
     try:
         answer.send(function(case))
-    except Exception as problem:  # whatever it raises is its answer
-        # onnxruntime's messages begin with where in its source they were made.
+    except Exception as problem:  # any exception is its answer
+        # onnxruntime's messages begin with a location in its source.
         answer.send("error: " + re.split(r"Status Message: \S+ \S+ |was false\. ", str(problem).splitlines()[0])[-1])
 
 
 def answer_of(function: Any, case: Case) -> np.ndarray | str:
-    """The result, or in words why there is none: of a process of its own, since an engine may end it."""
+    """The result, or the reason why there is none; computed in a separate process, since an engine may end it."""
     receiver, sender = multiprocessing.Pipe(False)
     process = multiprocessing.Process(target=apart, args=(function, case, sender))
     process.start()

@@ -4,7 +4,7 @@
     python3 tools/compare/performance.py --check   exit code 1 if the page is another text
 
 compare.py --json writes files of results. To add a measurement, write such a file into tools/compare/results and run
-this script; remove results of older versions of hoist that the new ones replace.
+this script; remove the results of older versions that it replaces.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Shapes of layers, each a model of one layer with its usual successor: hoist should have no cliffs there.
+"""Shapes of layers, each a model of one layer with its usual successor: for finding performance cliffs.
 
-SHAPES maps a name to what builds the model. Channels run from 1 to 1,024, extents from 1 to 224, batches are 1 and 8.
-A layer of more than 4e9 multiplications is left out, and so are shapes that no network has.
+SHAPES maps a name to a function that builds the model. Channels run from 1 to 1,024, extents from 1 to 224, batches are 1 and 8.
+A layer of more than 4e9 multiplications is left out, as are shapes that no network uses.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def product(batch: Sequence[int], rows: int, inner: int, columns: int, constant:
 
 def operator(name: str, shape: Sequence[int], result: Sequence[int] | None = None,
              constants: Sequence[np.ndarray] = (), skip: int = 0, **attributes: object) -> Builder:
-    """One operator of an input and constants, after `skip` inputs that are left out."""
+    """One operator with an input and constants, after `skip` omitted inputs."""
     def build(network: Network) -> tuple[str, Sequence[int]]:
         x = network.input("x", list(shape))
         operands = [x, *[""] * skip, *(network.constant(f"c{i}", c) for i, c in enumerate(constants))]

@@ -1,4 +1,4 @@
-"""Cases of versions.py: one node with its expected results, the draws that it is made of, and the makers by operator."""
+"""Cases of versions.py: one node with its expected results, the random choices for it, and the makers by operator."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Case:
     inputs: list[Array | None]
     attributes: dict[str, Any]
     outputs: list[Array | None]
-    fixed: tuple[int, ...] = ()  # operands that have to be known: shapes, axes
+    fixed: tuple[int, ...] = ()  # operands that must be constants: shapes, axes
     nodes: list[onnx.NodeProto] = field(default_factory=list)
 
     def expected(self) -> list[Array]:

@@ -108,7 +108,7 @@ def write_data(folder: Path, model: onnx.ModelProto, inputs: list[Array], output
 
 
 def write_case(seed: int, names: list[str], folder: Path) -> str | None:
-    """Writes the case of a seed and says what it is; None if the seed has none."""
+    """Writes the case of a seed and returns its description; None if the seed has no case."""
     case = make_case(seed, names)
     if case is None:
         return None
@@ -118,7 +118,7 @@ def write_case(seed: int, names: list[str], folder: Path) -> str | None:
 
 
 def archive(write: Callable[[int, list[str], Path], str | None], options: argparse.Namespace) -> int:
-    """Adds the cases to a tar.xz, which keeps the cases of other scripts."""
+    """Adds the cases to a tar.xz, which also contains the cases of other scripts."""
     folder = options.folder
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

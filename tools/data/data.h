@@ -18,7 +18,7 @@ namespace hoist {
 struct DataSet {
   std::filesystem::path folder;
   std::vector<Tensor> inputs, outputs;
-  RecordedLayout layout = {};  ///< of the inputs, one per file
+  RecordedLayout layout = {};  ///< layout of the inputs, one per file
 };
 
 /// The folders test_data_set_K in `folder`, in the order of K, or `folder` itself if it holds input_0 or output_0.

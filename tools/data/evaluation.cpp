@@ -12,7 +12,7 @@
 namespace hoist {
 namespace {
 
-// Masks and boxes are no class scores: several of their axes besides the sample axis have more than one element.
+// Masks and boxes are not class scores: several of their axes besides the sample axis have more than one element.
 Result<Nothing> refuse_other_outputs(const ValueInfo& answer) {
   const auto is_long = [](int64_t extent) { return extent > 1; };
   if (answer.shape.empty() || std::count_if(answer.shape.begin() + 1, answer.shape.end(), is_long) < 2)

@@ -25,7 +25,7 @@ struct EvaluationQuestion {
 };
 
 struct FittingSamples {
-  Plan plan;  ///< of the specialisation that the samples fit
+  Plan plan;  ///< plan of the specialisation that the samples fit
   Samples samples;
   size_t specialisation = 0;  ///< index of the specialisation
 };
@@ -38,7 +38,7 @@ Result<FittingSamples> fitting_samples(const std::filesystem::path& bundle, cons
 struct LabelledData : FittingSamples {
   size_t output = 0;               ///< index of the output with the scores
   int64_t classes = 0;             ///< number of classes of that output
-  std::vector<std::string> names;  ///< of classes; empty if not given
+  std::vector<std::string> names;  ///< names of classes; empty if not given
 };
 
 /// Reads and checks all data of the question, without a device.
@@ -48,7 +48,7 @@ Result<LabelledData> labelled_data(const std::filesystem::path& bundle, const Si
 struct Evaluation {
   ScoreCard card;
   int64_t inputs_not_finite = 0;  ///< runs with a NaN or an infinity in an input
-  double seconds = 0;             ///< of all runs, with upload and download
+  double seconds = 0;             ///< seconds of all runs, with upload and download
 
   void add(const Evaluation& other);
 };

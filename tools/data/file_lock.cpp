@@ -128,7 +128,7 @@ Result<FileLock> FileLock::take(const fs::path& path) {
   return Diagnostic{path.string(), "is being written by short-lived processes", "wait for their end"};
 }
 
-// The mutex stays locked: no further lock is taken or given up.
+// The mutex stays locked, so that no lock is taken or released from here on.
 void remove_locks_on_signal() {
   held().mutex.lock();
   for (const fs::path& file : held().files) ::unlink(file.c_str());

@@ -104,7 +104,7 @@ Result<Nothing> read_channels(const std::string& option, const std::vector<doubl
                               double (&out)[3]) {
   if (!given.empty() && given.size() != 1 && given.size() != channels)
     return Diagnostic{option, fmt::format("has {} numbers, the input {} channels", given.size(), channels),
-                      "give one number, or one a channel"};
+                      "give one number, or one per channel"};
   for (size_t c = 0; c < channels && !given.empty(); ++c) {
     out[c] = given[given.size() == 1 ? 0 : c];
     if (!std::isfinite(out[c])) return Diagnostic{option, "has a number that is not finite", "give finite ones"};

@@ -27,7 +27,7 @@ struct PictureOptions {
   std::optional<hoist_preprocessing> stored = {};  ///< the bundle's description of this input
 };
 
-/// Errors: the text is no value of --resize, --crop or --scale.
+/// Errors: the text is not a value of --resize, --crop or --scale.
 Result<Nothing> check_resize(const std::string& text);
 Result<Nothing> check_crop(const std::string& text);
 Result<Nothing> check_scale(const std::string& text);
@@ -44,7 +44,7 @@ struct Picture {
   std::vector<uint8_t> values;
 };
 
-/// True if the ending says that the file is an image (a sound) rather than an array.
+/// True if the file's ending is that of an image (a sound).
 bool is_picture(const std::filesystem::path& file);
 bool is_sound(const std::filesystem::path& file);
 /// True if the file is an image, by its ending, and the input takes it encoded: an array of bytes.

@@ -53,7 +53,7 @@ class Member {
 struct NpzFile::Archive {
   std::unique_ptr<zip_t, CloseArchive> zip;
   std::string path;
-  std::map<std::string, zip_uint64_t> index;  ///< of the member, by array name
+  std::map<std::string, zip_uint64_t> index;  ///< index of the member, by array name
 };
 
 NpzFile::NpzFile() = default;
@@ -139,7 +139,7 @@ Result<std::map<std::string, Tensor>> read_npz(const std::filesystem::path& path
 }
 
 Result<Nothing> write_npz(const std::filesystem::path& path, const std::map<std::string, Tensor>& arrays) {
-  constexpr zip_uint16_t first_day = (1U << 5U) | 1U;  // of 1980, the first year of zip's calendar
+  constexpr zip_uint16_t first_day = (1U << 5U) | 1U;  // first day of 1980, the first year of zip's calendar
   const auto failed = [&](const char* reason) {
     return Diagnostic{path.string(), std::string("cannot be written: ") + reason, ""};
   };

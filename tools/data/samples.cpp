@@ -78,16 +78,16 @@ Result<std::vector<int64_t>> read_labels(const NpzFile& file, int64_t samples, c
   const auto found = file.arrays().find(labels_name);
   if (found == file.arrays().end()) {
     if (!needs.labels) return std::vector<int64_t>{};
-    return Diagnostic{where, "has no array labels", "save the right classes as labels, one integer a sample"};
+    return Diagnostic{where, "has no array labels", "save the right classes as labels, one integer per sample"};
   }
   const NpyHeader& header = found->second;
   const std::string name = where + ", " + labels_name;
   if (!is_integer(header.scalar) || header.shape.size() != 1) {
-    return Diagnostic{name, "is " + type_text(header.scalar, header.shape) + ", expected one integer a sample", ""};
+    return Diagnostic{name, "is " + type_text(header.scalar, header.shape) + ", expected one integer per sample", ""};
   }
   if (header.shape[0] != samples) {
     return Diagnostic{name, fmt::format("has {} labels for {} samples", header.shape[0], samples),
-                      "give one label a sample"};
+                      "give one label per sample"};
   }
   HOIST_TRY(const Tensor labels, file.read(labels_name));
   std::vector<int64_t> out = labels.as_integers();

@@ -23,10 +23,10 @@ struct SampleNeeds {
 };
 
 /// Reads the samples. A folder of images or sounds has one folder per class, or labels.txt with a line "FILE LABEL" for
-/// each file, or no labels. Labels are numbers or names from `classes`; without `classes`, folders whose names are no
+/// each file, or no labels. Labels are numbers or names from `classes`; without `classes`, folders whose names are not
 /// numbers are numbered in alphabetical order. Arrays of an .npz are [samples][the input's axes after its first] if the
 /// input's first axis is a batch, or [samples][all axes of the input]; each folder test_data_set_K is one run. Errors:
-/// a missing array, another type or shape, unequal counts, labels that are negative or no integers, no samples, and
+/// a missing array, another type or shape, unequal counts, labels that are negative or not integers, no samples, and
 /// violations of `needs`.
 Result<Samples> read_samples(const std::filesystem::path& data, std::span<const ValueInfo> inputs,
                              const SampleNeeds& needs);
@@ -35,7 +35,7 @@ Result<Samples> read_samples(const std::filesystem::path& data, std::span<const 
 Result<Nothing> check_labels(const Samples& samples, int64_t classes, const std::string& output,
                              const std::string& data);
 
-/// How many of these samples are among `others`, by the content of their inputs.
+/// The number of these samples that are among `others`, by the content of their inputs.
 int64_t count_samples_among(const Samples& samples, const Samples& others);
 
 /// The runs from `first` to `end`, with their own hash.

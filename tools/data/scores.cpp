@@ -141,7 +141,7 @@ Result<ScoreCard> ScoreCard::from_counts(const nlohmann::json& counts, int64_t c
 
 namespace {
 
-// A single label that all samples have says nothing of how common it is.
+// If all samples have the same label, its frequency in other data is unknown.
 double guessing_share(int64_t classes, int64_t samples, const std::vector<int64_t>& samples_by_label) {
   int64_t commonest = 0, present = 0;
   for (const int64_t count : samples_by_label) {

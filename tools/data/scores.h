@@ -26,10 +26,10 @@ std::vector<ScoredClass> best_classes(const Tensor& scores, int64_t first, int64
 /// The number of elements that are NaN or infinite; 0 for integers.
 int64_t count_not_finite(const Tensor& tensor);
 
-/// The share of right answers that guessing gives, or always the commonest label: of samples with these labels, or,
-/// where none are known, of classes that come alike often. Precondition: classes > 0.
+/// The share of right answers achieved by guessing, or by always answering the commonest label, for samples with these
+/// labels; without labels, for equally frequent classes. Precondition: classes > 0.
 double guessing_share(int64_t classes, const std::vector<int64_t>& labels = {});
-/// If the 95 % interval of the right share reaches down to the share of guessing: a possible reason; otherwise "".
+/// A possible reason if the 95 % interval of the share of right answers includes the share of guessing; otherwise "".
 std::string chance_warning(int64_t right, int64_t samples, double guessing);
 
 /// Gathers the answers for labelled samples.

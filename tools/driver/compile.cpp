@@ -254,8 +254,8 @@ Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& pr
   return errors;
 }
 
-// A parameter that the code does not read (a choice between equal values, a slice that leaves nothing of a part) is no
-// argument of the kernel, so the term reads zeros in its place.
+// A parameter that the code does not read (a choice between equal values, a slice that leaves nothing of a part) is not
+// an argument of the kernel, so the term reads zeros in its place.
 Expr reading_only(Expr term, const std::vector<std::string>& arguments) {
   std::map<std::string, Expr> zeros;
   for (Expr p : parameters_of(term)) {

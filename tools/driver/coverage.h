@@ -19,10 +19,10 @@ enum class Covered : uint8_t {
 std::string_view name_of(Covered how);
 
 struct CoveredOperator {
-  std::string domain, name;   ///< the domain "ai.onnx" is ""
-  std::vector<int> versions;  ///< of the standard, each with a definition of its own; empty if the operator is not in
-                              ///< the standard
-  std::string types;          ///< of the first input: "floats", "numbers", ...
+  std::string domain, name;  ///< the domain "ai.onnx" is ""
+  std::vector<int>
+      versions;  ///< versions of the standard with different definitions; empty if the operator is not in the standard
+  std::string types;  ///< of the first input: "floats", "numbers", ...
   Covered how = Covered::none;
   int cases = 0, passing = 0;  ///< the ONNX backend tests with a layer of it; the passing ones run as bundles on PoCL
 };

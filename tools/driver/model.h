@@ -37,7 +37,7 @@ struct ModelOptions {
   std::vector<ScheduleScript> schedule_scripts;
   std::string tuning;          ///< a database of hoist tune
   TuningRecords records = {};  ///< the records of `tuning` for the device, once read
-  std::string kernel_suffix;   ///< as CompileOptions has it
+  std::string kernel_suffix;   ///< as in CompileOptions
   bool with_notes = true;      ///< print the notes of the frontend and of lowering
 };
 
@@ -73,7 +73,7 @@ struct OpenedModel {
   Program program;  ///< as read by the frontend
   Profile profile;
   LoweredModel lowered;
-  std::vector<std::string> targets = {};  ///< of native code, as ModelOptions has them
+  std::vector<std::string> targets = {};  ///< targets of native code, as in ModelOptions
 };
 /// As read_program(), while two preparations of open_model run on another thread: listing the devices (some 50 ms in
 /// the driver) and parsing the rules (nearly as long).

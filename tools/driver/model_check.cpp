@@ -20,7 +20,7 @@ constexpr double chain_relative = 1e-3, chain_absolute = 1e-4;
 bool is_small(const Plan& plan) {
   int64_t operations = 0, bytes = 0;
   if (!plan.controls.empty()) return false;  // the number of step executions depends on the inputs
-  // Seeded inputs are no valid text, image or other format for a host op.
+  // Seeded inputs are not valid text, images or other formats of host ops.
   if (std::any_of(plan.kernels.begin(), plan.kernels.end(), [](const PlanKernel& k) { return !k.host.empty(); }))
     return false;
   for (const PlanStep& step : plan.steps) {
@@ -34,7 +34,7 @@ bool is_small(const Plan& plan) {
   return true;
 }
 
-// How an array on a device compares with its expected value.
+// The kind of comparison between an array on a device and its expected value.
 enum class Certainty : uint8_t {
   exact,    // bit for bit
   divided,  // bit for bit if the device divides exactly, else close
@@ -115,7 +115,7 @@ Result<bool> run_step(const Plan& plan, const PlanStep& step, State& state) {
   HOIST_TRY(const std::optional<Tensor> result, evaluate_within(term, reads, most_bytes));
   if (!result) return false;
   write(*result, region, state.arrays[target]);
-  // An array that several steps write is as certain as its least certain part.
+  // An array written by several steps is as exact as its least exact part.
   state.certainty[target] = std::max(state.certainty[target], certainty_of(kernel, term, worst));
   return true;
 }

@@ -45,7 +45,7 @@ Result<BundleRunner> open_bundle(const std::filesystem::path& folder, const RunO
 /// The kind of the error of a failed run: of the input if it depends on the values of the inputs, else of the device.
 ErrorKind kind_of_failed_run(const BundleRunner& bundle);
 
-/// What a run of the bundle returned, with errors of their kind.
+/// The result of a run of the bundle, with errors of their kind.
 template <class T>
 Result<T> of_run(const BundleRunner& bundle, Result<T> returned) {
   return with_kind(kind_of_failed_run(bundle), std::move(returned));

@@ -221,7 +221,8 @@ Result<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& pl
     progress.show("comparing kernels with the interpreter",
                   static_cast<double>(i) / static_cast<double>(plan.steps.size()));
     if (const Result<Nothing> ran = bundle.run_steps(i, 1); !ran.ok()) {
-      // The result of a host op on seeded data is undefined: they may be no number or no image, or may not end a loop.
+      // The result of a host op on seeded data is undefined: they may not be a number or an image, or may not end a
+      // loop.
       if (!bundle.refuses_data()) return with_kind(ErrorKind::device, ran.errors());
       out.ended = ran.errors().front().what;
       break;
@@ -264,7 +265,7 @@ std::string origin_of(const RuleTable& rules, const Derivation& derivation, cons
     Bindings bound;
     for (Expr p : parameters_of((*terms)[k])) {
       auto found = reads.find(p->name);
-      // A parameter that the kernel does not read needs no value.
+      // A parameter that the kernel does not read has no value.
       bound[p->name] = found != reads.end() ? found->second : Tensor(leaf_of(p->type)->scalar, shape_of(p->type));
       if (bound[p->name].shape() != shape_of(p->type)) bound[p->name] = bound[p->name].reshaped(shape_of(p->type));
     }

@@ -1,7 +1,7 @@
 // Compares kernels on a device with the interpreter: `hoist compile` does so before it reports a bundle, and `hoist
 // verify` for an existing one. Kernels get their real inputs: the steps before them have run. A difference is traced to
-// the first rule of the kernel's derivation, or to the code generator. The self-check that a bundle carries for its
-// users is another: the runtime's hoist_verify, with seeded inputs and a few positions.
+// the first rule of the kernel's derivation, or to the code generator. A bundle's own self-check for its users differs:
+// the runtime's hoist_verify uses seeded inputs and a few positions.
 #pragma once
 
 #include <filesystem>
@@ -21,11 +21,11 @@ namespace hoist {
 
 /// The operands and the result of a step after it has run.
 struct StepValues {
-  Expr term = nullptr;  ///< of the step's kernel
+  Expr term = nullptr;  ///< term of the step's kernel
   Bindings reads;       ///< by parameter
   Tensor result;
   Region region;        ///< the defined elements of the result
-  Tolerance tolerance;  ///< of the kernel on this device
+  Tolerance tolerance;  ///< tolerance of the kernel on this device
 };
 Result<StepValues> step_values(BundleRunner& bundle, const Plan& plan, const Device& device, size_t step);
 
@@ -53,19 +53,19 @@ struct KernelMismatch {
 };
 
 struct SelfCheck {
-  std::string not_checked;  ///< why nothing was checked; "" if it was
+  std::string not_checked;  ///< the reason why nothing was checked; "" otherwise
   std::string device;
   std::string driver_cache;                                 ///< "hit", or "miss: REASON"
   size_t kernels = 0, kernels_whole = 0, kernels_left = 0;  ///< compared, compared in full, skipped
   uint64_t compared = 0;
-  std::string ended;  ///< why a step and the steps after it could not run on seeded inputs; else ""
+  std::string ended;  ///< the reason why a step and all later steps could not run on seeded inputs; otherwise ""
   double seconds = 0, driver_seconds = 0;
   std::optional<KernelMismatch> mismatch;  ///< the first
-  std::optional<Finding> launch_mismatch;  ///< of the first fused launch whose result differs from that of its steps
+  std::optional<Finding> launch_mismatch;  ///< the first fused launch whose result differs from its steps' results
   bool agrees() const { return !mismatch && !launch_mismatch; }
 };
 
-/// Why one run of the plan is too expensive for a compilation; "" if it is not.
+/// The reason why one run of the plan is too expensive for a compilation; "" if it is not.
 std::string too_large_to_check(const Plan& plan);
 
 /// Runs the bundle in `folder` step by step on seeded inputs and compares every kernel, at its first step, as far as

@@ -18,8 +18,8 @@ struct SizeChoice {
   Sizes sizes;
 };
 
-/// Every combination of the sizes, the first sizes first; one without sizes if no --dim has several values. Wrong use:
-/// more combinations than a bundle may hold, or a size given twice.
+/// Every combination of the sizes, the first sizes first; a single one without sizes if no --dim has several values.
+/// Wrong use: more combinations than a bundle may hold, or a size given twice.
 Result<std::vector<SizeChoice>> size_choices(const std::vector<std::string>& dimensions);
 
 Result<Sizes> parse_sizes(const std::vector<std::string>& dimensions);

@@ -19,6 +19,10 @@ C_LIKE = {".c", ".cpp", ".h", ".hpp", ".inc", ".js", ".css"}
 HASH = {".py", ".sh", ".cmake", ".toml", ".yml"}
 ROWS = {".rules", ".op"}
 
+# The tables of options and commands: their texts are helps, except examples and lists of commands.
+HELPS = {"tools/cli/option_table.cpp", "tools/cli/command_table.cpp"}
+EXAMPLE = re.compile(r"\s*hoist |[a-z]+ (bisect|check|compile|evaluate|export|inspect|report|run|verify)\b")
+
 # Expected texts, inputs of fuzzers, and generated or foreign files.
 EXCLUDED = re.compile(
     r"^(tests/golden/|tests/fuzz/corpus/|tests/conformance/.*\.txt$|CHANGELOG\.md$|LICENSE$|"
@@ -88,12 +92,10 @@ def _c_blocks(name: str, text: str) -> Iterator[Block]:
     def close_message() -> Iterator[Block]:
         nonlocal message
         joined, message = "".join(message), []
-        if joined and not is_test and _is_prose(joined):
-            before = text[max(0, message_begin - 160):message_begin]
-            is_help = re.search(r"add_(?:option|flag|subcommand)[^;]*$", before) is not None
-            yield Block(name, message_line, "help" if is_help else "message", joined)
+        is_list = name in HELPS and EXAMPLE.match(joined)
+        if joined and not is_test and not is_list and _is_prose(joined):
+            yield Block(name, message_line, "help" if name in HELPS else "message", joined)
 
-    message_begin = 0
     for match in C_TOKEN.finditer(text):
         token = match.group()
         line += text.count("\n", counted, match.start())
@@ -114,7 +116,7 @@ def _c_blocks(name: str, text: str) -> Iterator[Block]:
             gap = text[message_end:match.start()]
             if not (message and not gap.strip()):
                 yield from close_message()
-                message_line, message_begin = line, match.start()
+                message_line = line
             message.append(token[1:-1].replace(r"\"", '"').replace(r"\n", "\n"))
             message_end = match.end()
     yield from close_message()
@@ -139,7 +141,7 @@ def _paragraphs(name: str, line: int, kind: str, text: str) -> Iterator[Block]:
         if starts and part:
             yield Block(name, begin, kind, " ".join(part))
             part = []
-        if stripped and not re.match(r"^\s{4,}\S", each) and not re.match(r"clang-format|NOLINT|[-=]{4,}|include ", stripped):
+        if stripped and not re.match(r"^\s{4,}\S", each) and not re.match(r"clang-format|NOLINT|[-=]{4,}|#?include [<\"]", stripped):
             if not part:
                 begin = line + at
             part.append(re.sub(r"^[-*] ", "", stripped))

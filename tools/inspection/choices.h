@@ -22,7 +22,7 @@ struct LayoutChoices {
   double bound = 0;             ///< no choice costs less
 };
 
-/// The orders that a compilation with these options takes. `layer`: only values of kernels that compute it; "" for all.
+/// The orders that a compilation with these options uses. `layer`: only values of kernels that compute it; "" for all.
 /// Errors: no kernel computes the layer, or the device is a GPU, whose loads have no costs.
 Result<LayoutChoices> layout_choices(Program program, const ModelOptions& options, const std::string& layer);
 /// One line for each value, and one for the program.

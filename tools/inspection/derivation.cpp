@@ -107,7 +107,7 @@ ProgramDerivation to_operators(const ProgramDerivation& whole) {
   size_t end = 0;
   for (size_t i = 0; i < whole.steps.size(); ++i) {
     const ProgramStep& step = whole.steps[i];
-    // Layers that only move elements belong to the rule before them.
+    // Layers that only move elements belong to the preceding rule.
     const bool moves = step.rule == move_step && end == i;
     if (moves || (step.rule_class == RuleClass::neural && !is_of_functions(step))) end = i + 1;
   }
@@ -207,7 +207,7 @@ class Letters {
   }
 
  private:
-  static constexpr size_t short_enough = 5;  // a term with at most so many nodes is printed in full
+  static constexpr size_t short_enough = 5;  // the number of nodes up to which a term is printed in full
 
   bool is_shared(Expr e) const {
     return e != before_ && e->pattern != Pattern::function && e->free == 0 && tree_size(e) > short_enough &&

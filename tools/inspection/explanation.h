@@ -37,8 +37,8 @@ struct ExplainedKernel {
 struct Explanation {
   std::string layer;
   std::vector<ExplainedKernel> kernels;
-  std::string absence;               ///< why no kernel computes the layer; "" if one does
-  std::vector<ExplainedStep> steps;  ///< of the layer, if no kernel computes it
+  std::string absence;               ///< the reason why no kernel computes the layer; "" if one does
+  std::vector<ExplainedStep> steps;  ///< steps of the layer if no kernel computes it
 };
 
 /// Explains a layer. `steps` are the plan's, in the order of the kernels' definitions; `kernels` are their names.

@@ -31,7 +31,7 @@ struct LayerStages {
 
 struct StageOptions {
   std::vector<std::string> stages = {};  ///< only these stages; empty means all
-  bool types = false;                    ///< of a model: print the type after each pattern
+  bool types = false;                    ///< for a model: print the type after each pattern
 };
 
 /// The stages of a layer of a model. Errors: no layer has that name.

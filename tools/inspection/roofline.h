@@ -53,7 +53,7 @@ std::string_view name_of(Bound bound);
 struct TimedKernel {
   std::string name;
   std::vector<std::string> layers;
-  double seconds = 0;  ///< of one launch
+  double seconds = 0;  ///< seconds of one launch
   KernelWork work;
 };
 

@@ -13,7 +13,7 @@
 namespace hoist {
 namespace {
 
-// The program as the model has it, before any pass.
+// The program as imported, before any pass.
 constexpr std::string_view import = "import";
 
 Result<Nothing> check_names(const ShownPasses& shown) {
@@ -29,15 +29,15 @@ Result<Nothing> check_names(const ShownPasses& shown) {
   return Nothing{};
 }
 
-// The passes of a compilation with these options, as far as the observer goes on, which sees the program before the
-// first one (null) too; with the passes that make the plan if `plans`. Returns true if it has stopped them.
+// The passes of a compilation with these options, until the observer stops them; the observer also receives the program
+// before the first pass (null); with the passes that make the plan if `plans`. Returns true if it has stopped them.
 using ProgramObserver = std::function<bool(const Pass* pass, const Program& program)>;
 Result<bool> run_observed(Program& program, const ModelOptions& options, bool plans, const ProgramObserver& observer) {
   ModelOptions read = options;
   HOIST_TRY_VOID(read_schedule_scripts(read));
   const CompileOptions compile = compile_options(read);
   Profile profile;
-  // No other pass depends on the device, and there may be none.
+  // Other passes do not depend on the device, which may not exist.
   if (plans || compile.lower.fusion == LaunchFusion::launch) {
     HOIST_TRY(profile, choose_profile(options));
   }

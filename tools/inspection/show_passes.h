@@ -14,10 +14,10 @@ struct ShownPasses {
   std::string stop_after;
 };
 
-/// Runs the passes and prints the requested programs. Returns whether the command continues: not after --stop-after.
+/// Runs the passes and prints the requested programs. Returns true if the command continues, which it does not after
+/// --stop-after.
 Result<bool> show_passes(Program program, const ModelOptions& options, const ShownPasses& given);
-/// The program of operator calls before inlining: without copies and calls of constants, with the calls that rules have
-/// made.
+/// The program of operator calls before inlining: without copies and constant calls, and after the rules between calls.
 Result<Program> rewritten_calls(Program program, const ModelOptions& options);
 
 }  // namespace hoist

@@ -16,7 +16,7 @@ Result<Validation> validate_derivation(ProgramDerivation derivation, const Profi
 /// "step 12, split-join [exact] at layer conv1: position 3: 1, before the step 0 (inputs: zeros)".
 Diagnostic described(const StepDifference& difference);
 
-/// "812 comparisons of 301 steps, 20,412 elements: every step keeps the numbers".
+/// "812 comparisons of 301 steps, 20,412 elements: every step keeps the values".
 std::string summary_of(const Validation& validation);
 
 }  // namespace hoist

@@ -9,7 +9,7 @@ install(TARGETS hoist EXPORT hoist RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}"
 get_target_property(halide_library halide IMPORTED_LOCATION)
 install(PROGRAMS "${halide_library}" DESTINATION "${CMAKE_INSTALL_LIBDIR}/hoist")
 
-# The one file that bundles carry as well.
+# The same single file as in bundles.
 add_library(hoist_installed_runtime STATIC "${CMAKE_BINARY_DIR}/backends/hoist_runtime.c")
 set_source_files_properties("${CMAKE_BINARY_DIR}/backends/hoist_runtime.c" PROPERTIES GENERATED ON)
 add_dependencies(hoist_installed_runtime hoist_bundle)
@@ -25,8 +25,8 @@ install(TARGETS hoist_installed_runtime EXPORT hoist ARCHIVE DESTINATION "${CMAK
 install(FILES backends/runtime/hoist_runtime.h backends/runtime/hoist_runtime.hpp
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/hoist")
 
-# The same as a shared library, for programs that load it while they run (tools/python). It goes by HOIST_API_VERSION alone:
-# without a libhoist_runtime.so the linker takes the static one for C programs.
+# The same as a shared library, for programs that load it while they run (tools/python). Its name contains
+# HOIST_API_VERSION only: without a libhoist_runtime.so the linker uses the static library for C programs.
 set(runtime_header "${CMAKE_SOURCE_DIR}/backends/runtime/hoist_runtime.h")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${runtime_header}")
 file(STRINGS "${runtime_header}" api_version REGEX "^#define HOIST_API_VERSION [0-9]+$")

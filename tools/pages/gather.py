@@ -21,7 +21,7 @@ DOCUMENTS = {
     "security.md": "SECURITY.md",
     "changelog.md": "CHANGELOG.md",
 }
-# Sections that pages include: the file, the first heading, and the heading after the last line.
+# Sections that pages include: the file, the first heading, and the heading after the section.
 SECTIONS = {
     "included/start.md": ("README.md", "## Install", "## Quick start"),
 }

@@ -3,7 +3,7 @@
     links.py FOLDER
 
 Prints the broken links and ends with 1 if there are any. Addresses of other hosts are counted and not followed. A page
-that needs a script, a style or an image of another host is an error: pages are read from disk.
+that needs a script, style or image from another host is an error, because pages are read from disk.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The version is the project's, which CMakeLists.txt has; pyproject.toml says everything else."""
+"""The version is the project's, from CMakeLists.txt; pyproject.toml defines everything else."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ namespace hoist::queue {
 
 struct Gathering {
   size_t count = 0;  ///< number of jobs
-  /// Makes the job of that number and puts its content on the queue. Called again if the server has lost the job.
+  /// Makes job `number` and puts its content on the queue. Called again if the server has lost the job.
   std::function<Result<Job>(size_t)> make;
   /// Called once for each job, in any order. An error means that the answer is unusable: damaged, or for another
   /// question.

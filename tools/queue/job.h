@@ -31,7 +31,7 @@ struct Job {
 /// A job for this version of hoist.
 Job new_job(std::string kind, std::string device);
 std::string print(const Job& job);
-/// Parses a job. Errors: the text is no job, or has more than 64 KiB.
+/// Parses a job. Errors: the text is not a job, or has more than 64 KiB.
 Result<Job> parse_job(const std::string& text);
 std::string id_of(const Job& job);
 /// The key by which workers find jobs; equal for equal version and device.

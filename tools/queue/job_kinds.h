@@ -19,7 +19,7 @@ inline constexpr char result_file[] = "result", result_key[] = "content";
 /// The device of a worker.
 struct JobPlace {
   std::string device = {};  ///< an index or a name; "" for the device that the job names
-  int threads = 0;          ///< of a CPU; 0 for all
+  int threads = 0;          ///< threads of a CPU; 0 for all
 };
 
 struct JobKind {

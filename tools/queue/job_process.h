@@ -13,10 +13,10 @@
 namespace hoist::queue {
 
 struct JobProcess {
-  std::filesystem::path folder;             ///< of the job
+  std::filesystem::path folder;             ///< folder of the job
   std::filesystem::path cache;              ///< for compiled kernels
   std::string device = {};                  ///< an index or a name; "" for the device that the job names
-  int threads = 0;                          ///< of a CPU; 0 for all
+  int threads = 0;                          ///< threads of a CPU; 0 for all
   double seconds = 600;                     ///< time limit
   double gigabytes = 1e6;                   ///< memory limit; the default is no limit in practice
   bool confined = true;                     ///< confine the process to these folders

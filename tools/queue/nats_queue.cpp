@@ -128,7 +128,7 @@ struct Queue::Connection {
     while (true) {
       jsErrCode code{};
       const natsStatus status = call(&code);
-      // The stream is missing: the server has lost its data, or is another one.
+      // The stream is missing: the server has lost its data, or is another server.
       if (code == JSStreamNotFoundErr || status == NATS_NO_RESPONDERS) {
         if (make_streams() == NATS_OK && stopwatch.seconds() < patience) {
           usleep(200'000);
@@ -547,7 +547,7 @@ Result<Nothing> Queue::answer_as_worker(std::function<std::string()> say) {
   };
   HOIST_TRY([[maybe_unused]] const natsStatus status, connection_->until_answered("subscribing", call));
   connection_->asked.reset(made);
-  natsConnection_FlushTimeout(connection_->connection.get(), 2000);  // later requests are answered for sure
+  natsConnection_FlushTimeout(connection_->connection.get(), 2000);  // guarantees that later requests are answered
   return Nothing{};
 }
 

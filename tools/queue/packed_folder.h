@@ -14,8 +14,8 @@ namespace hoist::queue {
 /// Packs files, given by their paths in the folder; equal files give equal strings.
 Result<std::string> pack_folder(const std::filesystem::path& folder, const std::vector<std::string>& files);
 
-/// Unpacks into a folder, which is made. Errors: the input is no packed folder, a name contains other characters than
-/// letters, digits, _ . - and /, or a file cannot be written.
+/// Unpacks into a folder, which is made. Errors: the input is not a packed folder, a name contains other characters
+/// than letters, digits, _ . - and /, or a file cannot be written.
 Result<Nothing> unpack_folder(const std::string& packed, const std::filesystem::path& folder);
 
 /// Packs the files of a bundle except its user's and a driver's.

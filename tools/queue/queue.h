@@ -46,7 +46,7 @@ class Lease {
   }  ///< duration without a heartbeat, after which the job is
      ///< delivered again
 
-  void heartbeat();  ///< may be lost without harm
+  void heartbeat();  ///< extends the lease; losing one is harmless
   /// Removes the job from the queue, after it was answered or set aside.
   Result<Nothing> finish();
   /// Returns the job, to be delivered again after this number of seconds.

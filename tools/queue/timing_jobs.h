@@ -14,7 +14,7 @@ namespace hoist::queue {
 struct TimingPlace {
   std::string device;      ///< the name that jobs use
   std::string index = {};  ///< among the local devices; "" if the name is unique
-  int threads = 0;         ///< of a CPU; 0 for all
+  int threads = 0;         ///< threads of a CPU; 0 for all
   double seconds = 120;    ///< time limit of a question, including compilation
 };
 

@@ -36,7 +36,7 @@ constexpr size_t most_content_bytes = size_t{1} << 32U;
 constexpr double first_pause = 10, longest_pause = 300;
 
 struct Offered {
-  std::string name;   ///< of a device
+  std::string name;   ///< name of a device
   std::string lock;   ///< name of the lock that processes share for measurements on it
   std::string index;  ///< among the OpenCL devices; "" for native code
 };
@@ -325,7 +325,7 @@ class Worker {
   WorkerDescription described_;
   std::atomic<int64_t> jobs_ = 0;
   Stopwatch since_job_;
-  std::string bundle_hash_, bundle_, content_;  ///< of the last job
+  std::string bundle_hash_, bundle_, content_;  ///< bundle hash, bundle and content of the last job
   size_t caches_ = 0;
 };
 

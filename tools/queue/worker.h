@@ -12,13 +12,13 @@ namespace hoist::queue {
 struct WorkerOptions {
   QueueOptions queue;
   std::string device;        ///< "" for the first OpenCL device and this processor's native code
-  int threads = 0;           ///< of a CPU, per job; 0 for all
+  int threads = 0;           ///< threads of a CPU, per job; 0 for all
   double job_seconds = 600;  ///< time limit of a job
   double job_gigabytes = 8;  ///< memory limit of its process
-  int64_t deliveries = 5;    ///< of a job before it is set aside
+  int64_t deliveries = 5;    ///< failed deliveries of a job before it is set aside
   double lease_seconds = 30;
   int64_t jobs = 0;  ///< stop after this number; 0 for no limit
-  double idle = 0;   ///< stop after so many seconds without a job; 0 for no limit
+  double idle = 0;   ///< stop after this number of seconds without a job; 0 for no limit
   bool unconfined = false;
 };
 

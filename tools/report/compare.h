@@ -10,9 +10,9 @@
 namespace hoist {
 
 struct NamedRecord {
-  std::string name;  ///< of the file, for display
+  std::string name;  ///< name of the file, for display
   const Record* record;
-  const RecordedChoice* choice = nullptr;  ///< of the record, or null where it has none
+  const RecordedChoice* choice = nullptr;  ///< choice of the record; null if it has none
 };
 
 /// Pairs verified points by name and sites by key; entries that only one record has are unpaired. Times are in seconds;

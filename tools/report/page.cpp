@@ -14,7 +14,7 @@ namespace hoist {
 std::string page_head() {
   constexpr std::string_view body = "<body>";
   const size_t end = report_template.find(body);
-  HOIST_CHECK(end != std::string_view::npos, "the report's template has lost its body");
+  HOIST_CHECK(end != std::string_view::npos, "the report's template has no body");
   return std::string(report_template.substr(0, end + body.size())) + "\n";
 }
 
@@ -144,7 +144,7 @@ std::string report_page(const Study& study, const std::vector<ReportLayer>& laye
   std::string_view rest = report_template;
   for (const auto& [mark, text] : parts) {
     const size_t at = rest.find(mark);
-    HOIST_CHECK(at != std::string_view::npos, "the report's template has lost a mark");
+    HOIST_CHECK(at != std::string_view::npos, "the report's template lacks a mark");
     out.append(rest.substr(0, at)).append(text);
     rest.remove_prefix(at + mark.size());
   }

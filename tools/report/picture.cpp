@@ -81,7 +81,7 @@ Result<std::string> run_dot(const std::string& text) {
 }
 
 const Diagnostic no_layout{"dot", "did not answer with a layout",
-                           "its version may be too old; graphviz 2.43 is known to do"};
+                           "its version may be too old; graphviz 2.43 is known to work"};
 
 bool read_node(std::istringstream& words, NetworkPicture& picture) {
   size_t node = 0;

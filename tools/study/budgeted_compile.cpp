@@ -29,7 +29,7 @@ Result<std::string> preferences_text(const BudgetOptions& options) {
   return text;
 }
 
-// Options change times as a device does. The objective itself determines the options of a size objective.
+// Options change times as devices do. The objective itself determines the options of a size objective.
 RecordOrigin origin_of(const StudiedModel& model, const ModelOptions& options, Objective objective,
                        const std::string& scaling) {
   RecordOrigin out;
@@ -85,9 +85,9 @@ struct Recalled {
   std::optional<RecordedChoice> decided;
 };
 
-// Times that were taken under another objective, and points that were verified on other data or without the metric that
-// is asked for now, are of no use; errors at sites are. Neither are points that a time limit verified on a part of the
-// data, where there is no limit now.
+// Drops times measured under another objective, and points verified on other data or without the requested metric;
+// errors at sites stay. Also drops points that were verified on a part of the data under a time limit, if there is no
+// limit now.
 void forget_what_differs(Record& record, const RecordOrigin& wanted, const StudyData& data, bool limited) {
   const bool same_times = record.origin.objective == wanted.objective;
   const bool other_data = data.verification.count > 0 && data.verification.hash != record.origin.verification_hash;
@@ -131,7 +131,7 @@ Result<Recalled> recall_record(const StudiedModel& model, RecordOrigin& wanted, 
       return usage_error(options.record, untimed, "give --calibrate DATA: only the missing times are measured");
     print_message("note", options.record + ": " + untimed + "; they are timed now");
   }
-  // Data for an incomplete record mean that measuring should continue.
+  // If data are given for an incomplete record, measuring continues.
   const bool final = options.calibration.empty() || (out.record.complete && out.record.all_timed);
   for (const RecordedChoice& known : out.record.choices) {
     const bool same_question = known.budget == question.budget && known.objective == question.objective &&
@@ -155,14 +155,14 @@ class RecordKeeper {
     since_ = Stopwatch();
   }
 
-  // With all that was measured, whatever becomes of the choice.
+  // The record contains all measurements, whatever the choice is.
   Record whole(const Measured& measured) && {
     write(measured);
     return std::move(record_);
   }
 
  private:
-  // Between two times that the file is written, in seconds: large records take a while.
+  // The minimum interval in seconds between two writes of the file, since large records take time.
   static constexpr double least_pause = 0.2, share_of_pause = 20;
 
   void write(const Measured& measured) {
@@ -188,14 +188,14 @@ class TimeLimit {
   explicit TimeLimit(const BudgetOptions& options)
       : seconds_(options.seconds), closing_models_(options.closing_models), since_(options.since) {}
 
-  // Models to run and to time are compiled as the chosen one is; others have more or less in them.
+  // Models that are run and timed are compiled like the chosen model; other models contain more or fewer layers.
   void prepared(const RewrittenModel& model, double seconds) {
     if (!model.only_values) longest_ = std::max(longest_, seconds);
   }
 
   double spent() const { return since_.seconds() / for_search(); }
   double seconds_until(double share) const { return share * for_search() - since_.seconds(); }
-  // So that the models at the end, which take as long, are ready in time.
+  // Reserves time for the models at the end, which take as long.
   double seconds_for_first() const { return (seconds_ - checking - since_.seconds()) / (1 + slower * closing_models_); }
 
  private:
@@ -237,7 +237,7 @@ void limit_time(ChooseOptions& choosing, const BudgetOptions& options, PrepareMo
 constexpr char kept_nowhere[] = "nothing is stored: --record FILE stores the measurements";
 constexpr char kept_in_record[] = "the measurements are in the record, and the same command continues with them";
 
-// In the place of an earlier one for the same question.
+// Replaces an earlier choice for the same question.
 void add_choice(Record& record, const RecordedChoice& choice) {
   std::erase_if(record.choices, [&](const RecordedChoice& other) {
     return other.budget == choice.budget && other.objective == choice.objective &&
@@ -246,7 +246,7 @@ void add_choice(Record& record, const RecordedChoice& choice) {
   record.choices.push_back(choice);
 }
 
-// By the labels where there are some, else by the certificate that was made of some.
+// Uses the labels if there are any, otherwise the certificate that was made with labels.
 double guessing_of(const Study& study, const Recalled& known) {
   if (study.classes < 2) return std::nan("");
   const std::vector<int64_t>& labels = known.data.verification.labels;
@@ -360,7 +360,7 @@ Result<ChosenModel> choose_model(const fs::path& path, const ModelOptions& model
   HOIST_TRY_VOID(scale_channels(model.program, found.factors));
   HOIST_TRY(RewrittenModel rewritten, rewrite(model.program, found.chosen, found.statistics));
   choice.chosen = found.chosen;
-  if (!study.points[0].verified)  // nothing was run that a certificate could certify
+  if (!study.points[0].verified)  // no run exists that a certificate could certify
     return ChosenModel{
         std::move(model), compile_options(studied), std::move(rewritten), {}, "", std::move(study), true};
   choice.certificate = known.decided ? known.decided->certificate : certificate_text(found);

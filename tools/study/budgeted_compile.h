@@ -21,7 +21,7 @@ struct BudgetOptions {
   std::string budget, objective = "time", calibration, verification, preferences, record;
   std::string scaling = "auto";
   PictureOptions pictures;  ///< for data that are images
-  double seconds = 0;       ///< for the whole command, since the options were made; 0 is no limit
+  double seconds = 0;       ///< time limit of the whole command, from the construction of the options; 0: no limit
   Stopwatch since;          ///< the command's begin
   /// The work after the choice, as a number of compilations of one model: time is reserved for it.
   double closing_models = 1;
@@ -35,9 +35,9 @@ UserMetric command_metric(const std::string& command, const Program& program, do
 
 struct ChosenModel {
   StudiedModel model;
-  CompileOptions compile;  ///< as it was studied
+  CompileOptions compile;  ///< compile options of the study
   RewrittenModel rewritten;
-  std::optional<Record> record;  ///< with this choice as the last one; nothing if no rule was measured in time
+  std::optional<Record> record;  ///< the record with this choice as its last; nothing if no rule was measured in time
   std::string certificate;       ///< "" if nothing was verified in time
   Study study;
   bool budget_met = true;
@@ -45,7 +45,7 @@ struct ChosenModel {
 /// The chosen point and its measurements, in a line: "front 2: lost 7 of 250, allowed 1".
 std::string best_point(const ChosenModel& chosen);
 
-/// The choice for the budget, which is never empty. If the record exists, none of its measurements is repeated: an
+/// The choice for the budget, which must not be empty. If the record exists, none of its measurements is repeated: an
 /// earlier choice for the same budget and objective is used again; otherwise the candidates are its points and, with
 /// data, new points that its measurements propose. The record is written during the run; the caller holds its FileLock.
 /// Ctrl-C and SIGTERM end the measuring, and the choice is made from the points verified so far. So does the end of the

@@ -49,7 +49,7 @@ Json point_json(const StudyPoint& point) {
           {"chosen", point.chosen}};
 }
 
-// Classes as a text of numbers: a manifest with a line a sample would be unreadable.
+// Classes as one line of text: a manifest with one line per sample would be unreadable.
 std::string classes_text(const std::vector<int64_t>& classes) { return fmt::format("{}", fmt::join(classes, " ")); }
 
 std::vector<int64_t> parse_classes(const std::string& text) {
@@ -159,8 +159,8 @@ std::string ReferenceScore::warning() const {
 }
 
 bool ReferenceScore::is_chance() const {
-  // Few samples reach down to guessing however right they are.
-  constexpr double near = 0.25;  // of the way from guessing to always right
+  // With few samples the interval includes guessing, however many answers are right.
+  constexpr double near = 0.25;  // fraction of the range from guessing to always right
   return !warning().empty() && wilson(right, samples).value <= guessing + near * (1 - guessing);
 }
 
@@ -188,13 +188,13 @@ Result<std::optional<Finding>> check_certificate(BundleRunner& bundle, const std
   try {
     const bool whole = certificate.at("verification").at("hash") == samples.hash;
     if (!whole) {
-      // The part of calibration data that was kept apart.
+      // The part of calibration data that was reserved for verification.
       auto split = keep_apart(samples, data);
       if (!split || certificate.at("verification").at("hash") != split->kept_apart.hash)
         return std::optional<Finding>();
       samples = std::move(split->kept_apart);
     }
-    // The time of the study may have been enough for the first of them alone.
+    // The study may have had time for the first samples only.
     const int64_t verified = std::min(samples.count, certificate.at("verification").at("samples").get<int64_t>());
     samples.runs.resize(static_cast<size_t>((verified + samples.samples_a_run - 1) / samples.samples_a_run));
     samples.labels.resize(std::min(samples.labels.size(), static_cast<size_t>(std::max<int64_t>(verified, 0))));
@@ -214,7 +214,7 @@ Result<std::optional<Finding>> check_certificate(BundleRunner& bundle, const std
 Result<double> number_of_command(const std::string& command, const std::filesystem::path& folder, double seconds) {
   HOIST_TRY(const TemporaryFolder place, TemporaryFolder::make());
   const std::filesystem::path out = place.path() / "number";
-  // The folder is the shell's first argument, so that no name of a folder can be taken for anything else.
+  // The folder is the shell's first argument, so that its name is never interpreted.
   auto ran = run_program({"/bin/sh", "-c", command + " \"$1\"", "metric", folder.string()},
                          {.out = out, .err = {}, .seconds = seconds, .meanwhile = cancellation_point});
   if (!ran) return Diagnostic{"metric " + command, ran.errors().front().what, "--time gives each run more"};

@@ -14,7 +14,7 @@
 
 namespace hoist {
 
-/// How right the model as it is was on the labels of the verification data.
+/// The right answers of the unchanged model on the verification data.
 struct ReferenceScore {
   int64_t right = 0, samples = 0;  ///< no samples: no labels, or no output of scores
   double guessing = std::nan("");  ///< the share of guessing; NaN if it is unknown
@@ -28,13 +28,13 @@ struct ReferenceScore {
 ReferenceScore reference_score(const Study& study);
 
 std::string certificate_text(const Choosing& found);
-/// The share that guessing gives, as the certificate has it; NaN where it has none.
+/// The share of guessing in the certificate; NaN if it has none.
 double guessing_in(const std::string& certificate);
-/// Errors: `text` is no certificate; `where` names its file.
+/// Errors: `text` is not a certificate; `where` names its file.
 Result<bool> certificate_says_met(const std::string& text, const std::string& where);
 
 /// Runs the model on the data and compares with the certificate: the power of each output, and classes and right
-/// answers if an output is scores. Nothing if the data differ from the data that the certificate names.
+/// answers if an output has scores. Nothing if the certificate was made with other data.
 Result<std::optional<Finding>> check_certificate(BundleRunner& bundle, const std::string& certificate,
                                                  const std::string& data);
 

@@ -16,8 +16,8 @@ namespace {
 
 constexpr int warm_up_profiles = 3, least_profiles = 15, most_profiles = 200;
 constexpr double profile_seconds = 0.25;
-// A model that takes long has fewer profiles, and on a busy machine there are more, until the times of all steps
-// together are known well enough.
+// Slow models are profiled less often; on a busy machine runs are repeated until the sum of all steps' times is
+// accurate enough.
 constexpr int least_slow_profiles = 3;
 constexpr double most_profile_seconds = 1, steady = 0.05;
 
@@ -106,7 +106,7 @@ Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOpt
   PassOptions passes = pass_options(options, profile);
   for (const auto& [layer, rule] : model.functions) passes.tables.except.insert(layer);
   passes.share_equal = false;
-  passes.execute = false;  // for neural rules, a run-time value belongs to no layer
+  passes.execute = false;  // for neural rules, values of dynamic control flow belong to no layer
   Program program = model.program;
   HOIST_TRY_VOID(run_passes(program, Pass::calls, passes));
   for (Definition& definition : program.definitions) {
@@ -153,7 +153,7 @@ std::unique_ptr<RunnableModel> runnable_here(ModelOnDevice opened) {
 PrepareModel prepare_on_device(PrepareOptions options) {
   return [options = std::move(options)](const RewrittenModel& model) -> Result<std::unique_ptr<RunnableModel>> {
     Profile profile = options.profile;
-    // Drivers of CPUs take minutes for large register tiles followed by long terms. Values are the same in any tile.
+    // Drivers of CPUs take minutes for large register tiles followed by long terms. Values do not depend on the tile.
     if (model.only_values && !profile.gpu) profile.vector_registers = std::min<int64_t>(profile.vector_registers, 8);
     HOIST_TRY(LoweredModel lowered, lower_rewritten(model, options.lower, profile));
     return runnable_on_device(std::move(lowered), options, profile);

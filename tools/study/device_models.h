@@ -1,5 +1,5 @@
 // Rewritten models on a device, for measurements of errors and times by neural rules (PrepareModel). Each model becomes
-// a bundle in a private folder that is removed with it. Bundles that stay: commands/compile.cpp.
+// a bundle in a private folder that is removed with it. For permanent bundles: commands/compile.cpp.
 #pragma once
 
 #include "backends/opencl/bundle_runner.h"
@@ -11,7 +11,7 @@
 namespace hoist {
 
 struct ModelOnDevice;
-/// Makes something that runs of a model that is ready here.
+/// Makes a RunnableModel from a prepared model.
 using MakeRunnable = std::function<std::unique_ptr<RunnableModel>(ModelOnDevice)>;
 
 /// The device and the options for runs of models. Kernels have no values for a self-check, because temporary bundles
@@ -20,13 +20,13 @@ struct PrepareOptions {
   Profile profile;
   RunOptions run;
   LowerOptions lower;
-  std::vector<std::string> targets = {};  ///< native code for these instead of OpenCL
-  MakeRunnable make_runnable = {};        ///< runnable_here unless it is given
+  std::vector<std::string> targets = {};  ///< targets of native code, used instead of OpenCL
+  MakeRunnable make_runnable = {};        ///< runnable_here by default
 };
 
 PrepareModel prepare_on_device(PrepareOptions options);
 
-/// A model as a bundle in a folder that goes with it.
+/// A model as a bundle in a folder that is removed with it.
 struct ModelOnDevice {
   TemporaryFolder folder;
   Plan plan;
@@ -36,7 +36,7 @@ Result<ModelOnDevice> open_on_device(Plan plan, const RunOptions& run);
 Result<ModelOnDevice> open_on_device(LoweredModel lowered, const PrepareOptions& options, const Profile& profile);
 /// In this process.
 std::unique_ptr<RunnableModel> runnable_here(ModelOnDevice opened);
-/// The same, to run and to time.
+/// The same as a model that can be run and timed.
 Result<std::unique_ptr<RunnableModel>> runnable_on_device(LoweredModel lowered, const PrepareOptions& options,
                                                           const Profile& profile);
 

@@ -14,10 +14,10 @@ namespace hoist {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr size_t largest_record = size_t{1} << 30;  // bytes; a large model's is some megabytes
+constexpr size_t largest_record = size_t{1} << 30;  // bytes; the record of a large model has some megabytes
 constexpr const char* kind = "hoist record";
 
-// JSON text is UTF-8, names of models are bytes: a name that is no UTF-8 is written as its bytes.
+// JSON text is UTF-8, names of models are bytes: a name that is not UTF-8 is written as its bytes.
 Json text_json(const std::string& text) {
   try {
     (void)Json(text).dump();
@@ -151,14 +151,14 @@ Json origin_json(const RecordOrigin& of) {
           {"seed", of.seed}};
 }
 
-// One element a line, so that records can be compared line by line.
+// One element per line, so that records can be compared line by line.
 std::string lines_text(const std::vector<Json>& elements) {
   std::string out = "[";
   for (size_t i = 0; i < elements.size(); ++i) out += (i == 0 ? "\n    " : ",\n    ") + elements[i].dump();
   return out + (elements.empty() ? "]" : "\n  ]");
 }
 
-/// Something in the text that is not as it should be; caught where the text enters.
+/// A fault in the text; caught by the function that receives the text.
 struct Fault {
   std::string what;
 };
@@ -405,7 +405,7 @@ RecordOrigin origin_of(const Json& json) {
   return out;
 }
 
-// Older versions wrote 0 for a time that was never measured, and chose by it.
+// Records of older versions have 0 for times that were never measured.
 bool has_no_times(const RecordedChoice& choice) {
   const Json certificate = Json::parse(choice.certificate, nullptr, false);
   if (!certificate.is_object() || !certificate.contains("points") || !certificate["points"].is_array()) return false;
@@ -415,7 +415,7 @@ bool has_no_times(const RecordedChoice& choice) {
   });
 }
 
-// Times of 0 become unknown ones, and choices that were made of them are forgotten.
+// Times of 0 become unknown, and choices made from them are dropped.
 void forget_times_of_nothing(Record& record) {
   constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
   for (RecordedPoint& of : record.points) {

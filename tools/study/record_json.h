@@ -1,5 +1,5 @@
-// The JSON form of a record (neural_rules/choice/record.h): one value, site or conversion a line, numbers that come
-// back to the last bit, names that come back byte by byte.
+// The JSON form of a record (neural_rules/choice/record.h): one value, site or conversion per line; numbers and names
+// are restored exactly.
 #pragma once
 
 #include <filesystem>
@@ -11,9 +11,9 @@
 namespace hoist {
 
 std::string record_text(const Record& record);
-/// Errors name `where` and the problem: no JSON (for example a truncated file), not a record, another format, a missing
-/// key or one of the wrong type, and errors of check_record(). Times that are not positive were never measured: they
-/// are NaN, and choices that used them are left out.
+/// Errors name `where` and the problem: not JSON (for example a truncated file), not a record, another format, a
+/// missing key or one of the wrong type, and errors of check_record(). Times that are not positive were never measured:
+/// they are NaN, and choices that used them are left out.
 Result<Record> parse_record(const std::string& text, const std::string& where);
 
 Result<Nothing> write_record(const std::filesystem::path& path, const Record& record);

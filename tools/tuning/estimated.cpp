@@ -50,7 +50,7 @@ class Estimator {
 
   Result<EstimateOutcome> run() {
     HOIST_TRY_VOID(choose(ChoiceKind::convolutions));
-    // Models that have learned from fused launches know driver launches of them.
+    // Cost models with fused launches in their training data also predict fused launches of drivers.
     if (!circumstances_.native && model_.knows_layers()) HOIST_TRY_VOID(choose(ChoiceKind::launches));
     HOIST_TRY_VOID(choose(ChoiceKind::tiles));
     EstimateOutcome out;
@@ -159,8 +159,8 @@ class Estimator {
 
 Result<EstimateOutcome> estimate(const TunedProgram& tuned, std::span<const CostModel> models,
                                  const EstimateOptions& options) {
-  // For drivers, the models know launches of one kernel, each of which wakes threads. A step of a fused launch is a
-  // function call, like native code.
+  // For drivers, the models' training data have launches of one kernel, each of which wakes threads. A step of a fused
+  // launch is a function call, like native code.
   const bool fused = pass_options(tuned.options.lower, tuned.options.profile).fuses_launches;
   const Circumstances circumstances = {.native = !tuned.options.targets.empty() || fused};
   HOIST_TRY(const std::vector<Subject> tiles, subjects_of(tuned, ChoiceKind::tiles, {}));

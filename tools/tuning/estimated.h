@@ -14,13 +14,13 @@
 namespace hoist::tuning {
 
 struct EstimateOptions {
-  size_t points = 32;       ///< per kernel, at most
+  size_t points = 32;       ///< maximum number per kernel
   double least_gain = 0.1;  ///< the least predicted gain of a kernel
   uint64_t seed = 1;
 };
 
 struct EstimateOutcome {
-  std::vector<RecordedChoice> choices;  ///< with the expected ratio
+  std::vector<RecordedChoice> choices;  ///< choices with their expected ratios
   size_t places = 0;                    ///< the number of kernels that have a choice
   size_t outside = 0;                   ///< the number of kernels with tiles that are outside of the model's range
 };

@@ -32,13 +32,13 @@ struct TimingQuestion {
 
 /// The times of one bundle: lower quartiles, in seconds.
 struct BundleTimes {
-  std::string failed;                            ///< why it cannot be opened or run; "" if it was timed
+  std::string failed;                            ///< the reason why it cannot be opened or run; "" if it was timed
   std::map<std::string, std::string> differing;  ///< kernels that differ from the interpreter, with the difference
-  std::vector<double> steps;                     ///< of each of its steps, if requested
-  double run = 0;                                ///< of whole runs, if requested
+  std::vector<double> steps;                     ///< seconds of each of its steps, if requested
+  double run = 0;                                ///< seconds of whole runs, if requested
 };
 
-/// One answer per question: the times of its bundles, in order. A failure is no statement about them: the device is
+/// One answer per question: the times of its bundles, in order. A failure is not a statement about them: the device is
 /// missing, or the measuring process ended, perhaps because of one of them, or took too long. `stop` ends it early.
 using TimingAnswer = Result<std::vector<BundleTimes>>;
 using TimeBundles =

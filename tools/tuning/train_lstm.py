@@ -23,16 +23,16 @@ import numpy as np
 import torch
 from scipy.optimize import nnls
 
-STATEMENTS = 96  # of a kernel at most; shorter ones end with empty statements
+STATEMENTS = 96  # maximum per kernel; shorter ones end with empty statements
 WIDTH = 64
 DROPOUT = 0.1
-LEAST_SECONDS = 1e-9  # no kernel takes less
+LEAST_SECONDS = 1e-9  # lower bound of a kernel's time
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 @dataclass
 class Kernels:
-    """One row a kernel."""
+    """One row per kernel."""
     tokens: int  # larger than every token
     networks: np.ndarray  # their names
     native: np.ndarray
@@ -43,7 +43,7 @@ class Kernels:
 
 
 class Prices:
-    """Seconds for one of each amount, none below 0, native code's and drivers' apart."""
+    """Seconds for one of each amount, non-negative, separately for native code and drivers."""
 
     def __init__(self, kernels: Kernels, known: np.ndarray):
         self.of = {}
@@ -80,7 +80,7 @@ class KernelReader(torch.nn.Module):
         return self.read_statements(read.reshape(count, statements, WIDTH), kernels, features)
 
     def forward_shared(self, kernels: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
-        """The same with less work: kernels have many statements in common, and end with empty ones."""
+        """The same with less work, since kernels share statements and end with empty ones."""
         kernels = kernels[:, : int((kernels[:, :, 0] != 0).sum(dim=1).max())]
         statements, which = kernels.flatten(0, 1).unique(dim=0, return_inverse=True)
         read = self.statement(self.embedding(statements))[0][:, -1]
@@ -128,7 +128,7 @@ def train(kernels: Kernels, known: np.ndarray, prices: Prices, epochs: int) -> K
         total = 0.0
         for chosen in torch.randperm(len(labels), device=DEVICE).split(batch):
             difference = model.forward_shared(inputs[chosen], features[chosen]) - labels[chosen]
-            # Logarithms first, whose slope is the same everywhere, then the error that is asked for.
+            # Logarithms first, whose slope is the same everywhere, then the requested error.
             near = difference.clamp(-4, 1)
             errors = difference if epoch < 0.7 * epochs else near.exp() - 1 + difference - near
             loss = errors.abs().mean()
@@ -185,7 +185,7 @@ def main() -> None:
         if arguments.beside:
             other = np.array([json.loads(line)["predicted"] or np.nan for line in arguments.beside.read_text().splitlines()])
             of_both = np.sqrt(other * predicted)
-            inside = ~np.isnan(of_both)  # of which both say something
+            inside = ~np.isnan(of_both)  # records that both models predict
             print(f"with what stands beside: {quality_of(kernels.seconds[inside], of_both[inside])}")
     if arguments.output:
         everything = np.full(len(kernels.seconds), True)

@@ -192,7 +192,7 @@ class Tuner {
       for (const auto& [one, point] : proposed.points[i]) {
         const auto before = times[0].find(one->index), now = times[i].find(one->index);
         if (before == times[0].end() || now == times[i].end() || !std::isfinite(before->second)) {
-          one->done |= !options_.stop();  // else it would be proposed again
+          one->done |= !options_.stop();  // otherwise it would be proposed again
           continue;
         }
         const KnobValues& knobs = proposed.variants[i].at(one->index);

@@ -17,12 +17,12 @@ namespace hoist::tuning {
 
 struct TuneOptions {
   const SearchStrategy* strategy = nullptr;  ///< null: the default
-  int measurements = 32;                     ///< per kernel, at most
+  int measurements = 32;                     ///< maximum number per kernel
   size_t batch = 4;                          ///< candidates of a kernel that are timed together
   size_t groups = 1;                         ///< groups of kernels per round; each group may be timed on another
                                              ///< machine
   size_t explored = 0;                       ///< random rewrites per kernel term
-  double least_share = 0.005;                ///< of the run; kernels with a smaller share are not tuned
+  double least_share = 0.005;                ///< share of the run below which kernels are not tuned
   uint64_t seed = 1;
   std::function<bool()> stop = [] { return false; };  ///< called often; true at the time limit
   /// True if the user wants to end the search at once, even without a result.
@@ -34,9 +34,9 @@ struct TunedKernel {
   TuningTask task;
   std::vector<std::string> layers;
   int64_t points = 0;        ///< size of the space, illegal points included; at most 2^40
-  double share = 0;          ///< of the run, before tuning
-  double seconds = 0;        ///< with the estimate's knobs
-  double ratio = 1;          ///< of the best time to `seconds`, measured again at the end
+  double share = 0;          ///< share of the run before tuning
+  double seconds = 0;        ///< seconds with the estimate's knobs
+  double ratio = 1;          ///< ratio of the best time to `seconds`, measured again at the end
   KnobValues usual, chosen;  ///< `chosen` is empty if no candidate is faster
   size_t measured = 0, refused = 0;
 };
@@ -47,7 +47,7 @@ struct TuneOutcome {
   double before = 0, after = 0;         ///< lower quartiles of whole interleaved runs, in seconds; 0 if not timed
   bool kept = false;                    ///< the choices are in the database
   std::vector<RecordedChoice> choices;  ///< the choices made
-  bool stopped = false;                 ///< before the searches were done
+  bool stopped = false;                 ///< true if stopped before the searches were done
 };
 
 Result<TuneOutcome> tune(const TunedProgram& tuned, const TuneOptions& options, TuningDatabase& database);

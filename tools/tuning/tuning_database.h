@@ -1,7 +1,7 @@
 // Measurements of kernels on disk: an SQLite file with every measurement and the choices made from them, by device and
 // term. A continued search begins with the stored measurements; a compilation uses the choices: for the same term, else
 // for the nearest sizes of a term with the same structure. One process writes at a time, in transactions, so a killed
-// process leaves a valid file. Files are untrusted: values that are no numbers or no knobs of the kernel are ignored.
+// process leaves a valid file. Files are untrusted: values that are not numbers or not knobs of the kernel are ignored.
 // The file must be on a local disk, since SQLite's locks need one.
 #pragma once
 
@@ -72,14 +72,14 @@ std::string knobs_text(const KnobValues& knobs);
 /// Empty if the text is not such a list.
 std::optional<KnobValues> parse_knobs(const std::string& text);
 
-/// Parses "1 64 13"; empty if a word is no number.
+/// Parses "1 64 13"; empty if a word is not a number.
 std::optional<std::vector<int64_t>> parse_numbers(const std::string& text);
 
 /// The lookup of choices for a compilation: the choice for the same term, else for the nearest sizes, each of which may
 /// differ by a factor of at most two to the power of `farthest`.
 TuningRecords records_of(std::vector<RecordedChoice> choices, double farthest = 1);
-/// The lookup for a continued search: the choice for the same term, as the map has it at the time of the lookup. The
-/// map must outlive it.
+/// The lookup for a continued search: the map's choice for the same term at the time of the lookup. The map must
+/// outlive it.
 TuningRecords records_in(const std::map<TuningTask, RecordedChoice>& choices);
 
 }  // namespace hoist::tuning

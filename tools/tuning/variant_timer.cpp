@@ -69,8 +69,8 @@ LoweredModel only_steps(LoweredModel model, const std::vector<size_t>& kept) {
 struct Variant {
   std::set<size_t> refused;                   // subjects whose kernels cannot be emitted
   std::optional<WrittenModel> written;        // empty if no step is left
-  std::vector<std::vector<size_t>> subjects;  // of each step
-  std::vector<std::string> kernels;           // of each step, by name
+  std::vector<std::vector<size_t>> subjects;  // subjects of each step
+  std::vector<std::string> kernels;           // kernels of each step, by name
 };
 
 Result<WrittenModel> written(const Plan& plan) {

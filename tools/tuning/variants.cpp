@@ -32,7 +32,7 @@ class Subjects {
  public:
   explicit Subjects(ChoiceKind kind) : kind_(kind) {}
 
-  /// `subject` has its knobs, and the layers that it concerns besides the definition's.
+  /// Adds the knobs of `subject`, and the layers that it concerns besides the definition's layers.
   void add(const Definition& definition, Subject subject) {
     subject.kind = kind_;
     subject.task = tuning_task(definition.expression);
@@ -94,7 +94,7 @@ Subject convolution_forms(const Program& program, const Definition& definition, 
       estimates.push_back(cost);
     }
     if (!results.empty()) knobs.push_back(choice_knob(winograd_knob, results));
-    if (!results.empty() && estimates[0] > 0) {  // else there is no estimate for the direct form
+    if (!results.empty() && estimates[0] > 0) {  // otherwise there is no estimate for the direct form
       out.space.estimate = [estimates](const Point& point) {
         const bool is_other_form = std::any_of(point.begin() + 1, point.end(), [](int value) { return value != 0; });
         return is_other_form ? std::numeric_limits<double>::infinity() : estimates[static_cast<size_t>(point[0])];
@@ -156,7 +156,7 @@ void find_launches(Subjects& out, const Program& program, const PassOptions& opt
 
 struct PassChoices {
   ChoiceKind kind;
-  std::string_view behind;  // the pass after which the program has the choice
+  std::string_view behind;  // the pass after which the program contains the choice
   void (*find)(Subjects& out, const Program& program, const PassOptions& options, size_t explored);
 };
 

@@ -27,17 +27,18 @@ struct TunedProgram {
   Program program;            ///< after the passes over operator calls
   PrepareOptions options;     ///< for lowering and running it
   TimeBundles time_bundles;   ///< measures bundles
-  double launch_seconds = 0;  ///< of a run outside its kernels, per step
+  double launch_seconds = 0;  ///< seconds of a run outside its kernels, per step
   bool is_serial = false;     ///< as in Plan, the same for all variants, so that they are timed on one device
 };
 
 /// The kinds of choices, in the order in which they are made: each kind changes the terms or layouts that later kinds
 /// see, so earlier kinds are fixed. Two choices of one kind never concern the same kernel.
 enum class ChoiceKind : uint8_t {
-  convolutions,  ///< Winograd's forms, windows in memory, and random rewrites of terms (lowering/search/exploration.h)
+  convolutions,  ///< Winograd's forms, materialised windows, and random rewrites of terms
+                 ///< (lowering/search/exploration.h)
   reductions,    ///< the number of blocks of long reductions
   launches,      ///< the number of layers in one launch
-  layouts,       ///< of images that are inputs and outputs of the model
+  layouts,       ///< layouts of images that are inputs or outputs of the model
   tiles,
 };
 inline constexpr std::array all_choices = {ChoiceKind::convolutions, ChoiceKind::reductions, ChoiceKind::launches,
@@ -67,7 +68,7 @@ using Assignment = std::map<size_t, KnobValues>;
 struct LoweredVariant {
   LoweredModel model;
   std::vector<size_t> steps;                  ///< the steps that compute an assigned subject, in order
-  std::vector<std::vector<size_t>> subjects;  ///< of each of these steps
+  std::vector<std::vector<size_t>> subjects;  ///< subjects of each of these steps
 };
 Result<LoweredVariant> lower_variant(const TunedProgram& tuned, const std::vector<Subject>& subjects,
                                      const TuningRecords& fixed, const Assignment& assignment);

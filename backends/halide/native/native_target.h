@@ -20,7 +20,7 @@ struct NativeTarget {
   int64_t vector_registers;
   bool dot_instructions;    ///< dot products of bytes take fewer instructions than of widened values
   bool dot_in_instruction;  ///< one instruction adds four products of an unsigned and a signed byte to a sum
-  int64_t matrix_tile;      ///< rows and columns of sums of a matrix instruction; 0: none
+  int64_t matrix_tile;      ///< rows and columns of the sums of a matrix instruction; 0: no such instruction
   int64_t pair_products;    ///< as Profile::pair_products
   /// Features for kernels with dot products, if Halide enables the dot instruction only for a processor that also has
   /// SSE4A and AVX512-BF16. They are used if the resulting code contains neither extension. Null for other targets.

@@ -17,7 +17,7 @@ class CompactRegisters : public WithLets {
   using WithLets::visit;
   struct Array {
     int64_t size = 0;
-    std::map<std::string, int64_t> steps;  // of each work-item loop
+    std::map<std::string, int64_t> steps;  // steps of each work-item loop
     bool seen = false;
   };
   std::map<std::string, Array> arrays_;

@@ -171,7 +171,7 @@ class IndexBases : public IRMutator {
     return Load::make(op->type, op->name, index, op->image, op->param, op->predicate, op->alignment);
   }
 
-  std::map<std::string, Bases> arrays_;  // of the enclosing loop
+  std::map<std::string, Bases> arrays_;  // bases of the enclosing loop, by array
   std::set<std::string> varying_;
 };
 

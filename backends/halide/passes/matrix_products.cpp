@@ -46,7 +46,7 @@ struct Product {
   std::string sums, left, right;
   bool of_bf16 = false;
   int rows = 0, words = 0;
-  int64_t first_sum = 0, sums_row = 0;  // in the array of sums
+  int64_t first_sum = 0, sums_row = 0;  // first index and distance of rows in the array of sums
   Steps from_left, from_right;
 };
 
@@ -120,7 +120,8 @@ std::optional<Product> product_of(const Stmt& stmt) {
   const Stmt update = substitute_in_all_lets(behind_lets(loop != nullptr ? loop->body : row));
   const Store* store = update.as<Store>();
   const Call* sum = store != nullptr ? store->value.as<Call>() : nullptr;
-  if (sum != nullptr && sum->name == "hoist_first") sum = sum->args[0].as<Call>();  // in a fold of one step
+  if (sum != nullptr && sum->name == "hoist_first")
+    sum = sum->args[0].as<Call>();  // the sum of the first elements in a fold of one step
   if (sum == nullptr || sum->name != (loop != nullptr ? "hoist_dot" : add_two_sums)) return std::nullopt;
   if (sum->type.lanes() != tile_lanes || !is_const_one(store->predicate)) return std::nullopt;
   const Words words = loop != nullptr ? Words{{sum->args[1], sum->args[2]}} : words_of_pairs(sum);

@@ -46,7 +46,7 @@ struct LoopAround {
 
 // The reads of an array in one step of a loop: vectors, rows of tiles, or broadcast scalars.
 struct Read {
-  int bytes = 0;                              // of an element
+  int bytes = 0;                              // bytes of an element
   std::vector<std::pair<HExpr, int>> places;  // first index and number of elements of each
 };
 
@@ -62,7 +62,7 @@ class HasLoops : public IRVisitor {
 class ReadsOfStep : public IRGraphVisitor {
  public:
   ReadsOfStep(const InputArrays& inputs, const Lets& lets) : inputs_(inputs), lets_(lets) {}
-  std::map<std::string, Read> vectors;  // of cold arrays
+  std::map<std::string, Read> vectors;  // vectors of cold arrays
   std::map<std::string, Read> numbers;
 
  private:
@@ -147,7 +147,7 @@ std::optional<Span> covered(const Read& read) {
 
 // Loops that count as one, collected from the innermost outwards.
 struct JoinedLoops {
-  HExpr number = 0;  // of the step
+  HExpr number = 0;  // number of the step
   int64_t steps = 1;
 
   void join(const LoopAround& outer) {
@@ -158,7 +158,7 @@ struct JoinedLoops {
 
 // The innermost loops that together read contiguous elements.
 struct ReadingLoops {
-  HExpr begin;  // of the elements
+  HExpr begin;  // first of the elements
   JoinedLoops steps;
   int64_t elements = 0;  // total of these loops
   size_t around = 0;     // number of remaining loops

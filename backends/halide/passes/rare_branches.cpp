@@ -23,7 +23,8 @@ HExpr in_every_lane(const HExpr& condition) {
   return first;
 }
 
-// The condition of the first marked choice that is known before a statement begins: nothing in it is named inside.
+// The condition of the first marked choice that is known before a statement begins, so it uses no name defined inside
+// the statement.
 class FirstCondition : public IRVisitor {
  public:
   HExpr found;
@@ -81,7 +82,7 @@ class FirstCondition : public IRVisitor {
   }
 };
 
-// The statement where a condition is known to hold, or known not to.
+// The statement under the assumption that a condition holds, or that it does not.
 class Chosen : public IRMutator {
  public:
   Chosen(HExpr condition, bool holds) : condition_(std::move(condition)), holds_(holds) {}
@@ -110,7 +111,7 @@ class Chosen : public IRMutator {
   }
 };
 
-// Which of the arrays that a statement keeps does it need? Those whose elements reach a store to another array.
+// The arrays allocated in a statement that it needs: arrays whose elements reach a store to another array.
 class Needed : public IRVisitor {
  public:
   std::set<std::string> kept, needed;
@@ -240,7 +241,7 @@ class RareBranches : public IRMutator {
     }
   };
 
-  // Around nothing that work-items or groups share out.
+  // True if the loop encloses nothing that work-items or groups divide.
   Stmt visit(const For* op) override {
     Loops loops;
     op->body.accept(&loops);
@@ -257,7 +258,7 @@ class RareBranches : public IRMutator {
                             branched(chosen(s, first.found, false)));
   }
 
-  // Outside of all loops, or with a condition that differs between lanes.
+  // True outside of all loops, or if the condition differs between lanes.
   HExpr visit(const Call* op) override {
     if (!is_marker(op)) return IRMutator::visit(op);
     return selected(mutate(op->args[0]), mutate(op->args[1]), mutate(op->args[2]));

@@ -31,7 +31,7 @@ class StoreAtIndex : public WithLets {
   std::string result_;
   bool seen_ = false;
   std::set<std::string> writers_;  // arrays with marked stores, besides the result
-  Halide::Parameter parameter_;    // of the result
+  Halide::Parameter parameter_;    // parameter of the result
 
   void find_writers(const Stmt& s) {
     struct Find : IRVisitor {

@@ -20,7 +20,8 @@ static void load_cuda_driver(void) {
   if (!library) return;
   int missing = 0;
   void* found;
-  /* A pointer to data is copied into a pointer to a function: C has no cast for it, POSIX demands that it works. */
+  /* A pointer to data is copied into a pointer to a function: C has no cast for it, but POSIX guarantees that it works.
+   */
 #define HOIST_CUDA_FIND(name, symbol, parameters)                              \
   found = dlsym(library, symbol);                                              \
   if (found) memcpy((void*)&cuda_functions.name, (void*)&found, sizeof found); \

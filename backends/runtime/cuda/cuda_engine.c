@@ -1,4 +1,4 @@
-/* OpenCL kernels of an NVIDIA device, run as one CUDA graph: OpenCL has no way to hand over a whole run, and each of
+/* OpenCL kernels of an NVIDIA device, run as one CUDA graph: OpenCL has no call that submits a whole run, and each of
  * its launches takes 5 to 7 us of the host's time (H200, driver 580), a launch in a graph 1 us. The program is the one
  * that the OpenCL driver compiled, so results have the same bits. It is used where the driver returns PTX, CUDA's
  * driver loads it, and the plan has device kernels only; in all other cases the OpenCL engine runs the plan. */

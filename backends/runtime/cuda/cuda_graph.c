@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A plan with more steps keeps the order of the plan: the sets below take a bit for each pair of steps. */
+/* A plan with more steps keeps the order of the plan: the sets below have a bit for each pair of steps. */
 #define CUDA_MOST_STEPS 8192u
 
 HOIST_INTERNAL void hoist_cuda_fill_node(const hoist_bundle* b, const hoist_plan_kernel* kernel, void** arguments,
@@ -91,7 +91,7 @@ typedef struct cuda_order {
   void **nodes, **after;
 } cuda_order;
 
-/* The steps that step i waits for itself, from the last to the first: the others it waits for through these. */
+/* The steps that step i waits for directly, from the last to the first; it waits for all others through these. */
 static size_t cuda_direct(const hoist_plan* plan, size_t i, cuda_order* o) {
   uint64_t* mine = o->before + i * o->words;
   size_t count = 0;

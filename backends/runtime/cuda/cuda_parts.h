@@ -35,7 +35,7 @@ typedef struct hoist_cuda {
   hoist_cuda_weights* weights;
 } hoist_cuda;
 
-/* Launches in a row: an event alone reads some 4 us too long, a launch inside a graph takes 1 us. */
+/* Launches in a row: a single event measures about 4 us too much, a launch inside a graph takes 1 us. */
 #define HOIST_CUDA_ROW 20u
 
 /* Prepares to run the plan on the device of the OpenCL engine, whose program is built. True on success; otherwise
@@ -45,7 +45,7 @@ HOIST_INTERNAL int hoist_cuda_open(hoist_bundle* bundle, const hoist_bundle* con
  * writes; or of `count` launches of one step, one after the other. */
 HOIST_INTERNAL hoist_status hoist_cuda_graph_of_run(hoist_bundle* bundle, void** ready);
 HOIST_INTERNAL hoist_status hoist_cuda_graph_of_step(hoist_bundle* bundle, size_t step, size_t count, void** ready);
-/* Fills a launch of the kernel with these addresses. `arguments` has a place for each parameter and one more. */
+/* Fills a launch of the kernel with these addresses. `arguments` has one entry more than there are parameters. */
 HOIST_INTERNAL void hoist_cuda_fill_node(const hoist_bundle* bundle, const hoist_plan_kernel* kernel, void** arguments,
                                          hoist_cuda_node* node);
 /* The same with the arrays of a step. The caller frees `arguments`, also after an error. */

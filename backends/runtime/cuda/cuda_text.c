@@ -8,7 +8,7 @@
 #define PTX_DYNAMIC "hoist_dynamic"
 #define PTX_MOST_NAME 256
 
-/* Text that grows; `failed` once there is no memory. */
+/* Text that grows; `failed` is set once memory runs out. */
 typedef struct ptx_text {
   char* data;
   size_t length, capacity;
@@ -55,7 +55,7 @@ static int ptx_is_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$';
 }
 
-/* The parameter of the current kernel that is an address in shared memory. A kernel of hoist has one at most. */
+/* The parameter of the current kernel that is an address in shared memory. A kernel of hoist has at most one. */
 typedef struct ptx_shared {
   char name[PTX_MOST_NAME];
   size_t length;

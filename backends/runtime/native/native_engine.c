@@ -23,9 +23,9 @@ struct hoist_native {
   unsigned char** memory; /* one per array */
   unsigned char** owned;  /* one per array; NULL if the memory belongs to other memory */
   hoist_native_buffer* buffers;
-  hoist_native_buffer** arguments; /* of all steps in order */
-  size_t* starts;                  /* of each step in `arguments` */
-  int64_t* operations;             /* of each step */
+  hoist_native_buffer** arguments; /* arguments of all steps in order */
+  size_t* starts;                  /* starts of each step in `arguments` */
+  int64_t* operations;             /* operations of each step */
   hoist_sharing sharing;
 };
 

@@ -36,7 +36,7 @@ typedef struct hoist_sharing {
                                    * candidate */
   uint64_t pause;                 /* runs between attempts */
   unsigned failed;                /* consecutive attempts without improvement */
-  uint64_t last_time;             /* of the previous whole run; 0: none */
+  uint64_t last_time;             /* last time of the previous whole run; 0: none */
 } hoist_sharing;
 
 /* `operations` of the plan's steps; `steps` is 0 if one thread runs them all. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HOST_ALIGNMENT 64u /* of arrays that the host accesses in place */
+#define HOST_ALIGNMENT 64u /* alignment of arrays that the host accesses in place */
 
 HOIST_INTERNAL cl_mem hoist_opencl_buffer(const hoist_bundle* b, size_t array) { return b->opencl->buffers[array]; }
 

@@ -34,7 +34,7 @@ typedef struct hoist_target {
   int divides_exactly;
   uint32_t compute_units;
   uint64_t global_memory, local_memory, largest_allocation;
-  size_t alignment; /* of sub-buffers, bytes */
+  size_t alignment; /* alignment of sub-buffers, bytes */
   char name[256], platform_name[128], driver[128];
 } hoist_target;
 

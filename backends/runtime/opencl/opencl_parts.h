@@ -17,7 +17,7 @@ struct hoist_opencl {
   cl_kernel* launches; /* one per fused launch */
   cl_mem* buffers;     /* one per array */
   cl_mem arena;
-  cl_mem taken;                 /* the words by which work-items share the groups of a fused launch */
+  cl_mem taken;                 /* counters by which work-items share the groups of a fused launch */
   int shares_groups;            /* true if they do */
   unsigned char* stays_on_host; /* one per array: true if only host ops use it */
   unsigned char* host_arena;    /* memory of these arrays */

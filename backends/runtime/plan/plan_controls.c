@@ -161,7 +161,7 @@ HOIST_INTERNAL void hoist_check_launch(hoist_cursor* c, hoist_plan_launch* launc
 /* Conditions are evaluated between launches, never within one. */
 HOIST_INTERNAL void hoist_refuse_control_within(hoist_cursor* c) {
   const hoist_plan* plan = c->plan;
-  const hoist_plan_launch* last = NULL; /* of the previous item, if that is a step */
+  const hoist_plan_launch* last = NULL; /* launch of the previous item, if that is a step */
   for (size_t i = 0; i < plan->item_count; ++i) {
     const hoist_plan_step* step = plan->items[i].kind == HOIST_ITEM_STEP ? &plan->steps[plan->items[i].index] : NULL;
     const hoist_plan_launch* launch = step ? step->launch : NULL;

@@ -8,11 +8,12 @@
 typedef struct hoist_cursor {
   const unsigned char* data;
   uint64_t size, at;
-  uint64_t comparisons; /* number so far, of arguments, regions and positions with each other */
+  uint64_t
+      comparisons; /* counts of arguments, regions and positions so far, each compared with all others of its kind */
   const char* file;
   hoist_pool** pool;
   hoist_error* error;
-  hoist_plan* plan; /* whose fields are read; NULL for check.bin */
+  hoist_plan* plan; /* the plan whose fields are read; NULL for check.bin */
 } hoist_cursor;
 
 HOIST_INTERNAL int hoist_has_failed(const hoist_cursor* c);

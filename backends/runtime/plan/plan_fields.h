@@ -24,7 +24,7 @@
   K(array_index, uint32_t, 4, value < c->plan->array_count, "an index names a missing array") \
   K(array_or_none, uint32_t, 4, value == HOIST_NO_ARRAY || value < c->plan->array_count, "an index names a missing array") \
   K(kernel_index, uint32_t, 4, value < c->plan->kernel_count, "a step names a missing kernel") \
-  K(model_outputs, uint32_t, 4, value <= c->plan->output_count, "the model has more outputs than there are")
+  K(model_outputs, uint32_t, 4, value <= c->plan->output_count, "the model has more outputs than the plan")
 
 /* The other kinds of one field and their least number of bytes: K(kind, bytes). */
 #define HOIST_OTHER_KINDS(K) \
@@ -103,9 +103,9 @@
   F(array_or_none, number) \
   F(array_or_none, next) \
   F(array_or_none, count) \
-  L(move, before, before_count)         /* of a loop only */ \
+  L(move, before, before_count)         /* loops only: before the first iteration */ \
   L(move, after, after_count) \
-  L(move, otherwise, otherwise_count)   /* of a branch only */
+  L(move, otherwise, otherwise_count)   /* branches only: after the steps of the false branch */
 
 /* The items of a run in order. Steps and controls begin in their own order, and controls are nested. */
 #define HOIST_ITEM_FIELDS(F, L, S) \
@@ -140,7 +140,7 @@
   F(word, model_hash) \
   F(made_for, made_for) \
   F(text, build_options) \
-  L(text, targets, target_count)        /* of native code, with a function of every kernel for each; none: OpenCL C */ \
+  L(text, targets, target_count)        /* targets of native code, each with all kernels; none: OpenCL C */ \
   F(word, arena_bytes) \
   F(word, weights_bytes) \
   L(listed_file, files, file_count) \
@@ -148,7 +148,7 @@
   L(kernel, kernels, kernel_count) \
   L(step, steps, step_count) \
   L(control, controls, control_count) \
-  S(items, 0)                           /* a list if there are controls; none: the steps */ \
+  S(items, 0)                           /* a list if there are controls; without them the steps */ \
   L(launch, launches, launch_count)     /* in the order of their steps; no control begins or ends within a launch */ \
   L(input, inputs, input_count) \
   L(array_index, outputs, output_count) \

@@ -49,9 +49,9 @@ hoist_fail(hoist_error* error, hoist_status status, const char* format, ...);
 /* Scalar types by their number in the file, which is their position in hoist's ir/language/scalar.h. */
 typedef struct hoist_scalar {
   const char* name;
-  int bits; /* of one value in memory */
+  int bits; /* bits of one value in memory */
   int is_float, is_signed;
-  int exponent_bits, mantissa_bits, bias; /* of the small float formats */
+  int exponent_bits, mantissa_bits, bias; /* exponent bits, mantissa bits and bias of the small float formats */
   /* 1: no infinities, NaN is all ones (fn); 2: also no negative zero, NaN is the sign bit (fnuz); 3: neither infinities
    * nor NaN; 4: exponents of powers of two, NaN is all ones */
   int finite;
@@ -127,7 +127,7 @@ typedef struct hoist_samples {
   uint64_t *positions, *starts;
   const unsigned char* values;
   uint64_t one_extreme_in; /* 0, or the same positions have values for inputs with extreme numbers */
-  unsigned extremes;       /* which ones */
+  unsigned extremes;       /* the kinds of extreme numbers */
   const unsigned char* extreme_values;
 } hoist_samples;
 
@@ -150,7 +150,7 @@ typedef struct hoist_plan_step {
  * then the words by which work-items share groups, the number of these work-items, the first step and the end. */
 typedef struct hoist_plan_launch {
   HOIST_MEMBERS(HOIST_LAUNCH_FIELDS)
-  hoist_plan_kernel kernel; /* of one work-item; only its name and the number of its parameters are set */
+  hoist_plan_kernel kernel; /* kernel of one work-item; only its name and the number of its parameters are set */
   uint32_t* arguments;      /* one per parameter */
 } hoist_plan_launch;
 
@@ -167,7 +167,7 @@ typedef struct hoist_plan_specialisation {
 
 typedef struct hoist_plan_preprocessing {
   uint32_t input;
-  hoist_plan_pixels how; /* with rows, columns and channels of the input's shape in the same plan */
+  hoist_plan_pixels how; /* includes the rows, columns and channels of the input's shape in the same plan */
 } hoist_plan_preprocessing;
 
 typedef struct hoist_pool {
@@ -180,7 +180,7 @@ typedef struct hoist_plan {
   HOIST_MEMBERS(HOIST_PLAN_FIELDS)
   size_t item_count;
   hoist_plan_item* items;     /* every step once, also if there are no controls */
-  size_t preprocessing_count; /* in preprocessing.bin, which only the first specialisation has */
+  size_t preprocessing_count; /* entries of preprocessing.bin, which only the first specialisation has */
   hoist_plan_preprocessing* preprocessing;
 } hoist_plan;
 

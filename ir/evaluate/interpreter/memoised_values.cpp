@@ -1,4 +1,4 @@
-// Values that the interpreter remembers: which are worth it, and where they are found again.
+// Memoisation in the interpreter: the values that are worth it, and the table that holds them.
 #include "ir/evaluate/interpreter/interpret_check.h"
 #include "ir/evaluate/interpreter/interpreter.h"
 

@@ -36,7 +36,7 @@ std::optional<Appended> appended_state(const NamedBody& body, size_t state, Scal
   const Makers makers = makers_of(body);
   Appended out{state, 0, {}, {}};
   const std::string& before = body.inputs[first_loop_state + state];
-  // Goes back through copies to the call, whose result has no other uses.
+  // Follows copies back to the call, whose result has no other uses.
   const auto origin = [&](std::string name) {
     for (;;) {
       const auto maker = makers.find(name);
@@ -63,7 +63,7 @@ std::optional<NamedBody> with_array(const NamedBody& body, size_t state) {
   count_reads(body, reads);
   const Makers makers = makers_of(body);
   const std::string& before = body.inputs[first_loop_state + state];
-  std::map<std::string, std::string> added;  // by the list that has it
+  std::map<std::string, std::string> added;  // the appended value, by the list that contains it
   std::string name = body.outputs[1 + state];
   if (reads[before] != 1) return std::nullopt;
   while (name != before) {

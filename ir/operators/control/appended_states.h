@@ -17,7 +17,7 @@ namespace hoist::operators {
 inline constexpr size_t first_loop_state = 2;
 
 using Makers = std::map<std::string, const NamedCall*>;
-/// Which call of a body gives each value.
+/// The call of a body that computes each value.
 Makers makers_of(const NamedBody& body);
 
 /// True if the call returns its operand unchanged, with elements of this type.
@@ -28,9 +28,9 @@ struct Appended {
   size_t state = 0;
   int64_t axis = 0;
   std::vector<std::string> parts;
-  std::set<std::string> values;  ///< that those calls give
+  std::set<std::string> values;  ///< values that those calls compute
 };
-/// Nothing where the body does anything else with the state, whose elements are of this type.
+/// Nothing if the body uses the state in any other way, whose elements are of this type.
 std::optional<Appended> appended_state(const NamedBody& body, size_t state, Scalar scalar);
 
 /// A body that carries an array of the members instead of a list to which it only appends members. Nothing if it uses
@@ -40,7 +40,7 @@ std::optional<NamedBody> with_array(const NamedBody& body, size_t state);
 /// The loop of this name with the appended values as rows instead of the state.
 NamedCall with_rows(NamedCall loop, const Appended& appended, const std::string& rows);
 
-/// A list without the element at the place.
+/// The list without the element at a position.
 template <class T>
 void erase_at(std::vector<T>& all, size_t place) {
   all.erase(all.begin() + static_cast<std::ptrdiff_t>(place));

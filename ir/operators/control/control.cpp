@@ -19,7 +19,7 @@
 namespace hoist::operators {
 namespace {
 
-// Iterations of a loop that only its condition ends: no array has more rows either.
+// The maximum number of iterations of a loop that only its condition ends; also the maximum number of rows of an array.
 constexpr int64_t most_iterations = int64_t{1} << 31;
 
 // A body appears up to three times in the definition of its call, so nested ones multiply.
@@ -45,7 +45,7 @@ int nesting_of(const Program& body) {
 
 /// A body and the types of its results.
 struct ReadBody {
-  std::string name;  ///< of the attribute
+  std::string name;  ///< name of the attribute
   std::shared_ptr<const Program> program;
   std::vector<Type> results;
 };
@@ -68,7 +68,7 @@ Result<ReadBody> read_body(const OperatorContext& c, const std::string& name) {
   return out;
 }
 
-// That the body takes values of these types.
+// Checks that the body accepts values of these types.
 Result<Nothing> check_body(const ReadBody& body, const std::vector<Type>& given) {
   const auto& inputs = body.program->inputs;
   if (inputs.size() != given.size())
@@ -94,7 +94,7 @@ std::vector<Expr> applied(const ReadBody& body, const std::vector<Expr>& given) 
   return out;
 }
 
-// Several values as one, and apart again.
+// Packs several values into one tuple.
 Expr packed(const std::vector<Expr>& values) { return values.size() == 1 ? values[0] : tuple(values); }
 std::vector<Expr> unpacked(Expr all, size_t count) {
   std::vector<Expr> out;
@@ -125,7 +125,7 @@ Expr selected(Expr condition, Expr a, Expr b) {
                     [&](const std::vector<Expr>& pair) { return select(condition, pair[0], pair[1]); });
 }
 
-// ONNX takes a number for an array of one.
+// ONNX accepts a scalar in place of an array of one element.
 Result<Expr> one_number(const OperatorContext& c, size_t i, const std::string& role, Scalar scalar) {
   const Expr x = input(c, i);
   if (element_of(x) != scalar || product(sizes_of(x->type)) != Nat(1))
@@ -147,7 +147,7 @@ Result<std::optional<int64_t>> known_number(const OperatorContext& c, size_t i, 
   return std::optional(value.integer_at(0));
 }
 
-// The operands from a place on; none of them may be left out.
+// The operands from a position on; all of them must be present.
 Result<std::vector<Expr>> operands_from(const OperatorContext& c, size_t first) {
   std::vector<Expr> out;
   for (size_t i = first; i < c.inputs.size(); ++i) {
@@ -157,7 +157,7 @@ Result<std::vector<Expr>> operands_from(const OperatorContext& c, size_t first) 
   return out;
 }
 
-/// The inputs of a body that runs several times: changing and constant ones.
+/// The inputs of a body that runs several times: changing values and constant ones.
 struct LoopOperands {
   std::vector<Expr> changing, captured;
 };
@@ -166,7 +166,7 @@ Result<LoopOperands> loop_operands(const OperatorContext& c, size_t first) {
   HOIST_TRY(const std::vector<Expr> all, operands_from(c, first));
   HOIST_TRY(const int64_t captured, integer_attribute(c, "captured", 0));
   if (captured < 0 || captured > static_cast<int64_t>(all.size()))
-    return fault(fmt::format("captured is {}, and there are {} operands to count", captured, all.size()));
+    return fault(fmt::format("captured is {}, and there are only {} operands", captured, all.size()));
   const auto middle = all.end() - captured;
   return LoopOperands{{all.begin(), middle}, {middle, all.end()}};
 }
@@ -174,7 +174,7 @@ Result<LoopOperands> loop_operands(const OperatorContext& c, size_t first) {
 // The results of the body for the states have the types of the states.
 Result<Nothing> check_states(const ReadBody& body, size_t first, const std::vector<Expr>& states) {
   if (body.results.size() < first + states.size())
-    return fault(fmt::format("{} gives {} values, and {} are carried on", body.name, body.results.size(),
+    return fault(fmt::format("{} returns {} values, and the loop carries {}", body.name, body.results.size(),
                              first + states.size()));
   for (size_t i = 0; i < states.size(); ++i) {
     if (body.results[first + i] == states[i]->type) continue;
@@ -201,7 +201,7 @@ Result<std::vector<Type>> loop_inputs(const OperatorCall&, const std::vector<Typ
 }
 
 // A body that runs once for each element: the last states, then the body's other results, one row per element. `step`
-// returns all results of the body (`results`), of which the first `skipped` are neither.
+// returns all results of the body (`results`), of which the first `skipped` are neither states nor rows.
 std::vector<Expr> run_over(const std::vector<Expr>& initial, const std::vector<Type>& results, size_t skipped,
                            Expr elements,
                            const std::function<std::vector<Expr>(const std::vector<Expr>&, Expr)>& step) {
@@ -237,7 +237,7 @@ Lowered lower_if(const OperatorContext& c) {
   HOIST_TRY(const std::vector<Expr> captured, operands_from(c, 1));
   HOIST_TRY(const int64_t counted, integer_attribute(c, "captured", static_cast<int64_t>(captured.size())));
   if (counted != static_cast<int64_t>(captured.size()))
-    return fault(fmt::format("captured is {}, and there are {} operands to count", counted, captured.size()));
+    return fault(fmt::format("captured is {}, and there are only {} operands", counted, captured.size()));
   for (const ReadBody* branch : {&yes, &no}) HOIST_TRY_VOID(check_body(*branch, types_of(captured)));
   if (yes.results.size() != no.results.size())
     return fault(fmt::format("then_branch gives {} values, else_branch {}", yes.results.size(), no.results.size()));
@@ -271,8 +271,8 @@ std::vector<Expr> counted(const Loop& loop, int64_t trips) {
                   [&](const std::vector<Expr>& states, Expr i) { return loop.run(i, states); });
 }
 
-// Runs at most so many iterations, as long as the condition holds and fewer than `trips` are done. Rows of the
-// remaining iterations are zeros; if there are rows, the number of finished iterations follows them.
+// Runs at most `most` iterations, while the condition holds and fewer than `trips` are done. Rows of the remaining
+// iterations are zeros; if there are rows, the number of finished iterations follows them.
 std::vector<Expr> conditional(const Loop& loop, int64_t most, Expr trips, Expr going) {
   const std::vector<Expr>& states = loop.operands.changing;
   const bool has_rows = loop.body.results.size() > 1 + states.size();
@@ -320,14 +320,14 @@ Result<IterationBounds> bounds_of(const OperatorContext& c, const Loop& loop) {
   out.rows = loop.body.results.size() - 1 - out.states;
   HOIST_TRY(const auto trips, known_number(c, 0, "M"));
   HOIST_TRY(const auto starts, known_number(c, 1, "cond"));
-  // Exporters write a loop that a condition ends as one of the largest number of iterations that there is.
+  // Exporters write a loop that only its condition ends with the largest integer as its number of iterations.
   if (trips && *trips <= most_iterations) out.most = std::max<int64_t>(*trips, 0);
   HOIST_TRY(const int64_t limit, integer_attribute(c, "most", -1));
   if (limit > most_iterations)
     return fault(fmt::format("most is {}, at most {} are supported", limit, most_iterations));
   if (limit >= 0) out.limit = limit;
   if (starts || input(c, 1) == nullptr) out.starts = !starts || *starts != 0;
-  // Does the body say that it goes on, whatever its data?
+  // Tests if the body's condition is true for any data.
   std::vector<Expr> any;
   for (const auto& [name, type] : loop.body.program->inputs) any.push_back(parameter(name, type));
   any[1] = literal(Scalar::boolean, 1);
@@ -396,13 +396,13 @@ Result<std::vector<ScanAxis>> scan_axes(const OperatorContext& c, const std::str
   return out;
 }
 
-// How many of the operands are sequences, the last ones.
+// The number of sequences; they are the last operands.
 Result<size_t> sequence_count(const OperatorContext& c, size_t operands) {
   constexpr int64_t most = 32;  // a zip takes no more than 64 arrays
   HOIST_TRY(const int64_t count, integer_attribute(c, "num_scan_inputs", 0));
   if (count < 1 || count > static_cast<int64_t>(operands) || count > most)
-    return fault(
-        fmt::format("num_scan_inputs is {}, and there are {} operands to count (at most {})", count, operands, most));
+    return fault(fmt::format("num_scan_inputs is {}, and there are {} operands (at most {} are supported)", count,
+                             operands, most));
   return static_cast<size_t>(count);
 }
 
@@ -479,7 +479,7 @@ constexpr OperatorRow with_bodies(std::string_view name, int since, int least_in
 constexpr auto control_rows = std::to_array<OperatorRow>({
   with_bodies("If", 1, 1, Takes::booleans, lower_if, branches,
               "the results of the program then_branch or else_branch; a function, since attributes are programs"),
-  // The presence of a condition decides how many rows the scan outputs have.
+  // The number of rows of the scan outputs depends on the presence of a condition.
   with_extents(with_bodies("Loop", 1, 0, Takes::integers, lower_loop, loop_body,
               "iterates the program body; a function, since an attribute is a program", "0 M, 1 cond"),
               loop_extents),

@@ -11,20 +11,22 @@
 
 namespace hoist::operators {
 
-/// The most rows of the scan outputs of a Loop that names no number of iterations.
+/// The maximum number of rows of the scan outputs of a Loop without a number of iterations.
 inline constexpr int64_t most_loop_rows = 1024;
 
-/// How often the body of a Loop runs, as far as the call says it.
+/// The number of runs of a Loop's body, as far as the call determines it.
 struct IterationBounds {
   std::optional<int64_t> most;   ///< the number of iterations M, 0 or more; nothing if it is absent or depends on data
-  std::optional<int64_t> limit;  ///< that it runs no more often than that whatever M is, by the attribute `most`
+  std::optional<int64_t> limit;  ///< the attribute `most`: a bound of the number of runs, whatever M is
   std::optional<bool> starts;    ///< the first condition; nothing if it depends on data
-  bool goes_on = false;          ///< the condition that the body gives holds whatever its data
+  bool goes_on = false;          ///< true if the body's condition holds for any data
   size_t states = 0, rows = 0;   ///< the carried values, and the rows that each iteration adds to scan outputs
 
-  /// The iterations of a call for which neither M nor an attribute states the number.
+  /// The iterations of a call if neither M nor an attribute states their number.
   int64_t most_or(int64_t otherwise) const { return most.value_or(limit.value_or(otherwise)); }
-  bool counted() const { return most && starts && (goes_on || !*starts); }  ///< exactly so often
+  bool counted() const {
+    return most && starts && (goes_on || !*starts);
+  }  ///< True if the body runs exactly `most` times.
 };
 Result<IterationBounds> iteration_bounds(const Spec& loop);
 
@@ -33,8 +35,8 @@ struct ScanAxis {
   int64_t axis = 0;
   bool reversed = false;
 
-  Expr rows(Expr sequence) const;   ///< with the axis first, in the order in which a body takes its elements
-  Expr from_rows(Expr rows) const;  ///< back from that
+  Expr rows(Expr sequence) const;   ///< the array with the axis first, in the order in which the body receives elements
+  Expr from_rows(Expr rows) const;  ///< the inverse of rows
 };
 struct ScanAxes {
   std::vector<ScanAxis> sequences, outputs;

@@ -22,7 +22,7 @@ struct NamedCall;
 struct TensorList {
   bool absent = false;
   std::vector<std::string> members = {};  ///< values of the program, tensors all
-  std::optional<Scalar> scalar = {};      ///< of the elements of all members; nothing if it is unknown
+  std::optional<Scalar> scalar = {};      ///< scalar type of all members' elements; nothing if it is unknown
   /// If the number of members depends on data: the array of their elements. Then `members` is empty.
   std::string rows = {};
 
@@ -45,19 +45,19 @@ class Composer {
   virtual int64_t version() const = 0;
   /// True if the input is present.
   virtual bool has(size_t input) const = 0;
-  /// Null where the input is a tensor, or left out.
+  /// Null if the input is a tensor or absent.
   virtual const TensorList* list(size_t input) const = 0;
-  /// For a tensor.
+  /// The type of a tensor.
   virtual Type type(const std::string& value) const = 0;
-  /// Null where only data say it, or the value is no tensor.
+  /// Null if the value depends on data or is not a tensor.
   virtual Result<const Tensor*> known(const std::string& value) = 0;
   /// The data-dependent dimensions of a value, and the values that hold their lengths.
   virtual std::map<int64_t, std::string> counts(const std::string& value) const = 0;
 
-  /// A call in the place of this one, and the values that it gives.
+  /// Adds a call that replaces this one; returns its results.
   virtual std::vector<std::string> add(const std::string& operation, Attributes attributes,
                                        std::vector<std::string> inputs, size_t results = 1) = 0;
-  /// The value that is this constant.
+  /// A value with this constant.
   virtual std::string constant(Tensor value) = 0;
   /// The kind of a result of the call: a tensor, or a list.
   virtual void give(size_t result, const std::string& value) = 0;
@@ -67,7 +67,8 @@ class Composer {
 /// For an operator with lists as operands or results, or with so many inputs that its definition reads them in parts.
 struct CompositionRow {
   Result<Nothing> (*compose)(Composer& composer);
-  /// Other calls, which read only tensors and at most `most_inputs` of them, follow the row's definition.
+  /// True if other calls replace this one; they read only tensors, at most `most_inputs` each. Otherwise the row's
+  /// definition is used.
   bool always = true;
   size_t most_inputs = SIZE_MAX;
 };

@@ -23,7 +23,7 @@ Result<EinsumLabels> labels_in(const std::string& term, int64_t rank) {
       return fault("equation holds an unexpected character in " + term);
     out.push_back(letter);
   }
-  if (rank < 0) return out;  // of the output, whose ellipsis the caller puts in
+  if (rank < 0) return out;  // labels of the output, into which the caller inserts the ellipsis
   int64_t hidden = rank - static_cast<int64_t>(out.size());
   if (hidden < 0 || (hidden > 0 && dots == std::string::npos)) {
     return fault(fmt::format("term {} names {} dimensions, its input has {}", term, out.size(), rank));
@@ -35,7 +35,7 @@ Result<EinsumLabels> labels_in(const std::string& term, int64_t rank) {
   return out;
 }
 
-// Takes the diagonal along two dimensions of equal extent; the second one goes.
+// Takes the diagonal along two dimensions of equal extent; the second one is removed.
 Expr diagonal(Expr x, int64_t first, int64_t second) {
   int64_t rank = rank_of(x);
   Shape permutation = {first, second};
@@ -45,7 +45,7 @@ Expr diagonal(Expr x, int64_t first, int64_t second) {
   Expr front = permute(permutation, x);
   Expr line = map_zip({front, iota(front->type->size, Scalar::i32)},
                       [](const std::vector<Expr>& p) { return index(p[1], p[0]); });
-  Shape back;  // the diagonal is first; it belongs where `first` was
+  Shape back;  // the diagonal comes first; move it to the position of `first`
   for (int64_t i = 0; i < rank - 1; ++i) back.push_back(i < first ? i + 1 : i == first ? 0 : i);
   return permute(back, line);
 }
@@ -183,7 +183,7 @@ Result<Einsum> parse_einsum(std::string equation, const std::vector<std::vector<
 
 namespace {
 
-// An operand that is left to be multiplied.
+// An operand that remains to be multiplied.
 struct Factor {
   Expr array;
   EinsumLabels labels;
@@ -201,8 +201,8 @@ std::set<int> labels_of_both(const EinsumLabels& a, const EinsumLabels& b) {
   return out;
 }
 
-// The two factors whose product is cheapest; of many the last two, since comparing all pairs takes longer than it
-// saves.
+// The two factors whose product is cheapest; of many factors the last two, since comparing all pairs takes longer than
+// it saves.
 std::pair<size_t, size_t> next_pair(const Einsum& einsum, const std::vector<EinsumLabels>& factors) {
   constexpr size_t many = 64;
   std::pair<size_t, size_t> best = {factors.size() - 2, factors.size() - 1};
@@ -217,7 +217,7 @@ std::pair<size_t, size_t> next_pair(const Einsum& einsum, const std::vector<Eins
   return best;
 }
 
-// A product of two operands, or sums of one alone, and the dimensions that are still needed.
+// A product of two operands, or sums over one operand, and the dimensions that are still needed.
 struct Contraction {
   size_t first = 0;
   std::optional<size_t> second;
@@ -229,7 +229,7 @@ struct Order {
   double work = 0;
 };
 
-// The labels that the result or other factors have too.
+// The labels that also occur in the result or in other factors.
 EinsumLabels still_needed(const Einsum& einsum, const std::vector<EinsumLabels>& factors, const std::set<int>& labels,
                           size_t first, size_t second) {
   std::set<int> needed(einsum.result.begin(), einsum.result.end());
@@ -241,8 +241,8 @@ EinsumLabels still_needed(const Einsum& einsum, const std::vector<EinsumLabels>&
   return out;
 }
 
-// Dimensions of one operand alone are summed first. Then the second factor goes, and its product with the first takes
-// the first one's place.
+// Dimensions of one operand alone are summed first. Then the product replaces the first factor, and the second one is
+// removed.
 Order cheapest_order(const Einsum& einsum) {
   Order out;
   std::vector<EinsumLabels> factors = einsum.operands;

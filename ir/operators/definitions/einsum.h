@@ -1,7 +1,7 @@
 // Einsum: the meaning of its equation for known extents of the operands, and its computation. Only for the operator's
-// row. A contraction of many operands becomes contractions of two: four matrices of 128 rows take 6.3e6 steps so, and
-// 3.4e10 as one sum. Dimensions of one operand alone are summed before. Intermediate sums are rounded to the element
-// type, so strict compilations do not do this.
+// row. A contraction of many operands becomes contractions of two: four matrices of 128 rows take 6.3e6 steps instead
+// of 3.4e10. Dimensions of one operand alone are summed first. Intermediate sums are rounded to the element type, so
+// strict compilations do not do this.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,19 @@ namespace hoist {
 using EinsumLabels = std::vector<int>;
 
 struct Einsum {
-  std::vector<EinsumLabels> operands;  ///< of every operand's dimensions; one that occurs twice is a diagonal
-  EinsumLabels result;                 ///< all others are summed over
-  std::map<int, int64_t> extents;      ///< an operand may have 1 instead
+  std::vector<EinsumLabels>
+      operands;                    ///< labels of every operand's dimensions; a label that occurs twice is a diagonal
+  EinsumLabels result;             ///< labels of the result; all others are summed over
+  std::map<int, int64_t> extents;  ///< extent of each label; an operand may have 1 instead
 };
 
 /// Errors: a malformed equation, a wrong number of operands, unknown names, and contradictory extents.
 Result<Einsum> parse_einsum(std::string equation, const std::vector<std::vector<int64_t>>& shapes);
 
 /// A call with two or more operands as sums of one operand and calls with two inside each other, the cheapest pair
-/// first; null where that is no less work. The definition multiplies all operands for every combination of all indices:
-/// four square matrices of n rows take n^5 steps, as three products of matrices 3 n^3; ij,kl->il takes n^4 steps, with
-/// sums over j and k before 3 n^2. Sums between are of the call's element type.
+/// first; null if that is not less work. The definition multiplies all operands for every combination of all indices:
+/// four square matrices of n rows take n^5 steps, and 3 n^3 as three products of matrices; ij,kl->il takes n^4 steps,
+/// and 3 n^2 if j and k are summed first. Intermediate sums have the call's element type.
 Expr einsum_in_pairs(const Spec& call);
 
 }  // namespace hoist

@@ -15,14 +15,14 @@
 
 namespace hoist::operators {
 
-/// A call, with the arguments still to be made.
+/// A call whose arguments are not elaborated yet.
 class FormCall {
  public:
   FormCall(Elaborator& elaborator, Syn syntax, const std::vector<Elaborator::Argument>& arguments,
            const OperatorContext& call_context)
       : context(call_context), elaborator_(elaborator), syntax_(syntax), arguments_(arguments) {}
 
-  const OperatorContext& context;  ///< of the operator
+  const OperatorContext& context;  ///< context of the operator
 
   size_t count() const { return arguments_.size(); }
   Result<Nothing> want(size_t wanted) const {
@@ -30,7 +30,7 @@ class FormCall {
     return fault_at(syntax_->token, fmt::format("{} takes {} arguments, found {}", syntax_->text, wanted, count()));
   }
   Result<Expr> value(size_t i, Type number = nullptr) const { return elaborator_.argument(arguments_[i], number); }
-  /// The function at that place, for arguments of these types; its last parameters are these known values.
+  /// Argument `i` as a function of arguments of these types; its last parameters are bound to these known values.
   Result<Expr> function(size_t i, const std::vector<Type>& types, const std::vector<Known>& known = {}) const {
     return rounded_once(types, [&](const std::vector<Type>& used) {
       return elaborator_.function_argument(arguments_[i], used, nullptr, known);
@@ -46,12 +46,12 @@ class FormCall {
   Result<std::string> word(size_t i) const { return known<std::string>(i, "a text"); }
   Result<Scalar> scalar(size_t i) const { return known<Scalar>(i, "an element type"); }
   Result<int64_t> integer(size_t i) const { return known<int64_t>(i, "a known integer"); }
-  /// A list, or one number.
+  /// A list of integers; a single integer is a list of one.
   Result<Shape> integers(size_t i) const {
     if (auto one = integer(i); one.ok()) return Shape{*one};
     return known<Shape>(i, "known integers");
   }
-  /// True if the attribute at that place is left out by the call.
+  /// True if argument `i` is an attribute that the call omits.
   bool is_absent(size_t i) const {
     const auto found = arguments_[i].syntax == nullptr ? std::nullopt : elaborator_.known(arguments_[i].syntax);
     return found && std::holds_alternative<Absent>(*found);
@@ -75,7 +75,7 @@ class FormCall {
 inline Type element_type(Expr x) { return scalar_type(element_of(x)); }
 inline Type row_type(const Nat& n, Expr x) { return array_type(n, element_type(x)); }
 
-/// The type of the elements under the first dimensions.
+/// The element type after the first `depth` dimensions are removed.
 inline Type type_under(Expr x, int64_t depth) {
   Type block = x->type;
   for (int64_t i = 0; i < depth; ++i) block = block->element;

@@ -16,7 +16,7 @@
 namespace hoist::operators {
 namespace {
 
-constexpr int64_t most_list = 1 << 16;  // numbers in a list that is known
+constexpr int64_t most_list = 1 << 16;  // maximum length of a known list
 
 // each f x y...: the function of one element of each, for arrays that broadcast. A tuple of arrays, which stands for
 // operands of any number, gives a tuple of elements.
@@ -54,7 +54,7 @@ Result<Expr> form_each(const FormCall& c) {
   });
 }
 
-// combined f x: the components of a tuple, combined from the left; one alone is itself.
+// combined f x: the components of a tuple, combined from the left; a single component is returned.
 Result<Expr> form_combined(const FormCall& c) {
   HOIST_TRY_VOID(c.want(2));
   HOIST_TRY(Expr x, c.value(1));
@@ -72,7 +72,7 @@ Nat extent_along(Expr x, const Shape& axes) {
   return n;
 }
 
-// over axes keep f x: f of the flattened elements along the axes; their dimensions stay with extent 1 if asked for.
+// over axes keep f x: f of the flattened elements along the axes; their dimensions stay with extent 1 if `keep` is set.
 Result<Expr> form_over(const FormCall& c) {
   HOIST_TRY_VOID(c.want(4));
   HOIST_TRY(Expr x, c.value(3));
@@ -83,7 +83,7 @@ Result<Expr> form_over(const FormCall& c) {
   return reduce_axes(x, axes, keep != 0, calling(f));
 }
 
-// reduced f x: the same as ONNX's reductions name their axes; no axes are all of them, or none.
+// reduced f x: the same with axes as in ONNX's reductions; an empty list means all axes or none.
 Result<Expr> form_reduced(const FormCall& c) {
   HOIST_TRY_VOID(c.want(2));
   HOIST_TRY(Expr x, c.value(1));
@@ -103,7 +103,7 @@ Result<Expr> form_reduced(const FormCall& c) {
   return reduce_axes(x, axes, keep != 0, calling(f));
 }
 
-// along axis f x: f on each row along the axis, which gives a row again.
+// along axis f x: f on each row along the axis; f returns a row.
 Result<Expr> form_along(const FormCall& c) {
   HOIST_TRY_VOID(c.want(3));
   HOIST_TRY(Expr x, c.value(2));
@@ -120,7 +120,7 @@ Result<Expr> form_from_axis(const FormCall& c) {
   HOIST_TRY(Expr x, c.value(2));
   HOIST_TRY(int64_t named, c.integer(0));
   const int64_t rank = rank_of(x);
-  if (named == rank) named = rank - 1;  // one element a row would be all that is left
+  if (named == rank) named = rank - 1;  // otherwise rows of one element would remain
   HOIST_TRY(int64_t axis, normalise_axis(named, rank));
   const Shape shape = extents(x);
   const Shape lead(shape.begin(), shape.begin() + axis), rest(shape.begin() + axis, shape.end());
@@ -150,7 +150,7 @@ Result<Expr> form_planes(const FormCall& c) {
   return reduce_axes(x, axes, true, calling(f));
 }
 
-// flat f x: f on the elements as one row, which gives a row of the same length.
+// flat f x: f on the elements as one row; f returns a row of the same length.
 Result<Expr> form_flat(const FormCall& c) {
   HOIST_TRY_VOID(c.want(2));
   HOIST_TRY(Expr x, c.value(1));
@@ -160,7 +160,8 @@ Result<Expr> form_flat(const FormCall& c) {
   return reshape(row, extents(x));
 }
 
-// beside_channels size f x: f of each element and of those at the same place in `size` channels around it.
+// beside_channels size f x: f of each element and of the row of elements at the same position in the `size` channels
+// around it.
 Result<Expr> form_beside_channels(const FormCall& c) {
   HOIST_TRY_VOID(c.want(3));
   HOIST_TRY(Expr x, c.value(2));
@@ -190,7 +191,7 @@ Result<Expr> form_after(const FormCall& c) {
   return map_at(static_cast<int>(axis), calling(f), x);
 }
 
-// statistic axis f x: one number for the elements from the axis on; these dimensions stay with extent 1.
+// statistic axis f x: a scalar for all elements from the axis on; these dimensions stay with extent 1.
 Result<Expr> form_statistic(const FormCall& c) {
   HOIST_TRY_VOID(c.want(3));
   HOIST_TRY(Expr x, c.value(2));
@@ -234,7 +235,7 @@ Result<Expr> form_mean(const FormCall& c) {
   return mean_of(row);
 }
 
-// convert(T, x): a scalar as ONNX converts, or a number of this type.
+// convert(T, x): a scalar converted as in ONNX, or a literal of this type.
 Result<Expr> form_convert(const FormCall& c) {
   HOIST_TRY_VOID(c.want(2));
   HOIST_TRY(Scalar to, c.scalar(0));
@@ -251,7 +252,7 @@ Result<Expr> form_to_type(const FormCall& c) {
   return make(to, x);
 }
 
-// in_text T x: an array of strings as numbers of the type, or one of numbers as strings; on the host.
+// in_text T x: strings converted to numbers of the type, or numbers converted to strings, by a host op.
 Result<Expr> form_in_text(const FormCall& c) {
   HOIST_TRY_VOID(c.want(2));
   HOIST_TRY(const Scalar to, c.scalar(0));
@@ -279,12 +280,12 @@ Result<Expr> form_positions(const FormCall& c) {
   return iota(x->type->size, scalar);
 }
 
-// random_words shape: random bits, of the operator's seed.
+// random_words shape: random bits from the operator's seed.
 Result<Expr> form_random_words(const FormCall& c) {
   HOIST_TRY_VOID(c.want(1));
   HOIST_TRY(const Shape shape, c.integers(0));
   HOIST_TRY_VOID(check_extents(shape));
-  const auto whole = integer_attribute(c.context, "seed", 0);  // Dropout's is one
+  const auto whole = integer_attribute(c.context, "seed", 0);  // Dropout's seed is an integer
   if (whole.ok()) return reshape(random_words(product(shape), static_cast<float>(*whole)), shape);
   HOIST_TRY(const double seed, float_attribute(c.context, "seed", 0));
   return reshape(random_words(product(shape), static_cast<float>(seed)), shape);
@@ -341,7 +342,7 @@ std::optional<Known> known_list_call(Elaborator& elaborator, Syn s) {
     if (all == nullptr || n == nullptr) return std::nullopt;
     return int64_t{std::find(all->begin(), all->end(), *n) != all->end()};
   }
-  if (s->text == "range" && count == 2) {  // from the first to before the second
+  if (s->text == "range" && count == 2) {  // range(begin, end): begin, ..., end - 1
     const auto from = argument(0), to = argument(1);
     const auto *first = from ? std::get_if<int64_t>(&*from) : nullptr, *end = to ? std::get_if<int64_t>(&*to) : nullptr;
     if (first == nullptr || end == nullptr || *end - *first > most_list) return std::nullopt;
@@ -391,7 +392,7 @@ std::optional<Known> known_call(Elaborator& elaborator, Syn s) {
     return type->is_array() ? type->size.value() : int64_t{1};
   }
   if (s->text == "extent" && arrays.size() == 1 && s->children.size() == 2) {
-    // The extent of a missing axis is 1: the user of the axis reports it.
+    // The extent of a missing axis is 1: the function that uses the axis reports it.
     const auto named = elaborator.known(s->children[0]);
     const auto* i = named ? std::get_if<int64_t>(&*named) : nullptr;
     const auto axis = i == nullptr ? Result<int64_t>(int64_t{0}) : normalise_axis(*i, rank_of(arrays[0]));
@@ -436,7 +437,7 @@ std::optional<Known> Forms::known_value(Syn s) const {
   if (s->text == "is_known") return int64_t{tensor != nullptr};
   if (tensor == nullptr) return s->text == "zeros" ? std::optional<Known>(int64_t{0}) : std::nullopt;
   const bool whole = !is_float(tensor->scalar());
-  if (s->text == "value") {  // of one number
+  if (s->text == "value") {  // of an array of one element
     if (tensor->size() != 1) return std::nullopt;
     return whole ? Known(tensor->integer_at(0)) : Known(tensor->float_at(0));
   }

@@ -1,5 +1,5 @@
-// Calls of operators as host ops (ir/host): such a function takes as many steps as the data need, kernels always take
-// the largest number. The definition remains the meaning of the call.
+// Calls of operators as host ops (ir/host): such a function takes as many steps as the data need; kernels always take
+// the maximum number. The definition remains the meaning of the call.
 #pragma once
 
 #include <span>
@@ -17,7 +17,7 @@ namespace operators {
 
 struct HostFormRow {
   std::string_view operation;                                   ///< of ai.onnx
-  Result<std::vector<Expr>> (*define)(const OperatorContext&);  ///< empty where kernels are as fast
+  Result<std::vector<Expr>> (*define)(const OperatorContext&);  ///< empty if kernels are as fast
 };
 std::span<const HostFormRow> selection_on_host();
 std::span<const HostFormRow> suppression_on_host();

@@ -7,7 +7,7 @@ namespace hoist::operators {
 namespace {
 
 // across axes f... x: the functions one after the other on each row along each of the axes in turn; their last
-// parameter is known, the place in the list of axes.
+// parameter is the known position in the list of axes.
 Result<Expr> form_across(const FormCall& c) {
   if (c.count() < 3) return c.want(3).errors();
   const size_t last = c.count() - 1;
@@ -64,8 +64,8 @@ Result<Expr> form_padded(const FormCall& c) {
   if (before + after == 0) return x;
   if (n == 0) return fault("there are no elements to pad with");
   if (before + n + after > most_table_entries)
-    return fault(
-        fmt::format("{} elements are padded to {}, at most {} by {}", n, before + n + after, most_table_entries, mode));
+    return fault(fmt::format("{} elements are padded to {}; the limit is {} with mode {}", n, before + n + after,
+                             most_table_entries, mode));
   if (mode == "edge") return pad(before, after, Border::clamp, x);
   if (mode == "wrap" && before <= n && after <= n) return pad(before, after, Border::wrap, x);
   if (mode == "reflect" && before < n && after < n) return pad(before, after, Border::mirror, x);
@@ -104,7 +104,7 @@ Result<Expr> form_reshape(const FormCall& c) {
   return reshape(x, to);
 }
 
-// scalar x: the element of an array that has one.
+// scalar x: the element of an array of one element.
 Result<Expr> form_scalar(const FormCall& c) {
   HOIST_TRY_VOID(c.want(1));
   HOIST_TRY(Expr x, c.value(0));
@@ -129,7 +129,7 @@ Result<Expr> form_permute(const FormCall& c) {
   return permute(permutation, x);
 }
 
-// numbers T list: an array of numbers that are known.
+// numbers T list: an array of known numbers.
 Result<Expr> form_numbers(const FormCall& c) {
   HOIST_TRY_VOID(c.want(2));
   HOIST_TRY(Scalar scalar, c.scalar(0));

@@ -21,7 +21,7 @@ const RowWords operator_words = {"operator",
                                  {},
                                  [](const RowEntry&) { return std::string(); }};
 
-// A number at the front of a text, which loses it and the blanks after it.
+// Removes a number and the following blanks from the front of a text.
 template <class T>
 bool take_number(std::string_view& text, T& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -38,7 +38,7 @@ bool take_word(std::string_view& text, std::string_view word) {
   return true;
 }
 
-// The row, and what is wrong with it.
+// The row; its faults are added to `faults`.
 OperatorRow row_of(const ReadRow& read, Diagnostics& faults) {
   const PlacedText& head = read.entries[0].text;
   const TextPart place = head.at(0);
@@ -95,7 +95,7 @@ Result<Nothing> OperatorSource::parse(OperatorRow& row) const {
   const OperatorText& syntax = **read;
   bool any_optional = false;
   for (const Operand& o : syntax.operands) {
-    // A required operand may follow an optional one; the definition checks it.
+    // A required operand may follow an optional one; the definition checks that it is present.
     any_optional = any_optional || o.optional;
     if (!any_optional) ++row.least_inputs;
     row.most_inputs = o.variadic ? -1 : row.most_inputs + 1;

@@ -39,7 +39,7 @@ class TextParser {
   }
 
  private:
-  // A tuple is one term a result; the definitions of a where belong to each.
+  // A tuple has one term per result; the definitions of its where apply to each.
   void take_results(Syn body) {
     const bool with_definitions = body->kind == Syntax::where;
     const Syn tuple = with_definitions ? body->children[0] : body;

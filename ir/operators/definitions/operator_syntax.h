@@ -14,21 +14,21 @@ namespace hoist::operators {
 struct Operand {
   std::string name;
   bool optional = false, variadic = false;
-  bool own_type = false;  // it need not have the element type of the one before
+  bool own_type = false;  // its element type may differ from the previous operand's
   Takes takes = Takes::anything;
   std::vector<Nat> extents;
-  bool more_extents = false;  // others may follow
+  bool more_extents = false;  // further extents may follow
 };
 
 struct AttributeRow {
   enum Kind : uint8_t { number, text, type, list } kind = list;
   std::string name;
   bool optional = false;
-  int input = -1;                         ///< the place of the input that decides it; -1: none
-  Syn otherwise = nullptr;                ///< a term that is known
-  std::vector<std::string> choices = {};  ///< of texts and integers
+  int input = -1;                         ///< index of the input that determines it; -1: none
+  Syn otherwise = nullptr;                ///< a known term
+  std::vector<std::string> choices = {};  ///< allowed strings and integers
   std::optional<int64_t> least = {}, most = {};
-  bool zero_is_absent = false;  ///< of a type: 0 is as if it were left out
+  bool zero_is_absent = false;  ///< of a type: 0 means absent
 };
 
 struct Refusal {
@@ -42,7 +42,7 @@ struct OperatorText {
   std::vector<AttributeRow> attributes;
   std::vector<Refusal> refusals;
   std::vector<Syn> results;
-  Syn definitions = nullptr;  ///< the where around the results, whose names count in refusals too
+  Syn definitions = nullptr;  ///< the where around the results; refusals may use its names too
 };
 
 /// Errors name the place as "1:COLUMN".

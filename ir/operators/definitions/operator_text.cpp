@@ -23,7 +23,7 @@ class TextDefinition {
     HOIST_TRY_VOID(operands());
     for (const AttributeRow& a : text_.attributes) HOIST_TRY_VOID(attribute(a));
     for (const Operand& o : text_.operands) HOIST_TRY_VOID(check_extents_of(o));
-    std::string undecided;  // of a term that has no value, as its own error says
+    std::string undecided;  // set if a term has no value; its own error explains it
     for (const Refusal& r : text_.refusals) {
       const auto condition = elaborator_.known_within(text_.definitions, r.condition);
       const auto refused = condition ? truth_of(*condition) : std::nullopt;
@@ -50,14 +50,14 @@ class TextDefinition {
   Elaborator elaborator_;
   std::map<std::string, Expr> operands_;
 
-  // A place in the text of a definition says nothing to the user.
+  // A position in the text of a definition is useless to the user.
   static Diagnostics located(Diagnostics errors) {
     for (Diagnostic& d : errors) d.where.clear();
     return errors;
   }
 
   Result<Nothing> operands() {
-    size_t same = 0;  // the operand whose element type the next ones have
+    size_t same = 0;  // the operand whose element type the following operands must have
     for (size_t i = 0; i < text_.operands.size(); ++i) {
       const Operand& o = text_.operands[i];
       if (o.own_type) same = i;
@@ -170,7 +170,7 @@ class TextDefinition {
     return Nothing{};
   }
 
-  // Extents that the head names for the first time are bound, the others have to agree.
+  // Extents that the head names for the first time are bound, all others have to agree.
   Result<Nothing> check_extents_of(const Operand& o) {
     auto place = operands_.find(o.name);
     if (o.extents.empty() || place == operands_.end()) return Nothing{};

@@ -34,8 +34,8 @@ class OperatorSource {
   OperatorSource(std::string domain, std::string name, std::string text, RowOrigin origin);
   ~OperatorSource();
 
-  /// Parses the text at the first call, and writes into the row how many inputs there are and what they take. Errors
-  /// name file, line and column.
+  /// Parses the text at the first call, and stores the number of inputs and their types in the row. Errors name file,
+  /// line and column.
   Result<Nothing> complete(OperatorRow& row) const;
   /// Only after complete().
   const OperatorText& syntax() const { return *syntax_; }
@@ -58,14 +58,14 @@ Result<std::vector<OperatorRow>> read_operators(std::span<const RowFile> files);
 /// The results of a call by the text of its row, which is complete.
 Result<std::vector<Expr>> define_by_text(const OperatorRow& row, const OperatorContext& context);
 
-/// An operand `x...` stands for no more inputs.
+/// An operand `x...` stands for at most this many inputs.
 inline constexpr size_t most_variadic = 32;
 
-/// Rows in addition to the table, as long as this lives; a row of the table with the same name counts first. For tests:
-/// none of their calls may be used afterwards.
+/// Rows in addition to the table, during the lifetime of this object; a row of the table with the same name takes
+/// precedence. For tests: none of their calls may be used afterwards.
 class ScopedOperators {
  public:
-  explicit ScopedOperators(const std::string& text);  ///< of a file; a wrong one is a fault of the test
+  explicit ScopedOperators(const std::string& text);  ///< text of a file; a wrong text is a fault of the test
   ~ScopedOperators();
   ScopedOperators(const ScopedOperators&) = delete;
   ScopedOperators& operator=(const ScopedOperators&) = delete;

@@ -10,7 +10,7 @@ namespace {
 
 bool is_narrow(Scalar scalar) { return is_float(scalar) && row(scalar).bits == 16; }
 
-// True if the result of the operation on floats may be other than one of its operands, up to a sign, or an integer.
+// True if the result of the operation on floats may be something else than an operand, up to its sign, or an integer.
 bool rounds(Function function) {
   switch (function) {
     case Function::maximum:
@@ -28,7 +28,7 @@ bool rounds(Function function) {
   }
 }
 
-// How often a 16-bit float is rounded on the way to a result, up to two; a rounding in a loop counts twice.
+// The number of roundings of 16-bit floats on the way to a result, at most two; a rounding in a loop counts twice.
 class Roundings {
  public:
   int of(Expr e) {
@@ -45,7 +45,7 @@ class Roundings {
   std::unordered_map<Expr, int> known_;
 };
 
-// With f32 in the place of 16-bit floats.
+// The type with f32 in place of 16-bit floats.
 Type widened(Type type) {
   if (type->is_scalar()) return is_narrow(type->scalar) ? scalar_type(Scalar::f32) : type;
   if (!type->is_tuple()) return array_type(type->size, widened(type->element));
@@ -54,7 +54,7 @@ Type widened(Type type) {
   return tuple_type(parts);
 }
 
-// A value of that type; scalars that differ are floats.
+// The value converted to that type; scalars that differ are floats.
 Expr converted(Expr x, Type type) {
   if (x->type == type) return x;
   if (type->is_scalar()) return convert(type->scalar, x);

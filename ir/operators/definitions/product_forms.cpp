@@ -25,8 +25,8 @@ Result<Sizes> product_extents(const Sizes& a, const Sizes& b) {
   return out;
 }
 
-// f of rows and columns, with maps over batch dimensions outside; a side that lacks a dimension is captured, not
-// copied. `c` may be null, or broadcasts to the rest of the result, of `rank` dimensions.
+// f of rows and columns, inside maps over batch dimensions; an operand that lacks a dimension is captured, not copied.
+// `c` may be null, or broadcasts to the rest of the result, of `rank` dimensions.
 Expr product_of(Expr f, Expr a, Expr b, Expr c, int64_t rank) {
   const int64_t batch_a = std::max<int64_t>(rank_of(a) - 2, 0), batch_b = std::max<int64_t>(rank_of(b) - 2, 0);
   bool has_a = batch_a >= batch_b && rank_of(a) > 1, has_b = batch_b >= batch_a && batch_b > 0;
@@ -56,8 +56,8 @@ Expr product_of(Expr f, Expr a, Expr b, Expr c, int64_t rank) {
   });
 }
 
-// products f a b, products f a b c: f of each row of a and each column of b, as numpy's matmul takes matrices, vectors
-// and batches of them, and of the element of c at the place of the result, to which c broadcasts.
+// products f a b, products f a b c: f of each row of a and each column of b, with matrices, vectors and batches as in
+// numpy's matmul, and of the element of c at the position of the result, to which c broadcasts.
 Result<Expr> form_products(const FormCall& c) {
   const bool with_third = c.count() == 4;
   HOIST_TRY_VOID(c.want(with_third ? 4 : 3));
@@ -82,8 +82,8 @@ Result<Expr> form_products(const FormCall& c) {
   return product_of(f, a, b, third, static_cast<int64_t>(result.size()));
 }
 
-// per_line role axis p x: p, which is one number or one for each row (axis -2) or column (axis -1) of the matrices x,
-// as an array that broadcasts to x.
+// per_line role axis p x: p, which is a scalar or has one element for each row (axis -2) or column (axis -1) of the
+// matrices x, as an array that broadcasts to x.
 Result<Expr> form_per_line(const FormCall& c) {
   HOIST_TRY_VOID(c.want(4));
   HOIST_TRY(std::string role, c.word(0));
@@ -103,8 +103,8 @@ Result<Expr> form_per_line(const FormCall& c) {
                            axis == -2 ? "row" : "column", text(extents(x))));
 }
 
-// per_place role axis block p x: p, which is one number, one for each place along an axis of x, or one for each block
-// of places and each place of the other dimensions, as an array that broadcasts to x.
+// per_place role axis block p x: p, which is a scalar, has one element for each position along an axis of x, or one for
+// each block of positions and each position of the other dimensions, as an array that broadcasts to x.
 Result<Expr> form_per_place(const FormCall& c) {
   HOIST_TRY_VOID(c.want(5));
   HOIST_TRY(std::string role, c.word(0));

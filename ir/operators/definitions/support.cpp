@@ -43,7 +43,7 @@ Result<Nothing> check_extents(const Shape& shape) {
   for (int64_t n : shape) {
     if (n < 0) return fault(fmt::format("the result has a negative extent {}", n));
   }
-  // Extents next to a zero count as well: intermediate arrays have them without the zero.
+  // Extents besides a zero extent count as well, since intermediate arrays may lack the zero extent.
   int64_t total = 1;
   for (int64_t n : shape) {
     if (n > most_elements / total) {
@@ -214,7 +214,7 @@ Expr zero(Scalar scalar) { return literal(scalar, 0); }
 Expr convert(Scalar to, Expr x) {
   Scalar from = x->type->scalar;
   if (from == to) return x;
-  if (from == Scalar::f8e8m0 && to == Scalar::boolean) return convert(to, cast(Scalar::f32, x));  // it has no zero
+  if (from == Scalar::f8e8m0 && to == Scalar::boolean) return convert(to, cast(Scalar::f32, x));  // f8e8m0 has no zero
   if (to == Scalar::boolean) return call(Function::not_equal, {x, zero(from)});
   if (is_float(from) && row(to).bits < 8 && is_integer(to)) return convert(to, cast(Scalar::i32, x));
   if (!is_integer(from) || !is_integer(to)) return cast(to, x);
@@ -254,7 +254,7 @@ Expr convert_without_saturation(Scalar to, Expr x) {
   Function beyond = is_power || to == Scalar::f8e4m3fn ? Function::greater : Function::greater_equal;
   Expr lost = call(beyond, {call(Function::absolute, {x}), literal(from, limit)});
   if (to != Scalar::f8e5m2) return select(lost, literal(to, std::numeric_limits<double>::quiet_NaN()), cast(to, x));
-  // A cast gives no infinity of this type, so that its bits are spelt out.
+  // A cast never results in an infinity of this type, so its bits are written explicitly.
   const auto infinity = [&](int64_t bits) { return reinterpret(to, literal_integer(Scalar::u8, bits)); };
   Expr negative = call(Function::less, {x, zero(from)});
   return select(lost, select(negative, infinity(0xfc), infinity(0x7c)), cast(to, x));
@@ -395,8 +395,8 @@ Expr reshape_to(Expr x, const Sizes& to) {
     x = map_at(
         static_cast<int>(depth), [&](Expr a) { return split(k, a); }, x);
   };
-  // Left to right: equal extents stay; for different ones, the shortest runs of equal product are joined and split
-  // again.
+  // Left to right: equal extents stay; for different extents, the shortest runs with equal products are joined and
+  // split again.
   size_t i = 0, j = 0;
   while (i < from.size() && j < to.size()) {
     if (from[i] == to[j]) {
@@ -451,7 +451,7 @@ Expr concat_at(int64_t depth, const std::vector<Expr>& arrays) {
 }
 
 Lowered concatenation(const std::vector<Expr>& given, int64_t named) {
-  // As PyTorch exports it: an empty list is ignored next to arrays of more dimensions.
+  // PyTorch exports empty lists, which are ignored next to arrays of more dimensions.
   std::vector<Expr> arrays = given;
   if (std::any_of(given.begin(), given.end(), [](Expr x) { return rank_of(x) != 1; }))
     std::erase_if(arrays, [](Expr x) { return extents(x) == Shape{0}; });

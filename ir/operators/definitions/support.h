@@ -30,14 +30,14 @@ std::string text(const Shape& shape);  ///< "[2][3]", "a scalar"
 std::string text(const Sizes& sizes);
 
 // ---- What is known of an array of scalars -------------------------------------------------------------------------
-Shape extents(Expr x);  ///< as numbers; a definition that carries sizes along uses sizes_of(x->type)
+Shape extents(Expr x);  ///< constant extents; a definition that accepts symbolic sizes uses sizes_of(x->type)
 int64_t rank_of(Expr x);
 Scalar element_of(Expr x);
 int64_t product(const Shape& shape);
 Nat product(const Sizes& sizes);
 /// Extents that are not negative and whose product stays within most_elements.
 Result<Nothing> check_extents(const Shape& shape);
-Result<Nothing> check_sizes(const Sizes& sizes);  ///< the same for numeric ones
+Result<Nothing> check_sizes(const Sizes& sizes);  ///< the same for constant extents
 
 // ---- Attributes: the value, or `otherwise` where the layer has none; a wrong kind is an error ----------------------
 bool has_attribute(const OperatorContext& context, const std::string& name);
@@ -47,7 +47,7 @@ Result<std::string> string_attribute(const OperatorContext& context, const std::
                                      const std::string& otherwise);
 Result<Shape> integers_attribute(const OperatorContext& context, const std::string& name, const Shape& otherwise);
 Result<std::vector<std::string>> strings_attribute(const OperatorContext& context, const std::string& name);
-/// A string out of a list.
+/// An attribute that is one of the strings of a list.
 Result<std::string> choice_attribute(const OperatorContext& context, const std::string& name,
                                      const std::string& otherwise, const std::vector<std::string>& choices);
 /// An element type by ONNX's number for it (TensorProto.DataType).
@@ -64,7 +64,7 @@ Result<Shape> constant_integers(const OperatorContext& context, size_t i, const 
 Result<std::vector<double>> constant_floats(const OperatorContext& context, size_t i, const std::string& role);
 /// From the attribute of that name, else from input i, else nothing: how axes moved from one to the other.
 Result<std::optional<Shape>> integers_of(const OperatorContext& context, const std::string& name, size_t i);
-/// That all inputs that are there have the element type of the first.
+/// Checks that all present inputs have the element type of the first.
 Result<Nothing> check_same_element(const OperatorContext& context);
 
 Result<int64_t> normalise_axis(int64_t axis, int64_t rank);     ///< into 0 .. rank-1
@@ -113,28 +113,29 @@ Expr clamped_position(Expr i, int64_t n);
 
 // ---- Arrays --------------------------------------------------------------------------------------------------------
 Expr at_position(int64_t position, Expr array);
-/// An array of its own in global memory, so that several uses do not compute it again.
+/// Materialises the array in global memory, so that several uses do not recompute it.
 Expr in_memory(Expr x);
 /// map over the zip of the arrays (of one array: over itself); the function gets one element of each.
 Expr map_zip(const std::vector<Expr>& arrays, const std::function<Expr(const std::vector<Expr>&)>& f);
 /// The same under `depth` dimensions that all arrays have.
 Expr map_zip_at(int64_t depth, const std::vector<Expr>& arrays, const std::function<Expr(const std::vector<Expr>&)>& f);
 /// The extents to which all broadcast in numpy's sense, or the two that do not fit. Symbolic sizes fit if they are
-/// equal, and next to 1.
+/// equal, or if one of them is 1.
 Result<Sizes> broadcast_sizes(const std::vector<Expr>& arrays);
-Result<Shape> broadcast_extents(const std::vector<Expr>& arrays);  ///< as numbers
-/// A scalar function on arrays that broadcast: mapped where an array has the dimension, closed over where it has not.
+Result<Shape> broadcast_extents(const std::vector<Expr>& arrays);  ///< the same as constant extents
+/// A scalar function on arrays that broadcast: mapped over dimensions that an array has, captured in dimensions that it
+/// lacks.
 Expr elementwise(std::vector<Expr> arrays, const std::function<Expr(const std::vector<Expr>&)>& f);
 /// Repeats along new dimensions and along dimensions of extent 1.
 Expr broadcast_to(Expr x, const Shape& shape);
-/// The same elements in row-major order under another shape of equal size: joins and splits where extents differ.
+/// The same elements in row-major order under another shape of equal size: only differing extents are joined and split.
 Expr reshape(Expr x, const Shape& shape);
-Expr reshape_to(Expr x, const Sizes& to);  ///< the same where extents need not be numbers
-Expr flatten(Expr x);                      ///< to one dimension
+Expr reshape_to(Expr x, const Sizes& to);  ///< the same for symbolic extents
+Expr flatten(Expr x);                      ///< reshape to one dimension
 Result<Expr> constant_strings(const Shape& shape, const std::vector<std::string>& strings);
 Expr constant_like(Scalar scalar, const Shape& shape, double value);  ///< the same number everywhere
 Expr concat_at(int64_t depth, const std::vector<Expr>& arrays);
-/// One after the other along an axis; refuses arrays of which other extents differ.
+/// Concatenates along an axis; refuses arrays that differ in other extents.
 Lowered concatenation(const std::vector<Expr>& arrays, int64_t axis);
 /// Pads an array of any rank along its first dimension with the same number everywhere.
 Expr pad_with(int64_t before, int64_t after, Expr value, Expr array);
@@ -145,11 +146,12 @@ Shape inverse(const Shape& permutation);
 Shape with_last(const Shape& axes, int64_t rank);
 /// f on the flattened elements along the axes, for each of the others; reduced dimensions may stay with extent 1.
 Expr reduce_axes(Expr x, const Shape& axes, bool keep, const std::function<Expr(Expr)>& f);
-/// f on each row along the axis, which gives a row again (of any length); dimensions stay in place.
+/// f on each row along the axis, which returns a row (of any length); dimensions stay in place.
 Expr map_rows(Expr x, int64_t axis, const std::function<Expr(Expr)>& f);
 
-// Sums of f16 and bf16 are formed in f32 and rounded once: in their own type a long one would stop growing.
-Expr sum(Expr row);      ///< reduce (+) 0
-Expr mean_of(Expr row);  ///< the sum by the length; where the type cannot hold the sum it may hold the mean
+// Sums of f16 and bf16 are formed in f32 and rounded once: in their own type a long sum would stop growing.
+Expr sum(Expr row);  ///< reduce (+) 0
+Expr mean_of(
+    Expr row);  ///< the sum divided by the length; correct even if the type can represent the mean but not the sum
 
 }  // namespace hoist::operators

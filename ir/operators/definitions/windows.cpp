@@ -1,5 +1,5 @@
-// Windows over the spatial dimensions of an array, for convolution and pooling: their places by ONNX's attributes, the
-// views that collect them, and the forms for them in texts.
+// Windows over the spatial dimensions of an array, for convolution and pooling: their positions by ONNX's attributes,
+// the views that collect them, and the forms for them in texts.
 #include "ir/operators/definitions/windows.h"
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ Result<Shape> spatial_extents(Expr x) {
   return spatial;
 }
 
-// From auto_pad, dilations, pads, strides and, if asked for, ceil_mode.
+// From auto_pad, dilations, pads, strides and, if requested, ceil_mode.
 Result<Geometry> window_geometry(const OperatorContext& c, const Shape& spatial, const Shape& kernel) {
   Geometry g;
   size_t dimensions = spatial.size();
@@ -118,7 +118,8 @@ Expr plane_windows(Expr plane, const Geometry& g, Expr border) {
   return slides(bordered(plane, 0, g, border), 0, g.kernel, g.strides, g.dilations);
 }
 
-// How many elements each window of a dimension counts: those inside the input, or inside input and padding.
+// The number of elements that count in each window of a dimension: elements inside the input, or inside input and
+// padding.
 Shape counts_along(const Geometry& g, size_t i, int64_t n, bool with_padding) {
   Shape counts;
   int64_t low = with_padding ? 0 : g.begin[i];
@@ -149,7 +150,7 @@ Result<Windowed> windows_of(const FormCall& c, Expr x) {
 }
 
 // windows border... f x...: f of the elements of each window of each plane of all arrays, each with its own border; the
-// attributes say where windows lie.
+// attributes give the positions of the windows.
 Result<Expr> form_windows(const FormCall& c) {
   const size_t count = c.count() / 2;
   HOIST_TRY_VOID(c.want(2 * count + 1));
@@ -174,8 +175,8 @@ Result<Expr> form_windows(const FormCall& c) {
   });
 }
 
-// counted_windows border with_padding f x: f of the elements of each window and how many of them count. The count is
-// one number where all windows have the same.
+// counted_windows border with_padding f x: f of the elements of each window and the number of them that count, which is
+// a constant if it is the same for all windows.
 Result<Expr> form_counted_windows(const FormCall& c) {
   HOIST_TRY_VOID(c.want(4));
   HOIST_TRY(Expr x, c.value(3));
@@ -235,7 +236,7 @@ Result<Expr> form_counted_windows(const FormCall& c) {
 }
 
 // places_in_planes order x: the positions of the elements of x, flat and row-major, or with the spatial dimensions
-// reversed where the order is 1.
+// reversed if the order is 1.
 Result<Expr> form_places_in_planes(const FormCall& c) {
   HOIST_TRY_VOID(c.want(2));
   HOIST_TRY(Expr x, c.value(1));
@@ -251,8 +252,8 @@ Result<Expr> form_places_in_planes(const FormCall& c) {
 }
 
 // margins border kernel x: x with the border around its spatial dimensions in which windows of the kernel's extents
-// lie, as the attributes say. The border goes around all images at once, as a term of x alone, so that x may be stored
-// with it (storage.h).
+// lie, as given by the attributes. The border goes around all images at once, as a term of x alone, so that x may be
+// stored with it (storage.h).
 Result<Expr> form_margins(const FormCall& c) {
   HOIST_TRY_VOID(c.want(3));
   HOIST_TRY(Expr x, c.value(2));

@@ -56,7 +56,7 @@ std::string range_of(ExtentComposer& c, const ShapeValue& start, int64_t step, i
 
 namespace {
 
-// A list along one dimension of an array: with dimensions of extent 1 after it.
+// Reshapes a list to lie along one dimension of an array, with trailing dimensions of extent 1.
 std::string along(ExtentComposer& c, const std::string& list, size_t dimensions_behind) {
   if (dimensions_behind == 0) return list;
   std::vector<int64_t> axes;
@@ -64,7 +64,7 @@ std::string along(ExtentComposer& c, const std::string& list, size_t dimensions_
   return call(c, "Unsqueeze", {list}, {{"axes", axes}});
 }
 
-// Which elements count along these dimensions, in a shape that broadcasts to the array's; "" where all do.
+// The mask of valid elements along these dimensions, in a shape that broadcasts to the array's; "" if all are valid.
 std::string counting_elements(ExtentComposer& c, const DynamicArray& x, const std::set<int64_t>& dimensions) {
   const Shape room = room_of(c, x.value);
   std::string all;
@@ -139,7 +139,7 @@ std::string places_from_start(ExtentComposer& c, const std::string& places, cons
 }
 
 Result<std::optional<ShapeValues>> deciding_numbers(ExtentComposer& c, const std::string& name, size_t i) {
-  // Numbers beyond these bounds mean "to the end".
+  // Starts and ends beyond these bounds mean "to the end".
   constexpr int64_t farthest = int64_t{1} << 61;
   std::optional<ShapeValues> numbers;
   if (const auto list = known_list(c, c.call(), name, i)) {

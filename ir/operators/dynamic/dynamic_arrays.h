@@ -16,7 +16,7 @@ namespace hoist::operators {
 /// True if other calls replaced the composer's.
 using Done = Result<bool>;
 
-/// An array and how much of it counts. Calls are made as though all of it did.
+/// An array and its valid extents. Calls process the full capacity.
 struct DynamicArray {
   std::string value;
   ShapeValues extents;
@@ -27,15 +27,15 @@ DynamicArray operand(ExtentComposer& c, size_t i);
 /// True if one of the call's operands has a data-dependent extent.
 bool reads_dynamic(const ExtentComposer& c);
 Scalar scalar_of(const ExtentComposer& c, const std::string& value);
-/// How much room an array has.
+/// The capacity of an array.
 Shape room_of(const ExtentComposer& c, const std::string& value);
 Shape upper_bounds(const ShapeValues& extents);
 bool are_all_known(const ShapeValues& numbers);
-/// That an array of these extents is one, and takes no more room than any may.
+/// Checks that an array of these extents is possible and within the limit of the capacity.
 Result<Nothing> check_capacity(const ShapeValues& extents);
 std::set<int64_t> all_dimensions(const DynamicArray& x);
 
-/// An axis by its attribute, from 0 on.
+/// The axis that the attribute gives, normalised to 0 or more.
 Result<int64_t> axis_of(const ExtentComposer& c, const std::string& name, int64_t otherwise, size_t rank);
 /// The call's attributes, without the ones that the composition has used.
 Attributes attributes_without(const ExtentComposer& c, std::initializer_list<const char*> names);
@@ -45,26 +45,26 @@ Result<std::optional<ShapeValues>> deciding_numbers(ExtentComposer& c, const std
 /// A call over the full capacity of its operands.
 std::string call(ExtentComposer& c, const std::string& operation, std::vector<std::string> inputs,
                  Attributes attributes = {});
-/// The least or the greatest element that a type has.
+/// The minimum or maximum of a type.
 std::string extreme_number(ExtentComposer& c, Scalar scalar, bool lowest);
 /// 0, 1, ... as i64.
 std::string counting_up(ExtentComposer& c, int64_t count);
-/// How many numbers there are from `start` on, each `step` further, before `end`; the step is not 0.
+/// The length of the range from `start` to before `end` with a step other than 0.
 ShapeValue range_length(ExtentComposer& c, const ShapeValue& start, const ShapeValue& end, int64_t step);
-/// That many of them, as i64.
+/// The first `count` numbers of such a range, as i64.
 std::string range_of(ExtentComposer& c, const ShapeValue& start, int64_t step, int64_t count);
-/// The array with another element where one along these dimensions does not count.
+/// The array with `filler` in place of the elements that are invalid along these dimensions.
 std::string filled(ExtentComposer& c, const DynamicArray& x, const std::set<int64_t>& dimensions,
                    const std::string& filler);
-/// The elements of the array at these places along an axis.
+/// The elements of the array at these positions along an axis.
 DynamicArray taken_along(ExtentComposer& c, const DynamicArray& x, size_t axis, const std::string& places,
                          const ShapeValue& extent);
-/// Places from data, of an array whose extent n counts: those below 0 count from where it ends.
+/// Data-dependent positions in an array with the actual extent n; negative positions count from the end.
 std::string places_from_start(ExtentComposer& c, const std::string& places, const std::string& n);
 /// The same elements in another shape.
 Result<DynamicArray> reshaped(ExtentComposer& c, const DynamicArray& x, ShapeValues to);
 
-/// For a call whose first dimension is a batch of images, each of which is computed independently.
+/// Composes a call whose first dimension is a batch of independent images.
 Done pictures_call(ExtentComposer& c);
 
 struct ExtentMeaningRow {

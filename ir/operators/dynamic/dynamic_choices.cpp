@@ -109,7 +109,7 @@ Done pictures_call(ExtentComposer& c) {
 
 namespace {
 
-// An image for each region; regions beyond the actual length have an empty area.
+// The result has one image per region; regions beyond the actual length have an empty area.
 Done regions_call(ExtentComposer& c) {
   if (!c.counts(input_name(c, 0)).empty() || !reads_dynamic(c)) return false;
   for (size_t i = 1; i < c.call().inputs.size(); ++i) {

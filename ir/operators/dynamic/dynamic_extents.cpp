@@ -51,7 +51,7 @@ Result<Nothing> choose_value(ExtentComposer& c, size_t number, const std::string
     extents.push_back(chosen);
   }
   HOIST_TRY_VOID(check_bounds(extents));
-  // Capacity for either.
+  // The result has the capacity for either branch.
   const Shape room_a = room_of(c, yes), room_b = room_of(c, no);
   const auto no_room = [](const Shape& room) { return product(room) == 0; };
   if (no_room(room_a) || no_room(room_b)) {

@@ -21,10 +21,10 @@
 
 namespace hoist {
 
-/// An integer of an extent: known, or a value of the program between two bounds.
+/// An integer of a shape: known, or a value of the program between two bounds.
 struct ShapeValue {
   int64_t low = 0, high = 0;
-  std::string value = {};  ///< an i64 scalar; "" where the number is known, low and high being the same
+  std::string value = {};  ///< an i64 scalar; "" if the integer is known, and then low equals high
 
   bool is_known() const { return value.empty(); }
   bool operator==(const ShapeValue&) const = default;
@@ -39,14 +39,14 @@ class ExtentComposer : public Composer {
   /// The elements of a value, in order, if they are integers for shapes.
   virtual Result<std::optional<ShapeValues>> numbers(const std::string& value) = 0;
   virtual void say_numbers(const std::string& value, const ShapeValues& numbers) = 0;
-  /// In which all elements of a tensor of numbers lie.
+  /// The range of all elements of a numeric tensor.
   virtual NumberRange range(const std::string& value) = 0;
   /// The call that computes only this value, as a call of the program; nothing if there is none.
   virtual std::optional<NamedCall> maker(const std::string& value) const = 0;
   /// Adds a call that processes the operands' full capacity and ignores their counts.
   virtual std::vector<std::string> add_bounded(const std::string& operation, Attributes attributes,
                                                std::vector<std::string> inputs, size_t results = 1) = 0;
-  /// The value that was made for the key before, else the result of `make`.
+  /// The value made earlier for the key, or the result of `make`.
   virtual std::string once(const std::string& key, const std::function<std::string()>& make) = 0;
   /// A result of the call, with so many valid elements along each dimension.
   virtual void give(size_t result, const std::string& value, const ShapeValues& extents) = 0;
@@ -54,11 +54,11 @@ class ExtentComposer : public Composer {
 
 /// The composition of the call over arrays with data-dependent extents; false if its definition suffices.
 using ExtentMeaning = Result<bool> (*)(ExtentComposer& composer);
-/// Null where an operator has no row: then its definition decides alone.
+/// Null if the operator has no row, so that its definition suffices.
 ExtentMeaning extent_meaning(std::string_view domain, std::string_view operation);
 
 /// The elements of a short list of integers, or of one integer: data-dependent elements are values between known bounds
-/// that every run respects. Nothing if the value is no such list.
+/// that every run respects. Nothing if the value is not such a list.
 Result<std::optional<ShapeValues>> numbers_from_data(ExtentComposer& composer, const std::string& value);
 /// True if integers in this range may be the extents of an array.
 bool decides_extents(const NumberRange& range);
@@ -70,8 +70,8 @@ std::string slice_capacity(ExtentComposer& composer, const std::string& value, s
 /// The elements of a call's result, if it computes integers from integers.
 Result<std::optional<ShapeValues>> numbers_of_call(ExtentComposer& composer, const NamedCall& call);
 
-/// The result `number` of the composer's call: one of two values of the program, as a condition says, which may be of
-/// different extents. Errors: other element types or ranks.
+/// The result `number` of the composer's call: one of two values of the program, selected by a condition; their extents
+/// may differ. Errors: other element types or ranks.
 Result<Nothing> choose_value(ExtentComposer& composer, size_t number, const std::string& condition,
                              const std::string& yes, const std::string& no);
 

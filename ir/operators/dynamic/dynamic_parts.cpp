@@ -10,7 +10,7 @@
 namespace hoist::operators {
 namespace {
 
-// A place that counts from the end if it is below 0.
+// A position that counts from the end if it is negative.
 ShapeValue from_start(ExtentComposer& c, const ShapeValue& place, const ShapeValue& n) {
   if (place.low >= 0) return place;
   if (place.high < 0) return sum(c, place, n);
@@ -28,7 +28,7 @@ ShapeValue clamped(ExtentComposer& c, const ShapeValue& n, const ShapeValue& low
   return greatest(c, least(c, n, high), low);
 }
 
-// As in ONNX: a position out of range is clamped.
+// As in ONNX, a position out of range is clamped.
 DynamicArray sliced(ExtentComposer& c, const DynamicArray& x, size_t axis, ShapeValue start, ShapeValue end,
                     int64_t step) {
   const ShapeValue n = x.extents[axis];
@@ -242,7 +242,7 @@ Done gathered_elements_call(ExtentComposer& c) {
   if (places.extents.size() != x.extents.size()) return false;
   const ShapeValue n = x.extents[static_cast<size_t>(axis)];
   std::string from = n.is_known() ? places.value : places_from_start(c, places.value, n.value);
-  // Places reach no further than the data along other dimensions.
+  // Along other dimensions the positions do not extend beyond the data.
   const Shape room = room_of(c, x.value);
   for (size_t d = 0; d < room.size(); ++d) {
     if (static_cast<int64_t>(d) == axis || room_of(c, from)[d] <= room[d]) continue;
@@ -253,7 +253,7 @@ Done gathered_elements_call(ExtentComposer& c) {
   return true;
 }
 
-// Rows of positions, those below 0 from the ends of the array's dimensions from `batch` on.
+// Rows of positions in the dimensions from `batch` on; negative positions count from the end.
 std::string rows_from_start(ExtentComposer& c, const std::string& rows, const DynamicArray& x, size_t batch) {
   const auto count = static_cast<size_t>(room_of(c, rows).back());
   const ShapeValues ends(x.extents.begin() + static_cast<std::ptrdiff_t>(batch),

@@ -70,7 +70,7 @@ Result<Fractions> places_of(ExtentComposer& c, const std::string& mode, const Sh
   const std::string middle = lists.combined("Add", lists.combined("Mul", each, exactly(2)), exactly(1));
   Fractions out{lists.combined("Sub", lists.combined("Mul", middle, before), behind),
                 at_least_one(product(c, behind, exactly(2)))};
-  // For one element: half an element before the first.
+  // A single output element is half an element before the first input element.
   if (mode == "pytorch_half_pixel" && behind.low < 2) {
     const std::string one = call(c, "Less", {lists.of(behind), lists.of(exactly(2))});
     out.numerators = call(c, "Where", {one, lists.of(exactly(-1)), out.numerators});
@@ -114,15 +114,14 @@ class Weights {
   Scalar scalar_;
 };
 
-// The weights of the elements around a position, `t` after one of them and before the next: from the first that has
-// one.
+// The weights of the elements around a position, in order; the position is at distance `t` after the element below it.
 std::vector<std::string> weights_of(ExtentComposer& c, bool cubic, const std::string& t, Scalar scalar) {
   Weights weights(c, scalar);
   const std::string rest = weights.with("Sub", weights.number(1), t);
   if (!cubic) return {rest, t};
   const double a = number_of(c.call(), "cubic_coeff_a", -0.75);
   const auto near = [&](const std::string& x) { return weights.polynomial(x, {1, 0, -(a + 3), a + 2}); };
-  // The same with 1 + x in the place of the distance.
+  // The same for elements at a distance of 1 + x.
   const auto far = [&](const std::string& x) { return weights.polynomial(x, {0, a, -2 * a, a}); };
   return {far(t), near(t), near(rest), far(rest)};
 }
@@ -211,7 +210,7 @@ Done resized_call(ExtentComposer& c) {
   HOIST_TRY_VOID(check_capacity(*wanted));
   if (text_of(c.call(), "keep_aspect_ratio_policy", "stretch") != "stretch")
     return fault("its size depends on data, and keep_aspect_ratio_policy then has to be stretch");
-  // Axes that are known on both sides at once, and then the others.
+  // Resizes the axes with known extents in one call, then each other axis.
   Shape sizes = room_of(c, x.value);
   std::vector<size_t> others;
   bool any = false;

@@ -82,7 +82,7 @@ int64_t known_product(const ShapeValues& extents) {
   return out;
 }
 
-// True if dimensions of the same actual lengths have equally many elements after them on both sides.
+// True if on both sides the same data-dependent dimensions are followed by equally many elements.
 bool same_groups(const ShapeValues& from, const ShapeValues& to) {
   const auto groups = [](const ShapeValues& extents) {
     std::vector<std::pair<std::string, int64_t>> out = {{"", 1}};
@@ -97,7 +97,7 @@ bool same_groups(const ShapeValues& from, const ShapeValues& to) {
   return groups(from) == groups(to);
 }
 
-// Element by element: where the one at each place of the new shape lies in the old one.
+// Moves element by element: computes for each position in the new shape the position in the old shape.
 Result<DynamicArray> moved_together(ExtentComposer& c, const DynamicArray& x, const ShapeValues& to) {
   const Shape room = room_of(c, x.value), bounds = upper_bounds(to);
   const auto combined = [&](const std::string& operation, const std::string& list, const ShapeValue& n) {
@@ -139,7 +139,7 @@ Result<DynamicArray> reshaped(ExtentComposer& c, const DynamicArray& x, ShapeVal
   HOIST_TRY_VOID(check_capacity(to));
   const Shape room = room_of(c, x.value);
   if (same_groups(x.extents, to)) {
-    // Bounds go with their dimensions.
+    // Bounds move with their dimensions.
     size_t next = 0;
     for (ShapeValue& extent : to) {
       if (extent.is_known()) continue;
@@ -165,7 +165,7 @@ Result<DynamicArray> reshaped(ExtentComposer& c, const DynamicArray& x, ShapeVal
 
 namespace {
 
-// The extents of a shape operand: 0 keeps an extent, and -1 takes the rest.
+// The extents of a shape operand: 0 keeps an extent, and -1 is the remaining extent.
 Result<ShapeValues> wanted_extents(ExtentComposer& c, const ShapeValues& from, ShapeValues to, bool keep_zeros) {
   std::optional<size_t> open;
   for (size_t d = 0; d < to.size(); ++d) {
@@ -199,7 +199,7 @@ Result<ShapeValues> wanted_extents(ExtentComposer& c, const ShapeValues& from, S
     if (n.is_known()) known *= n.low;
     return n.is_known();
   });
-  if (divisor == 0) return fault("no extent fills rows of no elements");
+  if (divisor == 0) return fault("the open extent is undetermined, because the other extents include 0");
   if (known % divisor == 0) known /= divisor, divisor = 1;
   const ShapeValue total = product(c, product(c, all), exactly(known));
   const ShapeValue rows = greatest(c, product(c, product(c, others), exactly(divisor)), exactly(1));
@@ -232,7 +232,7 @@ Done flattened_call(ExtentComposer& c) {
   return true;
 }
 
-// The array as long along a dimension as `to` says, of which it has that many or one, which is repeated.
+// The array with the extent `to` along a dimension; it has this extent already, or one element, which is repeated.
 DynamicArray repeated_along(ExtentComposer& c, const DynamicArray& x, size_t axis, const ShapeValue& to) {
   const std::string last = scalar_value(c, greatest(c, difference(c, x.extents[axis], exactly(1)), exactly(0)));
   return taken_along(c, x, axis, call(c, "Min", {counting_up(c, to.high), last}), to);

@@ -103,7 +103,7 @@ Done multiplied_call(ExtentComposer& c) {
   const DynamicArray a = operand(c, 0), b = operand(c, 1);
   const size_t p = a.extents.size(), q = b.extents.size();
   if (!reads_dynamic(c) || p < 2 || q < 2) return false;
-  // As many of the sum as both have.
+  // The sum covers the positions that both operands have.
   const int64_t room = std::min(room_of(c, a.value)[p - 1], room_of(c, b.value)[q - 2]);
   const std::string zero = constant_number(c, scalar_of(c, a.value), 0);
   const auto last = static_cast<int64_t>(p) - 1, before_last = static_cast<int64_t>(q) - 2;

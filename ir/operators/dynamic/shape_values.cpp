@@ -13,17 +13,17 @@ namespace hoist {
 namespace operators {
 namespace {
 
-// Bounds stay where sums and products of two of them do not leave 64 bits unnoticed.
+// Bounds are limited, so that no sum or product of two of them overflows 64 bits.
 constexpr int64_t farthest = int64_t{1} << 62;
 
-// Holds every integer up to 2^64; beyond, a bound that is never reached.
+// Represents every integer up to 2^64; larger bounds are clamped.
 using Wide = long double;
 
 int64_t bounded(Wide value) {
   return static_cast<int64_t>(std::clamp<Wide>(value, -static_cast<Wide>(farthest), static_cast<Wide>(farthest)));
 }
 
-// A number between these bounds that a call makes of two others, once.
+// An integer between these bounds that a call computes from two others; equal calls are made once.
 ShapeValue made(ExtentComposer& c, const std::string& operation, const ShapeValue& a, const ShapeValue& b, Wide low,
                 Wide high) {
   ShapeValue out{bounded(low), bounded(high)};
@@ -119,7 +119,7 @@ ShapeValues extents_of(ExtentComposer& c, const std::string& value) {
   for (const auto& [dimension, count] : c.counts(value)) {
     ShapeValue& extent = out[static_cast<size_t>(dimension)];
     extent = {0, extent.high, count};
-    // Further facts about the count.
+    // Narrows the bounds of the extent by the bounds of the count.
     if (const auto numbers = c.numbers(count); numbers.ok() && *numbers) {
       const ShapeValue& number = (**numbers)[0];
       extent.low = std::clamp<int64_t>(number.low, 0, extent.high);
@@ -174,7 +174,7 @@ namespace {
 
 using Maybe = std::optional<ShapeValues>;
 
-// Known where it does not depend on the unknown ones: -1 for undecided.
+// The comparison's result if it does not depend on unknown integers; -1 if it is undecided.
 int compared(const std::string& operation, const ShapeValue& a, const ShapeValue& b) {
   const bool below = a.high < b.low;
   const bool above = a.low > b.high;
@@ -314,7 +314,7 @@ Result<Maybe> from_data(ExtentComposer& c, const std::string& value, int depth) 
   if ((scalar != Scalar::i64 && scalar != Scalar::i32) || sizes.size() > 1 || !c.counts(value).empty()) return none;
   const int64_t count = sizes.empty() ? 1 : sizes[0].value();
   if (count > most_numbers) return none;
-  // A list that is put together is followed to where each of its numbers comes from.
+  // A concatenated list is followed to the source of each of its integers.
   const auto maker = c.maker(value);
   if (maker && depth < deepest &&
       is_one_of(maker->operation,
@@ -392,7 +392,7 @@ Result<std::optional<ShapeValues>> numbers_of_call(ExtentComposer& c, const Name
     return Maybe(operands[0]);
   }
   if (operation == "Cast") {
-    // Integers beyond 64 bits are known, or no part of shapes.
+    // Integers beyond 64 bits are known, or are not parts of shapes.
     const Scalar to = leaf_of(type)->scalar;
     for (ShapeValue& number : operands[0]) {
       const bool kept = to == Scalar::i64 || (to == Scalar::i32 && number.low >= INT32_MIN && number.high <= INT32_MAX);

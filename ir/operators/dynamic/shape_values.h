@@ -1,5 +1,5 @@
 // Arithmetic on the integers of extents (dynamic_extents.h): known values are computed immediately, and each other
-// integer is made once, by a call, so that equal integers are one value. Only for ir/operators.
+// integer is computed by one call, so that equal integers are one value. Only for ir/operators.
 #pragma once
 
 #include "ir/operators/dynamic/dynamic_extents.h"
@@ -7,9 +7,9 @@
 namespace hoist::operators {
 
 ShapeValue exactly(int64_t value);
-/// One number of that type, made once.
+/// A constant scalar of that type, made once.
 std::string constant_number(ExtentComposer& c, Scalar scalar, int64_t value);
-/// The value that holds it, an i64 scalar.
+/// The integer as a value of the program, an i64 scalar.
 std::string scalar_value(ExtentComposer& c, const ShapeValue& number);
 
 ShapeValue sum(ExtentComposer& c, const ShapeValue& a, const ShapeValue& b);
@@ -17,19 +17,19 @@ ShapeValue difference(ExtentComposer& c, const ShapeValue& a, const ShapeValue& 
 ShapeValue product(ExtentComposer& c, const ShapeValue& a, const ShapeValue& b);
 ShapeValue least(ExtentComposer& c, const ShapeValue& a, const ShapeValue& b);
 ShapeValue greatest(ExtentComposer& c, const ShapeValue& a, const ShapeValue& b);
-/// For a number from 0 on and a divisor from 1 on.
+/// The quotient of a number of at least 0 and a divisor of at least 1.
 ShapeValue quotient(ExtentComposer& c, const ShapeValue& a, const ShapeValue& b);
 ShapeValue remainder(ExtentComposer& c, const ShapeValue& a, const ShapeValue& b);
 ShapeValue product(ExtentComposer& c, const ShapeValues& factors);
 
-/// The capacity of arrays with data-dependent extents has this limit.
+/// The limit of the capacity of arrays with data-dependent extents.
 inline constexpr int64_t most_bounded_elements = int64_t{1} << 28;
-/// That an array of these extents does not take more room.
+/// Checks that an array of these extents is within that limit.
 Result<Nothing> check_bounds(const ShapeValues& extents);
 
-/// How long a value is along each dimension.
+/// The extent of a value along each dimension.
 ShapeValues extents_of(ExtentComposer& c, const std::string& value);
-/// Those numbers as a value, [n]i64.
+/// The integers as a value, [n]i64.
 std::string list_value(ExtentComposer& c, const ShapeValues& numbers);
 
 /// An attribute of a call, or `otherwise`.

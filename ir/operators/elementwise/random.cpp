@@ -15,7 +15,7 @@ Expr times(Expr a, uint64_t b) {
   return call(Function::multiply, {a, literal_integer(Scalar::u64, static_cast<int64_t>(b))});
 }
 
-// 64 bits of a counter, mixed so that each of them depends on all.
+// The 64 bits of a counter, mixed so that each bit depends on all.
 Expr mixed(Expr counter) {
   return let(counter, [](Expr a) {
     return let(times(exclusive(a, shifted_right(a, 30)), 0xBF58476D1CE4E5B9u), [](Expr b) {
@@ -25,7 +25,7 @@ Expr mixed(Expr counter) {
   });
 }
 
-// Seeds that differ in few bits start far from each other.
+// The mixing separates the sequences of seeds that differ in few bits.
 uint64_t start_of(float seed) {
   uint64_t x = std::bit_cast<uint32_t>(seed) + random_step;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;

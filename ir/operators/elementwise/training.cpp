@@ -17,8 +17,8 @@ Lowered stepped(
     const std::function<std::vector<Number>(Number rate, Number time, const std::vector<Number>&)>& formula) {
   const size_t parts = 2 + states;
   if (c.inputs.size() < 2 + parts || (c.inputs.size() - 2) % parts != 0)
-    return fault(
-        fmt::format("{} inputs are not a rate, a number of steps and {} arrays a parameter", c.inputs.size(), parts));
+    return fault(fmt::format("{} inputs, expected a rate, a number of steps and {} arrays per parameter",
+                             c.inputs.size(), parts));
   const size_t count = (c.inputs.size() - 2) / parts;
   for (size_t i = 0; i < c.inputs.size(); ++i) {
     if (c.inputs[i] == nullptr) return fault(fmt::format("input {} is left out", i));
@@ -68,7 +68,7 @@ Lowered lower_adam(const OperatorContext& c) {
   return stepped(c, 2, [=](const Number& rate, const Number& time, const std::vector<Number>& v) {
     const Number gradient = v[0] * norm + v[1];
     const Number mean = v[2] * alpha + gradient * (1 - alpha), squares = v[3] * beta + gradient * gradient * (1 - beta);
-    // Means over few steps are too small.
+    // Means over few steps are too small and are corrected.
     const auto left = [&](double factor) {
       return 1.0 - apply(Function::power, literal(time.e->type->scalar, factor), time);
     };

@@ -12,7 +12,7 @@
 namespace hoist::operators {
 namespace {
 
-// In parts from the first input on, so that sums keep their order.
+// Combines inputs in order, part by part, so that sums keep their order.
 Result<Nothing> combine_parts(Composer& c) {
   const NamedCall& call = c.call();
   const bool is_mean = call.operation == "Mean";

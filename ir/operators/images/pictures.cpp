@@ -11,8 +11,8 @@
 namespace hoist::operators {
 namespace {
 
-// By the weights of ITU-R BT.601 in 16 bits, rounded to nearest, as the standard's reference computes it. A sum over
-// the colours, which kernels read one after the other.
+// By the weights of ITU-R BT.601 in 16 bits, rounded to nearest, as the standard's reference computes it. The sum runs
+// over the colours, which kernels read in sequence.
 Expr grey_of(Expr pixel) {
   const Expr weights = constant(Tensor::of(Scalar::i32, {3}, std::vector<int64_t>{19595, 38470, 7471}));
   const Expr products = map(

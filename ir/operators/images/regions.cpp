@@ -1,5 +1,5 @@
-// Parts of regions of interest, whose places data say: means or maxima of samples between elements, and maxima of
-// elements. No place leads outside an array.
+// Pooling of regions of interest at data-dependent positions: means or maxima of interpolated samples, and maxima of
+// elements. No position leads outside an array.
 #include <fmt/format.h>
 
 #include <array>
@@ -13,7 +13,8 @@ namespace {
 
 // ---- RoiAlign ------------------------------------------------------------------------------------------------------
 
-// A place along one axis of n elements: nothing counts more than one element outside, and the rest is moved inside.
+// A position along one axis of n elements. A position more than one element outside does not count; any other is
+// clamped to the inside.
 struct Near {
   Number counts, low, high, fraction;
 };
@@ -25,31 +26,31 @@ Near near(const Number& place, int64_t n) {
           choose(low >= last, 0.0, inside - low)};
 }
 
-// The places of regions, in elements of the array.
+// The positions of regions, in units of elements.
 struct Regions {
   Scalar wide = Scalar::f32;
   double scale = 1;
-  bool half_pixel = true;  // elements lie at the middles of pixels; otherwise regions have at least the size of one
+  bool half_pixel = true;  // elements are at pixel centres; otherwise regions have at least the size of one element
 
   Number begin_of(Expr region, int64_t i) const {
     return Number(convert(wide, at_position(i, region))) * scale - (half_pixel ? 0.5 : 0.0);
   }
-  // How long each of its parts is.
+  // The length of each part of the region.
   Number part_of(Expr region, int64_t i, int64_t parts) const {
     const Number length = begin_of(region, i + 2) - begin_of(region, i);
     return (half_pixel ? length : max(length, 1.0)) / static_cast<double>(parts);
   }
 };
 
-// A part has as many samples as it is long: regions of any size share no samples, but the rows that the samples touch,
-// at most seven rows each, since samples are more than half a row apart. So each row of each part of a region combines
-// its samples, and a part combines its rows, along one axis after the other.
+// A part has as many samples as its length, rounded up. Each row of each part combines the samples that touch it, and
+// each part combines its rows, along one axis after the other. A row is touched by a bounded number of samples, since
+// samples are more than half a row apart.
 class AdaptiveRegions {
  public:
   AdaptiveRegions(const Regions& regions, bool most) : regions_(regions), most_(most) {}
 
-  // [R][parts][n], of the mean the weights, of the largest the pairs of the least and the largest one; a largest one
-  // below 0 where no sample touches the line.
+  // [R][parts][n]: for the mean the weights of the lines; for the maximum pairs of the smallest and the largest weight,
+  // the largest below 0 if no sample touches the line.
   Expr along(Expr all, int64_t axis, int64_t parts, int64_t n) const {
     return in_memory(map(
         [&](Expr region) {
@@ -63,7 +64,7 @@ class AdaptiveRegions {
         all));
   }
 
-  // Interpolates between the rows of a part, each with its value.
+  // Interpolates between the rows of a part, given the value of each row.
   Expr combined(Expr weights, Expr values) const {
     const Scalar wide = regions_.wide;
     if (!most_)
@@ -76,7 +77,7 @@ class AdaptiveRegions {
         }));
   }
 
-  // True if a sample of the part lies outside, where the value is 0, or there is none.
+  // True if a sample of the part lies outside, where the value is 0, or if the part has no sample.
   Number has_nothing(Expr region, int64_t axis, int64_t parts, Expr part, int64_t n) const {
     const Number length = regions_.part_of(region, axis, parts), count = apply(Function::ceiling, length);
     const Number from = start_of(region, axis, part, length), half = length / max(count, 1.0) * 0.5;
@@ -94,10 +95,10 @@ class AdaptiveRegions {
     const Number length = regions_.part_of(region, axis, parts), count = apply(Function::ceiling, length);
     const Number step = length / max(count, 1.0), from = start_of(region, axis, part, length);
     const Number row = convert(wide, line), nothing = literal(wide, 0);
-    // Positions before the first row are moved to it, so they touch the second one as well.
+    // Positions before the first row are clamped to it, so the search for its samples starts earlier.
     const Number first =
         max(floor((choose(row <= 1.0, Number(literal(wide, -1)), row - 1.0) - from) / step - 0.5), 0.0);
-    // At the end of an axis a sample lies on the same line twice, once with nothing of it.
+    // At the end of an axis both lines of a sample are the same, once with weight 0.
     const auto sampled = [&](Expr k, const Number& otherwise, bool least) {
       const Number i = first + Number(convert(wide, k));
       const Near found = near(from + (i + 0.5) * step, n);
@@ -123,11 +124,11 @@ class AdaptiveRegions {
 
 // A checked call.
 struct Alignment {
-  Shape shape;  // of the input
+  Shape shape;  // shape of the input
   Regions places;
-  bool most = false;              // the largest sample of a part; otherwise the mean
+  bool most = false;              // maximum of the samples of a part; otherwise the mean
   int64_t height = 1, width = 1;  // parts of a region
-  int64_t samples = 0;            // of a part along each axis; 0 for as many as it is long
+  int64_t samples = 0;            // samples of a part along each axis; 0: as many as its length
 };
 
 Result<Alignment> read_alignment(const OperatorContext& c) {
@@ -203,7 +204,7 @@ Expr sampled_regions(const OperatorContext& c, const Alignment& a) {
   const int64_t height = a.height, width = a.width, samples = a.samples;
   const Scalar scalar = element_of(x), wide = a.places.wide;
   const Expr numbers = iota(samples, Scalar::i32);
-  // The sample i of part p.
+  // The position of sample i of part p.
   const auto place_of = [&](const Number& begin, const Number& part, Expr p, Expr i) {
     return begin + Number(convert(wide, p)) * part +
            (Number(convert(wide, i)) + 0.5) * part / static_cast<double>(samples);
@@ -271,7 +272,7 @@ Lowered lower_roi_align(const OperatorContext& c) {
 
 // ---- MaxRoiPool ----------------------------------------------------------------------------------------------------
 
-// Half away from zero.
+// Rounds half away from zero.
 Number rounded_away(const Number& x) {
   const Number size = abs(x), whole = floor(size), up = choose(size - whole >= 0.5, whole + 1.0, whole);
   return choose(x < 0.0, -up, up);

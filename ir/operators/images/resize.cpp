@@ -43,13 +43,13 @@ double raw_position(const Settings& s, const Axis& a, int64_t i) {
   }
   double half_pixel = (x + 0.5) / a.scale - 0.5;
   if (s.coordinates == "pytorch_half_pixel") return width == 1 ? -0.5 : half_pixel;
-  // n / 2 * (1 - out / width) + half_pixel, in a form that gives whole positions exactly.
+  // n / 2 * (1 - out / width) + half_pixel, in a form that is exact for integer positions.
   if (s.coordinates == "half_pixel_symmetric")
     return (n - 1) / 2 + (x + 0.5 - static_cast<double>(a.out) / 2) / a.scale;
   return half_pixel;
 }
 
-// The same as a number that an integer can hold: crops come from models and may be anything.
+// The same, clamped to the range of integers: crops come from models and may have any value.
 double source_position(const Settings& s, const Axis& a, int64_t i) {
   constexpr double far = 1e15;
   double x = raw_position(s, a, i);
@@ -83,7 +83,7 @@ struct Taps {
 };
 
 Taps taps_of(const Settings& s, const Axis& a) {
-  double shrink = s.antialias ? std::min(a.scale, 1.0) : 1.0;  // a wider kernel where elements are dropped
+  double shrink = s.antialias ? std::min(a.scale, 1.0) : 1.0;  // a wider kernel if the axis shrinks
   auto reach = static_cast<int64_t>(std::ceil((s.interpolation == Interpolation::linear ? 1 : 2) / shrink));
   Taps taps;
   taps.count = 2 * reach;
@@ -104,7 +104,7 @@ Taps taps_of(const Settings& s, const Axis& a) {
   return taps;
 }
 
-// A row by its nearest elements: repeated, or every so many, or by a table.
+// A row of nearest elements: repeated elements, a strided slice, or a look-up by a table.
 Expr nearest_row(const Settings& s, const Axis& a, Expr row) {
   Shape places;
   for (int64_t i = 0; i < a.out; ++i) places.push_back(nearest_position(s, a, source_position(s, a, i)));
@@ -123,7 +123,7 @@ Expr nearest_row(const Settings& s, const Axis& a, Expr row) {
   return map([&](Expr i) { return index(i, row); }, constant(Tensor::of(Scalar::i32, {a.out}, places)));
 }
 
-// A row of any rank by weighted sums: the other dimensions have been put outside before.
+// A row by weighted sums; its elements may have any rank, and all other dimensions are outside.
 Expr weighted_row(const Settings& s, const Axis& a, Expr row) {
   const Scalar within = element_of(row);
   Taps taps = taps_of(s, a);
@@ -154,7 +154,8 @@ Expr resized(const Settings& s, const Axis& a, Expr x) {
   });
 }
 
-// The integer towards zero, of a value that may lie just below one that it is but for the rounding of its weights.
+// Truncates to an integer, after a small increase in magnitude: rounded weights may leave a value just below an
+// integer.
 Expr truncated(Scalar scalar, Expr value) {
   const double slack = truncation_slack(value->type->scalar);
   const Number v = value;
@@ -252,7 +253,7 @@ Lowered lower_resize(const OperatorContext& c) {
   HOIST_TRY_VOID(normalise_axes(axes, rank_of(x)));
   for (int64_t& a : axes) a = a < 0 ? a + rank_of(x) : a;
   std::vector<Axis> along;
-  bool by_sizes = false;  // an empty list stands for one that is left out
+  bool by_sizes = false;  // an empty list means an absent one
   if (is_given(c, 3, "sizes")) {
     HOIST_TRY(const Tensor sizes, constant_input(c, 3, "sizes"));
     by_sizes = sizes.size() > 0;

@@ -1,6 +1,6 @@
-// Samples of arrays at places that data say: between their elements, and under kernels whose places move. Places are
-// numbers, so all of these are functions: how far elements lie apart, and which of them a place lies between, is
-// arithmetic on extents and data. No place leads outside an array.
+// Samples of arrays at data-dependent positions: between elements, and under kernels whose taps move. The operators are
+// C++ functions, because weights and adjacent elements follow from arithmetic on extents and data. No position leads
+// outside an array.
 #include <fmt/format.h>
 
 #include <array>
@@ -19,18 +19,18 @@ Number as(Scalar scalar, const Number& x) { return x.e == nullptr ? x : Number(c
 enum class Outside : uint8_t { zeros, border, reflection };
 enum class Between : uint8_t { nearest, linear, cubic };
 
-// How arrays of this many spatial extents are sampled.
+// The sampling of arrays with this number of spatial extents.
 struct Sampler {
   Shape extents;
   Outside outside = Outside::zeros;
   Between between = Between::linear;
-  bool corners = true;  // the outermost places are the middles of the outermost elements, not their edges
+  bool corners = true;  // positions -1 and 1 are the centres of the outermost elements, not their edges
   Scalar place = Scalar::f32, value = Scalar::f32;
 
   double low() const { return corners ? 0.0 : -0.5; }
   double high(size_t axis) const { return static_cast<double>(extents[axis]) - (corners ? 1.0 : 0.5); }
 
-  // Back and forth between the borders.
+  // Reflects a position between the borders.
   Number reflected(const Number& x, size_t axis) const {
     const double range = high(axis) - low();
     if (range == 0) return x * 0.0;
@@ -41,7 +41,7 @@ struct Sampler {
 
   // A position clamped near the array, so that its conversion to an integer stays small.
   Number bounded(const Number& x, size_t axis) const {
-    const double far = 4;  // no weight reaches so far
+    const double far = 4;  // beyond the reach of any weight
     if (outside == Outside::zeros) return min(max(x, -far), static_cast<double>(extents[axis]) + far);
     const Number inside =
         outside == Outside::border ? min(max(x, 0.0), static_cast<double>(extents[axis] - 1)) : reflected(x, axis);
@@ -80,7 +80,7 @@ struct Sampler {
   }
 
  private:
-  // The sum over the elements around the place along the axes that are left.
+  // The sum over the elements around the position along the remaining axes.
   Expr along(Expr plane, const std::vector<Number>& place_of, const std::vector<Number>& found) const {
     const size_t axis = found.size();
     if (axis == place_of.size()) return convert(value, element(plane, found));
@@ -131,7 +131,7 @@ Lowered lower_grid_sample(const OperatorContext& c) {
     return fault(fmt::format("the input is {}, and only floats can be interpolated", row(scalar).name));
   sampler.place = wide_float(element_of(grid));
   sampler.value = is_float(scalar) ? wider_of(wide_float(scalar), sampler.place) : scalar;
-  // The last number of a place belongs to the first axis.
+  // The last coordinate of a position belongs to the first axis.
   const auto sampled = [&](Expr plane, Expr point) {
     std::vector<Number> at;
     for (size_t axis = 0; axis < dimensions; ++axis) {
@@ -306,8 +306,8 @@ Lowered lower_deform_conv(const OperatorContext& c) {
 
 // ---- AffineGrid ----------------------------------------------------------------------------------------------------
 
-// Each position is an affine function of the element's place along the axes, last axis first: between -1 and 1, which
-// are the middles of the outermost elements (align_corners) or their outer edges.
+// Each position is an affine function of the element's place along the axes, last axis first: between -1 and 1, the
+// centres of the outermost elements (align_corners) or their outer edges.
 Lowered lower_affine_grid(const OperatorContext& c) {
   const Expr theta = c.inputs[0];
   const Shape t = extents(theta);
@@ -361,7 +361,7 @@ Lowered lower_affine_grid(const OperatorContext& c) {
 // clang-format off
 constexpr auto sampling_rows = std::to_array<OperatorRow>({
   {"", "AffineGrid", 20, 2, 2, Takes::floats, lower_affine_grid,
-   "positions of an image's elements as affine functions of their places; a function, since the size decides the number of axes",
+   "the positions of an image's elements by an affine function of their indices; a function, since the size decides the number of axes",
    -1, 1, "1 size"},
   {"", "GridSample", 20, 2, 2, Takes::anything, lower_grid_sample,
    "the values at positions between the elements; a function, since positions come from data and their arithmetic from the extents", -1, 1},

@@ -59,7 +59,7 @@ Result<Tensor> default_label(const OperatorContext& c, Scalar scalar) {
   return out;
 }
 
-// NaN among the keys matches every NaN. Among equal keys the last one counts.
+// NaN among the keys matches every NaN. The last of several equal keys is used.
 Lowered looked_up(Expr x, const Tensor& keys, const Tensor& values, const Tensor& otherwise) {
   if (keys.size() != values.size() || keys.size() == 0)
     return fault(fmt::format("{} keys and {} values", keys.size(), values.size()));
@@ -82,7 +82,7 @@ Lowered looked_up(Expr x, const Tensor& keys, const Tensor& values, const Tensor
 Lowered lower_label_encoder(const OperatorContext& c) {
   const Expr x = c.inputs[0];
   HOIST_TRY(const std::vector<std::string> classes, strings_attribute(c, "classes_strings"));
-  if (!classes.empty()) {  // version 1: strings by their places, or the other way round
+  if (!classes.empty()) {  // version 1: strings to their positions, or positions to strings
     HOIST_TRY(const Tensor strings, tensor_of_strings({std::ssize(classes)}, classes));
     Tensor places(Scalar::i64, {std::ssize(classes)});
     for (int64_t i = 0; i < places.size(); ++i) places.set_integer(i, i);
@@ -130,7 +130,7 @@ Lowered lower_one_hot_encoder(const OperatorContext& c) {
 
 // ---- Maps: a map is the tensor of its values by key ----------------------------------------------------------------
 
-// One row of values a map, as many as there are keys.
+// One row of values per map, with one value per key.
 Result<Expr> rows_by_key(const OperatorContext& c, int64_t keys, const std::string& named) {
   const Expr x = rank_of(c.inputs[0]) == 1 ? repeat(1, c.inputs[0]) : c.inputs[0];
   if (keys == 0) return fault(fmt::format("{} is missing", named));
@@ -139,7 +139,7 @@ Result<Expr> rows_by_key(const OperatorContext& c, int64_t keys, const std::stri
   return x;
 }
 
-// How many keys there are, by the attributes that may hold them.
+// The number of keys, from the attributes that may contain them.
 Result<int64_t> key_count(const OperatorContext& c, const std::string& integers, const std::string& strings) {
   HOIST_TRY(const Shape numbers, integers_attribute(c, integers, {}));
   HOIST_TRY(const std::vector<std::string> texts, strings_attribute(c, strings));
@@ -159,7 +159,7 @@ Lowered lower_dict_vectorizer(const OperatorContext& c) {
   return one(x);
 }
 
-// As Cast has it; a string that is absent is "", and as a number 0.
+// Converts as Cast; an absent string is "", or 0 as a number.
 Lowered lower_cast_map(const OperatorContext& c) {
   HOIST_TRY(const std::string to, choice_attribute(c, "cast_to", "TO_FLOAT", {"TO_FLOAT", "TO_STRING", "TO_INT64"}));
   HOIST_TRY(const std::string form, choice_attribute(c, "map_form", "DENSE", {"DENSE", "SPARSE"}));
@@ -179,7 +179,7 @@ Lowered lower_cast_map(const OperatorContext& c) {
   cast.attributes = {{"to", int64_t{scalar == Scalar::f32 ? 1 : scalar == Scalar::i64 ? 7 : 8}}};
   Expr read = row;
   if (from == Scalar::string && sparse) {
-    // The text of 0 instead of an absent value, since "" is no number.
+    // The text of 0 replaces an absent value, since "" is not a number.
     HOIST_TRY(const Expr nothing, constant_strings({1}, {""}));
     HOIST_TRY(const Expr naught, constant_strings({1}, {"0"}));
     read = in_memory(map_at(
@@ -191,7 +191,7 @@ Lowered lower_cast_map(const OperatorContext& c) {
 // clang-format off
 constexpr auto encoder_rows = std::to_array<OperatorRow>({
   {encoders, "LabelEncoder", 1, 1, 1, Takes::anything, lower_label_encoder,
-   "the value for the key equal to each element; a function, since keys and values are attributes"},
+   "looks up each element among the keys and returns the value of that key; a function, since keys and values are attributes"},
   {encoders, "CategoryMapper", 1, 1, 1, Takes::anything, lower_category_mapper,
    "numbers for strings, or strings for numbers; a function, since both are attributes"},
   {encoders, "ZipMap", 1, 1, 1, Takes::floats, lower_zip_map,

@@ -102,7 +102,7 @@ Result<Expr> linear_scores(const OperatorContext& c, int64_t targets) {
     return fault(fmt::format("{} intercepts for {} targets", intercepts.size(), targets));
   const Scalar scalar = computed_in(x);
   if (intercepts.empty()) intercepts.resize(static_cast<size_t>(targets), 0);
-  // Labels and scores both read them.
+  // Materialised, since labels and scores both use the sums.
   return in_memory(weighted_sums(x, reshape(table(scalar, coefficients), {targets, n}), table(scalar, intercepts)));
 }
 
@@ -143,13 +143,13 @@ Lowered lower_linear_classifier(const OperatorContext& c) {
 
 // ---- Sequences of tokens -------------------------------------------------------------------------------------------
 
-// The sequences to be counted, sequences of equal length together.
+// The token sequences to be counted, grouped by length.
 struct NGrams {
   int64_t length = 1;
   Tensor tokens;  ///< [sequences][length]
 };
 
-// All of them, one after the other: numbers or strings.
+// All tokens of the attribute pool: integers or strings.
 Result<Tensor> pool_of(const OperatorContext& c, Scalar scalar) {
   if (scalar == Scalar::string) {
     HOIST_TRY(const std::vector<std::string> strings, strings_attribute(c, "pool_strings"));
@@ -176,14 +176,15 @@ Result<std::vector<NGrams>> ngrams_of(const OperatorContext& c, int64_t& total) 
     const int64_t length = static_cast<int64_t>(i) + 1;
     if (first < 0 || end < first || end > pool.size() || (end - first) % length != 0)
       return fault(
-          fmt::format("ngram_counts has sequences of {} from {} to {} of {} tokens", length, first, end, pool.size()));
+          fmt::format("ngram_counts has sequences of length {} from token {} to {}, and the pool has {} tokens", length,
+                      first, end, pool.size()));
     out.push_back({length, part_of(pool, first, (end - first) / length, length)});
     total += (end - first) / length;
   }
   return out;
 }
 
-// How often each of the sequences appears in a row, its tokens `step` apart.
+// The number of occurrences of each sequence in a row, with tokens `step` apart.
 Expr counted(const NGrams& grams, int64_t step, Expr row) {
   const Expr windows = slide(grams.length, 1, step, row);
   return map(
@@ -259,7 +260,7 @@ Lowered lower_tf_idf_vectorizer(const OperatorContext& c) {
       return choose(count > 0.0, p[1], literal(Scalar::f32, 0)).e;
     });
   };
-  // Kept, so that each sequence is looked for once, by vectors of its own.
+  // Materialised, so that each sequence is searched once, in vectors.
   if (rank_of(x) == 1) return one(vector(in_memory(counts(x))));
   return one(map(vector, in_memory(map(counts, x))));
 }
@@ -267,7 +268,7 @@ Lowered lower_tf_idf_vectorizer(const OperatorContext& c) {
 // clang-format off
 constexpr auto learning_rows = std::to_array<OperatorRow>({
   {"", "TfIdfVectorizer", 9, 1, 1, Takes::anything, lower_tf_idf_vectorizer,
-   "how often sequences of tokens appear in rows; a function, since the sequences are attributes"},
+   "the number of occurrences of token sequences in each row; a function, since the sequences are attributes"},
   {learning, "Scaler", 1, 1, 1, Takes::numbers, lower_scaler,
    "(x - offset) * scale; a function, since lists of floats are attributes"},
   {learning, "Imputer", 1, 1, 1, Takes::numbers, lower_imputer,

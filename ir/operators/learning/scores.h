@@ -28,15 +28,15 @@ Expr weighted_sums(Expr x, Expr weights, Expr added);
 Result<std::string> transform_attribute(const OperatorContext& context);
 /// The transformation of a row of scores.
 Expr transformed(const std::string& transform, Expr row);
-/// The scores of two classes that share one, as onnxruntime has them: `first` and `score`, [2]. LOGISTIC makes both
+/// The scores of two classes from a single score, as in onnxruntime: `first` and `score`, [2]. LOGISTIC makes both
 /// probabilities, PROBIT leaves the second at 0, and SOFTMAX and SOFTMAX_ZERO change nothing.
 Expr scores_of_two(const std::string& transform, const Number& first, const Number& score);
 /// The transformation of all rows, in the type of the result.
 Expr finished(const std::string& transform, Expr scores, Scalar scalar = Scalar::f32);
 
-/// The first of them.
+/// The position of the first largest element.
 Expr place_of_largest(Expr row);
-/// Numbers or strings, one a class: the attribute of that name, or classlabels_strings.
+/// Class labels, integers or strings, one per class: the attribute of that name, or classlabels_strings.
 Result<Tensor> labels_of(const OperatorContext& context, const std::string& name);
 Expr label_at(Expr place, const Tensor& labels);
 

@@ -34,7 +34,7 @@ Result<KernelFunction> kernel_function(const OperatorContext& c) {
   return out;
 }
 
-// Small whole powers are products, which negative numbers have too.
+// Small integer powers are products, which are defined for negative numbers too.
 Number power_of(const Number& x, double degree) {
   constexpr double most_products = 16;
   if (degree != std::floor(degree) || degree < 1 || degree > most_products) return apply(Function::power, x, degree);
@@ -115,8 +115,8 @@ struct Pairs {
   int64_t place(int64_t i, int64_t j) const { return i * (2 * classes - i - 1) / 2 + j - i - 1; }
 };
 
-// [rows][vectors] to [rows][pairs]. A vector has a coefficient for each class but its own, and those for a pair are the
-// vectors of one class with their coefficients for the other.
+// [rows][vectors] to [rows][pairs]. A vector has a coefficient for each class but its own; a pair uses the vectors of
+// either class with their coefficients for the other.
 Expr pair_scores(const Pairs& pairs, Expr values, const Shape& counts, const Floats& coefficients, const Floats& rho) {
   const Scalar scalar = element_of(values);
   const int64_t others = pairs.classes - 1, vectors = extents(values)[1];
@@ -162,8 +162,8 @@ Expr pair_scores(const Pairs& pairs, Expr values, const Shape& counts, const Flo
       in_memory(map(parts_of, values)));
 }
 
-// The class with the most votes of pairs, the first of several. A score that is not above 0, also NaN, votes for the
-// second of a pair.
+// The class with the most votes of pairs, the first one in case of a tie. A score that is not above 0, also NaN, votes
+// for the second of a pair.
 Expr most_voted(const Pairs& pairs, Expr scores) {
   const Expr winners = map_zip({scores, places(pairs.first), places(pairs.second)},
                                [](const std::vector<Expr>& p) { return choose(Number(p[0]) > 0.0, p[1], p[2]).e; });
@@ -176,10 +176,10 @@ Expr most_voted(const Pairs& pairs, Expr scores) {
 
 // ---- Probabilities -------------------------------------------------------------------------------------------------
 
-// The steps of `coupled` are written out, and grow with the square of the number of classes.
+// The steps of `coupled` are unrolled, so their number grows with the square of the number of classes.
 constexpr int64_t most_coupled_classes = 32;
 
-// How probable the second of a pair is, for both orders: a row of scores to [classes][classes].
+// The probability of the second class of each pair, in both orders: a row of scores to [classes][classes].
 Expr pair_probabilities(const Pairs& pairs, Expr scores, const Floats& a, const Floats& b) {
   const Scalar scalar = element_of(scores);
   constexpr double least = 1e-7;
@@ -204,8 +204,9 @@ Expr pair_probabilities(const Pairs& pairs, Expr scores, const Floats& a, const 
   });
 }
 
-// The matrix of which the probabilities of classes are the zero, as far as all pairs can agree: of i and j the negated
-// product of both probabilities, on the diagonal the sum of squares of those against i.
+// The matrix Q whose product with the class probabilities is nearly zero if the pairs are consistent: element (i, j) is
+// the negated product of the pair's probabilities, and a diagonal element is the sum of squared probabilities against
+// class i.
 Expr coupling(Expr probabilities) {
   const int64_t classes = extents(probabilities)[0];
   const Expr numbers = iota(classes, Scalar::i32);
@@ -223,9 +224,9 @@ Number total_of(const std::vector<Number>& parts) {
   return out;
 }
 
-// One round: nothing if the probabilities have converged, else each class in turn is moved to its value if the others
-// were right, and all are divided by their sum. That sum is kept separately and divided by at the end, so that a class
-// needs only the moves of the classes before it. State and result are tuples with one element per class.
+// One round: unchanged if the probabilities have converged; otherwise each class in turn moves to its optimum for fixed
+// other classes, and all are divided by their sum. That sum is stored separately, and the division comes at the end, so
+// that a class needs only the moves of the classes before it. State and result are tuples with one element per class.
 Expr coupling_round(int64_t classes, Expr state, const std::function<Number(int64_t, int64_t)>& q) {
   struct Way {
     std::vector<Number> moves;
@@ -233,7 +234,7 @@ Expr coupling_round(int64_t classes, Expr state, const std::function<Number(int6
   };
   const auto n = static_cast<size_t>(classes);
   std::vector<Number> own, weighted;
-  std::vector<Expr> lines;  // of the product with the matrix
+  std::vector<Expr> lines;  // elements of the product with the matrix
   for (int64_t i = 0; i < classes; ++i) own.push_back(get(i, state));
   for (int64_t i = 0; i < classes; ++i) {
     std::vector<Number> parts;
@@ -325,7 +326,7 @@ Lowered linear_classes(const OperatorContext& c, Expr x, const Tensor& labels, c
                                               table(scalar, Floats(static_cast<size_t>(classes), rho[0]))));
   HOIST_TRY(const Floats a, floats_attribute(c, "prob_a"));
   const bool positive = std::all_of(coefficients.begin(), coefficients.end(), [](double v) { return v >= 0; });
-  // With two classes the second is chosen as soon as either score is high enough, as in onnxruntime.
+  // With two classes the second is chosen if either score is high enough, as in onnxruntime.
   const auto place = [&](Expr row) {
     const Expr largest = place_of_largest(row);
     if (classes != 2 || !a.empty()) return largest;
@@ -358,7 +359,7 @@ Lowered lower_svm_classifier(const OperatorContext& c) {
   HOIST_TRY(const Floats coefficients, floats_attribute(c, "coefficients"));
   HOIST_TRY(const Floats rho, floats_attribute(c, "rho"));
   if (std::ssize(coefficients) % vectors != 0 || std::ssize(coefficients) / vectors != classes - 1)
-    return fault(fmt::format("coefficients has {} numbers for {} support vectors of {} classes, expected {} a vector",
+    return fault(fmt::format("coefficients has {} numbers for {} support vectors of {} classes, expected {} per vector",
                              coefficients.size(), vectors, classes, classes - 1));
   if (classes > most_table_entries / classes) return fault(fmt::format("{} classes are too many", classes));
   const int64_t count = classes * (classes - 1) / 2;

@@ -82,8 +82,9 @@ Lowered lower_regex_full_match(const OperatorContext& c) {
   const Expr x = c.inputs[0];
   HOIST_TRY(const std::string pattern, string_attribute(c, "pattern", ""));
   HOIST_TRY(const Tensor written, tensor_of_strings({1}, {pattern}));
-  HOIST_TRY_VOID(evaluate_host_call("regex_full_match", {Tensor(Scalar::string, {1}), written},
-                                    array_type({Nat(1)}, scalar_type(Scalar::boolean))));  // is it one?
+  HOIST_TRY_VOID(evaluate_host_call(
+      "regex_full_match", {Tensor(Scalar::string, {1}), written},
+      array_type({Nat(1)}, scalar_type(Scalar::boolean))));  // 1 if the expression matches separators
   return one_of(host("regex_full_match", {x, constant(written)}, strings_like(x, Scalar::boolean)));
 }
 
@@ -126,7 +127,7 @@ Result<Tokenising> tokenising_of(const OperatorContext& c) {
   return out;
 }
 
-// As onnxruntime has it: rows of tokens, filled up to the longest one.
+// As in onnxruntime: rows of tokens, padded to the longest row.
 Lowered lower_tokenizer(const OperatorContext& c) {
   HOIST_TRY_VOID(check_strings(c));
   const Expr x = c.inputs[0];
@@ -138,7 +139,7 @@ Lowered lower_tokenizer(const OperatorContext& c) {
   const Tensor settings = Tensor::of(Scalar::i64, {3}, Shape{how.between, how.least_characters, how.marks});
   const Type none = array_type({Nat(0)}, scalar_type(Scalar::i64));
   HOIST_TRY_VOID(evaluate_host_call("string_token_count", {Tensor(Scalar::string, {0}), expressions, settings},
-                                    none));  // are they expressions?
+                                    none));  // 1 if separators are expressions
   HOIST_TRY(const Expr filler, constant_strings({1}, {how.filler}));
   Shape with_tokens = extents(x);
   HOIST_TRY(const int64_t room, room_for_pieces(c, most_tokens));
@@ -204,7 +205,7 @@ Lowered lower_string_normalizer(const OperatorContext& c) {
       flatten(compared));
   const Chosen chosen = chosen_places(stays, shape.back());
   const int64_t axis = rank_of(x) - 1;
-  // If no word remains, there is one empty word.
+  // If no word remains, the result is one empty word.
   return std::vector<Expr>{elements_along(changed, axis, chosen.places), max(chosen.count, 1.0).e};
 }
 

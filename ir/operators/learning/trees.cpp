@@ -30,14 +30,14 @@ struct Node {
 struct Forest {
   std::vector<Node> nodes;
   Shape roots;
-  std::map<std::pair<int64_t, int64_t>, double> weights;  // of node and target
+  std::map<std::pair<int64_t, int64_t>, double> weights;  // weights by node and target
   int64_t targets = 1;
   std::string aggregate = "SUM";
   Floats base;
 
-  // Links that lead out of the list, or round in a circle, are errors; the length of the longest way is the result.
+  // The length of the longest path. Links that lead out of the list or form a cycle are errors.
   Result<int64_t> depth() const {
-    std::vector<int64_t> known(nodes.size(), -1);  // -2 while below is being looked at
+    std::vector<int64_t> known(nodes.size(), -1);  // -2 while the subtree is visited
     for (int64_t root : roots) {
       std::vector<int64_t> open = {root};
       while (!open.empty()) {
@@ -103,7 +103,7 @@ Number holds_at(Branch branch, const Number& v, const Number& limit) {
   }
 }
 
-// The tables of a forest's nodes, and the step from a node to the next one.
+// The tables of a forest's nodes, and the function from a node to its successor.
 struct Walk {
   Scalar scalar = Scalar::f32;
   Expr values = nullptr, features = nullptr, yes = nullptr, no = nullptr, kinds = nullptr, missing = nullptr;
@@ -212,7 +212,7 @@ Result<Expr> scores_of(const Forest& forest, Expr x) {
       x);
 }
 
-// The nodes of the versions before 5, by tree and number; `kind` is the kind of leaves: targets or classes.
+// The nodes of versions before 5, by tree and node number; `kind` is "target" or "class".
 Result<Forest> forest_of(const OperatorContext& c, const std::string& kind) {
   Forest forest;
   HOIST_TRY(Shape trees, integers_attribute(c, "nodes_treeids", {}));
@@ -226,7 +226,9 @@ Result<Forest> forest_of(const OperatorContext& c, const std::string& kind) {
   HOIST_TRY(forest.base, floats_attribute(c, "base_values"));
   const size_t n = modes.size();
   for (size_t size : {trees.size(), numbers.size(), features.size(), yes.size(), no.size(), values.size()}) {
-    if (size != n) return fault(fmt::format("{} modes and {} other entries for the nodes", n, size));
+    if (size != n)
+      return fault(
+          fmt::format("the lists of nodes differ in length: {} modes, {} entries of another attribute", n, size));
   }
   if (!missing.empty() && missing.size() != n)
     return fault(fmt::format("{} missing_value_tracks_true for {} nodes", missing.size(), n));
@@ -288,9 +290,9 @@ Lowered lower_tree_regressor(const OperatorContext& c) {
   return one(finished(transform, scores));
 }
 
-// How two classes share the score of the leaves, as onnxruntime has it where the standard says nothing. Leaves that
-// name the first class alone give the score of the second, which is a share of 1 if no weight is negative. One base
-// value is the first class's.
+// How two classes share the score of the leaves, as in onnxruntime, since the standard leaves it open. If leaves name
+// only the first class, their sum is the score of the second class, a share of 1 if no weight is negative. A single
+// base value belongs to the first class.
 struct TwoClasses {
   bool one_score = false;  ///< leaves name the first class alone
   bool of_second = false;  ///< leaves name the second class alone, and there are no base values
@@ -327,7 +329,7 @@ Lowered lower_tree_classifier(const OperatorContext& c) {
   HOIST_TRY_VOID(check_targets(forest));
   const TwoClasses two = labels.size() == 2 ? two_classes(forest) : TwoClasses{};
   HOIST_TRY(Expr scores, scores_of(forest, x));
-  // The transformation of a row reads each score several times, and no tree is walked again for that.
+  // Materialised: the transformation of a row reads each score several times, and trees should be walked once.
   scores = in_memory(scores);
   const Expr chosen = map(
       [&](Expr row) {
@@ -347,7 +349,7 @@ Lowered lower_tree_classifier(const OperatorContext& c) {
   return std::vector<Expr>{chosen, map_at(2, as_float, result)};
 }
 
-// The lists of the attributes of version 5: nodes and leaves in lists of their own, and sets of values.
+// The lists of the attributes of version 5: separate lists of nodes and leaves, and sets of values.
 struct TreeLists {
   Shape features, yes, no, yes_is_leaf, no_is_leaf, missing, roots, leaf_targets;
   Floats splits, modes, leaf_weights, members;
@@ -370,7 +372,9 @@ Result<TreeLists> tree_lists(const OperatorContext& c) {
   const size_t n = l.features.size();
   for (size_t size :
        {l.yes.size(), l.no.size(), l.yes_is_leaf.size(), l.no_is_leaf.size(), l.splits.size(), l.modes.size()}) {
-    if (size != n) return fault(fmt::format("{} features and {} other entries for the nodes", n, size));
+    if (size != n)
+      return fault(
+          fmt::format("the lists of nodes differ in length: {} features, {} entries of another attribute", n, size));
   }
   if (!l.missing.empty() && l.missing.size() != n)
     return fault(fmt::format("{} missing_value_tracks_true for {} nodes", l.missing.size(), n));
@@ -428,7 +432,7 @@ Lowered lower_tree_ensemble(const OperatorContext& c) {
     if (root < 0 || root >= static_cast<int64_t>(n))
       return fault(fmt::format("a tree begins at node {} of {}", root, n));
     const auto at_root = static_cast<size_t>(root);
-    // A tree of one leaf says so by two branches to the same one.
+    // A tree with a single leaf is encoded as a node whose two branches lead to the same leaf.
     const bool single = yes_is_leaf[at_root] != 0 && no_is_leaf[at_root] != 0 && yes[at_root] == no[at_root];
     forest.roots.push_back(single ? place_of(yes[at_root], 1) : root);
     if (single) continue;

@@ -52,7 +52,7 @@ Lowered lower_gather(const OperatorContext& c) {
       data));
 }
 
-// Cuts the leading dimensions of x to the extents of `like`, up to `depth`.
+// Slices the first `depth` dimensions of x to the extents of `like`.
 Expr cut_to(Expr x, Expr like, int64_t depth) {
   for (int64_t i = 0; i < depth; ++i) {
     int64_t n = extents(like)[static_cast<size_t>(i)];
@@ -62,7 +62,7 @@ Expr cut_to(Expr x, Expr like, int64_t depth) {
   return x;
 }
 
-// For *Elements: indices have the rank of the data and reach no further, along all dimensions but the axis.
+// For *Elements: indices have the rank of the data and no larger extents, except along the axis.
 Result<Nothing> check_elements(Expr data, Expr indices, int64_t axis) {
   Shape d = extents(data), i = extents(indices);
   bool fits = d.size() == i.size();
@@ -154,7 +154,7 @@ Expr scattered(Expr row, Expr positions, Expr updates, const std::optional<Funct
   return reshape(transpose({1, 0}, all), shape);
 }
 
-// Negative positions count from the end; scatter drops positions that are still out of range.
+// Negative positions count from the end; scatter drops positions that remain out of range.
 Expr from_start(Expr i, int64_t n) { return choose(Number(i) < 0.0, Number(i) + static_cast<double>(n), i).e; }
 
 Lowered lower_scatter_elements(const OperatorContext& c) {
@@ -207,7 +207,7 @@ Lowered lower_scatter_nd(const OperatorContext& c) {
   flat_data.insert(flat_data.begin(), product(outer));
   flat_updates.insert(flat_updates.begin(), product(lead));
   Scalar at = element_of(indices);
-  // A row of positions becomes one position in the flattened outer dimensions, or -1 where any lies outside.
+  // A row of positions becomes one position in the flattened outer dimensions, or -1 if any lies outside.
   Expr positions = map(
       [&](Expr p) {
         Number place = literal_integer(at, 0);
@@ -313,7 +313,8 @@ Lowered lower_tensor_scatter(const OperatorContext& c) {
   }));
 }
 
-// Elements where a pooling found them, in zeros. Positions count through the array that the windows came from.
+// Writes elements to the positions at which a pooling found them; all other elements are 0. Positions are flat indices
+// into the pooled array.
 Lowered lower_max_unpool(const OperatorContext& c) {
   Expr x = c.inputs[0], positions = c.inputs[1];
   const Shape shape = extents(x);
@@ -351,10 +352,10 @@ Lowered lower_max_unpool(const OperatorContext& c) {
   return one(result);
 }
 
-// Sums of so many arrays fit in one kernel.
+// The number of arrays whose sum fits in one kernel.
 constexpr int64_t most_shifted = 32;
 
-// windows : [k0][k1]...[w0][w1]... in a grid. Each position in the windows is an image of its own, moved.
+// windows : [k0][k1]...[w0][w1]... in a grid. The elements at one position of all windows form a shifted image.
 Expr sum_of_shifted(Expr windows, const Shape& image, const Shape& block, const Shape& dilations, const Shape& pads) {
   const size_t dimensions = image.size();
   const Scalar scalar = element_of(windows), wide = is_float(scalar) ? wide_float(scalar) : scalar;
@@ -416,7 +417,8 @@ Lowered lower_col2im(const OperatorContext& c) {
     if (room < 0) return fault(fmt::format("the window {} does not fit into the image {}", text(block), text(image)));
     windows.push_back(room / strides[i] + 1);
     if (image[i] > most_table_entries / block[i])
-      return fault(fmt::format("an image of {} and windows of {}", text(image), text(block)));
+      return fault(
+          fmt::format("an image of {} with windows of {} needs a table that is too large", text(image), text(block)));
   }
   HOIST_TRY_VOID(check_extents(image));
   HOIST_TRY_VOID(check_extents(block));
@@ -450,7 +452,7 @@ Lowered lower_col2im(const OperatorContext& c) {
     }
     tables.push_back(constant(Tensor::of(Scalar::i64, {image[i], block[i]}, from)));
   }
-  // The rest of [k0][w0][k1][w1]... once the position along each dimension is known.
+  // The remaining dimensions of [k0][w0][k1][w1]... after an index along each pair.
   const std::function<Expr(Expr, size_t)> image_of = [&](Expr left, size_t i) -> Expr {
     if (i == dimensions) return sum(flatten(left));
     return map(

@@ -50,7 +50,7 @@ Lowered lower_split(const OperatorContext& c) {
   return results;
 }
 
-// Each array as its own reals, one after the other along an axis. Equal scales and zero points keep every number.
+// Concatenates the real values of the arrays along an axis. Equal scales and zero points keep every element.
 Lowered lower_quantised_concat(const OperatorContext& c) {
   const auto parameter_of = [&](size_t i, const char* role) -> Result<Expr> {
     Expr p = input(c, i);

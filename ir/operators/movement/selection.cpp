@@ -61,7 +61,7 @@ Lowered lower_non_zero(const OperatorContext& c) {
   if (rank == 0) return std::vector<Expr>{repeat({0, n}, integer_value(0)), chosen.count};
   Shape strides(shape.size(), 1);
   for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
-  // Divisions by constants in the kernel become multiplications, divisions by table entries do not.
+  // Divisions by constants become multiplications in the kernel; divisions by table entries do not.
   const auto position = [&](Number at, size_t i) {
     return apply(Function::remainder, at / static_cast<double>(strides[i]), static_cast<double>(shape[i]));
   };
@@ -131,7 +131,7 @@ Lowered lower_compress(const OperatorContext& c) {
   };
   if (is_counted(c, compressed_extents)) {
     const Expr condition = input(c, 1);
-    if (condition == nullptr) return fault("condition is known, so its elements are not counted");
+    if (condition == nullptr) return fault("condition is known, so the result has no count");
     HOIST_TRY_VOID(check(element_of(condition), extents(condition)));
     const int64_t room = extents(condition)[0];
     if (room == 0)
@@ -164,7 +164,7 @@ Result<Dimensions> largest_dimensions(const OperatorContext& c) {
 constexpr ExtentRow largest_extents = {2, largest_dimensions};
 
 // NaN is larger than all numbers, as numpy sorts, and the first of equal elements comes first. A computed k is the
-// count, whatever its value: the check of the count reports one that is too large.
+// count even if it is too large: the check of the count reports one that is too large.
 Lowered top_k(const OperatorContext& c, bool on_host) {
   const Expr x = c.inputs[0];
   HOIST_TRY(int64_t named, integer_attribute(c, "axis", -1));
@@ -177,7 +177,7 @@ Lowered top_k(const OperatorContext& c, bool on_host) {
   if (is_counted(c, largest_extents)) {
     const Expr k = input(c, 1);
     if (k == nullptr || product(extents(k)) != 1 || !is_integer(element_of(k)))
-      return fault("k has to be one integer that is not known");
+      return fault("k has to be one integer that is unknown at compile time");
     count = convert(Scalar::i64, rank_of(k) == 0 ? k : at_position(0, flatten(k)));
   } else {
     HOIST_TRY(const Tensor k, constant_input(c, 1, "k"));
@@ -240,7 +240,7 @@ Number compared_slices(Expr all, Expr a, Expr b) {
       literal_integer(sign, 0), zip({index(a, all), index(b, all)}));
 }
 
-// The places of n elements in order, [n]i32; on the host `keys` are sorted instead, [n].
+// The sorted order of n elements as positions, [n]i32; a host op sorts `keys`, [n], instead.
 Result<Expr> order_of(Expr row, Expr keys, int64_t n, const Before& before, bool on_host) {
   if (!on_host) return at_position(0, sorted_places({repeat(1, row)}, n, before));
   HOIST_TRY(const Expr places, places_on_host(repeat(1, keys), n, false));
@@ -272,7 +272,9 @@ Lowered unique(const OperatorContext& c, bool on_host) {
   };
   HOIST_TRY(Expr order, order_of(slices, flatten(slices), n, before, on_host));
   order = in_memory(order);
-  const auto in_place = [&](Number p) { return index(place_inside(p, n), order); };  // of the order
+  const auto in_place = [&](Number p) {
+    return index(place_inside(p, n), order);
+  };  // element at a position of the order
   const Expr opens = map(
       [&](Expr p) {
         const Number differs =
@@ -286,7 +288,7 @@ Lowered unique(const OperatorContext& c, bool on_host) {
   // The beginning of each group in the order; n after the last one.
   const Expr starts =
       in_memory(map([&](Expr group) { return place_of_counted(groups, group); }, iota(n + 1, Scalar::i64)));
-  // The group of each element by its place in the order: the places that sort the order itself.
+  // The group of each element by its position in the order: the positions that sort the order itself.
   const Before by_order = [&](const std::vector<Expr>& row, Expr a, Expr b) {
     return (Number(index(a, row[0])) < index(b, row[0])).e;
   };
@@ -300,7 +302,7 @@ Lowered unique(const OperatorContext& c, bool on_host) {
     const Number at = place_inside(group, n);
     return (Number(index(place_inside(at + 1.0, n + 1), starts)) - index(at.e, starts)).e;
   };
-  // The group of each result; groups are numbered in the order of their elements, or by their first ones.
+  // The group of each result; groups are numbered in the order of their elements, or of their first elements.
   Expr wanted = numbers(), inverse_places = group_of;
   if (sorted == 0) {
     const Expr ahead = running_count(map_zip(

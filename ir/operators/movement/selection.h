@@ -5,15 +5,15 @@
 
 namespace hoist::operators {
 
-/// The places of flags that are set, and how many there are.
+/// The positions of set flags, and their number.
 struct Chosen {
-  Expr places;  ///< [room]i64 in order; after them the number of flags
+  Expr places;  ///< [room]i64, ascending; unused entries are the number of flags
   Expr count;   ///< i64
 };
 
 /// flags : [n]bool
 Chosen chosen_places(Expr flags, int64_t room);
-/// The elements of the blocks along an axis at these positions, [n]i64; 0 for a position beyond all of them.
+/// Elements along an axis, stored in blocks, at these positions, [n]i64; 0 for a position beyond all of them.
 Expr elements_along(Expr x, int64_t axis, Expr places);
 
 }  // namespace hoist::operators

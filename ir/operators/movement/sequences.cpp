@@ -41,11 +41,11 @@ Result<TensorList> sequence_input(const Composer& c, size_t input) {
   return *list;
 }
 
-// One whose members are known by themselves.
+// An input that is a sequence with known members.
 Result<TensorList> known_sequence_input(const Composer& c, size_t input) {
   HOIST_TRY(TensorList list, sequence_input(c, input));
   if (!list.rows.empty())
-    return fault(fmt::format("input {} is {}, and a known number is needed", input, text(list)),
+    return fault(fmt::format("input {} is {}, and its number of tensors must be known", input, text(list)),
                  "only appending, counting, joining and taking a member apply to such a sequence");
   return list;
 }
@@ -60,11 +60,11 @@ Result<std::string> tensor_input(const Composer& c, size_t input) {
 
 Scalar scalar_of(const Composer& c, const std::string& value) { return leaf_of(c.type(value))->scalar; }
 
-// That a tensor may be a member of the list, which has its element type from then on.
+// Checks that a tensor may be a member of the list, which has its element type from then on.
 Composed check_member(const Composer& c, TensorList& list, const std::string& value) {
   const Scalar scalar = scalar_of(c, value);
   if (list.scalar && *list.scalar != scalar)
-    return fault(fmt::format("a sequence of {} takes no {}", row(*list.scalar).name, row(scalar).name));
+    return fault(fmt::format("a sequence of {} cannot contain {}", row(*list.scalar).name, row(scalar).name));
   if (list.members.size() >= most_members)
     return fault(fmt::format("the sequence has more than {} members", most_members),
                  "most_members is the limit: each member is a value of the program");
@@ -73,13 +73,13 @@ Composed check_member(const Composer& c, TensorList& list, const std::string& va
 }
 
 // ---- Positions -----------------------------------------------------------------------------------------------------
-/// One of `range` positions: a number, counted from the start, or a data-dependent value.
+/// One of `range` positions: a known number, counted from the start, or a data-dependent value.
 struct Position {
   std::optional<size_t> known;
   std::string value;
 };
 
-// One number, known or of data.
+// A scalar input, known or data-dependent.
 Result<std::string> number_input(Composer& c, size_t input) {
   HOIST_TRY(const std::string name, tensor_input(c, input));
   const Type type = c.type(name);
@@ -105,7 +105,7 @@ Result<Position> position_input(Composer& c, size_t input, size_t range, const T
   return Position{static_cast<size_t>(position < 0 ? position + n : position), ""};
 }
 
-// That a position may be data: no member differs from another.
+// Checks that a position may depend on data: all members have the same type.
 Composed check_alike(const Composer& c, const std::vector<std::string>& members) {
   for (const std::string& member : members) {
     if (c.type(member) == c.type(members[0])) continue;
@@ -116,7 +116,7 @@ Composed check_alike(const Composer& c, const std::vector<std::string>& members)
   return Nothing{};
 }
 
-// A position of data as a number from 0 on, among `range`.
+// A data-dependent position among `range`, counted from the start.
 std::string from_start(Composer& c, const std::string& position, size_t range) {
   const Scalar scalar = scalar_of(c, position);
   const auto number = [&](int64_t n) { return c.constant(Tensor::of(scalar, {}, std::vector<int64_t>{n})); };
@@ -162,7 +162,7 @@ Composed sequence_insert(Composer& c) {
   HOIST_TRY_VOID(check_member(c, list, added));
   Position position{list.members.size(), ""};
   if (c.has(2)) {
-    // A position after the last member is valid, too; counted from the end, the last member's own is -1.
+    // A position after the last member is valid, too; counted from the end, -1 is the last member.
     HOIST_TRY(const std::string name, tensor_input(c, 2));
     HOIST_TRY(const Tensor* value, c.known(name));
     const bool at_end = value != nullptr && value->size() == 1 && !is_float(value->scalar()) &&
@@ -183,7 +183,7 @@ Composed sequence_insert(Composer& c) {
   const std::string place = from_start(c, position.value, n);
   TensorList out{false, {}, list.scalar};
   for (size_t k = 0; k <= n; ++k) {
-    // Before the position members stay, after it they come one later.
+    // Members before the position stay; later members move up by one.
     std::string member = added;
     if (k > 0) member = c.add("Where", {}, {comes_after(c, place, k - 1), member, list.members[k - 1]})[0];
     if (k < n) member = c.add("Where", {}, {comes_after(c, place, k), list.members[k], member})[0];
@@ -282,7 +282,7 @@ Result<std::vector<int64_t>> split_counts(Composer& c, int64_t extent) {
   return counts;
 }
 
-// The axis in front of the others, or back from there.
+// Moves the axis to the front, or back.
 std::string moved(Composer& c, const std::string& value, int64_t axis, bool to_front) {
   if (axis == 0) return value;
   std::vector<int64_t> order;
@@ -295,7 +295,7 @@ std::string moved(Composer& c, const std::string& value, int64_t axis, bool to_f
   return c.add("Transpose", {{"perm", order}}, {value})[0];
 }
 
-// One member for each element, in a data-dependent number.
+// Makes one member per element; the number of elements depends on data.
 Composed split_dynamic(Composer& c, const std::string& value, int64_t axis, bool keeps) {
   const Tensor* each = nullptr;
   if (c.has(1)) {
@@ -430,7 +430,7 @@ constexpr auto sequence_rows = std::to_array<OperatorRow>({
   composed("Optional", 15, 0, 1, optional_row, "the input as a value that may be absent; a composition: the input itself, or nothing"),
   composed("OptionalHasElement", 15, 0, 1, has_element_row, "true if an optional value is present; a composition: a constant"),
   composed("OptionalGetElement", 15, 1, 1, get_element_row, "the content of an optional value; a composition: the value itself"),
-  // Lists stay what they are; of tensors, the text in movement.op is the definition.
+  // Lists stay unchanged; for tensors, movement.op has the definition.
   with_lists({"", "Identity", 1, 1, 1, Takes::anything, nullptr, {}}, identity_row),
 });
 // clang-format on

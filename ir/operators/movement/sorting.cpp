@@ -1,4 +1,4 @@
-// Counting, sorting and ranking. The few largest elements are found in sequence, each below the one before. Elements
+// Counting, sorting and ranking. A few largest elements are found in sequence, each below the previous one. Elements
 // are sorted by a network of comparisons, whose steps are kernels over all elements (O(n log^2 n) in all). Every order
 // is total, by the position in case of ties, so that results are the same everywhere.
 #include "ir/operators/movement/sorting.h"
@@ -15,12 +15,12 @@ Expr place_inside(Number i, int64_t n) { return max(min(i, static_cast<double>(s
 
 // ---- Counting ------------------------------------------------------------------------------------------------------
 
-// In the memory of one work-item.
+// Running sums, in the memory of one work-item.
 Expr running_sums_of(Expr row, Expr zero) {
   return scan([](Expr total, Expr number) { return (Number(total) + number).e; }, zero, row);
 }
 
-// numbers : [n]. The sums of those up to each place, that one included: of blocks, then of the blocks before.
+// numbers : [n]. Inclusive running sums: within blocks, then over the preceding blocks.
 Expr running_sums(Expr numbers) {
   const Expr zero = literal_integer(element_of(numbers), 0);
   const auto sums = [&](Expr row) { return running_sums_of(row, zero); };
@@ -75,8 +75,8 @@ constexpr int64_t most_sorted = int64_t{1} << 30;
 
 }  // namespace
 
-// arrays : of [r] rows each, of n elements. The places of each row in order, [r][n]i32: `before` decides, then the
-// places themselves.
+// arrays : of [r] rows each, of n elements. The positions of each row in sorted order, [r][n]i32: ordered by `before`,
+// ties by position.
 Expr sorted_places(const std::vector<Expr>& arrays, int64_t n, const Before& before) {
   const Scalar place = Scalar::i32;
   const int64_t rows = extents(arrays[0])[0];
@@ -95,7 +95,7 @@ Expr sorted_places(const std::vector<Expr>& arrays, int64_t n, const Before& bef
       return scatter(in_memory(ranks), iota(n, place), repeat(n, literal_integer(place, 0)));
     }));
   }
-  // A bitonic network over the next power of two. Elements beyond the row come after all of it.
+  // A bitonic network over the next power of two. Padding elements come after all elements of the row.
   int64_t width = 1;
   while (width < n) width *= 2;
   Shape blocks, distances;
@@ -146,7 +146,8 @@ Number in_order(Expr a, Expr b) {
 
 namespace {
 
-// How many bits of an unsigned number have the order of a scalar's values; all that it has, but for floats of 8 bits.
+// The number of bits of an unsigned integer that has the order of the scalar's values: the scalar's own, and 32 for
+// small floats.
 int64_t ordered_bits(Scalar scalar) {
   const int64_t bits = std::max<int64_t>(8, row(scalar).bits);
   return is_float(scalar) && bits < 16 ? 32 : bits;
@@ -156,8 +157,8 @@ Expr whole_literal(Scalar scalar, uint64_t value) { return literal_integer(scala
 
 }  // namespace
 
-// A number as an unsigned one of ordered_bits() in the order of in_order(), u64 for one of 64 bits and else u32: the
-// bits of floats, turned where the sign is set.
+// The scalar as an unsigned integer of ordered_bits() bits with the order of in_order(), u64 for 64 bits and otherwise
+// u32; for floats their bits, inverted if the sign is set.
 Expr as_ordered_bits(Expr a) {
   const Scalar scalar = element_of(a);
   const int64_t bits = ordered_bits(scalar);
@@ -167,12 +168,12 @@ Expr as_ordered_bits(Expr a) {
   if (!is_float(scalar)) {
     if (!row(scalar).is_signed) return convert(words, a);
     const Number wide = convert(bits == 64 ? Scalar::i64 : Scalar::i32, a);
-    // One below 32 bits is moved into the unsigned ones.
+    // A signed type below 32 bits is shifted into the unsigned range.
     return bits < 32 ? reinterpret(words, (wide + static_cast<double>(int64_t{1} << (bits - 1))).e)
                      : turned(reinterpret(words, wide.e));
   }
   const Number wide = bits == 16 ? a : convert(bits == 64 ? Scalar::f64 : Scalar::f32, a);
-  // -0 and 0 are one number.
+  // -0 equals 0.
   const Expr number = choose(wide == 0.0, 0.0, wide).e;
   const Number word = bits == 16 ? convert(words, reinterpret(Scalar::u16, number)) : reinterpret(words, number);
   const Expr all = whole_literal(words, ~uint64_t{0} >> (64 - bits));
@@ -181,11 +182,12 @@ Expr as_ordered_bits(Expr a) {
 
 namespace {
 
-// An element and its place as one number, of 32 bits where that is enough: so many of them are the place's.
+// The format of an element and its position as one integer, of 32 bits if that suffices; `place_bits` are the
+// position's.
 struct Ranks {
   Scalar words;
   int64_t place_bits;
-  // The element to rank; the largest integer of all stays free.
+  // The last position; the largest integer stays unused.
   uint64_t last_place() const { return (uint64_t{1} << place_bits) - 2; }
 };
 
@@ -194,7 +196,7 @@ Ranks ranks_of(Scalar scalar, int64_t n) {
   return left > 0 && n < int64_t{1} << left ? Ranks{Scalar::u32, left} : Ranks{Scalar::u64, 32};
 }
 
-// Elements and their positions as one integer each: the largest one belongs to the element that comes first.
+// Elements and their positions as one integer each: the largest integer belongs to the element that comes first.
 Expr as_ranked(const Ranks& ranks, Expr a, Expr place, bool largest) {
   const Expr all = whole_literal(Scalar::u32, ~uint64_t{0} >> (64 - ordered_bits(element_of(a))));
   const Number bits = as_ordered_bits(a);
@@ -214,13 +216,13 @@ Expr place_of_ranked(const Ranks& ranks, Expr ranked) {
 
 Expr largest_of(Expr ranked) { return reduce(Function::maximum, literal_integer(element_of(ranked), 0), ranked); }
 
-// The integers below one of them; 0 instead of the others.
+// Keeps integers below a bound; replaces all others by 0.
 Expr below(Expr ranked, Expr before) {
   return map([&](Expr number) { return choose(Number(number) < before, number, 0.0).e; }, ranked);
 }
 
 // rows : [r][n] of ranked elements, k of them. The k largest of each row, [r][k], in one kernel: each is the largest of
-// those below the one before.
+// the elements below the previous result.
 Expr largest_in_one_kernel(Expr rows, int64_t k) {
   const std::function<Expr(Expr, std::vector<Expr>)> next = [&](Expr row, std::vector<Expr> found) -> Expr {
     if (static_cast<int64_t>(found.size()) == k) {
@@ -242,15 +244,15 @@ Expr largest_in_one_kernel(Expr rows, int64_t k) {
   return in_memory(map([&](Expr row) { return next(row, {}); }, rows));
 }
 
-// Shorter rows are read as fast as their blocks.
+// Shorter rows are as fast without blocks.
 constexpr int64_t least_in_blocks = 4096;
 
-// rows : [r][n]. The places of the k first ones of each row, [r][k]i32: the k largest elements lie in the k blocks that
-// have the largest ones.
+// rows : [r][n]. The positions of the first k elements of each row, [r][k]i32: the k largest elements are in the k
+// blocks with the largest maxima.
 Expr places_by_blocks(Expr rows, int64_t k, bool largest) {
   const int64_t n = extents(rows)[1];
   const Ranks ranks = ranks_of(element_of(rows), n);
-  int64_t block = 1;  // so that there are about as many blocks as elements in k of them
+  int64_t block = 1;  // about as many blocks as elements in k blocks
   while (4 * block * block * k <= n) block *= 2;
   const int64_t blocks = (n + block - 1) / block;
   const auto ranked_blocks = [&](Expr row) {
@@ -272,8 +274,8 @@ Expr places_by_blocks(Expr rows, int64_t k, bool largest) {
       2, [&](Expr ranked) { return place_of_ranked(ranks, ranked); }, largest_in_one_kernel(candidates, k)));
 }
 
-// For elements and positions that do not fit in one integer: rows : [r][n], the positions of the k first elements of
-// each row, [r][k]i32. Each is the first of the largest elements after the one before, in the order of the result.
+// For elements and positions that do not fit in one integer: rows : [r][n], the positions of the first k elements of
+// each row, [r][k]i32. Each is the first of the largest elements that come after the previous result.
 Expr places_of_few_wide(Expr rows, int64_t k, bool largest) {
   const int64_t r = extents(rows)[0], n = extents(rows)[1];
   const Scalar place = Scalar::i32;
@@ -306,8 +308,8 @@ Expr places_of_few_wide(Expr rows, int64_t k, bool largest) {
 
 }  // namespace
 
-// rows : [r][n]. The places of the k first ones of each row, [r][k]i32: each is the largest of those below the one
-// before, so every row is read k times, whole vectors at once.
+// rows : [r][n]. The positions of the first k elements of each row, [r][k]i32: each is the largest below the previous
+// result, so every row is read k times in whole vectors.
 Expr places_of_few(Expr rows, int64_t k, bool largest) {
   const int64_t r = extents(rows)[0], n = extents(rows)[1];
   if (row(element_of(rows)).bits > 32) return places_of_few_wide(rows, k, largest);
@@ -333,7 +335,7 @@ bool are_few(int64_t k, int64_t n) {
   return n > few_elements && k <= log * (log + 1) / 2;
 }
 
-// The same by a function of the host.
+// The same as a host op.
 Result<Expr> places_on_host(Expr rows, int64_t k, bool largest) {
   const Expr keys = in_memory(map_at(
       2,

@@ -32,10 +32,10 @@ Result<Expr> one_number(const OperatorContext& c, size_t i, const std::string& r
 }
 
 // Each step takes the best remaining box of every image and class, and removes the boxes that overlap it. So there are
-// as many steps as boxes may be taken of one class, each of which reads all boxes. A step knows one number of a box:
-// while the box remains its score, then 0, or the number of the step that has taken it.
+// as many steps as boxes may be selected per class, and each step reads all boxes. The state of a box is one number:
+// its score while it remains, then 0, or the number of the step that selected it.
 constexpr int64_t most_taken = int64_t{1} << 16;
-// Remaining boxes have this value or more: NaN, which is below all numbers, and scores in their order.
+// The state of remaining boxes is at least this value: NaN, which orders below all numbers, and scores in their order.
 constexpr double remaining = 2.0 * most_taken;
 
 // The known facts of a call, and the capacity for boxes of each class.
@@ -71,14 +71,14 @@ Result<Suppressing> suppressing_of(const OperatorContext& c) {
   HOIST_TRY_VOID(check_extents({out.images * out.classes, out.most, 3}));
   if (out.n > INT32_MAX) return fault(fmt::format("{} boxes, at most {} are supported", out.n, INT32_MAX));
   if (out.most > most_taken) {
-    return fault(fmt::format("{} boxes of a class may be taken, at most {} are supported", out.most, most_taken),
+    return fault(fmt::format("{} boxes per class may be selected, at most {} are supported", out.most, most_taken),
                  "give max_output_boxes_per_class as a constant");
   }
   return out;
 }
 
-// The same as a host op, which visits only as many boxes as it needs to find the wanted ones, and compares each box
-// only with the taken ones.
+// The same as a host op, which visits boxes only until enough are selected, and compares each box only with the
+// selected ones.
 Lowered suppress_on_host(const OperatorContext& c) {
   HOIST_TRY(const Suppressing how, suppressing_of(c));
   const int64_t room = how.images * how.classes * how.most;
@@ -96,7 +96,7 @@ Lowered suppress_on_host(const OperatorContext& c) {
   const Expr settings = constant(Tensor::of(Scalar::i64, {2}, Shape{how.centred, how.any_score}));
   HOIST_TRY(const Expr all, host("boxes_apart", {c.inputs[0], c.inputs[1], wanted, overlap, threshold, settings},
                                  array_type({room + 1, 3}, scalar_type(Scalar::i64))));
-  // A host op too, rather than a kernel: a value between two host ops does not travel to the device and back.
+  // A host op rather than a kernel, so that a value between two host ops is not copied to the device and back.
   HOIST_TRY(const Expr triples, host("first_numbers", {all}, array_type({room, 3}, scalar_type(Scalar::i64))));
   HOIST_TRY(const Expr count, host("last_numbers", {all}, scalar_type(Scalar::i64)));
   return std::vector<Expr>{triples, count};
@@ -131,7 +131,7 @@ Expr corners_of(Expr boxes, bool centred, int64_t behind) {
 
 // True if two boxes, as corners, overlap by more than the part `overlap` of their union.
 Number overlaps(const std::vector<Number>& p, const std::vector<Number>& q, Expr overlap) {
-  // Boxes with a NaN have no area either, so that one comparison is enough.
+  // Boxes with a NaN have no area, so that one comparison suffices.
   const auto smaller = [](Number a, Number b) { return choose(a < b, a, b); };
   const auto larger = [](Number a, Number b) { return choose(a > b, a, b); };
   const Number height = smaller(p[2], q[2]) - larger(p[0], q[0]), width = smaller(p[3], q[3]) - larger(p[1], q[1]);
@@ -198,7 +198,7 @@ std::vector<Expr> boxes_of_rows(Expr states, const std::function<Expr(Expr)>& ta
   const int64_t rows = extents(states)[0], length = extents(states)[1], n = how.n, most = how.most;
   const int64_t room = rows * most, classes = how.classes;
   const Scalar place = Scalar::i32;
-  // The taken boxes of each row, in order; n after them.
+  // The positions of the selected boxes of each row, in order; the rest is n.
   const Expr taken = in_memory(map(
       [&](Expr row) {
         return scatter(map(taken_as, row), iota(length, place), repeat(most, literal_integer(place, n)));

@@ -1,4 +1,4 @@
-// Products whose size or equation no text follows; products.op has the others.
+// Products whose definition depends on a size or an equation; products.op has the others.
 #include <fmt/format.h>
 
 #include <array>
@@ -10,8 +10,8 @@
 namespace hoist::operators {
 namespace {
 
-// The determinant of a matrix by elimination: the row whose first element is the largest comes first, and takes that
-// element out of the others.
+// The determinant of a matrix by elimination: the row with the largest first element becomes the pivot, and its
+// multiples are subtracted from the other rows.
 Expr determinant(Expr matrix) {
   const int64_t n = extents(matrix)[0];
   const Scalar scalar = element_of(matrix);
@@ -33,7 +33,7 @@ Expr determinant(Expr matrix) {
         return map_zip({slice(1, n - 1, row), slice(1, n - 1, pivot)},
                        [&](const std::vector<Expr>& q) { return (Number(q[0]) - factor * q[1]).e; });
       });
-      // Kept, or each of its elements would be computed again for all that read it, down to the last step.
+      // Materialised, since otherwise each use would recompute its elements through all steps.
       return let(materialise(Memory::private_, rest), [&](Expr smaller) {
         const Number value = Number(at_position(0, pivot)) * determinant(smaller);
         return choose(Number(at_position(0, pivot)) == 0.0, 0.0, choose(Number(first) == 0.0, value, -value)).e;
@@ -42,9 +42,8 @@ Expr determinant(Expr matrix) {
   });
 }
 
-// matrices : [b][n][n]. The same in n steps, each of which is a kernel over all matrices: row t and the row of the
-// largest element of column t from there on change places, and one of them is negated, which leaves the determinant as
-// it is.
+// matrices : [b][n][n]. The same in n steps, each a kernel over all matrices: row t is swapped with the row below that
+// has the largest element in column t, and one of both is negated, so that the determinant does not change.
 Expr determinants(Expr matrices) {
   const int64_t n = extents(matrices)[1];
   const Scalar scalar = element_of(matrices), place = Scalar::i32;
@@ -57,7 +56,7 @@ Expr determinants(Expr matrices) {
         fold([&](Expr best, Expr row) { return select((Number(get(0, row)) > get(0, best)).e, row, best); },
              tuple({literal(scalar, -1), t}), sizes);
     return let(get(1, largest), [&](Expr found) {
-      // Clamped, since the position is an element of an array to the kernel that reads it.
+      // Clamped, since the kernel reads the position from an array.
       const Number first = max(min(Number(found), static_cast<double>(n - 1)), 0.0);
       const Expr pivot = index(first.e, matrix), top = index(t, matrix);
       return map_zip({matrix, numbers}, [&](const std::vector<Expr>& p) {

@@ -11,7 +11,7 @@ namespace {
 struct QuantisedRange {
   Expr low, high;
 
-  // A step between quantised values; 1 where all are 0.
+  // The step between quantised values; 1 if all are 0.
   Number step() const { return choose(Number(low) == high, 1.0, (Number(high) - low) / 255.0); }
   Number zero_point() const { return apply(Function::round, max(min(-(Number(low) / step()), 255.0), 0.0)); }
   // The quantised value less the zero point.

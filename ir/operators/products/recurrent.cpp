@@ -21,8 +21,7 @@ namespace {
 
 using Activation = std::function<Expr(Expr)>;
 
-// Activation functions that are no operators of their own. The operators are by name, with the names of the parameters
-// that they take.
+// Activation functions that are not operators. Operators are listed by name, with the names of their parameters.
 struct ActivationRow {
   std::string_view name;
   bool alpha = false, beta = false;
@@ -69,12 +68,12 @@ struct Recurrence {
   Quantisation of_w, of_r;
   Expr b = nullptr;                     ///< [D][2*gates*H], or null
   Expr lengths = nullptr;               ///< [B] of integers, or null
-  std::vector<Expr> initial;            ///< a state each: [D][B][H], or null
+  std::vector<Expr> initial;            ///< per state: [D][B][H], or null
   Expr peepholes = nullptr;             ///< [D][3*H], or null
-  std::vector<Activation> activations;  ///< for each direction as many as a direction has
-  double clip = 0;                      ///< bounds the sums of gates; 0 for no bound
+  std::vector<Activation> activations;  ///< the same number for each direction
+  double clip = 0;                      ///< bound of the gates' sums; 0: none
   bool batch_first = false;
-  std::vector<bool> reversed;  ///< a direction each
+  std::vector<bool> reversed;  ///< per direction
   Scalar scalar = Scalar::f32, wide = Scalar::f32;
 
   Nat steps() const { return x->type->size; }
@@ -82,13 +81,13 @@ struct Recurrence {
   Nat hidden() const { return r->type->element->element->size; }
   int64_t directions() const { return static_cast<int64_t>(reversed.size()); }
 
-  /// The array of one direction, in memory: of weights that are known it is a constant.
+  /// The array of one direction, materialised; for known weights it is a constant.
   Expr of(int64_t direction, Expr all) const { return in_memory(at_position(direction, all)); }
   DirectionWeights weights(int64_t direction, Expr all, const Quantisation& quantised) const {
     if (quantised.scales == nullptr) return {of(direction, all), nullptr};
     return weights_of_direction(direction, all, quantised);
   }
-  /// The piece of a row that belongs to a gate.
+  /// The slice of a row that belongs to a gate.
   Expr gate(int64_t i, Expr row) const { return slice(hidden() * Nat(i), hidden(), row); }
   Expr to_wide(Expr x) const { return convert(wide, x); }
   const Activation& activation(int64_t direction, int64_t which) const {
@@ -125,7 +124,7 @@ Result<Activation> activation_of(const Recurrence& r, const ActivationRow& row, 
   return Activation([term](Expr x) { return substitute_parameters(term, {{"x", x}}); });
 }
 
-// Parameters belong to those functions that take them, in order.
+// Parameters are assigned in order to the functions that take them.
 Result<std::vector<Activation>> read_activations(const OperatorContext& c, const Recurrence& r,
                                                  const std::vector<std::string>& defaults) {
   HOIST_TRY(std::vector<std::string> names, list_attribute<std::string>(c, "activations"));
@@ -158,7 +157,7 @@ Result<Recurrence> read_recurrence(const OperatorContext& c, int64_t gates, size
                                    const std::vector<std::string>& activations, bool quantised = false) {
   Recurrence r;
   r.gates = gates;
-  constexpr int64_t newest_meaning = 22;  // of activations, for domains that do not say a version of the standard
+  constexpr int64_t newest_meaning = 22;  // version of activations, for domains without a version of the standard
   r.version = quantised ? newest_meaning : c.call.version;
   HOIST_TRY(const std::string direction,
             choice_attribute(c, "direction", "forward", {"forward", "reverse", "bidirectional"}));
@@ -210,7 +209,8 @@ Result<Recurrence> read_recurrence(const OperatorContext& c, int64_t gates, size
   return r;
 }
 
-// [n][m]: each row against each of the m weights, plus a row of m numbers, which is another for each row or the same.
+// [n][m]: each row times each of the m rows of weights, plus a row of m numbers, which is different for each row or the
+// same for all.
 Expr product_plus(const Recurrence& r, Expr rows, Expr weights, Expr added) {
   return by_rows(rows, added, [&](Expr row, Expr numbers) {
     return map_zip({weights, numbers},
@@ -218,7 +218,7 @@ Expr product_plus(const Recurrence& r, Expr rows, Expr weights, Expr added) {
   });
 }
 
-// The rows of [T][B][...] in steps that some sequence of the batch has; zeros after the longest one.
+// The rows of [T][B][...] up to the longest sequence of the batch; zeros after it.
 Expr within_longest(const Recurrence& r, Expr x) {
   if (r.lengths == nullptr) return x;
   const Expr longest = reduce(Function::maximum, zero(Scalar::i64),
@@ -248,7 +248,7 @@ Expr input_products(const Recurrence& r, int64_t direction, bool recurrent_bias)
 
 /// The states of one direction after each step and after the last.
 struct DirectionRun {
-  Expr each = nullptr;  ///< of the first state, in order of the sequence: [T][B][H]
+  Expr each = nullptr;  ///< the first state after each step, in order of the sequence: [T][B][H]
   Elements last;        ///< [B][H]
 };
 
@@ -256,9 +256,9 @@ struct DirectionRun {
 // have ended keep their state, which is the last of the arrays' rows.
 struct Batch {
   const Recurrence& r;
-  Expr position;  ///< of the step in the sequence; null where all sequences are as long
+  Expr position;  ///< index of the step in the sequence; null if all sequences have the same length
 
-  /// The states of sequences that ran in the step before, and zeros: [B][H].
+  /// The states of sequences that ran in the previous step, zeros for all others: [B][H].
   Expr running(Expr states) const {
     if (position == nullptr) return states;
     return map_zip({states, r.lengths}, [&](const Elements& e) {
@@ -267,7 +267,7 @@ struct Batch {
     });
   }
 
-  /// The term on the state's contributions to the gates plus the inputs': [B][gates*H].
+  /// Applies `use` to the gates' sums, [B][gates*H]: the state's contributions plus the inputs'.
   Expr with_products(const DirectionWeights& weights, Expr states, Expr products,
                      const std::function<Expr(Expr)>& use) const {
     if (weights.scales != nullptr) return with_quantised_product(states, running(states), weights, products, use);
@@ -318,8 +318,8 @@ DirectionRun run_direction(const Recurrence& r, int64_t direction, Expr products
                                              2, [&](Expr v) { return r.to_wide(v); }, at_position(direction, given)));
   }
   const Expr first = states == 1 ? initial[0] : tuple(initial);
-  // States of one step are quantised together, so reversed sequences of different lengths have to begin together. Else
-  // the shorter ones begin later and keep their first state until then.
+  // States of one step are quantised together, so reversed sequences of different lengths have to begin together.
+  // Otherwise shorter sequences begin later and keep their first state until then.
   const bool aligned = reversed && r.lengths != nullptr && r.of_r.scales != nullptr;
   const Expr elements = aligned ? zip({reversed_by_sequence(r, products), iota(n, Scalar::i64)})
                                 : in_direction(r.lengths == nullptr ? products : zip({products, iota(n, Scalar::i64)}));

@@ -13,23 +13,23 @@
 namespace hoist::operators {
 namespace {
 
-constexpr int64_t most_sines = int64_t{1} << 24;  // numbers in a table of a transform
+constexpr int64_t most_sines = int64_t{1} << 24;  // maximum size of a transform's table
 
-// One number that has to be known, a whole one.
+// A known integer scalar.
 Result<int64_t> known_whole(const OperatorContext& c, size_t i, const std::string& role) {
   HOIST_TRY(const Tensor value, constant_input(c, i, role));
   if (value.size() != 1) return fault(fmt::format("{} has to be one number", role));
   return is_float(value.scalar()) ? static_cast<int64_t>(value.float_at(0)) : value.integer_at(0);
 }
 
-// A transform of rows as one product with a table, whose columns give the parts of the numbers in turn: each is the sum
-// of the products of the row's real parts with cosines or sines, and of its imaginary parts where there are any.
+// A transform of rows as one product with a table, whose columns yield the real and imaginary parts in turn: each is
+// the sum of the products of the row's real parts, and of its imaginary parts if it has any, with cosines or sines.
 struct Transform {
-  Scalar scalar;       // of the signal
-  int64_t length = 0;  // of the transform
+  Scalar scalar;       // scalar of the signal
+  int64_t length = 0;  // length of the transform
   int64_t in = 0, out = 0;
   bool inverse = false;
-  bool real_result = false;  // of an inverse transform whose input is half a spectrum
+  bool real_result = false;  // for an inverse transform whose input is half a spectrum
 
   // cos or sin of 2 pi k n / length, with the factors of an inverse; exact where k n is a multiple of a quarter.
   double factor(int64_t k, int64_t n, bool sine) const {
@@ -44,10 +44,10 @@ struct Transform {
 
   int64_t parts_of_result() const { return real_result ? 1 : 2; }
 
-  // [out][parts of the result][in][parts], of signals whose numbers have so many parts.
+  // [out][parts of the result][in][parts], for signals with this number of parts per element (1 real, 2 complex).
   Expr table(int64_t parts) const {
     Tensor values(wide_float(scalar), {out * parts_of_result(), in * parts});
-    // e^(-i a) = cos a - i sin a; an inverse turns the other way.
+    // e^(-i a) = cos a - i sin a; an inverse has the opposite sign.
     const double turn = inverse ? 1 : -1;
     int64_t place = 0;
     for (int64_t k = 0; k < out; ++k) {
@@ -76,15 +76,15 @@ struct Transform {
 
   Result<std::function<Expr(Expr)>> make(int64_t parts) const {
     if (length < 1 || in < 0 || out < 1)
-      return fault(fmt::format("a transform of length {} of {} numbers", length, in));
+      return fault(fmt::format("a transform of length {} of {} elements", length, in));
     if (out > most_sines || in > most_sines / out)
       return fault(
-          fmt::format("a transform of {} numbers to {}, at most {} products are supported", in, out, most_sines));
+          fmt::format("a transform from {} to {} elements; at most {} products are supported", in, out, most_sines));
     return std::function<Expr(Expr)>([*this, factors = table(parts)](Expr signal) { return of(signal, factors); });
   }
 };
 
-// [n][parts] with zeros after it, or cut, to this length.
+// [n][parts] padded with zeros or cut to this length.
 Expr of_length(int64_t n, Expr signal) {
   const int64_t found = signal->type->size.value();
   if (found >= n) return slice(0, n, signal);
@@ -96,7 +96,8 @@ Lowered lower_dft(const OperatorContext& c) {
   const Shape shape = extents(x);
   const int64_t rank = rank_of(x);
   if (rank < 2 || (shape.back() != 1 && shape.back() != 2))
-    return fault(fmt::format("the signal is {}, expected rows of numbers of 1 or 2 parts", text(shape)));
+    return fault(
+        fmt::format("the signal is {}, expected rows of real or complex elements (last extent 1 or 2)", text(shape)));
   HOIST_TRY(int64_t inverse, integer_attribute(c, "inverse", 0));
   HOIST_TRY(int64_t onesided, integer_attribute(c, "onesided", 0));
   int64_t named = -2;
@@ -104,7 +105,7 @@ Lowered lower_dft(const OperatorContext& c) {
     HOIST_TRY(named, known_whole(c, 2, "axis"));
   }
   HOIST_TRY(int64_t axis, normalise_axis(named, rank));
-  if (axis == rank - 1) return fault("the last axis holds the parts of the numbers");
+  if (axis == rank - 1) return fault("the last axis holds real and imaginary parts");
   const int64_t n = shape[static_cast<size_t>(axis)];
   Transform transform{element_of(x)};
   transform.inverse = inverse != 0;
@@ -140,7 +141,7 @@ Lowered lower_stft(const OperatorContext& c) {
   HOIST_TRY(int64_t onesided, integer_attribute(c, "onesided", 1));
   HOIST_TRY(int64_t step, known_whole(c, 1, "frame_step"));
   if (window != nullptr && rank_of(window) != 1)
-    return fault(fmt::format("the window is {}, expected one number an element of a frame", text(extents(window))));
+    return fault(fmt::format("the window is {}, expected one number per element of a frame", text(extents(window))));
   int64_t length = window == nullptr ? shape[1] : extents(window)[0];
   if (is_given(c, 3, "frame_length")) {
     HOIST_TRY(length, known_whole(c, 3, "frame_length"));
@@ -182,7 +183,7 @@ Lowered lower_mel_weights(const OperatorContext& c) {
   }
   if (bands < 1 || length < 1 || rate < 1 || bands > most_table_entries || length > most_table_entries ||
       bands > most_table_entries / (length / 2 + 1))
-    return fault(fmt::format("{} bands of a transform of {} at {} samples a second", bands, length, rate));
+    return fault(fmt::format("{} bands of a transform of {} at {} samples per second", bands, length, rate));
   HOIST_TRY(int64_t type, integer_attribute(c, "output_datatype", 1));
   HOIST_TRY(Scalar scalar, scalar_of_onnx(type));
   const auto mel = [](double hertz) { return 2595 * std::log1p(hertz / 700) / std::numbers::ln10; };

@@ -79,7 +79,7 @@ class Elaborator {
     int depth = 0;
     std::map<std::string, Nat> sizes;
   };
-  /// A definition of a `where`, elaborated at its first use, once per combination of argument types.
+  /// A definition of a `where`, elaborated at its first use, once for each combination of argument types.
   struct Where {
     Syn syntax = nullptr;
     size_t entries = 0;

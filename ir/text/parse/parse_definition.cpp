@@ -20,7 +20,7 @@ Result<std::vector<std::string>> SyntaxParser::quoted_names(const std::string& w
   return out;
 }
 
-// from "LAYER", "LAYER", ...; it may be left out.
+// from "LAYER", "LAYER", ...; it may be omitted.
 Result<std::vector<std::string>> SyntaxParser::layers() {
   if (!take("from")) return std::vector<std::string>();
   return quoted_names("a layer");
@@ -51,7 +51,7 @@ Result<Nothing> SyntaxParser::fact(Definition& definition) {
     return name.text;
   };
   if (word.text == "nchw") {
-    if (rank < 3) return wrong("needs three dimensions or more, found those");
+    if (rank < 3) return wrong("needs three dimensions or more, found the dimensions");
     definition.channels_first = true;
   } else if (word.text == "weights") {
     Weights w;
@@ -77,14 +77,14 @@ Result<Nothing> SyntaxParser::fact(Definition& definition) {
     for (const std::string& part : definition.parts) {
       const auto found = parameters_.find(part);
       if (found == parameters_.end() || std::ssize(sizes_of(found->second)) != rank)
-        return fault_at(word, "%" + part + " is no part of " + text(type));
+        return fault_at(word, "%" + part + " is not a part of " + text(type));
     }
   } else if (word.text == "order") {
     HOIST_TRY(definition.order, integer_list());
     std::vector<int64_t> sorted = definition.order, all(static_cast<size_t>(rank));
     std::sort(sorted.begin(), sorted.end());
     std::iota(all.begin(), all.end(), 0);
-    if (sorted != all) return wrong("no order of the dimensions");
+    if (sorted != all) return wrong("not an order of the dimensions");
   } else if (word.text == "knob") {
     const Token name = next();
     if (name.kind != Token::name) return fault_at(name, "expected the name of a knob");

@@ -35,12 +35,12 @@ std::string wrong_storage(const Storage& s) {
            s.after[rank - from_end];
   };
   if (s.vector_padding < 0 || (s.vector_padding > 0 && (rank == 0 || s.vector_padding > s.after.back())))
-    return "more is computed than the array has after the value";
+    return "more elements are computed than the array has after the value";
   if (s.panel < 0 || (s.panel > 0 && (rank == 0 || whole(1) % s.panel != 0))) return "panels do not divide the columns";
   if (s.interleave < 0 || (s.interleave > 0 && (rank < 2 || whole(2) % s.interleave != 0)))
-    return "rows are no multiple of the interleaved ones";
+    return "the number of rows is not a multiple of the interleaved rows";
   if (s.joined < 0 || s.joined >= std::max<int64_t>(std::ssize(shape), 1))
-    return "more dimensions than it has are joined";
+    return "more dimensions are collapsed than the array has";
   return {};
 }
 

@@ -15,8 +15,8 @@
 namespace hoist {
 
 inline constexpr size_t text_limit = size_t{256} << 20;  ///< bytes of a text; constants may be large
-inline constexpr int nesting_limit = 500;                ///< of parentheses and functions
-inline constexpr int depth_limit = 2000;                 ///< of a term, from its root to a leaf
+inline constexpr int nesting_limit = 500;                ///< nesting limit of parentheses and functions
+inline constexpr int depth_limit = 2000;                 ///< depth limit of a term, from its root to a leaf
 inline constexpr int64_t size_limit = int64_t{1} << 40;  ///< limit of a constant in a size
 
 struct Token {
@@ -171,7 +171,7 @@ class SyntaxParser {
   Result<Nothing> definition_attributes(Syntax& s);
   Result<Nothing> mode(Syntax& s);
   Result<Nothing> border(Syntax& s);
-  Result<Nothing> order(Syntax& s);  ///< of the dimensions of a transpose
+  Result<Nothing> order(Syntax& s);  ///< order of the dimensions of a transpose
   bool starts_atom() const;
   bool begins_statement() const;
   Result<Nat> size_sum();
@@ -184,15 +184,15 @@ class SyntaxParser {
   std::vector<Token> tokens_;
   SyntaxStore& store_;
   std::map<std::string, Type> parameters_;
-  std::map<std::string, Type> arrays_;  ///< of the program's storage, by name
+  std::map<std::string, Type> arrays_;  ///< arrays of the program's storage, by name
   size_t position_ = 0;
   int nesting_ = 0;
   bool attribute_names_ = false;
   bool forms_ = false;
-  std::set<std::string> sizes_;       ///< of the outermost program; bodies may use no others
+  std::set<std::string> sizes_;       ///< sizes of the outermost program; bodies may use no others
   int programs_ = 0;                  ///< nesting depth of programs: inside, the keywords of statements end a term
   bool whole_program_ = false;        ///< the text is a program, not a term that contains bodies
-  int64_t version_ = newest_version;  ///< of calls without an explicit version
+  int64_t version_ = newest_version;  ///< version of calls without an explicit version
 };
 
 /// True for names that no variable may have: patterns and let, in, where, true, false.

@@ -38,7 +38,7 @@ bool Sharing::uses(Expr e, int64_t position) const {
 
 Sharing::Step Sharing::owner_step(Expr e, int depth) const {
   if (e->free == 0) return path_[0];
-  int64_t level = depth - 1 - free_positions(e).front();  // of the innermost variable that it uses
+  int64_t level = depth - 1 - free_positions(e).front();  // level of the innermost variable that it uses
   for (const Step& step : path_) {
     if (step.depth > level) return step;
   }

@@ -33,7 +33,7 @@ class Printer {
   struct Stage {
     Expr node = nullptr;           ///< for its type
     std::string head;              ///< name and attributes
-    std::vector<Place> arguments;  ///< before the last one; functions or values
+    std::vector<Place> arguments;  ///< arguments before the last one: functions or values
     bool bare = false;             ///< an untyped literal among the arguments takes the type of the last argument
     bool section = false;          ///< (+ b)
     Place main;                    ///< the last argument
@@ -83,7 +83,7 @@ class Printer {
   PrintOptions options_;
   Sharing sharing_;
   DocumentStore documents_;
-  std::vector<Binder> names_;    ///< of the variables, outermost first
+  std::vector<Binder> names_;    ///< names of the variables, outermost first
   int named_ = 0;                ///< number of names in use
   std::set<std::string> taken_;  ///< names of metavariables
   std::map<std::string, Type> declared_;

@@ -15,7 +15,7 @@ namespace hoist {
 namespace {
 
 constexpr size_t fewest_entries = 64;                   // shorter lists are less accurate than prices
-constexpr size_t most_priced_states = size_t{1} << 17;  // of a plan, with one entry per state
+constexpr size_t most_priced_states = size_t{1} << 17;  // limit of states of a plan, with one entry per state
 
 Diagnostic problem_with(const std::string& what) { return {"choice", what, ""}; }
 

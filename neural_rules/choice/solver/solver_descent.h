@@ -24,7 +24,7 @@ std::vector<size_t> descend(const SolverProblem& problem, std::vector<size_t> op
 
 struct PricedAnswer {
   std::vector<size_t> options;
-  double price = 0;                                         ///< of an error, at the end of the search
+  double price = 0;                                         ///< price of an error, at the end of the search
   double bound = -std::numeric_limits<double>::infinity();  ///< a lower bound of the cost within the budget
 };
 

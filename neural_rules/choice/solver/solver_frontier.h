@@ -22,7 +22,7 @@ struct FrontierStep {
 
 struct FrontierPlan {
   std::vector<FrontierStep> steps;
-  size_t states = 0;  ///< of all steps
+  size_t states = 0;  ///< states of all steps
 };
 
 /// An order with few states, found greedily from several starts; nullopt if the best order exceeds `most_states` in
@@ -55,7 +55,7 @@ struct SweepCeiling {
 };
 
 struct SweepLimits {
-  double bound = 0;    ///< of the first number; may be infinite
+  double bound = 0;    ///< bound of the first number; may be infinite
   double scale = 1;    ///< longer lists keep the best second number per step of sqrt(first / scale)
   size_t entries = 1;  ///< maximum per list
   const std::function<bool()>* out_of_time = nullptr;

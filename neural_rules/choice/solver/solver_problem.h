@@ -18,7 +18,7 @@ struct SolverLink {
 
 struct SolverNode {
   std::vector<size_t> original;     ///< indices of the remaining options in the original problem
-  std::vector<double> cost, error;  ///< of the remaining options
+  std::vector<double> cost, error;  ///< cost and error of the remaining options
   std::vector<SolverLink> links;
   size_t count() const { return original.size(); }
 };

@@ -43,8 +43,8 @@ double layers_work(const LoweredModel& model) {
   return out;
 }
 
-// Formulas for functions are a choice: more operations that take less time than the function. The kernel counts as
-// before its loops were opened then.
+// Formulas for functions are a choice: more operations that take less time than the function. The kernel is then
+// counted before its loops are opened.
 bool has_formula(const LoweredGroup& group) {
   return std::any_of(group.derivation.steps.begin(), group.derivation.steps.end(), [](const Application& step) {
     const Rule* rule = lowering_rules().find(step.rule);
@@ -93,7 +93,7 @@ TEST(ConservedWork, OfSharedModels) {
   expect_conserved_in(fs::path(std::getenv("HOIST_SHARED")) / "models", 15);
 }
 
-// A one-dimensional convolution between views, and an activation that reads it many times.
+// A one-dimensional convolution between views, and an activation that uses it several times.
 NamedModel activation_behind_views(bool in_twos, bool by_error_function) {
   NamedModel model;
   model.opset = 17;

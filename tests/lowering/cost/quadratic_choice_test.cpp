@@ -13,7 +13,7 @@ struct RandomProblem {
   std::vector<size_t> options;  // by node
 };
 
-// With an edge for so many of a hundred pairs of nodes; series-parallel graphs have few.
+// A random graph in which `edges_of_hundred` % of the pairs of nodes have an edge; series-parallel graphs have few.
 RandomProblem random_problem(std::mt19937_64& random, size_t nodes, uint64_t edges_of_hundred) {
   RandomProblem out;
   for (size_t i = 0; i < nodes; ++i) {
@@ -73,7 +73,7 @@ TEST(QuadraticChoice, StatesABoundOfDenseGraphs) {
   EXPECT_GT(inexact, 0U);
 }
 
-// Complete graphs of five nodes, without edges between them: each is decided exactly, however many there are.
+// Complete graphs of five nodes, without edges between them: each is decided exactly, whatever their number.
 TEST(QuadraticChoice, SearchesEachPartByItself) {
   QuadraticChoice problem;
   std::mt19937_64 random(4);

@@ -92,14 +92,14 @@ TEST(Work, CountsSumsOfProducts) {
   EXPECT_EQ(work.bytes(), 4 * (5 * 7 + 6 * 7 + 5 * 6));
 }
 
-// The sum is one whatever views are between it and its uses.
+// The sum counts once, whatever views are between it and its uses.
 TEST(Work, CountsSharedSubtermsOnce) {
   const std::string shared = std::string("let t = (") + matmul +
                              " |> transpose |> map (slice 0 4)) in zip(t, t) |> map (\\(a, b). zip(a, b) |> "
                              "map (\\(c, d). c * d + c))";
   const Work work = work_of_text(shared);
   EXPECT_EQ(work.products, 4 * 6 * 7 + 4 * 6) << "and what is cut off is not computed";
-  // At other positions it is computed again.
+  // Uses at other positions compute it again.
   const std::string shifted = std::string("let t = (") + matmul +
                               ") in zip(t |> slice 0 4, t |> slice 1 4) |> map (\\(a, b). map (*) (zip(a, b)))";
   EXPECT_EQ(work_of_text(shifted).products, 2 * 4 * 6 * 7 + 4 * 6);
@@ -225,7 +225,7 @@ class RandomProgram {
         return transpose(materialise(Memory::global, term));  // or columns compute what a row shares
       case 3:
         return split(Nat(n), join(transpose(materialise(Memory::global, term))));
-      case 4: {  // each row by its sum, which all of it shares
+      case 4: {  // each row by its sum, which all elements share
         const Expr kept = materialise(Memory::global, term);
         return map(
             [&](Expr r) {

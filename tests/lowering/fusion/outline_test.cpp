@@ -25,7 +25,7 @@ bool materialises_any(Expr e) {
   return any_node(e, [](Expr n) { return n->pattern == Pattern::materialise && n->memory == Memory::global; });
 }
 
-// Materialises some of the scalar arrays in the term; functions are no values.
+// Materialises some of the scalar arrays in the term; functions are not values.
 Expr with_materialised_arrays(Expr e, std::mt19937_64& random) {
   std::vector<Path> places;
   Path path;

@@ -54,7 +54,7 @@ Program before_choice(Program program) {
   return program;
 }
 
-// A block of an encoder: a normalisation written out, whose mean is a sum over rows, and an MLP with a residual sum.
+// A block of an encoder: a decomposed normalisation, whose mean is a sum over rows, and an MLP with a residual sum.
 constexpr char encoder[] =
     "program version 21\ninput %x : [1][32][48]f32\ninput %a : [48][96]f32\ninput %b : [96][48]f32\n"
     "define %h : [1][32][96]f32 = MatMul(%x, %a) from \"up\"\n"
@@ -70,7 +70,7 @@ constexpr char encoder[] =
     "define %f : [1][32][48]f32 = MatMul(%e, %b) from \"down2\"\n"
     "define %y : [1][32][48]f32 = Add(%f, %n) from \"add2\"\noutput %y\n";
 
-// Nothing is stored across its rows, so products run along the columns of their packed weights.
+// No value is stored across its rows, so products run along the columns of their packed weights.
 TEST(Orders, ResidualStreamsOfAnEncoderAreStoredAsTheirProductsWriteThem) {
   const auto model = lowered(program_of(encoder, {"a", "b"}), LowerOptions());
   ASSERT_TRUE(model.ok()) << model.errors()[0].text();

@@ -145,7 +145,8 @@ TEST(DynamicLoops, ConditionsEndThem) {
   compare_loops(floats({3}, {3, -1, 2}), {loop}, 1);
 }
 
-// The carried value ends the loop and is known, as all that the loop reads: every result becomes a constant.
+// The carried value that ends the loop and all values that the loop reads are known, so every result becomes a
+// constant.
 TEST(DynamicLoops, KnownStatesEndThem) {
   const Tensor x = floats({1}, {100});
   NamedCall loop = call_named("Loop", {"ten", "", "five"}, {"z", "rows"});

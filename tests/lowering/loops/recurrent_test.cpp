@@ -142,8 +142,8 @@ double element_or_zero(const std::optional<Tensor>& t, int64_t i) { return t ? t
 // One direction of a layer, computed by loops.
 struct DirectionLoops {
   const Cell& cell;
-  const Tensor& x;  // as the contractions read it
-  int64_t k;        // of the direction
+  const Tensor& x;  // the input as the contractions read it
+  int64_t k;        // index of the direction
   int64_t n = cell.hidden, g = cell.gates;
 
   std::vector<Row> first(const std::optional<Tensor>& given) const {
@@ -207,7 +207,7 @@ struct DirectionLoops {
     }
     return next;
   }
-  // Its cell becomes the next one.
+  // Also updates the cell state c.
   Row next_of_lstm(int64_t at, const Row& own, Row& c) const {
     Row next;
     for (int64_t j = 0; j < n; ++j) {

@@ -17,7 +17,7 @@ struct DynamicCalls {
   std::vector<Tensor> more = {};
   std::map<std::string, Tensor> constants = {};
   int64_t least = 0;   ///< the least number of elements for which the calls are defined
-  bool lowers = true;  ///< also run all passes, after which the plan has no loop
+  bool lowers = true;  ///< also runs all passes, after which the plan has no loop
 };
 
 inline Tensor compressed(const Tensor& x, int64_t axis, const std::vector<int64_t>& mask) {

@@ -24,7 +24,7 @@ LayerCase learnt(const std::string& operation, Tensor x, const Attributed& attri
 
 double logistic(double v) { return 1 / (1 + std::exp(-v)); }
 
-// The transforms that every converter uses; of a row of scores.
+// The transforms of a row of scores that every converter uses.
 Floats transformed(const std::string& transform, Floats row) {
   if (transform == "LOGISTIC") std::transform(row.begin(), row.end(), row.begin(), logistic);
   if (transform != "SOFTMAX") return row;
@@ -43,7 +43,7 @@ struct Stumps {
   int64_t trees = 0;
   Ints named;      // the classes or targets of each leaf
   Floats limits;   // two a tree
-  Floats weights;  // of trees, leaves and named classes
+  Floats weights;  // weights of trees, leaves and named classes
 
   double weight(int64_t tree, int64_t leaf, size_t named_place) const {
     return weights[(static_cast<size_t>(tree) * 3 + static_cast<size_t>(leaf)) * named.size() + named_place];
@@ -83,7 +83,7 @@ struct Stumps {
 class Random {
  public:
   explicit Random(uint64_t seed) : engine_(seed) {}
-  // Numbers that f32 has, as attributes do.
+  // Values representable in f32, like attributes.
   Floats list(int64_t n, double least = -2) {
     Floats out;
     for (int64_t i = 0; i < n; ++i)
@@ -192,7 +192,7 @@ TEST(Trees, ClassesHaveScoresOfTheirOwn) {
   }
 }
 
-// Probabilities that round to the same number in f32 leave the order of their scores as it is.
+// Probabilities that round to the same number in f32 keep the order of their scores.
 TEST(Trees, LabelsAreThoseOfScoresBeforeTheirTransform) {
   Stumps stumps = {1, {0, 1, 2}, {0, 0}, {30, 40, 35, 0, 0, 1, 0, 0, 1}};
   Attributed attributes = stumps.attributes("class");

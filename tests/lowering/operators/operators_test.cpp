@@ -327,7 +327,7 @@ TEST(Operators, BatchNormalisationInTrainingHasTheStatisticsOfTheBatch) {
   LayerCase inference = layer;
   inference.layer.attributes.erase("training_mode");
   EXPECT_EQ(inference.error(),
-            "running statistics are asked for without training_mode (export the model for inference)");
+            "running statistics are requested without training_mode (export the model for inference)");
 }
 
 TEST(Operators, PowersOfTwoAreRoundedAsAsked) {
@@ -394,14 +394,14 @@ TEST(Operators, DeterminantsOfAnySize) {
   EXPECT_EQ(kept.size(), 4U);
 }
 
-// A matrix with more rows than one kernel handles: a triangle of known diagonal whose rows change places.
+// A matrix with more rows than one kernel handles: a triangular matrix of known diagonal with exchanged rows.
 TEST(Operators, DeterminantsOfManyRows) {
   for (const int64_t n : {33, 40}) {
     Tensor x(Scalar::f32, {2, n, n});
     double wanted[] = {1, 1};
     for (int64_t matrix = 0; matrix < 2; ++matrix) {
       for (int64_t i = 0; i < n; ++i) {
-        // The last of the two has its first two rows exchanged.
+        // The second matrix has its first two rows exchanged.
         const int64_t line = matrix == 1 && i < 2 ? 1 - i : i;
         for (int64_t k = 0; k < n; ++k) {
           const double v = k < i ? 0 : k > i ? 0.125 * static_cast<double>((i * 7 + k) % 5 - 2) : i % 2 == 0 ? 2 : -0.5;

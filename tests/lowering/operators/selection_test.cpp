@@ -258,7 +258,7 @@ TEST(Selection, TheFewLargestOfNarrowNumbersAreThoseOfAStableSort) {
   }
 }
 
-// Larger numbers of elements go by the host where that is the device; of any type, along any axis.
+// Larger numbers of elements use a host op if the device is the host's processor; any type, along any axis.
 TEST(Selection, ManyLargestAreThoseOfAStableSort) {
   for (const int64_t k : {17, 100, 300}) {
     for (const Scalar scalar : {Scalar::f32, Scalar::f64, Scalar::f16, Scalar::i64, Scalar::u8}) {

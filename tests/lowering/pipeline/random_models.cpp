@@ -14,7 +14,7 @@ namespace {
 // The loops around a place of a term.
 struct Around {
   std::vector<int> groups;
-  bool inside_item = false;  // below a fold, or a parallel loop: sequential loops may be around groups
+  bool inside_item = false;  // inside a fold or a parallel loop; sequential loops may enclose groups
   bool inside_vector = false;
   bool shares_arrays = false;  // the work-items of a group in a fused launch
 };

@@ -14,7 +14,7 @@
 namespace hoist {
 namespace {
 
-// Squares under a sum are no contraction with weights: normalised rows are no image whose layout becomes NHWC.
+// A sum of squares is not a contraction with weights, so normalised rows are not an image whose layout becomes NHWC.
 TEST(Storage, NormalisedRowsStayRows) {
   auto program = parse_program(
       "program version 21\ninput %x : [1][6][8]f32\nconstant %s : [8]f32 = {1, 2, 3, 4, 5, 6, 7, 8}\n"

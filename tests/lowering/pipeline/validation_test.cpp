@@ -43,7 +43,7 @@ TEST(Validation, RandomModelsKeepTheirNumbersAtEveryStep) {
   EXPECT_GT(compared, 10 * validated_models);
 }
 
-// A step with a rule that is wrong for some inputs only: right for finite values, wrong for others.
+// A step with a rule that is correct for finite values only.
 TEST(Validation, FindsTheStepThatChangesANumber) {
   NamedModel graph;
   graph.opset = 21;
@@ -89,7 +89,7 @@ TEST(Validation, FindsTheStepThatChangesANumber) {
   }
 }
 
-// A rounding step that lets a number reach results that do not depend on it, as far as its own rounding.
+// A rounding step that changes results by the rounding error of an element on which they do not depend.
 TEST(Validation, FindsNumbersThatReachOtherResults) {
   NamedModel graph;
   graph.opset = 21;
@@ -129,7 +129,7 @@ TEST(Validation, FindsNumbersThatReachOtherResults) {
   EXPECT_EQ(found->differences[0].inputs, "a NaN among random numbers");
 }
 
-// With every form of convolutions, whose transforms mix numbers of several windows.
+// All forms of convolutions, whose transforms mix elements of several windows.
 TEST(Validation, ConvolutionsKeepExtremeNumbersInTheirWindows) {
   for (const int64_t window : {3, 5}) {
     NamedModel graph;

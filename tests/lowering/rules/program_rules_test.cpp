@@ -144,9 +144,9 @@ TEST(ProgramRules, ArgumentsThatDoNotFitAreErrors) {
     return applied.ok() ? (*applied ? "applies" : "does not apply") : applied.errors()[0].what;
   };
   EXPECT_EQ(fault({}), "the argument s is missing");
-  EXPECT_EQ(fault({{"s", {"", half, {}}}, {"t", {"", half, {}}}}), "the argument t is none that the rule has");
+  EXPECT_EQ(fault({{"s", {"", half, {}}}, {"t", {"", half, {}}}}), "the argument t is not an argument of the rule");
   EXPECT_EQ(fault({{"s", {"b", half, {}}}}), "the argument s has the name of another value: b");
-  EXPECT_EQ(fault({{"s", {"b", std::nullopt, {}}}}), "the argument s is no constant of the program: b");
+  EXPECT_EQ(fault({{"s", {"b", std::nullopt, {}}}}), "the argument s is not a constant of the program: b");
   EXPECT_EQ(fault({{"s", {"", whole, {}}}}), "does not apply");
   ProgramStep step = replayed_step("halved-reads");
   step.parameters["other"] = "a/s";

@@ -79,7 +79,7 @@ TEST(Rules, HaveDifferentSides) {
   }
 }
 
-// The reader of rules' files requires one of them for every row; this is about the names.
+// The reader of rule files requires a pass or a reason for every row; this test checks the names.
 TEST(Rules, SayWhichPassAppliesThem) {
   const auto is_known = [](const std::string& pass) { return find_pass(pass.substr(0, pass.find('/'))) != nullptr; };
   size_t applied = 0;
@@ -92,7 +92,7 @@ TEST(Rules, SayWhichPassAppliesThem) {
   for (const ProgramRuleRow& r : operator_rule_rows()) EXPECT_TRUE(is_known(r.pass)) << r.name << ": " << r.pass;
 }
 
-// Rules change without a build where a developer names the folder of the sources.
+// Rules change without a build if a developer names the folder of the sources.
 TEST(Rules, AreReadFromTheFolderOfTheSources) {
   setenv("HOIST_RULES_FOLDER", HOIST_SOURCE_DIR, 1);
   const auto checked = check_own_rules();
@@ -116,7 +116,7 @@ TEST(Rules, NameFewNativeFunctions) {
 // Wrong rules from real compilers, or with a plausible look: each must be refuted.
 struct WrongRow {
   RuleRow row;
-  const char* found;  // a part of the error
+  const char* found;  // expected part of the error
 };
 
 const std::string three = "x: T, y: T, w: T";

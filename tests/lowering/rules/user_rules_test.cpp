@@ -73,7 +73,7 @@ TEST(RulesBetweenCalls, WrongOnesAreRefusedWithTheInstance) {
   const auto fault = [](const std::string& sides, const std::string& rule_class = "exact") {
     return rules_fault("rule mine " + rule_class + "\n  meaning m\n" + sides);
   };
-  // Right for positive values only; right except for NaN; right except for rounding.
+  // Rules that are correct for positive values only, except for NaN, and except for rounding.
   EXPECT_THAT(fault("  left Relu(x)\n  right Identity(x)\n  example Relu(%x : [n]f32)\n"),
               HasSubstr("my.rules:1:6: mine: is wrong as a rule of class exact: element"));
   EXPECT_THAT(

@@ -64,7 +64,7 @@ std::map<TuningTask, KnobValues> drawn_knobs(const LoweredModel& model, const Pr
 
 TEST(Tuning, EveryTileComputesTheSameAndReplays) {
   size_t tuned_kernels = 0;
-  std::set<std::string> orders;  // of loops over work-groups
+  std::set<std::string> orders;  // orders of loops over work-groups
   for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);

@@ -128,8 +128,8 @@ TEST(CpuVectors, RowsOfEightLanesAreReadInPhases) {
   EXPECT_FALSE(in_phases(14, 16));
 }
 
-// Each drawn number sums over its row for itself, in its lane; the largest of the row is found in vectors, but where
-// the lanes are rows.
+// Each drawn number needs its own sum over its row, in its lane; the maximum of the row is found in vectors, unless the
+// lanes are rows.
 TEST(CpuVectors, FoldsOfElementsAreNoVectorsInsideOfVectors) {
   const auto partial_results = [](const std::string& from, const std::string& to) {
     const std::string call = "Multinomial(%x; dtype = 7, sample_size = ", samples = to.substr(to.size() - 5, 1);

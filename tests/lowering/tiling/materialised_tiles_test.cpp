@@ -40,7 +40,7 @@ TEST(MaterialisedTiles, SumsOfWhatATileKeeps) {
       "(\\t. t |> map unroll abs |> materialise private |> slide 3 1 |> map (\\w. w |> map (* 2) |> reduce (+) 0))";
   EXPECT_THAT(tile_of("%x : [16]f32 |> slide 8 4 |> map " + sums + " |> join"), Optional(ElementsAre(6)));
   EXPECT_THAT(tile_of("%x : [2][5][8]f32 |> map (map " + sums + ")"), Optional(ElementsAre(1, 1, 6)));
-  // Each array holds a single element, so its position is no information.
+  // Each array holds a single element, so its position does not matter.
   EXPECT_THAT(tile_of("%x : [5][8]f32 |> map " + sums + " |> split 1 |> map (transpose >> map (reduce (+) 0))"),
               Optional(ElementsAre(1, 6)));
 }

@@ -223,7 +223,7 @@ ChooseOptions options_for(const std::string& budget) {
 TEST(Choose, TheChosenPointKeepsTheBudgetAndIsCheapest) {
   const Program program = residual_model(9);
   ChooseOptions options = options_for("sqnr=25dB");
-  options.objective = Objective::size;  // no device here gains time from a format
+  options.objective = Objective::size;  // formats do not save time on the simulated device
   auto found = choose(program, normal_samples(program, samples_of_test, 1),
                       normal_samples(program, samples_of_test, 100), evaluated_models(), options);
   ASSERT_TRUE(found.ok()) << found.errors()[0].text();
@@ -377,7 +377,7 @@ TEST(Choose, BudgetsThatTheModelCannotAnswerAreRefused) {
   EXPECT_THAT(refusal(matrix_model(9)), HasSubstr("needs labels"));
 }
 
-// The more rules, the faster; the same time each time.
+// More rules make the model faster; times are deterministic.
 class SteadyModel : public RunnableModel {
  public:
   SteadyModel(std::unique_ptr<RunnableModel> model, double seconds) : model_(std::move(model)), seconds_(seconds) {}

@@ -44,7 +44,7 @@ Program detector() {
   return b.finish({"boxes", "kept", "found"});
 }
 
-// Elements above zero; their number is the size of a dimension that elsewhere holds channels.
+// Elements above zero; their number becomes the extent of a dimension that usually holds channels.
 Program chooser() {
   ModelBuilder b(6);
   b.input("x", {1, 16});

@@ -14,7 +14,7 @@ namespace hoist {
 namespace {
 
 TEST(Interval, WilsonOfSharesInside) {
-  // 7600 of 10,000 is known to about 0.8 percentage points.
+  // The interval of 7600 of 10,000 has a half-width of about 0.8 percentage points.
   const Interval found = wilson(7600, 10000);
   EXPECT_DOUBLE_EQ(found.value, 0.76);
   EXPECT_NEAR(found.low, 0.7515304967, 1e-9);

@@ -207,7 +207,7 @@ TEST(Metric, OutputsThatDoNotFitAreRefused) {
   const Tensor two = floats({2}, {1, 2}), three = floats({3}, {1, 2, 3}), none = floats({0}, {});
   EXPECT_THAT(error(OutputKind::values, {two}, {three}, 1), HasSubstr("is [3], the reference model's is [2]"));
   EXPECT_THAT(error(OutputKind::values, {three}, {three}, 2), HasSubstr("expected 2 samples"));
-  EXPECT_THAT(error(OutputKind::values, {two, three}, {two, three}, 1), HasSubstr("2 in the runs before"));
+  EXPECT_THAT(error(OutputKind::values, {two, three}, {two, three}, 1), HasSubstr("2 in previous runs"));
   EXPECT_THAT(error(OutputKind::logits, {two}, {two}, 1, {2}), HasSubstr("2 classes, but there is a label 2"));
   EXPECT_THAT(error(OutputKind::logits, {two}, {two}, 1, {-1}), HasSubstr("label -1"));
   EXPECT_THAT(error(OutputKind::logits, {two}, {two}, 1, {0, 1}), HasSubstr("labels"));

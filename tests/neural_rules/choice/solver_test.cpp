@@ -20,7 +20,7 @@ using Edges = std::vector<std::pair<size_t, size_t>>;
 struct Draw {
   double forbidden_options = 0.1, forbidden_pairs = 0.1;
   bool whole_numbers = false;  ///< causes many ties
-  bool falling = false;        ///< the cost of options falls with their error, as for rules
+  bool falling = false;        ///< like for rules, options with larger errors cost less
   bool exchange = false;       ///< the cost is the remaining error, so no price separates the options: lists grow long
 };
 

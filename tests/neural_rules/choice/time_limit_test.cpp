@@ -31,8 +31,8 @@ ChooseOptions options_for(const std::string& budget) {
   return out;
 }
 
-// The model as it is always takes as long; with rules it takes a third of that, or twice that while the machine is
-// busy: from the first run until or since some moment.
+// The unchanged model always takes the same time; with rules it takes a third of that, or twice that while the machine
+// is busy, which is until or since some moment after the first run.
 class DriftingModel : public RunnableModel {
  public:
   struct Machine {
@@ -78,7 +78,7 @@ Choosing chosen_on(DriftingModel::Machine& machine, double timing_seconds) {
   return std::move(*found);
 }
 
-// Half of the rounds would choose the model as it is, the other half another one.
+// One half of the rounds would choose the unchanged model, the other half another one.
 TEST(ChoiceInTime, AMachineThatIsBusyForAWhileIsMeasuredLonger) {
   DriftingModel::Machine steady, busy{.busy_until = 0.4};
   const Choosing expected = chosen_on(steady, 30), found = chosen_on(busy, 30);
@@ -90,12 +90,12 @@ TEST(ChoiceInTime, AMachineThatIsBusyForAWhileIsMeasuredLonger) {
 
 TEST(ChoiceInTime, AMachineThatStaysBusyIsSaidToBeSo) {
   DriftingModel::Machine machine{.busy_from = 0.6, .busy_until = 1e9};
-  const Choosing found = chosen_on(machine, 2.9);  // less than a second turn would take
+  const Choosing found = chosen_on(machine, 2.9);  // less time than a second turn takes
   EXPECT_THAT(found.study.notes, Contains(HasSubstr("this machine is too busy to time runs: one half of the "
                                                     "rounds chooses ")));
 }
 
-// A program that takes `seconds` to get ready, and gives up at a deadline.
+// A program whose preparation takes `seconds` and stops at a deadline.
 PrepareModel slow_models(const std::function<double(const RewrittenModel& model)>& seconds) {
   return [seconds](const RewrittenModel& model) -> Result<std::unique_ptr<RunnableModel>> {
     const double wanted = seconds(model);
@@ -107,7 +107,7 @@ PrepareModel slow_models(const std::function<double(const RewrittenModel& model)
   };
 }
 
-// `first` is what the first model may take; the rest as in compilations.
+// `first` is the time limit of the first model; the other options are as in compilations.
 Result<Choosing> chosen_within(double limit, double first, const PrepareModel& prepare, const std::string& pins = "") {
   const Program program = residual_model(9);
   ChooseOptions options = options_for("sqnr=5dB");
@@ -122,11 +122,11 @@ Result<Choosing> chosen_within(double limit, double first, const PrepareModel& p
   options.sensitivity.calibration_seconds = limit / 5;
   auto found = choose(program, normal_samples(program, samples_of_test, 1),
                       normal_samples(program, samples_of_test, 100), prepare, options);
-  EXPECT_LT(stopwatch.seconds(), limit + 20);  // on any machine, and less than what was dropped
+  EXPECT_LT(stopwatch.seconds(), limit + 20);  // holds on any machine, and is less than the dropped work
   return found;
 }
 
-// However little the time is enough for, there is a choice, and it says what is missing.
+// There is a choice even with very little time, and it lists what is missing.
 TEST(ChoiceInTime, WithoutTimeTheModelStaysAsItIs) {
   const PrepareModel never = slow_models([](const RewrittenModel&) { return 60.0; });
   const auto nothing = chosen_within(0.2, 0.1, never);

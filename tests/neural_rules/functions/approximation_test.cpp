@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 double exact_tanh(double x) { return std::tanh(x); }
 
-// Computed with 40 digits: ../reference's figures for these functions and degrees.
+// Computed with 40 digits: the known errors for these functions and degrees.
 TEST(Minimax, FindsTheKnownErrors) {
   const double power[] = {1.7e-3, 7.5e-5, 2.6e-6, 7.5e-8, 1.9e-9};
   for (int degree = 2; degree <= 6; ++degree) {

@@ -72,7 +72,7 @@ struct Measured {
   double largest = 0, at = 0;
 };
 
-// The largest error where the certificate holds; elsewhere only NaN must stay NaN, and no other input may give NaN.
+// The largest error in the range of the certificate; outside of it NaN must stay NaN, and no other input may give NaN.
 Measured measure(const RuleRow& row, const Certificate& c, const Tensor& x) {
   const std::string function = function_of(row);
   const Tensor y = rewritten(row, x);
@@ -154,7 +154,7 @@ TEST(FunctionRules, AreNamedOnceAndHaveRows) {
     EXPECT_TRUE(names.insert(std::string(rule.name)).second) << rule.name;
     ASSERT_TRUE(certificate_of(rule.name).has_value()) << rule.name;
     EXPECT_EQ(rule.family, RuleFamily::function);
-    // The description promises no more than the certificate; "within 4e-3" is in every line.
+    // The description states no smaller error than the certificate; "within 4e-3" is in every line.
     const auto found = rule.what.find("within ");
     ASSERT_NE(found, std::string_view::npos) << rule.name;
     EXPECT_LE(certificate_of(rule.name)->error, std::stod(std::string(rule.what.substr(found + 7)))) << rule.name;
@@ -174,7 +174,7 @@ Tensor spread(std::vector<int64_t> shape, double scale) {
 struct LayerUnderRule {
   LayerCase layer;
   std::string rule;
-  double bound;  // of the layer's output, derived from the certificate's error at the call
+  double bound;  // bound of the layer's output, derived from the certificate's error at the call
   size_t calls;
 };
 

@@ -156,7 +156,7 @@ std::string compile_fault(const NamedModel& model) {
     if (!lowered) return lowered.errors()[0].text();
     auto plan = make_plan(std::move(*lowered), {}, profile);
     if (!plan) return (profile.gpu ? "for GPUs: " : "") + plan.errors()[0].text();
-    // A reader of the bundle has only the plan.
+    // The reader of a bundle only has the plan.
     for (const PlanKernel& kernel : plan->kernels) {
       auto term = parse(kernel.expression);
       if (!term) return term.errors()[0].text();

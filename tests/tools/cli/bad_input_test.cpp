@@ -372,8 +372,8 @@ TEST_F(BadRun, WritesThatFailLeaveNothing) {
   EXPECT_TRUE(files_below(output.path()).empty());
 }
 
-// PoCL writes compiled kernels to files: on a full disk it aborts, exits or reports an error, depending on how far it
-// comes.
+// PoCL writes compiled kernels to files: on a full disk it aborts, exits or reports an error, depending on its
+// progress.
 TEST_F(BadRun, ADriverWithoutRoomForItsFilesIsDeviceTrouble) {
   const Folder output;
   ASSERT_TRUE(write_npy(output.path() / "image.npy", Tensor(Scalar::f32, {1, 3, 8, 8})).ok());

@@ -110,7 +110,7 @@ TEST_F(Commands, OutputsAreAsLongAsDataDecide) {
 }
 
 TEST_F(Commands, SamplesOfALargerBatchCountOnce) {
-  // 500 is no multiple of 7: the last run is padded.
+  // 500 is not a multiple of 7, so the last run is padded.
   const std::string folder = in("batch.hoist"), answer = in("batch.json");
   Ran ran = run_hoist({"compile", (models / "digits_fully_connected.onnx").string(), "-o", folder, "--dim", "N=7"});
   ASSERT_EQ(ran.code, 0) << ran.err;
@@ -331,7 +331,7 @@ TEST_F(Commands, BenchShowsTheRooflineAndAnotherBundle) {
                              in("roof.json"), "--page", in("kernels.html")});
   EXPECT_THAT(read_file(in("kernels.html")).ok() ? *read_file(in("kernels.html")) : "", HasSubstr("class=\"roof\""));
   ASSERT_EQ(ran.code, 0) << ran.err;
-  EXPECT_THAT(ran.out, HasSubstr("interleaved runs; this bundle takes "));
+  EXPECT_THAT(ran.out, HasSubstr("interleaved runs; relative time of this bundle: "));
   EXPECT_THAT(ran.out, HasSubstr("measured peak: "));
   EXPECT_THAT(ran.out, HasSubstr("all kernels"));
   const auto times = json_of(in("roof.json"));

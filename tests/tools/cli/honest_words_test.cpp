@@ -1,5 +1,5 @@
-// Tests the program's statements: the more accurate of equally fast points, the certainty of a met budget, equal
-// numbers from all commands, and unusual devices and numbers.
+// Tests statements of the program: the choice among equally fast points, the certainty of a met budget, equal numbers
+// from all commands, and unusual devices and numbers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -156,7 +156,7 @@ TEST_F(Media, SoundsAreAveragedAndFilledUp) {
   EXPECT_EQ(x->float_at(3), 0);
   for (size_t size = 0; size < bytes.size(); ++size) {
     ASSERT_TRUE(write_file(in("cut.wav"), bytes.substr(0, size)).ok());
-    (void)read_sound(in("cut.wav"), {"x", Scalar::f32, {1, 4}});  // an error, or the samples that are there
+    (void)read_sound(in("cut.wav"), {"x", Scalar::f32, {1, 4}});  // an error, or the available samples
   }
   ASSERT_TRUE(write_file(in("cut.wav"), bytes.substr(0, 30)).ok());
   EXPECT_FALSE(read_sound(in("cut.wav"), {"x", Scalar::f32, {1, 4}}).ok());
@@ -173,7 +173,7 @@ TEST_F(Media, WhatIsDamagedOrDoesNotFitIsSaid) {
   for (const char* name : {"a.png", "a.jpg"}) {
     const auto whole = read_file(in(name));
     ASSERT_TRUE(whole.ok());
-    constexpr size_t last_chunk = 30;  // with no pixels in it
+    constexpr size_t last_chunk = 30;  // contains no pixels
     for (size_t size = 0; size + last_chunk < whole->size(); size += 7) {
       ASSERT_TRUE(write_file(in("cut"), whole->substr(0, size)).ok());
       EXPECT_THAT(complaint("cut", input), HasSubstr("cannot be decoded")) << name << " " << size;

@@ -64,7 +64,7 @@ class SequenceModel : public InTemporaryFolder {
 TEST_F(SequenceModel, IsCompiledForANumberOfMembers) {
   Ran ran = run_hoist({"check", model_});
   EXPECT_EQ(ran.code, 3);
-  EXPECT_THAT(ran.err + ran.out, HasSubstr("input 'x': is a sequence, and nothing says how many members it has"));
+  EXPECT_THAT(ran.err + ran.out, HasSubstr("input 'x': is a sequence of unknown length"));
   const std::string bundle = in("y.hoist");
   const std::vector<std::string> sizes = {"--dim", "x=2", "--dim", "x.0.0=3", "--dim", "x.1.0=1", "--dim", "w=1"};
   std::vector<std::string> words = {"check", model_};
@@ -101,7 +101,7 @@ TEST_F(SequenceModel, IsTestedForTheMembersOfTheData) {
   EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
   EXPECT_THAT(ran.err, HasSubstr("input 'x' is compiled for 2 members, as in the data"));
   EXPECT_THAT(ran.err, HasSubstr("input 'w' is compiled as absent, as in the data"));
-  EXPECT_THAT(ran.err, HasSubstr("input 'w' is compiled as there, as in the data"));
+  EXPECT_THAT(ran.err, HasSubstr("input 'w' is compiled as present, as in the data"));
   write_sequence("test_data_set_1/output_0.pb", {{10}, {0.5, 1}});
   ran = run_hoist({"test", folder_->path().string()});
   EXPECT_EQ(ran.code, 1);

@@ -153,7 +153,7 @@ TEST_F(StringsOfModels, TheirPiecesHaveAsMuchRoomAsIsAskedFor) {
     const Ran pieces = run({"a,b,c,d,e,f", ""});
     EXPECT_EQ(pieces.code, 3);
     EXPECT_THAT(pieces.err, HasSubstr("element 0 has 6 pieces, and the capacity is 4 (--bound string-pieces)"));
-    // For its derivation the model is read with the options of the compilation.
+    // To check the derivation, the model is read with the options of the compilation.
     const Texts derived = {"verify", in(name), "--derivation", "--model", path};
     EXPECT_EQ(run_hoist(derived).code, 1);
     Texts same = derived;

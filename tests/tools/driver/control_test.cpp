@@ -175,7 +175,7 @@ TEST_P(ControlTest, ConditionsEndLoopsAndCountTheirRows) {
 }
 
 TEST_P(ControlTest, LoopsWithoutAnEndFail) {
-  // The largest integer is no limit either.
+  // The largest integer means no limit, too.
   for (const char* trips : {"", "M = 9223372036854775807, "}) {
     std::string endless = until;
     endless.replace(endless.find("M = 100, "), 9, trips);
@@ -261,7 +261,7 @@ TEST_P(ControlTest, ListsGrowAsOftenAsDataSay) {
                                                 "(--bound loop-iterations)"));
 }
 
-// A nested loop with as many iterations as the outer loop has done, in a branch of it that data select.
+// A nested loop in a data-dependent branch, with as many iterations as the outer loop has completed.
 std::string nested(const std::string& trips, const std::string& attributes) {
   return "program version 28\ninput %x : [4]f32\ninput %n : i64\n"
          "define %y : [4]f32 = Loop(" +

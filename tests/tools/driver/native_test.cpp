@@ -73,7 +73,7 @@ TEST_F(Native, ProgramsLoadOrLinkTheKernelsWithoutOpenCL) {
     EXPECT_THAT(ran.out, HasSubstr("verified"));
     EXPECT_THAT(run_shell("ldd " + in("a.hoist") + program).out, Not(HasSubstr("OpenCL")));
   }
-  // The static program contains its kernels; the other one checks the library that it loads.
+  // The static program contains its kernels; the other program checks the library that it loads.
   ASSERT_EQ(run_shell("for f in " + in("a.hoist") + "/native/*.so; do printf x >> $f; done").code, 0);
   const Ran changed = run_shell(in("a.hoist") + "/example --runs 1");
   EXPECT_EQ(changed.code, 3);
@@ -81,7 +81,7 @@ TEST_F(Native, ProgramsLoadOrLinkTheKernelsWithoutOpenCL) {
   EXPECT_EQ(run_shell(in("a.hoist") + "/example-static --runs 1").code, 0);
 }
 
-// The shared libraries of the bundles have no names, and equal names of functions.
+// The shared libraries of the bundles have no soname and equal function names.
 TEST_F(Native, BundlesInOneProgramKeepTheirOwnCode) {
   const std::string models = std::string(HOIST_SOURCE_DIR) + "/models/";
   std::vector<hoist_bundle*> opened;

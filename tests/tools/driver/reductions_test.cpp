@@ -87,7 +87,7 @@ TEST(Reductions, HaveTheInterpretersNumbersOnADevice) {
   ASSERT_TRUE(folder.ok());
   for (const int64_t width : {4, 16}) {
     for (const bool strict : {false, true}) {
-      if (strict && width == 4) continue;  // scalars, as for the other width
+      if (strict && width == 4) continue;  // scalars, so the result equals that of the other width
       SCOPED_TRACE(testing::Message() << width << (strict ? " strict" : ""));
       auto program = parse_program(reductions);
       ASSERT_TRUE(program.ok()) << program.errors()[0].text();

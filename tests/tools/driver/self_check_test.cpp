@@ -42,7 +42,7 @@ class SelfCheckTest : public testing::Test {
     folder_ = std::make_unique<TemporaryFolder>(std::move(*made));
   }
 
-  // As hoist compile does it, without the bundle.
+  // Compiles as hoist compile does, without writing the bundle.
   CompiledModel compiled(const NamedModel& graph) {
     auto out = compile_model(*program_of(graph), ModelOptions{});
     HOIST_CHECK(out.ok(), out.errors()[0].text());

@@ -111,7 +111,8 @@ TEST_F(Tables, GiveWhatTheModelSaysOnTheDevice) {
 }
 
 TEST_F(Tables, LeaveLayersToTheirFunctionRules) {
-  RewrittenModel quantised = model({"Sigmoid"}, 0.0005f);  // quantisation steps finer than the approximation
+  RewrittenModel quantised =
+      model({"Sigmoid"}, 0.0005f);  // quantisation steps smaller than the error of the approximation
   const Tensor exact = meaning_of(quantised);
   quantised.functions["f1"] = "tanh-rational-3";
   const Tensor approximated = meaning_of(quantised);

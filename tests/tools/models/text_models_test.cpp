@@ -1,5 +1,5 @@
-// The text of a program is the whole program: a compilation in which every pass continues from the text that the pass
-// before it left gives the same bundle, byte for byte. Real models are tested if HOIST_SHARED names their folder.
+// The text of a program is the whole program: a compilation in which every pass starts from the text that the previous
+// pass produced gives the same bundle, byte for byte. Real models are tested if HOIST_SHARED names their folder.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

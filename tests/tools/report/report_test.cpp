@@ -140,7 +140,7 @@ TEST(Report, SummaryLeavesTheTerminalAlone) {
 
 TEST(Report, PageNeedsNothingBesideItself) {
   const std::string page = page_of(synthetic_study());
-  // The namespace of SVG is a name that looks like an address.
+  // The SVG namespace looks like an address.
   EXPECT_EQ(occurrences(page, "http://") + occurrences(page, "https://"),
             occurrences(page, "http://www.w3.org/2000/svg"));
   for (const char* outside : {"src=", "@import", "url(//", "<link", "<iframe"})
@@ -330,7 +330,7 @@ TEST(Kernels, ProductsOfBytesHaveARoofOfTheirOwn) {
   };
   EXPECT_EQ(roofs(floats), 2U);
   EXPECT_EQ(roofs(bytes), 3U);
-  // If bytes are multiplied no faster, their roof is that of floats.
+  // If products of bytes are not faster, their roof is that of floats.
   EXPECT_DOUBLE_EQ(roof_of({4e11, {{1 << 16, 2e11}}, 5e-6, 1e11}, bytes).seconds, 150e-6);
 }
 

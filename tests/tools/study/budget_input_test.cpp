@@ -70,7 +70,7 @@ TEST(BadData, LabelsThatDoNotMatch) {
   expect_data_refused({{"image", images}, {"labels", labels({1, 2, 3})}}, "has 3 labels for 4 samples");
   expect_data_refused({{"image", images}, {"labels", labels({1, 2, 3, 10})}}, "label 10, output logits has 10 classes");
   expect_data_refused({{"image", images}, {"labels", labels({1, 2, 3, -1})}}, "label -1");
-  expect_data_refused({{"image", images}, {"labels", ramp({4})}}, "expected one integer a sample");
+  expect_data_refused({{"image", images}, {"labels", ramp({4})}}, "expected one integer per sample");
   expect_data_refused({{"image", images}}, "needs labels", "top1=1%");
 }
 

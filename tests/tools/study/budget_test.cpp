@@ -187,7 +187,7 @@ TEST_F(BudgetCommand, TheEndOfTheTimeGivesWhatIsVerified) {
                  "1", "--calibrate", calibration, "--report", in("page.html"), "--record", in("record.json")});
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(content(in("page.html")), HasSubstr("</html>"));
-  // On a busy machine the time is over before the first point.
+  // On a busy machine the time ends before the first point.
   if (fs::exists(in("record.json"))) {
     EXPECT_FALSE(parsed(in("record.json"))["complete"].get<bool>());
     EXPECT_FALSE(parsed(in("bundle.hoist/manifest.json"))["certificate"]["rules"].empty());
@@ -226,7 +226,7 @@ TEST_F(BudgetCommand, ASignalDuringCalibrationSaysThatNothingIsKept) {
         std::string("sqnr=10dB"), std::string("--calibrate"), calibration})
     command += " '" + word + "'";
   fs::create_directory(in("temporary"));
-  // Its first folder is that of the model as it is, before anything is calibrated.
+  // Its first folder has the outputs of the unchanged model, before calibration.
   const Ran stopped = run_shell(command + " & for i in $(seq 3000); do ls '" + in("temporary") +
                                 "' | grep -qs . && break; sleep 0.01; done; kill -TERM $!; wait $!");
   EXPECT_NE(stopped.code, 0);
@@ -267,7 +267,7 @@ TEST_F(BudgetCommand, TheReportIsOnePageAndItsNumbers) {
   EXPECT_GE(study["sites"].size(), 3u);
 }
 
-// As a version that was killed between verifying and timing left it.
+// The state left by a process that was killed between verifying and timing.
 TEST_F(BudgetCommand, TimesOfZeroInARecordAreMeasuredAgain) {
   const std::string record = in("record.json");
   const std::vector<std::string> words = {"compile",     model,      "--force",   "--no-check", "-o",
@@ -316,7 +316,7 @@ TEST_F(BudgetCommand, ARecordAndABundleHaveOneWriterAtATime) {
     EXPECT_EQ(run_hoist({"compile", model, "-o", in("a.hoist"), "--no-check"}).code, 3);
   }
   EXPECT_TRUE(files_below(in("")).empty());
-  // One that was killed leaves its file, and no lock.
+  // A killed process leaves its file, but no lock.
   std::ofstream(in(".record.json.lock")) << "process 1 on host elsewhere";
   EXPECT_TRUE(FileLock::take(record).ok());
   EXPECT_FALSE(fs::exists(in(".record.json.lock")));

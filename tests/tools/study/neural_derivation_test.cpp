@@ -37,7 +37,7 @@ Program prepared(const std::string& model) {
   return std::move(*program);
 }
 
-// Made-up ranges of all values: calibration does not matter here.
+// Invented ranges of all values, since calibration does not matter here.
 Statistics made_up(const Program& program) {
   Statistics out;
   for (const auto& [value, type] : value_types(program)) {

@@ -34,7 +34,7 @@ Findings findings_of(const std::filesystem::path& path, const std::string& data,
   HOIST_CHECK(variants.ok(), variants.errors()[0].text());
   auto runnable = model->prepare(variants->model);
   HOIST_CHECK(runnable.ok(), runnable.errors()[0].text());
-  // As many runs as were used to measure each rule alone.
+  // The same number of runs as for measuring each rule alone.
   const size_t runs = std::min(samples->runs.size(), static_cast<size_t>(options.alone_samples));
   const auto under = [&](const Assignment& assignment) {
     const std::vector<Tensor> fed = variants->inputs(found->sites, assignment);

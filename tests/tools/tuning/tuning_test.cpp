@@ -77,10 +77,10 @@ TEST_F(TuningTest, OtherFilesAreNoDatabases) {
   EXPECT_FALSE(std::filesystem::exists(in("x.hoist")));
 }
 
-// A view that never ends would block every reader.
+// A view with an endless query would block every reader.
 TEST_F(TuningTest, ADatabaseHasItsOwnTablesAndNothingElse) {
   ASSERT_TRUE(TuningDatabase::open(in("a.tuning")).ok());
-  ASSERT_TRUE(TuningDatabase::open(in("a.tuning")).ok());  // again, as it is
+  ASSERT_TRUE(TuningDatabase::open(in("a.tuning")).ok());  // reopens the file unchanged
   for (const char* change :
        {"CREATE TRIGGER endless AFTER INSERT ON tasks BEGIN DELETE FROM choices; END",
         "DROP TRIGGER endless; DROP TABLE choices; CREATE VIEW choices AS WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL "

@@ -27,8 +27,7 @@ def as_program(words: Sequence[str]) -> int:
     return code
 
 
-# Candidates of a search are measured in processes of their own, which are this program again and find modules where
-# this one does.
+# Candidates of a search are measured in processes of their own, which run this program again with its module path.
 if sys.executable:
     _core.set_program([sys.executable, "-c",
                        f"import sys; sys.path[:] = {[os.path.abspath(folder) for folder in sys.path]!r}; "

@@ -16,7 +16,7 @@ from .session import InferenceSession
 
 
 class HoistRep(BackendRep):  # type: ignore[misc]  # onnx has no types here
-    """A model that runs."""
+    """A model that is ready to run."""
 
     def __init__(self, session: InferenceSession) -> None:
         self._session = session

@@ -42,7 +42,7 @@ class InvalidGraph(Fail):
 
 
 class InvalidProtobuf(Fail):
-    """A file that is no model."""
+    """A file that is not a model."""
 
 
 class NoSuchFile(Fail):
@@ -399,7 +399,7 @@ class InferenceSession:
         return array
 
     def _compile_what_is_known(self) -> None:
-        """Refuses a model of one set of sizes when the session is made, as onnxruntime does."""
+        """Refuses an invalid model with fixed sizes when the session is made, as onnxruntime does."""
         inputs = self._interface.inputs
         if all(each.type.startswith("tensor") for each in inputs) and \
                 all(isinstance(extent, int) for each in inputs for extent in each.shape):

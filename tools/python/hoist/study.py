@@ -1,4 +1,4 @@
-"""A choice under a budget, with everything that was measured for it."""
+"""A choice under a budget, with all its measurements."""
 
 from __future__ import annotations
 

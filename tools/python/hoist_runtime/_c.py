@@ -6,7 +6,7 @@ import ctypes
 from ctypes import POINTER, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint, c_uint32, c_uint64, c_void_p
 from typing import Any
 
-# The HOIST_API_VERSION that the declarations below are of.
+# The HOIST_API_VERSION of the declarations below.
 API_VERSION = 1
 
 

@@ -334,7 +334,7 @@ class Bundle:
             return self.specialisations[self._number("hoist_specialisation_in_use")]
 
     def choose(self, **sizes: int) -> None:
-        """Uses the specialisation that has these sizes; the others stay as they are. Its inputs and outputs are its own: set
+        """Uses the specialisation that has these sizes; the others stay unchanged. Its inputs and outputs are its own: set
         the inputs after the choice. run() chooses automatically. Raises ArgumentError (BAD_SIZE) if the bundle is not compiled
         for these sizes; nothing changes then."""
         with self._lock, self._choice():
@@ -389,7 +389,7 @@ class Bundle:
         """Sets an input to images: resized, cropped and scaled as the bundle states, equal to `hoist run` bit for bit.
 
         An image is an array of uint8, [rows][columns][channels] or, if the input is grey, [rows][columns], its colours
-        red, green, blue unless `blue_first`. An input that takes several at once wants a sequence of so many. Raises
+        red, green, blue unless `blue_first`. An input for several images takes a sequence of that many. Raises
         ArgumentError if the bundle has no preprocessing or an image does not fit; the input is unchanged then."""
         with self._lock:
             port = self._port("input", name)
@@ -446,7 +446,7 @@ class Bundle:
         """The self-check: hashes of all files, then every kernel of every specialisation on seeded inputs, compared with
         expected values. Overwrites the inputs. `report` gets each finding as it is made.
 
-        Returns the findings; raises VerificationError, which has them too, where one did not pass.
+        Returns the findings; raises VerificationError, which contains them too, if one did not pass.
         """
         with self._lock:
             handle = self._opened()

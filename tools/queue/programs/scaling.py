@@ -32,7 +32,7 @@ def simulate(times, workers, jobs, job_seconds=None, seed=1):
         order += 1
 
     def serve(time, requests):
-        """When the server has answered so many requests, asked for one after the other."""
+        """The time at which the server has answered `requests` sequential requests."""
         nonlocal server_free, server_busy
         cost = requests * times["server_request_seconds"]
         server_free = max(server_free, time) + cost

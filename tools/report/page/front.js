@@ -13,7 +13,7 @@ const measures = [
 function ofOthers(point, limit) { return point.isReference ? 0 : limit; }
 const usableMeasures = measures.filter((measure) => points.filter(measure.has).length > 1 || measure.open);
 let measure = usableMeasures.find((each) => each.name === "Top-1 change") || usableMeasures[0];
-let showsBars = false; // of intervals, which bury the points where there are many
+let showsBars = false; // opacity of intervals, which hide the points if there are many
 let selectedPoint = chosen || points.find((point) => point.on_front) || points[0] || null;
 
 const kindOf = (point) =>

@@ -1,8 +1,8 @@
 // The values of a site before and after a rule: bars are calibration values, the line is the stored distribution. Rules
 // list their numbers (levels); each level takes the values nearest to it.
-const mostBars = 96; // visible together; finer bins are added up
+const mostBars = 96; // visible together; finer bins are merged
 
-// How many values lie below x, as if they were spread evenly in their bin.
+// The number of values below x, assuming that they are spread evenly in their bin.
 function belowIn(statistics) {
   const { histogram, low } = statistics, width = (statistics.high - low || 1) / histogram.length;
   const sums = [0];
@@ -38,7 +38,7 @@ function atLeastAsWide(cells, width) {
 function barsWithin(statistics, from, to) {
   const { histogram, low } = statistics, width = (statistics.high - low || 1) / histogram.length;
   const bars = Math.min(to - from, mostBars), edge = (index) => from + Math.round(((to - from) * index) / bars);
-  // Nearly as wide as each other, so that the last one is no needle.
+  // Bars of nearly equal width, so that the last one is not too narrow.
   return Array.from({ length: bars }, (_, index) => ({ low: low + edge(index) * width, high: low + edge(index + 1) * width,
     amount: histogram.slice(edge(index), edge(index + 1)).reduce((sum, each) => sum + each, 0) }));
 }
@@ -54,7 +54,7 @@ function distribution(site, rule, from, to, label) {
   const cells = cellsOf(rule.levels, below, total).filter((cell) => cell.high > low && cell.low < high);
   const marks = cells.length <= mostBars / 2 ? cells.filter((cell) => isSeen(cell.level)) : [];
   const stored = atLeastAsWide(cells, barWidth);
-  // As many values as a bar would have, were it all like this.
+  // The number of values that a whole bar of this density would have.
   const amountOf = (cell) => (cell.amount * barWidth) / (cell.high - cell.low);
   const most = Math.max(...bars.map(amountOf), ...stored.map(amountOf), 1);
   // Square roots keep the tails visible, which matter for clipping.
@@ -82,7 +82,7 @@ function axisTicks(low, high, left, right, bottom) {
   return out;
 }
 
-// As many bins as there are bars, around where half of the values lie below: each is seen alone, and so are steps.
+// As many bins as there are bars, around the median, so that each bin and each level is visible.
 function aroundTheMedian(histogram) {
   const size = Math.min(mostBars, histogram.length);
   const half = histogram.reduce((sum, bin) => sum + bin, 0) / 2;

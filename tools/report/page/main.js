@@ -2,7 +2,7 @@
 function drawHeader() {
   document.title = `${study.model || "model"} – hoist report`;
   byId("model").textContent = study.model || "model";
-  byId("summary").textContent = study.summary.replace(/(\d) us\b/g, "$1 µs");  // terminals have no µ everywhere
+  byId("summary").textContent = study.summary.replace(/(\d) us\b/g, "$1 µs");  // the text summary avoids µ, which some terminals lack
   const mark = html("span", { class: study.budget_met ? "met" : "not-met" }, study.budget_met ? "✓ budget met" : "! budget not met");
   const best = chosen ? `; best point is ${chosen.name}` : "";
   show("budget", study.budget && [mark, html("span", { class: "budget-text" },
@@ -81,7 +81,7 @@ function drawWhatIf() {
   if (key) [...document.querySelectorAll("input[type=radio]")].find((each) => each.name === key && each.dataset.rule === focused).focus({ preventScroll: true });
 }
 
-// Shown as well, since not every browser lets pages on disk write to the clipboard.
+// The text is also shown, since some browsers do not let local pages write to the clipboard.
 function copyPreferences() {
   const text = preferences();
   const shown = html("pre", { id: "preferences", tabindex: 0 }, html("code", {}, text));
@@ -92,9 +92,9 @@ function copyPreferences() {
   else getSelection().selectAllChildren(shown);
 }
 
-// The page's address says which layer and which point were chosen, so that a link leads back: #layer=conv1&point=front+2.
+// The page's address contains the chosen layer and point, so that a link leads back: #layer=conv1&point=front+2.
 const address = new URLSearchParams();
-let keepsAddress = false; // not while the page is made
+let keepsAddress = false; // false while the page is built
 function keepAddress(parts) {
   if (!keepsAddress) return;
   for (const [name, value] of Object.entries(parts)) address.set(name, value);
@@ -112,7 +112,7 @@ function setTheme(theme) {
   if (theme === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
   pressOne(document.querySelectorAll(".theme button"), (button) => button.dataset.theme === theme);
-  // Browsers may keep storage from pages on disk; the choice lasts as long as the page then.
+  // Browsers may deny storage to local pages; the choice then lasts as long as the page.
   try { localStorage.setItem(themeKey, theme); } catch { return; }
 }
 function startTheme() {
@@ -123,7 +123,7 @@ function startTheme() {
 }
 
 function start() {
-  byId("content").hidden = false;  // without this program there is nothing in it
+  byId("content").hidden = false;  // empty without this program, and therefore hidden
   startTheme();
   drawHeader();
   drawFigures();

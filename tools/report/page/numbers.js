@@ -2,7 +2,7 @@
 const missing = "–";
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 
-// Three significant digits without exponents where that reads well.
+// Three significant digits, without an exponent if that is readable.
 function digits(value, count = 3) {
   if (!isNumber(value)) return missing;
   if (value === 0) return "0";
@@ -21,7 +21,7 @@ function timeUnit(seconds) {
 function time(seconds, unit = isNumber(seconds) ? timeUnit(seconds) : timeUnits[1]) {
   return isNumber(seconds) ? `${digits(seconds * unit.scale)} ${unit.name}` : missing;
 }
-// The time of a site: nothing if it is the time of a kernel that belongs to another site.
+// The time of a site: null if its kernel belongs to another site.
 const timeOfSite = (seconds) => (seconds === 0 ? missing : time(seconds));
 function timeInterval(of, unit = isNumber(of.value) ? timeUnit(of.value) : timeUnits[1]) {
   const limit = (value) => (isNumber(value) ? digits(value * unit.scale) : missing);
@@ -46,7 +46,7 @@ function percentInterval(of, decimals = 2) {
   if (!isNumber(of.value) || !isNumber(of.low) || !isNumber(of.high)) return "";
   return `${(of.low * 100).toFixed(decimals)} to ${(of.high * 100).toFixed(decimals)} %`;
 }
-// A share that may be tiny but is not nothing.
+// A share as a percentage; tiny shares are shown as "< ...".
 function smallPercent(share) {
   if (!isNumber(share)) return missing;
   if (share === 0) return "0 %";

@@ -81,10 +81,10 @@ function pointRow(point, cells) {
 
 function drawPointTable() {
   const heads = ["Time", "Speed-up", "Top-1", "Lost / gained", "Agreement", "Flips", "Worst class", "Output SQNR", "Output PSNR", "Weights", "Your metric"];
-  // The chosen one, then the fastest, of equals the one with the smallest error.
+  // The chosen point first, then the fastest; ties by the smallest error.
   const order = (a, b) => b.chosen - a.chosen || timeOf(a) - timeOf(b) || errorOf(a) - errorOf(b);
   const rows = [...points].sort(order).map((point) => ({ point, cells: pointCells(point) }));
-  // Scores have no PSNR, images no classes.
+  // Outputs of scores have no PSNR, and images have no classes.
   const used = (_, column) => rows.some(({ cells }) => cells[column][0] !== missing);
   show("points", html("table", {},
     html("thead", {}, html("tr", {}, html("th", { scope: "col" }, "Point"), heads.filter(used).map((head) => html("th", { scope: "col" }, head)))),

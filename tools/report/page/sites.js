@@ -42,7 +42,7 @@ function shareCell(site) {
           html("span", { class: "share", "aria-hidden": "true" }, html("i", { style: { width: `${(share / largestShare) * 100}%` } }))];
 }
 const errorCell = (error) => (error === 0 ? missing : decibel(sqnrOf(error)));
-// A rule without any error is exact; a site without a rule has nothing to say.
+// A rule without any error is exact; a site without a rule shows nothing.
 const errorOfRule = (rule, error) => (rule === asItIs ? missing : decibel(sqnrOf(error)));
 
 // Unknown values come last in both orders of sorting.

@@ -1,14 +1,14 @@
 // The embedded study and derived values. Nothing here touches the page.
 const { study, layers, texts, picture } = JSON.parse(byId("data").textContent);
 
-const asItIs = ""; // the rule of a site that stays as the model has it
+const asItIs = ""; // the rule of an unchanged site
 const sites = study.sites.map((site, order) => ({ ...site, order }));
 const siteByKey = new Map(sites.map((site) => [site.key, site]));
 const layerByName = new Map(layers.map((layer) => [layer.name, layer]));
 const layerNames = [...new Set([...layers.map((layer) => layer.name), ...sites.map((site) => site.layer)])];
 const sitesOfLayer = new Map(layerNames.map((name) => [name, sites.filter((site) => site.layer === name)]));
 
-// As the model is: no error of its own.
+// The unchanged model, without an error of its own.
 const unchanged = (site) => ({
   rule: asItIs, predicted_error: 0, error_alone: 0, local_error: 0, time: site.time, bytes: site.bytes,
   clipped_share: 0, clip_low: null, clip_high: null, proof: "", reads: "", gives: [], levels: [],
@@ -52,13 +52,13 @@ const hasLabels = (point) => point.verified && measured(point.top1);
 const hasPairs = (point) => point.verified && isNumber(point.drop.value);
 const hasAgreement = (point) => point.verified && measured(point.agreement);
 
-// Unknown as soon as one part is.
+// Unknown if any part is unknown.
 const plus = (sum, after, before) => (isNumber(sum) && isNumber(after) && isNumber(before) ? sum + after - before : null);
 // The what-if: the chosen point with other rules at some sites. Predicted errors and times of sites add up; the size is
 // the size of weights, which only contractions have.
 const changes = new Map();
 const whatIfRule = (site) => (changes.has(site.key) ? changes.get(site.key) : site.chosen);
-// The value that a product reads, where rules store it.
+// The site of the value that a contraction reads, if rules can store it.
 const inputOf = new Map(sites.filter((site) => site.kind === "value").flatMap((site) => site.successors.map((key) => [key, site])));
 // Contractions whose input the what-if stores in another type than their rules read; chosen rules fit together.
 function contradictions() {
@@ -78,7 +78,7 @@ const baseline = {
   error: chosen ? chosen.predicted_error : totalError,
   size: chosen ? chosen.size : sites.reduce((sum, site) => sum + weightBytes(site, site.chosen), 0),
 };
-// As a line of a preferences file has a name.
+// A name in the syntax of a preferences file.
 function quoted(name) {
   const line = name.replace(/[\x00-\x1f\x7f]/g, " ");
   return /^[^\s#"\\]+$/.test(line) && line !== "*" ? line : `"${line.replace(/["\\]/g, "\\$&")}"`;
@@ -104,7 +104,7 @@ function whatIf() {
     out.size += weightBytes(site, rule) - weightBytes(site, site.chosen);
   }
   if (out.time !== null) out.time = Math.max(out.time, 0);
-  // Sums of small numbers leave remainders around nothing.
+  // Sums of small numbers leave rounding errors near zero.
   if (out.error !== null && out.error < totalError * 1e-12) out.error = 0;
   return out;
 }

@@ -233,7 +233,7 @@ double CostModel::Prices::of(const KernelNumbers& kernel) const {
 CostModel::Prices CostModel::learn_prices(const std::vector<const Example*>& examples) {
   Prices out;
   for (const bool native : {true, false}) {
-    std::vector<std::vector<double>> shares;  // of the measured time, at a price of one
+    std::vector<std::vector<double>> shares;  // shares of the measured time, at a price of one
     for (const Example* example : examples) {
       if (example->numbers.native != native) continue;
       shares.push_back(example->numbers.amounts);
@@ -305,7 +305,7 @@ std::optional<double> CostModel::seconds(const KernelNumbers& kernel) const {
   std::vector<float> numbers;
   for (const Feature& feature : features_) {
     const float number = kernel.features[feature.place];
-    // Features are logarithmic: less than twice the largest trained value is near enough. A 0/1 feature must have its
+    // Features are logarithmic: less than twice the largest trained value is accepted. A 0/1 feature must have its
     // trained value.
     if (number <= feature.least - 1 || number >= feature.most + 1) return std::nullopt;
     numbers.push_back(number);

@@ -46,7 +46,7 @@ struct KernelTime {
   std::string model, kernel;
   std::string device;
   std::string driver;  ///< the driver's version, or a text for native code
-  Profile profile;     ///< of the device
+  Profile profile;     ///< target description of the device
   Expr term = nullptr;
   double seconds = 0;
   double launch = 0;            ///< seconds of the run outside its kernels, per step
@@ -108,7 +108,7 @@ class CostModel {
   BoostedTrees trees_;  // predict the logarithm of measured over priced seconds
   std::vector<std::string> learned_from_;
   float native_launch_ = 0, driver_launch_ = 0;
-  float scale_ = 1;  // of the product of both
+  float scale_ = 1;  // factor of the product of both
   bool layers_ = false;
   std::vector<Feature> features_;
 };

@@ -96,7 +96,7 @@ struct Totals {
   double products[product_count] = {1, 1, 1, 1, 1, 1};
   double loops = 0;
   double row = 0;   // the extent of the innermost unrolled loop; 0 if there is none
-  double fold = 0;  // of the innermost fold
+  double fold = 0;  // extent of the innermost fold
 };
 
 void add_node(Expr e, Totals& totals) {
@@ -269,7 +269,7 @@ double elements_of(Type type) {
 namespace {
 
 struct Arrays {
-  double bytes = 0;                                // of all parameters
+  double bytes = 0;                                // bytes of all parameters
   std::vector<std::pair<double, double>> largest;  // bytes, bits of an element; at least two
 };
 

@@ -1,7 +1,7 @@
 // The default strategy: boosted trees learn from the measurements which of two points is faster, and the points that
 // they rank first are measured next. Batches are small: on a landscape of 18,225 tilings, batches of 8 needed a third
-// of the measurements of batches of 64. Some points adjacent to the best one and some random points keep
-// the search from trusting the trees too early.
+// of the measurements of batches of 64. Some points adjacent to the best one and some random points keep the search
+// from relying on the trees too early.
 #include <algorithm>
 #include <cmath>
 
@@ -13,7 +13,7 @@ namespace hoist::tuning {
 namespace {
 
 constexpr size_t batch = 8;
-constexpr size_t neighbours_a_batch = 1;  // of the best point
+constexpr size_t neighbours_a_batch = 1;  // points adjacent to the best one per batch
 constexpr size_t random_a_batch = 1;
 
 // Larger spaces are not ranked as a whole: random points are ranked, and then, for a few rounds, all points adjacent to

@@ -1,5 +1,5 @@
 // The points of a space that a search has not met, with several ways to draw some of them. Draws depend only on the
-// seed and on the number of points met, so a search that is told its observations again continues identically. For
+// seed and on the number of points met, so a search that receives its observations again continues identically. For
 // search strategies only.
 #pragma once
 

@@ -82,7 +82,7 @@ HExpr quotient_toward_zero(const HExpr& a, const HExpr& b) {
   return Call::make(a.type(), Call::div_round_to_zero, {a, b}, Call::PureIntrinsic);
 }
 
-// Division by 0 gives 0; the one quotient that overflows wraps.
+// Division by 0 gives 0; the only quotient that overflows wraps.
 HExpr divide(const HExpr& a, const HExpr& b) {
   const HExpr zero = integer(b, 0);
   if (a.type().is_uint()) return select(b == zero, zero, quotient_toward_zero(a, select(b == zero, integer(b, 1), b)));

@@ -163,7 +163,7 @@ HExpr fma_to_odd(const HExpr& a, const HExpr& b, const HExpr& c) {
             const HExpr zero = constant(sum, 0), even = (w & integer(w, 1)) == integer(w, 0);
             const HExpr outward = (error > zero) == (sum > zero);
             const HExpr finite = magnitude(sum) < constant(sum, INFINITY);
-            // An error of NaN counts as inexact.
+            // A NaN error counts as inexact.
             const HExpr odd =
                 select(!(error == zero) && even && finite, w + select(outward, integer(w, 1), integer(w, -1)), w);
             return bits(Halide::Float(32), odd);

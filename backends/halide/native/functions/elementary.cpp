@@ -50,7 +50,7 @@ HExpr with_powers_of_two(const HExpr& x, const std::function<HExpr(const HExpr& 
     });
   });
 }
-constexpr int64_t bits_of_ones = 0x4b400000;  // of 3 * 2^22
+constexpr int64_t bits_of_ones = 0x4b400000;  // the bits of 3 * 2^22
 
 // e^x within two ulp. Beyond the bounds it is 0 or infinite; NaN propagates.
 HExpr exponential(const HExpr& x) {

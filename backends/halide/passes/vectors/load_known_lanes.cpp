@@ -47,7 +47,7 @@ class LoadKnownLanes : public WithUsedLets {
       return taken_from(
           op, op->type.lanes(), [](int lane) { return lane; }, op);
     }
-    // For clamped indices that repeat an end element Halide's simplifier has made a shorter load and a shuffle of it.
+    // For clamped indices that repeat an end element, Halide's simplifier produces a shorter load and a shuffle of it.
     HExpr visit(const Shuffle* op) override {
       const Load* load = op->vectors.size() == 1 ? op->vectors[0].as<Load>() : nullptr;
       if (load == nullptr) return IRMutator::visit(op);
@@ -55,14 +55,14 @@ class LoadKnownLanes : public WithUsedLets {
       return taken_from(load, op->type.lanes(), place, op);
     }
 
-    // A vector whose lane i is lane `place(i)` of the load, extracted from contiguous vectors; `as_it_is` if
+    // A vector whose lane i is lane `place(i)` of the load, extracted from contiguous vectors; `as_it_is` if the
     // distances are unknown or too large.
     HExpr taken_from(const Load* load, int lanes, const std::function<int(int)>& place, const HExpr& as_it_is) const {
       if (lanes != selected_.lanes || !is_const_one(load->predicate)) return as_it_is;
       const HExpr index = around_.expanded(load->index);
       const auto index_of = [&](int lane) { return lane_of(index, place(lane)); };
       const HExpr base = simplify(index_of(selected_.first));
-      std::vector<int> distances;  // of each selected lane from the first one
+      std::vector<int> distances;  // distances of each selected lane from the first one
       for (int lane = selected_.first; lane <= selected_.last; ++lane) {
         const auto distance = as_const_int(simplify(index_of(lane) - base));
         if (!distance || *distance < 0 || *distance >= most_vectors * lanes) return as_it_is;

@@ -1,6 +1,6 @@
 // Loads vectors in widths that OpenCL has. Halide loads the range of a vector of indices as one vector of exactly that
-// length and shuffles it: 32 lanes for every second element of them, three for a few. OpenCL has few widths (a vector
-// of three occupies the space of four), so the others are loaded in parts.
+// length and shuffles it: for example 32 lanes for 16 elements with a stride of two. OpenCL has few widths (a vector of
+// three occupies the space of four), so the others are loaded in parts.
 #include <algorithm>
 #include <vector>
 
@@ -15,7 +15,7 @@ class LoadLanes : public WithUsedLets {
 
   static bool has_width(int lanes) { return lanes <= 2 || lanes == 4 || lanes == 8 || lanes == 16; }
 
-  // The vector in parts that OpenCL has, first lanes first; empty if it is no contiguous load.
+  // The vector as parts of widths that OpenCL has, from the first lanes on; empty if it is not a contiguous load.
   std::vector<HExpr> parts_of(const HExpr& vector) const {
     const HExpr whole = expanded(vector);
     const Load* load = whole.as<Load>();

@@ -28,7 +28,7 @@ class PlainRemainders : public IRMutator {
 class LoadWords : public WithUsedLets {
   using WithUsedLets::visit;
 
-  // The origin of bytes: a load and its indices.
+  // The load and the indices that a value's bytes come from.
   struct Bytes {
     HExpr load;
     HExpr index;
@@ -36,7 +36,7 @@ class LoadWords : public WithUsedLets {
     const Load* operator->() const { return load.as<Load>(); }
   };
 
-  // The origin of a concatenation whose parts continue each other.
+  // The origin of a concatenation whose parts are consecutive in memory.
   Bytes joined(const Shuffle* parts) const {
     Bytes out;
     for (const HExpr& part : parts->vectors) {

@@ -68,7 +68,7 @@ std::vector<HExpr> transposed(std::vector<HExpr> rows, Named& named) {
     }
     rows = out;
   };
-  // Row 4q + 2h + l holds, in group g, rows 4q .. 4q+3 of column 4g + 2l + h after these two.
+  // Row 4q + 2h + l holds, after these two steps, in group g, rows 4q .. 4q+3 of column 4g + 2l + h.
   paired(1, first_ones, last_ones);
   paired(2, first_pairs, last_pairs);
   // A square of groups: separating even and odd ones rotates the bits of their positions.
