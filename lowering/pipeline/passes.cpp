@@ -43,6 +43,14 @@ Done zero_points(Program& program, const PassOptions& options) {
   return drop_copies_of(program, options);
 }
 
+// The convolutions that a split leaves may be split again: along another dimension, or at the other end.
+Done split_padding_taps(Program& program, const PassOptions&) {
+  for (int applied = 1; applied > 0;) {
+    HOIST_TRY(applied, apply_program_rules(operator_rules_of("split-padding-taps"), program));
+  }
+  return Nothing{};
+}
+
 // True if f16 is only a storage format: other devices may compute contractions in it, and on GPUs wider operands take
 // longer to read.
 bool computes_in_f32(const PassOptions& options) { return !options.profile.gpu && !options.profile.half; }
@@ -103,7 +111,7 @@ constexpr Pass all_passes[] = {
     {"drop-relu", "drops Relu before quantising to bytes that begin at zero", calls, exact},
     {"powers", "replaces squares and cubes by multiplications", calls, rounding},
     {"drop-padding-taps", "drops taps of filters that read only padding", calls, exact},
-    {"split-padding-taps", "makes taps of filters that read mostly padding convolutions of their own", calls, rounding},
+    {"split-padding-taps", "makes taps of filters that read mostly padding convolutions of their own", calls, rounding, nullptr, split_padding_taps},
     {"single-channels", "computes integer convolutions of one-channel filters in floats, if a CPU multiplies 16-bit pairs", calls, exact, has_pair_products},
     {"pad-to-two", "pads sums to pairs, for CPUs that multiply 16-bit pairs", calls, rounding, has_pair_products},
     {"widen-bytes", "stores inputs in 16 bits, for CPUs that multiply 16-bit pairs", calls, exact, has_pair_products, widen_bytes},
