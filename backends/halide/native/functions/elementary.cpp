@@ -11,6 +11,11 @@
 namespace hoist::emission::native {
 namespace {
 
+// Added to squares, whose own squares are then normal numbers: processors take some 150 cycles for a subnormal one, and
+// activations of 1e-9 have them. The sum of a polynomial whose constant term is no smaller than 1e-5 stays the same.
+constexpr double least_square = 1e-18;
+HExpr square_of(const HExpr& x) { return fma(x, x, constant(x, least_square)); }
+
 /// Evaluates a polynomial by pairs of terms, then pairs of pairs and so on: a chain of fma would determine the latency
 /// of a vector.
 HExpr sum_of_pairs(const HExpr& x, const std::vector<HExpr>& terms) {
@@ -19,7 +24,7 @@ HExpr sum_of_pairs(const HExpr& x, const std::vector<HExpr>& terms) {
   for (size_t i = 0; i < terms.size(); i += 2)
     pairs.push_back(i + 1 < terms.size() ? fma(terms[i + 1], x, terms[i]) : terms[i]);
   if (pairs.size() == 1) return pairs[0];
-  return let(strict_product(x, x), [&](const HExpr& square) { return sum_of_pairs(square, pairs); });
+  return let(square_of(x), [&](const HExpr& square) { return sum_of_pairs(square, pairs); });
 }
 HExpr paired_polynomial(const HExpr& x, const std::vector<double>& coefficients) {
   std::vector<HExpr> terms;
@@ -43,7 +48,7 @@ HExpr with_powers_of_two(const HExpr& x, const std::function<HExpr(const HExpr& 
       return let(fma(n, constant(n, 2.12194440e-4f), high), [&](const HExpr& r) {
         const HExpr tail = paired_polynomial(
             r, {0.500000001f, 0.166666667f, 0.0416664649f, 0.00833331093f, 0.00139336479f, 0.000198909885f});
-        const HExpr rest = fma(strict_product(r, r), tail, r);
+        const HExpr rest = fma(r, strict_product(r, tail), r);
         return let(bits(Halide::Int(32), steps),
                    [&](const HExpr& words) { return let(rest, [&](const HExpr& e) { return body(words, e); }); });
       });
@@ -113,7 +118,7 @@ HExpr hyperbolic_tangent(const HExpr& x) {
 
 HExpr error_function(const HExpr& x) {
   return let(magnitude(x), [&](const HExpr& a) {
-    return let(strict_product(x, x), [&](const HExpr& square) {
+    return let(square_of(x), [&](const HExpr& square) {
       const HExpr small = strict_product(
           x, paired_polynomial(square, {1.12837917f, -0.376126385f, 0.112837825f, -0.0268654307f, 0.00522103181f,
                                         -0.00084840804f, 0.00011265959f, -9.66704447e-06f}));
