@@ -25,7 +25,7 @@ CommandText text_of(std::string_view name, std::string_view meaning, std::string
     OptionText text{switches.front()->names(), "NAME=VALUE", {}, switches_help(switches, "; "), "",
                     switches.front()->group,   false};
     for (const OptionRow* row : switches) {
-      text.old_names.emplace_back(row->old_name);
+      if (*row->old_name != '\0') text.old_names.emplace_back(row->old_name);
       for (const std::string& value : row->choices())
         text.choices.push_back(std::string(row->switch_name()) + "=" + value);
     }
