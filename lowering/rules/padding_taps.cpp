@@ -55,21 +55,6 @@ std::optional<std::vector<int64_t>> attribute_of(const Attributes& attributes, c
   return *value;
 }
 
-// The constant that the filters are or are cut from; null if they are computed.
-const Tensor* source_of_filters(const ProgramMatch& match) {
-  Expr filters = match.values.at("w");
-  for (;;) {
-    if (filters->pattern == Pattern::constant) return &filters->constant;
-    if (filters->pattern != Pattern::parameter) return nullptr;
-    if (const Tensor* constant = find_constant(*match.program, filters->name)) return constant;
-    const Definition* cut = find_definition(*match.program, filters->name);
-    if (cut == nullptr || cut->expression->pattern != Pattern::operator_call ||
-        cut->expression->operation->name != "Slice")
-      return nullptr;
-    filters = cut->expression->children[0];
-  }
-}
-
 bool are_finite(const Tensor* numbers) {
   if (numbers == nullptr) return false;
   if (!is_float(numbers->scalar())) return true;
@@ -168,7 +153,7 @@ bool has_taps_of_padding(ProgramMatch& match) {
     if (fewer) part.taps[i] = *fewer;
     any |= fewer.has_value();
   }
-  if (!any || !are_finite(source_of_filters(match))) return false;
+  if (!any || !are_finite(match.known("w"))) return false;
   add_part(*dimensions, part, "", match);
   replace_attributes(dimensions->size(), match);
   return true;
@@ -176,7 +161,7 @@ bool has_taps_of_padding(ProgramMatch& match) {
 
 bool has_tap_of_mostly_padding(ProgramMatch& match) {
   const auto dimensions = convolved_dimensions(match);
-  if (!dimensions || !are_finite(source_of_filters(match))) return false;
+  if (!dimensions || !are_finite(match.known("w"))) return false;
   const Type filters = match.values.at("w")->type;
   // Partial sums are rounded to the type of the result.
   const Scalar scalar = leaf_of(filters)->scalar;
@@ -192,7 +177,7 @@ bool has_tap_of_mostly_padding(ProgramMatch& match) {
       const ServedOutputs served = served_outputs(d, tap);
       const int64_t unserved = d.outputs - std::max<int64_t>(served.end - served.first, 0);
       // An output that the tap does not serve saves its products, and every output takes an addition.
-      if (2 * unserved < d.outputs || unserved == d.outputs) continue;
+      if (2 * unserved <= d.outputs || unserved == d.outputs) continue;
       if (products / d.taps * unserved < products_of_addition * d.outputs) continue;
       ConvolutionPart rest = whole_convolution(*dimensions), own = rest;
       rest.taps[i] = is_first ? ReadingTaps{1, d.taps} : ReadingTaps{0, d.taps - 1};

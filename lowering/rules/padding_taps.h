@@ -12,7 +12,7 @@ namespace hoist {
 bool has_taps_of_padding(ProgramMatch& match);
 
 /// A convolution of `x` with known finite filters `w`, of f32 or f64, whose first or last tap along some spatial
-/// dimension reads padding for at least half of the outputs, which saves more products than the additions of a second
+/// dimension reads padding for more than half of the outputs, which saves more products than the additions of a second
 /// convolution cost. Adds the attributes of has_taps_of_padding for the other taps; the same with the prefix `own_` for
 /// the tap and the outputs that it serves; and `around`, the amounts that pad these outputs to all. The condition
 /// removes the attributes from *A that these replace.

@@ -63,7 +63,7 @@ TEST_F(FormatTest, ExtentsAreOfDimensionsThatThereAre) {
     return complaint();
   };
   EXPECT_EQ(said(output, 0), "");
-  EXPECT_THAT(said(outputs, 4), HasSubstr("more outputs than there are"));
+  EXPECT_THAT(said(outputs, 4), HasSubstr("more outputs than the plan"));
   EXPECT_THAT(said(output, 2), HasSubstr("an extent of a dimension beyond the output's rank"));
   EXPECT_THAT(said(dimension, 2), HasSubstr("an extent of a dimension beyond the output's rank"));
   EXPECT_THAT(said(count, 3), HasSubstr("an extent of a missing output"));

@@ -348,10 +348,10 @@ TEST(ProgramText, StorageThatDoesNotFitIsRefused) {
   };
   EXPECT_THAT(refusal("order [1, 0]", "order [1, 1]"), HasSubstr("a number for each dimension"));
   EXPECT_THAT(refusal("order [1, 0] after [0, 6]", "order [1, 0] after [0, -1]"), HasSubstr("negative"));
-  EXPECT_THAT(refusal("computed 6", "computed 7"), HasSubstr("more is computed"));
+  EXPECT_THAT(refusal("computed 6", "computed 7"), HasSubstr("more elements are computed"));
   EXPECT_THAT(refusal("computed 6", "computed 6 panel 3"), HasSubstr("panels"));
   EXPECT_THAT(refusal("computed 6", "computed 6 interleave 2"), HasSubstr("interleaved"));
-  EXPECT_THAT(refusal("computed 6", "computed 6 joined 2"), HasSubstr("joined"));
+  EXPECT_THAT(refusal("computed 6", "computed 6 joined 2"), HasSubstr("collapsed"));
   EXPECT_THAT(refusal("store %z : [2][3]f32\n", ""), HasSubstr("storage"));
   EXPECT_THAT(refusal("store %x : [2][3]f32\n", ""), HasSubstr("%x"));
   EXPECT_THAT(refusal("store %x : [2][3]f32", "store %x : [3][2]f32"), HasSubstr("its term has type [2][9]f32"));

@@ -150,7 +150,7 @@ TEST(Budget, VerdictNamesTheCounts) {
 TEST(Budget, SaysWhenSamplesAreTooFew) {
   EXPECT_EQ(resolution_note(budget("top1=0.5%"), 200), "");
   EXPECT_THAT(resolution_note(budget("top1=0.5%"), 199), HasSubstr("one of 199 samples is 0.503 points"));
-  EXPECT_THAT(resolution_note(budget("agreement=99.9%"), 300), HasSubstr("allows none"));
+  EXPECT_THAT(resolution_note(budget("agreement=99.9%"), 300), HasSubstr("allows no change"));
   EXPECT_THAT(resolution_note(budget("agreement=99%"), 0), HasSubstr("no samples"));
   EXPECT_EQ(resolution_note(budget("sqnr=30dB"), 1), "");
 }

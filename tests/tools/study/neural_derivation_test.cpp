@@ -216,7 +216,7 @@ TEST_F(NeuralBundle, SaysWhatASomebodyChanged) {
   const std::string hash = text.substr(at, 17), other = hash.substr(0, 16) + (hash[16] == '0' ? "1" : "0");
   EXPECT_THAT(faults(hash, other, true), HasSubstr("the constant dense2/weights is " + hash));
   EXPECT_THAT(faults("scales = \"dense2/scales\"", "scales = \"dense2/nothing\"", true),
-              HasSubstr("no constant of the program"));
+              HasSubstr("not a constant of the program"));
 }
 
 TEST_F(NeuralBundle, IsExplained) {
