@@ -56,7 +56,7 @@ struct InputValue {
 struct ReadOptions {
   std::vector<DimensionValue> dimensions;
 
-  /// Values of inputs that become constants of the program: inputs that decide shapes, or that never change.
+  /// Values of inputs that become constants of the program: inputs that determine shapes, or that never change.
   std::vector<InputValue> values;
 
   DataBounds bounds;  ///< bounds of a data-dependent dimension
@@ -81,7 +81,7 @@ Result<Program> read_model(const std::filesystem::path& path, const ReadOptions&
 struct FittedModel {
   Program program;
   std::vector<size_t> inputs;      ///< indices of the data that become the program's inputs, in its order
-  std::vector<std::string> fixed;  ///< inputs whose values the data give because they decide shapes
+  std::vector<std::string> fixed;  ///< inputs whose values the data give because they determine shapes
   std::vector<std::string> notes;  ///< other facts from the data: the number of members of a sequence
 };
 

@@ -223,7 +223,7 @@ class Reader {
       }
       if (!problems.empty()) return problems;
     }
-    // Bodies and the converter bring constants of their own.
+    // Inlined bodies bring constants of their own.
     if (Diagnostics problems = take_constants(graph(), options_.maximum_tensor_bytes, external_, constants_);
         !problems.empty()) {
       return problems;
@@ -294,7 +294,7 @@ class Reader {
     if (deciding_.empty()) return;
     std::string names;
     for (const std::string& name : deciding_) names += (names.empty() ? "--value " : " and --value ") + name + "=...";
-    problems.push_back({path_.string(), counted(deciding_.size(), "input") + " may decide these shapes",
+    problems.push_back({path_.string(), counted(deciding_.size(), "input") + " may determine these shapes",
                         "compile for one value with " + names});
   }
 

@@ -84,7 +84,6 @@ struct Scalars {
   bool half = false;
 
   H::Type value_type(Scalar scalar) const;
-  H::Type private_type(Scalar scalar) const;  ///< the type in private and local arrays
   H::Expr from_stored(Scalar scalar, const H::Expr& stored) const;
   H::Expr to_stored(Scalar scalar, const H::Expr& value) const;
   H::Expr literal_value(Scalar scalar, uint64_t bits) const;

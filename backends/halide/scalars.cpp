@@ -126,8 +126,6 @@ H::Type stored_type(Scalar s) {
   return plain.value_type(s);
 }
 
-H::Type Scalars::private_type(Scalar s) const { return s == Scalar::boolean ? H::UInt(8) : value_type(s); }
-
 H::Expr Scalars::from_stored(Scalar s, const H::Expr& e) const {
   if (s == Scalar::boolean) return e != H::cast<uint8_t>(0);
   if (is_bits(s)) return e;

@@ -77,7 +77,7 @@ typedef struct hoist_engine {
   /* `from` counts from the first guard. */
   hoist_status (*read_argument)(hoist_bundle* bundle, const char* kernel, const hoist_argument* argument, size_t from,
                                 size_t bytes, void* data);
-  void (*drop_argument)(hoist_bundle* bundle, hoist_argument* argument); /* also if it is all zeros */
+  void (*drop_argument)(hoist_bundle* bundle, hoist_argument* argument); /* allowed for an argument of zeros */
   hoist_status (*run_kernel)(hoist_bundle* bundle, const hoist_plan_kernel* kernel, const hoist_argument* arguments);
   size_t (*guard_alignment)(const hoist_bundle* bundle);
 } hoist_engine;
@@ -184,7 +184,7 @@ HOIST_INTERNAL hoist_status hoist_begin_strings(hoist_bundle* bundle);
 /* Executes a host op. Waits for earlier steps if the device holds an operand, and queues the transfer of the result,
  * which may finish later. Arrays that the host holds are accessed in place. */
 HOIST_INTERNAL hoist_status hoist_host_step(hoist_bundle* bundle, size_t index);
-/* Called when the device no longer reads them. */
+/* Releases the results of host ops; called when the device no longer reads them. */
 HOIST_INTERNAL void hoist_forget_host_results(hoist_bundle* bundle);
 
 /* transfers.c. Inputs, then outputs. */

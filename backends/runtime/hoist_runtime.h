@@ -280,7 +280,7 @@ hoist_status hoist_verify(hoist_bundle* bundle, hoist_report report, void* user)
 /* The part that compares fused launches with their steps launched alone, on inputs of this seed, which it overwrites,
  * for the sizes in use. HOIST_MISMATCH if results differ. */
 hoist_status hoist_verify_launches(hoist_bundle* bundle, uint64_t seed, hoist_report report, void* user);
-/* The first part alone; needs no device. `message` receives the first failure. */
+/* The first part of hoist_verify, the hashes of all files; needs no device. `message` receives the first failure. */
 hoist_status hoist_verify_files(const char* folder, hoist_report report, void* user, char* message, size_t capacity);
 
 /* Seeded data, the same on every machine. Element i of parameter p has the 64 bits mix(mix(seed + (p + 1) *

@@ -89,7 +89,7 @@ struct OperatorRow {
   std::string_view meaning;  ///< for C++ definitions: a description of the value, and the reason for C++
   /// The range of float test inputs in which the operator is defined and well conditioned.
   double low = -2, high = 2;
-  /// Its inputs that decide shapes, by place and name: "1 starts, 2 ends".
+  /// Its inputs that determine shapes, by place and name: "1 starts, 2 ends".
   std::string_view shape_inputs = {};
   /// The version of the standard from which it accepts 8-bit floats; 0 for none.
   int float8_since = 0;

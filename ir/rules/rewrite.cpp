@@ -313,12 +313,6 @@ std::string text(const Application& application) {
   return application.rule_class == RuleClass::exact ? out : fmt::format("{} {}", out, name_of(application.rule_class));
 }
 
-std::string print_steps(const std::vector<Application>& steps) {
-  std::string out;
-  for (const Application& step : steps) out += text(step) + "\n";
-  return out;
-}
-
 Result<std::vector<Application>> parse_steps(const std::string& text) {
   std::vector<Application> steps;
   for (size_t start = 0; start < text.size();) {

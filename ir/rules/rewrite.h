@@ -108,9 +108,8 @@ struct Derivation {
 };
 /// The start and the term after each step. Fails if a step does not apply or states another class than its rule's.
 Result<std::vector<Expr>> replay(const RuleTable& table, const Derivation& derivation);
-/// Steps from their text, one per line, as print_steps writes them.
+/// Steps from their text, the text() of one Application per line.
 Result<std::vector<Application>> parse_steps(const std::string& text);
-std::string print_steps(const std::vector<Application>& steps);
 
 /// A term being rewritten, with its record. Strategies are functions over this.
 class Rewriter {

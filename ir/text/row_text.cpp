@@ -359,7 +359,7 @@ class RowFileReader {
     if (is_full_) return;
     is_full_ = rows.size() == most_rows;
     const TextPart first = entries[0].text.at(0);
-    if (is_full_) return fault(first, fmt::format("these are more than {} {}s", most_rows, words_.word));
+    if (is_full_) return fault(first, fmt::format("more than {} {}s", most_rows, words_.word));
     ReadRow row{file_, family_, {}};
     for (const RowEntry& entry : entries) {
       if (entry.key != "for") row.entries.push_back({entry.key, expanded(entry.text, names), entry.indent});

@@ -6,6 +6,21 @@
 #include "ir/base/stopwatch.h"
 
 namespace hoist {
+namespace {
+
+// Sets the fields that the reference, compared with itself, has too.
+void take_common(StudyPoint& point, const OutputMetrics& metrics) {
+  point.verified = true;
+  point.samples = metrics.samples;
+  point.sqnr = metrics.sqnr;
+  if (metrics.kind == OutputKind::values) point.psnr = metrics.psnr;
+  point.agreement = metrics.agreement;
+  point.top1 = metrics.top1;
+  point.both_right = metrics.paired.both_right;
+  point.both_wrong = metrics.paired.both_wrong;
+}
+
+}  // namespace
 
 // All points are verified on the same samples.
 size_t Verifier::runs() const {
@@ -46,14 +61,7 @@ Result<Nothing> Verifier::add_reference(std::shared_ptr<RunnableModel> runnable)
     return Nothing{};
   }
   HOIST_TRY(OutputMetrics metrics, compare_runs(kinds_, samples_, reference_, reference_));
-  point.samples = metrics.samples;
-  point.verified = true;
-  point.sqnr = metrics.sqnr;
-  if (metrics.kind == OutputKind::values) point.psnr = metrics.psnr;
-  point.agreement = metrics.agreement;
-  point.top1 = metrics.top1;
-  point.both_right = metrics.paired.both_right;
-  point.both_wrong = metrics.paired.both_wrong;
+  take_common(point, metrics);
   points.push_back(std::move(point));
   digests.push_back(digest_of(kinds_, samples_, reference_));
   models_.push_back(std::move(runnable));
@@ -68,15 +76,8 @@ Result<size_t> Verifier::add(StudyPoint point, std::shared_ptr<RunnableModel> ru
   }
   HOIST_TRY(const RunOutputs changed, run(*runnable, point));
   HOIST_TRY(OutputMetrics metrics, compare_runs(kinds_, samples_, reference_, changed));
-  point.verified = true;
-  point.samples = metrics.samples;
+  take_common(point, metrics);
   point.error = metrics.mean_squared_error;
-  point.sqnr = metrics.sqnr;
-  if (metrics.kind == OutputKind::values) point.psnr = metrics.psnr;
-  point.agreement = metrics.agreement;
-  point.top1 = metrics.top1;
-  point.both_right = metrics.paired.both_right;
-  point.both_wrong = metrics.paired.both_wrong;
   point.lost = metrics.paired.lost;
   point.gained = metrics.paired.gained;
   point.flips = metrics.flips;

@@ -4,6 +4,7 @@
 
 #include "ir/rules/rule.h"
 #include "ir/text/text.h"
+#include "tests/support/print_steps.h"
 
 namespace hoist {
 namespace {

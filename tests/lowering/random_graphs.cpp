@@ -107,7 +107,7 @@ class Generator {
     v.error = v.whole ? 0 : x.error * n * factor + 2 * (n + 1) * unit * v.magnitude;
     return v;
   }
-  // The result of a layer that rounds a few times if the values are not integers.
+  // The result of a layer that keeps integers exact and rounds other values a few times.
   static Value rounded(Value v, double gain = 1) {
     v.whole = v.whole && v.magnitude < whole_limit;
     v.error = v.whole ? 0 : v.error * gain + 8 * unit * v.magnitude;

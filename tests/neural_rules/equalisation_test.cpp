@@ -1,4 +1,4 @@
-// Tests helpers that move scale between layers: the model computes the same values, and the targeted error falls.
+// Tests helpers that move scales between layers: the model computes the same values, and the targeted error falls.
 #include "neural_rules/model/equalisation.h"
 
 #include <gmock/gmock.h>

@@ -53,6 +53,15 @@ PrepareModel evaluated_models() {
   };
 }
 
+ChooseOptions options_for(const std::string& budget) {
+  ChooseOptions out;
+  auto parsed = parse_budget(budget);
+  HOIST_CHECK(parsed.ok(), parsed.errors()[0].text());
+  out.budget = *parsed;
+  out.sensitivity.measure_all = false;
+  return out;
+}
+
 Samples normal_samples(const Program& program, int64_t count, uint64_t seed) {
   Samples out;
   for (int64_t i = 0; i < count; ++i) {

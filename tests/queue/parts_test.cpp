@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/base/temporary_folder.h"
+#include "tests/tools/data/npz_file.h"
 #include "tools/data/files.h"
 #include "tools/data/npy.h"
 #include "tools/data/scores.h"

@@ -39,7 +39,7 @@ const std::vector<CommandRow>& command_rows() {
        commands::inspect},
       {"explain",
        "print the derivation of a layer's kernel: every step with its rule, its class and the term before "
-       "and after; %A, %B, ... stand for what both sides share, %x0, %x1, ... for variables around",
+       "and after; %A, %B, ... are parts that both sides share, and %x0, %x1, ... variables that are bound outside",
        "  hoist explain models/digits_residual.onnx conv1 --paths", commands::explain},
       {"rewrite", "run passes or a rule on a program, or a rule on a term, from text",
        "  hoist inspect models/digits_residual.onnx --stage graph --output digits.lift\n"

@@ -161,7 +161,8 @@ Rows outputs() {
           "and driver are the same",
           AT(programs), output)
           .excluding("--no-check"),
-      row("compile", "--report", "FILE", "the page of the study of the choice", AT(report), output)
+      row("compile", "--report", "FILE", "write a page about the choice: accuracy against time, and every layer",
+          AT(report), output)
           .only_for(of_budgets),
       row("compile inspect", "--json", "FILE", "write the answer to this file (- for standard output)", SET(set_json),
           output)
@@ -225,8 +226,8 @@ Rows extents() {
       row("rewrite", "--dim", "NAME=N", "substitute a number for a size of the program, before anything else",
           AT(model.dimensions), sizes),
       row(value_readers, "--value", "NAME=VALUE",
-          "the value of an input in every run, which is then no input: a number, a list such as [1,-1], or a .npy or "
-          ".pb file; for inputs that decide shapes",
+          "fix an input to this value, so that the model has one input less: a number, a list such as [1,-1], or a "
+          ".npy or .pb file; for inputs that determine shapes",
           AT(model.values), sizes)
           .only_for(of_models),
       row(bounded, "--bound loop-iterations", "N",
@@ -266,7 +267,8 @@ Rows devices() {
   return {
       row(targeted, "--target", "TARGET,...",
           "opencl (default), or machine code that needs no driver: native for this processor, or " + target_names() +
-              "; of several targets the bundle loads the best that the processor has, and loops are made for the first",
+              "; of several targets the bundle loads the best that the processor has, and kernels are scheduled for "
+              "the first",
           SET(add_target), device)
           .only_for(of_models)
           .excluding("--device --profile"),
@@ -319,7 +321,7 @@ Rows accuracies() {
           AT(budget.objective), accuracy)
           .allowing("time|size"),
       row(scaled, "--scale-channels", "METHOD",
-          "move scale between layers before rounding: smoothquant (by data, wherever it helps 8-bit products), auto "
+          "move scales between layers before rounding: smoothquant (by data, wherever it helps 8-bit products), auto "
           "(where it halves their error), equalise (by the ranges of weights) or off",
           AT(budget.scaling), accuracy)
           .allowing("auto|off|equalise|smoothquant")
@@ -479,7 +481,8 @@ Rows comparisons() {
 }
 
 Rows queues() {
-  const std::string url = ": nats://HOST:PORT of a NATS server with JetStream (tls:// for TLS), several with commas";
+  const std::string url =
+      ": nats://HOST:PORT of a NATS server with JetStream (tls:// for TLS), several separated by commas";
   const auto file = [](const char* name, const char* help, OptionMember (*member)(Options&)) {
     return row(queued, name, "FILE", help, member, queue_group).needing("--queue");
   };
@@ -530,7 +533,8 @@ Rows queues() {
 Rows experts() {
   return {
       row(models, "--pass convolution", "FORM",
-          "the form of convolutions; winograd rounds otherwise for f32 windows of 3x3 and 5x5 at stride 1, keeps every "
+          "the form of convolutions; winograd rounds differently for f32 windows of 3x3 and 5x5 at stride 1, keeps "
+          "every "
           "bit for 3x3 in bytes, and has up to 4 times the weights; auto: winograd where it saves work (not under "
           "--objective size), else stencil",
           AT(model.convolution), expert)

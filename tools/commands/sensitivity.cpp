@@ -38,7 +38,7 @@ std::string all_candidates(const Sensitivity& found) {
   return table(rows);
 }
 
-// A table of ten lines: the sites where a rule, used alone, does the most harm.
+// A table of the sites where a rule, used alone, does the most harm.
 std::string most_sensitive(const Sensitivity& found) {
   constexpr size_t most_sites = 7;
   const auto by_error = [](const Candidate& a, const Candidate& b) { return error_of(a) < error_of(b); };
@@ -50,7 +50,7 @@ std::string most_sensitive(const Sensitivity& found) {
   }
   std::stable_sort(sites.begin(), sites.end(),
                    [](const StudySite* a, const StudySite* b) { return a->sensitivity > b->sensitivity; });
-  std::vector<std::vector<std::string>> rows = {{"site", "sensitivity", "gentlest rule", "SQNR", "harshest", "SQNR"}};
+  std::vector<std::vector<std::string>> rows = {{"site", "sensitivity", "least lossy", "SQNR", "most lossy", "SQNR"}};
   for (const StudySite* site : sites) {
     if (rows.size() > most_sites) break;
     const auto [best, worst] = std::minmax_element(site->candidates.begin(), site->candidates.end(), by_error);

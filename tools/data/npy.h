@@ -65,8 +65,6 @@ class NpzFile {
   std::unique_ptr<Archive> archive_;
   std::map<std::string, NpyHeader> arrays_;
 };
-/// All arrays by name.
-Result<std::map<std::string, Tensor>> read_npz(const std::filesystem::path& path);
 /// Writes directly to `path`, uncompressed; the caller renames the file. Equal arrays give equal bytes. numpy must have
 /// their types.
 Result<Nothing> write_npz(const std::filesystem::path& path, const std::map<std::string, Tensor>& arrays);

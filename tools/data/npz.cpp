@@ -128,16 +128,6 @@ Result<Tensor> NpzFile::read(const std::string& name) const {
   return tensor_from_npy(header, std::move(data), where);
 }
 
-Result<std::map<std::string, Tensor>> read_npz(const std::filesystem::path& path) {
-  HOIST_TRY(const NpzFile file, NpzFile::open(path));
-  std::map<std::string, Tensor> out;
-  for (const auto& [name, header] : file.arrays()) {
-    HOIST_TRY(Tensor tensor, file.read(name));
-    out.emplace(name, std::move(tensor));
-  }
-  return out;
-}
-
 Result<Nothing> write_npz(const std::filesystem::path& path, const std::map<std::string, Tensor>& arrays) {
   constexpr zip_uint16_t first_day = (1U << 5U) | 1U;  // first day of 1980, the first year of zip's calendar
   const auto failed = [&](const char* reason) {

@@ -1,7 +1,16 @@
 #include "backends/halide/passes/passes.h"
 
+#include <string_view>
+
 namespace hoist::emission {
 namespace {
+
+struct LoweringPass {
+  std::string_view name;
+  std::string_view meaning;  // one line
+  bool (*wanted)(const PassInput& input);
+  MadePass (*make)(const PassInput& input);
+};
 
 bool always(const PassInput&) { return true; }
 bool in_opencl(const PassInput& input) { return input.native == nullptr; }
@@ -44,8 +53,6 @@ constexpr LoweringPass table[] = {
 // clang-format on
 
 }  // namespace
-
-std::span<const LoweringPass> lowering_passes() { return table; }
 
 std::vector<MadePass> make_passes(const PassInput& input) {
   std::vector<MadePass> out;

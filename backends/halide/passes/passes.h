@@ -8,9 +8,7 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "backends/halide/emitter.h"
@@ -26,14 +24,6 @@ struct PassInput {
   uint64_t* groups = nullptr;                   ///< native code: set to the number of groups
   std::set<std::string>* prefetched = nullptr;  ///< set to the arrays that the kernel prefetches
 };
-
-struct LoweringPass {
-  std::string_view name;
-  std::string_view meaning;  ///< one line
-  bool (*wanted)(const PassInput& input);
-  std::unique_ptr<H::Internal::IRMutator> (*make)(const PassInput& input);
-};
-std::span<const LoweringPass> lowering_passes();
 
 /// The passes for this kernel, in order. The caller keeps them alive until Halide has compiled the module.
 std::vector<std::unique_ptr<H::Internal::IRMutator>> make_passes(const PassInput& input);

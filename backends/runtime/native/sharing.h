@@ -32,8 +32,8 @@ typedef struct hoist_sharing {
   uint64_t run;                         /* whole runs so far */
   uint64_t block_begin, block_time;     /* number of runs before the block; least nanoseconds of its runs after the
                                          * first */
-  uint64_t best_time, tried_time; /* nanoseconds in the attempt: the least of the best level, the worst block of the
-                                   * candidate */
+  uint64_t best_time, tried_time; /* nanoseconds of a run in the attempt: the shortest with the best level; with the
+                                   * candidate, the shortest of its slowest block */
   uint64_t pause;                 /* runs between attempts */
   unsigned failed;                /* consecutive attempts without improvement */
   uint64_t last_time;             /* last time of the previous whole run; 0: none */

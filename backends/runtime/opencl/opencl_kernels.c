@@ -130,7 +130,7 @@ static hoist_status share_groups(hoist_bundle* b) {
       if (groups > most) most = groups;
     }
     launch->kernel.global[0] = most < b->target.compute_units ? most : b->target.compute_units;
-    /* HOIST_ROW of kernels.cl, and its rows: one for each work-item, and two more */
+    /* The elements of a row (HOIST_ROW in kernels.cl); the array has a row per work-item, and two more. */
     const size_t row = (launch->count + 15) / 16 * 16, needed = (launch->kernel.global[0] + 2) * row;
     if (needed > words) words = needed;
   }

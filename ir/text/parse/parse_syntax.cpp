@@ -133,8 +133,6 @@ Result<std::string> SyntaxParser::new_name(std::string_view purpose) {
   return next().text;
 }
 
-bool SyntaxParser::at_declaration() const { return peek().kind == Token::name && at(":", 1); }
-
 Result<Syn> SyntaxParser::term() {
   Nest nest{nesting_};
   HOIST_TRY_VOID(deeper());

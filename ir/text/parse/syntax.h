@@ -117,7 +117,6 @@ class SyntaxParser {
   bool take(std::string_view symbol);  ///< consumes the symbol or word if it is next
   Result<Nothing> expect(std::string_view symbol);
   Result<std::string> new_name(std::string_view purpose);  ///< a name that is neither a pattern nor a keyword
-  bool at_declaration() const;                             ///< true if name ":" is next
   const Token& peek(size_t ahead = 0) const;
 
  private:

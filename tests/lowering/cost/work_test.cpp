@@ -222,14 +222,15 @@ class RandomProgram {
             zip({other, term}));
       }
       case 2:
-        return transpose(materialise(Memory::global, term));  // or columns compute what a row shares
+        // Without the array, each column recomputes the values of a row.
+        return transpose(materialise(Memory::global, term));
       case 3:
         return split(Nat(n), join(transpose(materialise(Memory::global, term))));
       case 4: {  // each row by its sum, which all elements share
         const Expr kept = materialise(Memory::global, term);
         return map(
             [&](Expr r) {
-              const Expr more = number();  // or rows that are normalised twice stay the same
+              const Expr more = number();  // without it a second normalisation changes nothing
               return let(reduce(Function::add, literal(Scalar::f64, 0), r), [&](Expr sum) {
                 return map([&](Expr v) { return call(Function::divide, {v, call(Function::add, {sum, more})}); }, r);
               });

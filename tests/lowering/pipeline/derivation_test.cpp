@@ -5,6 +5,7 @@
 #include "ir/evaluate/evaluate.h"
 #include "ir/text/text.h"
 #include "lowering/rules/rules.h"
+#include "tests/support/print_steps.h"
 
 namespace hoist {
 namespace {

@@ -7,6 +7,7 @@
 #include "lowering/fusion/statements.h"
 #include "lowering/pipeline/steps.h"
 #include "lowering/rules/rules.h"
+#include "tests/support/print_steps.h"
 
 namespace hoist {
 namespace {

@@ -10,6 +10,7 @@
 #include "ir/rules/rule_check.h"
 #include "ir/text/text.h"
 #include "lowering/rules/rules.h"
+#include "tests/support/print_steps.h"
 
 namespace hoist {
 namespace {

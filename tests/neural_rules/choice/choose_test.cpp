@@ -211,15 +211,6 @@ TEST(CostModel, TheFrontIsNoWorseThanRandomAndUniformAssignments) {
   EXPECT_GT(compared, 30);
 }
 
-ChooseOptions options_for(const std::string& budget) {
-  ChooseOptions out;
-  auto parsed = parse_budget(budget);
-  HOIST_CHECK(parsed.ok(), parsed.errors()[0].text());
-  out.budget = *parsed;
-  out.sensitivity.measure_all = false;
-  return out;
-}
-
 TEST(Choose, TheChosenPointKeepsTheBudgetAndIsCheapest) {
   const Program program = residual_model(9);
   ChooseOptions options = options_for("sqnr=25dB");

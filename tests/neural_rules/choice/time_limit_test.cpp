@@ -22,15 +22,6 @@ using testing::Not;
 
 constexpr int64_t samples_of_test = 6;
 
-ChooseOptions options_for(const std::string& budget) {
-  ChooseOptions out;
-  auto parsed = parse_budget(budget);
-  HOIST_CHECK(parsed.ok(), parsed.errors()[0].text());
-  out.budget = *parsed;
-  out.sensitivity.measure_all = false;
-  return out;
-}
-
 // The unchanged model always takes the same time; with rules it takes a third of that, or twice that while the machine
 // is busy, which is until or since some moment after the first run.
 class DriftingModel : public RunnableModel {

@@ -8,6 +8,7 @@
 #include <zip.h>
 
 #include "ir/base/temporary_folder.h"
+#include "tests/tools/data/npz_file.h"
 #include "tools/data/files.h"
 #include "tools/data/samples.h"
 

@@ -286,7 +286,7 @@ class InferenceSession:
         self._other: Any = None  # onnxruntime's session
         self._lock = threading.Lock()
         self._bundles: dict[Any, Bundle] = {}
-        self._decisive: list[str] = []  # inputs whose values decide shapes
+        self._decisive: list[str] = []  # inputs whose values determine shapes
         self._compile_what_is_known()
 
     # The interface of onnxruntime
