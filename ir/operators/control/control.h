@@ -14,7 +14,7 @@ namespace hoist::operators {
 /// The most rows of the scan outputs of a Loop that names no number of iterations.
 inline constexpr int64_t most_loop_rows = 1024;
 
-/// How often the body of a Loop runs, as far as the call says it.
+/// How often the body of a Loop runs, as far as the call says it. `most` is 0 and `starts` false if it never runs.
 struct IterationBounds {
   std::optional<int64_t> most;   ///< the number of iterations M, 0 or more; nothing if it is absent or depends on data
   std::optional<int64_t> limit;  ///< that it runs no more often than that whatever M is, by the attribute `most`
