@@ -56,21 +56,29 @@ class FreshNames {
   std::unordered_set<std::string> values_, layers_;
 };
 
-// The names of a function's values that an inner graph reads; names that the graph itself defines are its own.
-void rename_captured(onnx::GraphProto& graph, std::unordered_map<std::string, std::string> names) {
+// Renames the function's values that an inner graph reads. Values that the graph itself defines get names that are
+// free, since the new name of a value may be one of theirs.
+void rename_captured(onnx::GraphProto& graph, std::unordered_map<std::string, std::string> names, FreshNames& fresh) {
   const auto rename = [&](std::string& name) {
     if (auto at = names.find(name); at != names.end()) name = at->second;
   };
-  for (const onnx::ValueInfoProto& input : graph.input()) names.erase(input.name());
-  for (const onnx::TensorProto& initialiser : graph.initializer()) names.erase(initialiser.name());
+  std::unordered_set<std::string> own;  // an initialiser may have its place among the inputs
+  const auto define = [&](std::string& name) {
+    if (!name.empty() && own.insert(name).second) names[name] = fresh.value(name);
+    rename(name);
+  };
+  for (onnx::ValueInfoProto& input : *graph.mutable_input()) define(*input.mutable_name());
+  for (onnx::TensorProto& initialiser : *graph.mutable_initializer()) define(*initialiser.mutable_name());
   for (onnx::NodeProto& node : *graph.mutable_node()) {
     for (std::string& name : *node.mutable_input()) rename(name);
     for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
-      if (attribute.has_g()) rename_captured(*attribute.mutable_g(), names);
+      if (attribute.has_g()) rename_captured(*attribute.mutable_g(), names, fresh);
     }
-    for (const std::string& name : node.output()) names.erase(name);
+    for (std::string& name : *node.mutable_output()) define(name);
   }
-  for (onnx::ValueInfoProto& output : *graph.mutable_output()) rename(*output.mutable_name());
+  for (auto* values : {graph.mutable_output(), graph.mutable_value_info()}) {
+    for (onnx::ValueInfoProto& value : *values) rename(*value.mutable_name());
+  }
 }
 
 // Appends the body of `callee` with the names of `call`; the attributes are bound already. Returns "" or the error.
@@ -105,7 +113,7 @@ std::string append_body(const onnx::NodeProto& call, onnx::FunctionProto& callee
       name = at->second;
     }
     for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
-      if (attribute.has_g()) rename_captured(*attribute.mutable_g(), names);
+      if (attribute.has_g()) rename_captured(*attribute.mutable_g(), names, fresh);
     }
     for (std::string& name : *node.mutable_output()) {
       if (name.empty()) continue;
@@ -171,6 +179,12 @@ class ModelFunctions {
         const auto [at, fresh] = versions_.emplace(normal(opset.domain()), opset.version());
         if (fresh) *model_.add_opset_import() = opset;
       }
+    }
+    for (onnx::FunctionProto& function : *model_.mutable_functions()) {
+      onnx::GraphProto body;
+      body.mutable_node()->Swap(function.mutable_node());
+      if (const Result<Nothing> sorted = sort_layers(body); !sorted.ok()) append(problems_, sorted.errors());
+      function.mutable_node()->Swap(body.mutable_node());
     }
     if (!problems_.empty()) return problems_;
     sizes_.assign(static_cast<size_t>(model_.functions_size()), unknown);

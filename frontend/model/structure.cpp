@@ -305,6 +305,11 @@ Result<Nothing> sort_layers(onnx::GraphProto& graph) {
   }
   if (order.size() == count) {
     if (!std::is_sorted(order.begin(), order.end())) keep_nodes(graph, order);
+    for (onnx::NodeProto& node : *graph.mutable_node()) {
+      for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+        if (attribute.has_g()) HOIST_TRY_VOID(sort_layers(*attribute.mutable_g()));
+      }
+    }
     return Nothing{};
   }
 

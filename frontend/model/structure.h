@@ -48,7 +48,8 @@ Diagnostics check_names(const onnx::GraphProto& graph);
 /// number of nodes removed.
 int remove_unused_layers(onnx::GraphProto& graph);
 
-/// Puts nodes into topological order, keeping the file's order where that is one. Errors: a cycle, spelt out.
+/// Puts nodes into topological order, keeping the file's order where that is one; the same in graphs that nodes hold.
+/// Errors: a cycle, spelt out.
 Result<Nothing> sort_layers(onnx::GraphProto& graph);
 
 }  // namespace hoist

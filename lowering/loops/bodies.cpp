@@ -126,7 +126,6 @@ class Inline {
     control.fails = !bounds.most;
     if (!bounds.starts) control.condition = one_number(operands_[1])->name;
     if (!bounds.most && operands_[0] != nullptr) control.trips = one_number(operands_[0])->name;
-    if (!bounds.starts.value_or(true)) control.most = 0, control.fails = false;
     const Expr number = additions_.given("iteration", scalar_type(Scalar::i64));
     control.number = number->name;
     Values given = {number, additions_.constant("true", Tensor::of(Scalar::boolean, {}, std::vector<int>{1}))};
@@ -209,7 +208,7 @@ class Inline {
     Values states(operands_.begin() + 2, middle);
     const Values around(middle, operands_.end());
     const size_t changing = states.size();
-    const int64_t steps = bounds.starts.value_or(true) ? *bounds.most : 0;
+    const int64_t steps = *bounds.most;
     const auto results = static_cast<size_t>(call_->operation->results);
     std::vector<Values> rows(results > changing ? results - changing : 0);
     const Expr always = additions_.constant("true", Tensor::of(Scalar::boolean, {}, std::vector<int>{1}));

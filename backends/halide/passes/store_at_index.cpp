@@ -63,8 +63,19 @@ class StoreAtIndex : public WithLets {
                       ModulusRemainder());
   }
 
+  // The two scalars of ramp(first, second - first, 2), as Halide's simplifier writes a vector of two scalars. Its lanes
+  // as a ramp would be rounded once more.
+  static std::vector<HExpr> lanes_of_pair(const HExpr& value) {
+    const Ramp* ramp = value.as<Ramp>();
+    const Sub* difference = ramp != nullptr && ramp->lanes == 2 ? ramp->stride.as<Sub>() : nullptr;
+    if (difference == nullptr) return {};
+    return {ramp->base, difference->a};
+  }
+
   static bool is_marked(const HExpr& value) {
     if (const Shuffle* shuffle = value.as<Shuffle>()) return is_marked(shuffle->vectors[0]);
+    const std::vector<HExpr> pair = lanes_of_pair(value);
+    if (!pair.empty()) return is_marked(pair[0]) || is_marked(pair[1]);
     const Call* marker = value.as<Call>();
     return marker != nullptr && marker->name == store_marker;
   }
@@ -75,12 +86,44 @@ class StoreAtIndex : public WithLets {
     if (!is_const_one(op->predicate)) unsupported("a result that is stored under a predicate");
     HExpr value = op->value;
     std::vector<std::pair<std::string, HExpr>> inner;
+    const std::map<std::string, HExpr> saved = lets_;
     while (const Let* let = value.as<Let>()) {
-      inner.emplace_back(let->name, mutate(let->value));
+      inner.emplace_back(let->name, mutate(without_mark(let->value)));
+      lets_[let->name] = let->value;
       value = let->body;
     }
-    if (!writers_.empty() && !is_marked(value)) return Evaluate::make(0);
-    return store(marked(value, 0), marked(value, 1), mutate(marked(value, 2)), writes ? parameter_ : op->param, inner);
+    Stmt out = Evaluate::make(0);
+    if (writers_.empty() || is_marked(value)) {
+      std::vector<HExpr> parts = lanes_of_pair(value);
+      if (parts.empty()) parts = {value};
+      std::vector<Stmt> stores;
+      for (const HExpr& part : parts) {
+        const HExpr mark = mark_of(part);
+        stores.push_back(store(marked(mark, 0), marked(mark, 1), mutate(mark.same_as(part) ? marked(mark, 2) : part),
+                               writes ? parameter_ : op->param, inner));
+      }
+      out = Block::make(stores);
+    }
+    lets_ = saved;
+    return out;
+  }
+
+  Stmt visit(const LetStmt* op) override {
+    if (!is_marked(op->value)) return WithLets::visit(op);
+    const HExpr value = mutate(marked(op->value, 2));
+    lets_[op->name] = op->value;
+    const Stmt body = mutate(op->body);
+    lets_.erase(op->name);
+    return LetStmt::make(op->name, value, body);
+  }
+
+  static HExpr without_mark(const HExpr& value) { return is_marked(value) ? marked(value, 2) : value; }
+
+  // The marked value that a name stands for, if a let binds it.
+  HExpr mark_of(const HExpr& value) const {
+    const Variable* variable = value.as<Variable>();
+    const auto bound = variable == nullptr ? lets_.end() : lets_.find(variable->name);
+    return bound == lets_.end() ? value : bound->second;
   }
 
   // The marked index, condition or value. Halide may split vectors around the marker call, for instance to treat even

@@ -327,6 +327,7 @@ Result<IterationBounds> bounds_of(const OperatorContext& c, const Loop& loop) {
     return fault(fmt::format("most is {}, at most {} are supported", limit, most_iterations));
   if (limit >= 0) out.limit = limit;
   if (starts || input(c, 1) == nullptr) out.starts = !starts || *starts != 0;
+  if (out.most == 0 || out.starts == false) out.most = 0, out.starts = false;
   // Tests if the body's condition is true for any data.
   std::vector<Expr> any;
   for (const auto& [name, type] : loop.body.program->inputs) any.push_back(parameter(name, type));
@@ -341,9 +342,8 @@ Result<IterationBounds> bounds_of(const OperatorContext& c, const Loop& loop) {
 Lowered lower_loop(const OperatorContext& c) {
   HOIST_TRY(const Loop loop, read_loop(c));
   HOIST_TRY(const IterationBounds bounds, bounds_of(c, loop));
-  if (bounds.counted()) return counted(loop, *bounds.starts ? *bounds.most : 0);
+  if (bounds.counted()) return counted(loop, *bounds.most);
   const int64_t most = bounds.most_or(bounds.rows > 0 ? most_loop_rows : most_iterations);
-  if (bounds.rows > 0 && most == 0) return fault("without iterations the scan outputs are empty");
   if (bounds.states == 0 && bounds.rows == 0) return std::vector<Expr>{};
   Expr data_trips = nullptr, going = literal(Scalar::boolean, bounds.starts.value_or(true) ? 1 : 0);
   if (!bounds.most && input(c, 0) != nullptr) {

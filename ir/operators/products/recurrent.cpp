@@ -80,6 +80,8 @@ struct Recurrence {
   Nat batch() const { return x->type->element->size; }
   Nat hidden() const { return r->type->element->element->size; }
   int64_t directions() const { return static_cast<int64_t>(reversed.size()); }
+  /// No step of any sequence: the states are the first ones.
+  bool never_runs() const { return steps() == Nat(0) || batch() == Nat(0); }
 
   /// The array of one direction, materialised; for known weights it is a constant.
   Expr of(int64_t direction, Expr all) const { return in_memory(at_position(direction, all)); }
@@ -184,7 +186,7 @@ Result<Recurrence> read_recurrence(const OperatorContext& c, int64_t gates, size
   HOIST_TRY(const int64_t named, integer_attribute(c, "hidden_size", hidden.is_constant() ? hidden.value() : 0));
   if (hidden.is_constant() && hidden.value() != named)
     return fault(fmt::format("hidden_size is {}, and R is {}", named, text(sizes_of(r.r->type))));
-  if (r.steps() == Nat(0) || hidden == Nat(0)) return fault("a sequence of no steps, or no hidden unit");
+  if (hidden == Nat(0)) return fault("no hidden unit");
   HOIST_TRY_VOID(want_shape(r.w, "W", {directions, hidden * Nat(gates), inputs}));
   HOIST_TRY_VOID(want_shape(r.r, "R", {directions, hidden * Nat(gates), hidden}));
   HOIST_TRY_VOID(want_shape(r.b, "B", {directions, hidden * Nat(2 * gates)}));
@@ -231,6 +233,7 @@ Expr within_longest(const Recurrence& r, Expr x) {
 
 // For all steps together: [T][B][gates*H]. Without a bias zero is added.
 Expr input_products(const Recurrence& r, int64_t direction, bool recurrent_bias) {
+  if (r.never_runs()) return nullptr;
   const Nat outputs = r.hidden() * Nat(r.gates);
   Expr added = repeat(outputs, zero(r.wide));
   if (r.b != nullptr) {
@@ -317,6 +320,7 @@ DirectionRun run_direction(const Recurrence& r, int64_t direction, Expr products
                                        : map_at(
                                              2, [&](Expr v) { return r.to_wide(v); }, at_position(direction, given)));
   }
+  if (r.never_runs()) return {repeat({n, r.batch(), r.hidden()}, zero(r.wide)), initial};
   const Expr first = states == 1 ? initial[0] : tuple(initial);
   // States of one step are quantised together, so reversed sequences of different lengths have to begin together.
   // Otherwise shorter sequences begin later and keep their first state until then.
