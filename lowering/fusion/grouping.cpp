@@ -20,7 +20,7 @@ constexpr size_t enough = size_t{1} << 40;
 
 // Properties that passes need repeatedly while a term grows. They are memoised, since terms share their parts.
 struct Facts {
-  size_t nodes = 1;  // of the tree, `enough` at most
+  size_t nodes = 0;  // of the tree, `enough` at most
   bool concatenates = false, folds = false, shares_folds = false, on_host = false;
 };
 
@@ -29,6 +29,7 @@ class TermFacts {
   const Facts& of(Expr e) {
     if (auto found = known_.find(e); found != known_.end()) return found->second;
     Facts out;
+    out.nodes = own_nodes(e);
     out.concatenates = e->pattern == Pattern::concat;
     out.folds = is_fold(e);
     out.on_host = e->pattern == Pattern::host;
