@@ -21,7 +21,7 @@ constexpr size_t enough = size_t{1} << 40;
 
 // Properties that passes need repeatedly while a term grows. They are memoised, since terms share their parts.
 struct Facts {
-  size_t nodes = 1;  // size of the tree, at most `enough`
+  size_t nodes = 0;  // size of the tree, at most `enough`
   bool concatenates = false, folds = false, shares_folds = false, on_host = false;
 };
 
@@ -30,6 +30,7 @@ class TermFacts {
   const Facts& of(Expr e) {
     if (auto found = known_.find(e); found != known_.end()) return found->second;
     Facts out;
+    out.nodes = own_nodes(e);
     out.concatenates = e->pattern == Pattern::concat;
     out.folds = is_fold(e);
     out.on_host = e->pattern == Pattern::host;

@@ -140,6 +140,12 @@ class Regroupings {
 
 }  // namespace
 
+size_t own_nodes(Expr e) {
+  constexpr size_t nodes_of_polynomial = 32;
+  if (e->pattern != Pattern::call || e->function == Function::divide || e->function == Function::sqrt) return 1;
+  return row(e->function).ulp > 0 ? nodes_of_polynomial : 1;
+}
+
 int64_t regroupings(Expr term) { return Regroupings().of(term).times; }
 
 double written_out_nodes(Expr term, const std::string& name, double each) { return Counter(name, each).of(term).nodes; }

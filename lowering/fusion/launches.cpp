@@ -22,7 +22,7 @@ size_t tree_nodes(Expr root) {
   std::unordered_map<Expr, size_t> known;
   std::function<size_t(Expr)> count = [&](Expr e) {
     if (auto found = known.find(e); found != known.end()) return found->second;
-    size_t nodes = 1;
+    size_t nodes = own_nodes(e);
     for (Expr c : e->children) nodes = std::min(most_nodes + 1, nodes + count(c));
     return known[e] = nodes;
   };

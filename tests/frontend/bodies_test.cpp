@@ -233,6 +233,61 @@ TEST(Bodies, AFunctionsGraphsReadTheCallsValues) {
   EXPECT_EQ(y->float_at(3), 44);
 }
 
+// The caller uses names of values inside the function's graphs.
+TEST(Bodies, AFunctionsGraphsKeepTheirOwnValues) {
+  onnx::ModelProto model = branching_model();
+  const onnx::GraphProto graph = model.graph();
+  onnx::OperatorSetIdProto& own = *model.add_opset_import();
+  own.set_domain("own");
+  own.set_version(1);
+  onnx::FunctionProto& function = *model.add_functions();
+  function.set_domain("own");
+  function.set_name("Choose");
+  for (const char* input : {"c", "x", "w", "shape"}) function.add_input(input);
+  function.add_output("y");
+  *function.add_opset_import() = model.opset_import(0);
+  *function.add_node() = graph.node(0);
+  model.mutable_graph()->clear_node();
+  model.mutable_graph()->mutable_input(1)->set_name("half");
+  model.mutable_graph()->mutable_input(2)->set_name("square");
+  add_node(model, "Choose", {"c", "half", "square", "shape"}, {"y"}, "call").set_domain("own");
+  const Result<Program> program = read_with_all_operators(model);
+  ASSERT_TRUE(program.ok()) << problems_of(program);
+  EXPECT_THAT(operands_of(*program), ElementsAre("c", "half", "square"));
+  const Bindings values = {{"c", Tensor::of(Scalar::boolean, {}, std::vector<int>{1})},
+                           {"half", Tensor::of(Scalar::f32, {4}, std::vector<double>{1, 2, 3, 4})},
+                           {"square", Tensor::of(Scalar::f32, {2, 2}, std::vector<double>{10, 20, 30, 40})}};
+  auto y = evaluate(program->definitions[0].expression, values);
+  ASSERT_TRUE(y.ok()) << y.errors()[0].text();
+  EXPECT_EQ(y->float_at(3), 44);
+}
+
+// Layers in any order, in graphs of layers and in functions.
+TEST(Bodies, AreSorted) {
+  onnx::ModelProto model = branching_model();
+  onnx::GraphProto& yes = *model.mutable_graph()->mutable_node(0)->mutable_attribute(0)->mutable_g();
+  yes.mutable_node()->SwapElements(0, 1);
+  onnx::OperatorSetIdProto& own = *model.add_opset_import();
+  own.set_domain("own");
+  own.set_version(1);
+  onnx::FunctionProto& function = *model.add_functions();
+  function.set_domain("own");
+  function.set_name("Twice");
+  function.add_input("a");
+  function.add_output("b");
+  *function.add_opset_import() = model.opset_import(0);
+  *function.add_node() = make_node("Neg", {"middle"}, {"b"});
+  *function.add_node() = make_node("Abs", {"a"}, {"middle"});
+  add_node(model, "Twice", {"y"}, {"z"}, "call").set_domain("own");
+  add_output(model, "z", {"2", "2"});
+  const Result<Program> program = read_with_all_operators(model);
+  ASSERT_TRUE(program.ok()) << problems_of(program);
+  EXPECT_EQ(program->definitions.size(), 3U);
+  // A cycle inside a graph is reported too.
+  yes.mutable_node(1)->set_input(0, "sum");
+  EXPECT_THAT(problems_of(read_with_all_operators(model)), HasSubstr("depends on its own output"));
+}
+
 // A known condition selects its branch while the program is built, even if the other branch is invalid.
 TEST(Bodies, AKnownConditionPicksItsBranch) {
   for (const int64_t extent : {4, 5}) {

@@ -86,6 +86,16 @@ TEST(Views, ReadBorders) {
   EXPECT_EQ(check(store2(pad(1, 2, repeat(6, real(0)), map([](Expr r) { return pad(2, 1, real(0), r); }, x({4, 3}))))),
             "");
 }
+TEST(Views, PairsAreStoredLaneByLane) {  // Halide's simplifier makes a ramp of a vector of two scalars
+  std::string term = "%x : [4][8]f32\n";
+  for (int i = 0; i < 7; ++i) {
+    if (i > 0) term += "|> flatten\n|> split 8\n";
+    term += "|> split 2\n|> transpose (2 0 1)\n|> map3d relu\n";
+  }
+  term += "|> map group(1) (map seq (split 2 >> map seq (map vec (\\a. a)) >> join))";
+  EXPECT_EQ(check(testing::parsed(term)), "");
+}
+
 TEST(Views, VectorsOfFewElements) {  // eight lanes read five elements, adjacent and seven apart
   auto widened = [](Expr rows) { return map([](Expr row) { return pad(1, 2, Border::clamp, row); }, rows); };
   EXPECT_EQ(check(store2(widened(x({3, 5})), Mode::vec)), "");

@@ -57,6 +57,17 @@ TEST(Grouping, LongChainsBecomeKernelsOfBoundedSize) {
   EXPECT_EQ(layers, 3000u);
 }
 
+// Code generators write a polynomial for each of these functions.
+TEST(Grouping, LongChainsOfFunctionsBecomeSmallerKernels) {
+  double once = 0, thrice = 0;
+  EXPECT_EQ(lowered(chain(100, "Tanh", 1), once).steps.size(), 1u);
+  const LoweredModel small = lowered(chain(500, "Tanh", 1), once), large = lowered(chain(1500, "Tanh", 1), thrice);
+  EXPECT_GE(small.steps.size(), 4u);
+  EXPECT_LE(large.steps.size(), 3 * small.steps.size() + 1);
+  EXPECT_LT(thrice, 6 * once + 1);
+  for (const PlanStep& step : large.steps) EXPECT_LT(step.layers.size(), 130u);
+}
+
 // Each pair regroups the dimensions, which doubles the position's expression.
 TEST(Grouping, ChainsOfReshapesAndTranspositionsBecomeKernelsOfBoundedSize) {
   const Ints shapes[] = {{5, 42}, {7, 30}, {10, 21}, {14, 15}, {6, 35}};

@@ -401,6 +401,28 @@ TEST(RecurrentLayers, StepsShareTheirKernels) {
   EXPECT_EQ(long_run, short_run + 30);
 }
 
+// The states are the first ones after no step, and a batch of no sequences has none.
+TEST(RecurrentLayers, RunOverNothing) {
+  const auto ones = [](std::vector<int64_t> shape) {
+    const auto count = static_cast<size_t>(element_count(shape));
+    return floats(std::move(shape), std::vector<double>(count, 1));
+  };
+  for (const auto& [operation, gates] : {std::pair("RNN", 1), std::pair("GRU", 3), std::pair("LSTM", 4)}) {
+    for (const int64_t steps : {0, 3}) {
+      const int64_t batch = steps == 0 ? 2 : 0;
+      std::vector<Tensor> operands = {ones({steps, batch, 3}), ones({1, gates * 4, 3}), ones({1, gates * 4, 4})};
+      LayerCase none(operation, operands);
+      auto results = none.lower();
+      ASSERT_TRUE(results.ok()) << results.errors()[0].text();
+      EXPECT_EQ(shape_of((*results)[0]->type), (std::vector<int64_t>{steps, 1, batch, 4}));
+      const Bindings values = {{"x0", operands[0]}, {"x1", operands[1]}, {"x2", operands[2]}};
+      const auto last = evaluate((*results)[1], values);
+      ASSERT_TRUE(last.ok()) << last.errors()[0].text();
+      EXPECT_EQ(*last, floats({1, batch, 4}, std::vector<double>(static_cast<size_t>(batch * 4), 0)));
+    }
+  }
+}
+
 TEST(RecurrentLayers, WhatDoesNotFitIsSaid) {
   const auto error = [](std::map<std::string, Attribute> attributes, std::vector<int64_t> r = {1, 4, 4}) {
     return LayerCase("RNN", {counting({2, 1, 3}), counting({1, 4, 3}), counting(std::move(r))}, std::move(attributes))

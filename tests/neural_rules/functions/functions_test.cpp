@@ -10,6 +10,7 @@
 
 #include "ir/text/text.h"
 #include "tests/lowering/operators/operators_layer.h"
+#include "tests/support/print_steps.h"
 
 namespace hoist {
 namespace {

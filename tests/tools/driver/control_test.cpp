@@ -174,6 +174,27 @@ TEST_P(ControlTest, ConditionsEndLoopsAndCountTheirRows) {
   check_kernels();
 }
 
+// Whatever condition its body gives.
+TEST_P(ControlTest, LoopsThatNeverRunHaveNoRows) {
+  for (const std::string never : {"M = 0", "cond = 0"}) {
+    const Program program = parsed(
+        "program version 28\ninput %x : [4]f32\ninput %limit : f32\n"
+        "define %l : ([4]f32, [0]f32) = Loop(_, _, %x, %limit; captured = 1, results = 2, " +
+        never +
+        ",\n"
+        "  body = { program input %i : i64 input %go : bool input %s : [4]f32 input %limit : f32\n"
+        "    define %next : [4]f32 = Add(%s, %s) from \"double\"\n"
+        "    define %sum : f32 = ReduceSum(%next; keepdims = 0) from \"sum\"\n"
+        "    define %on : bool = Less(%sum, %limit) from \"compare\"\n"
+        "    output %on output %next output %sum }) from \"loop\"\n"
+        "define %last : [4]f32 = %l.0\ndefine %sums : [0]f32 = %l.1\n"
+        "define %y : [4]f32 = Neg(%last) from \"negate\"\noutput %y\noutput %sums\n");
+    compile(program);
+    const std::vector<Tensor> inputs = {drawn({4}, 2), Tensor::of(Scalar::f32, {}, std::vector<double>{9})};
+    expect_close(run(inputs), interpreted(program, inputs));
+  }
+}
+
 TEST_P(ControlTest, LoopsWithoutAnEndFail) {
   // The largest integer means no limit, too.
   for (const char* trips : {"", "M = 9223372036854775807, "}) {
