@@ -66,8 +66,8 @@ std::string choices_text(const LayoutChoices& choices) {
                                               order_text(choice.chosen.second->order), choice.chosen.second->cost)
                                 : "; no alternative\n";
   }
-  out += fmt::format("all values: cost {:.0f} vector instructions on one core; chosen by cost {:.0f}",
-                     choices.cost, choices.least);
+  out += fmt::format("all values: cost {:.0f} vector instructions on one core; chosen by cost {:.0f}", choices.cost,
+                     choices.least);
   out += choices.bound >= choices.least * (1 - 1e-9)
              ? ", the least possible\n"
              : fmt::format(", at most {:.1f} % above the least\n", 100 * (choices.least / choices.bound - 1));

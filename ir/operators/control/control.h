@@ -14,7 +14,8 @@ namespace hoist::operators {
 /// The maximum number of rows of the scan outputs of a Loop without a number of iterations.
 inline constexpr int64_t most_loop_rows = 1024;
 
-/// The number of runs of a Loop's body, as far as the call determines it. `most` is 0 and `starts` false if it never runs.
+/// The number of runs of a Loop's body, as far as the call determines it. `most` is 0 and `starts` false if it never
+/// runs.
 struct IterationBounds {
   std::optional<int64_t> most;   ///< the number of iterations M, 0 or more; nothing if it is absent or depends on data
   std::optional<int64_t> limit;  ///< the attribute `most`: a bound of the number of runs, whatever M is
