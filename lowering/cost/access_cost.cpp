@@ -114,8 +114,9 @@ AccessCost::Vectors AccessCost::vectors_of(const DimensionOrder& loops) const {
   out.dimension = static_cast<size_t>(loops[place - 1]);
   const int64_t columns = shape_[out.dimension];
   out.lanes = std::min(width_, columns);
-  out.rows = static_cast<double>(elements / columns);
-  out.count = out.rows * static_cast<double>((columns + width_ - 1) / width_);
+  const int64_t rows = elements / columns, vectors = (columns + width_ - 1) / width_;
+  out.rows = static_cast<double>(rows);
+  out.count = static_cast<double>(rows * vectors);
   return out;
 }
 
