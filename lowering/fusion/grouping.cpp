@@ -12,7 +12,6 @@
 #include "lowering/layout/arrangement.h"
 #include "lowering/pipeline/steps.h"
 #include "lowering/strategies/terms.h"
-#include "lowering/tiling/row_blocks.h"
 
 namespace hoist {
 namespace {
@@ -64,23 +63,14 @@ Expr merged_term(const Definition& producer, const Definition& consumer) {
   return merged_term(producer.expression, producer.value, consumer.expression, folds(producer.expression));
 }
 
-constexpr const char *by_rows = "merge-rows", *by_blocks = "fuse-rows";
-
-Expr merged_by(const std::string& pass, const Definition& producer, const Definition& consumer) {
-  if (pass == by_rows) return merged_rows(producer.expression, producer.value, consumer.expression);
-  if (pass == by_blocks) return materialised_rows(producer.expression, producer.value, consumer.expression);
-  return merged_term(producer, consumer);
-}
+constexpr const char* by_rows = "merge-rows";
 
 void merge(const std::string& pass, const Definition& producer, Definition& consumer) {
-  consumer.expression = merged_by(pass, producer, consumer);
+  consumer.expression = pass == by_rows ? merged_rows(producer.expression, producer.value, consumer.expression)
+                                        : merged_term(producer, consumer);
   std::vector<std::string> layers = producer.layers;
   add_layers(layers, consumer.layers);
   consumer.layers = std::move(layers);
-  if (pass == by_blocks) {  // a kernel of blocks has register tiles of its own
-    consumer.weights.clear();
-    return;
-  }
   // A reshape after a convolution moves the channels to another dimension.
   const bool same_dimensions = sizes_of(producer.expression->type) == sizes_of(consumer.expression->type);
   for (Weights weights : producer.weights) {
@@ -187,31 +177,6 @@ bool may_merge_rows(const Definition& producer, const Definition& consumer, Term
   return merged != nullptr && gains_by_rows(merged, producer.expression, consumer.expression);
 }
 
-// True for a contraction of computed operands that are no images.
-bool multiplies_computed(const Program& program, const Definition& d) {
-  return !d.weights.empty() && !d.channels_first &&
-         std::none_of(d.weights.begin(), d.weights.end(),
-                      [&](const auto& w) { return program.constants.count(w.value) != 0; });
-}
-
-bool may_fuse_rows(const Program& program, const Definition& producer, const Definition& consumer,
-                   const Profile& profile, TermFacts& facts) {
-  const Facts inner = facts.of(producer.expression), outer = facts.of(consumer.expression);
-  if (!inner.folds || !outer.folds || inner.concatenates || outer.concatenates || inner.on_host || outer.on_host)
-    return false;
-  if (!leaf_of(producer.expression->type)->is_scalar() || !stays_small(producer, consumer, facts)) return false;
-  for (const Definition* d : {&producer, &consumer}) {
-    const bool fused = row_with_arrays(d->expression) != nullptr;
-    if (!multiplies_computed(program, *d) && !(d->weights.empty() && (fused || facts.of(d->expression).shares_folds)))
-      return false;
-  }
-  const Expr merged = materialised_rows(producer.expression, producer.value, consumer.expression);
-  if (merged == nullptr || !conserves_work(merged, producer.expression, consumer.expression)) return false;
-  const std::vector<int64_t> shape = shape_of(producer.expression->type);
-  const int64_t bytes = byte_size(leaf_of(producer.expression->type)->scalar, shape);
-  return gains_by_blocks(shape[shape.size() - 2], materialised_bytes(row_with_arrays(merged), profile), bytes, profile);
-}
-
 // Merges each definition with one use into its consumer if `accepts` admits both.
 void merge_into_only_consumers(
     Program& program, const std::string& pass,
@@ -258,8 +223,6 @@ void merge_into_only_consumers(
 void merge_into(Program& program, const std::string& pass, const Definition& producer, Definition& consumer) {
   ProgramStep step = replayed_step(pass, consumer);
   step.parameters["producer"] = producer.value;
-  if (pass == by_blocks)
-    step.note = "the rows of " + layer_name(producer) + " stay in the cache of the core that reads them";
   program.steps.push_back(std::move(step));
   merge(pass, producer, consumer);
 }
@@ -294,13 +257,6 @@ void merge_rows(Program& program) {
   TermFacts facts;
   merge_into_only_consumers(program, by_rows, [&](const Definition& producer, const Definition& consumer) {
     return may_merge_rows(producer, consumer, facts);
-  });
-}
-
-void fuse_rows(Program& program, const Profile& profile) {
-  TermFacts facts;
-  merge_into_only_consumers(program, by_blocks, [&](const Definition& producer, const Definition& consumer) {
-    return may_fuse_rows(program, producer, consumer, profile, facts);
   });
 }
 

@@ -7,7 +7,6 @@
 // 8-bit values is cheaper than loading the widened values.
 #pragma once
 
-#include "ir/target/profile.h"
 #include "lowering/graph/program.h"
 
 namespace hoist {
@@ -24,9 +23,5 @@ void merge_producers(Program& program, bool turns_products);
 /// Merges sums along rows into the only definition that uses them, so that a normalisation decomposed into several
 /// layers is one kernel that reads each row once from memory.
 void merge_rows(Program& program);
-/// Merges arrays into the only definition that uses them if each row of its result reads one row of the array, and the
-/// kernel then computes blocks of rows that stay in the cache of a core, as in attention. For contractions of computed
-/// operands: kernels of constant weights read packed weights once for all rows.
-void fuse_rows(Program& program, const Profile& profile);
 
 }  // namespace hoist

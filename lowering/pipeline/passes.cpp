@@ -84,10 +84,6 @@ Done producers(Program& program, const PassOptions& options) {
   merge_producers(program, options.profile.gpu);
   return Nothing{};
 }
-Done blocks_of_rows(Program& program, const PassOptions& options) {
-  fuse_rows(program, options.profile);
-  return Nothing{};
-}
 Done knobs(Program& program, const PassOptions& options) {
   choose_knobs(program, options.records);
   return Nothing{};
@@ -148,7 +144,6 @@ constexpr Pass all_passes[] = {
     {"block-scans", "computes running sums along many elements by blocks in parallel", terms, exact, nullptr, block_scans},
     {"block-reductions", "computes sums, minima and maxima of many elements by blocks in parallel", terms, exact, nullptr, block_reductions},
     {"outline-kernels", "makes each array materialised in global memory a definition with its own kernel", terms, exact, nullptr, outline_kernels, replay_outline_kernels, true},
-    {"fuse-rows", "keeps rows of arrays that only rows of one result read, as in attention, in the cache of a core", terms, exact, host_is_the_device, blocks_of_rows, replay_merging},
     {"fuse-chains", "merges chains whose values fit in local memory into one kernel, if --pass fusion=launch or records select it", terms, exact, wants_launches, fuse_chains, replay_merging},
     {"choose-knobs", "sets the knobs of kernels to the values that a record has measured to be fastest", terms, exact, has_records, knobs, replay_choose_knobs},
     {"choose-layouts", "stores dimensions in the order of least cost, on CPUs, or of the user's steps", plan, exact, wants_layouts, choose_layouts, replay_choose_layouts},
