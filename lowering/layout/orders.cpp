@@ -26,15 +26,25 @@ bool transforms_windows(const Definition& d) {
   return !folds(d.expression) && has_windows(d.expression) && !moves_only(d.expression);
 }
 
-std::set<std::string> images_of(const Program& program, const Profile& profile) {
-  std::map<std::string, Type> types = value_types(program);
-  std::set<std::string> images = read_interleaved(program, types, profile);
+namespace {
+
+// Values that instructions or whole windows read along the channels.
+std::set<std::string> read_along_channels(const Program& program, const std::map<std::string, Type>& types,
+                                          const Profile& profile) {
+  std::set<std::string> out = read_interleaved(program, types, profile);
   for (const Definition& d : program.definitions) {
     if (!transforms_windows(d)) continue;
     for (Expr p : parameters_of(d.expression)) {
-      if (is_definition(program, p->name) && is_image_rank(p->type)) images.insert(p->name);
+      if (is_definition(program, p->name) && is_image_rank(p->type)) out.insert(p->name);
     }
   }
+  return out;
+}
+
+}  // namespace
+
+std::set<std::string> images_of(const Program& program, const Profile& profile) {
+  std::set<std::string> images = read_along_channels(program, value_types(program), profile);
   for (const Definition& d : program.definitions) {
     if (!is_image_rank(d.expression->type)) continue;
     bool image = d.channels_first || images.count(d.value) != 0;
@@ -54,6 +64,10 @@ bool runs_over_channels(const Definition& d, const std::set<std::string>& images
   return is_image_rank(d.expression->type) && d.order == channels_last(d.order.size());
 }
 
+namespace {
+
+// True if both orders store the elements of an array in the same sequence: dimensions of one element make no
+// difference.
 bool is_same_order(const DimensionOrder& a, const DimensionOrder& b, const std::vector<int64_t>& shape) {
   const auto wide = [&](const DimensionOrder& order) {
     DimensionOrder out;
@@ -63,8 +77,6 @@ bool is_same_order(const DimensionOrder& a, const DimensionOrder& b, const std::
   };
   return a.size() == b.size() && wide(a) == wide(b);
 }
-
-namespace {
 
 // True if the loops of an output of the model may run in NHWC, while its array is as in ONNX (storage_plan.cpp).
 bool may_turn_output(const Definition& d) {
@@ -89,8 +101,8 @@ std::map<std::string, DimensionOrder> orders_by_rule(const Program& program, con
 
 namespace {
 
-// Sums over windows, and elementwise definitions of whole windows as Winograd's transforms, have only one form, vectors
-// of channels, as have convolutions without windows.
+// True if vectors of channels are the only form of the loops: for sums over windows, for elementwise definitions of
+// whole windows (Winograd's transforms), and for convolutions without windows.
 bool runs_over_images(const Definition& d) {
   if (!d.channels_first || !is_image_rank(d.expression->type)) return false;
   return has_windows(d.expression) ||
@@ -110,14 +122,11 @@ class OrderChoice {
         on_host_(values_on_host(program_)),
         types_(value_types(program_)),
         by_rule_(orders_by_rule(program_, profile)),
-        images_(read_interleaved(program_, types_, profile)) {
+        images_(read_along_channels(program_, types_, profile)) {
     for (const Definition& d : program_.definitions) {
       costs_.push_back(costs_of(d));
-      const bool by_windows = transforms_windows(d);
-      for (Expr p : parameters_of(d.expression)) {
-        if (by_windows && is_image_rank(p->type)) images_.insert(p->name);
-        if (!costs_.back()->is_known()) read_unknown_.insert(p->name);
-      }
+      if (costs_.back()->is_known()) continue;
+      for (Expr p : parameters_of(d.expression)) read_unknown_.insert(p->name);
     }
     for (size_t i = 0; i < program_.definitions.size(); ++i) {
       groups_[program_.definitions[i].value] = i;
@@ -281,6 +290,8 @@ class OrderChoice {
       const std::vector<DimensionOrder>& orders = orders_[group];
       ChosenOrder& choice = out.values[d.value];
       choice.order = orders[options[node]];
+      choice.is_by_rule =
+          choice.order.empty() || is_same_order(choice.order, by_rule_.at(d.value), shape_of(d.expression->type));
       choice.cost = costs[options[node]];
       for (size_t i = 0; i < orders.size(); ++i) {
         if (i == options[node] || (choice.second && choice.second->cost <= costs[i])) continue;

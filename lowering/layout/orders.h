@@ -29,10 +29,6 @@ std::set<std::string> images_of(const Program& program, const Profile& profile);
 /// True if the loops of the definition run in NHWC, by its order or by the rule, whose images are `images`.
 bool runs_over_channels(const Definition& d, const std::set<std::string>& images);
 
-/// True if both orders store the elements of an array in the same sequence: dimensions of one element make no
-/// difference.
-bool is_same_order(const DimensionOrder& a, const DimensionOrder& b, const std::vector<int64_t>& shape);
-
 /// The order of every definition's value: Definition::order, else by the rule. For an output of the model this is the
 /// order of the loops; its array is as in ONNX. `program` has a definition for each statement (statements.h).
 std::map<std::string, DimensionOrder> orders_by_rule(const Program& program, const Profile& profile);
@@ -42,6 +38,7 @@ std::map<std::string, DimensionOrder> orders_by_rule(const Program& program, con
 /// and the sum of their costs.
 struct ChosenOrder {
   DimensionOrder order;
+  bool is_by_rule = true;  ///< false if the order stores elements in another sequence than orders_by_rule
   double cost = 0;
   struct Alternative {
     DimensionOrder order;

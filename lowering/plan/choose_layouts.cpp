@@ -54,13 +54,10 @@ Result<Nothing> choose_layouts(LoweredModel& model, const PassOptions& options) 
   Program& program = model.program;
   HOIST_TRY_VOID(pin_orders(program, options.steps));
   if (options.layouts != LayoutChoice::cost || options.profile.gpu) return Nothing{};  // loads of GPUs have no costs
-  const auto by_rule = orders_by_rule(with_statements_apart(program), options.profile);
   const Orders chosen = choose_orders(program, options.profile);
   for (Definition& definition : program.definitions) {
-    const DimensionOrder& order = chosen.values.at(definition.value).order;
-    if (order.empty() || is_same_order(order, by_rule.at(definition.value), shape_of(definition.expression->type)))
-      continue;
-    HOIST_TRY_VOID(store_in_order(program, definition, order));
+    const ChosenOrder& choice = chosen.values.at(definition.value);
+    if (!choice.is_by_rule) HOIST_TRY_VOID(store_in_order(program, definition, choice.order));
   }
   return Nothing{};
 }
