@@ -14,26 +14,23 @@ struct ConvolvedDimension {
   int64_t inputs, outputs, taps, stride, dilation, begin;  // `begin`: the padding before
 };
 
-// The taps that read elements, from the first to the last one, if they are fewer than all.
-struct ReadingTaps {
+// Taps or outputs along a dimension; none if end <= first.
+struct Range {
   int64_t first, end;
 };
 
-// The outputs for which the tap reads an element; none if end <= first.
-struct ServedOutputs {
-  int64_t first, end;
-};
-
-ServedOutputs served_outputs(const ConvolvedDimension& d, int64_t tap) {
+// The outputs for which the tap reads an element.
+Range served_outputs(const ConvolvedDimension& d, int64_t tap) {
   const int64_t low = tap * d.dilation - d.begin;  // the position that the first output reads
   const auto steps = [&](int64_t distance) { return distance <= 0 ? 0 : (distance + d.stride - 1) / d.stride; };
   return {steps(-low), std::min(d.outputs, steps(d.inputs - low))};
 }
 
-std::optional<ReadingTaps> reading_taps(const ConvolvedDimension& d) {
-  ReadingTaps out{d.taps, 0};
+// The taps from the first to the last one that reads an element, if they are fewer than all.
+std::optional<Range> reading_taps(const ConvolvedDimension& d) {
+  Range out{d.taps, 0};
   for (int64_t tap = 0; tap < d.taps; ++tap) {
-    const ServedOutputs served = served_outputs(d, tap);
+    const Range served = served_outputs(d, tap);
     if (served.first >= served.end) continue;
     out.first = std::min(out.first, tap);
     out.end = tap + 1;
@@ -94,8 +91,7 @@ std::optional<std::vector<ConvolvedDimension>> convolved_dimensions(ProgramMatch
 
 // A part of the convolution: some taps and some outputs along each dimension.
 struct ConvolutionPart {
-  std::vector<ReadingTaps> taps;
-  std::vector<ServedOutputs> outputs;
+  std::vector<Range> taps, outputs;
 };
 
 ConvolutionPart whole_convolution(const std::vector<ConvolvedDimension>& dimensions) {
@@ -114,8 +110,7 @@ void add_part(const std::vector<ConvolvedDimension>& dimensions, const Convoluti
   std::vector<int64_t> first_tap, end_tap, first_read, end_read, borders(2 * rank, 0);
   for (size_t i = 0; i < rank; ++i) {
     const ConvolvedDimension& d = dimensions[i];
-    const ReadingTaps taps = part.taps[i];
-    const ServedOutputs outputs = part.outputs[i];
+    const Range taps = part.taps[i], outputs = part.outputs[i];
     // Windows of the remaining taps begin at `begin` and end at `end`; beyond the input is padding.
     const int64_t begin = outputs.first * d.stride + taps.first * d.dilation - d.begin;
     const int64_t end =
@@ -161,7 +156,7 @@ bool has_taps_of_padding(ProgramMatch& match) {
 
 bool has_tap_of_mostly_padding(ProgramMatch& match) {
   const auto dimensions = convolved_dimensions(match);
-  if (!dimensions || !are_finite(match.known("w"))) return false;
+  if (!dimensions) return false;
   const Type filters = match.values.at("w")->type;
   // Partial sums are rounded to the type of the result.
   const Scalar scalar = leaf_of(filters)->scalar;
@@ -174,13 +169,14 @@ bool has_tap_of_mostly_padding(ProgramMatch& match) {
     if (d.taps == 1) continue;
     for (const bool is_first : {true, false}) {
       const int64_t tap = is_first ? 0 : d.taps - 1;
-      const ServedOutputs served = served_outputs(d, tap);
+      const Range served = served_outputs(d, tap);
       const int64_t unserved = d.outputs - std::max<int64_t>(served.end - served.first, 0);
       // An output that the tap does not serve saves its products, and every output takes an addition.
       if (2 * unserved <= d.outputs || unserved == d.outputs) continue;
       if (products / d.taps * unserved < products_of_addition * d.outputs) continue;
+      if (!are_finite(match.known("w"))) return false;
       ConvolutionPart rest = whole_convolution(*dimensions), own = rest;
-      rest.taps[i] = is_first ? ReadingTaps{1, d.taps} : ReadingTaps{0, d.taps - 1};
+      rest.taps[i] = is_first ? Range{1, d.taps} : Range{0, d.taps - 1};
       own.taps[i] = {tap, tap + 1};
       own.outputs[i] = served;
       add_part(*dimensions, rest, "", match);
