@@ -368,8 +368,8 @@ Integers joined(std::initializer_list<Integers> lists) {
 
 // A transposed convolution with strides s. Outputs a stride apart are sums over the same taps of a filter, every s-th
 // tap: each of the s phases is a convolution with those taps in reverse order. Here all phases are channels of one
-// convolution, and a pixel shuffle interleaves them. Adds the attributes of that convolution; `q` below is the number
-// of taps of a phase, with zeros if the filter is not a multiple of s, and `rows` the number of its outputs.
+// convolution, and a pixel shuffle interleaves them. Adds the attributes of that convolution. A phase has `q` taps
+// (zeros extend the filter to a multiple of s) and `rows` outputs.
 bool has_phases(ProgramMatch& match) {
   const Tensor* w = match.known("w");
   const Definition* self = find_definition(*match.program, match.value);

@@ -534,9 +534,8 @@ Rows experts() {
   return {
       row(models, "--pass convolution", "FORM",
           "the form of convolutions; winograd rounds differently for f32 windows of 3x3 and 5x5 at stride 1, keeps "
-          "every "
-          "bit for 3x3 in bytes, and has up to 4 times the weights; auto: winograd where it saves work (not under "
-          "--objective size), else stencil",
+          "every bit for 3x3 in bytes, and has up to 4 times the weights; auto: winograd where it saves work (not "
+          "under --objective size), else stencil",
           AT(model.convolution), expert)
           .allowing("auto|stencil|im2col|winograd")
           .only_for(of_models)
@@ -550,8 +549,7 @@ Rows experts() {
           .formerly("--fuse"),
       row(models, "--pass layouts", "FORM",
           "the order of dimensions of values between kernels; cost: on CPUs the orders of least estimated cost over "
-          "the "
-          "whole program (explain --choices prints them); rule: images in NHWC, other values as in ONNX",
+          "the whole program (explain --choices prints them); rule: images in NHWC, other values as in ONNX",
           AT(model.layouts), expert)
           .allowing("cost|rule")
           .only_for(of_models),

@@ -20,8 +20,8 @@
 
 namespace hoist {
 
-/// Text that is safe to print on a terminal: control characters (of ASCII and Unicode), marks that turn the direction
-/// of writing and bytes that are not UTF-8 become \x1b, byte by byte.
+/// Text that is safe to print on a terminal: control characters (of ASCII and Unicode), marks that change the
+/// writing direction, and bytes that are not UTF-8 become \x1b, byte by byte.
 std::string printable(std::string_view text);
 
 /// The receiver of all output instead of standard output and standard error. The functions may be called by any thread,

@@ -95,8 +95,8 @@ TEST(CostModel, PredictsKernelsThatItHasNotSeen) {
 }
 
 TEST(CostModel, ErrsAsLittleAsPossibleInTheMean) {
-  // Some kernels take twice as long for a reason outside the features; predicting the shorter time has a relative error
-  // of at most a half.
+  // Some kernels take twice as long for a reason outside the features; a prediction of the shorter time has a relative
+  // error of at most 0.5.
   std::vector<KernelTime> times = made_up_times();
   const size_t count = times.size();
   for (size_t i = 0; i < count; ++i) {

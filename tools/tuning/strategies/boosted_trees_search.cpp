@@ -1,6 +1,6 @@
 // The default strategy: boosted trees learn from the measurements which of two points is faster, and the points that
 // they rank first are measured next. Batches are small: on a landscape of 18,225 tilings, batches of 8 needed a third
-// of the measurements of batches of 64. Some points adjacent to the best one and some random points keep the search
+// as many measurements as batches of 64. Some points adjacent to the best one and some random points keep the search
 // from relying on the trees too early.
 #include <algorithm>
 #include <cmath>
