@@ -121,9 +121,9 @@ Result<std::vector<OperatorUse>> list_operators(const std::filesystem::path& pat
 struct StandardOperator {
   std::string domain, name;   ///< the domain "ai.onnx" is ""
   std::vector<int> versions;  ///< versions of the domain in which the operator's definition changed; ascending
-  std::vector<std::string>
-      types;              ///< type of its first input, or of its first result if it has no input: "float", "seq(int64)"
-  bool has_body = false;  ///< a function of other operators
+  /// Type of its first input, or of its first result if it has no input: "float", "seq(int64)".
+  std::vector<std::string> types;
+  bool has_body = false;         ///< a function of other operators
   bool becomes_another = false;  ///< read as the operator that replaced it
   bool is_constant = false;      ///< read as its content
 };

@@ -321,8 +321,8 @@ class Emitter {
   const Scalars scalars_;
   std::vector<Loop> loops_;  ///< enclosing loops, outermost first
   std::vector<Stored> stored_;
-  std::map<std::string, size_t>
-      tile_depth_;  ///< by a fold's Func: the number of its reductions outside of the work-items
+  /// By a fold's Func: the number of its reductions outside of the work-items.
+  std::map<std::string, size_t> tile_depth_;
   std::map<std::string, H::ImageParam> inputs_;
   std::map<std::string, int64_t> input_bytes_;  ///< bytes of inputs by Halide's name
   std::vector<H::Argument> arguments_;

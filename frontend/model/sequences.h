@@ -16,8 +16,8 @@ namespace hoist {
 
 struct DeclaredValue {
   ValueKind kind = ValueKind::tensor;
-  const onnx::TypeProto::Tensor* element =
-      nullptr;  ///< element of the tensor or of all members; null for an unsupported type
+  /// Element of the tensor or of all members; null for an unsupported type.
+  const onnx::TypeProto::Tensor* element = nullptr;
 };
 /// A view of a type, which has to outlive it.
 DeclaredValue declared_value_of(const onnx::TypeProto& type);

@@ -113,8 +113,8 @@ struct CompiledTerm {
 
 struct Stage {
   enum Kind : uint8_t { plain, serial, scatter, host } kind = plain;
-  std::vector<CompiledTerm>
-      programs;  ///< plain: one. serial: initial states, then steps. scatter: positions, updates, bases. host: arrays
+  /// Plain: one. serial: initial states, then steps. scatter: positions, updates, bases. host: arrays.
+  std::vector<CompiledTerm> programs;
   std::vector<int> buffers;    ///< its results; serial and scatter: one per scalar of the state or element
   std::vector<int> states;     ///< serial: buffers that the steps read
   std::vector<int64_t> outer;  ///< serial, scatter: extents of the enclosing variables

@@ -67,8 +67,8 @@ struct Definition {
   Expr expression = nullptr;        ///< closed; parameters are named by values
   // Facts and decisions about the term for later passes; the text has them after `with`.
   std::vector<Weights> weights = {};  ///< the right-hand operands of its contractions, constant or not
-  bool channels_first =
-      false;  ///< a feature map: dimension 1 holds channels, the dimensions after it are spatial (`nchw`)
+  /// A feature map: dimension 1 holds channels, the dimensions after it are spatial (`nchw`).
+  bool channels_first = false;
   /// For a pure concatenation: the concatenated values and the dimension. The parts may be written in place.
   std::vector<std::string> parts = {};
   int64_t parts_dimension = 0;

@@ -144,8 +144,8 @@ class ProgramBuilder {
   std::map<std::string, ValueInfo> expected_;
   ValueNames names_;
   std::set<std::string> failed_;
-  std::map<std::string, std::map<int64_t, std::string>>
-      counts_;                                  // by value and dimension: the value with the actual extent
+  // By value and dimension: the value with the actual extent.
+  std::map<std::string, std::map<int64_t, std::string>> counts_;
   std::map<std::string, ShapeValues> numbers_;  // elements of values from which extents are computed; some are unknown
   std::map<std::string, std::string> made_once_;
   std::map<std::string, NumberRange> ranges_;  // ranges of values, computed on demand

@@ -76,8 +76,8 @@ struct PassOptions : LowerOptions {
   }
 
   Profile profile;  ///< the device
-  bool fuses_launches =
-      false;                ///< launches run several kernels, so that an additional kernel needs no additional launch
+  /// Launches run several kernels, so that an additional kernel needs no additional launch.
+  bool fuses_launches = false;
   bool share_equal = true;  ///< merges equal layers; false if neural rules may differ by layer
 };
 

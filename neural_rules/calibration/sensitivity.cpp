@@ -258,8 +258,8 @@ class ErrorStudy {
     }
     HOIST_TRY(const MultiVariantProgram variants, make_noise_variants(program_, out_.sites, out_.rules, scales));
     HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(variants.model));
-    std::vector<std::vector<Tensor>>
-        noises;  // shared by sites and used cyclically by runs, since generating noise takes longer than a run
+    // Shared by sites and used cyclically by runs, since generating noise takes longer than a run.
+    std::vector<std::vector<Tensor>> noises;
     for (uint64_t i = 0; i < noise_draws; ++i) noises.push_back(variants.noise(options_.seed + i));
     HOIST_TRY(noise_seconds_, measure_all_off(*runnable, variants, runs_for(options_.noise_samples), noises[0]));
     const double fitting = options_.noise_seconds / (noise_seconds_ * static_cast<double>(out_.sites.size()));

@@ -46,8 +46,8 @@ Result<Approximated> approximate(Expr term, const std::string& rule);
 
 struct UnderFunctions {
   Expr term = nullptr;
-  std::vector<ProgramStep>
-      steps;  ///< one per call: its row, its position in the layers' term, and the certificate; without a value
+  /// One per call: its row, its position in the layers' term, and the certificate; without a value.
+  std::vector<ProgramStep> steps;
 };
 /// The term of a definition that computes these layers, each under its rule in `functions` (layer -> rule). The steps
 /// refer to the program at this point: later passes change the term, and with it the positions.

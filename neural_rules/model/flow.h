@@ -27,8 +27,8 @@ struct Flow {
   std::set<std::string> known;                           ///< computed from constants alone
   std::set<std::string> floats;                          ///< values of type f32, except known ones
   Definitions definitions;
-  std::vector<LayerKind>
-      kinds;  ///< per layer; for several results of different kinds, the last kind in the order of the enum
+  /// Per layer; for several results of different kinds, the last kind in the order of the enum.
+  std::vector<LayerKind> kinds;
 };
 Flow flow_of(const Program& program);
 

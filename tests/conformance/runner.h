@@ -16,8 +16,8 @@ namespace hoist::conformance {
 
 struct Agreement {
   double relative = 1e-3, absolute = 1e-7;
-  bool values =
-      true;  ///< compares values; otherwise only element types and shapes, since random values are not reproducible
+  /// Compares values; otherwise only element types and shapes, since random values are not reproducible.
+  bool values = true;
 };
 
 /// The tolerance of ONNX's own run of that case (onnx/test/test_backend_reference.py): 1e-3 and 1e-7, but 1e-6 absolute

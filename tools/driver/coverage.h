@@ -20,8 +20,8 @@ std::string_view name_of(Covered how);
 
 struct CoveredOperator {
   std::string domain, name;  ///< the domain "ai.onnx" is ""
-  std::vector<int>
-      versions;  ///< versions of the standard with different definitions; empty if the operator is not in the standard
+  /// Versions of the standard with different definitions; empty if the operator is not in the standard.
+  std::vector<int> versions;
   std::string types;  ///< of the first input: "floats", "numbers", ...
   Covered how = Covered::none;
   int cases = 0, passing = 0;  ///< the ONNX backend tests with a layer of it; the passing ones run as bundles on PoCL

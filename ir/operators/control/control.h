@@ -25,9 +25,8 @@ struct IterationBounds {
 
   /// The iterations of a call if neither M nor an attribute states their number.
   int64_t most_or(int64_t otherwise) const { return most.value_or(limit.value_or(otherwise)); }
-  bool counted() const {
-    return most && starts && (goes_on || !*starts);
-  }  ///< True if the body runs exactly `most` times.
+  /// True if the body runs exactly `most` times.
+  bool counted() const { return most && starts && (goes_on || !*starts); }
 };
 Result<IterationBounds> iteration_bounds(const Spec& loop);
 

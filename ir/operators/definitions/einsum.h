@@ -17,8 +17,8 @@ namespace hoist {
 using EinsumLabels = std::vector<int>;
 
 struct Einsum {
-  std::vector<EinsumLabels>
-      operands;                    ///< labels of every operand's dimensions; a label that occurs twice is a diagonal
+  /// Labels of every operand's dimensions; a label that occurs twice is a diagonal.
+  std::vector<EinsumLabels> operands;
   EinsumLabels result;             ///< labels of the result; all others are summed over
   std::map<int, int64_t> extents;  ///< extent of each label; an operand may have 1 instead
 };
