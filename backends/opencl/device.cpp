@@ -124,11 +124,10 @@ Result<std::vector<Device>> list_devices() {
 Result<Device> find_device(const std::string& wanted) {
   hoist_target target = {};
   hoist_error error = {};
-  size_t index = 0;
-  if (hoist_target_open(wanted.c_str(), nullptr, 0, &target, &index, &error) != HOIST_OK) {
+  if (hoist_target_open(wanted.c_str(), nullptr, 0, &target, &error) != HOIST_OK) {
     return Diagnostic{"", error.message, "hoist devices lists them"};
   }
-  Result<Device> out = describe(target, static_cast<int>(index));
+  Result<Device> out = describe(target, static_cast<int>(target.index));
   hoist_target_close(&target);
   return out;
 }

@@ -36,7 +36,7 @@ Result<Context> context_for(const std::string& wanted) {
   if (const auto found = contexts.find(wanted); found != contexts.end()) return found->second;
   Context out;
   hoist_error error = {};
-  if (hoist_target_open(wanted.c_str(), nullptr, 0, &out.target, nullptr, &error) != HOIST_OK) {
+  if (hoist_target_open(wanted.c_str(), nullptr, 0, &out.target, &error) != HOIST_OK) {
     return Diagnostic{"", error.message, "hoist devices lists them"};
   }
   cl_int code = CL_SUCCESS;

@@ -4,10 +4,10 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
 #endif
+#include "backends/runtime/control.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "backends/runtime/bundle_handle.h"
 
 HOIST_INTERNAL hoist_status hoist_open_controls(hoist_bundle* b) {
   b->run.iterations = calloc(b->plan.control_count + 1, sizeof *b->run.iterations);

@@ -4,14 +4,14 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX */
 #endif
+#include "backends/runtime/host_steps.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/runtime/bundle_handle.h"
-
-static hoist_status add_string(hoist_bundle* b, hoist_string_table* table, const char* owner, const char* data,
-                               size_t length, uint64_t* word) {
+HOIST_INTERNAL hoist_status hoist_add_string(hoist_bundle* b, hoist_string_table* table, const char* owner,
+                                             const char* data, size_t length, uint64_t* word) {
   switch (hoist_string_add(table, data, length, word)) {
     case HOIST_STRING_KNOWN:
       return HOIST_OK;
@@ -41,7 +41,7 @@ HOIST_INTERNAL hoist_status hoist_open_strings(hoist_bundle* b) {
   for (size_t i = 0; i < plan->string_count; ++i) {
     uint64_t word;
     const hoist_status status =
-        add_string(b, &b->io.strings, "plan.bin", plan->strings[i].data, plan->strings[i].length, &word);
+        hoist_add_string(b, &b->io.strings, "plan.bin", plan->strings[i].data, plan->strings[i].length, &word);
     if (status) return status;
   }
   hoist_strings_keep(&b->io.strings);
@@ -89,8 +89,8 @@ HOIST_INTERNAL hoist_status hoist_begin_strings(hoist_bundle* b) {
     const hoist_string_table* given = &b->io.given[i];
     for (size_t k = 0; k < given->count; ++k) {
       uint64_t word;
-      const hoist_status status = add_string(b, &b->io.strings, b->plan.arrays[b->plan.inputs[i].array].name,
-                                             given->entries[k]->data, given->entries[k]->length, &word);
+      const hoist_status status = hoist_add_string(b, &b->io.strings, b->plan.arrays[b->plan.inputs[i].array].name,
+                                                   given->entries[k]->data, given->entries[k]->length, &word);
       if (status) return status;
     }
   }
@@ -164,73 +164,5 @@ HOIST_INTERNAL hoist_status hoist_host_step(hoist_bundle* b, size_t i) {
   free(on_device);
   free(copies);
   free(bytes);
-  return status;
-}
-
-/* ---- strings of the caller ---- */
-
-static hoist_status holds_strings(hoist_bundle* b, const hoist_plan_array* array, size_t count) {
-  if (array->scalar != HOIST_HOST_STRING) {
-    return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: holds %s, not strings", array->name,
-                      hoist_scalar_row(array->scalar)->name);
-  }
-  if (count == array->bytes / 8) return HOIST_OK;
-  return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: %zu strings given, the array has %llu", array->name, count,
-                    (unsigned long long)(array->bytes / 8));
-}
-
-hoist_status hoist_set_input_strings(hoist_bundle* b, size_t index, const hoist_string* strings, size_t count) {
-  if (hoist_in_range(b, "input", index, b->plan.input_count)) return b->error.status;
-  const hoist_plan_array* array = &b->plan.arrays[b->plan.inputs[index].array];
-  hoist_status status = holds_strings(b, array, count);
-  if (status) return status;
-  if (count && !strings) return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: no strings given", array->name);
-  uint64_t* words = malloc((count + 1) * sizeof *words);
-  if (!words) return hoist_no_memory(&b->error, count * sizeof *words);
-  b->io.inputs[index].set = 0;
-  hoist_strings_forget(&b->io.given[index]);
-  for (size_t i = 0; i < count && !status; ++i) {
-    status = add_string(b, &b->io.given[index], array->name, strings[i].data, strings[i].length, &words[i]);
-  }
-  if (!status) status = hoist_set_words(b, index, words, count * sizeof *words);
-  free(words);
-  return status;
-}
-
-static void look_up_strings(const hoist_bundle* b, const uint64_t* words, hoist_string* strings, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
-    const hoist_string_entry* entry = hoist_string_find(&b->io.strings, words[i]);
-    strings[i].data = entry ? entry->data : NULL;
-    strings[i].length = entry ? entry->length : 0;
-  }
-}
-
-hoist_status hoist_get_output_strings(hoist_bundle* b, size_t index, hoist_string* strings, size_t count) {
-  if (hoist_in_range(b, "output", index, b->plan.model_output_count)) return b->error.status;
-  const hoist_plan_array* array = &b->plan.arrays[b->plan.outputs[index]];
-  hoist_status status = holds_strings(b, array, count);
-  if (status) return status;
-  if (count && !strings) return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: no room given", array->name);
-  uint64_t* words = malloc((count + 1) * sizeof *words);
-  if (!words) return hoist_no_memory(&b->error, count * sizeof *words);
-  status = hoist_any_output(b, index, words, count * sizeof *words);
-  if (!status) look_up_strings(b, words, strings, count);
-  free(words);
-  for (size_t i = 0; i < count && !status; ++i) {
-    if (strings[i].data) continue;
-    status = hoist_fail(&b->error, HOIST_BAD_VALUE, "output %s: element %zu holds no string", array->name, i);
-  }
-  return status;
-}
-
-hoist_status hoist_read_strings(hoist_bundle* b, size_t index, hoist_string* strings, size_t count) {
-  if (hoist_in_range(b, "array", index, b->plan.array_count)) return b->error.status;
-  hoist_status status = holds_strings(b, &b->plan.arrays[index], count);
-  if (status) return status;
-  uint64_t* words = malloc((count + 1) * sizeof *words);
-  if (!words) return hoist_no_memory(&b->error, count * sizeof *words);
-  status = hoist_read_array(b, index, words, count * sizeof *words);
-  if (!status) look_up_strings(b, words, strings, count);
-  free(words);
   return status;
 }

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/runtime/bundle_handle.h"
+#include "backends/runtime/family.h"
+#include "backends/runtime/transfers.h"
 
 static int is_pixel_count(size_t rows, size_t columns) {
   return rows && columns && rows <= HOIST_MOST_PIXELS / columns;

@@ -3,11 +3,13 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX */
 #endif
+#include "backends/runtime/transfers.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/runtime/bundle_handle.h"
+#include "backends/runtime/host_steps.h"
 
 HOIST_INTERNAL hoist_transfer* hoist_transfer_of(hoist_bundle* b, size_t i) {
   return i < b->plan.input_count ? &b->io.inputs[i] : &b->io.outputs[i - b->plan.input_count];

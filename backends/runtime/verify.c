@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/runtime/bundle_handle.h"
+#include "backends/runtime/family.h"
+#include "backends/runtime/host_steps.h"
+#include "backends/runtime/transfers.h"
 
 typedef struct comparison {
   hoist_plan_tolerance tolerance;
@@ -268,7 +270,7 @@ static hoist_status run_to_launches(hoist_bundle* b, int steps_apart, unsigned c
   size_t done = 0;
   hoist_status status = hoist_begin_strings(b);
   if (!status) status = clear_results(b);
-  b->steps_apart = steps_apart;
+  b->run.steps_apart = steps_apart;
   for (size_t i = 0; i < b->plan.launch_count && !status; ++i) {
     const hoist_plan_launch* launch = &b->plan.launches[i];
     if (launch->first > done) status = b->engine->run(b, done, launch->first - done, 0);
@@ -277,7 +279,7 @@ static hoist_status run_to_launches(hoist_bundle* b, int steps_apart, unsigned c
     if (!status && b->run.step_runs[launch->first]) status = read_launch(b, launch, &held[i]);
     done = launch->first + launch->count;
   }
-  b->steps_apart = 0;
+  b->run.steps_apart = 0;
   return status;
 }
 

@@ -5,7 +5,9 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX */
 #endif
+#include "backends/runtime/control.h"
 #include "backends/runtime/cuda/cuda_parts.h"
+#include "backends/runtime/transfers.h"
 
 #ifndef HOIST_WITHOUT_OPENCL
 
@@ -238,7 +240,7 @@ static void cuda_close_device(hoist_bundle* b) {
   }
   if (!status) (void)cuda_leave(b, HOIST_OK);
   cuda_drop(b);
-  hoist_opencl_engine()->close(b);
+  hoist_opencl_close(b);
 }
 
 /* ---- transfers ---- */

@@ -7,8 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backends/runtime/bundle_handle.h"
+#include "backends/runtime/control.h"
+#include "backends/runtime/host_steps.h"
+#include "backends/runtime/native/loaded_code.h"
+#include "backends/runtime/native/native_device.h"
 #include "backends/runtime/native/sharing.h"
+#include "backends/runtime/transfers.h"
 
 #define MOST_OPERATIONS ((int64_t)1 << 60) /* limit per step: an untrusted plan may claim any number */
 /* A longer run outlasts the wake-up of a sleeping thread (20 to 50 microseconds), so the thread can take a part. */
@@ -44,7 +48,7 @@ static void describe_processor(hoist_bundle* b, const char* target) {
   t->global_memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : HOIST_MOST_BYTES;
   t->largest_allocation = t->global_memory;
   t->alignment = 64;
-  b->device_index = (size_t)-1;
+  b->target.index = SIZE_MAX;
   snprintf(t->name, sizeof t->name, "native %s", target);
   snprintf(t->platform_name, sizeof t->platform_name, "native code");
 }

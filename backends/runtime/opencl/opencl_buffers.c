@@ -2,7 +2,9 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
 #endif
+#include "backends/runtime/family.h"
 #include "backends/runtime/opencl/opencl_parts.h"
+#include "backends/runtime/transfers.h"
 
 #ifndef HOIST_WITHOUT_OPENCL
 
@@ -10,8 +12,6 @@
 #include <string.h>
 
 #define HOST_ALIGNMENT 64u /* alignment of arrays that the host accesses in place */
-
-HOIST_INTERNAL cl_mem hoist_opencl_buffer(const hoist_bundle* b, size_t array) { return b->opencl->buffers[array]; }
 
 HOIST_INTERNAL hoist_status hoist_opencl_fill(hoist_bundle* b, cl_mem buffer, size_t bytes, unsigned char value) {
   if (b->checking) { /* Oclgrind 21.10 treats memory written by clEnqueueFillBuffer as uninitialised */
@@ -44,7 +44,7 @@ static hoist_status make_buffer(hoist_bundle* b, const char* name, size_t bytes,
 
 static hoist_status make_weights(hoist_bundle* b, const hoist_plan_array* array, cl_mem* buffer) {
   unsigned char* data = b->weights + array->offset;
-  *buffer = hoist_family_weights(b, array);
+  *buffer = hoist_shared_buffer(b, array);
   if (*buffer) {
     const cl_int code = clRetainMemObject(*buffer);
     if (code) *buffer = NULL;
@@ -250,6 +250,67 @@ HOIST_INTERNAL hoist_status hoist_opencl_make_buffers(hoist_bundle* b) {
     }
   }
   return status;
+}
+
+/* ---- between host and device, and the end ---- */
+
+HOIST_INTERNAL hoist_status hoist_opencl_pass_to_device(hoist_bundle* b, cl_command_queue queue, size_t array) {
+  hoist_transfer* t = b->io.in_place[array];
+  if (!t || !t->host_holds) return HOIST_OK;
+  const cl_int code = clEnqueueUnmapMemObject(queue, b->opencl->buffers[array], t->staged, 0, NULL, NULL);
+  t->host_holds = code != CL_SUCCESS;
+  return hoist_cl_check(&b->error, code, b->plan.arrays[array].name);
+}
+
+static void drop_pinned(hoist_bundle* b) {
+  for (size_t i = 0; b->io.inputs && b->io.outputs && i < b->plan.input_count + b->plan.output_count; ++i) {
+    hoist_transfer* t = hoist_transfer_of(b, i);
+    if (!t->pinned) continue;
+    clEnqueueUnmapMemObject(b->opencl->queue, t->pinned, t->staged, 0, NULL, NULL);
+    clFinish(b->opencl->queue);
+    clReleaseMemObject(t->pinned);
+    t->pinned = t->staged = NULL;
+  }
+}
+
+HOIST_INTERNAL void hoist_opencl_close(hoist_bundle* b) {
+  if (!b->opencl) {
+    hoist_target_close(&b->target);
+    return;
+  }
+  if (b->opencl->queue) {
+    /* PoCL never frees the queue of a buffer that is still mapped. */
+    for (size_t i = 0; b->io.in_place && b->opencl->buffers && i < b->plan.array_count; ++i)
+      hoist_opencl_pass_to_device(b, b->opencl->queue, i);
+    clFinish(b->opencl->queue);
+    drop_pinned(b);
+  }
+  for (size_t i = 0; b->opencl->kernels && i < b->plan.step_count; ++i) {
+    if (b->opencl->kernels[i]) clReleaseKernel(b->opencl->kernels[i]);
+  }
+  for (size_t i = 0; b->opencl->launches && i < b->plan.launch_count; ++i) {
+    if (b->opencl->launches[i]) clReleaseKernel(b->opencl->launches[i]);
+  }
+  /* In the reverse order of creation: NVIDIA's driver 580 faults if the older one of two overlapping sub-buffers is
+   * released first. */
+  for (size_t i = b->opencl->buffers ? b->plan.array_count : 0; i-- > 0;) {
+    if (b->opencl->buffers[i]) clReleaseMemObject(b->opencl->buffers[i]);
+  }
+  if (b->opencl->taken) clReleaseMemObject(b->opencl->taken);
+  if (b->opencl->arena) clReleaseMemObject(b->opencl->arena);
+  if (b->opencl->program) clReleaseProgram(b->opencl->program);
+  hoist_queue_release(&b->target, b->opencl->profiling_queue);
+  hoist_queue_release(&b->target, b->opencl->queue);
+  if (b->opencl->context) clReleaseContext(b->opencl->context);
+  hoist_target_close(&b->target);
+  free(b->opencl->stays_on_host);
+  free(b->opencl->host_arena);
+  free(b->opencl->zeros_memory); /* after its buffers */
+  free(b->opencl->kernels);
+  free(b->opencl->launches);
+  free(b->opencl->buffers);
+  free(b->opencl);
+  b->opencl = NULL;
 }
 
 #endif

@@ -331,7 +331,7 @@ static hoist_status choose(const char* wanted, const hoist_plan_made_for* made_f
 }
 
 HOIST_INTERNAL hoist_status hoist_target_open(const char* wanted, const hoist_plan_made_for* made_for, int threads,
-                                              hoist_target* target, size_t* index, hoist_error* error) {
+                                              hoist_target* target, hoist_error* error) {
   const int serial = (!wanted || !*wanted) && (threads == 1 || (made_for && made_for->is_serial));
   memset(target, 0, sizeof *target);
   cl_device_id* devices;
@@ -349,7 +349,7 @@ HOIST_INTERNAL hoist_status hoist_target_open(const char* wanted, const hoist_pl
     break;
   }
   free(devices);
-  if (index) *index = chosen;
+  target->index = chosen;
   if (status || threads == 0) return status;
   if (threads < 0) return hoist_fail(error, HOIST_BAD_ARGUMENT, "%d threads: at least 1 is needed", threads);
   if (!target->is_cpu || (cl_uint)threads >= target->compute_units) return HOIST_OK;

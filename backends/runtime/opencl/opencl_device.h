@@ -28,6 +28,7 @@ typedef struct hoist_target {
   cl_platform_id platform;
   cl_device_id device;
 #endif
+  size_t index;         /* among all devices; SIZE_MAX: native code */
   int is_part;          /* made by clCreateSubDevices: release it */
   int is_cpu;           /* shares the program's memory and cores */
   int computes_exactly; /* rounds to nearest, keeps denormals and infinities */
@@ -51,9 +52,9 @@ HOIST_INTERNAL hoist_status hoist_all_devices(int serial, cl_device_id** devices
 HOIST_INTERNAL size_t hoist_default_device(const hoist_device* devices, size_t count,
                                            const hoist_plan_made_for* made_for);
 /* Opens the requested device. If `wanted` is NULL or "", that is the default device of `made_for`, or the first device
- * if that is NULL too, or a serial device for one thread. `index` may be NULL. */
+ * if that is NULL too, or a serial device for one thread. */
 HOIST_INTERNAL hoist_status hoist_target_open(const char* wanted, const hoist_plan_made_for* made_for, int threads,
-                                              hoist_target* target, size_t* index, hoist_error* error);
+                                              hoist_target* target, hoist_error* error);
 HOIST_INTERNAL int hoist_is_pocl_on_cpu(const hoist_target* target);
 /* The build option that selects the processor's instruction for products of bytes, with a space before it:
  * HOIST_VPDPBUSD (AVX-512 VNNI), or HOIST_VPMADDWD (AVX2 or AVX-512) with the number of 32-bit lanes of a register; ""

@@ -4,7 +4,13 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
 #endif
+#include "backends/runtime/control.h"
 #include "backends/runtime/cuda/cuda_parts.h"
+#include "backends/runtime/family.h"
+#include "backends/runtime/host_steps.h"
+#include "backends/runtime/native/loaded_code.h"
+#include "backends/runtime/native/native_device.h"
+#include "backends/runtime/transfers.h"
 
 #ifndef HOIST_WITHOUT_OPENCL
 
@@ -12,16 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Arrays in place pass to the device before the first command that uses them, and back at the end of a run: between
- * runs the host holds them. */
-static hoist_status pass_to_device(hoist_bundle* b, cl_command_queue queue, size_t array) {
-  hoist_transfer* t = b->io.in_place[array];
-  if (!t || !t->host_holds) return HOIST_OK;
-  const cl_int code = clEnqueueUnmapMemObject(queue, b->opencl->buffers[array], t->staged, 0, NULL, NULL);
-  t->host_holds = code != CL_SUCCESS;
-  return hoist_cl_check(&b->error, code, b->plan.arrays[array].name);
-}
 
 static hoist_status pass_to_host(hoist_bundle* b, cl_command_queue queue) {
   for (size_t i = 0; i < b->plan.input_count + b->plan.output_count; ++i) {
@@ -60,35 +56,6 @@ static hoist_status fetch_array(hoist_bundle* b, void* queue, size_t array, void
   return hoist_cl_check(&b->error, code, b->plan.arrays[array].name);
 }
 
-HOIST_INTERNAL hoist_status hoist_opencl_launch(hoist_bundle* b, cl_command_queue queue, cl_kernel kernel,
-                                                const hoist_plan_kernel* plan, cl_event* event) {
-  size_t global[3], local[3];
-  for (int i = 0; i < 3; ++i) {
-    global[i] = plan->global[i];
-    local[i] = plan->local[i];
-  }
-  const cl_int code = clEnqueueNDRangeKernel(queue, kernel, 3, NULL, global, local, 0, NULL, event);
-  return code ? hoist_cl_check(&b->error, code, plan->name) : HOIST_OK;
-}
-
-/* Launches the kernel alone, or as one step of the fused launch `fused_launch`. */
-static hoist_status launch_part(hoist_bundle* b, cl_command_queue queue, cl_kernel kernel,
-                                const hoist_plan_kernel* plan, const hoist_plan_launch* fused_launch, cl_event* event) {
-  if (!fused_launch) return hoist_opencl_launch(b, queue, kernel, plan, event);
-  hoist_plan_kernel part = fused_launch->kernel;
-  if (!b->opencl->shares_groups) part.global[0] = hoist_opencl_groups_of(plan);
-  return hoist_opencl_launch(b, queue, kernel, &part, event);
-}
-
-HOIST_INTERNAL hoist_status hoist_opencl_launch_step(hoist_bundle* b, cl_command_queue queue, size_t i,
-                                                     cl_event* event) {
-  const hoist_plan_step* step = &b->plan.steps[i];
-  hoist_status status = b->opencl->kernels[i] ? HOIST_OK : hoist_opencl_make_step(b, i);
-  for (size_t k = 0; k < step->argument_count && !status; ++k) status = pass_to_device(b, queue, step->arguments[k]);
-  return status ? status
-                : launch_part(b, queue, b->opencl->kernels[i], &b->plan.kernels[step->kernel], step->launch, event);
-}
-
 /* Waits for the queue after any failure too, since its commands use the handle's memory. */
 static hoist_status finish(hoist_bundle* b, cl_command_queue queue, hoist_status status) {
   const hoist_status passed = pass_to_host(b, queue);
@@ -99,19 +66,11 @@ static hoist_status finish(hoist_bundle* b, cl_command_queue queue, hoist_status
   return hoist_cl_check(&b->error, code, "clFinish");
 }
 
-/* The fused launch that begins with this step and ends before `end`; NULL: the step is launched alone. */
-HOIST_INTERNAL const hoist_plan_launch* hoist_opencl_launch_from(const hoist_bundle* b, size_t step, size_t end) {
-  const hoist_plan_launch* fused_launch = b->plan.steps[step].launch;
-  const int begins = fused_launch && b->opencl->shares_groups && !b->steps_apart && fused_launch->first == step &&
-                     step + fused_launch->count <= end;
-  return begins ? fused_launch : NULL;
-}
-
 /* Runs a fused launch, whose first step is the next one; `step` becomes its last step. */
 static hoist_status launch_fused(hoist_bundle* b, const hoist_plan_launch* fused_launch, size_t* step) {
   hoist_status status = HOIST_OK;
   for (size_t k = 0; k < fused_launch->kernel.parameter_count && !status; ++k)
-    status = pass_to_device(b, b->opencl->queue, fused_launch->arguments[k]);
+    status = hoist_opencl_pass_to_device(b, b->opencl->queue, fused_launch->arguments[k]);
   if (!status)
     status = hoist_opencl_launch(b, b->opencl->queue, b->opencl->launches[fused_launch - b->plan.launches],
                                  &fused_launch->kernel, NULL);
@@ -143,7 +102,6 @@ static hoist_status share_context(hoist_bundle* b, const hoist_bundle* other) {
   cl_int code = other->target.is_part ? clRetainDevice(other->target.device) : CL_SUCCESS;
   if (code) return hoist_cl_check(&b->error, code, "clRetainDevice");
   b->target = other->target;
-  b->device_index = other->device_index;
   code = clRetainContext(other->opencl->context);
   if (code) return hoist_cl_check(&b->error, code, "clRetainContext");
   b->opencl->context = other->opencl->context;
@@ -152,7 +110,7 @@ static hoist_status share_context(hoist_bundle* b, const hoist_bundle* other) {
 
 static hoist_status make_context(hoist_bundle* b, const hoist_options* options) {
   const hoist_status status =
-      hoist_target_open(options->device, &b->plan.made_for, options->threads, &b->target, &b->device_index, &b->error);
+      hoist_target_open(options->device, &b->plan.made_for, options->threads, &b->target, &b->error);
   if (status) return status;
   cl_int code;
   b->opencl->context = clCreateContext(NULL, 1, &b->target.device, NULL, NULL, &code);
@@ -192,6 +150,8 @@ static hoist_status open_with_cuda(hoist_bundle* b) {
   return hoist_make_transfers(b);
 }
 
+static void* buffer_of(const hoist_bundle* b, size_t array) { return b->opencl->buffers[array]; }
+
 static hoist_status open_with_opencl(hoist_bundle* b, const hoist_options* options) {
   hoist_status status = hoist_make_transfers(b);
   if (!status) status = hoist_opencl_keep_on_host(b);
@@ -200,7 +160,8 @@ static hoist_status open_with_opencl(hoist_bundle* b, const hoist_options* optio
   if (!status) status = hoist_opencl_make_steps(b);
   if (!status && b->cache_entry.path[0]) status = hoist_opencl_keep_program(b, options);
   if (!status) status = pass_to_host(b, b->opencl->queue);
-  return status ? status : hoist_cl_check(&b->error, clFinish(b->opencl->queue), "clFinish");
+  if (!status) status = hoist_cl_check(&b->error, clFinish(b->opencl->queue), "clFinish");
+  return status ? status : hoist_share_weights(b, buffer_of);
 }
 
 static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options) {
@@ -245,57 +206,6 @@ static int make_staging(hoist_bundle* b, hoist_transfer* t, uint64_t bytes) {
   }
   if (!t->staged) t->staged = hoist_pages(bytes);
   return t->staged != NULL;
-}
-
-static void drop_pinned(hoist_bundle* b) {
-  for (size_t i = 0; b->io.inputs && b->io.outputs && i < b->plan.input_count + b->plan.output_count; ++i) {
-    hoist_transfer* t = hoist_transfer_of(b, i);
-    if (!t->pinned) continue;
-    clEnqueueUnmapMemObject(b->opencl->queue, t->pinned, t->staged, 0, NULL, NULL);
-    clFinish(b->opencl->queue);
-    clReleaseMemObject(t->pinned);
-    t->pinned = t->staged = NULL;
-  }
-}
-
-static void close_device(hoist_bundle* b) {
-  if (!b->opencl) {
-    hoist_target_close(&b->target);
-    return;
-  }
-  if (b->opencl->queue) {
-    /* PoCL never frees the queue of a buffer that is still mapped. */
-    for (size_t i = 0; b->io.in_place && b->opencl->buffers && i < b->plan.array_count; ++i)
-      pass_to_device(b, b->opencl->queue, i);
-    clFinish(b->opencl->queue);
-    drop_pinned(b);
-  }
-  for (size_t i = 0; b->opencl->kernels && i < b->plan.step_count; ++i) {
-    if (b->opencl->kernels[i]) clReleaseKernel(b->opencl->kernels[i]);
-  }
-  for (size_t i = 0; b->opencl->launches && i < b->plan.launch_count; ++i) {
-    if (b->opencl->launches[i]) clReleaseKernel(b->opencl->launches[i]);
-  }
-  /* In the reverse order of creation: NVIDIA's driver 580 faults if the older one of two overlapping sub-buffers is
-   * released first. */
-  for (size_t i = b->opencl->buffers ? b->plan.array_count : 0; i-- > 0;) {
-    if (b->opencl->buffers[i]) clReleaseMemObject(b->opencl->buffers[i]);
-  }
-  if (b->opencl->taken) clReleaseMemObject(b->opencl->taken);
-  if (b->opencl->arena) clReleaseMemObject(b->opencl->arena);
-  if (b->opencl->program) clReleaseProgram(b->opencl->program);
-  hoist_queue_release(&b->target, b->opencl->profiling_queue);
-  hoist_queue_release(&b->target, b->opencl->queue);
-  if (b->opencl->context) clReleaseContext(b->opencl->context);
-  hoist_target_close(&b->target);
-  free(b->opencl->stays_on_host);
-  free(b->opencl->host_arena);
-  free(b->opencl->zeros_memory); /* after its buffers */
-  free(b->opencl->kernels);
-  free(b->opencl->launches);
-  free(b->opencl->buffers);
-  free(b->opencl);
-  b->opencl = NULL;
 }
 
 /* Weights are never written. */
@@ -349,8 +259,8 @@ static hoist_status read_all(hoist_bundle* b, size_t count, const uint32_t* arra
 }
 
 static hoist_status copy_array(hoist_bundle* b, size_t from, size_t to, size_t offset, size_t bytes) {
-  hoist_status status = pass_to_device(b, b->opencl->queue, from);
-  if (!status) status = pass_to_device(b, b->opencl->queue, to);
+  hoist_status status = hoist_opencl_pass_to_device(b, b->opencl->queue, from);
+  if (!status) status = hoist_opencl_pass_to_device(b, b->opencl->queue, to);
   if (status) return status;
   const cl_int code = clEnqueueCopyBuffer(b->opencl->queue, b->opencl->buffers[from], b->opencl->buffers[to], 0, offset,
                                           bytes, 0, NULL, NULL);
@@ -480,7 +390,7 @@ static hoist_status run_kernel(hoist_bundle* b, const hoist_plan_kernel* kernel,
     status = hoist_cl_check(&b->error, code, kernel->name);
   }
   if (!status && !fused_launch) status = hoist_opencl_bind_local_memory(b, function, kernel);
-  if (!status) status = launch_part(b, b->opencl->queue, function, kernel, fused_launch, NULL);
+  if (!status) status = hoist_opencl_launch_part(b, b->opencl->queue, function, kernel, fused_launch, NULL);
   if (!status) status = hoist_cl_check(&b->error, clFinish(b->opencl->queue), kernel->name);
   if (function) clReleaseKernel(function);
   return status;
@@ -488,9 +398,9 @@ static hoist_status run_kernel(hoist_bundle* b, const hoist_plan_kernel* kernel,
 
 HOIST_INTERNAL const hoist_engine* hoist_opencl_engine(void) {
   static const hoist_engine engine = {
-      "OpenCL",  open_on_device, close_device,  write_array,   read_array,   read_all,
-      memory_of, write_later,    copy_array,    set_number,    make_staging, run,
-      profile,   make_argument,  read_argument, drop_argument, run_kernel,   guard_alignment};
+      "OpenCL",  open_on_device, hoist_opencl_close, write_array,   read_array,   read_all,
+      memory_of, write_later,    copy_array,         set_number,    make_staging, run,
+      profile,   make_argument,  read_argument,      drop_argument, run_kernel,   guard_alignment};
   return &engine;
 }
 

@@ -173,32 +173,6 @@ static const char* default_cache(char* path, size_t capacity) {
   return length > 0 && (size_t)length < capacity ? path : NULL;
 }
 
-/* Runs every kernel once before its program is stored, since drivers finish compilation at the first launch. The
- * inputs are zeros here. */
-HOIST_INTERNAL hoist_status hoist_opencl_keep_program(hoist_bundle* b, const hoist_options* options) {
-  hoist_status status = HOIST_OK;
-  size_t seen = 0;
-  for (size_t i = 0; i < b->plan.step_count && !status; ++i) {
-    const hoist_plan_launch* fused_launch = hoist_opencl_launch_from(b, i, b->plan.step_count);
-    const uint32_t index = b->plan.steps[i].kernel;
-    const hoist_plan_kernel* kernel = fused_launch ? &fused_launch->kernel : &b->plan.kernels[index];
-    if (kernel->host) continue;
-    int is_first = 1;
-    for (size_t j = 0; j < i && is_first && !fused_launch; ++j)
-      is_first = b->plan.steps[j].launch || b->plan.steps[j].kernel != index;
-    if (is_first && options->progress) options->progress(options->user, ++seen, b->plan.kernel_count + 1, kernel->name);
-    status = fused_launch ? hoist_opencl_launch(b, b->opencl->queue,
-                                                b->opencl->launches[fused_launch - b->plan.launches], kernel, NULL)
-                          : hoist_opencl_launch_step(b, b->opencl->queue, i, NULL);
-    if (!status && is_first && options->progress)
-      status = hoist_cl_check(&b->error, clFinish(b->opencl->queue), "clFinish");
-    if (fused_launch) i += fused_launch->count - 1;
-  }
-  if (!status) status = hoist_cl_check(&b->error, clFinish(b->opencl->queue), "clFinish");
-  if (!status) hoist_program_keep(b->opencl->program, &b->target, &b->plan, &b->cache_entry);
-  return status ? status : hoist_opencl_clear_buffers(b, 1);
-}
-
 /* Reads kernels.cl only if no compiled program is found. */
 HOIST_INTERNAL hoist_status hoist_opencl_make_program(hoist_bundle* b, const hoist_options* options) {
   char path[4096];

@@ -26,7 +26,7 @@ struct hoist_opencl {
   struct hoist_cuda* cuda;      /* if CUDA's driver runs the plan; there are neither buffers nor kernels then */
 };
 
-/* opencl_buffers.c and opencl_kernels.c */
+/* opencl_buffers.c, opencl_kernels.c and opencl_launches.c. */
 HOIST_INTERNAL hoist_status hoist_opencl_fill(hoist_bundle* b, cl_mem buffer, size_t bytes, unsigned char value);
 HOIST_INTERNAL hoist_status hoist_opencl_make_writable(hoist_bundle* b, const char* name, size_t bytes, cl_mem* buffer);
 /* Fills all arrays but weights with their initial bytes. `has_run` is 0 before the first run, when system memory and
@@ -36,6 +36,11 @@ HOIST_INTERNAL hoist_status hoist_opencl_clear_buffers(hoist_bundle* b, int has_
  * transferred. */
 HOIST_INTERNAL hoist_status hoist_opencl_keep_on_host(hoist_bundle* b);
 HOIST_INTERNAL hoist_status hoist_opencl_make_buffers(hoist_bundle* b);
+/* An array in place passes to the device before the first command that uses it, and back at the end of a run: between
+ * runs the host holds it. */
+HOIST_INTERNAL hoist_status hoist_opencl_pass_to_device(hoist_bundle* b, cl_command_queue queue, size_t array);
+/* Releases everything of the device, also after an open that failed. */
+HOIST_INTERNAL void hoist_opencl_close(hoist_bundle* b);
 /* Creates and checks a kernel with `more` arguments after the parameters and the local memory. */
 HOIST_INTERNAL hoist_status hoist_opencl_make_kernel(hoist_bundle* b, const hoist_plan_kernel* plan, size_t more,
                                                      cl_kernel* kernel);
@@ -55,6 +60,10 @@ HOIST_INTERNAL hoist_status hoist_opencl_keep_program(hoist_bundle* b, const hoi
 HOIST_INTERNAL hoist_status hoist_opencl_make_program(hoist_bundle* b, const hoist_options* options);
 HOIST_INTERNAL hoist_status hoist_opencl_launch(hoist_bundle* b, cl_command_queue queue, cl_kernel kernel,
                                                 const hoist_plan_kernel* plan, cl_event* event);
+/* Launches the kernel alone, or as one step of the fused launch; NULL: alone. */
+HOIST_INTERNAL hoist_status hoist_opencl_launch_part(hoist_bundle* b, cl_command_queue queue, cl_kernel kernel,
+                                                     const hoist_plan_kernel* plan,
+                                                     const hoist_plan_launch* fused_launch, cl_event* event);
 HOIST_INTERNAL hoist_status hoist_opencl_launch_step(hoist_bundle* b, cl_command_queue queue, size_t i,
                                                      cl_event* event);
 /* The fused launch that begins with this step and ends before `end`; NULL: the step is launched alone. */
