@@ -87,17 +87,31 @@ class RuleFinder {
         studied.statistics = known->second;
       studied.bytes = bytes_of(studied.site);
       studied.sensitivity = studied.time = studied.accumulated_error = std::nan("");
-      for (const WeighedRule& rule : weighed[i]) {
-        cancellation_point();
-        HOIST_TRY_VOID(add_candidate(i, rule, studied));
-      }
       out_.studied.push_back(std::move(studied));
     }
+    HOIST_TRY_VOID(add_candidates(weighed));
     const std::vector<std::vector<size_t>> consumers = consumer_sites(program_, out_.sites);
     for (size_t i = 0; i < consumers.size(); ++i) {
       for (size_t consumer : consumers[i]) out_.studied[i].successors.push_back(out_.sites[consumer].key());
     }
     if (late_ > 0) out_.notes.push_back(fmt::format("{} rules are left out: there was no time to prepare them", late_));
+    return Nothing{};
+  }
+
+  // The first rule of every site is prepared before the second one of any: if the time ends, a uniform-precision
+  // baseline still has a rule at every site.
+  Result<Nothing> add_candidates(const std::vector<std::vector<WeighedRule>>& weighed) {
+    size_t most = 0;
+    for (const std::vector<WeighedRule>& rules : weighed) most = std::max(most, rules.size());
+    for (size_t i = 0; i < most; ++i) {
+      for (size_t site = 0; site < weighed.size(); ++site) {
+        if (i >= weighed[site].size()) continue;
+        cancellation_point();
+        HOIST_TRY_VOID(add_candidate(site, weighed[site][i], out_.studied[site]));
+      }
+    }
+    std::stable_sort(out_.rules.begin(), out_.rules.end(),
+                     [](const SiteRule& a, const SiteRule& b) { return a.site < b.site; });
     return Nothing{};
   }
 
@@ -368,9 +382,8 @@ class ErrorStudy {
       out_.complete = out_.complete && !options_.out_of_time();
     }
     if (measured == out_.rules.size()) return Nothing{};
-    const double minutes = seconds_alone(out_.rules) * static_cast<double>(least) / 60;
-    without_rules_alone(runs >= least ? ended_first
-                                      : fmt::format("all would take about {:.0f} minutes", std::ceil(minutes)));
+    const double seconds = seconds_alone(out_.rules) * static_cast<double>(least);
+    without_rules_alone(runs >= least ? ended_first : fmt::format("all would take about {:.0f} s", std::ceil(seconds)));
     return Nothing{};
   }
 

@@ -29,8 +29,9 @@ constexpr double reference_sqnr = 20, reference_flips = 0.03;
 constexpr double uniform_share = 0.5, error_share = 0.75, proposal_share = 0.9;
 // Runs are timed until both halves of the rounds choose the same point, for at most this multiple of the minimum time.
 constexpr double most_turns = 8;
-// At this share of the time limit the rules of sites that are not prepared yet are left out.
-constexpr double rules_share = 0.35;
+// Rules are prepared until this share of the time limit has passed, or after a slow calibration for this share of the
+// rest; the others are left out.
+constexpr double rules_share = 0.35, rules_share_of_rest = 0.2;
 // A uniform-precision baseline that takes longer than this share is dropped.
 constexpr double latest_uniform_share = 0.7, latest_proposal_share = 0.95;
 
@@ -123,7 +124,11 @@ class Chooser {
       if (seconds < reference_seconds_) return Nothing{};
       HOIST_TRY(const bool has, within(seconds, [this]() -> Result<Nothing> {
                   SensitivityOptions timed = options_.sensitivity;
-                  timed.out_of_time = [this] { return options_.spent() > rules_share; };
+                  timed.out_of_time = [this, end = 0.0]() mutable {
+                    const double spent = options_.spent();
+                    if (end == 0) end = std::max(rules_share, spent + rules_share_of_rest * (1 - spent));
+                    return spent > end;
+                  };
                   HOIST_TRY(sensitivity_, find_rules(program_, calibration_, prepare_, timed));
                   return Nothing{};
                 }));

@@ -174,5 +174,38 @@ TEST(ChoiceInTime, TheEndOfTheTimeIsKeptByLongCandidates) {
   EXPECT_FALSE(found->measured.complete());
 }
 
+// With a clock that is at half of the time limit after the calibration, and that each later reading moves by `step`.
+Result<Choosing> chosen_after_slow_calibration(double step) {
+  const Program program = residual_model(9);
+  ChooseOptions options = options_for("sqnr=5dB");
+  options.objective = Objective::size;
+  double spent = 0;
+  options.spent = [&] { return spent > 0 ? spent += step : 0; };
+  const PrepareModel prepare = [&](const RewrittenModel& model) {
+    if (model.only_values && spent == 0) spent = 0.5;
+    return evaluated_models()(model);
+  };
+  return choose(program, normal_samples(program, samples_of_test, 1), normal_samples(program, samples_of_test, 100),
+                prepare, options);
+}
+
+TEST(ChoiceInTime, ASlowCalibrationLeavesTimeForRules) {
+  const auto found = chosen_after_slow_calibration(0.0005);
+  ASSERT_TRUE(found.ok()) << found.errors()[0].text();
+  EXPECT_FALSE(found->chosen.empty());
+  EXPECT_THAT(found->study.notes, Not(Contains(HasSubstr("left out"))));
+}
+
+TEST(ChoiceInTime, EverySiteHasItsFirstRuleBeforeAnyHasTheNext) {
+  const auto found = chosen_after_slow_calibration(0.005);
+  ASSERT_TRUE(found.ok()) << found.errors()[0].text();
+  EXPECT_THAT(found->study.notes, Contains(HasSubstr("rules are left out")));
+  for (const StudySite& site : found->measured.sensitivity.studied) {
+    const auto stands = [](const Candidate& candidate) { return candidate.stands; };
+    EXPECT_TRUE(site.candidates.empty() || std::any_of(site.candidates.begin(), site.candidates.end(), stands))
+        << site.site.key();
+  }
+}
+
 }  // namespace
 }  // namespace hoist
