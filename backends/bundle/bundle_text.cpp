@@ -151,12 +151,12 @@ OrderedJson kernel_json(const PlanKernel& kernel, const std::pair<size_t, size_t
 
 // OpenCL 1.2 defines no order of memory accesses between groups; on CPUs fences with atomic operations provide one.
 constexpr const char* launch_functions = R"(
-// Launches of several steps, whose groups so many `items` (work-items) share. Each has neighbouring groups of every
-// step, so that it reads what it has written itself, takes half of them, then half of what is left, and helps others
-// then. A group that was taken is computed without waiting for anything, so nobody waits for a work-item that was not
-// run yet, or for one that has left. One item computes all groups; none: a step is launched alone, with a work-item for
-// each. `words` has a row for each work-item, with how many groups of its share of each step are taken, a row with how
-// many of each step are done, and one with how many work-items are through. Rows do not share lines of caches.
+// Fused launches: `items` work-items share the groups of several steps. Each work-item first takes half of its own share
+// of a step, adjacent groups whose operands it has computed itself, then half of the rest, and then groups of other
+// shares. A taken group is computed without waiting, so no work-item waits for one that has not begun or has ended. One
+// item computes all groups; without items a step is launched alone, with a work-item for each group. `words` has a row
+// for each work-item, with the number of taken groups of its share of each step; a row with the number of finished
+// groups of each step; and a row with the number of work-items that have ended. No two rows share a cache line.
 #define HOIST_ROW(STEPS) (((STEPS) + 15) / 16 * 16)
 static int hoist_take(volatile __global int *words, int row, int groups, int items, int *tried, int *first, int *behind)
 {
@@ -185,7 +185,7 @@ static void hoist_count_done(volatile __global int *done, int count, int items)
  mem_fence(CLK_GLOBAL_MEM_FENCE);
  atomic_add(done, count);
 }
-// 0 once that takes too long: those who compute the groups go on without this work-item.
+// 0 after a long wait: the work-items that compute the groups continue without this one.
 static int hoist_all_done(volatile __global int *done, int groups, int items)
 {
  if (items <= 1) return 1;

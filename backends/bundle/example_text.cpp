@@ -54,7 +54,7 @@ static int read_raw(const char* path, void* data, size_t bytes) {
   return 0;
 }
 
-/* Every line of the file is a string, of at most 4095 bytes. */
+/* Each line of the file is a string of at most 4095 bytes. */
 static int set_strings(hoist_bundle* bundle, size_t index, size_t count, const char* path) {
   hoist_string* strings = calloc(count + 1, sizeof *strings);
   char* lines = malloc(4096 * (count + 1));
@@ -75,7 +75,7 @@ static int set_strings(hoist_bundle* bundle, size_t index, size_t count, const c
   return done ? 0 : 3;
 }
 
-/* A number of the header of a .ppm or .pgm file, behind blanks and lines that begin with #; 0 where there is none. */
+/* The next number in the header of a .ppm or .pgm file, after blanks and lines that begin with #; 0 without one. */
 static size_t header_number(FILE* file) {
   size_t value = 0;
   int c = fgetc(file);
@@ -87,8 +87,8 @@ static size_t header_number(FILE* file) {
   return value;
 }
 
-/* A picture of the simplest kind, .ppm or .pgm, whose pixels the runtime resizes and scales as the bundle says. Yours may
- * come from a camera, or from any decoder. */
+/* The runtime resizes and scales the pixels of an image as the bundle states. This example reads the simplest formats,
+ * .ppm and .pgm; pixels of a camera or of any decoder serve as well. */
 static int set_picture(hoist_bundle* bundle, size_t index, const char* path) {
   hoist_pixels pixels = {NULL, 0, 0, 0, 0, 0};
   FILE* file = fopen(path, "rb");
@@ -102,7 +102,7 @@ static int set_picture(hoist_bundle* bundle, size_t index, const char* path) {
     pixels.data = data;
   }
   if (!data || fread(data, pixels.columns * pixels.channels, pixels.rows, file) != pixels.rows) {
-    fprintf(stderr, "example: %s: no whole .ppm or .pgm picture of 8 bits (P6 or P5)\n", path);
+    fprintf(stderr, "example: %s: not a complete .ppm or .pgm image of 8 bits (P6 or P5)\n", path);
     fclose(file);
     free(data);
     return 3;
@@ -119,7 +119,7 @@ static int is_picture(const char* path) {
   return dot && (strcmp(dot, ".ppm") == 0 || strcmp(dot, ".pgm") == 0);
 }
 
-/* NAME=FILE on the command line fills an input with a file's raw bytes, or with its lines where it takes strings. */
+/* NAME=FILE on the command line fills an input with the raw bytes of a file; an input of strings with its lines. */
 static int set_from_file(hoist_bundle* bundle, const char* argument) {
   const char* equals = strrchr(argument, '=');
   char name[256];
@@ -180,7 +180,7 @@ static int print_numbers(hoist_bundle* bundle, size_t index, const hoist_array* 
 
 static int print_output(hoist_bundle* bundle, size_t index) {
   hoist_array output;
-  int64_t shape[32]; /* what data make of it, at most output.shape */
+  int64_t shape[32]; /* the actual shape, at most output.shape */
   if (hoist_output(bundle, index, &output) != HOIST_OK || output.rank > 32 ||
       hoist_output_shape(bundle, index, shape, output.rank) != HOIST_OK)
     return 0;
@@ -199,7 +199,7 @@ int main(int count, char** arguments) {
   char folder[4096] = ".";
   const char* slash = strrchr(arguments[0], '/');
   if (slash && (size_t)(slash - arguments[0]) < sizeof folder) {
-    /* The bundle is where the program is, unless told otherwise. */
+    /* Without an argument the bundle is in the program's folder. */
     memcpy(folder, arguments[0], (size_t)(slash - arguments[0]));
     folder[slash - arguments[0]] = 0;
     if (!*folder) strcpy(folder, "/");
@@ -294,14 +294,15 @@ void list(const Plan& plan, std::string_view kind, const std::vector<int>& indic
 }  // namespace
 
 std::string example_text(const Plan& plan) {
-  std::string out = "/* Runs the bundle of " + commented(plan.model_name) + "; yours to edit.\n" +
+  std::string out = "/* Runs the bundle of " + commented(plan.model_name) + "; edit it freely.\n" +
                     (plan.targets.empty()
                          ? " * Build it with make, or: cc example.c runtime/hoist_runtime.c -lOpenCL -lpthread -ldl -o "
                            "example\n"
                          : " * Build it with make, or: cc -DHOIST_WITHOUT_OPENCL example.c runtime/hoist_runtime.c "
                            "-lpthread -ldl -lm -o example\n") +
-                    " * Inputs are seeded numbers unless given as NAME=FILE with raw little-endian bytes" +
-                    (plan.preprocessing.empty() ? "" : ", or a picture (.ppm, .pgm)") + ".\n";
+                    " * NAME=FILE sets an input to raw little-endian bytes" +
+                    (plan.preprocessing.empty() ? "" : " or to an image (.ppm, .pgm)") +
+                    "; other inputs get seeded random values.\n";
   list(plan, "input", plan.inputs, out);
   const auto first_count = plan.outputs.begin() + static_cast<std::ptrdiff_t>(plan.model_outputs());
   list(plan, "output", {plan.outputs.begin(), first_count}, out);

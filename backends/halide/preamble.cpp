@@ -19,15 +19,15 @@ constexpr const char* preamble_text = R"(// Functions that hoist's kernels call.
 #ifndef HOIST_RESTRICT
 #define HOIST_RESTRICT
 #endif
-// Asks for what stands so many bytes behind the beginning of an array (prefetches.cpp). Of CPUs' drivers that are built
-// on clang: their own prefetch() does nothing, and others have nothing in its place.
+// Prefetches the element at a byte offset of an array (prefetches.cpp), on drivers of CPUs that are built on clang: their
+// own prefetch() does nothing, and other drivers have no replacement.
 #ifdef HOIST_PREFETCHES
 #define hoist_prefetch(array, place) \
   (__builtin_prefetch((const __private void*)((ulong)(array) + (place)), 0, 2), 0)
 #else
 #define hoist_prefetch(array, place) 0
 #endif
-// PoCL 3.1 rounds vectors in 17 instructions where processors with AVX have one. For others these would be library calls.
+// PoCL 3.1 rounds vectors in 17 instructions, although AVX has one. Without AVX these builtins are library calls.
 #if defined(__AVX__) && defined(__has_builtin)
 #if __has_builtin(__builtin_elementwise_roundeven)
 #undef rint
@@ -41,7 +41,7 @@ constexpr const char* preamble_text = R"(// Functions that hoist's kernels call.
 #endif
 #endif
 #define HOIST static inline __attribute__((overloadable))
-// A number that the compiler cannot see through (loop_indices.cpp), on processors whose optimiser does worse if it can.
+// A number that is unknown to the optimiser (loop_indices.cpp), which generates slower code for a known one.
 HOIST int hoist_opaque(int a) {
 #if defined(__x86_64__) && defined(__clang__)
   __asm__("" : "+r"(a));
@@ -53,15 +53,15 @@ HOIST int hoist_opaque(int a) {
   HOIST_1(M, A, B) HOIST_N(M, A, B, 2) HOIST_N(M, A, B, 3) HOIST_N(M, A, B, 4) HOIST_N(M, A, B, 8) HOIST_N(M, A, B, 16)
 #define HOIST_CAT(a, b) HOIST_CAT_(a, b)
 #define HOIST_CAT_(a, b) a##b
-// The low bits of an unsigned value (which C may have widened) as the signed type.
+// The low bits of an unsigned value, which C may have widened, as the signed type.
 #define HOIST_WRAP(T, U, x) HOIST_CAT(as_, T)(HOIST_CAT(convert_, U)(x))
 
-// Below this sin x and tan x are x and cos x is 1 to the last bit but one; PoCL 3.1's vectors are wrong there.
+// Below this magnitude sin x = tan x = x and cos x = 1 within one ulp; the vector functions of PoCL 3.1 are wrong there.
 #define HOIST_SMALL(T, T1) (T)(sizeof(T1) == 8 ? (T1)1e-8f : (T1)1e-4f)
-// Floats T with the integers I of their size. NaN passes on; -0 comes before +0: x86's minimum and maximum, both ways
-// round, differ where both are zeros. Where b is known and no zero one way is enough; of -0 a sum with 0 makes 0.
-// The remainder is C's fmod, which PoCL 3.1 never ends for some doubles: each round takes away a multiple of b whose
-// factor has half of the bits, so that what is left is exact. It ends between -b and b, on either side of 0.
+// Floats T with the integers I of their size. NaN propagates, and -0 is less than +0: minimum and maximum of x86 depend
+// on the order of their operands if both are zeros. If b is known and not zero, one order is enough; a sum with 0 turns
+// -0 into 0. The remainder is C's fmod, which never ends in PoCL 3.1 for some doubles: each round subtracts a multiple of
+// b whose factor has half of the bits, so that the difference is exact. The last difference is between -b and b.
 #define HOIST_ON_FLOATS(T, I, T1, I1) \
   HOIST T hoist_negate(T a) { return -a; } \
   HOIST T hoist_minimum(T a, T b) { \
@@ -172,7 +172,7 @@ HOIST_INTEGER(long, ulong)
 #define HOIST_TO_U32(F, T, F1, T1) HOIST_TO(hoist_to_u32, T, F, T1, F1)
 #define HOIST_TO_I64(F, T, F1, T1) HOIST_TO(hoist_to_i64, T, F, T1, F1)
 #define HOIST_TO_U64(F, T, F1, T1) HOIST_TO(hoist_to_u64, T, F, T1, F1)
-// Small ones by way of int, which drivers convert in vectors where they do not saturate.
+// Small integers through int, since drivers convert vectors without saturation in one instruction.
 #define HOIST_TO_SMALL(F, N) \
   HOIST int##N hoist_within(F##N a, F##N low, F##N high) { \
     F##N b = a > low ? a : low; \
@@ -196,9 +196,8 @@ HOIST_TO_ALL(float)
 HOIST_TO_ALL(double)
 #endif
 
-// A float that is yet to be rounded plus a whole number of at most 16 bits, between bounds; NaN gives 0. Rounded by adding
-// 1.5 * 2^23, whose lowest bits are those of whole numbers around it.
-// hoist_rounded_u8 and the like give the same less the whole number, as a float.
+// A float, rounded to an integer, plus an integer of at most 16 bits, saturated; NaN gives 0. A sum with 1.5 * 2^23
+// rounds: the ulp of that sum is 1. hoist_rounded_u8 and its kind give the result minus the integer, as a float.
 #define HOIST_QUANTISED(TYPE, LOW, HIGH, N) \
   HOIST float##N hoist_steps_##TYPE(float##N a, float##N w) { \
     const float##N least = (float##N)(LOW) - w, most = (float##N)(HIGH) - w, b = a > least ? a : least; \
@@ -215,9 +214,9 @@ HOIST_TO_ALL(double)
 HOIST_QUANTISED_ALL() HOIST_QUANTISED_ALL(2) HOIST_QUANTISED_ALL(3) HOIST_QUANTISED_ALL(4) HOIST_QUANTISED_ALL(8)
 HOIST_QUANTISED_ALL(16)
 
-// Four bytes or two numbers of 16 bits as a word, the first one lowest, where they could not be loaded as one.
-// s + the products of the four unsigned bytes of x and the four signed bytes of y, or of two numbers of 16 bits each
-// (y may hold two bytes).
+// hoist_word: four bytes or two 16-bit integers as a word, the first one lowest, if they cannot be loaded as a word.
+// hoist_dot: s plus the products of the four unsigned bytes of x and the four signed bytes of y. hoist_dot_pairs: s plus
+// the products of two 16-bit integers each; y may hold two bytes.
 #define HOIST_BYTES(N) \
   HOIST int##N hoist_word(uchar##N a, uchar##N b, uchar##N c, uchar##N d) { \
     return as_int##N(convert_uint##N(a) | convert_uint##N(b) << 8u | convert_uint##N(c) << 16u | \
@@ -248,7 +247,7 @@ HOIST_BYTES() HOIST_BYTES(2) HOIST_BYTES(3) HOIST_BYTES(4) HOIST_BYTES(8) HOIST_
 #define HOIST_PLAIN_DOT(N) \
   HOIST int##N hoist_dot(int##N s, int##N x, int##N y) { return hoist_dot_plain(s, x, y); } \
   HOIST_PLAIN_PAIRS(N)
-// In one instruction where the processor has one, on four lanes and more.
+// The same in one instruction on processors that have it, for at least four lanes.
 #if defined(HOIST_VPDPBUSD) || defined(HOIST_VPMADDWD)
 #define HOIST_PAIRS(N, N2) \
   typedef short hoist_short##N2 __attribute__((ext_vector_type(N2))); \
@@ -269,7 +268,7 @@ HOIST_BYTES() HOIST_BYTES(2) HOIST_BYTES(3) HOIST_BYTES(4) HOIST_BYTES(8) HOIST_
 HOIST_DOT(4, 8) HOIST_DOT(8, 16) HOIST_DOT(16, 32)
 HOIST int hoist_dot(int s, int x, int y) { return hoist_dot((int4)(s), (int4)(x), (int4)(y)).s0; }
 #elif defined(HOIST_VPMADDWD)
-// Sums of two products each of 16 bits, which hold bytes of either sign: bytes 0 and 2 of a word, then 1 and 3.
+// Sums of two 16-bit products of unsigned and signed bytes: bytes 0 and 2 of a word, then bytes 1 and 3.
 #define HOIST_DOT(N, N2) \
   HOIST int##N hoist_pair(int##N x, int##N y) { \
     int##N sums; \
@@ -301,14 +300,14 @@ HOIST_PLAIN_DOT(4) HOIST_PLAIN_DOT(8) HOIST_PLAIN_DOT(16)
 #endif
 HOIST_PLAIN_DOT(2) HOIST_PLAIN_PAIRS() HOIST_PLAIN_PAIRS(3)
 
-// Halves and bfloat16 are kept as their bits; arithmetic is in float, rounded to the type after each operation.
+// f16 and bf16 are represented by their bits; arithmetic is in f32, rounded to the type after each operation.
 #define HOIST_QUIET(T, INFINITE, QUIET, N) \
   HOIST ushort##N hoist_quiet_##T(ushort##N a) { \
     return (a & (ushort##N)(0x7fff)) > (ushort##N)(INFINITE) ? (ushort##N)(QUIET) : a; }
 #define HOIST_QUIET_16(N) HOIST_QUIET(f16, 0x7c00, 0x7e00, N) HOIST_QUIET(bf16, 0x7f80, 0x7fc0, N)
 HOIST_QUIET_16() HOIST_QUIET_16(2) HOIST_QUIET_16(3) HOIST_QUIET_16(4) HOIST_QUIET_16(8) HOIST_QUIET_16(16)
-// One NaN is put in the place of itself, so that LLVM does not see that floats it compares were halves: it would compare
-// them as halves, which x86 without AVX-512 does lane by lane (a Relu took 40 times as long as native code).
+// The select replaces one NaN with the same NaN, so that LLVM does not know that compared floats come from halves: it would
+// compare halves, lane by lane on x86 without AVX-512 (a Relu then takes 40 times as long as native code).
 #define HOIST_HALF(N) \
   HOIST float##N hoist_from_f16(ushort##N a) { \
     return convert_uint##N(a) == (uint##N)(0xffff) ? (float##N)(NAN) : vload_half##N(0, (const __private half *)&a); } \
@@ -316,8 +315,8 @@ HOIST_QUIET_16() HOIST_QUIET_16(2) HOIST_QUIET_16(3) HOIST_QUIET_16(4) HOIST_QUI
     return convert_ushort##N(a != a ? (uint##N)(0x7e00) : convert_uint##N(r)); } \
   HOIST float##N hoist_round_f16(float##N a) { return hoist_from_f16(hoist_to_f16(a)); }
 HOIST_HALF() HOIST_HALF(2) HOIST_HALF(3) HOIST_HALF(4) HOIST_HALF(8) HOIST_HALF(16)
-// Native arithmetic on the bits of halves, for kernels that ask for it by name. Nothing but the three operators is
-// expected of a device: some have them without the extension's functions and reinterpretations, fma among them.
+// Native f16 arithmetic on bits, for kernels that call it by name. Only the three operators are used: some devices lack
+// the other functions and the reinterpretations of the extension, fma among them.
 #define HOIST_HALF_OPERATION(NAME, OPERATOR, N) \
   HOIST ushort##N NAME(ushort##N a, ushort##N b) { \
     union { ushort##N bits; hoist_half##N value; } x, y, z; \
@@ -361,7 +360,7 @@ HOIST_HALF() HOIST_HALF(2) HOIST_HALF(3) HOIST_HALF(4) HOIST_HALF(8) HOIST_HALF(
   HOIST float##N hoist_round_bf16(float##N a) { return hoist_from_bf16(hoist_to_bf16(a)); }
 HOIST_BRAIN() HOIST_BRAIN(2) HOIST_BRAIN(3) HOIST_BRAIN(4) HOIST_BRAIN(8) HOIST_BRAIN(16)
 
-// Vectors of small numbers wherever they stand. PoCL 3.1 makes a load for each lane of vload and vstore on those.
+// Unaligned vectors of small integers, for which vload and vstore of PoCL 3.1 access each lane alone.
 #define HOIST_UNALIGNED(T, N) \
   typedef T##N hoist_unaligned_##T##N __attribute__((aligned(sizeof(T)))); \
   HOIST T##N hoist_load##N(const __global T* p) { return *(const __global hoist_unaligned_##T##N*)p; } \
@@ -369,9 +368,9 @@ HOIST_BRAIN() HOIST_BRAIN(2) HOIST_BRAIN(3) HOIST_BRAIN(4) HOIST_BRAIN(8) HOIST_
 #define HOIST_UNALIGNED_VECTORS(T) HOIST_UNALIGNED(T, 4) HOIST_UNALIGNED(T, 8) HOIST_UNALIGNED(T, 16)
 HOIST_UNALIGNED_VECTORS(char) HOIST_UNALIGNED_VECTORS(uchar) HOIST_UNALIGNED_VECTORS(short) HOIST_UNALIGNED_VECTORS(ushort)
 
-// Float8 and float4: the sign is bit SIGN, above an exponent that is biased by BIAS, above MANTISSA bits of mantissa; the
-// largest finite code is LARGEST; values past it saturate; NaN becomes NONE. With one zero and NaN at 0x80 (the "uz"
-// types), or NaN at 0x7f (and infinities above LARGEST), or neither.
+// float8 and float4: bit SIGN is the sign; below it is the exponent with the bias BIAS, and below that the mantissa of
+// MANTISSA bits. LARGEST is the largest finite code; larger values saturate; NaN becomes NONE. The "uz" types have one
+// zero and NaN at 0x80; f8e4m3fn has NaN at 0x7f; f8e5m2 has infinities and NaN above LARGEST; f4e2m1 has neither.
 HOIST float hoist_decode_f8(uint code, int sign, int mantissa, int bias, uint largest, int unsigned_zero) {
   uint magnitude = code & ((1u << sign) - 1u);
   if (unsigned_zero ? code == 0x80 : magnitude > largest + (mantissa == 2 ? 1u : 0u)) return NAN;
@@ -388,7 +387,7 @@ HOIST uint hoist_encode_f8(float a, int sign, int mantissa, int bias, uint large
   if (x > hoist_decode_f8(largest, sign, mantissa, bias, largest, unsigned_zero)) code = largest;
   else {
     int exponent = max((int)(as_uint(x) >> 23) - 127, 1 - bias);
-    uint steps = (uint)rint(ldexp(x, mantissa - exponent));  // a step is the distance of neighbours at this exponent
+    uint steps = (uint)rint(ldexp(x, mantissa - exponent));  // in ulps of this exponent
     code = steps + ((uint)(exponent + bias - 1) << mantissa);
   }
   return (unsigned_zero && code == 0) ? 0 : code | as_uint(a) >> 31 << sign;
@@ -413,7 +412,7 @@ HOIST_F8(f8e5m2, 7, 2, 15, 0x7b, 0x7f, 0)
 HOIST_F8(f8e5m2fnuz, 7, 2, 16, 0x7f, 0x80, 1)
 HOIST_F8(f4e2m1, 3, 1, 1, 0x7, 0x8, 0)
 
-// The exponent of a power of two, the nearest at or above the magnitude; 0xff is NaN.
+// f8e8m0 is the exponent of a power of two, the smallest one that is not below the magnitude; 0xff is NaN.
 #define HOIST_POWERS(N) \
   HOIST float##N hoist_from_f8e8m0(uchar##N a) { \
     uint##N x = convert_uint##N(a); \
@@ -427,7 +426,8 @@ HOIST_F8(f4e2m1, 3, 1, 1, 0x7, 0x8, 0)
   HOIST float##N hoist_round_f8e8m0(float##N a) { return hoist_from_f8e8m0(hoist_to_f8e8m0(a)); }
 HOIST_POWERS() HOIST_POWERS(2) HOIST_POWERS(3) HOIST_POWERS(4) HOIST_POWERS(8) HOIST_POWERS(16)
 
-// a * b + c of short floats with the last bit set where it is inexact: rounding that once more is rounding it once.
+// a * b + c of f16 or bf16 operands, rounded to odd: an inexact result has its last bit set. A second rounding, to the
+// type, then gives the correctly rounded result.
 #define HOIST_FUSE(T, I, T1, I1) HOIST T hoist_fma_to_odd(T a, T b, T c) { \
   T product = a * b, sum = product + c, part = sum - product; \
   T error = (product - (sum - part)) + (c - part); \

@@ -199,6 +199,8 @@ def test_the_sample_follows_from_its_seed() -> None:
     ("ir/a.cpp", 'fail("the file has no end");', [("message", "the file has no end")]),
     ("ir/a.cpp", "// Rules\n// include this case.\n", [("comment", "Rules include this case.")]),
     ("ir/a.cpp", '// clang-format off\n// #include "ir/b.h"\n', []),
+    ("ir/a.cpp", 'text = R"(\n// The sum of all rows.\nint a; /* one of them */\n)";',
+     [("comment", "The sum of all rows."), ("comment", "one of them")]),
 ])
 def test_kinds_of_blocks(tree: Path, name: str, text: str, blocks: list[tuple[str, str]]) -> None:
     (tree / name).parent.mkdir(exist_ok=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Iterator
 
@@ -74,7 +74,7 @@ def plain(text: str) -> str:
     return re.sub(r"\s+", " ", text).strip()
 
 
-C_TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n]){1,4}\'', re.S)
+C_TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\((.*?)\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n]){1,4}\'', re.S)
 
 
 def _line_starts(text: str) -> list[int]:
@@ -112,6 +112,10 @@ def _c_blocks(name: str, text: str) -> Iterator[Block]:
             comment.append(body)
             comment_end = line + token.count("\n")
             continue
+        if token.startswith("R"):  # text of programs that bundles carry
+            for block in _c_blocks(name, match.group(2)):
+                if block.kind == "comment":
+                    yield replace(block, line=line + block.line - 1)
         if token.startswith('"'):
             gap = text[message_end:match.start()]
             if not (message and not gap.strip()):

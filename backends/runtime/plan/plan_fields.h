@@ -1,13 +1,14 @@
+/* clang-format off */
 /* The fields of plan.bin and preprocessing.bin in the order of their bytes, a row a field. The structs of plan_file.h,
  * the reader in plan_records.c, the writer backends/bundle/plan_format.cpp and backends/bundle/read_bundle.cpp are
- * expansions of these rows, so a field has the same name in all of them: F(kind, name)          one field L(kind, name,
- * number)  a list: a 4-byte number, then the elements S(kind, bytes)         fields whose form depends on others, of so
- * many bytes or more; each expansion has a function for the kind A change of a row or of a kind needs a higher
- * HOIST_FORMAT_VERSION. */
+ * expansions of these rows, so a field has the same name in all of them:
+ *   F(kind, name)          one field
+ *   L(kind, name, number)  a list: a 4-byte number, then the elements
+ *   S(kind, bytes)         fields whose form depends on others, of so many bytes or more; each expansion has a
+ *                          function for the kind
+ * A change of a row or of a kind needs a higher HOIST_FORMAT_VERSION. */
 #ifndef HOIST_PLAN_FIELDS_H
 #define HOIST_PLAN_FIELDS_H
-
-/* clang-format off */
 
 /* Little-endian integers: K(kind, C type, bytes, condition for `value` in the plan read by cursor `c`, message). */
 #define HOIST_INTEGER_KINDS(K) \
