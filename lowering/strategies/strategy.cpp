@@ -61,7 +61,7 @@ void lower_folds(Rewriter& r, const StrategyInput& input, const Profile& profile
 // Products and sums fuse; functions without vector versions on a CPU become formulas, which run in vectors.
 void lower_scalars(Rewriter& r, bool strict, const Profile& profile) {
   if (strict) return;
-  if (!profile.gpu && !profile.vector_functions) r.apply_everywhere({"erf-by-exponential", "tanh-by-exponential"});
+  if (!profile.gpu && !profile.vector_functions) r.apply_everywhere({"erf-by-quotient", "tanh-by-exponential"});
   r.apply_everywhere({"multiply-add-to-fma"});
 }
 

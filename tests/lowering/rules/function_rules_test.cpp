@@ -41,7 +41,7 @@ Tensor computed(const std::string& name, const Tensor& x) {
   auto term = parse("%x : " + text(type) + " |> map " + name);
   EXPECT_TRUE(term.ok()) << term.errors()[0].text();
   Rewriter rewriter(lowering_rules(), *term);
-  EXPECT_GT(rewriter.apply_everywhere({"erf-by-exponential", "tanh-by-exponential", "exp-by-powers-of-two"}), 0);
+  EXPECT_GT(rewriter.apply_everywhere({"erf-by-quotient", "tanh-by-exponential", "exp-by-powers-of-two"}), 0);
   EXPECT_EQ(print(rewriter.term()).find(name + " "), std::string::npos);
   auto value = evaluate(rewriter.term(), {{"x", x}});
   EXPECT_TRUE(value.ok()) << value.errors()[0].text();
@@ -76,7 +76,7 @@ double largest_error(const std::string& name, double (*function)(double)) {
 TEST(FunctionRulesOfKernels, AreWithinTheirUnits) {
   EXPECT_LE(largest_error("exp", [](double x) { return std::exp(x); }), 1.2);
   EXPECT_LE(largest_error("tanh", [](double x) { return std::tanh(x); }), 2.5);
-  EXPECT_LE(largest_error("erf", [](double x) { return std::erf(x); }), 2.5);
+  EXPECT_LE(largest_error("erf", [](double x) { return std::erf(x); }), 5);
 }
 
 TEST(FunctionRulesOfKernels, KeepSpecialValues) {

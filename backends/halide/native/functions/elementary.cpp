@@ -116,26 +116,14 @@ HExpr hyperbolic_tangent(const HExpr& x) {
   });
 }
 
+// The quotient of erf-by-quotient (lowering/rules/formulas.rules), within five ulp. NaN propagates.
 HExpr error_function(const HExpr& x) {
-  return let(magnitude(x), [&](const HExpr& a) {
-    return let(square_of(x), [&](const HExpr& square) {
-      const HExpr small = strict_product(
-          x, paired_polynomial(square, {1.12837917f, -0.376126385f, 0.112837825f, -0.0268654307f, 0.00522103181f,
-                                        -0.00084840804f, 0.00011265959f, -9.66704447e-06f}));
-      // ln(1 - erf a) while 1 - erf a is not negligible against 1, so the value is above -19.
-      return let(select(a < constant(a, 4), a, constant(a, 4)), [&](const HExpr& within) {
-        const HExpr exponent = paired_polynomial(
-            within, {0.000416329219f, -1.13067514f, -0.63095303f, -0.111055017f, 0.0270995233f, -0.00506494692f,
-                     0.000685836684f, -6.22983535e-05f, 3.32168462e-06f, -7.5826821e-08f});
-        return let(exponent, [&](const HExpr& v) {
-          return with_powers_of_two(v, [&](const HExpr& steps, const HExpr& rest) {
-            return let(power_of_two(steps), [&](const HExpr& scale) {
-              const HExpr large = strict_sum(constant(x, 1), -fma(scale, rest, scale));
-              return select(constant(a, 1) < a, with_sign_of(large, x), small);  // NaN propagates
-            });
-          });
-        });
-      });
+  return let(between(x, -3.78, 3.78), [&](const HExpr& v) {
+    return let(square_of(v), [&](const HExpr& z) {
+      const HExpr above = polynomial(z, {1.12837916f, 0.176404899f, 0.0499616672f, 0.00308348582f, 0.000228869661f});
+      const HExpr below = polynomial(
+          z, {1, 0.489667763f, 0.107501859f, 0.0134052469f, 0.000954887727f, 2.46581557e-05f, -1.32218554e-07f});
+      return between(strict(Call::strict_div, strict_product(v, above), below), -1, 1);
     });
   });
 }
