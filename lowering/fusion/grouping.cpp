@@ -253,6 +253,15 @@ void merge_producers(Program& program, bool turns_products) {
   });
 }
 
+void merge_rests(Program& program, const std::set<std::string>& values) {
+  TermFacts facts;
+  merge_into_only_consumers(program, "merge-producers", [&](const Definition& producer, const Definition& consumer) {
+    return values.count(producer.value) != 0 && !facts.of(producer.expression).folds &&
+           !facts.of(consumer.expression).folds && may_merge(producer, consumer, true, facts) &&
+           conserves_work(merged_term(producer, consumer), producer.expression, consumer.expression);
+  });
+}
+
 void merge_rows(Program& program) {
   TermFacts facts;
   merge_into_only_consumers(program, by_rows, [&](const Definition& producer, const Definition& consumer) {

@@ -7,6 +7,9 @@
 // 8-bit values is cheaper than loading the widened values.
 #pragma once
 
+#include <set>
+#include <string>
+
 #include "lowering/graph/program.h"
 
 namespace hoist {
@@ -20,6 +23,9 @@ void inline_widening(Program& program);
 /// Transpose. That is for GPUs: vectors of a CPU would load these rows separately in each step (384x256x512: 2.4 ms
 /// instead of 0.8 ms in two kernels).
 void merge_producers(Program& program, bool turns_products);
+/// The same for the definitions of `values`, from which outlining has taken their folds: the elementwise rest of a
+/// normalisation over many elements, for example. Consumers are elementwise, so that they need no fold of their own.
+void merge_rests(Program& program, const std::set<std::string>& values);
 /// Merges sums along rows into the only definition that uses them, so that a normalisation decomposed into several
 /// layers is one kernel that reads each row once from memory.
 void merge_rows(Program& program);
