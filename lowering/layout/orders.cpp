@@ -114,11 +114,12 @@ class OrderChoice {
   // `program` has a definition for each statement (statements.h); `launches` are the definitions that contained
   // statements.
   OrderChoice(Program program, const Profile& profile, std::set<std::string> launches,
-              const std::map<std::string, DimensionOrder>& given)
+              const std::map<std::string, DimensionOrder>& given, const std::set<std::string>& pinned)
       : program_(std::move(program)),
         profile_(profile),
         launches_(std::move(launches)),
         given_(given),
+        pinned_(pinned),
         on_host_(values_on_host(program_)),
         types_(value_types(program_)),
         by_rule_(orders_by_rule(program_, profile)),
@@ -186,7 +187,7 @@ class OrderChoice {
     };
     if (const auto given = given_.find(d.value); given != given_.end()) add(given->second);
     const bool by_windows = images_.count(d.value) != 0 && is_image_rank(type);
-    if (!d.order.empty() || is_statement(d.value) || launches_.count(d.value) != 0 || runs_over_images(d) ||
+    if (pinned_.count(d.value) != 0 || is_statement(d.value) || launches_.count(d.value) != 0 || runs_over_images(d) ||
         by_windows || !costs_[number]->is_known() || read_unknown_.count(d.value) != 0)
       return out;
     add(innermost_order(rank, rank - 1));
@@ -305,6 +306,7 @@ class OrderChoice {
   const Profile& profile_;
   std::set<std::string> launches_;
   const std::map<std::string, DimensionOrder>& given_;
+  const std::set<std::string>& pinned_;
   std::set<std::string> on_host_;
   std::map<std::string, Type> types_;
   std::map<std::string, DimensionOrder> by_rule_;
@@ -320,24 +322,25 @@ class OrderChoice {
 };
 
 OrderChoice choice_of(const Program& program, const Profile& profile,
-                      const std::map<std::string, DimensionOrder>& given) {
+                      const std::map<std::string, DimensionOrder>& given, const std::set<std::string>& pinned) {
   std::set<std::string> launches;
   for (const Definition& d : program.definitions) {
     if (count_statements(d.expression) > 0) launches.insert(d.value);
   }
-  return {with_statements_apart(program), profile, std::move(launches), given};
+  return {with_statements_apart(program), profile, std::move(launches), given, pinned};
 }
 
 }  // namespace
 
-Orders choose_orders(const Program& program, const Profile& profile) {
+Orders choose_orders(const Program& program, const Profile& profile, const std::set<std::string>& pinned) {
   const std::map<std::string, DimensionOrder> none;
-  return choice_of(program, profile, none).chosen();
+  return choice_of(program, profile, none, pinned).chosen();
 }
 
 Orders costs_of_orders(const Program& program, const Profile& profile,
                        const std::map<std::string, DimensionOrder>& given) {
-  return choice_of(program, profile, given).as_given();
+  const std::set<std::string> none;
+  return choice_of(program, profile, given, none).as_given();
 }
 
 Result<Nothing> store_in_order(Program& program, Definition& definition, const DimensionOrder& order) {

@@ -53,9 +53,9 @@ struct Orders {
   double bound = 0;  ///< lower bound of the cost of any choice
 };
 
-/// The orders of least cost on a CPU; a definition with an order keeps it, and a definition whose loads are unknown, or
-/// a fused launch, has the order of the rule, as do its operands. Ties are decided for the rule's order.
-Orders choose_orders(const Program& program, const Profile& profile);
+/// The orders of least cost on a CPU. A value of `pinned` keeps its order; a definition whose loads are unknown, or a
+/// fused launch, has the order of the rule, as do its operands. Ties are decided for the rule's order.
+Orders choose_orders(const Program& program, const Profile& profile, const std::set<std::string>& pinned = {});
 /// The costs of given orders, by value.
 Orders costs_of_orders(const Program& program, const Profile& profile,
                        const std::map<std::string, DimensionOrder>& given);

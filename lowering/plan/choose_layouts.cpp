@@ -28,11 +28,13 @@ std::string why_not_stored(const Program& program, const Definition& definition)
   return {};
 }
 
-// The orders of the user's steps, before the others are chosen.
-Result<Nothing> pin_orders(Program& program, const std::vector<ScheduleScript>& steps) {
+// Stores values in the orders of the user's steps, before the others are chosen; returns these values.
+Result<std::set<std::string>> pin_orders(Program& program, const std::vector<ScheduleScript>& steps) {
   HOIST_TRY(const auto pinned, find_scripted(program, steps, has_order));
   Diagnostics problems;
+  std::set<std::string> values;
   for (const auto& [value, script] : pinned) {
+    values.insert(value);
     Definition& definition = *find_definition(program, value);
     const std::string where = script->where + ":" + std::to_string(script->order_line);
     if (const std::string reason = why_not_stored(program, definition); !reason.empty())
@@ -41,7 +43,7 @@ Result<Nothing> pin_orders(Program& program, const std::vector<ScheduleScript>& 
       problems.push_back({where, stored.errors()[0].what, stored.errors()[0].hint});
   }
   if (!problems.empty()) return problems;
-  return Nothing{};
+  return values;
 }
 
 }  // namespace
@@ -52,9 +54,9 @@ bool wants_layouts(const PassOptions& options) {
 
 Result<Nothing> choose_layouts(LoweredModel& model, const PassOptions& options) {
   Program& program = model.program;
-  HOIST_TRY_VOID(pin_orders(program, options.steps));
+  HOIST_TRY(const std::set<std::string> pinned, pin_orders(program, options.steps));
   if (options.layouts != LayoutChoice::cost || options.profile.gpu) return Nothing{};  // loads of GPUs have no costs
-  const Orders chosen = choose_orders(program, options.profile);
+  const Orders chosen = choose_orders(program, options.profile, pinned);
   for (Definition& definition : program.definitions) {
     const ChosenOrder& choice = chosen.values.at(definition.value);
     if (!choice.is_by_rule) HOIST_TRY_VOID(store_in_order(program, definition, choice.order));
