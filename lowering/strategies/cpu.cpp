@@ -151,25 +151,24 @@ void map_rows(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   open_columns(r, place, profile.vector_width);
 }
 
-// True if the elements of a vector of the result share their folds. They do if rows are stored in the order of
+// True if the elements of a vector of the result share all their folds. They do if rows are stored in the order of
 // computation; in a transposed result the lanes of a vector belong to different rows, so folds are folds of vectors
 // already.
 bool vectors_share_folds(Expr e) {
-  for (;;) {
-    switch (e->pattern) {
-      case Pattern::let:
-        return folds(e->children[0]);
-      case Pattern::map:
-        e = shares_folds(e->children[0]) ? e->children[0]->children[0] : e->children[1];
-        break;
-      case Pattern::join:
-      case Pattern::split:
-      case Pattern::slice:
-        e = e->children[0];
-        break;
-      default:
-        return false;
-    }
+  const auto share = [](Expr part) { return !folds(part) || vectors_share_folds(part); };
+  switch (e->pattern) {
+    case Pattern::let:
+      return folds(e->children[0]);
+    case Pattern::map:
+      if (shares_folds(e->children[0])) return vectors_share_folds(e->children[0]->children[0]);
+      return !folds(e->children[0]) && std::all_of(e->children.begin() + 1, e->children.end(), share);
+    case Pattern::zip:
+    case Pattern::join:
+    case Pattern::split:
+    case Pattern::slice:
+      return std::all_of(e->children.begin(), e->children.end(), share);
+    default:
+      return false;
   }
 }
 
