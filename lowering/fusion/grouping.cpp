@@ -49,11 +49,22 @@ class TermFacts {
   std::unordered_map<Expr, Facts> known_;
 };
 
+// The number of distinct arrays that the consumer reads with the producer's term inlined.
+size_t merged_arrays(const Definition& producer, const Definition& consumer) {
+  std::set<std::string> names;
+  for (const Definition* definition : {&producer, &consumer}) {
+    for (const Expr p : parameters_of(definition->expression)) names.insert(p->name);
+  }
+  names.erase(producer.value);
+  return names.size();
+}
+
 // True if the consumer stays within the size limits with the producer's term inlined at every use.
 bool stays_small(const Definition& producer, const Definition& consumer, TermFacts& facts) {
   const size_t inner = facts.of(producer.expression).nodes, outer = facts.of(consumer.expression).nodes;
   if (inner > most_nodes || outer > most_nodes) return false;
   if (outer + count_reads(consumer.expression, producer.value) * inner > most_nodes) return false;
+  if (merged_arrays(producer, consumer) > most_arrays) return false;
   if (regroupings(producer.expression) + regroupings(consumer.expression) > most_regroupings) return false;
   const double written_out = written_out_nodes(producer.expression, "", 1);
   return written_out_nodes(consumer.expression, producer.value, written_out) <= most_written_out;

@@ -46,6 +46,23 @@ TEST(Exporters, WriteGraphsThatMeanThis) {
   }
 }
 
+// The sum overflows 16 bits on the way, its result and the mean do not.
+TEST(Exporters, GiveManySmallFloatsToOneLayer) {
+  for (const int pairs : {17, 20, 100}) {
+    for (const auto& [type, operation, second] :
+         {std::tuple("float16", "Mean", "x"), std::tuple("float16", "Sum", "z"), std::tuple("bfloat16", "Sum", "z")}) {
+      const std::string list = std::string(type) + "[1] ";
+      std::string text = "g (" + list + "x, " + list + "z) => (" + list + "y) { y = " + operation + " (x";
+      for (int i = 1; i < 2 * pairs; ++i) text += i < pairs ? ", x" : std::string(", ") + second;
+      const auto program = read_graph(13, text + ") }");
+      ASSERT_TRUE(program.ok()) << messages(program);
+      const double expected = operation == std::string("Mean") ? 60000 : 0;
+      EXPECT_THAT(results_of(*program, {{60000}, {-60000}}), Pointwise(IsNear(), std::vector<double>{expected}))
+          << operation << " of " << 2 * pairs << " " << type;
+    }
+  }
+}
+
 TEST(Exporters, GiveManyInputsToOneLayer) {
   for (const auto& [operation, result] : {std::pair("Sum", 80.0), std::pair("Mean", 2.0), std::pair("Max", 39.0)}) {
     std::string text = "g (float[1] x, float[1] m) => (float[1] y) { y = " + std::string(operation) + " (m";
