@@ -1,5 +1,6 @@
 #include "frontend/model_header.h"
 
+#include <algorithm>
 #include <map>
 
 #include "frontend/file/message_file.h"
@@ -79,6 +80,15 @@ void take_early_operators(onnx::ModelProto& model) {
   });
 }
 
+// A normalisation whose type of computation is onnx's 0, "undefined", as exporters write it, has the default type.
+void forget_undefined_type(onnx::NodeProto& node) {
+  auto& attributes = *node.mutable_attribute();
+  const auto is_undefined = [](const onnx::AttributeProto& attribute) {
+    return attribute.name() == "stash_type" && attribute.type() == onnx::AttributeProto::INT && attribute.i() == 0;
+  };
+  attributes.erase(std::remove_if(attributes.begin(), attributes.end(), is_undefined), attributes.end());
+}
+
 }  // namespace
 
 // "" and "ai.onnx" are one domain; below it is always "".
@@ -86,6 +96,7 @@ void normalise_domains(onnx::ModelProto& model) {
   const auto plain = [](onnx::NodeProto& node) {
     if (node.domain() == "ai.onnx") node.clear_domain();
     forget_version(node);
+    forget_undefined_type(node);
   };
   for_each_node(*model.mutable_graph()->mutable_node(), plain);
   for (onnx::FunctionProto& function : *model.mutable_functions()) for_each_node(*function.mutable_node(), plain);

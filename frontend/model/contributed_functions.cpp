@@ -66,6 +66,7 @@ class Writer {
   void take(std::string_view name) {
     if (const auto* a = attribute(name)) *last().add_attribute() = *a;
   }
+  void take_all() { last().mutable_attribute()->MergeFrom(call_.attribute()); }
 
  private:
   onnx::NodeProto& last() { return *body_.mutable_node(body_.node_size() - 1); }
@@ -464,10 +465,71 @@ bool write_rotary_embedding(Writer& w) {
   return true;
 }
 
+// ---- The standard's own --------------------------------------------------------------------------------------------
+
+// The standard's body flattens images to [n][c][-1], which has no meaning for a batch of no elements.
+bool write_cross_entropy(Writer& w) {
+  w.add("log_prob = LogSoftmax <axis = 1> (scores)");
+  w.add(w.given(2) ? "y = NegativeLogLikelihoodLoss (log_prob, labels, weights)"
+                   : "y = NegativeLogLikelihoodLoss (log_prob, labels)");
+  for (const char* name : {"reduction", "ignore_index"}) w.take(name);
+  return true;
+}
+
+// ---- Other names ----------------------------------------------------------------------------------------------------
+
+// Operators with another name or other types of operands than an operator of the standard: the layers of the body, of
+// which the last one has the attributes of the call.
+template <const char* layers>
+bool write_layers(Writer& w) {
+  w.add(layers);
+  w.take_all();
+  return true;
+}
+
+constexpr char trilu[] = "y = Trilu (x, k)";
+constexpr char gathered[] = "places = Cast <to = 7> (indices) y = GatherND (x, places)";
+constexpr char unique[] = "y, first, places, counts = Unique <sorted = 0> (x)";
+constexpr char expanded[] =
+    "list = Constant <value_ints = [-1]> () axes = Reshape (axis, list) places = Cast <to = 7> (axes) "
+    "y = Unsqueeze (x, places)";
+constexpr char padded[] = "y = Pad (x, pads, value)";
+constexpr char fused_product[] = "y = com.microsoft.FusedMatMul (a, b)";
+constexpr char quantised[] = "y = QuantizeLinear (x, scale, zero)";
+constexpr char dequantised[] = "y = DequantizeLinear (x, scale, zero)";
+
+bool write_range(Writer& w) {
+  if (w.given(2)) {
+    w.add("y = Range (start, limit, delta)");
+  } else {
+    w.like("one", 1, "start");
+    w.add("y = Range (start, limit, one)");
+  }
+  return true;
+}
+
+// A product and a function of it, with its parameters.
+bool write_fused_gemm(Writer& w) {
+  const auto* named = w.attribute("activation");
+  const std::string function = named == nullptr ? "" : named->s();
+  w.add("sum = Gemm (a, b, c)");
+  for (const char* name : {"alpha", "beta", "transA", "transB"}) w.take(name);
+  constexpr std::array<std::string_view, 7> functions = {"Relu",      "Tanh",        "Sigmoid", "Softsign",
+                                                         "LeakyRelu", "HardSigmoid", "Elu"};
+  if (std::find(functions.begin(), functions.end(), function) == functions.end()) return false;
+  w.add("y = " + function + " (sum)");
+  for (const char* name : {"alpha", "beta", "gamma"}) {
+    const std::string own = std::string("activation_") + name;
+    if (w.attribute(own) != nullptr) w.set(name, w.number(own, 0));
+  }
+  return true;
+}
+
 struct Contributed {
   std::string_view name;
   std::vector<const char*> inputs, outputs;
   bool (*write)(Writer&);
+  std::string_view domain = microsoft;
 };
 
 const std::vector<Contributed>& contributed() {
@@ -501,14 +563,25 @@ const std::vector<Contributed>& contributed() {
        {"y", "present_key", "present_value"},
        write_group_query_attention},
       {"RotaryEmbedding", {"x", "places", "cosines", "sines"}, {"y"}, write_rotary_embedding},
+      {"Trilu", {"x", "k"}, {"y"}, write_layers<trilu>},
+      {"GatherND", {"x", "indices"}, {"y"}, write_layers<gathered>},
+      {"Unique", {"x"}, {"y", "places", "counts"}, write_layers<unique>},
+      {"ExpandDims", {"x", "axis"}, {"y"}, write_layers<expanded>},
+      {"Pad", {"x", "pads", "value"}, {"y"}, write_layers<padded>},
+      {"Range", {"start", "limit", "delta"}, {"y"}, write_range},
+      {"TransposeMatMul", {"a", "b"}, {"y"}, write_layers<fused_product>},
+      {"FusedGemm", {"a", "b", "c"}, {"y"}, write_fused_gemm},
+      {"QuantizeLinear", {"x", "scale", "zero"}, {"y"}, write_layers<quantised>},
+      {"DequantizeLinear", {"x", "scale", "zero"}, {"y"}, write_layers<dequantised>},
+      {"SoftmaxCrossEntropyLoss", {"scores", "labels", "weights"}, {"y", "log_prob"}, write_cross_entropy, ""},
   };
   return rows;
 }
 
 const Contributed* find_contributed(const std::string& domain, const std::string& operation) {
-  if (domain != microsoft) return nullptr;
   const auto& rows = contributed();
-  const auto at = std::find_if(rows.begin(), rows.end(), [&](const Contributed& row) { return row.name == operation; });
+  const auto at = std::find_if(rows.begin(), rows.end(),
+                               [&](const Contributed& row) { return row.name == operation && row.domain == domain; });
   return at == rows.end() ? nullptr : &*at;
 }
 
@@ -520,7 +593,9 @@ bool has_contributed_body(const std::string& domain, const std::string& operatio
 
 std::vector<std::string> contributed_operators() {
   std::vector<std::string> out;
-  for (const Contributed& row : contributed()) out.emplace_back(row.name);
+  for (const Contributed& row : contributed()) {
+    if (row.domain == microsoft) out.emplace_back(row.name);
+  }
   return out;
 }
 

@@ -1,5 +1,6 @@
-// Operators of onnxruntime's domain com.microsoft that are several layers of the standard: their bodies. Operators of
-// that domain that are one formula are rows of the table of operators. Borders onnx; for the rest of this folder only.
+// Operators of onnxruntime's domain com.microsoft that are several layers of the standard: their bodies, and bodies in
+// place of the standard's own. Operators of that domain that are one formula are rows of the table of operators. Borders
+// onnx; for the rest of this folder only.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -12,7 +13,7 @@ namespace hoist {
 
 bool has_contributed_body(const std::string& domain, const std::string& operation);
 
-/// The names of all operators that have a body.
+/// The names of all operators of com.microsoft that have a body.
 std::vector<std::string> contributed_operators();
 
 /// True if a node without a domain is one of onnxruntime's own operators.

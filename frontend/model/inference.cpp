@@ -140,10 +140,37 @@ void spell_out_versions(onnx::ModelProto& model) {
   }
 }
 
+// True if the ellipses of an Einsum stand for different numbers of dimensions, which broadcast from the right.
+bool ellipses_differ(const onnx::InferenceContext& layer) {
+  const onnx::AttributeProto* equation = layer.getAttribute("equation");
+  if (equation == nullptr) return false;
+  const std::string terms = equation->s().substr(0, equation->s().find("->"));
+  std::set<int> ranks;
+  size_t begin = 0;
+  for (size_t i = 0; i < layer.getNumInputs() && begin <= terms.size(); ++i) {
+    const size_t end = std::min(terms.find(',', begin), terms.size());
+    const std::string term = terms.substr(begin, end - begin);
+    begin = end + 1;
+    if (term.find("...") == std::string::npos) continue;
+    if (!onnx::hasInputShape(layer, i)) return true;
+    const auto letters = std::count_if(term.begin(), term.end(), [](char c) { return c != '.' && c != ' '; });
+    ranks.insert(layer.getInputType(i)->tensor_type().shape().dim_size() - static_cast<int>(letters));
+  }
+  return ranks.size() > 1;
+}
+
+// onnx's inference refuses such ellipses; the shape of the result follows from the definition.
+void infer_einsum(onnx::InferenceContext& layer, const onnx::InferenceFunction& plain) {
+  if (ellipses_differ(layer))
+    onnx::propagateElemTypeFromInputToOutput(layer, 0, 0);
+  else
+    plain(layer);
+}
+
 // onnx's schemas. Inference of ai.onnx.ml reads types of inputs without checking that they are known (LabelEncoder
 // after a TreeEnsembleRegressor), and that of the standard refuses a first input of unknown type, as results of
 // Reshape-1 are; it is left out for such layers. MeanVarianceNormalization only has the inference of its body, whose
-// constants are f32 for every type.
+// constants are f32 for every type. Ellipses of an Einsum may differ in rank.
 class GuardedSchemas : public onnx::ISchemaRegistry {
  public:
   const onnx::OpSchema* GetSchema(const std::string& key, int newest, const std::string& domain) const override {
@@ -157,12 +184,16 @@ class GuardedSchemas : public onnx::ISchemaRegistry {
     const auto [place, fresh] = guarded_.try_emplace(schema, *schema);
     if (fresh && takes_all) place->second.TypeAndShapeInferenceFunction(onnx::propagateShapeAndTypeFromFirstInput);
     if (fresh && !takes_all) {
-      place->second.TypeAndShapeInferenceFunction([infer = schema->GetTypeAndShapeInferenceFunction(),
-                                                   is_standard](onnx::InferenceContext& layer) {
+      const bool is_einsum = is_standard && key == "Einsum";
+      place->second.TypeAndShapeInferenceFunction([infer = schema->GetTypeAndShapeInferenceFunction(), is_standard,
+                                                   is_einsum](onnx::InferenceContext& layer) {
         for (size_t i = 0; i < (is_standard ? std::min<size_t>(1, layer.getNumInputs()) : layer.getNumInputs()); ++i) {
           if (layer.getInputType(i) == nullptr) return;
         }
-        infer(layer);
+        if (is_einsum)
+          infer_einsum(layer, infer);
+        else
+          infer(layer);
       });
     }
     return &place->second;

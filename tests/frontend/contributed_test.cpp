@@ -5,7 +5,7 @@
 
 #include "ir/operators/operators.h"
 #include "ir/program/program_values.h"
-#include "tests/frontend/model_builder.h"
+#include "tests/frontend/text_models.h"
 
 namespace hoist {
 namespace {
@@ -166,6 +166,50 @@ TEST(Contributed, QueriesThatShareKeysSeeThoseOfEarlierCalls) {
   const std::vector<Tensor> near = outputs(2);
   EXPECT_EQ(near[0].float_at(0), 3);
   EXPECT_EQ(near[0].float_at(2), 6);
+}
+
+struct Layer {
+  const char* graph;
+  std::vector<std::vector<double>> inputs;
+  std::vector<double> expected;
+};
+
+// clang-format off
+const Layer layers[] = {
+    {"g (float[2,2] x) => (float[2,2] y) { y = com.microsoft.Inverse (x) }", {{0, 2, 4, 0}}, {0, 0.25, 0.5, 0}},
+    {"g (float16[2,1,1] x) => (float16[2,1,1] y) { y = com.microsoft.Inverse (x) }", {{2, -4}}, {0.5, -0.25}},
+    // The first element of a column is not its largest.
+    {"g (double[3,3] x) => (double[3,3] y) { y = com.microsoft.Inverse (x) }",
+     {{1, 2, 0, 2, 4, 1, 0, 1, 0}}, {1, 0, -2, 0, 0, 1, -2, 1, 0}},
+    {"g (float[0,3,3] x) => (float[0,3,3] y) { y = com.microsoft.Inverse (x) }", {{}}, {}},
+    {"g (float[2,2] x) => (float[2,2] y) <int64 k = {1}> { y = com.microsoft.Trilu <upper = 0> (x, k) }", {{1, 2, 3, 4}}, {1, 2, 3, 4}},
+    {"g (int64[2,2] x) => (int64[2,2] y) { y = com.microsoft.Trilu (x) }", {{1, 2, 3, 4}}, {1, 2, 0, 4}},
+    {"g (float[2,2] x, int32[2,2] i) => (float[2] y) { y = com.microsoft.GatherND (x, i) }", {{1, 2, 3, 4}, {1, 0, 0, 1}}, {3, 2}},
+    // In the order of their first occurrence, the place of each element among them, and their counts.
+    {"g (float[4] x) => (float[n] y, int64[4] p, int64[n] c) { y, p, c = com.microsoft.Unique (x) }", {{3, 1, 3, 2}}, {3, 1, 2, 0, 1, 0, 2, 2, 1, 1}},
+    {"g (float[2] x) => (float[2,1] y) <int32 a = {-1}> { y = com.microsoft.ExpandDims (x, a) }", {{1, 2}}, {1, 2}},
+    {"g (float[2] x) => (float[4] y) <int64[2] p = {2, 0}, float v = {5}> { y = com.microsoft.Pad (x, p, v) }", {{1, 2}}, {5, 5, 1, 2}},
+    {"g () => (float[3] y) <float a = {1}, float e = {4}> { y = com.microsoft.Range (a, e) }", {}, {1, 2, 3}},
+    {"g (float[1,2] x, float[1,2] z) => (float[1,1] y) { y = com.microsoft.TransposeMatMul <transB = 1, alpha = 0.5> (x, z) }", {{1, 2}, {3, 4}}, {5.5}},
+    // Rows of A are outside of its batch.
+    {"g (float[1,2,2] x, float[2,2,1] z) => (float[2,1,1] y) { y = com.microsoft.FusedMatMul <transBatchA = 1> (x, z) }",
+     {{1, 2, 3, 4}, {1, 10, 1, 10}}, {21, 43}},
+    {"g (float[2,1,1,2] x, float[1,1,2,1] z) => (float[1,1,2,1] y) { y = com.microsoft.FusedMatMul <transBatchA = 1> (x, z) }",
+     {{1, 2, 3, 4}, {1, 10}}, {21, 43}},
+    {"g (float[1,2] x, float[2,1] w) => (float[1,1] y) { y = com.microsoft.FusedGemm <activation = \"LeakyRelu\", activation_alpha = 0.5, alpha = 2.0> (x, w) }",
+     {{1, 2}, {-3, -4}}, {-11}},
+    {"g (float[2] x) => (uint16[2] y) <float s = {0.5}, uint16 z = {300}> { y = com.microsoft.QuantizeLinear (x, s, z) }", {{-1, 2}}, {298, 304}},
+    {"g (int16[2,1] x) => (float[2,1] y) <float[2] s = {0.5, 2}> { y = com.microsoft.DequantizeLinear <axis = 0> (x, s) }", {{-3, 2}}, {-1.5, 4}},
+};
+// clang-format on
+
+TEST(Contributed, OtherNamesMeanThis) {
+  for (const Layer& one : layers) {
+    SCOPED_TRACE(one.graph);
+    const auto program = read_graph(13, one.graph, ", \"com.microsoft\" : 1");
+    ASSERT_TRUE(program.ok()) << messages(program);
+    EXPECT_THAT(results_of(*program, one.inputs), testing::Pointwise(IsNear(), one.expected));
+  }
 }
 
 }  // namespace

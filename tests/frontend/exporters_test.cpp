@@ -25,6 +25,27 @@ const ExportedGraph exported_graphs[] = {
      " y = Loop (two, , x) <body = b (int64 i, bool p, float[2] v) => (bool q, float[2] w) { q = Identity (p) w = Add (v, x) }>"
      " z = Loop (two, , x) <body = b (int64 i, bool p, float[2] v) => (bool q, float[2] w) { q = Identity (p) k = Cast <to = 1> (i) w = Add (v, k) }> }",
      {{1, 2}}, {3, 6, 2, 3}},
+    // Ellipses of different numbers of dimensions broadcast from the right.
+    {"g (float[2,2] x, float[2,2,2] z) => (float[a,b,c] y) { y = Einsum <equation = \"...i,...->...i\"> (z, x) }",
+     {{1, 2, 3, 4}, {1}}, {1, 1, 2, 2, 3, 3, 4, 4}},
+    {"g (float[2] x, float[2,2] z) => (float[a,b] y) { y = Einsum <equation = \"...i,...->...i\"> (x, z) }",
+     {{1, 2}, {1, 2, 3, 4}}, {1, 2, 2, 4, 3, 6, 4, 8}},
+    {"g (float[2,2] x, float[2,1,2] z) => (float[a,b,c] y) { y = Einsum <equation = \"...ij,...jk\"> (z, x) }",
+     {{1, 2, 3, 4}, {1, 0, 0, 1}}, {1, 2, 3, 4}},
+    {"g (float[2,2] x, float[2] z) => (float[a,b] y) { y = Einsum <equation = \"...i,i->...i\"> (x, z) }",
+     {{1, 2, 3, 4}, {1, 10}}, {1, 20, 3, 40}},
+    // Statistics of an undefined type have the default one.
+    {"g (float16[1,2] x, float16[2] s) => (float16[1,2] y, float[1,1] m, float[1,1] d) "
+     "{ y, m, d = LayerNormalization <epsilon = 0.0, stash_type = 0> (x, s) }", {{1, 3}, {1, 2}}, {-1, 2, 2, 1}},
+    {"g (float[1,2] x, float[2] s) => (float[1,2] y) { y = com.microsoft.SimplifiedLayerNormalization <epsilon = 0.0, stash_type = 0> (x, s) }",
+     {{3, 3}, {1, 2}}, {1, 2}},
+    // Losses of no samples.
+    {"g (float[0,3] x, int64[0] l) => (float y, float[0,3] p) { y, p = SoftmaxCrossEntropyLoss (x, l) }", {{}, {}}, {std::nan("")}},
+    {"g (float[0,3] x, int64[0] l, float[3] w) => (float y) { y = SoftmaxCrossEntropyLoss <reduction = \"sum\", ignore_index = 1> (x, l, w) }",
+     {{}, {}, {1}}, {0}},
+    {"g (float[0,3] x, int64[0] l) => (float[0] y) { y = SoftmaxCrossEntropyLoss <reduction = \"none\"> (x, l) }", {{}, {}}, {}},
+    {"g (float[2,3,0] x, int64[2,0] l) => (float y) { y = SoftmaxCrossEntropyLoss (x, l) }", {{}, {}}, {std::nan("")}},
+    {"g (float[0,3] x, int64[0] l) => (float y) { y = NegativeLogLikelihoodLoss (x, l) }", {{}, {}}, {std::nan("")}},
     // An output that is listed twice.
     {"g (float[2] x) => (float[2] y, float[2] z, float[2] y) { y = Neg (x) z = Abs (x) }", {{1, -2}}, {-1, 2, 1, 2, -1, 2}},
     // Loops and scans without iterations return their initial states and no rows.
@@ -157,6 +178,23 @@ TEST(Exporters, AreToldOfEquationsWithTwoEllipses) {
               HasSubstr("has two ellipses in one term of its equation"));
   EXPECT_TRUE(
       read_graph(17, "g (float[3,3] x) => (float[3] y) { y = Einsum <equation = \"...i,...i->...\"> (x, x) }").ok());
+}
+
+TEST(Exporters, AreToldOfTypesThatAreNoFloats) {
+  for (const auto& [type, message] :
+       {std::pair("7", "stash_type is i64, which is no float type"),
+        std::pair("99", "attribute stash_type: element type 99 of ONNX is not supported")}) {
+    const std::string layer = std::string("{ y = LayerNormalization <stash_type = ") + type + "> (x, s) }";
+    EXPECT_THAT(messages(read_graph(17, "g (float[1,2] x, float[2] s) => (float[1,2] y) " + layer)),
+                HasSubstr(message));
+  }
+}
+
+TEST(Exporters, AreToldOfEllipsesThatDoNotBroadcast) {
+  EXPECT_THAT(messages(read_graph(17,
+                                  "g (float[2,3,4] x, float[2] z) => (float[a,b,c] y) "
+                                  "{ y = Einsum <equation = \"...i,...->...i\"> (x, z) }")),
+              HasSubstr("a dimension is 3 in one input and 2 in another"));
 }
 
 }  // namespace

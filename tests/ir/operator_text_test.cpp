@@ -148,7 +148,7 @@ TEST(OperatorText, ATypeOfZeroMayBeAsIfLeftOut) {
       "operator Must since 1 (x : anything; to? : type) = each x. convert(to, x)\n");
   EXPECT_EQ(text((*parse("As(%x : [2]f32; to = 0)"))->type), "[2]f16");
   EXPECT_EQ(text((*parse("As(%x : [2]f32; to = 11)"))->type), "[2]f64");
-  EXPECT_EQ(refusal("Must(%x : [2]f32; to = 0)"), "element type 0 of ONNX is not supported");
+  EXPECT_EQ(refusal("Must(%x : [2]f32; to = 0)"), "attribute to: element type 0 of ONNX is not supported");
 }
 
 // Rows against columns, with an element of a third array at the result's position: operands without a batch dimension,

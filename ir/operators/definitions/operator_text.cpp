@@ -123,8 +123,9 @@ class TextDefinition {
         forms_.set(a.name, Absent{});
         return Nothing{};
       }
-      HOIST_TRY(Scalar scalar, scalar_of_onnx(number));
-      forms_.set(a.name, scalar);
+      const Result<Scalar> scalar = scalar_of_onnx(number);
+      if (!scalar.ok()) return fault("attribute " + a.name + ": " + scalar.errors()[0].what);
+      forms_.set(a.name, *scalar);
       return Nothing{};
     }
     if (a.optional && !has_attribute(context_, a.name)) {
