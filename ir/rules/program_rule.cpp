@@ -6,6 +6,7 @@
 #include <deque>
 #include <mutex>
 #include <set>
+#include <tuple>
 
 #include "ir/evaluate/evaluate.h"
 #include "ir/evaluate/interpreter/interpret_cost.h"
@@ -18,6 +19,35 @@
 namespace hoist {
 
 namespace {
+
+// Names for the few values that one application adds. They are looked up in the program: storing all of its names, as
+// ValueNames does, for each application takes quadratic time.
+class NewNames {
+ public:
+  explicit NewNames(const Program& program) : program_(&program) {}
+
+  std::string make(std::string wanted) {
+    while (is_name(wanted) || !made_.insert(wanted).second) wanted += "_";
+    return wanted;
+  }
+  void take(const std::string& name) { made_.insert(name); }
+
+ private:
+  bool is_name(const std::string& name) const {
+    const auto is_it = [&](const std::string& other) { return other == name; };
+    const auto defines = [&](const Definition& d) {
+      return d.value == name || std::any_of(d.layers.begin(), d.layers.end(), is_it);
+    };
+    const auto& [inputs, layers, all] = std::tie(program_->inputs, program_->layers, program_->definitions);
+    return program_->constants.count(name) != 0 ||
+           std::any_of(inputs.begin(), inputs.end(), [&](const auto& input) { return input.first == name; }) ||
+           std::any_of(layers.begin(), layers.end(), [&](const ModelLayer& layer) { return layer.name == name; }) ||
+           std::any_of(all.begin(), all.end(), defines);
+  }
+
+  const Program* program_;
+  std::set<std::string> made_;
+};
 
 // Limits for elements and steps of the interpreter: constants of the largest layers stay below them; an untrusted rule
 // may exceed them.
@@ -32,7 +62,7 @@ struct GivenConstants {
 };
 
 Result<GivenConstants> given_constants(const ProgramRule& rule, const ProgramArguments& arguments,
-                                       const Program& program, const std::string& prefix, ValueNames& names) {
+                                       const Program& program, const std::string& prefix, NewNames& names) {
   GivenConstants out;
   const auto problem = [&](const std::string& name, const std::string& what) {
     return Diagnostic{rule.row.name, fmt::format("the argument {} {}", name, what), ""};
@@ -66,7 +96,7 @@ class RightSide {
  public:
   /// New names begin with `prefix`.
   RightSide(const ProgramRule& rule, const ProgramMatch& match, const Program& program, std::string prefix,
-            ValueNames names)
+            NewNames names)
       : rule_(rule), match_(match), program_(program), prefix_(std::move(prefix)), names_(std::move(names)) {}
 
   Result<Expr> run() {
@@ -171,7 +201,7 @@ class RightSide {
   const ProgramMatch& match_;
   const Program& program_;
   const std::string prefix_;
-  ValueNames names_;
+  NewNames names_;
   SyntaxStore store_;
   Elaborator elaborator_;
 };
@@ -326,17 +356,15 @@ Result<bool> apply_program_rule(const ProgramRule& rule, Program& program, const
                              : definition == nullptr || rule.is_about_reads() ? value + "/"
                                                                               : layer_name(*definition) + "/";
   GivenConstants given;
-  std::optional<ValueNames> names;  // a search for all of them takes time linear in the program
+  NewNames names(program);
   if (!arguments.empty() || !rule.arguments.empty()) {
-    names.emplace(program);
-    HOIST_TRY(given, given_constants(rule, arguments, program, before, *names));
+    HOIST_TRY(given, given_constants(rule, arguments, program, before, names));
   }
   auto match = match_left_side(rule, program, term, given.terms);
   if (!match) return false;
   match->value = value;
   if (!conditions_hold(rule, *match)) return false;
-  if (!names) names.emplace(program);
-  RightSide right(rule, *match, program, before, std::move(*names));
+  RightSide right(rule, *match, program, before, std::move(names));
   right.constants = std::move(given.added);
   right.withheld = std::move(given.withheld);
   HOIST_TRY(Expr e, right.run());
@@ -404,7 +432,7 @@ void name_calls(Program& program, const std::string& value) {
   auto found = std::find_if(program.definitions.begin(), program.definitions.end(),
                             [&](const Definition& d) { return d.value == value; });
   if (found == program.definitions.end() || !found->expression->has_operator_call) return;
-  std::optional<ValueNames> names;
+  NewNames names(program);
   std::vector<Definition> added;
   std::map<Expr, Expr> named;
   int count = 0;
@@ -416,8 +444,7 @@ void name_calls(Program& program, const std::string& value) {
     auto made = with_children(e, std::move(children));
     HOIST_CHECK(made.ok(), made.errors()[0].text());
     if (outermost || e->pattern != Pattern::operator_call) return *made;
-    if (!names) names.emplace(program);
-    const std::string name = names->make(fmt::format("{}.{}", value, ++count));
+    const std::string name = names.make(fmt::format("{}.{}", value, ++count));
     added.push_back({name, found->layers, *made});
     return named[e] = parameter(name, (*made)->type);
   };

@@ -65,7 +65,9 @@ bool stays_small(const Definition& producer, const Definition& consumer, TermFac
   if (inner > most_nodes || outer > most_nodes) return false;
   if (outer + count_reads(consumer.expression, producer.value) * inner > most_nodes) return false;
   if (merged_arrays(producer, consumer) > most_arrays) return false;
-  if (regroupings(producer.expression) + regroupings(consumer.expression) > most_regroupings) return false;
+  const PositionDepth below = position_depth(producer.expression), above = position_depth(consumer.expression);
+  if (below.regroupings + above.regroupings > most_regroupings) return false;
+  if (below.nestings + above.nestings > most_nestings) return false;
   const double written_out = written_out_nodes(producer.expression, "", 1);
   return written_out_nodes(consumer.expression, producer.value, written_out) <= most_written_out;
 }

@@ -100,9 +100,10 @@ class Counter {
 };
 
 // Regroupings of dimensions between a value and the elements that it reads: their number, and whether the last
-// collapsed dimensions are still unsplit. `splits` is true if a split comes first.
+// collapsed dimensions are still unsplit. `splits` is true if a split comes first. A border or a join nests the
+// position.
 struct Regrouped {
-  int64_t times = 0;
+  int64_t times = 0, nestings = 0;
   bool collapsed = false, splits = false;
 };
 
@@ -116,16 +117,19 @@ class Regroupings {
       // Function bodies receive elements of the regrouped array.
       const Regrouped array = of(e->children.back()), body = of(e->children[0]->children[0]);
       out.times = array.times + body.times + (array.collapsed && body.splits ? 1 : 0);
+      out.nestings = array.nestings + body.nestings;
       out.collapsed = body.collapsed || (array.collapsed && !body.splits);
       out.splits = array.splits || body.splits;
     } else {
       for (Expr child : e->children) {
         const Regrouped inner = of(child->pattern == Pattern::function ? child->children[0] : child);
         out.times = std::max(out.times, inner.times);
+        out.nestings = std::max(out.nestings, inner.nestings);
         out.collapsed |= inner.collapsed;
         out.splits |= inner.splits;
       }
     }
+    if (e->pattern == Pattern::pad || e->pattern == Pattern::join) ++out.nestings;
     if (e->pattern == Pattern::join) out.collapsed = true;
     if (e->pattern == Pattern::split) {
       out.times += out.collapsed ? 1 : 0;
@@ -146,7 +150,10 @@ size_t own_nodes(Expr e) {
   return row(e->function).ulp > 0 ? nodes_of_polynomial : 1;
 }
 
-int64_t regroupings(Expr term) { return Regroupings().of(term).times; }
+PositionDepth position_depth(Expr term) {
+  const Regrouped found = Regroupings().of(term);
+  return {found.times, found.nestings};
+}
 
 double written_out_nodes(Expr term, const std::string& name, double each) { return Counter(name, each).of(term).nodes; }
 

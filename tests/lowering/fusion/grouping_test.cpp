@@ -86,11 +86,104 @@ TEST(Grouping, ChainsOfReshapesAndTranspositionsBecomeKernelsOfBoundedSize) {
   };
   double once = 0, thrice = 0;
   const LoweredModel small = lowered(pairs(40), once), large = lowered(pairs(120), thrice);
-  for (const LoweredKernel& kernel : large.kernels) EXPECT_LE(regroupings(kernel.expression), most_regroupings);
+  for (const LoweredKernel& kernel : large.kernels)
+    EXPECT_LE(position_depth(kernel.expression).regroupings, most_regroupings);
   EXPECT_LE(large.steps.size(), 3 * small.steps.size() + 1);
   EXPECT_LT(small.steps.size(), 20u);
   EXPECT_LT(thrice, 6 * once + 1);
   EXPECT_EQ(lowered(pairs(3), once).steps.size(), 1u);
+}
+
+// One operator of a family, of which a chain is made: each layer reads the result of the layer before.
+struct Link {
+  const char* operation;
+  Ints shape;
+  std::vector<Tensor> constants;
+  std::map<std::string, Attribute> attributes;
+  size_t results = 1;
+};
+
+NamedModel chain_of(const Link& link, int count) {
+  NamedModel out;
+  out.opset = 21;
+  out.inputs = {{value(0), Scalar::f32, link.shape}};
+  out.outputs = {{value(count), Scalar::f32, {}}};
+  std::vector<std::string> constants;
+  for (const Tensor& constant : link.constants)
+    out.constants[constants.emplace_back("c" + std::to_string(constants.size()))] = constant;
+  for (int i = 0; i < count; ++i) {
+    std::vector<std::string> inputs = {value(i)}, outputs = {value(i + 1)};
+    inputs.insert(inputs.end(), constants.begin(), constants.end());
+    for (size_t k = 1; k < link.results; ++k) outputs.push_back(value(i + 1) + "_" + std::to_string(k));
+    out.layers.push_back({"layer" + std::to_string(i), link.operation, "", link.attributes, inputs, outputs});
+  }
+  return out;
+}
+
+// Kernels of bounded size compile in bounded time, so that a whole compilation is linear as well.
+TEST(Grouping, ChainsOfEveryFamilyAreLoweredInLinearTime) {
+  const auto ones = [](const Ints& shape) {
+    return Tensor::of(Scalar::f32, shape, std::vector<double>(static_cast<size_t>(element_count(shape)), 0.5));
+  };
+  const auto integers = [](const Ints& shape, const Ints& values) { return Tensor::of(Scalar::i64, shape, values); };
+  const Ints rows = {4, 8}, images = {1, 4, 6, 6}, border = {1, 1, 1, 1};
+  const std::map<std::string, Attribute> window = {{"kernel_shape", Ints{3, 3}}, {"pads", border}};
+  const std::vector<Link> families = {
+      {"Conv", images, {ones({4, 4, 3, 3})}, {{"pads", border}}},
+      {"ConvTranspose", images, {ones({4, 4, 3, 3})}, {{"pads", border}}},
+      {"MaxPool", images, {}, window},
+      {"AveragePool", images, {}, window},
+      {"LRN", images, {}, {{"size", int64_t{3}}}},
+      {"MatMul", rows, {ones({8, 8})}, {}},
+      {"Gemm", rows, {ones({8, 8}), ones({8})}, {}},
+      {"Einsum", rows, {ones({8, 8})}, {{"equation", std::string("ij,jk->ik")}}},
+      {"LayerNormalization", rows, {ones({8})}, {}},
+      {"InstanceNormalization", images, {ones({4}), ones({4})}, {}},
+      {"GroupNormalization", images, {ones({4}), ones({4})}, {{"num_groups", int64_t{2}}}},
+      {"BatchNormalization", images, {ones({4}), ones({4}), ones({4}), ones({4})}, {}},
+      {"Softmax", rows, {}, {}},
+      {"CumSum", rows, {integers({}, {1})}, {}},
+      {"TopK", rows, {integers({1}, {8})}, {}, 2},
+      {"Gather", rows, {integers({8}, {1, 2, 3, 4, 5, 6, 7, 0})}, {{"axis", int64_t{1}}}},
+      {"GatherElements", rows, {integers({4, 8}, Ints(32, 1))}, {}},
+      {"ScatterElements", rows, {integers({1, 1}, {2}), ones({1, 1})}, {}},
+      {"ScatterND", rows, {integers({1, 1}, {2}), ones({1, 8})}, {}},
+      {"Trilu", rows, {}, {}},
+      {"Pad", rows, {integers({4}, {0, 1, 0, -1})}, {{"mode", std::string("edge")}}},
+      {"Resize",
+       images,
+       {Tensor(Scalar::f32, {0}), Tensor(Scalar::f32, {0}), integers({4}, {1, 4, 6, 6})},
+       {{"mode", std::string("linear")}}},
+      {"Clip", rows, {ones({}), ones({})}, {}},
+      {"Mul", rows, {ones({8})}, {}},
+  };
+  for (const Link& link : families) {
+    SCOPED_TRACE(link.operation);
+    double once = 0, thrice = 0;
+    const LoweredModel small = lowered(chain_of(link, 100), once), large = lowered(chain_of(link, 300), thrice);
+    EXPECT_LE(large.steps.size(), 3 * small.steps.size() + 1);
+    EXPECT_LT(thrice, 6 * once + 1) << "linear in layers, with room for a busy machine";
+    EXPECT_LT(largest(large), 5000u);
+    for (const LoweredKernel& kernel : large.kernels)
+      EXPECT_LE(position_depth(kernel.expression).nestings, 2 * most_nestings);
+  }
+}
+
+TEST(Grouping, KernelsReadABoundedNumberOfArrays) {
+  NamedModel model;
+  model.opset = 21;
+  model.outputs = {{"y", Scalar::f32, {}}};
+  model.layers = {{"layer", "Sum", "", {}, {}, {"y"}}};
+  for (int i = 0; i < 1000; ++i) {
+    model.inputs.push_back({value(i), Scalar::f32, {2, 3}});
+    model.layers[0].inputs.push_back(value(i));
+  }
+  double seconds = 0;
+  const LoweredModel lowered_sum = lowered(model, seconds);
+  EXPECT_GE(lowered_sum.steps.size(), 15u);
+  EXPECT_LE(lowered_sum.steps.size(), 33u);
+  for (const LoweredKernel& kernel : lowered_sum.kernels)
+    EXPECT_LE(parameters_of(kernel.expression).size(), most_arrays);
 }
 
 // Each column of a matmul would recompute its row, in any number of dimensions; windows without overlap read each
