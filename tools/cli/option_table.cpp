@@ -598,7 +598,8 @@ Rows of_the_program() {
           SET(set_level))
           .allowing(alternatives(log_levels())),
       row("", "-v,--verbose", "", "--log-level info", SET(set_verbose)),
-      row("", "-q,--quiet", "", "no progress and no notes on standard error, only errors", SET(set_quiet))
+      row("", "-q,--quiet", "", "only results and errors: no progress, no notes, no summaries of written files",
+          SET(set_quiet))
           .excluding("--verbose"),
   };
 }

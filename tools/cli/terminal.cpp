@@ -83,6 +83,10 @@ WithAudience::~WithAudience() {
 
 void say_only_errors() { only_errors = true; }
 
+bool says_summaries() {
+  return !only_errors || told([](const Audience&) {});
+}
+
 void keep_results_quiet() {
   if (!told([](const Audience&) {})) quiet_results = true;
 }

@@ -76,8 +76,16 @@ void say_line(fmt::format_string<Arguments...> format, Arguments&&... arguments)
       "\n");
 }
 
-/// From now on only errors and results are printed: no progress, notes or warnings. An audience receives all of them.
+/// From now on only errors and results are printed: no progress, notes, warnings or summaries. An audience receives all
+/// of them.
 void say_only_errors();
+bool says_summaries();
+
+/// Prints one line about the files that a command has written, which are its result.
+template <class... Arguments>
+void say_summary(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  if (says_summaries()) say_line(format, std::forward<Arguments>(arguments)...);
+}
 
 /// "hoist: error: where: what (hint)", one line per problem; `kind` is "error", "warning" or "note".
 void print_message(std::string_view kind, const Diagnostics& problems);

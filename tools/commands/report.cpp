@@ -83,7 +83,7 @@ Result<ExitCode> commands::report(const Options& given) {
   if (command.output != "-") {
     say(summary_text(chosen.study));
     if (reference.samples > 0) say_line("{}", reference.text());
-    say_line("{}: open it in a browser", command.output);
+    say_summary("{}: open it in a browser", command.output);
   }
   return ExitCode::done;
 }

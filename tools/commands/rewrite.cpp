@@ -65,18 +65,19 @@ Result<Nothing> put_sizes(const Options& command, Program& program) {
   return Nothing{};
 }
 
+Result<const Rule*> find_rule(const RuleTable& table, const std::string& name) {
+  if (const Rule* rule = table.find(name)) return rule;
+  std::vector<std::string> names;
+  for (const RuleRow& known : lowering_rule_rows()) names.emplace_back(known.name);
+  for (const ProgramRuleRow& known : operator_rule_rows()) names.emplace_back(known.name);
+  return usage_error("--rule " + name, "unknown rule", did_you_mean(name, names, "hoist rules lists them"));
+}
+
 // A rule within the term of a definition: at VALUE or at VALUE:0.1.2.
 Result<Nothing> apply_in_term(const RuleTable& table, const std::string& step, Expr& term) {
   HOIST_TRY(const std::vector<Application> steps, with_kind(ErrorKind::usage, parse_steps(step)));
   for (Application application : steps) {
-    const Rule* rule = table.find(application.rule);
-    if (rule == nullptr) {
-      std::vector<std::string> names;
-      for (const RuleRow& known : lowering_rule_rows()) names.emplace_back(known.name);
-      for (const ProgramRuleRow& known : operator_rule_rows()) names.emplace_back(known.name);
-      return usage_error("--rule " + application.rule, "unknown rule",
-                         did_you_mean(application.rule, names, "hoist rules lists them"));
-    }
+    HOIST_TRY(const Rule* rule, find_rule(table, application.rule));
     application.rule_class = row(*rule).rule_class;
     HOIST_TRY(const std::vector<Expr> terms, with_kind(ErrorKind::negative, replay(table, {term, {application}})));
     term = terms.back();
@@ -89,17 +90,21 @@ Result<ExitCode> rewrite_program(const Options& command) {
   HOIST_TRY_VOID(put_sizes(command, program));
   HOIST_TRY_VOID(run_named_passes(command, program));
   if (command.rule.empty()) return done(show_program(program, command.output, command.json));
+  const ProgramRule* between_calls = rule_between_calls(command);
+  if (between_calls == nullptr)
+    HOIST_TRY_VOID(find_rule(table_of(command), command.rule.substr(0, command.rule.find('('))));
+  const char* places = "write the value of a definition, followed by :0.1.2 for a place in its term";
+  if (command.place.empty()) return usage_error("--rule " + command.rule, "needs a place: add --at", places);
   const size_t colon = command.place.rfind(':');
   const std::string value = command.place.substr(0, colon);
   auto definition = std::find_if(program.definitions.begin(), program.definitions.end(),
                                  [&](const Definition& d) { return d.value == value; });
   if (definition == program.definitions.end())
-    return usage_error("--at " + command.place, "the program does not define the value " + value,
-                       "write the value, followed by :0.1.2 for a place in its term");
-  if (const ProgramRule* rule = rule_between_calls(command)) {
-    HOIST_TRY_VOID(with_kind(ErrorKind::usage, check_strict(*rule, command.model.strict)));
+    return usage_error("--at " + command.place, "the program does not define the value " + value, places);
+  if (between_calls != nullptr) {
+    HOIST_TRY_VOID(with_kind(ErrorKind::usage, check_strict(*between_calls, command.model.strict)));
     HOIST_TRY_VOID(check_sizes_known(program));
-    HOIST_TRY(const bool applied, with_kind(ErrorKind::negative, apply_program_rule(*rule, program, value)));
+    HOIST_TRY(const bool applied, with_kind(ErrorKind::negative, apply_program_rule(*between_calls, program, value)));
     if (!applied) return Diagnostic{command.rule, "does not apply at " + value, "", ErrorKind::negative};
     return done(show_program(program, command.output, command.json));
   }

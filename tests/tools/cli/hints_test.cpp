@@ -71,6 +71,12 @@ TEST_F(Hints, MisspeltNamesOfDescriptionsPassesAndRules) {
   ran = run_hoist({"rewrite", in("m.lift"), "--pass", "fold-constant"});
   EXPECT_EQ(ran.code, 2);
   EXPECT_THAT(ran.err, HasSubstr("--pass fold-constant: unknown pass (did you mean fold-constants?)"));
+  ran = run_hoist({"rewrite", in("m.lift"), "--rule", "split-jion(k = 4)"});
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_THAT(ran.err, HasSubstr("unknown rule (did you mean split-join?)")) << "of a program, without a place";
+  ran = run_hoist({"rewrite", in("m.lift"), "--rule", "split-join(k = 4)"});
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_THAT(ran.err, HasSubstr("--rule split-join(k = 4): needs a place: add --at"));
   const std::string term = folder_.write("term.lift", "%a : [8]f32 |> map exp").string();
   ran = run_hoist({"rewrite", term, "--rule", "split-jion(k = 4)"});
   EXPECT_EQ(ran.code, 2);

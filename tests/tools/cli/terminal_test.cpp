@@ -136,7 +136,7 @@ TEST(Progress, IsABarOnATerminalAndNothingInShortPipes) {
   ran = with(compile, "--quiet");
   EXPECT_EQ(ran.code, 0);
   EXPECT_EQ(ran.err, "");
-  EXPECT_THAT(ran.out, testing::HasSubstr("6 layers"));
+  EXPECT_EQ(ran.out, "") << "the bundle is the result";
   EXPECT_THAT(with(compile, "-v").err, testing::HasSubstr("hoist: info: "));
   ran = run_hoist({"evaluate", bundle, "--data", "/dev/null", "-q"});
   EXPECT_EQ(ran.code, 3);
