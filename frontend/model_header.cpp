@@ -4,7 +4,7 @@
 #include <map>
 
 #include "frontend/file/message_file.h"
-#include "frontend/model/contributed_functions.h"
+#include "frontend/model/contributed/functions.h"
 #include "frontend/model/inference.h"
 #include "frontend/model/structure.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/model/contributed_functions.h"
+#include "frontend/model/contributed/functions.h"
 #include "frontend/model/inference.h"
 #include "frontend/model/structure.h"
 #include "ir/operators/versions.h"

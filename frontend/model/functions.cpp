@@ -13,7 +13,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "frontend/model/contributed_functions.h"
+#include "frontend/model/contributed/functions.h"
 #include "frontend/model/inference.h"
 #include "frontend/model/structure.h"
 

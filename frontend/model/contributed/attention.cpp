@@ -1,150 +1,13 @@
-#include "frontend/model/contributed_functions.h"
-
-#include <onnx/defs/function.h>
-
+// Attention and rotary embedding of com.microsoft.
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <string_view>
 
-#include "frontend/model/inference.h"
+#include "frontend/model/contributed/bodies.h"
 
-namespace hoist {
+namespace hoist::bodies {
+
 namespace {
-
-constexpr std::string_view microsoft = "com.microsoft";
-
-using Integers = std::vector<int64_t>;
-
-// A call and the body that is being written for it.
-class Writer {
- public:
-  Writer(const onnx::NodeProto& call, const std::vector<onnx::TypeProto>& types, onnx::FunctionProto& body)
-      : call_(call), types_(types), body_(body), builder_(body) {}
-
-  bool given(int input) const { return input < call_.input_size() && !call_.input(input).empty(); }
-  bool wanted(int output) const { return output < call_.output_size() && !call_.output(output).empty(); }
-  int inputs() const { return call_.input_size(); }
-
-  const onnx::AttributeProto* attribute(std::string_view name) const {
-    const auto& all = call_.attribute();
-    const auto at = std::find_if(all.begin(), all.end(), [&](const auto& a) { return a.name() == name; });
-    return at == all.end() ? nullptr : &*at;
-  }
-  int64_t integer(std::string_view name, int64_t otherwise) const {
-    const auto* a = attribute(name);
-    return a == nullptr ? otherwise : a->i();
-  }
-  float number(std::string_view name, float otherwise) const {
-    const auto* a = attribute(name);
-    return a == nullptr ? otherwise : a->f();
-  }
-
-  /// The extents of an input, -1 for a symbolic one; nothing if even their number is unknown.
-  std::optional<Integers> extents(int input) const {
-    const auto i = static_cast<size_t>(input);
-    if (i >= types_.size() || !types_[i].has_tensor_type() || !types_[i].tensor_type().has_shape()) return std::nullopt;
-    Integers out;
-    for (const auto& dim : types_[i].tensor_type().shape().dim())
-      out.push_back(dim.has_dim_value() ? dim.dim_value() : -1);
-    return out;
-  }
-
-  void add(const std::string& text) { builder_.Add(text.c_str()); }
-  void constant(const std::string& name, const Integers& values) { builder_.Const(name, values); }
-  void scalar(const std::string& name, int64_t value) { builder_.Const(name, value); }
-  /// A constant in the type of a value.
-  void like(const std::string& name, float number, const std::string& value) {
-    builder_.Const(name + "_f32", number);
-    add(name + " = CastLike (" + name + "_f32, " + value + ")");
-  }
-  /// Sets an attribute of the last node, or copies an attribute of the call.
-  void set(const std::string& name, float value) { last().mutable_attribute()->Add(onnx::MakeAttribute(name, value)); }
-  void set(const std::string& name, int64_t value) {
-    last().mutable_attribute()->Add(onnx::MakeAttribute(name, value));
-  }
-  void take(std::string_view name) {
-    if (const auto* a = attribute(name)) *last().add_attribute() = *a;
-  }
-  void take_all() { last().mutable_attribute()->MergeFrom(call_.attribute()); }
-
- private:
-  onnx::NodeProto& last() { return *body_.mutable_node(body_.node_size() - 1); }
-
-  const onnx::NodeProto& call_;
-  const std::vector<onnx::TypeProto>& types_;
-  onnx::FunctionProto& body_;
-  onnx::FunctionBuilder builder_;
-};
-
-// A convolution, an added operand and a function of the sum.
-bool write_fused_convolution(Writer& w) {
-  const auto* named = w.attribute("activation");
-  const std::string activation = named == nullptr ? "" : named->s();
-  const auto* parameters = w.attribute("activation_params");
-  const auto parameter = [&](int i, float otherwise) {
-    return parameters != nullptr && i < parameters->floats_size() ? parameters->floats(i) : otherwise;
-  };
-  w.add(w.given(2) ? "sum_c = Conv (x, weights, bias)" : "sum_c = Conv (x, weights)");
-  for (const char* name : {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}) w.take(name);
-  w.add(w.given(3) ? "sum = Add (sum_c, added)" : "sum = Identity (sum_c)");
-  if (activation == "Clip") {
-    w.like("low", parameter(0, 0), "sum");
-    w.like("high", parameter(1, 0), "sum");
-    w.add("y = Clip (sum, low, high)");
-    return parameters != nullptr && parameters->floats_size() == 2;
-  }
-  constexpr std::array<std::string_view, 6> functions = {"", "Relu", "Tanh", "Sigmoid", "LeakyRelu", "HardSigmoid"};
-  if (std::find(functions.begin(), functions.end(), activation) == functions.end()) return false;
-  w.add("y = " + (activation.empty() ? "Identity" : activation) + " (sum)");
-  if (parameters != nullptr && parameters->floats_size() > 0) w.set("alpha", parameter(0, 0));
-  if (parameters != nullptr && parameters->floats_size() > 1) w.set("beta", parameter(1, 0));
-  return true;
-}
-
-bool write_dynamic_product(Writer& w) {
-  w.add("q, scale, zero = DynamicQuantizeLinear (a)");
-  w.add(std::string("y = com.microsoft.MatMulIntegerToFloat (q, b, scale, b_scale, zero, ") +
-        (w.given(3) ? "b_zero" : "\"\"") + (w.given(4) ? ", bias)" : ")"));
-  return true;
-}
-
-bool write_skip_normalisation(Writer& w) {
-  w.add(w.given(4) ? "part = Add (x, skip) sum = Add (part, bias)" : "sum = Add (x, skip)");
-  w.add(w.given(3) ? "y, mean, deviation = LayerNormalization <axis = -1> (sum, scale, shift)"
-                   : "y, mean, deviation = LayerNormalization <axis = -1> (sum, scale)");
-  w.set("epsilon", w.number("epsilon", 1e-12F));
-  return true;
-}
-
-bool write_skip_simplified_normalisation(Writer& w) {
-  w.add(w.given(3) ? "part = Add (x, skip) sum = Add (part, bias)" : "sum = Add (x, skip)");
-  w.add("y, deviation = com.microsoft.SimplifiedLayerNormalization <axis = -1> (sum, scale)");
-  w.set("epsilon", w.number("epsilon", 1e-12F));
-  w.add("mean = Identity (deviation)");  // never executed
-  return !w.wanted(1);
-}
-
-bool write_embedding(Writer& w) {
-  w.add("words = Gather (word_embedding, ids)");
-  w.constant("zero", {0});
-  if (w.given(8)) {
-    w.add("places = Gather (position_embedding, position_ids)");
-  } else {
-    w.add("length = Shape <start = 1, end = 2> (ids) places = Slice (position_embedding, zero, length, zero)");
-  }
-  w.add("placed = Add (words, places)");
-  w.add(w.given(1) && w.given(4) ? "segments = Gather (segment_embedding, segment_ids) sum = Add (placed, segments)"
-                                 : "sum = Identity (placed)");
-  w.add("y = LayerNormalization <axis = -1> (sum, scale, shift)");
-  w.set("epsilon", w.number("epsilon", 1e-12F));
-  w.constant("one", {1});
-  w.add(w.given(7) ? "lengths = ReduceSum <keepdims = 0> (mask, one)"
-                   : "none = Sub (ids, ids) lengths = ReduceSum <keepdims = 0> (none, one)");
-  return true;
-}
-
-// ---- Attention -----------------------------------------------------------------------------------------------------
 
 // [batch][length][heads * size] to [batch][heads][length][size].
 void write_heads(Writer& w, const std::string& name) {
@@ -213,6 +76,8 @@ bool write_scores(Writer& w, int mask, int bias) {
   return true;
 }
 
+}  // namespace
+
 // One product computes queries, keys and values.
 bool write_attention(Writer& w) {
   const int64_t heads = w.integer("num_heads", 0);
@@ -278,6 +143,8 @@ bool write_multi_head_attention(Writer& w) {
   if (w.wanted(2)) w.add("present_value = Identity (v_all)");
   return write_scores(w, 4, 5);
 }
+
+namespace {
 
 // The parts of write_group_query_attention, in their order.
 struct GroupedHeads {
@@ -413,6 +280,8 @@ void write_causal_shares(Writer& w, const std::string& scores) {
   }
 }
 
+}  // namespace
+
 // Queries of several heads share keys and values, whose arrays have capacity for the rows of earlier calls: after this
 // call's rows are appended, seqlens_k + 1 rows of each element of the batch are valid. A prompt may be shorter than its
 // array; results for the rest of it are undefined.
@@ -465,158 +334,4 @@ bool write_rotary_embedding(Writer& w) {
   return true;
 }
 
-// ---- The standard's own --------------------------------------------------------------------------------------------
-
-// The standard's body flattens images to [n][c][-1], which has no meaning for a batch of no elements.
-bool write_cross_entropy(Writer& w) {
-  w.add("log_prob = LogSoftmax <axis = 1> (scores)");
-  w.add(w.given(2) ? "y = NegativeLogLikelihoodLoss (log_prob, labels, weights)"
-                   : "y = NegativeLogLikelihoodLoss (log_prob, labels)");
-  for (const char* name : {"reduction", "ignore_index"}) w.take(name);
-  return true;
-}
-
-// ---- Other names ----------------------------------------------------------------------------------------------------
-
-// Operators with another name or other types of operands than an operator of the standard: the layers of the body, of
-// which the last one has the attributes of the call.
-template <const char* layers>
-bool write_layers(Writer& w) {
-  w.add(layers);
-  w.take_all();
-  return true;
-}
-
-constexpr char trilu[] = "y = Trilu (x, k)";
-constexpr char gathered[] = "places = Cast <to = 7> (indices) y = GatherND (x, places)";
-constexpr char unique[] = "y, first, places, counts = Unique <sorted = 0> (x)";
-constexpr char expanded[] =
-    "list = Constant <value_ints = [-1]> () axes = Reshape (axis, list) places = Cast <to = 7> (axes) "
-    "y = Unsqueeze (x, places)";
-constexpr char padded[] = "y = Pad (x, pads, value)";
-constexpr char fused_product[] = "y = com.microsoft.FusedMatMul (a, b)";
-constexpr char quantised[] = "y = QuantizeLinear (x, scale, zero)";
-constexpr char dequantised[] = "y = DequantizeLinear (x, scale, zero)";
-
-bool write_range(Writer& w) {
-  if (w.given(2)) {
-    w.add("y = Range (start, limit, delta)");
-  } else {
-    w.like("one", 1, "start");
-    w.add("y = Range (start, limit, one)");
-  }
-  return true;
-}
-
-// A product and a function of it, with its parameters.
-bool write_fused_gemm(Writer& w) {
-  const auto* named = w.attribute("activation");
-  const std::string function = named == nullptr ? "" : named->s();
-  w.add("sum = Gemm (a, b, c)");
-  for (const char* name : {"alpha", "beta", "transA", "transB"}) w.take(name);
-  constexpr std::array<std::string_view, 7> functions = {"Relu",      "Tanh",        "Sigmoid", "Softsign",
-                                                         "LeakyRelu", "HardSigmoid", "Elu"};
-  if (std::find(functions.begin(), functions.end(), function) == functions.end()) return false;
-  w.add("y = " + function + " (sum)");
-  for (const char* name : {"alpha", "beta", "gamma"}) {
-    const std::string own = std::string("activation_") + name;
-    if (w.attribute(own) != nullptr) w.set(name, w.number(own, 0));
-  }
-  return true;
-}
-
-struct Contributed {
-  std::string_view name;
-  std::vector<const char*> inputs, outputs;
-  bool (*write)(Writer&);
-  std::string_view domain = microsoft;
-};
-
-const std::vector<Contributed>& contributed() {
-  static const std::vector<Contributed> rows = {
-      {"FusedConv", {"x", "weights", "bias", "added"}, {"y"}, write_fused_convolution},
-      {"DynamicQuantizeMatMul", {"a", "b", "b_scale", "b_zero", "bias"}, {"y"}, write_dynamic_product},
-      {"SkipLayerNormalization",
-       {"x", "skip", "scale", "shift", "bias"},
-       {"y", "mean", "deviation", "sum"},
-       write_skip_normalisation},
-      {"SkipSimplifiedLayerNormalization",
-       {"x", "skip", "scale", "bias"},
-       {"y", "mean", "deviation", "sum"},
-       write_skip_simplified_normalisation},
-      {"EmbedLayerNormalization",
-       {"ids", "segment_ids", "word_embedding", "position_embedding", "segment_embedding", "scale", "shift", "mask",
-        "position_ids"},
-       {"y", "lengths", "sum"},
-       write_embedding},
-      {"Attention",
-       {"x", "weights", "bias", "mask", "past", "attention_bias", "past_length"},
-       {"y", "present"},
-       write_attention},
-      {"MultiHeadAttention",
-       {"query", "key", "value", "bias", "mask", "attention_bias", "past_key", "past_value"},
-       {"y", "present_key", "present_value"},
-       write_multi_head_attention},
-      {"GroupQueryAttention",
-       {"query", "key", "value", "past_key", "past_value", "seqlens_k", "total", "cosines", "sines", "position_ids",
-        "attention_bias", "head_sink"},
-       {"y", "present_key", "present_value"},
-       write_group_query_attention},
-      {"RotaryEmbedding", {"x", "places", "cosines", "sines"}, {"y"}, write_rotary_embedding},
-      {"Trilu", {"x", "k"}, {"y"}, write_layers<trilu>},
-      {"GatherND", {"x", "indices"}, {"y"}, write_layers<gathered>},
-      {"Unique", {"x"}, {"y", "places", "counts"}, write_layers<unique>},
-      {"ExpandDims", {"x", "axis"}, {"y"}, write_layers<expanded>},
-      {"Pad", {"x", "pads", "value"}, {"y"}, write_layers<padded>},
-      {"Range", {"start", "limit", "delta"}, {"y"}, write_range},
-      {"TransposeMatMul", {"a", "b"}, {"y"}, write_layers<fused_product>},
-      {"FusedGemm", {"a", "b", "c"}, {"y"}, write_fused_gemm},
-      {"QuantizeLinear", {"x", "scale", "zero"}, {"y"}, write_layers<quantised>},
-      {"DequantizeLinear", {"x", "scale", "zero"}, {"y"}, write_layers<dequantised>},
-      {"SoftmaxCrossEntropyLoss", {"scores", "labels", "weights"}, {"y", "log_prob"}, write_cross_entropy, ""},
-  };
-  return rows;
-}
-
-const Contributed* find_contributed(const std::string& domain, const std::string& operation) {
-  const auto& rows = contributed();
-  const auto at = std::find_if(rows.begin(), rows.end(),
-                               [&](const Contributed& row) { return row.name == operation && row.domain == domain; });
-  return at == rows.end() ? nullptr : &*at;
-}
-
-}  // namespace
-
-bool has_contributed_body(const std::string& domain, const std::string& operation) {
-  return find_contributed(domain, operation) != nullptr;
-}
-
-std::vector<std::string> contributed_operators() {
-  std::vector<std::string> out;
-  for (const Contributed& row : contributed()) {
-    if (row.domain == microsoft) out.emplace_back(row.name);
-  }
-  return out;
-}
-
-bool is_contributed_without_domain(const onnx::NodeProto& node) {
-  return node.domain().empty() &&
-         (node.op_type() == "SimplifiedLayerNormalization" || node.op_type() == "SkipSimplifiedLayerNormalization");
-}
-
-std::optional<onnx::FunctionProto> contributed_body(const onnx::NodeProto& node,
-                                                    const std::vector<onnx::TypeProto>& types) {
-  const Contributed* row = find_contributed(node.domain(), node.op_type());
-  if (row == nullptr) return std::nullopt;
-  onnx::FunctionProto body;
-  body.set_name(node.op_type());
-  body.set_domain(node.domain());
-  body.add_opset_import()->set_version(newest_opset());
-  for (const char* name : row->inputs) body.add_input(name);
-  for (const char* name : row->outputs) body.add_output(name);
-  Writer writer(node, types, body);
-  if (!row->write(writer)) return std::nullopt;
-  return body;
-}
-
-}  // namespace hoist
+}  // namespace hoist::bodies
