@@ -254,6 +254,17 @@ Expr substitute_parameters(Expr e, const std::map<std::string, Expr>& values) {
 
 std::vector<Expr> parameters_of(Expr e) {
   std::vector<Expr> found;
+  // Passes search all calls of a program for a value. Most calls have a few leaves as operands, which need no set.
+  constexpr size_t few = 16;
+  const std::vector<Expr>& operands = e->children;
+  const auto is_leaf = [](Expr child) { return child->children.empty(); };
+  if (!operands.empty() && operands.size() <= few && std::all_of(operands.begin(), operands.end(), is_leaf)) {
+    for (Expr p : operands) {
+      if (p->pattern == Pattern::parameter && std::find(found.begin(), found.end(), p) == found.end())
+        found.push_back(p);
+    }
+    return found;
+  }
   SeenTerms seen;
   const auto walk = [&](const auto& self, Expr n) -> void {
     if (!seen.insert(n)) return;

@@ -127,24 +127,13 @@ std::optional<ProgramMatch> match_left_side(const ProgramRule& rule, const Progr
   return ProgramMatcher(rule, program).run(term, arguments);
 }
 
-namespace {
-
-bool reads(Expr e, const std::string& value) {
-  const auto is_value = [&](Expr p) { return p->pattern == Pattern::parameter && p->name == value; };
-  // Most calls have no terms as operands: no need to collect their parameters.
-  const auto is_leaf = [](Expr child) { return child->children.empty(); };
-  if (std::all_of(e->children.begin(), e->children.end(), is_leaf))
-    return is_value(e) || std::any_of(e->children.begin(), e->children.end(), is_value);
-  const std::vector<Expr> all = parameters_of(e);
-  return std::any_of(all.begin(), all.end(), is_value);
-}
-
-}  // namespace
-
 bool read_elsewhere(const Program& program, const std::string& value, const std::set<std::string>& by) {
   if (is_output(program, value)) return true;
   for (const Definition& definition : program.definitions) {
-    if (reads(definition.expression, value) && by.count(definition.value) == 0) return true;
+    if (by.count(definition.value) != 0) continue;
+    for (Expr p : parameters_of(definition.expression)) {
+      if (p->name == value) return true;
+    }
   }
   return false;
 }
