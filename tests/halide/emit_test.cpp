@@ -217,8 +217,8 @@ TEST(Emit, SameTermSameText) {
       << ::testing::PrintToString(first->arguments);
 }
 
-// Chains whose tree size is 2^40 times their graph size: of arrays, of scalars above a fold, and of arrays read through
-// two views.
+// Chains whose tree size is 2^40 times their graph size: of arrays, of scalars above a fold, of arrays read through two
+// views, and of lets in a vector.
 TEST(Emit, SharedTermsAreEvaluatedOnce) {
   constexpr int64_t levels = 40;
   auto twice = [](Expr p) { return operator_add(get(0, p), get(1, p)); };
@@ -235,11 +235,23 @@ TEST(Emit, SharedTermsAreEvaluatedOnce) {
   for (int64_t n = 8 + levels - 1; n >= 8; --n) {
     neighbours = map(twice, zip({slice(0, n, neighbours), slice(1, n, neighbours)}));
   }
+  Expr limited = map(
+      [](Expr element) {
+        for (int64_t i = 0; i < levels; ++i) {
+          element = let(operator_add(element, element), [](Expr v) {
+            const Expr most = literal(Scalar::f32, 3);
+            return select(call(Function::greater, {v, most}), most, v);
+          });
+        }
+        return element;
+      },
+      parameter("x", array({8})), Mode::vec);
   struct Case {
     Expr term;
     size_t most_text;
   };
-  for (const auto& [term, most_text] : {Case{copy(arrays), 4000}, {sums, 4000}, {copy(neighbours), 80000}}) {
+  for (const auto& [term, most_text] :
+       {Case{copy(arrays), 4000}, {sums, 4000}, {copy(neighbours), 80000}, {limited, 8000}}) {
     auto kernel = emit(term);
     ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();
     EXPECT_LT(kernel->source.size(), most_text);

@@ -10,6 +10,28 @@
 namespace hoist::emission {
 namespace {
 
+// True if the value of the condition depends on elements. Its lanes are unknown then, and the lets that it names may
+// hold the terms of the whole kernel: expanded, a chain of 100 tanh is exponential.
+class DependsOnElements : public IRGraphVisitor {
+ public:
+  static bool holds(const HExpr& condition) {
+    DependsOnElements found;
+    condition.accept(&found);
+    return found.any_;
+  }
+
+ private:
+  using IRGraphVisitor::visit;
+  bool any_ = false;
+
+  void visit(const Load*) override { any_ = true; }
+  void visit(const Variable* op) override { any_ |= op->type.is_float(); }
+  void visit(const Call* op) override {
+    any_ |= op->type.is_float();
+    IRGraphVisitor::visit(op);
+  }
+};
+
 class LoadKnownLanes : public WithUsedLets {
   using WithUsedLets::visit;
 
@@ -95,7 +117,8 @@ class LoadKnownLanes : public WithUsedLets {
   HExpr visit(const Select* op) override {
     HExpr out = WithUsedLets::visit(op);
     const Select* select = out.as<Select>();
-    if (select == nullptr || !select->condition.type().is_vector()) return out;
+    if (select == nullptr || !select->condition.type().is_vector() || DependsOnElements::holds(select->condition))
+      return out;
     const HExpr condition = expanded(select->condition);
     const auto of_lanes = [&](const HExpr& value, bool wanted) {
       const auto selected = selected_lanes(condition, wanted);
