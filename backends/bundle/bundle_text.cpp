@@ -151,9 +151,9 @@ OrderedJson kernel_json(const PlanKernel& kernel, const std::pair<size_t, size_t
 
 // OpenCL 1.2 defines no order of memory accesses between groups; on CPUs fences with atomic operations provide one.
 constexpr const char* launch_functions = R"(
-// Fused launches: `items` work-items share the groups of several steps. Each work-item first takes half of its own share
-// of a step, adjacent groups whose operands it has computed itself, then half of the rest, and then groups of other
-// shares. A taken group is computed without waiting, so no work-item waits for one that has not begun or has ended. One
+// Fused launches: `items` work-items share the groups of several steps. The share of a work-item in each step consists
+// of adjacent groups, so that it reads its own results. A work-item takes half of its share, then half of the rest, and
+// at last groups of other shares. It computes a taken group without waiting for work-items that have not begun. One
 // item computes all groups; without items a step is launched alone, with a work-item for each group. `words` has a row
 // for each work-item, with the number of taken groups of its share of each step; a row with the number of finished
 // groups of each step; and a row with the number of work-items that have ended. No two rows share a cache line.

@@ -76,8 +76,8 @@ void say_line(fmt::format_string<Arguments...> format, Arguments&&... arguments)
       "\n");
 }
 
-/// From now on only errors and results are printed: no progress, notes, warnings or summaries. An audience receives all
-/// of them.
+/// From now on only errors and results are printed: no progress, notes, warnings or summaries.
+/// An audience still receives everything.
 void say_only_errors();
 bool says_summaries();
 

@@ -11,7 +11,7 @@ namespace hoist::emission {
 namespace {
 
 // True if the value of the condition depends on elements. Its lanes are unknown then, and the lets that it names may
-// hold the terms of the whole kernel: expanded, a chain of 100 tanh is exponential.
+// hold the terms of the whole kernel: their expansion takes exponential time for a chain of 100 tanh.
 class DependsOnElements : public IRGraphVisitor {
  public:
   static bool holds(const HExpr& condition) {
