@@ -9,6 +9,7 @@
 #include "lowering/cost/element_reads.h"
 #include "lowering/cost/work.h"
 #include "lowering/layout/cache_sets.h"
+#include "lowering/tiling/row_blocks.h"
 
 namespace hoist {
 namespace {
@@ -53,7 +54,7 @@ DimensionOrder innermost_order(size_t rank, size_t dimension) {
 AccessCost::AccessCost(const Definition& definition, const Profile& profile)
     : profile_(profile), width_(profile.vector_width), channels_first_(definition.channels_first) {
   const Expr term = definition.expression;
-  if (!is_array_of_scalars(term->type)) return;
+  if (!is_array_of_scalars(term->type) || row_with_arrays(term) != nullptr) return;
   shape_ = shape_of(term->type);
   if (element_count(shape_) == 0) return;
   kind_ = !definition.weights.empty() ? Kind::products

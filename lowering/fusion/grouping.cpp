@@ -6,12 +6,14 @@
 #include <unordered_map>
 
 #include "ir/properties/properties.h"
+#include "lowering/cost/work.h"
 #include "lowering/fusion/kernel_size.h"
 #include "lowering/fusion/rereads.h"
 #include "lowering/fusion/shared_reads.h"
 #include "lowering/layout/arrangement.h"
 #include "lowering/pipeline/steps.h"
 #include "lowering/strategies/terms.h"
+#include "lowering/tiling/row_blocks.h"
 
 namespace hoist {
 namespace {
@@ -76,14 +78,23 @@ Expr merged_term(const Definition& producer, const Definition& consumer) {
   return merged_term(producer.expression, producer.value, consumer.expression, folds(producer.expression));
 }
 
-constexpr const char* by_rows = "merge-rows";
+constexpr const char *by_rows = "merge-rows", *by_blocks = "fuse-rows";
+
+Expr merged_by(const std::string& pass, const Definition& producer, const Definition& consumer) {
+  if (pass == by_rows) return merged_rows(producer.expression, producer.value, consumer.expression);
+  if (pass == by_blocks) return materialised_rows(producer.expression, producer.value, consumer.expression);
+  return merged_term(producer, consumer);
+}
 
 void merge(const std::string& pass, const Definition& producer, Definition& consumer) {
-  consumer.expression = pass == by_rows ? merged_rows(producer.expression, producer.value, consumer.expression)
-                                        : merged_term(producer, consumer);
+  consumer.expression = merged_by(pass, producer, consumer);
   std::vector<std::string> layers = producer.layers;
   add_layers(layers, consumer.layers);
   consumer.layers = std::move(layers);
+  if (pass == by_blocks) {  // a kernel of blocks has register tiles of its own
+    consumer.weights.clear();
+    return;
+  }
   // A reshape after a convolution moves the channels to another dimension.
   const bool same_dimensions = sizes_of(producer.expression->type) == sizes_of(consumer.expression->type);
   for (Weights weights : producer.weights) {
@@ -190,6 +201,99 @@ bool may_merge_rows(const Definition& producer, const Definition& consumer, Term
   return merged != nullptr && gains_by_rows(merged, producer.expression, consumer.expression);
 }
 
+// True for a contraction of computed operands that are no images.
+bool multiplies_computed(const Program& program, const Definition& d) {
+  return !d.weights.empty() && !d.channels_first &&
+         std::none_of(d.weights.begin(), d.weights.end(),
+                      [&](const auto& w) { return program.constants.count(w.value) != 0; });
+}
+
+// True if each row of the consumer reads one row of the producer, and blocks of rows take less time than two kernels.
+bool may_fuse_rows(const Definition& producer, const Definition& consumer, const Profile& profile, TermFacts& facts) {
+  const Facts inner = facts.of(producer.expression), outer = facts.of(consumer.expression);
+  if (inner.concatenates || outer.concatenates || inner.on_host || outer.on_host) return false;
+  if (!leaf_of(producer.expression->type)->is_scalar() || !stays_small(producer, consumer, facts)) return false;
+  const Expr merged = materialised_rows(producer.expression, producer.value, consumer.expression);
+  if (merged == nullptr || !conserves_work(merged, producer.expression, consumer.expression)) return false;
+  const std::vector<int64_t> shape = shape_of(producer.expression->type);
+  const int64_t bytes = byte_size(leaf_of(producer.expression->type)->scalar, shape);
+  return gains_by_blocks(shape[shape.size() - 2], materialised_bytes(row_with_arrays(merged), profile), bytes, profile);
+}
+
+bool is_stored_by_rows(const Definition& d) { return std::is_sorted(d.order.begin(), d.order.end()); }
+
+// Chains of definitions from a contraction of computed operands, such as scores, over rows that share folds, such as
+// softmax, to another such contraction, each the only one that reads the definition before it.
+class RowChains {
+ public:
+  RowChains(const Program& program, const Profile& profile)
+      : program_(program), profile_(profile), consumers_(program) {
+    for (const Definition& d : program.definitions) definitions_[d.value] = &d;
+    for (const std::string& output : program.outputs) definitions_.erase(output);
+    for (const Definition& d : program.definitions) {
+      std::vector<const Definition*> chain = {&d};
+      if (!is_stored_by_rows(d) || !multiplies_computed(program, d) || !extend(chain)) continue;
+      for (size_t i = 1; i < chain.size(); ++i) merges_.insert({chain[i]->value, chain[i - 1]->value});
+    }
+  }
+  /// True for adjacent definitions of a chain. A part of a chain would gain nothing, so all are merged or none.
+  bool merges(const Definition& producer, const Definition& consumer) const {
+    return merges_.count({producer.value, consumer.value}) != 0;
+  }
+
+ private:
+  // Adds the definitions before the last one, down to a contraction; false if there is no chain to merge.
+  bool extend(std::vector<const Definition*>& chain) {
+    for (Expr p : parameters_of(chain.back()->expression)) {
+      const auto producer = definitions_.find(p->name);
+      if (producer == definitions_.end() || consumers_.of(p->name).size() != 1) continue;
+      const Definition& d = *producer->second;
+      chain.push_back(&d);
+      if (multiplies_computed(program_, d)) {
+        if (may_fuse(chain)) return true;
+      } else if (d.weights.empty() && facts_.of(d.expression).shares_folds && extend(chain)) {
+        return true;
+      }
+      chain.pop_back();
+    }
+    return false;
+  }
+
+  // The result first, the scores last.
+  bool may_fuse(const std::vector<const Definition*>& chain) {
+    if (chain.size() < 3) return false;
+    Definition all = *chain.back();
+    for (size_t i = chain.size() - 1; i-- > 0;) {
+      if (!may_fuse_rows(all, *chain[i], profile_, facts_)) return false;
+      Definition merged = *chain[i];
+      merge(by_blocks, all, merged);
+      all = std::move(merged);
+    }
+    return pays_for_whole_vectors(chain);
+  }
+
+  // True if the arrays that are not stored save more than the lanes beyond the last column cost in the rows between the
+  // contractions: blocks keep arrays of whole vectors.
+  bool pays_for_whole_vectors(const std::vector<const Definition*>& chain) const {
+    int64_t saved = 0, added = 0;
+    for (size_t i = 1; i < chain.size(); ++i) {
+      const std::vector<int64_t> shape = shape_of(chain[i]->expression->type);
+      const int64_t columns = shape.back(), missing = round_up(columns, profile_.vector_width) - columns;
+      saved += instructions_of_element * element_count(shape);
+      if (i + 1 < chain.size() && columns > 0)
+        added += executed_work(chain[i]->expression).instructions() / columns * missing;
+    }
+    return added <= saved;
+  }
+
+  const Program& program_;
+  const Profile& profile_;
+  Consumers consumers_;
+  TermFacts facts_;
+  std::map<std::string, const Definition*> definitions_;  // by value, without outputs
+  std::set<std::pair<std::string, std::string>> merges_;  // producer and consumer
+};
+
 // Merges each definition with one use into its consumer if `accepts` admits both.
 void merge_into_only_consumers(
     Program& program, const std::string& pass,
@@ -236,6 +340,8 @@ void merge_into_only_consumers(
 void merge_into(Program& program, const std::string& pass, const Definition& producer, Definition& consumer) {
   ProgramStep step = replayed_step(pass, consumer);
   step.parameters["producer"] = producer.value;
+  if (pass == by_blocks)
+    step.note = "the rows of " + layer_name(producer) + " stay in the cache of the core that reads them";
   program.steps.push_back(std::move(step));
   merge(pass, producer, consumer);
 }
@@ -279,6 +385,13 @@ void merge_rows(Program& program) {
   TermFacts facts;
   merge_into_only_consumers(program, by_rows, [&](const Definition& producer, const Definition& consumer) {
     return may_merge_rows(producer, consumer, facts);
+  });
+}
+
+void fuse_rows(Program& program, const Profile& profile) {
+  const RowChains chains(program, profile);
+  merge_into_only_consumers(program, by_blocks, [&](const Definition& producer, const Definition& consumer) {
+    return chains.merges(producer, consumer);
   });
 }
 

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 
+#include "ir/target/profile.h"
 #include "lowering/graph/program.h"
 
 namespace hoist {
@@ -29,5 +30,9 @@ void merge_rests(Program& program, const std::set<std::string>& values);
 /// Merges sums along rows into the only definition that uses them, so that a normalisation decomposed into several
 /// layers is one kernel that reads each row once from memory.
 void merge_rows(Program& program);
+/// Merges a contraction, the softmax of its rows and the contraction that reads them into one kernel, if only these
+/// read the arrays between them: the kernel computes blocks of rows that stay in the cache of a core. For contractions
+/// of computed operands, as in attention: kernels of constant weights read packed weights once for all rows.
+void fuse_rows(Program& program, const Profile& profile);
 
 }  // namespace hoist

@@ -24,6 +24,9 @@ Expr only_element(Expr array) {
       break;
     case Pattern::repeat:
       return array->children[0];
+    case Pattern::split:
+      if (array->children[0]->type->size == array->sizes[0]) return array->children[0];
+      break;
     case Pattern::zip: {
       std::vector<Expr> parts;
       for (Expr part : array->children) parts.push_back(only_element(part));
@@ -33,6 +36,10 @@ Expr only_element(Expr array) {
       break;
   }
   return index(literal_integer(Scalar::i32, 0), array);
+}
+
+bool materialises(Expr e) {
+  return any_node(e, [](Expr part) { return part->pattern == Pattern::materialise; });
 }
 
 // One dimension of a term: arrays that it reads element by element, and parameters in place of their elements.
@@ -81,6 +88,9 @@ class SharedDimension {
     return std::find(names_.begin(), names_.end(), parameter->name) != names_.end();
   }
   bool reads_folds() const { return std::any_of(arrays_.begin(), arrays_.end(), folds); }
+  bool computes_arrays() const {
+    return std::any_of(arrays_.begin(), arrays_.end(), [](Expr array) { return folds(array) || materialises(array); });
+  }
 
  private:
   Expr part_of(Expr e) {
@@ -115,10 +125,18 @@ class SharedDimension {
   std::unordered_map<Expr, Expr> known_;
 };
 
-// The term with values in place of the lets that bind scalars, and elements in place of indexed arrays of one element:
-// RowLets then adds the lets that the whole nest needs.
+bool is_scalar(Expr e) { return e->type->is_scalar(); }
+
+bool is_materialised_row(Expr e) {
+  return e->pattern == Pattern::materialise && e->memory == Memory::private_ && e->type->is_array();
+}
+
+// The term with values in place of the lets that bind such values, and elements in place of indexed arrays of one
+// element: RowLets then adds the lets that the whole nest needs.
 class Inlined {
  public:
+  explicit Inlined(bool (*inlines)(Expr) = is_scalar) : inlines_(inlines) {}
+
   Expr of(Expr e) {
     if (e->children.empty()) return e;
     if (auto found = known_.find(e); found != known_.end()) return found->second;
@@ -127,7 +145,7 @@ class Inlined {
     const auto made = with_children(e, std::move(children));
     HOIST_CHECK(made.ok(), made.errors()[0].text());
     Expr out = *made;
-    if (out->pattern == Pattern::let && out->children[0]->type->is_scalar())
+    if (out->pattern == Pattern::let && inlines_(out->children[0]))
       out = of(apply(out->children[1], {out->children[0]}));
     else if (out->pattern == Pattern::index && out->children[1]->type->size == Nat(1))
       out = only_element(out->children[1]);
@@ -135,13 +153,15 @@ class Inlined {
   }
 
  private:
+  bool (*inlines_)(Expr);
   std::unordered_map<Expr, Expr> known_;
 };
 
-// Folds that the elements of a row share; lets around the row bind them.
+// Folds that the elements of a row share, or its materialised arrays; lets around the row bind them.
 class RowLets {
  public:
-  explicit RowLets(const SharedDimension& rows) : rows_(rows) {}
+  enum Kind : uint8_t { sums, arrays };
+  explicit RowLets(const SharedDimension& rows, Kind kind = sums) : rows_(rows), kind_(kind) {}
 
   Expr around(Expr row) {
     find(row, false);
@@ -156,18 +176,20 @@ class RowLets {
  private:
   static std::string name(size_t i) { return fmt::format("\2let{}", i); }
 
-  // A closed scalar that folds elements of these rows.
+  // A closed scalar that folds elements of these rows, or a closed materialised array.
   bool is_shared(Expr e) const {
-    if (e->pattern == Pattern::function || e->free > 0 || !e->type->is_scalar() || !folds(e)) return false;
+    if (e->pattern == Pattern::function || e->free > 0) return false;
+    if (kind_ == arrays) return is_materialised_row(e);
+    if (!e->type->is_scalar() || !folds(e)) return false;
     const std::vector<Expr> reads = parameters_of(e);
     return std::any_of(reads.begin(), reads.end(), [&](Expr p) { return rows_.is_element(p); });
   }
 
-  // In dependency order; a part of a shared scalar is shared if a function inside reads it.
+  // In dependency order; a part of a shared scalar is shared if a function inside reads it, a part of an array always.
   void find(Expr e, bool inside_shared) {
     if (!seen_.emplace(e, inside_shared).second) return;
     const bool shared = is_shared(e);
-    for (Expr c : e->children) find(c, shared && c->pattern != Pattern::function);
+    for (Expr c : e->children) find(c, kind_ == sums && shared && c->pattern != Pattern::function);
     if (shared && !inside_shared && std::find(shared_.begin(), shared_.end(), e) == shared_.end()) shared_.push_back(e);
   }
 
@@ -181,6 +203,7 @@ class RowLets {
   }
 
   const SharedDimension& rows_;
+  Kind kind_;
   std::vector<Expr> shared_;
   std::set<std::pair<Expr, bool>> seen_;
 };
@@ -194,6 +217,34 @@ Expr shared_nest(Expr term, int depth, bool by_rows, bool& reads_folds) {
   reads_folds |= dimension.reads_folds();
   if (by_rows && body->type->is_array()) body = RowLets(dimension).around(body);
   return dimension.around(body, term->type->size);
+}
+
+// The nest over the outermost `rows` dimensions of the term with materialised arrays in lets; null if there is none.
+Expr nest_of_rows(Expr term, int depth, int rows) {
+  if (!term->type->is_array() || !SharedDimension::opens(term)) return nullptr;
+  SharedDimension dimension(depth);
+  const Expr element = dimension.element(term);
+  Expr body = nullptr;
+  if (depth + 1 < rows) {
+    body = nest_of_rows(element, depth + 1, rows);
+  } else if (element->type->is_array()) {
+    body = RowLets(dimension, RowLets::arrays).around(Inlined(is_materialised_row).of(element));
+  }
+  if (body == nullptr || dimension.computes_arrays()) return nullptr;
+  return dimension.around(body, term->type->size);
+}
+
+// True if the nest materialises anything but the rows that lets around its rows bind.
+bool materialises_elsewhere(Expr nest, int rows) {
+  for (int i = 0; i < rows; ++i) {
+    if (nest->pattern != Pattern::map) return true;
+    nest = nest->children[0]->children[0];
+  }
+  for (; nest->pattern == Pattern::let && is_materialised_row(nest->children[0]);
+       nest = nest->children[1]->children[0]) {
+    if (materialises(nest->children[0]->children[0])) return true;
+  }
+  return materialises(nest);
 }
 
 // True if a scan, a scatter or another fold has arrays in its result: it computes a row as a whole.
@@ -228,12 +279,25 @@ Expr merged_rows(Expr producer, const std::string& value, Expr consumer) {
   return reads_folds || folds_arrays(out) ? nullptr : out;
 }
 
+Expr materialised_rows(Expr producer, const std::string& value, Expr consumer) {
+  const int dimensions = static_cast<int>(sizes_of(producer->type).size());
+  if (dimensions < 2) return nullptr;
+  const Expr materialised = map_at(
+      dimensions - 1, [](Expr row) { return materialise(Memory::private_, row); }, producer);
+  // A join of one array is that array: masks of shifted windows have a dimension of images before that of windows.
+  const Expr term = replace_closed(substitute_parameters(consumer, {{value, materialised}}), [](Expr part) -> Expr {
+    return part->pattern == Pattern::join && part->children[0]->type->size == Nat(1) ? only_element(part->children[0])
+                                                                                     : nullptr;
+  });
+  const int rows = static_cast<int>(sizes_of(consumer->type).size()) - 1;
+  const Expr nest = nest_of_rows(term, 0, rows);
+  return nest == nullptr || materialises_elsewhere(nest, rows) ? nullptr : nest;
+}
+
 bool gains_by_rows(Expr merged, Expr producer, Expr consumer) {
   // The length of a row of f32 that stays in the L1 and L2 caches; longer reductions are divided among threads
   // (block-reductions).
   constexpr int64_t longest_row = 16384 - 1;
-  // The cost of storing an element and loading it again, in instructions.
-  constexpr int64_t instructions_of_element = 4;
   if (elements_of_rows(merged) > longest_row) return false;
   const int64_t stored = element_count(shape_of(producer->type));
   const int64_t more = executed_work(merged).instructions() - executed_work(producer).instructions() -

@@ -21,6 +21,13 @@ Expr merged_term(Expr producer, const std::string& value, Expr consumer, bool is
 /// computes an array (scans, scatters), since rows do not share those.
 Expr merged_rows(Expr producer, const std::string& value, Expr consumer);
 
+/// The consumer's term with the producer's term in place of its value, as one nest of maps over the producer's rows
+/// (the elements of all its dimensions but the last), in which a let around each row materialises the producer's row in
+/// private memory. Null if elements of the consumer read other rows too, or if an array of the nest would be computed.
+Expr materialised_rows(Expr producer, const std::string& value, Expr consumer);
+
+/// The cost of storing an element and loading it again, in instructions.
+inline constexpr int64_t instructions_of_element = 4;
 /// True if the merged rows take less time than the two kernels: rows are short, and recomputed values cost less than
 /// storing and loading the producer's array.
 bool gains_by_rows(Expr merged, Expr producer, Expr consumer);

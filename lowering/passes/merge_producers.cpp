@@ -1,5 +1,5 @@
-// Steps that make a producer part of its consumer: of inline-views, inline-widening, merge-producers, merge-rows and
-// fuse-chains.
+// Steps that make a producer part of its consumer: of inline-views, inline-widening, merge-producers, merge-rows,
+// fuse-rows and fuse-chains.
 #include "lowering/fusion/launches.h"
 #include "lowering/fusion/shared_reads.h"
 #include "lowering/passes/rows.h"
@@ -30,6 +30,8 @@ Done replay_merging(Program& program, Definition& definition, const ProgramStep&
   HOIST_TRY(const Definition* from, producer_of(program, definition, step));
   if (step.rule == "merge-rows" && merged_rows(from->expression, from->value, definition.expression) == nullptr)
     return Diagnostic{"", step.value + " and " + from->value + " have no rows in common", ""};
+  if (step.rule == "fuse-rows" && materialised_rows(from->expression, from->value, definition.expression) == nullptr)
+    return Diagnostic{"", "rows of " + step.value + " read more than one row of " + from->value, ""};
   if (step.rule == "fuse-chains")
     materialise_in_launch(program, *from, definition);
   else

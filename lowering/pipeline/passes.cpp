@@ -84,6 +84,10 @@ Done producers(Program& program, const PassOptions& options) {
   merge_producers(program, options.profile.gpu);
   return Nothing{};
 }
+Done blocks_of_rows(LoweredModel& model, const PassOptions& options) {
+  fuse_rows(model.program, options.profile);
+  return Nothing{};
+}
 Done knobs(Program& program, const PassOptions& options) {
   choose_knobs(program, options.records);
   return Nothing{};
@@ -147,6 +151,8 @@ constexpr Pass all_passes[] = {
     {"fuse-chains", "merges chains whose values fit in local memory into one kernel, if --pass fusion=launch or records select it", terms, exact, wants_launches, fuse_chains, replay_merging},
     {"choose-knobs", "sets the knobs of kernels to the values that a record has measured to be fastest", terms, exact, has_records, knobs, replay_choose_knobs},
     {"choose-layouts", "stores dimensions in the order of least cost, on CPUs, or of the user's steps", plan, exact, wants_layouts, choose_layouts, replay_choose_layouts},
+    // After the orders, which are chosen for the contractions of a chain.
+    {"fuse-rows", "keeps rows of arrays that only rows of one result read, as in attention, in the cache of a core", plan, exact, host_is_the_device, blocks_of_rows, replay_merging},
     {"choose-storage", "gives every value an array: order of dimensions, borders, padding to whole vectors", plan, exact, nullptr, choose_storage},
     {"schedule", "sorts definitions into the plan's execution order", plan, exact, nullptr, schedule},
     {"strategies", "makes every definition a kernel over stored arrays, with loops that a strategy maps to the device", plan, exact, nullptr, map_loops},

@@ -172,18 +172,24 @@ bool vectors_share_folds(Expr e) {
   }
 }
 
-// The sum and the elements of a softmax share values, which are computed once if whole vectors fill a row: a
-// materialised array has no tail of vectors, and element by element its exponentials would take longer than in two
-// passes.
-void materialise_exponentials(Rewriter& r, const Profile& profile) {
-  for (const int64_t lanes : {profile.vector_width, profile.vector_width / 2}) {
-    if (lanes <= 1 || !r.apply_first("softmax-by-reciprocal", {{"k", lanes}})) continue;
-    const auto materialised = r.apply_first("softmax-materialised", {{"k", lanes}});
-    if (!materialised) return;
-    Path loop = *materialised;
+// The sum and the elements of a softmax share values, which are computed once, in whole vectors: element by element its
+// exponentials would take longer than in two passes.
+void materialise_exponentials(Rewriter& r, const Path& place, const Profile& profile) {
+  const auto in_vectors = [&](const std::optional<Path>& let, int64_t lanes) {
+    if (!let) return;
+    Path loop = *let;
     loop.insert(loop.end(), {0, 0});
     open(r, "open-vector-loop", loop, {{"k", lanes}});
-    return;
+  };
+  for (const int64_t lanes : {profile.vector_width, profile.vector_width / 2}) {
+    if (lanes <= 1) continue;
+    const RuleArguments k = {{"k", lanes}};
+    if (r.apply_first("softmax-by-reciprocal", k, place))
+      return in_vectors(r.apply_first("softmax-materialised", k, place), lanes);
+    if (auto padded = r.apply_first("softmax-in-vectors", k, place)) {
+      padded->insert(padded->end(), {1, 0});  // below the largest element
+      return in_vectors(padded, lanes);
+    }
   }
 }
 
@@ -213,17 +219,6 @@ void values_of_rows(Expr e, bool elements, Path& place, std::vector<Path>& out) 
       visit({static_cast<int>(i)}, part, elements && !(is_map && !opened));
     }
   }
-}
-
-void vectorise_shared_folds(Rewriter& r, const StrategyInput& input, const Profile& profile) {
-  if (input.strict || !vectors_share_folds(at(r.term(), input.inside))) return;
-  materialise_exponentials(r, profile);
-  if (rows_are_lanes(r.term(), input.inside, profile)) return;
-  const int64_t columns = extent(r.term(), input.inside, rank_at(r.term(), input.inside) - 1);
-  Path place = input.inside;
-  std::vector<Path> values;
-  values_of_rows(at(r.term(), place), lanes_of_columns(columns, profile.vector_width) == 1, place, values);
-  for (const Path& value : values) vectorise_folds(r, profile.vector_width, value);
 }
 
 // True if adjacent elements of the array are adjacent in memory: its elements are stored, are the integers 0, 1, ...,
@@ -510,6 +505,17 @@ void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profil
 
 }  // namespace
 
+void loops::vectorise_shared_folds(Rewriter& r, const Path& place, const Profile& profile) {
+  if (!vectors_share_folds(at(r.term(), place))) return;
+  materialise_exponentials(r, place, profile);
+  if (rows_are_lanes(r.term(), place, profile)) return;
+  const int64_t columns = extent(r.term(), place, rank_at(r.term(), place) - 1);
+  Path inside = place;
+  std::vector<Path> values;
+  values_of_rows(at(r.term(), inside), lanes_of_columns(columns, profile.vector_width) == 1, inside, values);
+  for (const Path& value : values) vectorise_folds(r, profile.vector_width, value);
+}
+
 Strategy cpu_steps() {
   return {"steps", "CPU: a work-group runs all steps that change a row in place",
           [](Expr term, const StrategyInput& input, const Profile& profile) {
@@ -526,7 +532,10 @@ Strategy cpu_scans() { return {"scans", "CPU: a work-group computes each scan on
 Strategy cpu_rows() {
   return {"rows", "CPU: a work-group computes a row and, once, the values that its elements share",
           [](Expr term, const StrategyInput&, const Profile& profile) { return !profile.gpu && shares_folds(term); },
-          map_rows, vectorise_shared_folds};
+          map_rows,
+          [](Rewriter& r, const StrategyInput& input, const Profile& profile) {
+            if (!input.strict) vectorise_shared_folds(r, input.inside, profile);
+          }};
 }
 
 Strategy cpu_folded_rows() {

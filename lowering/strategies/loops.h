@@ -48,5 +48,8 @@ bool folds_numbers(Expr fold);
 /// It is for kernels whose loops over the result leave such a fold scalar; a fold inside a vec map is a fold of vectors
 /// already.
 void vectorise_folds(Rewriter& r, int64_t width, const Path& within = {});
+/// The same for the scalars that elements of a row share, in the value at the place; also materialises exponentials
+/// that a row's elements share with its sum. Does nothing if the lanes of a vector are elements of different rows.
+void vectorise_shared_folds(Rewriter& r, const Path& place, const Profile& profile);
 
 }  // namespace hoist::loops

@@ -13,6 +13,7 @@ Strategy statements();
 Strategy scatters();
 Strategy materialised_tiles();
 Strategy materialised_planes();
+Strategy row_blocks();
 Strategy cpu_steps();
 Strategy cpu_scans();
 Strategy cpu_rows();

@@ -419,6 +419,8 @@ Tile choose_tile(const TiledResults& results, const Profile& profile) { return b
 
 double estimated_cycles(const GpuResults& results, const Profile& profile) { return best_of(results, profile).cost; }
 
+double estimated_cycles(const CpuResults& results, const Profile& profile) { return best_of(results, profile).cost; }
+
 Tile with_whole_sums(const Tile& tile, GpuResults results, const Profile& profile) {
   results.in_parts = false;
   Tile out = choose_tile(results, profile);

@@ -107,6 +107,8 @@ int64_t steps_together(int64_t steps);
 
 /// Cycles of a GPU's compute units for the best tile, without the launch; infinity if there is no tile.
 double estimated_cycles(const GpuResults& results, const Profile& profile);
+/// Half cycles of a step of the fold for the best tile, over all results; infinity if there is no tile.
+double estimated_cycles(const CpuResults& results, const Profile& profile);
 /// The tile with the least estimated time.
 Tile choose_tile(const TiledResults& results, const Profile& profile);
 /// The best tile with undivided sums, in place of a tile whose sums are in parts.

@@ -64,6 +64,16 @@ TEST(AccessCost, ContractionsAcrossRowsCostMore) {
   EXPECT_LT(AccessCost(d, near).of_loads({1, 0}, x, {0, 1}), cost.of_loads({1, 0}, x, {0, 1}));
 }
 
+// Vectors of a block run along other dimensions in each of its arrays.
+TEST(AccessCost, BlocksOfRowsAreUnknown) {
+  const Profile profile = eight_lanes();
+  const AccessCost cost(
+      definition_of("%x : [32][64]f32 |> map (\\a. let b = a |> map exp |> materialise private in "
+                    "%w : [64][16]f32 |> transpose |> map (\\c. zip(b, c) |> map (*) |> reduce (+) 0))"),
+      profile);
+  EXPECT_FALSE(cost.is_known());
+}
+
 TEST(AccessCost, ScansAreUnknown) {
   const Profile profile = eight_lanes();
   const AccessCost cost(definition_of("%x : [8][64]f32 |> map (scan (+) 0f32)"), profile);
