@@ -174,7 +174,7 @@ struct Program {
   std::vector<std::pair<std::string, Type>> inputs;
   std::vector<std::string> outputs;  ///< the model's, followed by the actual extents that `extents` names
   std::vector<DynamicExtent> extents;
-  /// Once chosen: the storage of every value, and of arrays in local memory (lowering/fusion/statements.h).
+  /// Once chosen: the storage of every value, and of arrays in local memory (lowering/terms/statements.h).
   std::map<std::string, Storage> storage;
   std::vector<PlanItem> items;              ///< the order of definitions and controls; empty without controls
   std::vector<Control> controls;            ///< a pass converts calls to controls

@@ -6,9 +6,9 @@
 #include <unordered_map>
 
 #include "ir/properties/properties.h"
+#include "lowering/cost/cache_sets.h"
 #include "lowering/cost/element_reads.h"
 #include "lowering/cost/work.h"
-#include "lowering/layout/cache_sets.h"
 #include "lowering/tiling/row_blocks.h"
 
 namespace hoist {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "lowering/cost/saturated.h"
+#include "lowering/terms/saturated.h"
 
 namespace hoist {
 

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <optional>
 
-#include "lowering/fusion/launches.h"
+#include "lowering/cost/launch_cost.h"
 #include "lowering/rules/rules.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 #include "lowering/tiling/tile.h"
 
 namespace hoist {
@@ -45,8 +45,7 @@ constexpr double cached_elements = 1 << 20, cached_weights = 1 << 18;
 constexpr double elements_each_cycle = 3, launch_cycles = 8500;
 
 // For images [n][c][h][w] that become [n][o][h][w].
-void estimate_on_gpu(WinogradChoice& choice, Expr convolution, const WinogradForm& form, const PassOptions& options) {
-  const Profile& profile = options.profile;
+void estimate_on_gpu(WinogradChoice& choice, Expr convolution, const WinogradForm& form, const Profile& profile) {
   const std::vector<int64_t> result = shape_of(convolution->type);
   const int64_t channels = shape_of(convolution->children[1]->type)[1], side = form.results + form.window - 1;
   GpuResults direct;
@@ -67,8 +66,7 @@ void estimate_on_gpu(WinogradChoice& choice, Expr convolution, const WinogradFor
 }
 
 // For images [n][c][...] that become [n][o][h][w].
-void estimate(WinogradChoice& choice, Expr convolution, const WinogradForm& form, const PassOptions& options) {
-  const Profile& profile = options.profile;
+void estimate(WinogradChoice& choice, Expr convolution, const WinogradForm& form, const Profile& profile, bool fused) {
   const auto number = [](int64_t n) { return static_cast<double>(n); };
   const auto tiles = [&](int64_t n) { return number(round_up(n, form.results) / form.results); };
   const std::vector<int64_t> result = shape_of(convolution->type);
@@ -89,7 +87,7 @@ void estimate(WinogradChoice& choice, Expr convolution, const WinogradForm& form
   choice.cost = side * side * all_tiles * products / rate + elements * each_element +
                 weights * each(weight_cost, weights, cached_weights, filter_size) +
                 (form.of_bytes ? 0 : number(element_count(shape_of(convolution->children[1]->type)))) +
-                form.launches_more() * launch_cost(profile, options.fuses_launches);
+                form.launches_more() * launch_cost(profile, fused);
   const double window = number(form.window * form.window), results = number(result[0] * result[2] * result[3]);
   choice.direct = window * (results / rate + each(weight_cost, weights, cached_weights, weight_size)) * products;
   if (form.of_bytes && profile.pair_products == 0) choice.direct = 0;
@@ -130,7 +128,7 @@ bool have_even_magnitudes(const Tensor& filters) {
   return true;
 }
 
-std::optional<WinogradChoice> in_form(Expr term, const WinogradForm& form, const PassOptions& options) {
+std::optional<WinogradChoice> in_form(Expr term, const WinogradForm& form, const Profile& profile, bool fused) {
   Rewriter rewriter(lowering_rules(), term);
   const auto lacks = [&](int64_t n) { return round_up(n, form.results) - n; };
   for (const char* rule : {form.rule, form.rule_with_bias}) {
@@ -143,7 +141,10 @@ std::optional<WinogradChoice> in_form(Expr term, const WinogradForm& form, const
       choice.transform = filter_transform(convolution, form);
       choice.error = error_of(form, shape_of(convolution->children[1]->type)[1]);
       // No measurements exist for bytes on GPUs, which have no pairs of products either.
-      (options.profile.gpu && !form.of_bytes ? estimate_on_gpu : estimate)(choice, convolution, form, options);
+      if (profile.gpu && !form.of_bytes)
+        estimate_on_gpu(choice, convolution, form, profile);
+      else
+        estimate(choice, convolution, form, profile, fused);
       return choice;
     }
   }
@@ -166,11 +167,11 @@ bool has_fit_filters(const Program& program, const Definition& definition) {
          });
 }
 
-std::vector<WinogradChoice> winograd_choices(Expr term, const PassOptions& options, bool may_round) {
+std::vector<WinogradChoice> winograd_choices(Expr term, const Profile& profile, bool fused, bool may_round) {
   std::vector<WinogradChoice> out;
   for (const WinogradForm& form : winograd_forms) {
-    if ((options.strict || !may_round) && !form.of_bytes) continue;
-    if (auto choice = in_form(term, form, options)) out.push_back(std::move(*choice));
+    if (!may_round && !form.of_bytes) continue;
+    if (auto choice = in_form(term, form, profile, fused)) out.push_back(std::move(*choice));
   }
   return out;
 }

@@ -11,7 +11,7 @@
 
 #include "ir/program/program.h"
 #include "ir/rules/rewrite.h"
-#include "lowering/pipeline/passes.h"
+#include "ir/target/profile.h"
 
 namespace hoist {
 
@@ -28,12 +28,6 @@ struct WinogradChoice {
   double error = 0;
 };
 
-/// A tile of floats is transformed if the largest sum of magnitudes over the channels at one of its positions is below
-/// 2^winograd_magnitude and at most 2^winograd_ratio times the largest one of each of its windows. The results of other
-/// tiles are sums of the window's own products. In six trained networks one tile in 200 of one layer fails this test,
-/// and no tile of the other layers.
-inline constexpr int64_t winograd_magnitude = 60, winograd_ratio = 3;
-
 /// The stencil stays unless a form costs at most this part of it.
 inline constexpr double clearly_less = 0.85;
 inline bool is_clearly_less(const WinogradChoice& choice) { return choice.cost <= clearly_less * choice.direct; }
@@ -48,9 +42,9 @@ bool has_known_weights(const Program& program, const Definition& definition);
 /// larger than the other elements of its filter that rounding would lose their contribution to a result. Filters that
 /// the run computes may have such elements.
 bool has_fit_filters(const Program& program, const Definition& definition);
-/// The forms of the first convolution in the term that has any; under `strict`, and unless the filters `may_round`,
-/// only forms that keep every bit.
-std::vector<WinogradChoice> winograd_choices(Expr term, const PassOptions& options, bool may_round = true);
+/// The forms of the first convolution in the term that has any; unless it `may_round`, only forms that keep every bit.
+/// `fused`: kernels share launches.
+std::vector<WinogradChoice> winograd_choices(Expr term, const Profile& profile, bool fused, bool may_round);
 /// The cheapest of these forms; null if there is none.
 const WinogradChoice* cheapest(const std::vector<WinogradChoice>& choices);
 

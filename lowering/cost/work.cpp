@@ -6,9 +6,9 @@
 
 #include "ir/operators/operators.h"
 #include "ir/properties/properties.h"
-#include "lowering/cost/saturated.h"
 #include "lowering/cost/work_counter.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/saturated.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 namespace {

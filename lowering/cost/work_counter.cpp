@@ -11,8 +11,8 @@
 #include "ir/evaluate/evaluate_index.h"
 #include "ir/properties/properties.h"
 #include "lowering/cost/position_sets.h"
-#include "lowering/cost/saturated.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/saturated.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 namespace counting {

@@ -8,11 +8,11 @@
 #include "ir/properties/properties.h"
 #include "lowering/cost/work.h"
 #include "lowering/fusion/kernel_size.h"
-#include "lowering/fusion/rereads.h"
 #include "lowering/fusion/shared_reads.h"
-#include "lowering/layout/arrangement.h"
-#include "lowering/pipeline/steps.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/graph/steps.h"
+#include "lowering/terms/arrangement.h"
+#include "lowering/terms/rereads.h"
+#include "lowering/terms/terms.h"
 #include "lowering/tiling/row_blocks.h"
 
 namespace hoist {

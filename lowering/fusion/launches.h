@@ -23,12 +23,6 @@
 
 namespace hoist {
 
-/// The number of multiply-adds that a CPU computes in the time of a launch, or, if `fused`, of a step of a fused
-/// launch.
-double launch_cost(const Profile& profile, bool fused = false);
-/// True if the term computes enough that a launch of its own, with an array in memory, costs little in comparison.
-bool is_worth_an_array(Expr term, const Profile& profile);
-
 /// Inlines the producer as the first statement of the consumer. Records "fuse-chains". The producer must come before
 /// the consumer; the caller removes the producer's definition.
 void materialise_in_launch(Program& program, const Definition& producer, Definition& consumer);

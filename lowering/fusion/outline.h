@@ -9,27 +9,10 @@
 #pragma once
 
 #include <string>
-#include <unordered_map>
 
 #include "ir/program/program.h"
 
 namespace hoist {
-
-bool is_materialised_in_global(Expr e);
-/// True for a host function whose operands are stored arrays: no kernel runs it, and nothing is left to split.
-bool is_host_step(Expr e);
-/// True if any part of the term is a host function.
-bool calls_host(Expr e);
-
-/// True if the term materialises anything in global memory, including operands and results of host functions. Visits
-/// each shared part once over all calls.
-class MaterialisesAny {
- public:
-  bool operator()(Expr e);
-
- private:
-  std::unordered_map<Expr, bool> known_;
-};
 
 /// Splits the definition of that value at every `materialise global` and every host function in its term; returns false
 /// if there is none. The arrays are named after the value (conv1.stage1, ...). A whole convolution is stored like any

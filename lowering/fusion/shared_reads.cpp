@@ -11,7 +11,7 @@
 
 #include "ir/properties/properties.h"
 #include "lowering/cost/work.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 namespace {

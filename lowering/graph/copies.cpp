@@ -7,9 +7,9 @@
 
 #include "ir/operators/operators.h"
 #include "ir/properties/properties.h"
-#include "lowering/layout/arrangement.h"
-#include "lowering/pipeline/steps.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/graph/steps.h"
+#include "lowering/terms/arrangement.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 namespace {

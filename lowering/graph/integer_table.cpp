@@ -12,7 +12,7 @@
 #include "ir/operators/operators.h"
 #include "ir/program/onnx_type.h"
 #include "ir/properties/properties.h"
-#include "lowering/pipeline/steps.h"
+#include "lowering/graph/steps.h"
 
 namespace hoist {
 namespace {

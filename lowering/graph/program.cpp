@@ -10,9 +10,8 @@
 #include "ir/operators/definitions/host_forms.h"
 #include "ir/operators/operators.h"
 #include "ir/properties/properties.h"
-#include "lowering/fusion/grouping.h"
-#include "lowering/pipeline/steps.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/graph/steps.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 namespace {

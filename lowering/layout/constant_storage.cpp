@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 

@@ -4,15 +4,15 @@
 #include <set>
 
 #include "ir/properties/properties.h"
-#include "lowering/fusion/rereads.h"
-#include "lowering/fusion/statements.h"
-#include "lowering/layout/arrangement.h"
-#include "lowering/layout/cache_sets.h"
+#include "lowering/cost/cache_sets.h"
+#include "lowering/graph/steps.h"
 #include "lowering/layout/orders.h"
 #include "lowering/layout/planes.h"
-#include "lowering/layout/products.h"
-#include "lowering/pipeline/steps.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/arrangement.h"
+#include "lowering/terms/rereads.h"
+#include "lowering/terms/statements.h"
+#include "lowering/terms/terms.h"
+#include "lowering/tiling/contractions.h"
 
 namespace hoist {
 namespace {

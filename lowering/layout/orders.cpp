@@ -11,12 +11,12 @@
 
 #include "ir/properties/properties.h"
 #include "lowering/cost/quadratic_choice.h"
-#include "lowering/fusion/statements.h"
-#include "lowering/layout/arrangement.h"
 #include "lowering/layout/planes.h"
-#include "lowering/layout/products.h"
 #include "lowering/layout/storage_plan.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/arrangement.h"
+#include "lowering/terms/statements.h"
+#include "lowering/terms/terms.h"
+#include "lowering/tiling/contractions.h"
 
 namespace hoist {
 

@@ -5,7 +5,8 @@
 
 #include "ir/language/tensor.h"
 #include "ir/properties/properties.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
+#include "lowering/tiling/contractions.h"
 
 namespace hoist {
 namespace {
@@ -38,6 +39,23 @@ Expr pad_inside(Expr e, int depth) {
 bool is_image_rank(Type type) {
   const size_t rank = sizes_of(type).size();
   return rank >= 3 && rank <= 5;
+}
+
+std::set<std::string> read_interleaved(const Program& program, const std::map<std::string, Type>& types,
+                                       const Profile& profile) {
+  std::set<std::string> values;
+  for (const Definition& d : program.definitions) {
+    if (std::none_of(d.weights.begin(), d.weights.end(),
+                     [&](const Weights& w) { return products_in_word(d, types, w, profile).together > 0; }))
+      continue;
+    for (Expr p : parameters_of(d.expression)) {
+      const Type leaf = leaf_of(p->type);
+      if (d.channels_first && is_image_rank(p->type) &&
+          (leaf == scalar_type(Scalar::u8) || leaf == scalar_type(Scalar::i16) || leaf == scalar_type(Scalar::bf16)))
+        values.insert(p->name);
+    }
+  }
+  return values;
 }
 
 // Planes pay off if each plane of the result depends on one plane and its own filters, as in poolings and depthwise

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "ir/rules/rewrite.h"
@@ -14,6 +16,10 @@ namespace hoist {
 
 /// True if an array can be an image: batch, channels and one to three spatial dimensions.
 bool is_image_rank(Type type);
+
+/// The operands that dot instructions load in words; their channels have to be contiguous.
+std::set<std::string> read_interleaved(const Program& program, const std::map<std::string, Type>& types,
+                                       const Profile& profile);
 
 /// True if computing in NCHW takes less time than transposing operands and result. `in_phases`: the strided windows
 /// read a polyphase copy, whose phases are contiguous rows; it is also assumed if the term materialises a plane.

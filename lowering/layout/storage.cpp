@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 namespace {

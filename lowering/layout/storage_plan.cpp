@@ -4,17 +4,17 @@
 #include <vector>
 
 #include "ir/properties/properties.h"
-#include "lowering/fusion/outline.h"
-#include "lowering/fusion/statements.h"
-#include "lowering/layout/arrangement.h"
-#include "lowering/layout/cache_sets.h"
+#include "lowering/cost/cache_sets.h"
 #include "lowering/layout/concatenations.h"
 #include "lowering/layout/constant_storage.h"
 #include "lowering/layout/input_copies.h"
 #include "lowering/layout/orders.h"
 #include "lowering/layout/planes.h"
-#include "lowering/layout/products.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/arrangement.h"
+#include "lowering/terms/materialised.h"
+#include "lowering/terms/statements.h"
+#include "lowering/terms/terms.h"
+#include "lowering/tiling/contractions.h"
 #include "lowering/tiling/tiled_results.h"
 
 namespace hoist {
@@ -140,7 +140,12 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
         is_edge && (folds(d.expression) ? chosen_layout(d, output_layout_knob, turns, plan) : turns);
     // The remainder of a split convolution reads NHWC, as the convolution did.
     if (!folds(d.expression) && !(transposed && d.channels_first && reads_transposed)) continue;
-    choose_tile(program, d, types, transposed, plan, profile);
+    const Storage& storage = plan.values.at(d.value);
+    Tile& tile = plan.tiles[d.value];
+    const auto results = tiled_results(program, d, types, storage, transposed, profile);
+    if (!results) continue;
+    tile = tile_of(d, *results, storage, transposed, profile);
+    plan.tiled[d.value] = *results;
   }
   for (const auto& [name, tensor] : program.constants) {
     plan.values[name] = is_output(program, name) || on_host.count(name) != 0

@@ -6,9 +6,9 @@
 #include <unordered_map>
 
 #include "ir/properties/properties.h"
-#include "lowering/fusion/statements.h"
 #include "lowering/layout/storage.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/statements.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 namespace {

@@ -16,11 +16,11 @@
 #include "ir/operators/operators.h"
 #include "ir/properties/properties.h"
 #include "ir/text/text.h"
-#include "lowering/fusion/outline.h"
 #include "lowering/graph/program.h"
+#include "lowering/graph/steps.h"
 #include "lowering/loops/unroll.h"
-#include "lowering/pipeline/steps.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/materialised.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "lowering/fusion/outline.h"
+#include "lowering/terms/materialised.h"
 
 namespace hoist {
 namespace {

@@ -1,5 +1,5 @@
+#include "lowering/graph/steps.h"
 #include "lowering/passes/rows.h"
-#include "lowering/pipeline/steps.h"
 #include "lowering/rules/rules.h"
 #include "lowering/search/tuning.h"
 

@@ -1,6 +1,6 @@
 #include "ir/operators/operators.h"
+#include "lowering/graph/steps.h"
 #include "lowering/passes/rows.h"
-#include "lowering/pipeline/steps.h"
 
 namespace hoist {
 

@@ -1,7 +1,7 @@
 #include "ir/evaluate/evaluate.h"
 #include "ir/program/program_values.h"
+#include "lowering/graph/steps.h"
 #include "lowering/passes/rows.h"
-#include "lowering/pipeline/steps.h"
 
 namespace hoist {
 

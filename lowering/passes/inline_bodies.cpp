@@ -1,6 +1,6 @@
+#include "lowering/graph/steps.h"
 #include "lowering/loops/unroll.h"
 #include "lowering/passes/rows.h"
-#include "lowering/pipeline/steps.h"
 
 namespace hoist {
 namespace {

@@ -1,8 +1,8 @@
 #include "ir/properties/properties.h"
-#include "lowering/fusion/launches.h"
+#include "lowering/cost/launch_cost.h"
 #include "lowering/layout/storage.h"
 #include "lowering/passes/rows.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 

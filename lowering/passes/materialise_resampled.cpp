@@ -1,7 +1,7 @@
-#include "lowering/fusion/launches.h"
-#include "lowering/layout/arrangement.h"
+#include "lowering/cost/launch_cost.h"
 #include "lowering/passes/rows.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/arrangement.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 

@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "ir/properties/properties.h"
-#include "lowering/layout/arrangement.h"
 #include "lowering/passes/rows.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/arrangement.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 namespace {

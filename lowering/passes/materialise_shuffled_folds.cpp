@@ -1,6 +1,6 @@
-#include "lowering/layout/arrangement.h"
 #include "lowering/passes/rows.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/arrangement.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 

@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "lowering/layout/arrangement.h"
 #include "lowering/passes/rows.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/arrangement.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 

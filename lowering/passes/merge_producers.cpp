@@ -2,8 +2,8 @@
 // fuse-rows and fuse-chains.
 #include "lowering/fusion/launches.h"
 #include "lowering/fusion/shared_reads.h"
+#include "lowering/graph/steps.h"
 #include "lowering/passes/rows.h"
-#include "lowering/pipeline/steps.h"
 
 namespace hoist {
 namespace {

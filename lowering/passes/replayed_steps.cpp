@@ -1,9 +1,9 @@
 // Steps of passes whose functions belong to other folders: copies, tables, definitions of calls, knobs, stored terms.
 #include "ir/text/text.h"
 #include "lowering/graph/copies.h"
+#include "lowering/graph/steps.h"
 #include "lowering/layout/stored_terms.h"
 #include "lowering/passes/rows.h"
-#include "lowering/pipeline/steps.h"
 
 namespace hoist {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lowering/pipeline/passes.h"
+#include "lowering/passes/pass.h"
 
 namespace hoist {
 

@@ -4,10 +4,10 @@
 #include <optional>
 
 #include "ir/properties/properties.h"
-#include "lowering/fusion/outline.h"
 #include "lowering/passes/rows.h"
 #include "lowering/rules/rules.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/materialised.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 namespace {

@@ -15,7 +15,8 @@ Result<Nothing> widen_bytes(Program& program, const PassOptions& options) {
         leaf_of(call->children[0]->type) != scalar_type(Scalar::u8))
       return false;
     HOIST_TRY(const Expr term, inline_call(*call, changed.constants));
-    const std::vector<WinogradChoice> choices = winograd_choices(term, options);
+    const std::vector<WinogradChoice> choices =
+        winograd_choices(term, options.profile, options.fuses_launches, !options.strict);
     return !choices.empty() &&
            (options.convolution == ConvolutionForm::winograd || is_clearly_less(*cheapest(choices)));
   };

@@ -19,7 +19,7 @@ Result<Nothing> winograd(Program& program, const PassOptions& options) {
   int64_t left = options.folding.operations / 2;  // the budget of folding for large results
   for (Definition& definition : program.definitions) {
     if (!wanted && !has_known_weights(program, definition)) continue;
-    const bool may_round = has_fit_filters(program, definition);
+    const bool may_round = !options.strict && has_fit_filters(program, definition);
     constexpr int64_t unknown = -1;
     const int64_t results =
         wanted ? unknown : recorded(options, definition.expression, winograd_knob).value_or(unknown);
@@ -31,7 +31,8 @@ Result<Nothing> winograd(Program& program, const PassOptions& options) {
     };
     Rewriter rewriter(lowering_rules(), definition.expression);
     for (;;) {
-      const std::vector<WinogradChoice> choices = winograd_choices(rewriter.term(), options, may_round);
+      const std::vector<WinogradChoice> choices =
+          winograd_choices(rewriter.term(), options.profile, options.fuses_launches, may_round);
       const WinogradChoice* form = choose(choices);
       if (form == nullptr || (!wanted && form->transform > left)) break;
       if (!wanted && results == unknown && !is_clearly_less(*form)) break;

@@ -1,7 +1,7 @@
 #include "lowering/pipeline/lower.h"
 
-#include "lowering/fusion/fused_launches.h"
-#include "lowering/pipeline/steps.h"
+#include "lowering/graph/steps.h"
+#include "lowering/plan/fused_launches.h"
 
 namespace hoist {
 

@@ -9,11 +9,11 @@
 #include "ir/program/sizes.h"
 #include "lowering/fusion/grouping.h"
 #include "lowering/graph/copies.h"
+#include "lowering/graph/steps.h"
 #include "lowering/layout/stored_terms.h"
 #include "lowering/loops/schedule.h"
 #include "lowering/passes/rows.h"
 #include "lowering/pipeline/lower.h"
-#include "lowering/pipeline/steps.h"
 #include "lowering/plan/rows.h"
 #include "lowering/rules/program_rules.h"
 

@@ -9,8 +9,8 @@
 #include "ir/program/sizes.h"
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
+#include "lowering/graph/steps.h"
 #include "lowering/passes/rows.h"
-#include "lowering/pipeline/steps.h"
 #include "lowering/rules/program_rules.h"
 
 namespace hoist {

@@ -18,7 +18,7 @@
 #include "ir/properties/properties.h"
 #include "ir/text/text.h"
 #include "lowering/layout/storage.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 namespace {

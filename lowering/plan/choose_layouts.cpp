@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "lowering/fusion/outline.h"
-#include "lowering/fusion/statements.h"
 #include "lowering/layout/orders.h"
 #include "lowering/plan/rows.h"
+#include "lowering/terms/statements.h"
 
 namespace hoist {
 namespace {

@@ -1,4 +1,4 @@
-#include "lowering/fusion/fused_launches.h"
+#include "lowering/plan/fused_launches.h"
 #include "lowering/plan/rows.h"
 
 namespace hoist {

@@ -5,7 +5,8 @@
 #include <set>
 #include <string>
 
-#include "lowering/pipeline/lower.h"
+#include "lowering/passes/pass.h"
+#include "lowering/plan/lowered_model.h"
 
 namespace hoist {
 

@@ -9,9 +9,9 @@
 #include "ir/properties/index_ranges.h"
 #include "ir/properties/properties.h"
 #include "lowering/cost/work.h"
-#include "lowering/fusion/outline.h"
 #include "lowering/plan/rows.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/materialised.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 namespace {

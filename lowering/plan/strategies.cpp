@@ -3,12 +3,12 @@
 
 #include "ir/properties/properties.h"
 #include "ir/text/parse/near_miss.h"
-#include "lowering/fusion/outline.h"
-#include "lowering/fusion/statements.h"
+#include "lowering/graph/steps.h"
 #include "lowering/layout/stored_terms.h"
-#include "lowering/pipeline/steps.h"
 #include "lowering/plan/rows.h"
 #include "lowering/rules/rules.h"
+#include "lowering/terms/materialised.h"
+#include "lowering/terms/statements.h"
 #include "lowering/tiling/tiled_results.h"
 
 namespace hoist {

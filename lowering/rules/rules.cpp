@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "lowering/cost/winograd.h"
 #include "lowering/rules/tables.h"
 
 namespace hoist {
 
-// The bounds of winograd.h as bits of an f32, which have the order of the numbers.
+// The bounds of Winograd tiles as bits of an f32, which have the order of the numbers.
 Result<RuleRows> read_lowering_rules() {
   constexpr int64_t mantissa = 1 << 23, bias = 127;
   return read_own_rules(lowering_rule_files,

@@ -9,7 +9,7 @@
 
 #include "ir/text/text.h"
 #include "lowering/rules/rules.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 namespace {

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "ir/text/text.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 #include "lowering/tiling/tile.h"
 
 namespace hoist {

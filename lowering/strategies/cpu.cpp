@@ -3,10 +3,9 @@
 #include <optional>
 
 #include "ir/properties/properties.h"
-#include "lowering/fusion/grouping.h"
-#include "lowering/layout/arrangement.h"
 #include "lowering/strategies/loops.h"
 #include "lowering/strategies/strategies.h"
+#include "lowering/terms/arrangement.h"
 
 namespace hoist {
 

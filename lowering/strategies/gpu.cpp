@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "ir/properties/properties.h"
-#include "lowering/fusion/grouping.h"
 #include "lowering/strategies/loops.h"
 #include "lowering/strategies/strategies.h"
 

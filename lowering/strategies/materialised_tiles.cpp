@@ -4,7 +4,7 @@
 
 #include "lowering/strategies/loops.h"
 #include "lowering/strategies/strategies.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 

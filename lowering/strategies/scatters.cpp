@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "ir/properties/properties.h"
-#include "lowering/layout/arrangement.h"
 #include "lowering/strategies/loops.h"
 #include "lowering/strategies/strategies.h"
+#include "lowering/terms/arrangement.h"
 
 namespace hoist {
 

@@ -12,7 +12,7 @@
 #include "ir/text/parse/trim.h"
 #include "ir/text/text.h"
 #include "lowering/strategies/strategy.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 namespace {

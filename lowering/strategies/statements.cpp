@@ -2,13 +2,12 @@
 // work-item: with more, PoCL keeps each item's accumulators in memory from barrier to barrier (lower quartiles on a
 // busy machine: an autoencoder of ten contractions takes 38 to 68 us with one work-item and 45 to 122 us with 2 to 16;
 // four convolutions of 16x16x16 take 424 us with one and 654 us with two).
-#include "lowering/fusion/statements.h"
+#include "lowering/terms/statements.h"
 
 #include <algorithm>
 #include <iterator>
 
 #include "ir/properties/properties.h"
-#include "lowering/fusion/grouping.h"
 #include "lowering/strategies/loops.h"
 #include "lowering/strategies/strategies.h"
 

@@ -9,7 +9,7 @@
 #include "lowering/rules/rules.h"
 #include "lowering/strategies/loops.h"
 #include "lowering/strategies/strategies.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 namespace {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "ir/properties/properties.h"
-#include "lowering/layout/arrangement.h"
-#include "lowering/layout/products.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/arrangement.h"
+#include "lowering/terms/terms.h"
+#include "lowering/tiling/contractions.h"
 
 namespace hoist {
 namespace {
@@ -30,7 +30,6 @@ std::optional<int64_t> step_of_windows(Expr e, int64_t size) {
   return step;
 }
 
-// `transposed`: an image that must stay NCHW in memory.
 CpuResults tiled_on_cpu(const Program& program, const Definition& d, const std::map<std::string, Type>& types,
                         const Storage& s, bool transposed, const Profile& profile) {
   const std::vector<int64_t> shape = computed_shape(s);
@@ -94,8 +93,7 @@ CpuResults tiled_on_cpu(const Program& program, const Definition& d, const std::
 // The number of dimensions before the last two of an image that count as its rows: rules collapse up to three.
 int64_t collapsed_rows(const std::vector<int64_t>& shape) { return std::clamp<int64_t>(std::ssize(shape) - 3, 0, 2); }
 
-// On a GPU all positions of an image are one dimension, so that small images fill work-groups too. Empty if the
-// definition is no contraction.
+// On a GPU all positions of an image are one dimension, so that small images fill work-groups too.
 std::optional<GpuResults> tiled_on_gpu(const Definition& d, const Storage& s, bool transposed) {
   const std::vector<int64_t> shape = computed_shape(s);
   if (!is_product(d)) return std::nullopt;
@@ -119,27 +117,20 @@ std::optional<GpuResults> tiled_on_gpu(const Definition& d, const Storage& s, bo
   return out;
 }
 
-// The tile of the definition's knobs, or the estimated one if the knobs match no tile.
-Tile tile_of(const Definition& d, const TiledResults& results, const Profile& profile) {
-  if (!d.knobs.empty()) {
-    if (const auto tile = tile_with(results, d.knobs, profile)) return *tile;
-  }
-  return choose_tile(results, profile);
-}
-
 }  // namespace
 
-void choose_tile(const Program& program, const Definition& d, const std::map<std::string, Type>& types, bool transposed,
-                 StoragePlan& plan, const Profile& profile) {
-  const Storage& s = plan.values.at(d.value);
-  std::optional<TiledResults> results;
-  if (!profile.gpu)
-    results = tiled_on_cpu(program, d, types, s, transposed, profile);
-  else if (const auto on_gpu = tiled_on_gpu(d, s, transposed))
-    results = *on_gpu;
-  Tile& tile = plan.tiles[d.value];
-  if (!results) return;
-  tile = tile_of(d, *results, profile);
+std::optional<TiledResults> tiled_results(const Program& program, const Definition& d,
+                                          const std::map<std::string, Type>& types, const Storage& s, bool transposed,
+                                          const Profile& profile) {
+  if (!profile.gpu) return tiled_on_cpu(program, d, types, s, transposed, profile);
+  const auto on_gpu = tiled_on_gpu(d, s, transposed);
+  return on_gpu ? std::optional<TiledResults>(*on_gpu) : std::nullopt;
+}
+
+Tile tile_of(const Definition& d, const TiledResults& results, const Storage& s, bool transposed,
+             const Profile& profile) {
+  const auto known = d.knobs.empty() ? std::nullopt : tile_with(results, d.knobs, profile);
+  Tile tile = known ? *known : choose_tile(results, profile);
   tile.channels_last = transposed ? 1 : 0;
   // For images the spatial dimensions are collapsed, for matrices the rows of all matrices.
   const std::vector<int64_t> shape = computed_shape(s);
@@ -148,7 +139,7 @@ void choose_tile(const Program& program, const Definition& d, const std::map<std
     tile.rows_collapsed = collapsed_rows(shape);
   else if (through_lines)
     tile.rows_collapsed = std::ssize(shape) - 2;
-  plan.tiled[d.value] = *results;
+  return tile;
 }
 
 Tile tile_of_statement(const Definition& d, const Storage& s, const Profile& profile) {

@@ -3,18 +3,24 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "ir/program/program.h"
+#include "ir/program/storage.h"
 #include "ir/target/profile.h"
-#include "lowering/layout/storage_plan.h"
 #include "lowering/tiling/tile.h"
 
 namespace hoist {
 
-/// Selects the tile of a definition that folds or has to be transposed, and stores it in the plan.
-void choose_tile(const Program& program, const Definition& d, const std::map<std::string, Type>& types, bool transposed,
-                 StoragePlan& plan, const Profile& profile);
+/// The results that the tiles of a definition with this storage cover; empty for a definition on a GPU that is no
+/// contraction. `transposed`: an image that must stay NCHW in memory.
+std::optional<TiledResults> tiled_results(const Program& program, const Definition& d,
+                                          const std::map<std::string, Type>& types, const Storage& s, bool transposed,
+                                          const Profile& profile);
+/// The tile of a definition with these results: the tile of its knobs, or the estimated one.
+Tile tile_of(const Definition& d, const TiledResults& results, const Storage& s, bool transposed,
+             const Profile& profile);
 
 /// The tile of a statement, whose tiles are divided among the work-items of one group; all its rows are equivalent.
 /// Work-items of GPUs compute one element at a time.

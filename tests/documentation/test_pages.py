@@ -152,6 +152,15 @@ def test_includes_are_those_of_the_architecture() -> None:
                     assert room_of(included) in allowed[room_of(name)], (name, included)
 
 
+def test_folders_of_lowering_include_those_below_them() -> None:
+    folders = re.findall(r"^\| `(\w+)/` \|", (SOURCE / "lowering" / "README.md").read_text(encoding="utf-8"), re.M)
+    assert set(folders) == {path.name for path in (SOURCE / "lowering").iterdir() if path.is_dir()}
+    upwards = [(path.name, name) for path in (SOURCE / "lowering").rglob("*") if path.suffix in (".h", ".cpp")
+               for name in re.findall(r'^#include "lowering/(\w+)/', path.read_text(encoding="utf-8"), re.M)
+               if folders.index(name) < folders.index(path.parent.name)]
+    assert upwards == [("user_rules.cpp", "pipeline")]
+
+
 def test_performance_is_written_from_results() -> None:
     ran = subprocess.run([sys.executable, SOURCE / "tools" / "compare" / "performance.py", "--check"], text=True,
                          capture_output=True, check=False)

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "ir/text/program_text.h"
+#include "lowering/graph/steps.h"
 #include "lowering/pipeline/lower.h"
-#include "lowering/pipeline/steps.h"
 #include "tests/support/named_model.h"
 
 namespace hoist {

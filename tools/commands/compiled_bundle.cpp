@@ -5,7 +5,7 @@
 #include "backends/bundle/bundle.h"
 #include "frontend/write_model.h"
 #include "ir/text/counted.h"
-#include "lowering/fusion/statements.h"
+#include "lowering/terms/statements.h"
 #include "tools/cli/terminal.h"
 #include "tools/data/files.h"
 #include "tools/driver/opened_bundle.h"

@@ -21,7 +21,7 @@
 #include "ir/plan/region.h"
 #include "ir/properties/properties.h"
 #include "ir/text/text.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 #include "tools/driver/model_check.h"
 #include "tools/driver/native_files.h"
 

@@ -6,7 +6,7 @@
 #include "ir/evaluate/evaluate.h"
 #include "ir/properties/properties.h"
 #include "ir/text/text.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 namespace {

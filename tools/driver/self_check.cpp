@@ -12,7 +12,7 @@
 #include "ir/evaluate/interpreter/interpret_cost.h"
 #include "ir/text/text.h"
 #include "lowering/rules/rules.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 #include "tools/cli/terminal.h"
 #include "tools/data/data.h"
 #include "tools/driver/opened_bundle.h"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/text/parse/near_miss.h"
-#include "lowering/fusion/statements.h"
+#include "lowering/terms/statements.h"
 #include "tools/inspection/layers.h"
 
 namespace hoist {

@@ -12,7 +12,7 @@
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
 #include "lowering/pipeline/lower.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 #include "neural_rules/functions/functions.h"
 #include "neural_rules/functions/sums.h"
 #include "neural_rules/rewrite/format_rules.h"

@@ -5,7 +5,7 @@
 
 #include "ir/text/counted.h"
 #include "ir/text/text.h"
-#include "lowering/cost/saturated.h"
+#include "lowering/terms/saturated.h"
 #include "tools/cli/json_answer.h"
 #include "tools/cli/terminal.h"
 #include "tools/data/data.h"

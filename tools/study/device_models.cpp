@@ -6,7 +6,7 @@
 #include "backends/bundle/bundle.h"
 #include "backends/opencl/device.h"
 #include "ir/base/stopwatch.h"
-#include "lowering/pipeline/steps.h"
+#include "lowering/graph/steps.h"
 #include "neural_rules/choice/solver/interval.h"
 #include "neural_rules/functions/functions.h"
 #include "neural_rules/model/constants.h"

@@ -82,8 +82,8 @@ Subject convolution_forms(const Program& program, const Definition& definition, 
   std::vector<Knob>& knobs = out.space.knobs;
   if (has_known_weights(program, definition)) {
     std::map<int64_t, double> costs;
-    for (const WinogradChoice& choice :
-         winograd_choices(definition.expression, options, has_fit_filters(program, definition))) {
+    for (const WinogradChoice& choice : winograd_choices(definition.expression, options.profile, options.fuses_launches,
+                                                         !options.strict && has_fit_filters(program, definition))) {
       costs[choice.results] = choice.cost;
       costs[0] = clearly_less * choice.direct;
     }

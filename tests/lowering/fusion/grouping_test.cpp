@@ -7,7 +7,7 @@
 #include "ir/evaluate/interpreter/interpret_cost.h"
 #include "lowering/fusion/kernel_size.h"
 #include "lowering/pipeline/lower.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 #include "tests/support/lower_model.h"
 
 namespace hoist {

@@ -5,9 +5,9 @@
 
 #include "ir/properties/properties.h"
 #include "ir/text/program_text.h"
-#include "lowering/fusion/statements.h"
 #include "lowering/pipeline/lower.h"
 #include "lowering/pipeline/passes.h"
+#include "lowering/terms/statements.h"
 
 namespace hoist {
 namespace {

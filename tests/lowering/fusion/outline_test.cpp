@@ -10,9 +10,9 @@
 #include "ir/properties/properties.h"
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
+#include "lowering/graph/steps.h"
 #include "lowering/pipeline/lower.h"
 #include "lowering/pipeline/replay.h"
-#include "lowering/pipeline/steps.h"
 #include "tests/lowering/stored_run.h"
 #include "tests/support/random_terms.h"
 

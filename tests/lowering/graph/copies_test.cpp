@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "ir/text/program_text.h"
-#include "lowering/layout/arrangement.h"
+#include "lowering/graph/steps.h"
 #include "lowering/pipeline/replay.h"
-#include "lowering/pipeline/steps.h"
+#include "lowering/terms/arrangement.h"
 
 namespace hoist {
 namespace {

@@ -15,7 +15,7 @@
 #include "ir/text/text.h"
 #include "lowering/fusion/grouping.h"
 #include "lowering/fusion/launches.h"
-#include "lowering/fusion/statements.h"
+#include "lowering/terms/statements.h"
 #include "tests/lowering/pipeline/random_models.h"
 #include "tests/lowering/random_graphs.h"
 #include "tests/lowering/stored_run.h"

@@ -4,9 +4,9 @@
 #include <cstdlib>
 
 #include "ir/text/text.h"
-#include "lowering/fusion/statements.h"
-#include "lowering/pipeline/steps.h"
+#include "lowering/graph/steps.h"
 #include "lowering/rules/rules.h"
+#include "lowering/terms/statements.h"
 #include "tests/support/print_steps.h"
 
 namespace hoist {

@@ -10,7 +10,7 @@
 #include "lowering/cost/work.h"
 #include "lowering/pipeline/lower.h"
 #include "lowering/pipeline/passes.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 #include "tests/support/lower_model.h"
 #include "tests/support/named_model.h"
 

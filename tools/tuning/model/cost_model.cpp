@@ -18,7 +18,7 @@
 #include "ir/evaluate/interpreter/interpret_cost.h"
 #include "ir/properties/properties.h"
 #include "ir/text/text.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 #include "neural_rules/choice/solver/interval.h"
 #include "tools/tuning/shipped.h"
 

@@ -13,7 +13,7 @@
 #include "ir/evaluate/interpreter/interpret_cost.h"
 #include "ir/properties/properties.h"
 #include "ir/text/text.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 #include "tools/tuning/model/cost_model.h"
 
 namespace hoist::tuning {

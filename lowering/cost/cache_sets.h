@@ -7,8 +7,8 @@
 #include <string>
 
 #include "ir/program/program.h"
+#include "ir/program/storage.h"
 #include "ir/target/profile.h"
-#include "lowering/layout/storage.h"
 
 namespace hoist {
 

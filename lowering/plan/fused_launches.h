@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ir/target/profile.h"
-#include "lowering/pipeline/lower.h"
+#include "lowering/plan/lowered_model.h"
 
 namespace hoist {
 

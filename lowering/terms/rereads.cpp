@@ -1,4 +1,4 @@
-#include "lowering/fusion/rereads.h"
+#include "lowering/terms/rereads.h"
 
 #include <algorithm>
 #include <set>

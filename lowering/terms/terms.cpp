@@ -1,4 +1,4 @@
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 
 #include <algorithm>
 #include <set>
@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "ir/properties/properties.h"
-#include "lowering/cost/saturated.h"
+#include "lowering/terms/saturated.h"
 
 namespace hoist {
 namespace {

@@ -1,4 +1,4 @@
-#include "lowering/fusion/fused_launches.h"
+#include "lowering/plan/fused_launches.h"
 
 #include <algorithm>
 #include <map>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "ir/properties/properties.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -31,9 +30,5 @@ struct WordProducts {
 /// two of bf16.
 WordProducts products_in_word(const Definition& d, const std::map<std::string, Type>& types, const Weights& w,
                               const Profile& profile);
-
-/// The operands that dot instructions load in words; their channels have to be contiguous.
-std::set<std::string> read_interleaved(const Program& program, const std::map<std::string, Type>& types,
-                                       const Profile& profile);
 
 }  // namespace hoist

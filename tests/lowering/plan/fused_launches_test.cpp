@@ -1,10 +1,11 @@
 // Tests which kernels form a fused launch.
-#include "lowering/fusion/fused_launches.h"
+#include "lowering/plan/fused_launches.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "ir/text/program_text.h"
+#include "lowering/pipeline/lower.h"
 
 namespace hoist {
 namespace {

@@ -1,9 +1,9 @@
-#include "lowering/layout/cache_sets.h"
+#include "lowering/cost/cache_sets.h"
 
 #include <algorithm>
 #include <numeric>
 
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 #include "lowering/tiling/materialised_tiles.h"
 
 namespace hoist {

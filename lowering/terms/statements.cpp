@@ -1,9 +1,9 @@
-#include "lowering/fusion/statements.h"
+#include "lowering/terms/statements.h"
 
 #include <algorithm>
 
 #include "ir/properties/properties.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 namespace {

@@ -1,10 +1,8 @@
-#include "lowering/layout/products.h"
+#include "lowering/tiling/contractions.h"
 
 #include <algorithm>
 
 #include "ir/properties/properties.h"
-#include "lowering/layout/planes.h"
-#include "lowering/strategies/terms.h"
 
 namespace hoist {
 
@@ -37,23 +35,6 @@ WordProducts products_in_word(const Definition& d, const std::map<std::string, T
   const bool in_pairs = multiplies(Scalar::i16, Scalar::i16, 2) || multiplies(Scalar::i16, Scalar::i8, 2);
   if (profile.pair_products > 0 && in_pairs) return {2, true, false};
   return {};
-}
-
-std::set<std::string> read_interleaved(const Program& program, const std::map<std::string, Type>& types,
-                                       const Profile& profile) {
-  std::set<std::string> values;
-  for (const Definition& d : program.definitions) {
-    if (std::none_of(d.weights.begin(), d.weights.end(),
-                     [&](const Weights& w) { return products_in_word(d, types, w, profile).together > 0; }))
-      continue;
-    for (Expr p : parameters_of(d.expression)) {
-      const Type leaf = leaf_of(p->type);
-      if (d.channels_first && is_image_rank(p->type) &&
-          (leaf == scalar_type(Scalar::u8) || leaf == scalar_type(Scalar::i16) || leaf == scalar_type(Scalar::bf16)))
-        values.insert(p->name);
-    }
-  }
-  return values;
 }
 
 }  // namespace hoist

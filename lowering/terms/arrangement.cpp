@@ -1,4 +1,4 @@
-#include "lowering/layout/arrangement.h"
+#include "lowering/terms/arrangement.h"
 
 #include <algorithm>
 #include <functional>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ir/properties/properties.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 namespace {
