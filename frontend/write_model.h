@@ -1,6 +1,6 @@
 // The export of a program of operator calls: the bytes of an ONNX file that other engines load and that read_model
 // reads back as the same calls, constants bit for bit. The bytes have passed onnx's checker and its type inference.
-// Names no file: the caller decides how it appears (tools/data/files.h). Tensors alone: tensor_file.h.
+// Names no file: the caller decides how it appears (tools/base/files.h). Tensors alone: tensor_file.h.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@
 
 #include "ir/base/temporary_folder.h"
 #include "tests/tools/data/npz_file.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 #include "tools/data/npy.h"
 #include "tools/data/scores.h"
 #include "tools/queue/confinement.h"

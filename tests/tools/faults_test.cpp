@@ -18,7 +18,7 @@
 #include <thread>
 
 #include "tests/tools/program.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 
 namespace hoist {
 namespace {

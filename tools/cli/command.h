@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tools/cli/exit_code.h"
+#include "tools/base/exit_code.h"
 #include "tools/cli/option_table.h"
 
 namespace hoist {

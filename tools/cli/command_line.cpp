@@ -12,13 +12,13 @@
 #include "ir/base/temporary_folder.h"
 #include "ir/operators/operators.h"
 #include "lowering/rules/rules.h"
-#include "tools/cli/interruption.h"
+#include "tools/base/child_program.h"
+#include "tools/base/file_lock.h"
+#include "tools/base/interruption.h"
+#include "tools/base/terminal.h"
 #include "tools/cli/log.h"
 #include "tools/cli/parse_options.h"
-#include "tools/cli/terminal.h"
 #include "tools/cli/unexpected_end.h"
-#include "tools/data/file_lock.h"
-#include "tools/driver/child_program.h"
 
 namespace hoist {
 Result<ExitCode> do_command(const std::vector<std::string>& words) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/cli/exit_code.h"
+#include "tools/base/exit_code.h"
 
 namespace hoist {
 

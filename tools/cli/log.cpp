@@ -6,7 +6,7 @@
 #include <memory>
 #include <mutex>
 
-#include "tools/cli/terminal.h"
+#include "tools/base/terminal.h"
 
 namespace hoist {
 namespace {

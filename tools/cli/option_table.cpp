@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "backends/halide/native/native_target.h"
+#include "tools/base/terminal.h"
 #include "tools/cli/log.h"
-#include "tools/cli/terminal.h"
 #include "tools/driver/sizes.h"
 #include "tools/inspection/layer_stages.h"
 #include "tools/queue/queued_models.h"

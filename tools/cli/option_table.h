@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "tools/cli/exit_code.h"
+#include "tools/base/exit_code.h"
 #include "tools/cli/options.h"
 
 namespace hoist {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "backends/opencl/bundle_runner.h"
-#include "tools/data/evaluation.h"
 #include "tools/data/media.h"
+#include "tools/driver/evaluation.h"
 #include "tools/driver/model.h"
 #include "tools/inspection/show_passes.h"
 #include "tools/queue/queue.h"

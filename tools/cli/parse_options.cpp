@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "ir/text/parse/near_miss.h"
-#include "tools/cli/terminal.h"
+#include "tools/base/terminal.h"
 
 namespace hoist {
 namespace {

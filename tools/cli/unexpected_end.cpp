@@ -10,7 +10,7 @@
 #include <exception>
 #include <new>
 
-#include "tools/cli/exit_code.h"
+#include "tools/base/exit_code.h"
 
 namespace hoist {
 namespace {

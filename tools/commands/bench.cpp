@@ -7,10 +7,10 @@
 
 #include "ir/base/stopwatch.h"
 #include "neural_rules/choice/solver/interval.h"
+#include "tools/base/files.h"
+#include "tools/base/json_answer.h"
+#include "tools/base/terminal.h"
 #include "tools/cli/command.h"
-#include "tools/cli/json_answer.h"
-#include "tools/cli/terminal.h"
-#include "tools/data/files.h"
 #include "tools/driver/opened_bundle.h"
 #include "tools/inspection/roofline.h"
 #include "tools/queue/evaluation_jobs.h"

@@ -1,9 +1,9 @@
 // hoist check: the operators that a model needs and whether hoist supports them; reports all problems together.
 #include <nlohmann/json.hpp>
 
+#include "tools/base/json_answer.h"
+#include "tools/base/terminal.h"
 #include "tools/cli/command.h"
-#include "tools/cli/json_answer.h"
-#include "tools/cli/terminal.h"
 #include "tools/driver/model.h"
 #include "tools/inspection/model_summary.h"
 

@@ -2,12 +2,12 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/text/parse/near_miss.h"
+#include "tools/base/files.h"
+#include "tools/base/json_answer.h"
+#include "tools/base/terminal.h"
 #include "tools/cli/command.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/command_texts.h"
-#include "tools/cli/json_answer.h"
-#include "tools/cli/terminal.h"
-#include "tools/data/files.h"
 
 namespace hoist {
 

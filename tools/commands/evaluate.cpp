@@ -4,12 +4,12 @@
 
 #include "ir/text/counted.h"
 #include "neural_rules/choice/solver/interval.h"
+#include "tools/base/json_answer.h"
+#include "tools/base/terminal.h"
 #include "tools/cli/command.h"
-#include "tools/cli/json_answer.h"
-#include "tools/cli/terminal.h"
 #include "tools/data/data.h"
-#include "tools/data/evaluation.h"
 #include "tools/data/output_agreement.h"
+#include "tools/driver/evaluation.h"
 #include "tools/driver/opened_bundle.h"
 #include "tools/queue/evaluation_jobs.h"
 

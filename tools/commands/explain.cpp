@@ -2,9 +2,9 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/text/counted.h"
+#include "tools/base/json_answer.h"
+#include "tools/base/terminal.h"
 #include "tools/cli/command.h"
-#include "tools/cli/json_answer.h"
-#include "tools/cli/terminal.h"
 #include "tools/driver/model.h"
 #include "tools/driver/opened_bundle.h"
 #include "tools/driver/sizes.h"

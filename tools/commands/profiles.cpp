@@ -3,9 +3,9 @@
 
 #include "ir/target/starter_profiles.h"
 #include "ir/text/parse/near_miss.h"
+#include "tools/base/json_answer.h"
+#include "tools/base/terminal.h"
 #include "tools/cli/command.h"
-#include "tools/cli/json_answer.h"
-#include "tools/cli/terminal.h"
 
 namespace hoist {
 

@@ -4,11 +4,11 @@
 #include <array>
 #include <optional>
 
+#include "tools/base/file_lock.h"
+#include "tools/base/files.h"
+#include "tools/base/json_answer.h"
+#include "tools/base/terminal.h"
 #include "tools/cli/command.h"
-#include "tools/cli/json_answer.h"
-#include "tools/cli/terminal.h"
-#include "tools/data/file_lock.h"
-#include "tools/data/files.h"
 #include "tools/report/compare.h"
 #include "tools/study/budgeted_compile.h"
 #include "tools/study/certificate.h"

@@ -11,10 +11,10 @@
 #include "lowering/rules/program_rules.h"
 #include "lowering/rules/rules.h"
 #include "lowering/rules/user_rules.h"
+#include "tools/base/files.h"
+#include "tools/base/json_answer.h"
+#include "tools/base/terminal.h"
 #include "tools/cli/command.h"
-#include "tools/cli/json_answer.h"
-#include "tools/cli/terminal.h"
-#include "tools/data/files.h"
 #include "tools/driver/program_file.h"
 
 namespace hoist {

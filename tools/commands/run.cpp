@@ -5,11 +5,11 @@
 #include <optional>
 
 #include "frontend/file/tensor_file.h"
+#include "tools/base/files.h"
+#include "tools/base/json_answer.h"
+#include "tools/base/terminal.h"
 #include "tools/cli/command.h"
-#include "tools/cli/json_answer.h"
-#include "tools/cli/terminal.h"
 #include "tools/data/data.h"
-#include "tools/data/files.h"
 #include "tools/data/media.h"
 #include "tools/data/npy.h"
 #include "tools/data/scores.h"

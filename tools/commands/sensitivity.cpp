@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tools/base/files.h"
+#include "tools/base/json_answer.h"
+#include "tools/base/terminal.h"
 #include "tools/cli/command.h"
-#include "tools/cli/json_answer.h"
-#include "tools/cli/terminal.h"
-#include "tools/data/files.h"
 #include "tools/data/samples.h"
 #include "tools/driver/model.h"
 #include "tools/queue/queued_models.h"

@@ -4,9 +4,9 @@
 
 #include "ir/evaluate/interpreter/interpret_cost.h"
 #include "ir/text/counted.h"
+#include "tools/base/json_answer.h"
+#include "tools/base/terminal.h"
 #include "tools/cli/command.h"
-#include "tools/cli/json_answer.h"
-#include "tools/cli/terminal.h"
 #include "tools/data/samples.h"
 #include "tools/driver/driver_helpers.h"
 #include "tools/driver/model.h"

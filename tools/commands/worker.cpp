@@ -1,8 +1,8 @@
 // hoist worker: executes jobs of a queue, and lists its jobs.
 #include "tools/queue/worker.h"
 
+#include "tools/base/json_answer.h"
 #include "tools/cli/command.h"
-#include "tools/cli/json_answer.h"
 #include "tools/queue/confinement.h"
 #include "tools/queue/job_kinds.h"
 

@@ -10,8 +10,8 @@
 #include <memory>
 
 #include "ir/host/host_pictures.h"
+#include "tools/base/files.h"
 #include "tools/data/data.h"
-#include "tools/data/files.h"
 
 namespace hoist {
 namespace {

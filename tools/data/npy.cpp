@@ -10,7 +10,7 @@
 
 #include "frontend/file/bounded_size.h"
 #include "frontend/file/tensor_file.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 
 namespace hoist {
 namespace {

@@ -11,8 +11,8 @@
 #include <unordered_set>
 
 #include "ir/text/parse/near_miss.h"
+#include "tools/base/files.h"
 #include "tools/data/data.h"
-#include "tools/data/files.h"
 #include "tools/data/npy.h"
 
 namespace hoist {

@@ -11,7 +11,7 @@
 #include "ir/text/counted.h"
 #include "neural_rules/choice/metric.h"
 #include "neural_rules/choice/solver/interval.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 
 namespace hoist {
 

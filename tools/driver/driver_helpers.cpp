@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "backends/bundle/bundle.h"
-#include "tools/driver/child_program.h"
+#include "tools/base/child_program.h"
 #include "tools/driver/opened_bundle.h"
 
 namespace hoist {

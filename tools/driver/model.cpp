@@ -13,8 +13,8 @@
 #include "ir/target/starter_profiles.h"
 #include "ir/text/parse/near_miss.h"
 #include "lowering/rules/rules.h"
-#include "tools/cli/terminal.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
+#include "tools/base/terminal.h"
 #include "tools/driver/input_values.h"
 #include "tools/tuning/records_text.h"
 

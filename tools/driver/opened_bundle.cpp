@@ -7,7 +7,7 @@
 #include "ir/base/seeded.h"
 #include "ir/evaluate/interpreter/host_call.h"
 #include "ir/text/parse/near_miss.h"
-#include "tools/cli/terminal.h"
+#include "tools/base/terminal.h"
 #include "tools/driver/driver_helpers.h"
 #include "tools/driver/sizes.h"
 

@@ -11,7 +11,7 @@
 #include "backends/opencl/device.h"
 #include "ir/plan/plan.h"
 #include "ir/program/program.h"
-#include "tools/cli/exit_code.h"
+#include "tools/base/exit_code.h"
 #include "tools/data/media.h"
 
 namespace hoist {

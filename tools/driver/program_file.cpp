@@ -6,9 +6,9 @@
 
 #include "frontend/file/tensor_file.h"
 #include "ir/text/program_text.h"
-#include "tools/cli/json_answer.h"
-#include "tools/cli/terminal.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
+#include "tools/base/json_answer.h"
+#include "tools/base/terminal.h"
 
 namespace hoist {
 

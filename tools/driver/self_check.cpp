@@ -13,7 +13,7 @@
 #include "ir/text/text.h"
 #include "lowering/rules/rules.h"
 #include "lowering/terms/terms.h"
-#include "tools/cli/terminal.h"
+#include "tools/base/terminal.h"
 #include "tools/data/data.h"
 #include "tools/driver/opened_bundle.h"
 

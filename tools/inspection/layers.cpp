@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/text/parse/near_miss.h"
-#include "tools/cli/terminal.h"
+#include "tools/base/terminal.h"
 
 namespace hoist {
 namespace {

@@ -6,8 +6,8 @@
 #include "ir/text/counted.h"
 #include "ir/text/text.h"
 #include "lowering/terms/saturated.h"
-#include "tools/cli/json_answer.h"
-#include "tools/cli/terminal.h"
+#include "tools/base/json_answer.h"
+#include "tools/base/terminal.h"
 #include "tools/data/data.h"
 
 namespace hoist {

@@ -8,7 +8,7 @@
 #include "ir/text/parse/near_miss.h"
 #include "ir/text/program_text.h"
 #include "lowering/pipeline/lower.h"
-#include "tools/cli/terminal.h"
+#include "tools/base/terminal.h"
 
 namespace hoist {
 namespace {

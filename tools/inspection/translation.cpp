@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "tools/cli/terminal.h"
+#include "tools/base/terminal.h"
 #include "tools/inspection/derivation.h"
 
 namespace hoist {

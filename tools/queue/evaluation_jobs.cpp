@@ -8,7 +8,7 @@
 #include "backends/opencl/device.h"
 #include "ir/base/temporary_folder.h"
 #include "ir/target/profile.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 #include "tools/data/samples.h"
 #include "tools/driver/opened_bundle.h"
 #include "tools/queue/gather.h"

@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "tools/data/evaluation.h"
+#include "tools/driver/evaluation.h"
 #include "tools/queue/queue.h"
 
 namespace hoist::queue {

@@ -8,7 +8,7 @@
 
 #include "ir/base/stopwatch.h"
 #include "ir/text/counted.h"
-#include "tools/cli/terminal.h"
+#include "tools/base/terminal.h"
 
 namespace hoist::queue {
 namespace {

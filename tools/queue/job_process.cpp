@@ -4,8 +4,8 @@
 #include <sys/wait.h>
 
 #include "ir/base/process_folder.h"
-#include "tools/data/files.h"
-#include "tools/driver/child_program.h"
+#include "tools/base/child_program.h"
+#include "tools/base/files.h"
 #include "tools/queue/job_kinds.h"
 
 namespace hoist::queue {

@@ -16,7 +16,7 @@
 #include <mutex>
 
 #include "ir/base/stopwatch.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 #include "tools/queue/queue.h"
 
 namespace hoist::queue {

@@ -6,7 +6,7 @@
 #include <charconv>
 
 #include "ir/base/process_folder.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 
 namespace hoist::queue {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "ir/base/stopwatch.h"
-#include "tools/cli/terminal.h"
+#include "tools/base/terminal.h"
 #include "tools/data/npy.h"
 #include "tools/data/samples.h"
 #include "tools/driver/opened_bundle.h"

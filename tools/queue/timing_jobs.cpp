@@ -6,8 +6,8 @@
 #include <chrono>
 
 #include "ir/base/temporary_folder.h"
-#include "tools/data/files.h"
-#include "tools/driver/child_program.h"
+#include "tools/base/child_program.h"
+#include "tools/base/files.h"
 #include "tools/queue/gather.h"
 #include "tools/queue/job_process.h"
 #include "tools/queue/packed_folder.h"

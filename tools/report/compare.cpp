@@ -8,7 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "tools/cli/terminal.h"
+#include "tools/base/terminal.h"
 #include "tools/inspection/model_summary.h"
 #include "tools/report/template.h"
 

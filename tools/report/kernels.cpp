@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/text/counted.h"
-#include "tools/cli/terminal.h"
+#include "tools/base/terminal.h"
 #include "tools/inspection/model_summary.h"
 #include "tools/report/template.h"
 

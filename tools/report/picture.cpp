@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "ir/base/temporary_folder.h"
-#include "tools/data/files.h"
-#include "tools/driver/child_program.h"
+#include "tools/base/child_program.h"
+#include "tools/base/files.h"
 
 namespace hoist {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "neural_rules/choice/metric.h"
-#include "tools/cli/terminal.h"
+#include "tools/base/terminal.h"
 #include "tools/report/report.h"
 
 namespace hoist {

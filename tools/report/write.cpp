@@ -6,9 +6,9 @@
 #include <set>
 
 #include "ir/text/text.h"
-#include "tools/cli/json_answer.h"
-#include "tools/cli/terminal.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
+#include "tools/base/json_answer.h"
+#include "tools/base/terminal.h"
 #include "tools/driver/opened_bundle.h"
 #include "tools/inspection/roofline.h"
 #include "tools/report/report.h"

@@ -5,9 +5,9 @@
 
 #include "ir/base/stopwatch.h"
 #include "ir/base/temporary_folder.h"
-#include "tools/cli/interruption.h"
-#include "tools/cli/terminal.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
+#include "tools/base/interruption.h"
+#include "tools/base/terminal.h"
 #include "tools/data/npy.h"
 #include "tools/data/samples.h"
 #include "tools/data/scores.h"

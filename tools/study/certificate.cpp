@@ -9,10 +9,10 @@
 
 #include "ir/base/cancellation.h"
 #include "ir/base/temporary_folder.h"
-#include "tools/data/files.h"
+#include "tools/base/child_program.h"
+#include "tools/base/files.h"
 #include "tools/data/samples.h"
 #include "tools/data/scores.h"
-#include "tools/driver/child_program.h"
 #include "tools/driver/opened_bundle.h"
 
 namespace hoist {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/text/text.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 
 namespace hoist {
 namespace {

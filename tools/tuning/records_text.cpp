@@ -11,7 +11,7 @@
 #include <sstream>
 #include <tuple>
 
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 #include "tools/tuning/shipped.h"
 
 namespace hoist::tuning {

@@ -12,7 +12,7 @@
 #include "ir/base/temporary_folder.h"
 #include "tests/frontend/model_builder.h"
 #include "tests/tools/program.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 #include "tools/data/npy.h"
 
 namespace hoist {

@@ -10,7 +10,7 @@
 
 #include "tests/tools/program.h"
 #include "tests/tools/study/synthetic_study.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 #include "tools/data/npy.h"
 
 namespace hoist {

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "tests/tools/program.h"
+#include "tools/base/terminal.h"
 #include "tools/cli/command_texts.h"
 #include "tools/cli/parse_options.h"
-#include "tools/cli/terminal.h"
 
 namespace hoist {
 namespace {

@@ -15,7 +15,7 @@
 #include <optional>
 
 #include "tests/tools/program.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 #include "tools/data/npy.h"
 #include "tools/data/scores.h"
 

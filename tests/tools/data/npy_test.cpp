@@ -9,7 +9,7 @@
 
 #include "ir/base/temporary_folder.h"
 #include "tests/tools/data/npz_file.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 #include "tools/data/samples.h"
 
 namespace hoist {

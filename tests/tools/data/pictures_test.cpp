@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/tools/program.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 #include "tools/data/npy.h"
 
 namespace hoist {

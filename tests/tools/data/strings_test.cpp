@@ -8,7 +8,7 @@
 
 #include "frontend/file/tensor_file.h"
 #include "tests/tools/program.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 
 namespace hoist {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "ir/base/temporary_folder.h"
 #include "tests/tools/program.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 
 namespace hoist {
 namespace {

@@ -7,7 +7,7 @@
 #include "backends/runtime/hoist_runtime.h"
 #include "ir/base/process_folder.h"
 #include "tests/tools/program.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 
 namespace hoist {
 namespace {

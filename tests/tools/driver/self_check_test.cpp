@@ -12,7 +12,7 @@
 #include "frontend/write_model.h"
 #include "ir/base/temporary_folder.h"
 #include "tests/support/named_model.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 
 namespace hoist {
 namespace {

@@ -9,7 +9,7 @@
 #include "backends/opencl/bundle_runner.h"
 #include "ir/base/seeded.h"
 #include "tests/tools/program.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 #include "tools/data/npy.h"
 
 namespace hoist {

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "tests/tools/program.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 
 namespace hoist {
 namespace {

@@ -10,7 +10,7 @@
 #include "ir/base/temporary_folder.h"
 #include "tests/tools/program.h"
 #include "tests/tools/study/synthetic_study.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 #include "tools/report/compare.h"
 #include "tools/report/kernels.h"
 #include "tools/study/record_json.h"

@@ -8,7 +8,7 @@
 #include "tests/frontend/model_builder.h"
 #include "tests/tools/data/npz_file.h"
 #include "tests/tools/program.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 #include "tools/data/npy.h"
 
 namespace hoist {

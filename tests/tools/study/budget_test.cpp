@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/tools/program.h"
-#include "tools/data/file_lock.h"
-#include "tools/data/files.h"
+#include "tools/base/file_lock.h"
+#include "tools/base/files.h"
 #include "tools/data/npy.h"
 
 namespace hoist {

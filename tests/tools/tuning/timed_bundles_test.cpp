@@ -9,7 +9,7 @@
 #include "backends/bundle/bundle.h"
 #include "backends/opencl/device.h"
 #include "tests/tools/program.h"
-#include "tools/driver/child_program.h"
+#include "tools/base/child_program.h"
 #include "tools/queue/timing_jobs.h"
 #include "tools/tuning/tuned_model.h"
 #include "tools/tuning/variants.h"

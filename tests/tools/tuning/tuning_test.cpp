@@ -14,7 +14,7 @@
 #include "frontend/write_model.h"
 #include "tests/support/named_model.h"
 #include "tests/tools/program.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 #include "tools/tuning/records_text.h"
 #include "tools/tuning/shipped.h"
 #include "tools/tuning/tuned_model.h"

@@ -8,10 +8,10 @@
 #include <thread>
 
 #include "ir/base/cancellation.h"
-#include "tools/cli/exit_code.h"
-#include "tools/cli/interruption.h"
-#include "tools/cli/terminal.h"
-#include "tools/driver/child_program.h"
+#include "tools/base/child_program.h"
+#include "tools/base/exit_code.h"
+#include "tools/base/interruption.h"
+#include "tools/base/terminal.h"
 
 namespace hoist {
 namespace {

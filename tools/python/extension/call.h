@@ -1,6 +1,6 @@
 // Calls from Python into the compiler. The work runs in a thread of its own without the GIL, while the calling thread
 // waits and lets Python handle signals: Ctrl-C ends the work at its next cancellation point, or, if it already has a
-// result (tools/cli/interruption.h), makes it finish early. One call runs at a time; others wait. Failures become
+// result (tools/base/interruption.h), makes it finish early. One call runs at a time; others wait. Failures become
 // Python exceptions.
 #pragma once
 

@@ -9,10 +9,10 @@
 
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
+#include "tools/base/child_program.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/log.h"
 #include "tools/cli/parse_options.h"
-#include "tools/driver/child_program.h"
 #include "tools/driver/model.h"
 #include "tools/inspection/derivation.h"
 #include "tools/inspection/explanation.h"

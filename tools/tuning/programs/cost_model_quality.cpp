@@ -7,7 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 #include "tools/tuning/model/cost_model.h"
 
 namespace hoist::tuning {

@@ -14,6 +14,7 @@
 
 #include "ir/text/program_text.h"
 #include "neural_rules/choice/solver/interval.h"
+#include "tools/base/exit_code.h"
 #include "tools/tuning/estimated.h"
 #include "tools/tuning/model/cost_model.h"
 #include "tools/tuning/search.h"

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 #include "tools/tuning/model/cost_model.h"
 
 int main(int count, char** arguments) {

@@ -1,4 +1,4 @@
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "tools/cli/terminal.h"
+#include "tools/base/terminal.h"
 
 namespace hoist {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/driver/child_program.h"
+#include "tools/base/child_program.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,13 +1,13 @@
 // Tests the terminal output: untrusted names, and progress of long work.
-#include "tools/cli/terminal.h"
+#include "tools/base/terminal.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "ir/base/temporary_folder.h"
 #include "tests/tools/program.h"
+#include "tools/base/files.h"
 #include "tools/cli/command_line.h"
-#include "tools/data/files.h"
 
 namespace hoist {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/data/file_lock.h"
+#include "tools/base/file_lock.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-#include "tools/data/files.h"
+#include "tools/base/files.h"
 
 namespace hoist {
 namespace {

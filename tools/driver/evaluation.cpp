@@ -1,4 +1,4 @@
-#include "tools/data/evaluation.h"
+#include "tools/driver/evaluation.h"
 
 #include <fmt/format.h>
 

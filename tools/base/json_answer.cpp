@@ -1,10 +1,10 @@
-#include "tools/cli/json_answer.h"
+#include "tools/base/json_answer.h"
 
 #include <nlohmann/json.hpp>
 
 #include "ir/language/tensor.h"
-#include "tools/cli/terminal.h"
-#include "tools/data/files.h"
+#include "tools/base/files.h"
+#include "tools/base/terminal.h"
 
 namespace hoist {
 

@@ -1,4 +1,4 @@
-#include "tools/cli/terminal.h"
+#include "tools/base/terminal.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -188,7 +188,7 @@ std::string wrapped(std::string_view text, size_t width, size_t indent) {
 
 namespace {
 
-using Rows = std::vector<std::vector<std::string>>;
+using TableRows = std::vector<std::vector<std::string>>;
 
 constexpr size_t gap = 2, least_room = 24;  // gap between columns; minimum width of a broken last column
 
@@ -220,8 +220,8 @@ size_t columns_that_fit(const std::vector<size_t>& widths, size_t first, size_t 
 
 }  // namespace
 
-std::string table(const Rows& cells, size_t width) {
-  Rows rows = cells;
+std::string table(const TableRows& cells, size_t width) {
+  TableRows rows = cells;
   std::vector<size_t> widths;
   for (auto& row : rows) {
     for (std::string& cell : row) cell = printable(cell);

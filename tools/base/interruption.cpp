@@ -1,12 +1,12 @@
-#include "tools/cli/interruption.h"
+#include "tools/base/interruption.h"
 
 #include <fmt/format.h>
 
 #include <atomic>
 #include <csignal>
 
-#include "tools/cli/terminal.h"
-#include "tools/driver/child_program.h"
+#include "tools/base/child_program.h"
+#include "tools/base/terminal.h"
 
 namespace hoist {
 namespace {
