@@ -12,6 +12,7 @@
 #include "frontend/model/contributed/functions.h"
 #include "frontend/model/inference.h"
 #include "frontend/model/structure.h"
+#include "ir/operators/definitions/einsum.h"
 #include "ir/operators/versions.h"
 #include "ir/text/parse/near_miss.h"
 
@@ -68,13 +69,12 @@ bool has_two_ellipses(const onnx::NodeProto& node) {
   if (!node.domain().empty() || node.op_type() != "Einsum") return false;
   for (const onnx::AttributeProto& attribute : node.attribute()) {
     if (attribute.name() != "equation") continue;
-    int ellipses = 0;
-    for (size_t i = 0; i < attribute.s().size(); ++i) {
-      if (attribute.s()[i] == ',' || attribute.s()[i] == '>') ellipses = 0;
-      if (attribute.s().compare(i, 3, "...") != 0) continue;
-      if (++ellipses > 1) return true;
-      i += 2;
-    }
+    EinsumTerms terms = einsum_terms(attribute.s());
+    if (terms.result) terms.operands.push_back(*terms.result);
+    return std::any_of(terms.operands.begin(), terms.operands.end(), [](const std::string& term) {
+      const size_t first = term.find("...");
+      return first != std::string::npos && term.find("...", first + 3) != std::string::npos;
+    });
   }
   return false;
 }

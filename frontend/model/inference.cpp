@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "frontend/model/structure.h"
+#include "ir/operators/definitions/einsum.h"
 
 namespace hoist {
 namespace {
@@ -144,16 +145,12 @@ void spell_out_versions(onnx::ModelProto& model) {
 bool ellipses_differ(const onnx::InferenceContext& layer) {
   const onnx::AttributeProto* equation = layer.getAttribute("equation");
   if (equation == nullptr) return false;
-  const std::string terms = equation->s().substr(0, equation->s().find("->"));
+  const std::vector<std::string> terms = einsum_terms(equation->s()).operands;
   std::set<int> ranks;
-  size_t begin = 0;
-  for (size_t i = 0; i < layer.getNumInputs() && begin <= terms.size(); ++i) {
-    const size_t end = std::min(terms.find(',', begin), terms.size());
-    const std::string term = terms.substr(begin, end - begin);
-    begin = end + 1;
-    if (term.find("...") == std::string::npos) continue;
+  for (size_t i = 0; i < std::min(layer.getNumInputs(), terms.size()); ++i) {
+    if (terms[i].find("...") == std::string::npos) continue;
     if (!onnx::hasInputShape(layer, i)) return true;
-    const auto letters = std::count_if(term.begin(), term.end(), [](char c) { return c != '.' && c != ' '; });
+    const auto letters = std::count_if(terms[i].begin(), terms[i].end(), [](char c) { return c != '.'; });
     ranks.insert(layer.getInputType(i)->tensor_type().shape().dim_size() - static_cast<int>(letters));
   }
   return ranks.size() > 1;

@@ -127,17 +127,23 @@ Lowered lower_einsum(const OperatorContext& c) {
 
 namespace hoist {
 
-Result<Einsum> parse_einsum(std::string equation, const std::vector<std::vector<int64_t>>& shapes) {
-  Einsum out;
-  equation.erase(std::remove(equation.begin(), equation.end(), ' '), equation.end());
+EinsumTerms einsum_terms(std::string equation) {
+  std::erase(equation, ' ');
+  EinsumTerms out{{""}, std::nullopt};
   const size_t arrow = equation.find("->");
-  std::vector<std::string> terms(1);
   for (char letter : equation.substr(0, arrow)) {
     if (letter == ',')
-      terms.emplace_back();
+      out.operands.emplace_back();
     else
-      terms.back() += letter;
+      out.operands.back() += letter;
   }
+  if (arrow != std::string::npos) out.result = equation.substr(arrow + 2);
+  return out;
+}
+
+Result<Einsum> parse_einsum(const std::string& equation, const std::vector<std::vector<int64_t>>& shapes) {
+  Einsum out;
+  const auto [terms, result] = einsum_terms(equation);
   if (terms.size() != shapes.size())
     return operators::fault(
         fmt::format("equation {} has {} terms for {} inputs", equation, terms.size(), shapes.size()));
@@ -162,15 +168,14 @@ Result<Einsum> parse_einsum(std::string equation, const std::vector<std::vector<
   for (const auto& [label, n] : out.extents) {
     if (label < 0) hidden.push_back(label);
   }
-  if (arrow == std::string::npos) {
+  if (!result) {
     out.result = hidden;
     for (const auto& [label, count] : uses) {
       if (label > 0 && count == 1) out.result.push_back(label);
     }
   } else {
-    const std::string term = equation.substr(arrow + 2);
-    HOIST_TRY(out.result, operators::labels_in(term, -1));
-    const size_t dots = term.find("...");
+    HOIST_TRY(out.result, operators::labels_in(*result, -1));
+    const size_t dots = result->find("...");
     if (dots != std::string::npos)
       out.result.insert(out.result.begin() + static_cast<std::ptrdiff_t>(dots), hidden.begin(), hidden.end());
   }

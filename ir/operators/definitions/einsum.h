@@ -1,17 +1,25 @@
-// Einsum: the meaning of its equation for known extents of the operands, and its computation. Only for the operator's
-// row. A contraction of many operands becomes contractions of two: four matrices of 128 rows take 6.3e6 steps instead
-// of 3.4e10. Dimensions of one operand alone are summed first. Intermediate sums are rounded to the element type, so
-// strict compilations do not do this.
+// Einsum: its equation, the meaning for known extents of the operands, and the computation. A contraction of many
+// operands becomes contractions of two: four matrices of 128 rows take 6.3e6 steps instead of 3.4e10. Dimensions of one
+// operand alone are summed first. Intermediate sums are rounded to the element type, so strict compilations do not do
+// this.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "ir/operators/operators.h"
 
 namespace hoist {
+
+/// The terms of an equation, without blanks: one for each operand, and the result's if the equation has an arrow.
+struct EinsumTerms {
+  std::vector<std::string> operands;
+  std::optional<std::string> result;
+};
+EinsumTerms einsum_terms(std::string equation);
 
 /// A dimension's name: the code of its letter, or a negative number if it belongs to an ellipsis, the last one -1.
 using EinsumLabels = std::vector<int>;
@@ -24,7 +32,7 @@ struct Einsum {
 };
 
 /// Errors: a malformed equation, a wrong number of operands, unknown names, and contradictory extents.
-Result<Einsum> parse_einsum(std::string equation, const std::vector<std::vector<int64_t>>& shapes);
+Result<Einsum> parse_einsum(const std::string& equation, const std::vector<std::vector<int64_t>>& shapes);
 
 /// A call with two or more operands as sums of one operand and calls with two inside each other, the cheapest pair
 /// first; null if that is not less work. The definition multiplies all operands for every combination of all indices:
