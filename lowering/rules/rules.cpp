@@ -2,15 +2,31 @@
 
 #include <fmt/format.h>
 
+#include <string>
+
+#include "ir/properties/erf_quotient.h"
 #include "lowering/rules/tables.h"
 
 namespace hoist {
+namespace {
 
-// The bounds of Winograd tiles as bits of an f32, which have the order of the numbers.
+// The polynomial of s, as a text.
+std::string in_powers_of_s(std::span<const double> coefficients) {
+  std::string out = fmt::format("{}f32", coefficients.back());
+  for (size_t i = coefficients.size() - 1; i-- > 0;) out = fmt::format("fma(s, {}, {}f32)", out, coefficients[i]);
+  return out;
+}
+
+}  // namespace
+
+// The bounds of Winograd tiles are bits of an f32, which have the order of the numbers.
 Result<RuleRows> read_lowering_rules() {
   constexpr int64_t mantissa = 1 << 23, bias = 127;
   return read_own_rules(lowering_rule_files,
-                        {{"winograd_most", fmt::format("{}i32", (winograd_magnitude + bias) * mantissa)},
+                        {{"erf_limit", fmt::format("{}f32", erf_quotient::limit)},
+                         {"erf_above", in_powers_of_s(erf_quotient::above)},
+                         {"erf_below", in_powers_of_s(erf_quotient::below)},
+                         {"winograd_most", fmt::format("{}i32", (winograd_magnitude + bias) * mantissa)},
                          {"winograd_range", fmt::format("{}i32", winograd_ratio * mantissa)}});
 }
 

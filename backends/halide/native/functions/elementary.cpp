@@ -5,8 +5,10 @@
 // not fused); LLVM may also regroup these, so sums whose order matters are strict. Operands that may be fused must not
 // be NaN, so NaN bypasses them.
 #include <cmath>
+#include <iterator>
 
 #include "backends/halide/native/functions/terms.h"
+#include "ir/properties/erf_quotient.h"
 
 namespace hoist::emission::native {
 namespace {
@@ -116,14 +118,15 @@ HExpr hyperbolic_tangent(const HExpr& x) {
   });
 }
 
-// The quotient of erf-by-quotient (lowering/rules/formulas.rules), within five ulp. NaN propagates.
+// NaN propagates.
 HExpr error_function(const HExpr& x) {
-  return let(between(x, -3.78, 3.78), [&](const HExpr& v) {
+  using namespace erf_quotient;
+  return let(between(x, -limit, limit), [&](const HExpr& v) {
     return let(square_of(v), [&](const HExpr& z) {
-      const HExpr above = polynomial(z, {1.12837916f, 0.176404899f, 0.0499616672f, 0.00308348582f, 0.000228869661f});
-      const HExpr below = polynomial(
-          z, {1, 0.489667763f, 0.107501859f, 0.0134052469f, 0.000954887727f, 2.46581557e-05f, -1.32218554e-07f});
-      return between(strict(Call::strict_div, strict_product(v, above), below), -1, 1);
+      const HExpr quotient =
+          strict(Call::strict_div, strict_product(v, polynomial(z, {std::begin(above), std::end(above)})),
+                 polynomial(z, {std::begin(below), std::end(below)}));
+      return between(quotient, -1, 1);
     });
   });
 }
