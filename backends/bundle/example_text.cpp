@@ -89,7 +89,7 @@ static size_t header_number(FILE* file) {
 
 /* The runtime resizes and scales the pixels of an image as the bundle states. This example reads the simplest formats,
  * .ppm and .pgm; pixels of a camera or of any decoder serve as well. */
-static int set_picture(hoist_bundle* bundle, size_t index, const char* path) {
+static int set_image(hoist_bundle* bundle, size_t index, const char* path) {
   hoist_pixels pixels = {NULL, 0, 0, 0, 0, 0};
   FILE* file = fopen(path, "rb");
   if (!file) return perror(path), 3;
@@ -114,7 +114,7 @@ static int set_picture(hoist_bundle* bundle, size_t index, const char* path) {
   return status ? 3 : 0;
 }
 
-static int is_picture(const char* path) {
+static int is_image(const char* path) {
   const char* dot = strrchr(path, '.');
   return dot && (strcmp(dot, ".ppm") == 0 || strcmp(dot, ".pgm") == 0);
 }
@@ -137,8 +137,8 @@ static int set_from_file(hoist_bundle* bundle, const char* argument) {
   }
   if (strcmp(input.scalar, "string") == 0) return set_strings(bundle, (size_t)index, input.bytes / 8, equals + 1);
   hoist_preprocessing how;
-  if (is_picture(equals + 1) && hoist_input_preprocessing(bundle, (size_t)index, &how) == HOIST_OK)
-    return set_picture(bundle, (size_t)index, equals + 1);
+  if (is_image(equals + 1) && hoist_input_preprocessing(bundle, (size_t)index, &how) == HOIST_OK)
+    return set_image(bundle, (size_t)index, equals + 1);
   void* data = malloc(input.bytes + 1);
   if (!data) return 4;
   int code = read_raw(equals + 1, data, input.bytes) ? 0 : 3;

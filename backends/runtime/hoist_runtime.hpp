@@ -175,12 +175,12 @@ class Bundle {
   }
 
   /// Whole images, resized, cropped and scaled as the bundle defines it; one, or as many as the input has.
-  void set_pixels(const std::string& name, View<const hoist_pixels> pictures) {
+  void set_pixels(const std::string& name, View<const hoist_pixels> images) {
     const std::size_t index = index_of(hoist_input_index(handle_, name.c_str()), "input", name);
-    check(hoist_set_input_pixels(handle_, index, pictures.data(), pictures.size()));
+    check(hoist_set_input_pixels(handle_, index, images.data(), images.size()));
   }
-  void set_pixels(const std::string& name, const hoist_pixels& picture) {
-    set_pixels(name, View<const hoist_pixels>(&picture, 1));
+  void set_pixels(const std::string& name, const hoist_pixels& image) {
+    set_pixels(name, View<const hoist_pixels>(&image, 1));
   }
   /// The preprocessing of images for the input. Throws if the bundle defines none.
   hoist_preprocessing preprocessing(const std::string& name) const {

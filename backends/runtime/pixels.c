@@ -35,11 +35,11 @@ static int is_pixel_type(int scalar) {
   return scalar >= 0 && scalar != HOIST_HOST_STRING && scalar != hoist_scalar_named("bool");
 }
 
-HOIST_INTERNAL int hoist_holds_pictures(const hoist_plan_array* array) {
+HOIST_INTERNAL int hoist_holds_images(const hoist_plan_array* array) {
   return (array->rank == 3 || array->rank == 4) && is_pixel_type(array->scalar);
 }
 
-HOIST_INTERNAL void hoist_picture_shape(const hoist_plan_array* array, hoist_preprocessing* how) {
+HOIST_INTERNAL void hoist_image_shape(const hoist_plan_array* array, hoist_preprocessing* how) {
   const int64_t* shape = array->shape + (array->rank - 3);
   how->channels = (size_t)shape[how->channels_first ? 0 : 2];
   how->rows = (size_t)shape[how->channels_first ? 1 : 0];
@@ -145,8 +145,8 @@ static void make_table(const hoist_preprocessing* how, int scalar, uint64_t (*ta
   }
 }
 
-static void store_picture(const hoist_preprocessing* how, int scalar, int blue_first, const double* sums, void* data,
-                          uint64_t offset) {
+static void store_image(const hoist_preprocessing* how, int scalar, int blue_first, const double* sums, void* data,
+                        uint64_t offset) {
   uint64_t table[3][256];
   const size_t channels = how->channels, plane = how->rows * how->columns;
   make_table(how, scalar, table);
@@ -177,14 +177,14 @@ static hoist_status resized_to(const hoist_preprocessing* how, const hoist_pixel
   }
   if (!is_pixel_count(to->rows, to->columns)) {
     return hoist_fail(error, HOIST_BAD_ARGUMENT,
-                      "a picture of %zu x %zu pixels would be resized to %zu x %zu (width x "
+                      "an image of %zu x %zu pixels would be resized to %zu x %zu (width x "
                       "height), more than %llu pixels",
                       pixels->columns, pixels->rows, to->columns, to->rows, (unsigned long long)HOIST_MOST_PIXELS);
   }
   const int covers = to->rows >= how->rows && to->columns >= how->columns;
   if (covers && (how->crop || (to->rows == how->rows && to->columns == how->columns))) return HOIST_OK;
   return hoist_fail(error, HOIST_BAD_ARGUMENT,
-                    "a picture of %zu x %zu pixels is %zu x %zu after it is resized, the input takes %zu x %zu (%s)",
+                    "an image of %zu x %zu pixels is %zu x %zu after it is resized, the input takes %zu x %zu (%s)",
                     pixels->columns, pixels->rows, to->columns, to->rows, how->columns, how->rows,
                     covers ? "crop it" : "resize it to more");
 }
@@ -192,12 +192,12 @@ static hoist_status resized_to(const hoist_preprocessing* how, const hoist_pixel
 static hoist_status check_pixels(const hoist_preprocessing* how, const hoist_pixels* pixels, hoist_error* error) {
   if (!pixels || !pixels->data) return hoist_fail(error, HOIST_BAD_ARGUMENT, "no pixels given");
   if (!is_pixel_count(pixels->rows, pixels->columns)) {
-    return hoist_fail(error, HOIST_BAD_ARGUMENT, "a picture of %zu x %zu pixels; from 1 to %llu pixels are taken",
+    return hoist_fail(error, HOIST_BAD_ARGUMENT, "an image of %zu x %zu pixels; from 1 to %llu pixels are taken",
                       pixels->columns, pixels->rows, (unsigned long long)HOIST_MOST_PIXELS);
   }
   if (pixels->channels != how->channels) {
-    return hoist_fail(error, HOIST_BAD_ARGUMENT, "a picture of %zu channels, the input takes %zu (%s)",
-                      pixels->channels, how->channels, how->channels == 1 ? "grey" : "red, green and blue");
+    return hoist_fail(error, HOIST_BAD_ARGUMENT, "an image of %zu channels, the input takes %zu (%s)", pixels->channels,
+                      how->channels, how->channels == 1 ? "grey" : "red, green and blue");
   }
   if (pixels->row_pitch && pixels->row_pitch < pixels->columns * pixels->channels) {
     return hoist_fail(error, HOIST_BAD_ARGUMENT, "rows of %zu bytes are too short for %zu pixels of %zu channels",
@@ -221,7 +221,7 @@ static hoist_status prepare(const hoist_preprocessing* how, int scalar, const ho
       make_taps(pixels->rows, to.rows, (to.rows - how->rows) / 2, how->rows, &down)) {
     const size_t pitch = pixels->row_pitch ? pixels->row_pitch : pixels->columns * pixels->channels;
     resize_rows(pixels, pitch, &along, &down, line, sums);
-    store_picture(how, scalar, pixels->blue_first, sums, data, offset);
+    store_image(how, scalar, pixels->blue_first, sums, data, offset);
   } else {
     status = hoist_no_memory(error, how->rows * width * sizeof *sums);
   }
@@ -257,7 +257,7 @@ hoist_status hoist_input_preprocessing(hoist_bundle* b, size_t index, hoist_prep
   for (size_t i = 0; i < root->preprocessing_count; ++i) {
     if (root->preprocessing[i].input != index) continue;
     *how = root->preprocessing[i].how;
-    hoist_picture_shape(array, how); /* shape for the sizes in use */
+    hoist_image_shape(array, how); /* shape for the sizes in use */
     const char* problem = hoist_preprocessing_problem(how);
     return problem ? hoist_fail(&b->error, HOIST_BAD_BUNDLE, "input %s: %s", array->name, problem) : HOIST_OK;
   }
@@ -275,7 +275,7 @@ hoist_status hoist_set_input_pixels(hoist_bundle* b, size_t index, const hoist_p
   const size_t wanted = array->rank == 4 ? (size_t)array->shape[0] : 1;
   if (count != wanted || (count && !pixels)) {
     return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "input %s takes %zu %s, %zu given", array->name, wanted,
-                      wanted == 1 ? "picture" : "pictures", pixels ? count : 0);
+                      wanted == 1 ? "image" : "images", pixels ? count : 0);
   }
   hoist_error error = {HOIST_OK, ""};
   void* data = calloc(array->bytes + 1, 1);

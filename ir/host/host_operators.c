@@ -15,8 +15,8 @@
 #include "ir/host/host_boxes.h"
 #include "ir/host/host_calls.h"
 #include "ir/host/host_expressions.h"
+#include "ir/host/host_images.h"
 #include "ir/host/host_order.h"
-#include "ir/host/host_pictures.h"
 
 /* ---- elementwise ---- */
 
@@ -331,8 +331,8 @@ static const hoist_host_operator host_operators[] = {
     {"string_to_number", "the number that each string writes", 1, takes_to_number, to_number, "", "", 0, NULL},
     {"number_to_string", "each number in the fewest digits that read back as the same", 1, takes_from_number,
      from_number, "", "", 0, NULL},
-    {"picture_decode", "red, green and blue of an encoded image", 1, hoist_takes_picture, hoist_decode_picture,
-     "libjpeg libpng libtiff-4 libwebp libopenjp2", "HOIST_WITH_PICTURES", HOIST_PICTURES_MISSING, hoist_seed_picture},
+    {"picture_decode", "red, green and blue of an encoded image", 1, hoist_takes_image, hoist_decode_image,
+     "libjpeg libpng libtiff-4 libwebp libopenjp2", "HOIST_WITH_PICTURES", HOIST_PICTURES_MISSING, hoist_seed_image},
     {"boxes_apart", "for each image and class the boxes with the highest scores that do not overlap, and their number",
      6, hoist_takes_boxes, hoist_choose_boxes, "", "", 0, NULL},
     {"largest_places", "the places of the largest keys of each row, in order", 1, hoist_takes_keys,

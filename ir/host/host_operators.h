@@ -2,7 +2,7 @@
  * interpreter and the runtime of bundles share. A function takes whole arrays, dense and row-major, and computes one.
  * Strings are handles in a table (host_strings.h), to which the functions add the strings that they create.
  *
- * C99 and POSIX. Regular expressions need PCRE2 and HOIST_WITH_PCRE2, images the libraries in host_pictures.h; a build
+ * C99 and POSIX. Regular expressions need PCRE2 and HOIST_WITH_PCRE2, images the libraries in host_images.h; a build
  * without them has the rows, with is_missing set. */
 #ifndef HOIST_HOST_OPERATORS_H
 #define HOIST_HOST_OPERATORS_H

@@ -28,7 +28,7 @@ std::span<const OperatorRow> support_vector_operators();
 std::span<const OperatorRow> sequence_operators();
 std::span<const OperatorRow> text_operators();
 std::span<const OperatorRow> encoder_operators();
-std::span<const OperatorRow> picture_operators();
+std::span<const OperatorRow> image_operators();
 std::span<const OperatorRow> variadic_operators();
 
 }  // namespace hoist::operators

@@ -42,7 +42,7 @@ std::vector<OperatorRow> joined() {
         operators::resize_operators,         operators::control_operators,       operators::recurrent_operators,
         operators::sampling_operators,       operators::region_operators,        operators::signal_operators,
         operators::training_operators,       operators::learning_operators,      operators::sequence_operators,
-        operators::text_operators,           operators::encoder_operators,       operators::picture_operators,
+        operators::text_operators,           operators::encoder_operators,       operators::image_operators,
         operators::support_vector_operators, operators::suppression_operators,   operators::tree_operators,
         operators::variadic_operators}) {
     for (const OperatorRow& r : family()) {

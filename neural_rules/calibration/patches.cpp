@@ -43,7 +43,7 @@ std::optional<std::string> why_no_patches(const Program& program, const Definiti
   const auto product = product_of(program, layer);
   if (!product) return "the layer has no constant weights of type f32";
   if (!product->whole_sums) return "windows of a transposed convolution are not collected";
-  if (!product->pictures && !product->reads_rows) return "the input is transposed";
+  if (!product->images && !product->reads_rows) return "the input is transposed";
   if (product->stacked) return "the weights are a stack of matrices";
   if (product->terms() > most_terms)
     return fmt::format("the sums have {} terms, at most {} can be treated together", product->terms(), most_terms);
@@ -58,16 +58,16 @@ PatchMoments::PatchMoments(Product product, Definition layer, int64_t most_windo
 
 Result<Nothing> PatchMoments::add(const Tensor& tensor, int exponent) {
   const std::vector<int64_t>& shape = tensor.shape();
-  const bool picture = product_.pictures;
-  const bool fits = picture ? shape.size() == product_.shape.size() && shape[1] == product_.shape[1] * product_.groups
-                            : !shape.empty() && shape.back() == terms_;
+  const bool image = product_.images;
+  const bool fits = image ? shape.size() == product_.shape.size() && shape[1] == product_.shape[1] * product_.groups
+                          : !shape.empty() && shape.back() == terms_;
   if (!fits) return Diagnostic{layer_name(layer_), "the input of the layer does not fit the shape of its weights", ""};
   std::vector<int32_t> numbers(static_cast<size_t>(tensor.size()));
   for (size_t i = 0; i < numbers.size(); ++i) {
     const double x = tensor.float_at(static_cast<int64_t>(i));
     numbers[i] = static_cast<int32_t>(std::lrint(std::ldexp(x, number_bits - exponent)));
   }
-  if (picture)
+  if (image)
     add_windows(numbers, shape);
   else
     add_rows(numbers, shape);

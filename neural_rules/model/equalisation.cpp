@@ -46,9 +46,9 @@ class Scaler {
 
   /// Traces a value back through layers that propagate the scale of its channels, to the layer that produces them; null
   /// if an intermediate value has another consumer.
-  const Definition* maker_of(std::string value, bool pictures) const {
+  const Definition* maker_of(std::string value, bool images) const {
     for (auto made = flow_.producer.find(value); made != flow_.producer.end(); made = flow_.producer.find(value)) {
-      const auto carried = carries(value, pictures);
+      const auto carried = carries(value, images);
       if (!carried) return &definition(made->second);
       value = *carried;
       if (only_consumer(value) == nullptr) return nullptr;
@@ -57,11 +57,11 @@ class Scaler {
   }
 
   /// The value whose channel scale the definition of `value` propagates, or nothing.
-  std::optional<std::string> carries(const std::string& value, bool pictures) const {
+  std::optional<std::string> carries(const std::string& value, bool images) const {
     const auto definition = flow_.definitions.find(value);
     if (definition == flow_.definitions.end() || facts_of(definition->second).product) return std::nullopt;
     const size_t rank = sizes_of(definition->second->type).size();
-    const size_t channels = pictures ? 1 : rank - 1;
+    const size_t channels = images ? 1 : rank - 1;
     if (rank < 2) return std::nullopt;
     for (Expr p : parameters_of(definition->second)) {
       if (flow_.floats.count(p->name) == 0 || sizes_of(p->type).size() != rank) continue;
@@ -72,7 +72,7 @@ class Scaler {
 
   /// The constants by which a normalisation layer scales its channels, one element per channel and without other uses:
   /// all of them together.
-  std::vector<std::string> scaling_vectors(const Definition& layer, int64_t channels, bool pictures) const {
+  std::vector<std::string> scaling_vectors(const Definition& layer, int64_t channels, bool images) const {
     const auto definition = flow_.definitions.find(layer.value);
     if (definition == flow_.definitions.end()) return {};
     const size_t rank = sizes_of(definition->second->type).size();
@@ -84,7 +84,7 @@ class Scaler {
     const auto scales = [&](const std::vector<std::string>& names) {
       std::map<std::string, size_t> dimensions;
       for (const std::string& name : names) dimensions[name] = 0;
-      return carries_scale(definition->second, dimensions) == (pictures ? 1 : rank - 1) &&
+      return carries_scale(definition->second, dimensions) == (images ? 1 : rank - 1) &&
              std::all_of(names.begin(), names.end(), [&](const std::string& name) { return is_own(name); });
     };
     for (size_t i = 0; i < vectors.size(); ++i) {
@@ -132,7 +132,7 @@ int64_t output_channel(const Product& p, int64_t i) {
 std::optional<Product> scalable(const Scaler& scaler, const Program& program, const Definition& layer) {
   auto product = product_of(program, layer);
   if (!product || !product->whole_sums || product->stacked || !scaler.is_own(product->weights)) return std::nullopt;
-  return product->pictures || product->reads_rows ? product : std::nullopt;
+  return product->images || product->reads_rows ? product : std::nullopt;
 }
 
 // The bias scales with the outputs, so it must be absent or a constant that may be changed.
@@ -175,30 +175,29 @@ struct Source {
 };
 
 std::optional<Source> source_of(const Scaler& scaler, const Program& program, const std::string& value,
-                                int64_t channels, bool pictures) {
+                                int64_t channels, bool images) {
   Source source;
-  source.layer = scaler.maker_of(value, pictures);
+  source.layer = scaler.maker_of(value, images);
   if (source.layer == nullptr) return std::nullopt;
   if (auto product = scalable(scaler, program, *source.layer)) {
-    if (product->pictures != pictures || product->channels() != channels ||
-        !bias_follows(scaler, *source.layer, *product))
+    if (product->images != images || product->channels() != channels || !bias_follows(scaler, *source.layer, *product))
       return std::nullopt;
     source.product = product;
     return source;
   }
-  source.vectors = scaler.scaling_vectors(*source.layer, channels, pictures);
+  source.vectors = scaler.scaling_vectors(*source.layer, channels, images);
   return source.vectors.empty() ? std::nullopt : std::optional(source);
 }
 
 // All consumers, as contractions over the same dimension of the value; empty if a consumer is another layer.
 std::vector<Product> product_consumers(const Scaler& scaler, const Program& program, const std::string& value,
-                                       bool pictures) {
+                                       bool images) {
   std::vector<Product> products;
   auto consumers = scaler.flow().consumers.find(value);
   if (consumers == scaler.flow().consumers.end() || scaler.flow().outputs.count(value) != 0) return {};
   for (size_t consumer : consumers->second) {
     auto product = scalable(scaler, program, scaler.definition(consumer));
-    if (!product || product->input != value || product->pictures != pictures) return {};
+    if (!product || product->input != value || product->images != images) return {};
     products.push_back(*product);
   }
   return products;
@@ -252,7 +251,7 @@ struct Scalable {
   Source source;
   std::vector<Product> consumers;
   int64_t channels = 0;
-  bool pictures = false;  ///< channels are the second dimension, not the last
+  bool images = false;  ///< channels are the second dimension, not the last
 };
 
 std::optional<Scalable> scalable_value(const Scaler& scaler, const Program& program, const std::string& value) {
@@ -260,14 +259,14 @@ std::optional<Scalable> scalable_value(const Scaler& scaler, const Program& prog
   if (consumers == scaler.flow().consumers.end()) return std::nullopt;
   Scalable out;
   const auto consumer = product_of(program, scaler.definition(consumers->second[0]));
-  out.pictures = consumer && consumer->pictures;
-  out.consumers = product_consumers(scaler, program, value, out.pictures);
+  out.images = consumer && consumer->images;
+  out.consumers = product_consumers(scaler, program, value, out.images);
   if (out.consumers.empty()) return std::nullopt;
   out.channels = input_channels(out.consumers[0]);
   for (const Product& product : out.consumers) {
     if (input_channels(product) != out.channels) return std::nullopt;
   }
-  auto source = source_of(scaler, program, value, out.channels, out.pictures);
+  auto source = source_of(scaler, program, value, out.channels, out.images);
   if (!source) return std::nullopt;
   out.source = std::move(*source);
   return out;
@@ -316,7 +315,7 @@ std::vector<double> equalising_factors(const Program& program, const Scalable& a
 // The factors of the smallest cost, or nothing if they leave more than `share` of the cost.
 std::optional<std::vector<double>> best_smoothquant(const Program& program, const Scalable& at,
                                                     const ValueStatistics& input, double share) {
-  if (static_cast<int64_t>(input.channels.size()) != at.channels || at.pictures != (input.channel_axis == 1))
+  if (static_cast<int64_t>(input.channels.size()) != at.channels || at.images != (input.channel_axis == 1))
     return std::nullopt;
   std::vector<double> largest(input.channels.size());
   for (const Product& product : at.consumers) {

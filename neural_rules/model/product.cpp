@@ -30,7 +30,7 @@ std::optional<Product> product_of(const Program& program, const Definition& laye
   product.weights = form->right;
   product.output = layer.value;
   product.shape = weights->shape();
-  product.pictures = form->output_dimension == 1 && sizes_of(term->type).size() > 2;
+  product.images = form->output_dimension == 1 && sizes_of(term->type).size() > 2;
   product.channel_axis = form->channel_dimension;
   product.groups = form->groups;
   const auto is_summed = [&](size_t d) {
@@ -40,14 +40,14 @@ std::optional<Product> product_of(const Program& program, const Definition& laye
   // one. The taps of a transposed convolution do not all contribute to one sum: dimensions after the first consecutive
   // ones are excluded.
   product.sum_axis = form->summed.front();
-  if (product.pictures) product.sum_axis = product.channel_axis == 0 ? 1 : 0;
+  if (product.images) product.sum_axis = product.channel_axis == 0 ? 1 : 0;
   product.sum_axes = 1;
   for (size_t d = product.sum_axis + 1; d < product.shape.size() && d != product.channel_axis; ++d) {
-    if (!is_summed(d) && !(product.pictures && product.shape[d] == 1)) break;
+    if (!is_summed(d) && !(product.images && product.shape[d] == 1)) break;
     ++product.sum_axes;
   }
   product.whole_sums = form->summed.back() < product.sum_axis + product.sum_axes;
-  product.stacked = !product.pictures && product.shape.size() > form->summed.size() + 1;
+  product.stacked = !product.images && product.shape.size() > form->summed.size() + 1;
   product.reads_rows = form->left_summed == std::vector<size_t>{form->left_rank - 1};
   for (Expr operand : call->children) {
     const std::string& name = operand->name;

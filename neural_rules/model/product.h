@@ -21,7 +21,7 @@ struct Product {
   size_t sum_axis = 0;         ///< the first of `sum_axes` consecutive summed dimensions
   size_t sum_axes = 1;
   int64_t groups = 1;
-  bool pictures = false;    ///< channels are the second dimension of input and output, not the last
+  bool images = false;      ///< channels are the second dimension of input and output, not the last
   bool whole_sums = true;   ///< every output sums over all terms; false if taps are separate (transposed convolution)
   bool stacked = false;     ///< true for a stack of matrices
   bool reads_rows = false;  ///< a sum reads a row of the input, along its last dimension

@@ -178,7 +178,7 @@ TEST(Pixels, WhatDoesNotFitIsSaid) {
   how = plain(4, 0, 3);
   EXPECT_THAT(problem_of(how, good), HasSubstr("no pixels"));
   how = plain(4, 4, 1);
-  EXPECT_THAT(problem_of(how, good), HasSubstr("a picture of 3 channels, the input takes 1 (grey)"));
+  EXPECT_THAT(problem_of(how, good), HasSubstr("an image of 3 channels, the input takes 1 (grey)"));
   how = plain(4, 4, 3);
   hoist_pixels bad = good;
   bad.row_pitch = 23;
@@ -194,7 +194,7 @@ TEST(Pixels, WhatDoesNotFitIsSaid) {
 }
 
 // 3 * x for each element of one image of 2 x 2 pixels with 3 channels.
-Plan picture_plan() {
+Plan image_plan() {
   Plan plan = sized_plan(1, 12);
   plan.arrays[0].shape = {1, 3, 2, 2};
   PlanPreprocessing how;
@@ -210,7 +210,7 @@ Plan picture_plan() {
 
 class PixelsOfABundle : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(write_bundle(picture_plan(), folder_ / "a.hoist").ok()); }
+  void SetUp() override { ASSERT_TRUE(write_bundle(image_plan(), folder_ / "a.hoist").ok()); }
   std::string bundle() const { return (folder_ / "a.hoist").string(); }
   TestFolder folder_;
 };
@@ -232,10 +232,10 @@ TEST_F(PixelsOfABundle, BecomeTheInput) {
   hoist_pixels grey = photo.pixels();
   grey.channels = 1;
   EXPECT_THROW(opened.set_pixels("x", grey), hoist::Error);
-  EXPECT_THAT(hoist_error_message(opened.handle()), HasSubstr("input x: a picture of 1 channels"));
+  EXPECT_THAT(hoist_error_message(opened.handle()), HasSubstr("input x: an image of 1 channels"));
   EXPECT_EQ(hoist_set_input_pixels(opened.handle(), 0, nullptr, 1), HOIST_BAD_ARGUMENT);
   EXPECT_EQ(hoist_set_input_pixels(opened.handle(), 0, &grey, 2), HOIST_BAD_ARGUMENT);
-  EXPECT_THAT(hoist_error_message(opened.handle()), HasSubstr("input x takes 1 picture, 2 given"));
+  EXPECT_THAT(hoist_error_message(opened.handle()), HasSubstr("input x takes 1 image, 2 given"));
   EXPECT_EQ(hoist_set_input_pixels(opened.handle(), 1, &grey, 1), HOIST_BAD_ARGUMENT);
   opened.run();
   EXPECT_EQ(opened.output<float>("y")[0], 3 * expected[0]);
@@ -245,13 +245,13 @@ TEST_F(PixelsOfABundle, AreReadBack) {
   const auto info = read_bundle(bundle());
   ASSERT_TRUE(info.ok()) << info.errors().front().text();
   ASSERT_EQ(info->plan.preprocessing.size(), 1u);
-  EXPECT_EQ(encode_preprocessing(info->plan), encode_preprocessing(picture_plan()));
+  EXPECT_EQ(encode_preprocessing(info->plan), encode_preprocessing(image_plan()));
   EXPECT_THAT(info->manifest, HasSubstr("\"shorter\": 4"));
   EXPECT_THAT(info->manifest, HasSubstr("\"layout\": \"nchw\""));
 }
 
 TEST_F(PixelsOfABundle, WithoutAWordOfThemAreRefused) {
-  Plan plan = picture_plan();
+  Plan plan = image_plan();
   plan.preprocessing.clear();
   ASSERT_TRUE(write_bundle(plan, folder_ / "b.hoist").ok());
   EXPECT_FALSE(std::filesystem::exists(folder_ / "b.hoist/preprocessing.bin"));

@@ -31,7 +31,7 @@ std::vector<std::pair<std::string, std::string>> all_fields() {
 }
 
 /// A plan whose input is an image, complete enough for a manifest.
-Plan plan_with_picture() {
+Plan plan_with_image() {
   Plan plan;
   plan.arrays.push_back({"x", Scalar::f32, {1, 8, 6, 3}, Place::input, 0, {}});
   plan.inputs = {0};
@@ -51,7 +51,7 @@ std::string manifests() {
   const Plan first = sized_plan(1, 4), second = sized_plan(2, 4);
   const std::vector<ListedPlan> listed = {{{{"batch", 1}}, &first}, {{{"batch", 2}}, &second}};
   std::string out = manifest_text(first, kernels_text(first), expressions_text(first), listed);
-  for (const Plan& plan : {small_plan(), counted_plan(), text_plan(), controlled, serial, plan_with_picture()})
+  for (const Plan& plan : {small_plan(), counted_plan(), text_plan(), controlled, serial, plan_with_image()})
     out += manifest_text(plan, kernels_text(plan), expressions_text(plan), {});
   return out;
 }

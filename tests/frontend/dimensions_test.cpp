@@ -18,7 +18,7 @@ std::string messages(const Result<BoundDimensions>& result) {
   return out;
 }
 
-const std::vector<DeclaredInput> picture = {{"image", Scalar::f32, {{-1, "batch"}, {3, ""}, {-1, ""}, {-1, "width"}}}};
+const std::vector<DeclaredInput> image = {{"image", Scalar::f32, {{-1, "batch"}, {3, ""}, {-1, ""}, {-1, "width"}}}};
 
 TEST(Dimensions, TextForms) {
   EXPECT_EQ(parse_dimension_value("batch=4")->extent, 4);
@@ -30,12 +30,12 @@ TEST(Dimensions, TextForms) {
 }
 
 TEST(Dimensions, ValuesByNameAndByAxis) {
-  const auto bound = bind_dimensions(picture, {{"batch", 2}, {"image.2", 7}, {"width", 9}}, limit);
+  const auto bound = bind_dimensions(image, {{"batch", 2}, {"image.2", 7}, {"width", 9}}, limit);
   ASSERT_TRUE(bound.ok()) << messages(bound);
   EXPECT_EQ(bound->shapes[0], (std::vector<int64_t>{2, 3, 7, 9}));
   EXPECT_TRUE(bound->notes.empty());
   EXPECT_EQ(bound->named.at("width"), 9);
-  EXPECT_EQ(bind_dimensions(picture, {{"image.0", 2}, {"image.2", 7}, {"image.3", 9}}, limit)->shapes[0],
+  EXPECT_EQ(bind_dimensions(image, {{"image.0", 2}, {"image.2", 7}, {"image.3", 9}}, limit)->shapes[0],
             (std::vector<int64_t>{2, 3, 7, 9}));
 }
 
@@ -55,10 +55,10 @@ TEST(Dimensions, AnAxisHasTheSizeThatIsSaidOfIt) {
 }
 
 TEST(Dimensions, OnlyBatchesHaveADefault) {
-  EXPECT_EQ(messages(bind_dimensions(picture, {}, limit)),
+  EXPECT_EQ(messages(bind_dimensions(image, {}, limit)),
             "dimension image.2: has no size in the model (set it with --dim image.2=N)\n"
             "dimension width: has no size in the model (set it with --dim width=N)\n");
-  const auto bound = bind_dimensions(picture, {{"image.2", 7}, {"width", 9}}, limit);
+  const auto bound = bind_dimensions(image, {{"image.2", 7}, {"width", 9}}, limit);
   ASSERT_TRUE(bound.ok());
   EXPECT_THAT(bound->notes,
               ElementsAre("dimension batch has no size in the model: compiled for 1 (--dim batch=8 compiles for 8)"));
@@ -73,7 +73,7 @@ TEST(Dimensions, OnlyBatchesHaveADefault) {
 
 TEST(Dimensions, UnknownNamesAreRefused) {
   const auto with = [](const std::string& name, int64_t extent) {
-    return messages(bind_dimensions(picture, {{"image.2", 7}, {"width", 9}, {name, extent}}, limit));
+    return messages(bind_dimensions(image, {{"image.2", 7}, {"width", 9}, {name, extent}}, limit));
   };
   EXPECT_EQ(with("bacth", 2), "--dim bacth=2: the model has no input dimension of this name (did you mean batch?)\n");
   EXPECT_EQ(with("frames", 2),

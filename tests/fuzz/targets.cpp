@@ -147,7 +147,7 @@ bool read_tuning_database(std::string_view bytes) {
 bool read_tuning_text(std::string_view bytes) { return tuning::parse_records(bytes, "records").ok(); }
 
 // The decoder of a model for images of 8 x 6.
-bool decode_encoded_picture(std::string_view bytes) {
+bool decode_encoded_image(std::string_view bytes) {
   Tensor stream(Scalar::u8, {static_cast<int64_t>(bytes.size())});
   if (!bytes.empty()) std::memcpy(stream.data(), bytes.data(), bytes.size());
   return evaluate_host_call("picture_decode", {stream}, array_type({Nat(6), Nat(8), Nat(3)}, scalar_type(Scalar::u8)))
@@ -230,7 +230,7 @@ constexpr auto targets = std::to_array<FuzzTarget>({
     {"npz", "arrays of numpy's in a zip file", read_arrays, false},
     {"tuning", "a database of tuning, SQLite", read_tuning_database, false},
     {"tuning_text", "choices of kernels as a text", read_tuning_text, true},
-    {"picture", "an encoded picture, as a model's input", decode_encoded_picture, false},
+    {"image", "an encoded image, as a model's input", decode_encoded_image, false},
     {"plan", "plan.bin and check.bin of a bundle, hashes made right", read_plan, false},
 });
 

@@ -28,7 +28,7 @@ TEST(DividedLoop, IsTheOneWhosePartsHaveLeastInCommon) {
     uint64_t divided, outside;  // iterations of the divided loop with the loops inside it, and of the loops around it
   };
   for (const Case& c : {Case{"panels of large weights", products_of_panels(16, 2, 64), {"x"}, 32, 1},
-                        Case{"tiles of a large picture", products_of_panels(2, 64, 64), {"x"}, 64, 2},
+                        Case{"tiles of a large image", products_of_panels(2, 64, 64), {"x"}, 64, 2},
                         Case{"neither is much larger", products_of_panels(8, 40, 64), {"x"}, 320, 1},
                         Case{"rows of the result", halves_of_rows(24, 1), {}, 24, 2},
                         Case{"a result that is small beside an input", halves_of_rows(24, 4), {}, 48, 1},

@@ -109,7 +109,7 @@ TEST(Views, VectorsOfBytesInsideBorders) {
        {std::array<int64_t, 3>{256, 2, 2}, {40, 0, 3}, {33, 17, 0}, {300, 200, 150}}) {
     for (const Scalar scalar : {Scalar::u8, Scalar::i8, Scalar::boolean, Scalar::i32}) {
       const Expr none = literal_integer(scalar, 0);
-      const Expr picture =
+      const Expr image =
           pad(1, 2, repeat(left + columns + right, none),
               map([&, l = left, r = right](Expr line) { return pad(l, r, none, line); }, x({3, columns}, scalar)));
       const int64_t wide = left + columns + right;
@@ -118,7 +118,7 @@ TEST(Views, VectorsOfBytesInsideBorders) {
             return untile(wide, map([](Expr lanes) { return map([](Expr e) { return e; }, lanes, Mode::vec); },
                                     tile(16, line), Mode::seq));
           },
-          picture, Mode::group, 0);
+          image, Mode::group, 0);
       EXPECT_EQ(check(term, {}, 0, scalar == Scalar::boolean ? 0 : -100, scalar == Scalar::boolean ? 1 : 100), "");
       auto kernel = emit(term);
       ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();

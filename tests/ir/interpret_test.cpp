@@ -241,9 +241,9 @@ TEST(Interpret, LetsSeeTheirSurroundings) {
 
 TEST(Interpret, Convolution) {
   // A 3x3 image with one 2x2 filter, by windows.
-  Expr picture = grid(3, 3);
+  Expr image = grid(3, 3);
   Expr windows = map([](Expr rows) { return transpose(map([](Expr row) { return slide(2, 1, 1, row); }, rows)); },
-                     slide(2, 1, 1, picture));
+                     slide(2, 1, 1, image));
   Expr filter = numbers({1, 10, 100, 1000});
   Expr e = map_at(
       2,

@@ -105,15 +105,15 @@ TEST(Properties, WhatCarriesTheScaleOfChannels) {
   const auto carries = [](Expr term, const std::map<std::string, size_t>& arrays) {
     return carries_scale(term, arrays).has_value();
   };
-  const Shapes picture = {{1, 4, 6, 6}};
+  const Shapes image = {{1, 4, 6, 6}};
   for (const char* operation : {"Relu", "Identity", "LeakyRelu", "Abs", "Neg", "GlobalAveragePool", "GlobalMaxPool"})
-    EXPECT_TRUE(carries(term_of(operation, picture), {{"a", 1}})) << operation;
+    EXPECT_TRUE(carries(term_of(operation, image), {{"a", 1}})) << operation;
   for (const char* operation : {"Sigmoid", "Exp", "Sqrt", "Softmax", "HardSwish", "Floor", "Elu"})
-    EXPECT_FALSE(carries(term_of(operation, picture), {{"a", 1}})) << operation;
+    EXPECT_FALSE(carries(term_of(operation, image), {{"a", 1}})) << operation;
   for (const char* operation : {"MaxPool", "AveragePool"}) {
     const Attributes pool = {{"kernel_shape", ints({3, 3})}, {"pads", ints({1, 1, 1, 1})}};
-    EXPECT_TRUE(carries(term_of(operation, picture, pool), {{"a", 1}})) << operation;
-    EXPECT_FALSE(carries(term_of(operation, picture, pool), {{"a", 2}})) << operation;
+    EXPECT_TRUE(carries(term_of(operation, image, pool), {{"a", 1}})) << operation;
+    EXPECT_FALSE(carries(term_of(operation, image, pool), {{"a", 2}})) << operation;
   }
   const Expr sum = term_of("Add", {{1, 4, 6}, {1, 4, 6}});
   EXPECT_FALSE(carries(sum, {{"a", 1}}));

@@ -117,15 +117,15 @@ class Generator {
   void grow() {
     const Value x = values_[static_cast<size_t>(chance(60) ? static_cast<int64_t>(values_.size()) - 1
                                                            : pick(static_cast<int64_t>(values_.size())))];
-    bool picture = x.shape.size() >= 3 && x.shape.size() <= 5;
+    bool image = x.shape.size() >= 3 && x.shape.size() <= 5;
     switch (pick(14)) {
       case 0:
       case 1:
-        return picture ? convolution(x) : product(x);
+        return image ? convolution(x) : product(x);
       case 2:
-        return picture ? pool(x) : product(x);
+        return image ? pool(x) : product(x);
       case 3:
-        return picture ? batch_norm(x) : general_product(x);
+        return image ? batch_norm(x) : general_product(x);
       case 4:
         return product(x);
       case 5:

@@ -20,7 +20,7 @@ const std::vector<CommandRow>& command_rows() {
        "--record digits.json",
        commands::compile},
       {"run", "run a bundle once on inputs from files, and print or write its outputs",
-       "  hoist run digits.hoist --input image=picture.npy --output-dir out", commands::run},
+       "  hoist run digits.hoist --input image=digit.npy --output-dir out", commands::run},
       {"evaluate",
        "run a bundle over a labelled data set and print the share of right answers, or over any data and print the "
        "difference to another bundle",

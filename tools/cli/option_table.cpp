@@ -37,7 +37,7 @@ constexpr char models[] = "bisect compile explain inspect reduce report sensitiv
 
 // Headings of --help, in their order there.
 constexpr char output[] = "Output", sizes[] = "Sizes", device[] = "Device", accuracy[] = "Accuracy",
-               pictures[] = "Images", speed[] = "Speed", checks[] = "Checks", queue_group[] = "Queue",
+               images_group[] = "Images", speed[] = "Speed", checks[] = "Checks", queue_group[] = "Queue",
                expert[] = "Expert", general[] = "Options", hidden[] = "";
 
 constexpr auto of_models = OptionNeeds::model, of_budgets = OptionNeeds::budget;
@@ -374,25 +374,25 @@ Rows preprocessing() {
   return {
       row(images, "--layout", "LAYOUT",
           "the layout of images in the input (default: channels are the dimension with extent 1 or 3)",
-          AT(pictures.layout), pictures)
+          AT(images.layout), images_group)
           .allowing("auto|nchw|nhwc"),
       row(images, "--resize", "N|WxH",
-          "resize images to this size, or their shorter side (default: to the input's size)", AT(pictures.resize),
-          pictures)
+          "resize images to this size, or their shorter side (default: to the input's size)", AT(images.resize),
+          images_group)
           .checked_by(check_resize),
-      row(images, "--crop", "N|WxH", "then crop the centre to this size", AT(pictures.crop), pictures)
+      row(images, "--crop", "N|WxH", "then crop the centre to this size", AT(images.crop), images_group)
           .checked_by(check_crop),
-      row(images, "--colours", "ORDER", "the order of colours in the input (default: rgb)", AT(pictures.colours),
-          pictures)
+      row(images, "--colours", "ORDER", "the order of colours in the input (default: rgb)", AT(images.colours),
+          images_group)
           .allowing("rgb|bgr"),
       row(images, "--scale", "NUMBER",
           "multiply the values, 0 to 255, by this number (default: 1/255 for an input of floats, else 1)",
-          AT(pictures.scale), pictures)
+          AT(images.scale), images_group)
           .checked_by(check_scale),
       row(images, "--mean", "NUMBER,...", "subtract this from scaled values: one number, or one per channel",
-          AT(pictures.mean), pictures),
-      row(images, "--std", "NUMBER,...", "then divide by this: one number, or one per channel", AT(pictures.deviation),
-          pictures),
+          AT(images.mean), images_group),
+      row(images, "--std", "NUMBER,...", "then divide by this: one number, or one per channel", AT(images.deviation),
+          images_group),
   };
 }
 

@@ -59,7 +59,7 @@ struct Options {
   ModelOptions model;
   RunOptions run;
   BudgetOptions budget;
-  PictureOptions pictures;
+  ImageOptions images;
   queue::QueueOptions queue;
   queue::WorkerOptions worker;
 
@@ -70,7 +70,7 @@ struct Options {
   /// The options of a budget, with the images and the queue of the command.
   BudgetOptions budget_options() const {
     BudgetOptions out = budget;
-    out.pictures = pictures;
+    out.images = images;
     out.queue = queue;
     return out;
   }

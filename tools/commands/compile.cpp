@@ -257,14 +257,14 @@ Result<std::vector<Options>> commands_by_budget(const Options& command) {
 }
 
 // Checked before a compilation, which may take minutes.
-Result<Nothing> check_pictures(const Options& command) {
-  if (!any_given(command.pictures)) return Nothing{};
+Result<Nothing> check_images(const Options& command) {
+  if (!any_given(command.images)) return Nothing{};
   HOIST_TRY(const std::vector<SizeChoice> choices, size_choices(command.model.dimensions));
   ModelOptions options = command.model;
   options.dimensions = choices.front().dimensions;
   options.with_notes = false;
   HOIST_TRY(const Program program, read_program(command.subject, options));
-  HOIST_TRY_VOID(preprocessing_of(input_infos(program), command.pictures));
+  HOIST_TRY_VOID(preprocessing_of(input_infos(program), command.images));
   return Nothing{};
 }
 
@@ -275,7 +275,7 @@ Result<ExitCode> commands::compile(const Options& given) {
   if (command.programs && !command.model.targets.empty())
     return usage_error("--programs", "applies to OpenCL, and native code is compiled already", "leave it out");
   if (!command.is_given("--output")) command.output = output_named_after(command.subject, ".hoist");
-  HOIST_TRY_VOID(check_pictures(command));
+  HOIST_TRY_VOID(check_images(command));
   if (command.budgets.empty() && !command.shown.stop_after.empty()) return compile_alone(command);  // writes nothing
   if (command.budgets.empty()) {
     HOIST_TRY_VOID(check_output(command));

@@ -62,7 +62,7 @@ Result<Nothing> write_models(std::vector<SizedModel>& models, const std::string&
 }  // namespace
 
 Result<std::vector<PlanPreprocessing>> preprocessing_of(const std::vector<ValueInfo>& inputs,
-                                                        const PictureOptions& options) {
+                                                        const ImageOptions& options) {
   std::vector<PlanPreprocessing> out;
   if (!any_given(options)) return out;
   Diagnostics problems;
@@ -80,8 +80,7 @@ Result<std::vector<PlanPreprocessing>> preprocessing_of(const std::vector<ValueI
 
 Result<Nothing> write_results(const Options& command, std::vector<SizedModel>& models, const Record* record) {
   for (SizedModel& model : models) {
-    HOIST_TRY(model.compiled.plan.preprocessing,
-              preprocessing_of(input_infos(model.compiled.program), command.pictures));
+    HOIST_TRY(model.compiled.plan.preprocessing, preprocessing_of(input_infos(model.compiled.program), command.images));
   }
   const CompiledModel& first = models.front().compiled;
   std::string not_checked;

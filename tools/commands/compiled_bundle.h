@@ -24,7 +24,7 @@ struct SizedModel {
 
 /// The preprocessing of the options for every input that takes images.
 Result<std::vector<PlanPreprocessing>> preprocessing_of(const std::vector<ValueInfo>& inputs,
-                                                        const PictureOptions& options);
+                                                        const ImageOptions& options);
 
 /// Writes the bundle after its kernels agree with the interpreter, if a device is available. The record is written
 /// last, after a bundle that holds its choice.

@@ -90,7 +90,7 @@ Result<ExitCode> compare(const Options& command) {
   HOIST_TRY(BundleRunner reference, open_bundle(command.against, command.run));
   HOIST_TRY_VOID(refuse_other_arrays(command.against, "output", bundle.outputs(), reference.outputs(), false));
   HOIST_TRY(const BundleInfo first, bundle_info(command.subject));
-  const SampleNeeds needs{.labels = false, .pictures = as_stored(first.plan, 0, command.pictures)};
+  const SampleNeeds needs{.labels = false, .images = as_stored(first.plan, 0, command.images)};
   HOIST_TRY(const FittingSamples fitting,
             fitting_samples(command.subject, first, command.run.sizes, command.data, needs));
   HOIST_TRY_VOID(with_kind(ErrorKind::device, bundle.choose(fitting.specialisation)));
@@ -132,7 +132,7 @@ Result<ExitCode> compare(const Options& command) {
 Result<ExitCode> commands::evaluate(const Options& command) {
   if (!command.against.empty()) return compare(command);
   HOIST_TRY(const LabelledData data, labelled_data(command.subject, command.run.sizes,
-                                                   {command.data, command.scores, command.labels, command.pictures}));
+                                                   {command.data, command.scores, command.labels, command.images}));
   HOIST_TRY(const Answered answered,
             command.queue.url.empty() ? evaluate_here(command, data) : evaluate_there(command, data));
   const Evaluation& found = answered.found;

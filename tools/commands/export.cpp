@@ -69,7 +69,7 @@ Result<CalibratedProgram> calibrated(const Options& command, const Program& prog
     return usage_error("--rule", "names a rule that needs the range of values", "give data: --calibrate DATA");
   HOIST_TRY(StudiedModel model, open_for_study(command.subject, command.model));
   HOIST_TRY(Samples samples, read_samples(command.budget.calibration, input_infos(program),
-                                          {.numbers = true, .pictures = command.pictures}));
+                                          {.numbers = true, .images = command.images}));
   const RoundingPlan plan = plan_rounding(program, sites, named_rules(sites, assignment), samples.runs.size(), 0);
   Progress progress;
   progress.show("calibrating");

@@ -29,10 +29,10 @@ std::pair<std::string, std::string> split_input(const std::string& text, const B
   return {text.substr(0, first), first == std::string::npos ? "" : text.substr(first + 1)};
 }
 
-Result<Tensor> read_input(const std::string& file, const ArrayInfo& input, const PictureOptions& pictures) {
+Result<Tensor> read_input(const std::string& file, const ArrayInfo& input, const ImageOptions& images) {
   const ValueInfo info = {input.name, input.scalar, input.shape};
-  if (!is_picture(file) && !is_sound(file) && !is_stream(file, info)) return read_tensor(file);
-  return read_media(file, info, pictures);
+  if (!is_image(file) && !is_sound(file) && !is_stream(file, info)) return read_tensor(file);
+  return read_media(file, info, images);
 }
 
 void warn_of_numbers(const std::string& where, const Tensor& tensor) {
@@ -60,7 +60,7 @@ Result<std::vector<std::optional<Tensor>>> read_inputs(const BundleRunner& bundl
     if (given[*index]) return usage_error("--input " + name, "is given twice");
     if (file.empty()) return usage_error("--input " + text, "names no file");
     given[*index] = true;
-    auto tensor = read_input(file, bundle.inputs()[*index], as_stored(bundle, *index, command.pictures));
+    auto tensor = read_input(file, bundle.inputs()[*index], as_stored(bundle, *index, command.images));
     if (tensor)
       out[*index] = std::move(*tensor);
     else

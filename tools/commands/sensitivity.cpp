@@ -71,7 +71,7 @@ Result<ExitCode> commands::sensitivity(const Options& command) {
   HOIST_TRY(MakeRunnable make_runnable, queue::models_on_queue(command.queue));
   HOIST_TRY(StudiedModel model, open_for_study(command.subject, command.model, std::move(make_runnable)));
   HOIST_TRY(Samples samples, read_samples(command.budget.calibration, input_infos(model.program),
-                                          {.numbers = true, .pictures = command.pictures}));
+                                          {.numbers = true, .images = command.images}));
   Progress progress;
   SensitivityOptions options;
   HOIST_TRY(options.scaling, with_kind(ErrorKind::usage, parse_channel_scaling(command.budget.scaling)));

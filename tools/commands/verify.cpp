@@ -22,7 +22,7 @@ namespace {
 // Inputs: the first run of the data, or seeded numbers from the inputs' domains.
 Result<std::vector<Tensor>> inputs_for(const BundleRunner& bundle, const Plan& plan, const std::string& data) {
   if (data.empty()) return seeded_inputs(bundle, plan, plan.model_hash);
-  HOIST_TRY(Samples samples, read_samples(data, inputs_of(bundle), {.pictures = as_stored(bundle, 0, {})}));
+  HOIST_TRY(Samples samples, read_samples(data, inputs_of(bundle), {.images = as_stored(bundle, 0, {})}));
   return samples.runs.front();
 }
 

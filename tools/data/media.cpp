@@ -9,7 +9,7 @@
 #include <limits>
 #include <memory>
 
-#include "ir/host/host_pictures.h"
+#include "ir/host/host_images.h"
 #include "tools/base/files.h"
 #include "tools/data/data.h"
 
@@ -56,13 +56,13 @@ Result<double> parse_scale(const std::string& text, Scalar scalar) {
 }
 
 // Finds the layout and the numbers of rows, columns and channels of the input.
-Result<Nothing> find_pixels(const ValueInfo& input, const PictureOptions& options, hoist_preprocessing& how) {
+Result<Nothing> find_pixels(const ValueInfo& input, const ImageOptions& options, hoist_preprocessing& how) {
   std::vector<int64_t> shape = input.shape;
   const std::string type = type_text(input.scalar, input.shape);
   if (shape.size() == 4) shape.erase(shape.begin());
   if (shape.size() != 3 || input.scalar == Scalar::boolean || input.scalar == Scalar::string)
     return Diagnostic{"input " + input.name, "is " + type + ", which is no image",
-                      "pictures go into [1][channels][height][width] or [1][height][width][channels]"};
+                      "images go into [1][channels][height][width] or [1][height][width][channels]"};
   const auto are_channels = [](int64_t extent) { return extent == 1 || extent == 3; };
   if (options.layout.empty() && options.stored)
     how.channels_first = options.stored->channels_first;
@@ -82,7 +82,7 @@ Result<Nothing> find_pixels(const ValueInfo& input, const PictureOptions& option
                     fmt::format("has {} x {} pixels, expected from 1 to {}", width, height, HOIST_MOST_PIXELS), ""};
 }
 
-Result<Nothing> read_sizes(const PictureOptions& options, hoist_preprocessing& how) {
+Result<Nothing> read_sizes(const ImageOptions& options, hoist_preprocessing& how) {
   if (!options.resize.empty()) {
     HOIST_TRY(const Extents to, parse_extents("--resize", options.resize));
     how.resize_rows = static_cast<size_t>(to.height);
@@ -159,12 +159,12 @@ Result<Nothing> check_scale(const std::string& text) {
   return Nothing{};
 }
 
-bool any_given(const PictureOptions& options) {
+bool any_given(const ImageOptions& options) {
   return !options.layout.empty() || !options.resize.empty() || !options.crop.empty() || !options.colours.empty() ||
          !options.mean.empty() || !options.deviation.empty() || !options.scale.empty();
 }
 
-Result<hoist_preprocessing> preprocessing_for(const ValueInfo& input, const PictureOptions& options) {
+Result<hoist_preprocessing> preprocessing_for(const ValueInfo& input, const ImageOptions& options) {
   hoist_preprocessing how = options.stored.value_or(hoist_preprocessing{});
   if (!options.stored) std::fill(how.deviation, how.deviation + 3, 1.0);
   HOIST_TRY_VOID(find_pixels(input, options, how));
@@ -181,24 +181,24 @@ Result<hoist_preprocessing> preprocessing_for(const ValueInfo& input, const Pict
   return how;
 }
 
-bool is_picture(const fs::path& file) {
+bool is_image(const fs::path& file) {
   return has_ending(file, {".bmp", ".j2k", ".jp2", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm", ".tif",
                            ".tiff", ".webp"});
 }
 bool is_stream(const fs::path& file, const ValueInfo& input) {
-  return input.scalar == Scalar::u8 && input.shape.size() == 1 && is_picture(file);
+  return input.scalar == Scalar::u8 && input.shape.size() == 1 && is_image(file);
 }
 bool is_sound(const fs::path& file) { return has_ending(file, {".wav"}); }
 
-Result<Picture> decode_picture(const fs::path& file, bool grey) {
+Result<Image> decode_image(const fs::path& file, bool grey) {
   HOIST_TRY(const std::string bytes, read_file(file, most_media_bytes));
-  hoist_picture decoded = {};
+  hoist_image decoded = {};
   char message[256] = "";
-  if (hoist_read_picture(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), &decoded, message,
-                         sizeof message) != HOIST_HOST_OK)
+  if (hoist_read_image(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), &decoded, message,
+                       sizeof message) != HOIST_HOST_OK)
     return Diagnostic{file.string(), fmt::format("cannot be decoded: {}", message), "is it whole?"};
   const std::unique_ptr<unsigned char, decltype(&std::free)> owner(decoded.pixels, std::free);
-  Picture out{static_cast<int64_t>(decoded.height), static_cast<int64_t>(decoded.width), grey ? 1 : 3, {}};
+  Image out{static_cast<int64_t>(decoded.height), static_cast<int64_t>(decoded.width), grey ? 1 : 3, {}};
   const size_t count = decoded.height * decoded.width;
   if (grey) {
     out.values.resize(count);
@@ -212,16 +212,16 @@ Result<Picture> decode_picture(const fs::path& file, bool grey) {
   return out;
 }
 
-Result<Tensor> read_picture(const fs::path& file, const ValueInfo& input, const PictureOptions& options) {
+Result<Tensor> read_image(const fs::path& file, const ValueInfo& input, const ImageOptions& options) {
   HOIST_TRY(const hoist_preprocessing how, preprocessing_for(input, options));
   if (input.shape.size() == 4 && input.shape[0] != 1)
     return Diagnostic{"input " + input.name, fmt::format("takes {} images at once", input.shape[0]),
                       "give an array, or a folder of images as --data"};
-  HOIST_TRY(const Picture picture, decode_picture(file, how.channels == 1));
-  const hoist_pixels pixels = {picture.values.data(),
-                               static_cast<size_t>(picture.height),
-                               static_cast<size_t>(picture.width),
-                               static_cast<size_t>(picture.channels),
+  HOIST_TRY(const Image image, decode_image(file, how.channels == 1));
+  const hoist_pixels pixels = {image.values.data(),
+                               static_cast<size_t>(image.height),
+                               static_cast<size_t>(image.width),
+                               static_cast<size_t>(image.channels),
                                0,
                                0};
   Tensor out(input.scalar, input.shape);
@@ -289,9 +289,9 @@ Result<Tensor> read_sound(const fs::path& file, const ValueInfo& input, int64_t*
   return out;
 }
 
-Result<Tensor> read_media(const fs::path& file, const ValueInfo& input, const PictureOptions& options) {
+Result<Tensor> read_media(const fs::path& file, const ValueInfo& input, const ImageOptions& options) {
   if (is_stream(file, input)) return read_stream(file, input);
-  return is_sound(file) ? read_sound(file, input) : read_picture(file, input, options);
+  return is_sound(file) ? read_sound(file, input) : read_image(file, input, options);
 }
 
 }  // namespace hoist

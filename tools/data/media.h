@@ -16,7 +16,7 @@ namespace hoist {
 /// The conversion of an image file to an input, in this order: resize, centre crop, colour order, (value * scale -
 /// mean) / std, layout. Values are 0 to 255 at first. An option that is "" or empty comes from `stored`, else has its
 /// default.
-struct PictureOptions {
+struct ImageOptions {
   std::string layout;                              ///< nchw | nhwc; by default the dimension with extent 1 or 3 is the
                                                    ///< channels
   std::string resize;                              ///< WxH, or N for the shorter side; by default the input's size
@@ -32,31 +32,31 @@ Result<Nothing> check_resize(const std::string& text);
 Result<Nothing> check_crop(const std::string& text);
 Result<Nothing> check_scale(const std::string& text);
 /// True if the command line has one of these options.
-bool any_given(const PictureOptions& options);
+bool any_given(const ImageOptions& options);
 
 /// The conversion for an input of shape [N][C][H][W], [N][H][W][C] or without the N. Errors: the input takes no images,
 /// or an option is malformed or does not fit the input.
-Result<hoist_preprocessing> preprocessing_for(const ValueInfo& input, const PictureOptions& options);
+Result<hoist_preprocessing> preprocessing_for(const ValueInfo& input, const ImageOptions& options);
 
 /// An image with 8 bits per channel, in row-major order.
-struct Picture {
+struct Image {
   int64_t height = 0, width = 0, channels = 0;
   std::vector<uint8_t> values;
 };
 
 /// True if the file's ending is that of an image (a sound).
-bool is_picture(const std::filesystem::path& file);
+bool is_image(const std::filesystem::path& file);
 bool is_sound(const std::filesystem::path& file);
 /// True if the file is an image, by its ending, and the input takes it encoded: an array of bytes.
 bool is_stream(const std::filesystem::path& file, const ValueInfo& input);
 
-/// Decodes an image in any format that ImageDecoder supports (host_pictures.h), detected from the content, to three
+/// Decodes an image in any format that ImageDecoder supports (host_images.h), detected from the content, to three
 /// channels (grey: one). Transparency is dropped, 16 bits become 8. Errors: no such file, damaged, more than
 /// HOIST_MOST_PIXELS.
-Result<Picture> decode_picture(const std::filesystem::path& file, bool grey);
+Result<Image> decode_image(const std::filesystem::path& file, bool grey);
 /// Reads an image as this input of one image: [1][C][H][W], [1][H][W][C] or without the 1. The C runtime does the
 /// arithmetic (hoist_prepare_pixels).
-Result<Tensor> read_picture(const std::filesystem::path& file, const ValueInfo& input, const PictureOptions& options);
+Result<Tensor> read_image(const std::filesystem::path& file, const ValueInfo& input, const ImageOptions& options);
 
 /// Reads a .wav file (PCM with 8, 16, 24 or 32 bits, or f32) as this input: samples in [-1, 1], channels averaged,
 /// padded with zeros at the end or cut. `rate` receives the samples per second if it is not null.
@@ -66,6 +66,6 @@ Result<Tensor> read_sound(const std::filesystem::path& file, const ValueInfo& in
 Result<Tensor> read_stream(const std::filesystem::path& file, const ValueInfo& input);
 
 /// Reads an image, decoded or encoded, or a sound, as the ending and the input require.
-Result<Tensor> read_media(const std::filesystem::path& file, const ValueInfo& input, const PictureOptions& options);
+Result<Tensor> read_media(const std::filesystem::path& file, const ValueInfo& input, const ImageOptions& options);
 
 }  // namespace hoist

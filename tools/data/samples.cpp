@@ -162,7 +162,7 @@ struct LabelledFile {
   std::string label;  // "" if unlabelled
 };
 
-bool is_media(const fs::path& file) { return is_picture(file) || is_sound(file); }
+bool is_media(const fs::path& file) { return is_image(file) || is_sound(file); }
 
 Result<std::vector<fs::path>> sorted_entries(const fs::path& folder) {
   std::vector<fs::path> out;
@@ -258,8 +258,8 @@ Result<Samples> from_media(const std::vector<LabelledFile>& files, std::span<con
   }
   const ValueInfo& input = inputs[0];
   ValueInfo one = input;
-  const bool pictures = is_picture(files.front().file);  // an image may have three dimensions and is one sample then
-  const bool batched = input.shape.size() > (pictures ? 3 : 1);
+  const bool images = is_image(files.front().file);  // an image may have three dimensions and is one sample then
+  const bool batched = input.shape.size() > (images ? 3 : 1);
   out.samples_a_run = batched ? input.shape[0] : 1;
   if (batched) one.shape[0] = 1;
   for (int64_t first = 0; first < out.count; first += out.samples_a_run) {
@@ -267,7 +267,7 @@ Result<Samples> from_media(const std::vector<LabelledFile>& files, std::span<con
     const size_t bytes = run.bytes().size() / static_cast<size_t>(out.samples_a_run);
     for (int64_t i = 0; i < out.samples_a_run; ++i) {
       const auto at = static_cast<size_t>(std::min(first + i, out.count - 1));
-      HOIST_TRY(const Tensor sample, read_media(files[at].file, one, needs.pictures));
+      HOIST_TRY(const Tensor sample, read_media(files[at].file, one, needs.images));
       std::memcpy(run.data() + static_cast<size_t>(i) * bytes, sample.data(), bytes);
     }
     out.runs.push_back({std::move(run)});

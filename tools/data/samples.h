@@ -18,7 +18,7 @@ struct SampleNeeds {
   bool labels = false;  ///< missing labels are an error
   /// NaN, infinities and inputs that are zero throughout are errors: nothing can be learnt from them.
   bool numbers = false;
-  PictureOptions pictures = {};           ///< the conversion of images to inputs
+  ImageOptions images = {};               ///< the conversion of images to inputs
   std::vector<std::string> classes = {};  ///< class names, class 0 first; empty if unknown
 };
 

@@ -57,8 +57,7 @@ Result<LabelledData> labelled_data(const std::filesystem::path& bundle, const Si
   if (!question.labels.empty()) {
     HOIST_TRY(out.names, read_class_names(question.labels));
   }
-  const SampleNeeds needs{
-      .labels = true, .pictures = as_stored(first.plan, 0, question.pictures), .classes = out.names};
+  const SampleNeeds needs{.labels = true, .images = as_stored(first.plan, 0, question.images), .classes = out.names};
   HOIST_TRY(static_cast<FittingSamples&>(out), fitting_samples(bundle, first, sizes, question.data, needs));
   const int64_t batch = out.samples.samples_a_run;
   const ValueInfo answer = outputs_of(out.plan)[out.output];

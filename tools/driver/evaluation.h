@@ -21,7 +21,7 @@ namespace hoist {
 /// The options in the form of the command line; "" if not given.
 struct EvaluationQuestion {
   std::string data, output, labels;
-  PictureOptions pictures;
+  ImageOptions images;
 };
 
 struct FittingSamples {

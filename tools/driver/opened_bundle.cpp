@@ -172,14 +172,14 @@ Result<size_t> output_called(const Plan& plan, const std::string& name) {
   return array_called("output", outputs_of(plan), name);
 }
 
-PictureOptions as_stored(const Plan& first, size_t input, PictureOptions options) {
+ImageOptions as_stored(const Plan& first, size_t input, ImageOptions options) {
   for (const PlanPreprocessing& one : first.preprocessing) {
     if (static_cast<size_t>(one.input) == input) options.stored = runtime_preprocessing(one);
   }
   return options;
 }
 
-PictureOptions as_stored(const BundleRunner& bundle, size_t input, PictureOptions options) {
+ImageOptions as_stored(const BundleRunner& bundle, size_t input, ImageOptions options) {
   if (input < bundle.inputs().size()) options.stored = bundle.preprocessing(input);
   return options;
 }

@@ -63,9 +63,9 @@ std::vector<ValueInfo> outputs_of(const Plan& plan);
 Result<size_t> output_called(const Plan& plan, const std::string& name);
 
 /// Fills options that are not given from the bundle's description of this input.
-PictureOptions as_stored(const BundleRunner& bundle, size_t input, PictureOptions options);
+ImageOptions as_stored(const BundleRunner& bundle, size_t input, ImageOptions options);
 /// The same without a device; `first` is the first plan of the bundle.
-PictureOptions as_stored(const Plan& first, size_t input, PictureOptions options);
+ImageOptions as_stored(const Plan& first, size_t input, ImageOptions options);
 
 /// Random elements for every input, drawn from its domain.
 std::vector<Tensor> seeded_inputs(const BundleRunner& bundle, const Plan& plan, uint64_t seed);

@@ -18,7 +18,7 @@ set_target_properties(hoist_installed_runtime PROPERTIES OUTPUT_NAME hoist_runti
 target_include_directories(hoist_installed_runtime PRIVATE "${CMAKE_SOURCE_DIR}/backends/runtime"
   INTERFACE "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/hoist>")
 target_compile_definitions(hoist_installed_runtime PRIVATE HOIST_WITH_PCRE2 HOIST_WITH_PICTURES)
-target_include_directories(hoist_installed_runtime PRIVATE ${pictures_INCLUDE_DIRS})
+target_include_directories(hoist_installed_runtime PRIVATE ${images_INCLUDE_DIRS})
 target_link_libraries(hoist_installed_runtime PUBLIC OpenCL::OpenCL Threads::Threads pcre2-8 jpeg png16 tiff webp openjp2
   ${CMAKE_DL_LIBS} m)
 install(TARGETS hoist_installed_runtime EXPORT hoist ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")

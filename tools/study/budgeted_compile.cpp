@@ -49,7 +49,7 @@ Result<StudyData> read_data(const Program& program, const BudgetOptions& options
   if (options.calibration.empty())
     return usage_error("--calibrate", "is required: rules are chosen by data",
                        "give --calibrate DATA, or an existing --record");
-  const SampleNeeds needs{.numbers = true, .pictures = options.pictures};
+  const SampleNeeds needs{.numbers = true, .images = options.images};
   HOIST_TRY(Samples samples, read_samples(options.calibration, input_infos(program), needs));
   StudyData out;
   if (options.verification.empty()) {

@@ -20,9 +20,9 @@ namespace hoist {
 struct BudgetOptions {
   std::string budget, objective = "time", calibration, verification, preferences, record;
   std::string scaling = "auto";
-  PictureOptions pictures;  ///< for data that are images
-  double seconds = 0;       ///< time limit of the whole command, from the construction of the options; 0: no limit
-  Stopwatch since;          ///< the command's begin
+  ImageOptions images;  ///< for data that are images
+  double seconds = 0;   ///< time limit of the whole command, from the construction of the options; 0: no limit
+  Stopwatch since;      ///< the command's begin
   /// The work after the choice, as a number of compilations of one model: time is reserved for it.
   double closing_models = 1;
   queue::QueueOptions queue;  ///< whose workers help

@@ -181,7 +181,7 @@ Result<bool> certificate_says_met(const std::string& text, const std::string& wh
 
 Result<std::optional<Finding>> check_certificate(BundleRunner& bundle, const std::string& text,
                                                  const std::string& data) {
-  HOIST_TRY(Samples samples, read_samples(data, inputs_of(bundle), {.pictures = as_stored(bundle, 0, {})}));
+  HOIST_TRY(Samples samples, read_samples(data, inputs_of(bundle), {.images = as_stored(bundle, 0, {})}));
   const Json certificate = Json::parse(text, nullptr, false);
   Finding finding;
   finding.subject = "certificate";

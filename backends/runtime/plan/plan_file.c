@@ -150,11 +150,11 @@ static void take_preprocessing(hoist_cursor* c, size_t number) {
     return;
   }
   const hoist_plan_array* array = &plan->arrays[plan->inputs[one->input].array];
-  if (!hoist_holds_pictures(array)) {
+  if (!hoist_holds_images(array)) {
     hoist_bad_bytes(c, "an input that holds no images");
     return;
   }
-  hoist_picture_shape(array, &one->how);
+  hoist_image_shape(array, &one->how);
   const char* problem = hoist_preprocessing_problem(&one->how);
   if (problem) hoist_bad_bytes(c, problem);
 }

@@ -9,8 +9,8 @@
 
 #include "backends/runtime/hoist_runtime.h"
 #include "backends/runtime/plan/plan_fields.h"
+#include "ir/host/host_images.h"
 #include "ir/host/host_operators.h"
-#include "ir/host/host_pictures.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -236,10 +236,10 @@ HOIST_INTERNAL hoist_status hoist_plan_verify_files(const hoist_plan* plan, hois
                                                     hoist_error* error);
 /* pixels.c. The reason why preprocessing is invalid; NULL if it is valid. */
 HOIST_INTERNAL const char* hoist_preprocessing_problem(const hoist_preprocessing* how);
-/* True if the array has the rank and the type of images. hoist_picture_shape sets rows, columns and channels from its
+/* True if the array has the rank and the type of images. hoist_image_shape sets rows, columns and channels from its
  * shape. */
-HOIST_INTERNAL int hoist_holds_pictures(const hoist_plan_array* array);
-HOIST_INTERNAL void hoist_picture_shape(const hoist_plan_array* array, hoist_preprocessing* how);
+HOIST_INTERNAL int hoist_holds_images(const hoist_plan_array* array);
+HOIST_INTERNAL void hoist_image_shape(const hoist_plan_array* array, hoist_preprocessing* how);
 HOIST_INTERNAL hoist_status hoist_checks_read(const hoist_plan* plan, hoist_checks* checks, hoist_error* error);
 
 #ifdef __cplusplus

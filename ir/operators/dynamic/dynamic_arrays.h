@@ -65,7 +65,7 @@ std::string places_from_start(ExtentComposer& c, const std::string& places, cons
 Result<DynamicArray> reshaped(ExtentComposer& c, const DynamicArray& x, ShapeValues to);
 
 /// Composes a call whose first dimension is a batch of independent images.
-Done pictures_call(ExtentComposer& c);
+Done images_call(ExtentComposer& c);
 
 struct ExtentMeaningRow {
   std::string_view operation;

@@ -73,7 +73,7 @@ Done largest_call(ExtentComposer& c) {
 }
 
 // True if Resize by scales leaves dimension 0 unchanged.
-Result<bool> keeps_pictures(ExtentComposer& c) {
+Result<bool> keeps_images(ExtentComposer& c) {
   const auto axes = known_list(c, c.call(), "axes", c.call().inputs.size());
   if (axes) return std::find(axes->begin(), axes->end(), 0) == axes->end();
   if (!c.has(2)) return false;
@@ -84,7 +84,7 @@ Result<bool> keeps_pictures(ExtentComposer& c) {
 }  // namespace
 
 // Dimension 0 is a batch of images, which are independent of each other.
-Done pictures_call(ExtentComposer& c) {
+Done images_call(ExtentComposer& c) {
   const DynamicArray x = operand(c, 0);
   const auto counts = c.counts(x.value);
   if (counts.size() != 1 || counts.count(0) == 0) return false;
@@ -93,7 +93,7 @@ Done pictures_call(ExtentComposer& c) {
     if (c.has(i) && !c.counts(inputs[i]).empty()) return false;
   }
   if (c.call().operation == "Resize") {
-    HOIST_TRY(const bool keeps, keeps_pictures(c));
+    HOIST_TRY(const bool keeps, keeps_images(c));
     if (!keeps) return false;
   }
   const std::vector<std::string> found =
@@ -128,10 +128,10 @@ Done regions_call(ExtentComposer& c) {
     own.extents[0] = n;
     inputs[i] = slice_capacity(c, filled(c, own, {0}, constant_number(c, scalar_of(c, own.value), 0)), 0, 0, room);
   }
-  const std::string pictures = call(c, c.call().operation, inputs, c.call().attributes);
-  ShapeValues extents = extents_of(c, pictures);
+  const std::string images = call(c, c.call().operation, inputs, c.call().attributes);
+  ShapeValues extents = extents_of(c, images);
   extents[0] = n;
-  c.give(0, pictures, extents);
+  c.give(0, images, extents);
   return true;
 }
 
@@ -167,22 +167,22 @@ Done suppressed_call(ExtentComposer& c) {
 }
 
 constexpr auto rows_of_choices = std::to_array<ExtentMeaningRow>({
-    {"AveragePool", pictures_call},
+    {"AveragePool", images_call},
     {"Compress", compressed_call},
-    {"Conv", pictures_call},
-    {"ConvTranspose", pictures_call},
-    {"DepthToSpace", pictures_call},
-    {"GlobalAveragePool", pictures_call},
-    {"GlobalMaxPool", pictures_call},
-    {"GroupNormalization", pictures_call},
-    {"InstanceNormalization", pictures_call},
-    {"LRN", pictures_call},
-    {"MaxPool", pictures_call},
+    {"Conv", images_call},
+    {"ConvTranspose", images_call},
+    {"DepthToSpace", images_call},
+    {"GlobalAveragePool", images_call},
+    {"GlobalMaxPool", images_call},
+    {"GroupNormalization", images_call},
+    {"InstanceNormalization", images_call},
+    {"LRN", images_call},
+    {"MaxPool", images_call},
     {"MaxRoiPool", regions_call},
     {"NonMaxSuppression", suppressed_call},
     {"NonZero", positions_call},
     {"RoiAlign", regions_call},
-    {"SpaceToDepth", pictures_call},
+    {"SpaceToDepth", images_call},
     {"TopK", largest_call},
 });
 

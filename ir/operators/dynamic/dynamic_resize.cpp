@@ -205,7 +205,7 @@ std::string converted_back(ExtentComposer& c, const std::string& values, const s
 Done resized_call(ExtentComposer& c) {
   DynamicArray x = operand(c, 0);
   HOIST_TRY(const auto wanted, wanted_extents(c, x));
-  if (!wanted) return pictures_call(c);
+  if (!wanted) return images_call(c);
   if (!reads_dynamic(c) && are_all_known(*wanted)) return false;
   HOIST_TRY_VOID(check_capacity(*wanted));
   if (text_of(c.call(), "keep_aspect_ratio_policy", "stretch") != "stretch")

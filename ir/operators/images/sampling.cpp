@@ -242,8 +242,8 @@ Expr moved_samples(const Deformation& d, Expr x, Expr offset, Expr mask) {
     return Number(convert(wide, place)) * static_cast<double>(d.strides[axis]);
   };
   // [channels][taps] at one place of the result.
-  const auto window = [&](Expr picture, Expr offsets, Expr masks, Expr line, Expr column) {
-    Expr planes = split(channels / d.offset_group, picture);
+  const auto window = [&](Expr image, Expr offsets, Expr masks, Expr line, Expr column) {
+    Expr planes = split(channels / d.offset_group, image);
     return join(map_zip({planes, offsets, masks}, [&](const std::vector<Expr>& g) {
       return map(
           [&](Expr plane) {
@@ -318,16 +318,16 @@ Lowered lower_affine_grid(const OperatorContext& c) {
   if (t != Shape{size->front(), axes, axes + 1})
     return fault(fmt::format("theta is {}, expected {} for the size {}", text(t),
                              text(Shape{size->front(), axes, axes + 1}), text(*size)));
-  const Shape picture(size->begin() + 2, size->end());
+  const Shape image(size->begin() + 2, size->end());
   if (*std::min_element(size->begin(), size->end()) < 0) return fault(fmt::format("size is {}", text(*size)));
-  Shape grid = picture;
+  Shape grid = image;
   grid.insert(grid.begin(), t[0]);
   grid.push_back(axes);
   HOIST_TRY_VOID(check_extents(grid));
   HOIST_TRY(const int64_t aligned, integer_attribute(c, "align_corners", 0));
   const Scalar scalar = element_of(theta), wide = wide_float(scalar);
   const auto coordinate = [&](int64_t axis, Expr i) {
-    const int64_t n = picture[static_cast<size_t>(axis)];
+    const int64_t n = image[static_cast<size_t>(axis)];
     // A single element in depth is at -1.
     const bool single = aligned != 0 && axes == 3 && axis == 0 && n == 1;
     const Number steps = literal(wide, static_cast<double>(aligned != 0 ? n - 1 : n));
@@ -344,7 +344,7 @@ Lowered lower_affine_grid(const OperatorContext& c) {
             next.insert(next.begin(), coordinate(axis, i));
             return places(rows, next);
           },
-          iota(picture[static_cast<size_t>(axis)], Scalar::i32));
+          iota(image[static_cast<size_t>(axis)], Scalar::i32));
     }
     return map(
         [&](Expr row) {

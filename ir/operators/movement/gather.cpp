@@ -359,10 +359,10 @@ constexpr int64_t most_shifted = 32;
 Expr sum_of_shifted(Expr windows, const Shape& image, const Shape& block, const Shape& dilations, const Shape& pads) {
   const size_t dimensions = image.size();
   const Scalar scalar = element_of(windows), wide = is_float(scalar) ? wide_float(scalar) : scalar;
-  std::vector<Expr> pictures;
+  std::vector<Expr> images;
   const std::function<void(Expr, size_t)> collect = [&](Expr left, size_t i) {
     if (i == dimensions) {
-      pictures.push_back(left);
+      images.push_back(left);
       return;
     }
     for (int64_t k = 0; k < block[i]; ++k) {
@@ -386,7 +386,7 @@ Expr sum_of_shifted(Expr windows, const Shape& image, const Shape& block, const 
     for (size_t i = 1; i < all.size(); ++i) sum = sum + convert(wide, all[i]);
     return convert(scalar, sum.e);
   };
-  return added(pictures, 0);
+  return added(images, 0);
 }
 
 // The sum, at each element of the image, of all windows that contain it. Along each spatial dimension a table states,

@@ -72,7 +72,7 @@ TEST(DynamicExtents, SequencesOfTokensEndWhereTokensDo) {
   }
 }
 
-TEST(DynamicExtents, PicturesAreComputedOneByOne) {
+TEST(DynamicExtents, ImagesAreComputedOneByOne) {
   const Tensor x = mixed_numbers({4, 2, 4, 4});
   compare({x, 0, {gives_z("Conv", {"y", "x2"})}, {"z"}, {mixed_numbers({3, 2, 3, 3})}});
   compare(
@@ -342,7 +342,7 @@ TEST(DynamicExtents, BoundedDataDecideThem) {
   compare_numbers(mixed_numbers({1, 2}), {3, 2}, {gives_z("Expand", {"x0", "s"})});
 }
 
-TEST(DynamicExtents, PicturesAreResizedToWhatDataSay) {
+TEST(DynamicExtents, ImagesAreResizedToWhatDataSay) {
   const auto resized = [](const std::string& mode, const std::string& coordinates, Attributes more = {}) {
     more["mode"] = mode;
     more["coordinate_transformation_mode"] = coordinates;
@@ -365,7 +365,7 @@ TEST(DynamicExtents, PicturesAreResizedToWhatDataSay) {
   compare_numbers(mixed_numbers({1, 2, 4, 3}, Scalar::u8), {8, 6}, resized("linear", "asymmetric"), 0, planes);
 }
 
-TEST(DynamicExtents, PicturesOfWhichDataSayTheSizeAreResized) {
+TEST(DynamicExtents, ImagesOfWhichDataSayTheSizeAreResized) {
   compare({mixed_numbers({1, 1, 4, 2}),
            2,
            {gives_z("Resize", {"y"},

@@ -48,7 +48,7 @@ LoweredModel lowered_layer(const std::string& inputs, const std::string& output,
 
 Tile tile_of_y(const LoweredModel& model) { return *tile_of(find_definition(model.program, "y")->tile, Profile()); }
 
-TEST(Storage, RowsOfSmallPicturesRunThroughTheirLines) {
+TEST(Storage, RowsOfSmallImagesRunThroughTheirLines) {
   const LoweredModel alone =
       lowered_layer("input %x : [2][16][7][7]f32\ninput %w : [32][16][1][1]f32\n", "[2][32][7][7]f32 = Conv(%x, %w)");
   EXPECT_EQ(tile_of_y(alone).cpu().loop_order, CpuTile::through_lines);
@@ -74,9 +74,9 @@ TEST(Storage, PlanesStayAsTheyLieWhereTurningThemCostsMore) {
   EXPECT_TRUE(is_turned(lowered_layer("input %x : [1][4][12][32]f32\ninput %w : [6][4][1][1]f32\n",
                                       "[1][6][6][16]f32 = Conv(%x, %w; strides = [2, 2])")))
       << "every second element of a row";
-  const std::string picture = "input %x : [1][3][6][16]f32\n", pads = " = Conv(%x, %w; pads = [1, 1, 1, 1])";
-  EXPECT_FALSE(is_turned(lowered_layer(picture + "input %w : [8][3][3][3]f32\n", "[1][8][6][16]f32" + pads)));
-  EXPECT_TRUE(is_turned(lowered_layer(picture + "input %w : [40][3][3][3]f32\n", "[1][40][6][16]f32" + pads)))
+  const std::string image = "input %x : [1][3][6][16]f32\n", pads = " = Conv(%x, %w; pads = [1, 1, 1, 1])";
+  EXPECT_FALSE(is_turned(lowered_layer(image + "input %w : [8][3][3][3]f32\n", "[1][8][6][16]f32" + pads)));
+  EXPECT_TRUE(is_turned(lowered_layer(image + "input %w : [40][3][3][3]f32\n", "[1][40][6][16]f32" + pads)))
       << "several vectors of filters";
   EXPECT_FALSE(is_turned(lowered_layer("input %x : [1][24][5][7]f32\ninput %w : [24][3][3][3]f32\n",
                                        "[1][24][5][7]f32 = Conv(%x, %w; pads = [1, 1, 1, 1], group = 8)")))

@@ -16,14 +16,14 @@
 namespace hoist {
 namespace {
 
-struct Picture {
+struct Image {
   std::vector<int64_t> x, w;
   Attributes attributes;
   bool bias = true;
   Scalar scalar = Scalar::f32;
 };
 
-NamedModel convolution(const Picture& p, const Tensor& weights, const Tensor& bias) {
+NamedModel convolution(const Image& p, const Tensor& weights, const Tensor& bias) {
   NamedModel graph;
   graph.opset = 21;
   graph.inputs = {{"x", p.scalar, p.x}};
@@ -50,7 +50,7 @@ struct Forms {
   Bindings inputs;
 };
 
-Forms forms_of(const Picture& p, bool whole, const Profile& profile) {
+Forms forms_of(const Image& p, bool whole, const Profile& profile) {
   const NamedModel graph = convolution(p, numbers(p.scalar, p.w, whole, 1), numbers(p.scalar, {p.w[0]}, whole, 2));
   const auto lowered = [&](ConvolutionForm form) {
     LowerOptions options;
@@ -78,7 +78,7 @@ Profile profile_of_width(int64_t width, bool gpu) {
 
 const Attributes padded = {{"pads", std::vector<int64_t>{1, 1, 1, 1}}};
 
-std::vector<Picture> fitting() {
+std::vector<Image> fitting() {
   return {
       {{1, 16, 8, 8}, {16, 16, 3, 3}, padded},
       {{1, 3, 7, 9}, {5, 3, 3, 3}, padded, false},
@@ -94,7 +94,7 @@ std::vector<Picture> fitting() {
 }
 
 TEST(Winograd, RoundsOtherwise) {
-  for (const Picture& p : fitting()) {
+  for (const Image& p : fitting()) {
     for (const Profile& profile : {profile_of_width(8, false), profile_of_width(4, true), profile_of_width(1, false)}) {
       SCOPED_TRACE(testing::PrintToString(p.x) + testing::PrintToString(p.w));
       const Forms forms = forms_of(p, false, profile);
@@ -110,10 +110,10 @@ TEST(Winograd, RoundsOtherwise) {
 
 // The transforms of F(2x2, 3x3) are exact on integers, and cheapest for images of up to two rows and columns.
 TEST(Winograd, TilesOfTwoGiveTheSameWholeNumbers) {
-  const std::vector<Picture> small = {{{1, 16, 2, 2}, {16, 16, 3, 3}, padded},
-                                      {{3, 5, 4, 3}, {7, 5, 3, 3}, {}, false},
-                                      {{1, 1, 3, 3}, {1, 1, 3, 3}, {}}};
-  for (const Picture& p : small) {
+  const std::vector<Image> small = {{{1, 16, 2, 2}, {16, 16, 3, 3}, padded},
+                                    {{3, 5, 4, 3}, {7, 5, 3, 3}, {}, false},
+                                    {{1, 1, 3, 3}, {1, 1, 3, 3}, {}}};
+  for (const Image& p : small) {
     SCOPED_TRACE(testing::PrintToString(p.x) + testing::PrintToString(p.w));
     const Forms forms = forms_of(p, true, profile_of_width(8, false));
     EXPECT_EQ(kernels_of_convolution(forms.winograd), 6);
@@ -124,7 +124,7 @@ TEST(Winograd, TilesOfTwoGiveTheSameWholeNumbers) {
 
 // The compiler's own choice: the saved multiplications must outweigh the transforms and the launches.
 TEST(Winograd, IsChosenWhereItIsLessWork) {
-  const auto kernels = [](const Picture& p, const Profile& profile, bool strict, const FoldingBudget& folding = {}) {
+  const auto kernels = [](const Image& p, const Profile& profile, bool strict, const FoldingBudget& folding = {}) {
     LowerOptions options;
     options.strict = strict;
     options.folding = folding;
@@ -135,7 +135,7 @@ TEST(Winograd, IsChosenWhereItIsLessWork) {
   };
   const Profile cpu = profile_of_width(8, false);
   const Profile gpu = gpu_profile(132);
-  const Picture worth = {{1, 64, 28, 28}, {64, 64, 3, 3}, padded};
+  const Image worth = {{1, 64, 28, 28}, {64, 64, 3, 3}, padded};
   EXPECT_EQ(kernels(worth, cpu, false), 6);
   EXPECT_EQ(kernels(worth, gpu, false), 1) << "two launches more take longer";
   EXPECT_EQ(kernels({{1, 256, 28, 28}, {256, 256, 3, 3}, padded}, gpu, false), 6);
@@ -148,7 +148,7 @@ TEST(Winograd, IsChosenWhereItIsLessWork) {
 }
 
 // A layer of bytes, as in quantised models after the pass integer-contractions.
-NamedModel convolution_of_bytes(const Picture& p, const Tensor& weights, int64_t zero_point) {
+NamedModel convolution_of_bytes(const Image& p, const Tensor& weights, int64_t zero_point) {
   NamedModel graph;
   graph.opset = 21;
   graph.inputs = {{"x", Scalar::u8, p.x}};
@@ -175,17 +175,17 @@ Profile profile_of_pairs(int64_t pair_products) {
 }
 
 TEST(Winograd, OfBytesKeepsEveryBit) {
-  std::vector<Picture> pictures = fitting();
-  std::erase_if(pictures, [](const Picture& p) { return p.w[3] != 3; });
-  pictures.push_back({{1, 4, 9, 9}, {8, 4, 3, 3}, padded});
+  std::vector<Image> images = fitting();
+  std::erase_if(images, [](const Image& p) { return p.w[3] != 3; });
+  images.push_back({{1, 4, 9, 9}, {8, 4, 3, 3}, padded});
   // The largest number of channels for tiles of four, and one more.
-  pictures.push_back({{1, 114, 4, 4}, {2, 114, 3, 3}, {}});
-  pictures.push_back({{1, 115, 4, 4}, {2, 115, 3, 3}, {}});
+  images.push_back({{1, 114, 4, 4}, {2, 114, 3, 3}, {}});
+  images.push_back({{1, 115, 4, 4}, {2, 115, 3, 3}, {}});
   const auto largest = [](int64_t) { return int64_t{255}; };
   const auto smallest = [](int64_t) { return int64_t{-128}; };
   const auto of_both_ends = [](int64_t i) { return i * 7 % 5 < 2 ? int64_t{255} : i * 31 % 256; };
   const auto of_both_signs = [](int64_t i) { return i * 5 % 3 == 0 ? int64_t{-128} : 127 - i * 29 % 256; };
-  for (const Picture& p : pictures) {
+  for (const Image& p : images) {
     for (const bool extreme : {false, true}) {
       for (const int64_t zero_point : {0, 131}) {
         SCOPED_TRACE(testing::PrintToString(p.x) + testing::PrintToString(p.w) + std::to_string(zero_point));
@@ -214,14 +214,14 @@ TEST(Winograd, OfBytesKeepsEveryBit) {
 
 // If the cost of 16-bit products is known, and under --strict too, since nothing is rounded.
 TEST(Winograd, OfBytesIsChosenWherePairsOfProductsAreKnown) {
-  const auto kernels = [](const Picture& p, const Profile& profile, bool strict) {
+  const auto kernels = [](const Image& p, const Profile& profile, bool strict) {
     LowerOptions options;
     options.strict = strict;
     const auto model = lower_model(convolution_of_bytes(p, Tensor(Scalar::i8, p.w), 0), options, profile);
     HOIST_CHECK(model.ok(), model.errors()[0].text());
     return kernels_of_convolution(*model);
   };
-  const Picture worth = {{1, 64, 28, 28}, {64, 64, 3, 3}, padded};
+  const Image worth = {{1, 64, 28, 28}, {64, 64, 3, 3}, padded};
   EXPECT_EQ(kernels(worth, profile_of_pairs(2), false), 3);
   EXPECT_EQ(kernels(worth, profile_of_pairs(2), true), 3);
   EXPECT_EQ(kernels(worth, profile_of_pairs(0), false), 1) << "dot instructions of bytes";
@@ -235,7 +235,7 @@ TEST(Winograd, OfBytesIsChosenWherePairsOfProductsAreKnown) {
 TEST(Winograd, ExtremeNumbersStayInTheirWindows) {
   constexpr float largest = std::numeric_limits<float>::max(), infinite = std::numeric_limits<float>::infinity();
   const float extremes[] = {NAN, infinite, -infinite, largest, -largest, 1e30F, 1e6F, -1e6F, 300.0F};
-  for (const Picture& p : fitting()) {
+  for (const Image& p : fitting()) {
     for (const Profile& profile : {profile_of_width(8, false), profile_of_width(4, true)}) {
       SCOPED_TRACE(testing::PrintToString(p.x) + testing::PrintToString(p.w));
       const Forms forms = forms_of(p, false, profile);
@@ -261,7 +261,7 @@ TEST(Winograd, ExtremeNumbersStayInTheirWindows) {
 }
 
 TEST(Winograd, UnfitFiltersAreNotTransformed) {
-  const Picture p = {{1, 4, 8, 8}, {4, 4, 3, 3}, padded};
+  const Image p = {{1, 4, 8, 8}, {4, 4, 3, 3}, padded};
   const auto kernels = [&](float value) {
     Tensor w = numbers(p.scalar, p.w, false, 1);
     w.set_float(17, value);
@@ -278,7 +278,7 @@ TEST(Winograd, UnfitFiltersAreNotTransformed) {
 // Integers are transformed by a kernel of their own. A float of the run may be infinite, or so large that its transform
 // would spoil the other elements of its filter, so the stencil stays.
 TEST(Winograd, TransformsFiltersThatAreComputedWithoutRounding) {
-  const Picture p = fitting()[0];
+  const Image p = fitting()[0];
   NamedModel graph = convolution(p, numbers(p.scalar, p.w, true, 1), numbers(p.scalar, {p.w[0]}, true, 2));
   Bindings inputs = {{"x", numbers(p.scalar, p.x, true, 0)}, {"w", graph.constants.at("w")}};
   graph.inputs.push_back({"w", p.scalar, p.w});
@@ -296,7 +296,7 @@ TEST(Winograd, TransformsFiltersThatAreComputedWithoutRounding) {
 }
 
 TEST(Winograd, LeavesOtherConvolutionsAlone) {
-  const Picture others[] = {
+  const Image others[] = {
       {{1, 4, 8, 8}, {4, 4, 3, 3}, {{"strides", std::vector<int64_t>{2, 2}}}},
       {{1, 4, 8, 8}, {4, 4, 3, 3}, {{"strides", std::vector<int64_t>{1, 2}}}},
       {{1, 4, 8, 8}, {4, 4, 3, 3}, {{"dilations", std::vector<int64_t>{2, 2}}}},
@@ -309,7 +309,7 @@ TEST(Winograd, LeavesOtherConvolutionsAlone) {
       {{1, 2, 4, 4, 4}, {2, 2, 3, 3, 3}, {}},
       {{1, 4, 8, 8}, {4, 4, 3, 3}, {}, true, Scalar::bf16},
   };
-  for (const Picture& p : others) {
+  for (const Image& p : others) {
     SCOPED_TRACE(testing::PrintToString(p.x) + testing::PrintToString(p.w));
     const Forms forms = forms_of(p, true, profile_of_width(8, false));
     ASSERT_EQ(forms.direct.kernels.size(), forms.winograd.kernels.size());
@@ -357,7 +357,7 @@ TEST(Winograd, PlanesOfTilesLieApart) {
     }
     return out;
   };
-  const auto of_side = [](int64_t side) { return Picture{{1, 16, side, side}, {16, 16, 3, 3}, padded}; };
+  const auto of_side = [](int64_t side) { return Image{{1, 16, side, side}, {16, 16, 3, 3}, padded}; };
   const Forms even = forms_of(of_side(32), true, Profile()), odd = forms_of(of_side(28), true, Profile());
   EXPECT_EQ(rows(even.winograd), (std::vector<int64_t>{65, 65}));
   EXPECT_EQ(rows(odd.winograd), (std::vector<int64_t>{49, 49}));
@@ -368,7 +368,7 @@ TEST(Winograd, PlanesOfTilesLieApart) {
 }
 
 TEST(Winograd, IsNoPartOfStrictCompilations) {
-  const Picture p = fitting()[0];
+  const Image p = fitting()[0];
   const NamedModel graph = convolution(p, numbers(p.scalar, p.w, true, 1), numbers(p.scalar, {p.w[0]}, true, 2));
   LowerOptions options;
   options.convolution = ConvolutionForm::winograd;

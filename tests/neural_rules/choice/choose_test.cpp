@@ -362,9 +362,9 @@ TEST(Choose, BudgetsThatTheModelCannotAnswerAreRefused) {
     const auto found = choose(program, samples, samples, evaluated_models(), options_for("top1=1%"));
     return found.ok() ? "" : found.errors()[0].text();
   };
-  Program pictures = residual_model(9);
-  pictures.outputs[0] = pictures.definitions[0].value;
-  EXPECT_THAT(refusal(pictures), HasSubstr("requires classes"));
+  Program images = residual_model(9);
+  images.outputs[0] = images.definitions[0].value;
+  EXPECT_THAT(refusal(images), HasSubstr("requires classes"));
   EXPECT_THAT(refusal(matrix_model(9)), HasSubstr("needs labels"));
 }
 

@@ -97,7 +97,7 @@ std::vector<Case> cases() {
                                                          {"strides", Ints{2, 1, 1}}},
                                                         {"x"},
                                                         {"y"}}}));
-  add("pool of pictures",
+  add("pool of images",
       case_model({1, 3, 40, 50}, {{"pool",
                                    "AveragePool",
                                    "",

@@ -27,16 +27,16 @@ using testing::HasSubstr;
 
 const fs::path models = fs::path(HOIST_SOURCE_DIR) / "models";
 
-void write_png(const std::string& file, const Picture& picture) {
-  png_image image = {};
-  image.version = PNG_IMAGE_VERSION;
-  image.width = static_cast<png_uint_32>(picture.width);
-  image.height = static_cast<png_uint_32>(picture.height);
-  image.format = picture.channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
-  ASSERT_NE(png_image_write_to_file(&image, file.c_str(), 0, picture.values.data(), 0, nullptr), 0) << image.message;
+void write_png(const std::string& file, const Image& image) {
+  png_image png = {};
+  png.version = PNG_IMAGE_VERSION;
+  png.width = static_cast<png_uint_32>(image.width);
+  png.height = static_cast<png_uint_32>(image.height);
+  png.format = image.channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+  ASSERT_NE(png_image_write_to_file(&png, file.c_str(), 0, image.values.data(), 0, nullptr), 0) << png.message;
 }
 
-void write_jpeg(const std::string& path, const Picture& picture) {
+void write_jpeg(const std::string& path, const Image& image) {
   jpeg_compress_struct info = {};
   jpeg_error_mgr errors = {};
   info.err = jpeg_std_error(&errors);
@@ -44,15 +44,15 @@ void write_jpeg(const std::string& path, const Picture& picture) {
   std::FILE* file = std::fopen(path.c_str(), "wb");
   ASSERT_NE(file, nullptr);
   jpeg_stdio_dest(&info, file);
-  info.image_width = static_cast<JDIMENSION>(picture.width);
-  info.image_height = static_cast<JDIMENSION>(picture.height);
-  info.input_components = static_cast<int>(picture.channels);
-  info.in_color_space = picture.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  info.image_width = static_cast<JDIMENSION>(image.width);
+  info.image_height = static_cast<JDIMENSION>(image.height);
+  info.input_components = static_cast<int>(image.channels);
+  info.in_color_space = image.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
   jpeg_set_defaults(&info);
   jpeg_set_quality(&info, 100, TRUE);
   jpeg_start_compress(&info, TRUE);
   while (info.next_scanline < info.image_height) {
-    auto* row = const_cast<JSAMPROW>(picture.values.data() + info.next_scanline * picture.width * picture.channels);
+    auto* row = const_cast<JSAMPROW>(image.values.data() + info.next_scanline * image.width * image.channels);
     jpeg_write_scanlines(&info, &row, 1);
   }
   jpeg_finish_compress(&info);
@@ -61,8 +61,8 @@ void write_jpeg(const std::string& path, const Picture& picture) {
 }
 
 // Left half red, right half blue.
-Picture two_colours(int64_t height, int64_t width) {
-  Picture out{height, width, 3, {}};
+Image two_colours(int64_t height, int64_t width) {
+  Image out{height, width, 3, {}};
   for (int64_t i = 0; i < height * width; ++i) {
     const bool left = i % width < width / 2;
     out.values.insert(out.values.end(), {uint8_t(left ? 255 : 0), 0, uint8_t(left ? 0 : 255)});
@@ -72,14 +72,14 @@ Picture two_colours(int64_t height, int64_t width) {
 
 class Media : public InTemporaryFolder {
  protected:
-  static Tensor read(const std::string& file, const ValueInfo& input, const PictureOptions& options = {}) {
-    auto out = read_picture(file, input, options);
+  static Tensor read(const std::string& file, const ValueInfo& input, const ImageOptions& options = {}) {
+    auto out = read_image(file, input, options);
     EXPECT_TRUE(out.ok()) << out.errors()[0].text();
     return out.ok() ? *out : Tensor(input.scalar, input.shape);
   }
 };
 
-TEST_F(Media, PicturesBecomeInputsAsTheOptionsSay) {
+TEST_F(Media, ImagesBecomeInputsAsTheOptionsSay) {
   write_png(in("a.png"), two_colours(4, 6));
   const ValueInfo planes{"x", Scalar::f32, {1, 3, 4, 6}}, pixels{"x", Scalar::u8, {1, 4, 6, 3}};
   Tensor x = read(in("a.png"), planes);
@@ -89,7 +89,7 @@ TEST_F(Media, PicturesBecomeInputsAsTheOptionsSay) {
   x = read(in("a.png"), pixels);
   EXPECT_EQ(x.integer_at(0), 255);
   EXPECT_EQ(x.integer_at(17), 255);
-  PictureOptions options;
+  ImageOptions options;
   options.colours = "bgr";
   EXPECT_EQ(read(in("a.png"), planes, options).float_at(5), 1);
   options = {};
@@ -119,7 +119,7 @@ TEST_F(Media, PicturesBecomeInputsAsTheOptionsSay) {
   EXPECT_NEAR(x.float_at(15), 0, 0.05);
 }
 
-TEST_F(Media, PicturesWithoutCompressionAreRead) {
+TEST_F(Media, ImagesWithoutCompressionAreRead) {
   const ValueInfo planes{"x", Scalar::u8, {3, 1, 2}}, grey{"x", Scalar::u8, {1, 1, 2}};
   ASSERT_TRUE(write_file(in("a.ppm"), std::string("P6 # red, blue\n2 1\n255\n\xff\0\0\0\0\xff", 29)).ok());
   EXPECT_EQ(read(in("a.ppm"), planes).as_integers(), (std::vector<int64_t>{255, 0, 0, 0, 0, 255}));
@@ -131,7 +131,7 @@ TEST_F(Media, PicturesWithoutCompressionAreRead) {
   for (const char* bad : {"P5", "P5 2 1", "P5 2 1 255", "P5 2 1 255 A", "P5 2 1 65536 ABCD", "P5 0 1 255 A",
                           "P5 99999999 99999999 255 A", "P6 2 1 255 ABCDE", "P5 # no end"}) {
     ASSERT_TRUE(write_file(in("bad.pgm"), bad).ok());
-    EXPECT_FALSE(read_picture(in("bad.pgm"), grey, {}).ok()) << bad;
+    EXPECT_FALSE(read_image(in("bad.pgm"), grey, {}).ok()) << bad;
   }
 }
 
@@ -164,8 +164,8 @@ TEST_F(Media, SoundsAreAveragedAndFilledUp) {
 
 TEST_F(Media, WhatIsDamagedOrDoesNotFitIsSaid) {
   const ValueInfo input{"x", Scalar::f32, {1, 3, 4, 6}};
-  const auto complaint = [&](const std::string& file, const ValueInfo& of, const PictureOptions& options = {}) {
-    auto out = read_picture(in(file), of, options);
+  const auto complaint = [&](const std::string& file, const ValueInfo& of, const ImageOptions& options = {}) {
+    auto out = read_image(in(file), of, options);
     return out.ok() ? std::string() : out.errors()[0].text();
   };
   write_png(in("a.png"), two_colours(4, 6));
@@ -182,7 +182,7 @@ TEST_F(Media, WhatIsDamagedOrDoesNotFitIsSaid) {
   EXPECT_THAT(complaint("missing.png", input), HasSubstr("No such file"));
   EXPECT_THAT(complaint("a.png", {"x", Scalar::f32, {1, 10}}), HasSubstr("which is no image"));
   EXPECT_THAT(complaint("a.png", {"x", Scalar::f32, {1, 4, 6, 5}}), HasSubstr("5 channels"));
-  PictureOptions options;
+  ImageOptions options;
   options.mean = {1, 2};
   EXPECT_THAT(complaint("a.png", input, options), HasSubstr("has 2 numbers, the input 3 channels"));
   options = {};
@@ -199,7 +199,7 @@ TEST_F(Media, WhatIsDamagedOrDoesNotFitIsSaid) {
 }
 
 // The digits as images, in one folder per class: the same accuracy as with arrays.
-TEST_F(Media, EvaluateReadsFoldersOfPictures) {
+TEST_F(Media, EvaluateReadsFoldersOfImages) {
   const std::string bundle = in("m.hoist");
   ASSERT_EQ(run_hoist({"compile", (models / "digits_fully_connected.onnx").string(), "-o", bundle, "--no-check",
                        "--dim", "N=7"})
@@ -213,18 +213,18 @@ TEST_F(Media, EvaluateReadsFoldersOfPictures) {
   constexpr int64_t count = 100;
   std::string text, lines;
   for (const char* name : names) {
-    fs::create_directories(in("pictures/") + name);
+    fs::create_directories(in("images/") + name);
     text += std::string(name) + "\n";
   }
   fs::create_directories(in("flat"));
   ASSERT_TRUE(write_file(in("names.txt"), text).ok());
   for (int64_t i = 0; i < count; ++i) {
-    Picture picture{8, 8, 1, {}};
+    Image image{8, 8, 1, {}};
     for (int64_t k = 0; k < 64; ++k)
-      picture.values.push_back(static_cast<uint8_t>(std::lround(255 * images->float_at(64 * i + k))));
+      image.values.push_back(static_cast<uint8_t>(std::lround(255 * images->float_at(64 * i + k))));
     const std::string name = std::to_string(i) + ".png", label = names[labels->integer_at(i)];
-    write_png(in("pictures/" + label + "/" + name), picture);
-    write_png(in("flat/" + name), picture);
+    write_png(in("images/" + label + "/" + name), image);
+    write_png(in("flat/" + name), image);
     lines += name + " " + std::to_string(labels->integer_at(i)) + "\n";
   }
   ASSERT_TRUE(write_file(in("flat/labels.txt"), lines).ok());
@@ -235,7 +235,7 @@ TEST_F(Media, EvaluateReadsFoldersOfPictures) {
     EXPECT_EQ(ran.code, 0) << ran.err;
     return std::pair{nlohmann::json::parse(ran.out, nullptr, false), ran.err};
   };
-  const auto [by_folder, said] = evaluated("pictures", {"--labels", in("names.txt")});
+  const auto [by_folder, said] = evaluated("images", {"--labels", in("names.txt")});
   EXPECT_EQ(by_folder["total"], count);
   EXPECT_GE(by_folder["correct"], 90);
   EXPECT_GE(by_folder["top5"], 0.98);
@@ -245,7 +245,7 @@ TEST_F(Media, EvaluateReadsFoldersOfPictures) {
   EXPECT_EQ(said.find("warning"), std::string::npos) << said;
   EXPECT_EQ(evaluated("flat").first["correct"], by_folder["correct"]);
   // The alphabetical order of folders is not the order of the model's classes; and the images are black.
-  const auto [guessed, warned] = evaluated("pictures", {"--mean", "9", "--std", "1000"});
+  const auto [guessed, warned] = evaluated("images", {"--mean", "9", "--std", "1000"});
   EXPECT_EQ(guessed["no_better_than_chance"], true);
   EXPECT_THAT(warned, HasSubstr("no better than guessing"));
   const Ran table = run_hoist({"evaluate", bundle, "--data", in("flat"), "--classes", "--labels", in("names.txt")});
@@ -258,13 +258,13 @@ TEST_F(Media, EvaluateReadsFoldersOfPictures) {
   EXPECT_THAT(few.err, HasSubstr("names 2 classes, output logits has 10"));
 }
 
-TEST_F(Media, RunTakesPicturesAndNamesTheBestClasses) {
+TEST_F(Media, RunTakesImagesAndNamesTheBestClasses) {
   const std::string bundle = in("m.hoist");
   ASSERT_EQ(run_hoist({"compile", (models / "digits_fully_connected.onnx").string(), "-o", bundle, "--no-check"}).code,
             0);
-  Picture picture{16, 16, 1, std::vector<uint8_t>(256, 0)};
-  for (int64_t y = 2; y < 14; ++y) picture.values[static_cast<size_t>(y * 16 + 8)] = 255;
-  write_png(in("one.png"), picture);
+  Image image{16, 16, 1, std::vector<uint8_t>(256, 0)};
+  for (int64_t y = 2; y < 14; ++y) image.values[static_cast<size_t>(y * 16 + 8)] = 255;
+  write_png(in("one.png"), image);
   ASSERT_TRUE(write_file(in("names.txt"), "zero\none\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n").ok());
   Ran ran = run_hoist({"run", bundle, "--input", "image=" + in("one.png"), "--output-dir", in("out"), "--labels",
                        in("names.txt"), "--top", "3", "--json", in("answer.json")});
@@ -287,7 +287,7 @@ TEST_F(Media, RunTakesPicturesAndNamesTheBestClasses) {
 
 // Options that are given at compilation are stored in the bundle: run, evaluate and its C program use them by default,
 // and given options override them.
-TEST_F(Media, ABundleKeepsHowPicturesBecomeItsInput) {
+TEST_F(Media, ABundleKeepsHowImagesBecomeItsInput) {
   const std::string model = (models / "digits_fully_connected.onnx").string();
   const std::vector<std::string> options = {"--resize", "9", "--crop", "8", "--mean", "0.5", "--std", "0.25"};
   const auto compile = [&](const std::string& name, std::vector<std::string> more) {
@@ -301,11 +301,11 @@ TEST_F(Media, ABundleKeepsHowPicturesBecomeItsInput) {
   EXPECT_EQ(manifest["preprocessing"][0]["input"], "image");
   EXPECT_EQ(manifest["preprocessing"][0]["mean"][0], 0.5);
   EXPECT_EQ(manifest["preprocessing"][0]["crop"], true);
-  Picture picture{13, 11, 1, {}};
-  for (int i = 0; i < 143; ++i) picture.values.push_back(static_cast<uint8_t>(37 * i));
-  write_png(in("a.png"), picture);
-  ASSERT_TRUE(write_file(in("a.pgm"), "P5\n# made by a test\n11 13\n255\n" +
-                                          std::string(picture.values.begin(), picture.values.end()))
+  Image image{13, 11, 1, {}};
+  for (int i = 0; i < 143; ++i) image.values.push_back(static_cast<uint8_t>(37 * i));
+  write_png(in("a.png"), image);
+  ASSERT_TRUE(write_file(in("a.pgm"),
+                         "P5\n# made by a test\n11 13\n255\n" + std::string(image.values.begin(), image.values.end()))
                   .ok());
   const auto logits = [&](const std::string& bundle, std::vector<std::string> more = {}, const char* file = "a.png") {
     std::vector<std::string> words = {"run", in(bundle), "--input", "image=" + in(file), "--output-dir", in("out")};
@@ -337,7 +337,7 @@ TEST_F(Media, ABundleKeepsHowPicturesBecomeItsInput) {
   const Ran wrong = compile("wrong.hoist", {"--mean", "1,2,3"});
   EXPECT_EQ(wrong.code, 3);
   EXPECT_THAT(wrong.err, HasSubstr("--mean: has 3 numbers, the input 1 channels"));
-  const Ran none = run_hoist({"compile", (models / "../tests/fuzz/corpus/onnx_model/picture.onnx").string(), "-o",
+  const Ran none = run_hoist({"compile", (models / "../tests/fuzz/corpus/onnx_model/image.onnx").string(), "-o",
                               in("none.hoist"), "--crop", "5"});
   EXPECT_EQ(none.code, 3);
   EXPECT_THAT(none.err, HasSubstr("which is no image"));

@@ -18,7 +18,7 @@ INSTANTIATE_TEST_SUITE_P(On, ControlTest, testing::Bool(),
 
 // A dynamic number of images with dynamic sizes: an iteration for each, whose result is appended to the previous
 // results.
-Program program_of_pictures() {
+Program program_of_images() {
   const auto call = [](const std::string& operation, std::vector<std::string> inputs, const std::string& output,
                        Attributes attributes = {}) {
     return NamedCall{output, operation, "", std::move(attributes), std::move(inputs), {output}};
@@ -27,7 +27,7 @@ Program program_of_pictures() {
     const auto n = static_cast<int64_t>(all.size());
     return Tensor::of(Scalar::i64, {n}, all);
   };
-  ProgramBuilder builder("pictures", newest_version);
+  ProgramBuilder builder("images", newest_version);
   builder.add_input({"x", Scalar::f32, {4, 3, 3}});
   builder.add_input({"keep", Scalar::boolean, {4}});
   builder.add_input({"sizes", Scalar::f32, {4}});
@@ -45,8 +45,8 @@ Program program_of_pictures() {
   NamedBody body;
   body.attribute = "body";
   body.inputs = {"i", "go", "s"};
-  body.calls = {call("Gather", {"y", "i"}, "picture"),
-                call("Unsqueeze", {"picture", "planes_of"}, "plane"),
+  body.calls = {call("Gather", {"y", "i"}, "image"),
+                call("Unsqueeze", {"image", "planes_of"}, "plane"),
                 call("Gather", {"clipped", "i"}, "size"),
                 call("Cast", {"size"}, "extent", {{"to", int64_t{7}}}),
                 call("Unsqueeze", {"extent", "first"}, "list"),
@@ -66,8 +66,8 @@ Program program_of_pictures() {
   return *program;
 }
 
-TEST_P(ControlTest, PicturesThatDataCountAreResizedToWhatDataSay) {
-  const Program program = program_of_pictures();
+TEST_P(ControlTest, ImagesThatDataCountAreResizedToWhatDataSay) {
+  const Program program = program_of_images();
   compile(program);
   const Tensor x = drawn({4, 3, 3}, 1), sizes = Tensor::of(Scalar::f32, {4}, std::vector<double>{2.5, 6, 0, 99});
   for (const std::vector<int>& keep : {std::vector<int>{0, 0, 0, 0}, {1, 0, 1, 1}, {1, 1, 1, 1}}) {

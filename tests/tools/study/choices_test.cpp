@@ -20,13 +20,13 @@ using tuning::ChoiceKind;
 using tuning::Subject;
 
 constexpr char model_text[] = R"(program %choices version 21
-input %picture : [1][8][12][12]f32
+input %image : [1][8][12][12]f32
 input %filters : [16][8][3][3]f32
 input %long : [4][2080]f32
 input %row : [1][32]f32
 input %first : [32][32]f32
 input %second : [32][16]f32
-define %convolved : [1][16][12][12]f32 = Conv(%picture, %filters; pads = [1, 1, 1, 1]) from "convolution"
+define %convolved : [1][16][12][12]f32 = Conv(%image, %filters; pads = [1, 1, 1, 1]) from "convolution"
 define %planes : [1][16][12][12]f32 = Relu(%convolved) from "relu"
 define %sums : [4][1]f32 = ReduceSum(%long; axes = [1]) from "sums"
 define %hidden : [1][32]f32 = MatMul(%row, %first) from "hidden"

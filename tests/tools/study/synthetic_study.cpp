@@ -21,7 +21,7 @@ void add_layer(std::vector<NamedCall>& layers, const std::string& name, const st
 
 std::vector<NamedCall> residual_network() {
   std::vector<NamedCall> layers;
-  add_layer(layers, "stem/conv", "Conv", {"picture"});
+  add_layer(layers, "stem/conv", "Conv", {"image"});
   add_layer(layers, "stem/relu", "Relu", {"stem/conv_out"});
   std::string last = "stem/relu_out";
   for (int stage = 1; stage <= 3; ++stage) {
@@ -247,8 +247,8 @@ SyntheticStudy synthetic_study() {
   study.classes = 10;
   study.output_power = power;
   study.notes = {
-      "calibration data are training pictures: good for the loss that a rewrite causes, not for absolute accuracy",
-      "dimension N of input picture is taken to be 1; use --dim N=..."};
+      "calibration data are training images: good for the loss that a rewrite causes, not for absolute accuracy",
+      "dimension N of input image is taken to be 1; use --dim N=..."};
   for (const NamedCall& layer : out.network) {
     if (layer.operation == "Conv" || layer.operation == "Gemm")
       study.sites.push_back(site_of(layer, SiteKind::product, random));

@@ -113,11 +113,11 @@ def _finding(given: Any) -> Finding:
     return Finding(_c.text(said.subject), bool(said.passed), _c.text(said.message), said.compared, said.largest_error)
 
 
-def _picture(given: Any, name: str) -> NDArray[np.uint8]:
+def _image(given: Any, name: str) -> NDArray[np.uint8]:
     """Converts to [rows][columns][channels] with contiguous rows."""
     array = np.asarray(given)
     if array.dtype != np.uint8 or array.ndim not in (2, 3):
-        raise ArgumentError(Status.BAD_ARGUMENT, f"input {name} takes pictures of uint8, [rows][columns][channels], not "
+        raise ArgumentError(Status.BAD_ARGUMENT, f"input {name} takes images of uint8, [rows][columns][channels], not "
                                                  f"{array.dtype.name} of {array.ndim} dimensions")
     if array.ndim == 2:
         array = array[:, :, None]
@@ -394,12 +394,12 @@ class Bundle:
         with self._lock:
             port = self._port("input", name)
             is_one = isinstance(pixels, np.ndarray) and pixels.ndim <= 3
-            pictures = [_picture(picture, name) for picture in ([pixels] if is_one else pixels)]
-            given = (_c.Pixels * max(len(pictures), 1))()
-            for i, picture in enumerate(pictures):
-                rows, columns, channels = picture.shape
-                given[i] = _c.Pixels(picture.ctypes.data, rows, columns, channels, picture.strides[0], int(blue_first))
-            self._call("hoist_set_input_pixels", port.index, given, len(pictures))
+            images = [_image(image, name) for image in ([pixels] if is_one else pixels)]
+            given = (_c.Pixels * max(len(images), 1))()
+            for i, image in enumerate(images):
+                rows, columns, channels = image.shape
+                given[i] = _c.Pixels(image.ctypes.data, rows, columns, channels, image.strides[0], int(blue_first))
+            self._call("hoist_set_input_pixels", port.index, given, len(images))
 
     def preprocessing(self, name: str) -> Preprocessing | None:
         """The image preprocessing of the input; None if the bundle has none."""

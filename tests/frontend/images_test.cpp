@@ -46,7 +46,7 @@ std::string told_of(const Result<Program>& program) {
   return out;
 }
 
-TEST(PicturesOfModels, HaveTheSizeThatIsDeclared) {
+TEST(ImagesOfModels, HaveTheSizeThatIsDeclared) {
   for (const bool is_output : {false, true}) {
     for (const Axes& declared : {Axes{"6", "8", "3"}, Axes{"h", "w", "3"}, Axes{"h", "", "3"}}) {
       std::vector<DimensionValue> sizes = {{"length", 500}};
@@ -64,7 +64,7 @@ TEST(PicturesOfModels, HaveTheSizeThatIsDeclared) {
   }
 }
 
-TEST(PicturesOfModels, WithoutASizeAreRefusedWithWhatToSay) {
+TEST(ImagesOfModels, WithoutASizeAreRefusedWithWhatToSay) {
   const std::string open = decoding_model(Axes{"h", "", "3"}).SerializeAsString();
   EXPECT_EQ(told_of(read_with_sizes(open, {{"length", 500}})),
             "dimension h: has no size in the model (set it with --dim h=N)\n"
@@ -76,10 +76,10 @@ TEST(PicturesOfModels, WithoutASizeAreRefusedWithWhatToSay) {
   ASSERT_TRUE(grey.ok()) << told_of(grey);
   EXPECT_THAT(grey->notes, testing::Contains(HasSubstr("is declared with shape [6, 8, 1] and comes out as [6, 8, 3]")));
   EXPECT_THAT(told_of(read_with_sizes(decoding_model(Axes{"0", "8", "3"}).SerializeAsString(), {{"length", 500}})),
-              HasSubstr("decode: pictures of [0][8] pixels, expected at least one"));
+              HasSubstr("decode: images of [0][8] pixels, expected at least one"));
 }
 
-TEST(PicturesOfModels, AreWrittenWithTheirSize) {
+TEST(ImagesOfModels, AreWrittenWithTheirSize) {
   for (const bool is_output : {false, true}) {
     const auto program =
         read_with_sizes(decoding_model(Axes{"6", "8", "3"}, is_output).SerializeAsString(), {{"length", 500}});

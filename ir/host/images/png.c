@@ -1,5 +1,5 @@
 /* PNG images, by libpng. */
-#include "ir/host/pictures/picture.h"
+#include "ir/host/images/encoded_image.h"
 
 #ifdef HOIST_WITH_PICTURES
 #include <png.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct png_reading {
-  picture* p;
+  encoded_image* p;
   int status;
   size_t at;
   png_structp png;
@@ -17,7 +17,7 @@ typedef struct png_reading {
 
 static void png_stops(png_structp png, png_const_charp what) {
   png_reading* r = png_get_error_ptr(png);
-  if (!r->status) r->status = hoist_picture_fails(r->p, "its PNG picture cannot be decoded: %s", what);
+  if (!r->status) r->status = hoist_image_fails(r->p, "its PNG image cannot be decoded: %s", what);
   longjmp(r->end, 1);
 }
 
@@ -29,7 +29,7 @@ static void png_warns(png_structp png, png_const_charp what) {
 static void png_takes(png_structp png, png_bytep to, size_t bytes) {
   png_reading* r = png_get_io_ptr(png);
   if (bytes > r->p->bytes - r->at) {
-    r->status = hoist_picture_ends(r->p, "PNG");
+    r->status = hoist_image_ends(r->p, "PNG");
     longjmp(r->end, 1);
   }
   memcpy(to, r->p->stream + r->at, bytes);
@@ -37,18 +37,18 @@ static void png_takes(png_structp png, png_bytep to, size_t bytes) {
 }
 
 static void read_png(png_reading* r) {
-  picture* p = r->p;
+  encoded_image* p = r->p;
   if (setjmp(r->end)) return;
   r->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, r, png_stops, png_warns);
   r->info = r->png ? png_create_info_struct(r->png) : NULL;
   if (!r->info) {
-    r->status = hoist_picture_no_memory(p);
+    r->status = hoist_image_no_memory(p);
     return;
   }
   png_set_user_limits(r->png, INT32_MAX, INT32_MAX); /* the model's size is the limit */
   png_set_read_fn(r->png, r, png_takes);
   png_read_info(r->png, r->info);
-  r->status = hoist_check_picture_size(p, png_get_image_width(r->png, r->info), png_get_image_height(r->png, r->info));
+  r->status = hoist_check_image_size(p, png_get_image_width(r->png, r->info), png_get_image_height(r->png, r->info));
   if (r->status) return;
   png_set_expand(r->png);
   png_set_strip_16(r->png);
@@ -63,7 +63,7 @@ static void read_png(png_reading* r) {
   png_read_end(r->png, NULL);
 }
 
-HOIST_INTERNAL int hoist_decode_png(picture* p) {
+HOIST_INTERNAL int hoist_decode_png(encoded_image* p) {
   png_reading r;
   memset(&r, 0, sizeof r);
   r.p = p;

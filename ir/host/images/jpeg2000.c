@@ -2,7 +2,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memmem */
 #endif
-#include "ir/host/pictures/picture.h"
+#include "ir/host/images/encoded_image.h"
 
 #ifdef HOIST_WITH_PICTURES
 #include <openjpeg.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 
 typedef struct jpeg2000_reading {
-  picture* p;
+  encoded_image* p;
   size_t at;
   char what[160];
 } jpeg2000_reading;
@@ -50,7 +50,7 @@ static void jpeg2000_is_silent(const char* what, void* reading) {
 
 /* While reading a header, the library allocates memory for all tiles and components that it claims, so every place in
  * the stream with the two markers of a header must claim the expected size. */
-static int check_jpeg2000_headers(picture* p) {
+static int check_jpeg2000_headers(encoded_image* p) {
   enum { header_bytes = 42, most_components = 4, most_tiles = 4096 };
   static const unsigned char markers[] = {0xFF, 0x4F, 0xFF, 0x51};
   const unsigned char *at = p->stream, *end = p->stream + p->bytes;
@@ -60,32 +60,32 @@ static int check_jpeg2000_headers(picture* p) {
     uint64_t n[8]; /* the image's end and offset, the tiles' size and offset; each horizontal, then vertical */
     for (size_t i = 0; i < 8; ++i) n[i] = hoist_big_at(at + 8 + 4 * i);
     if (n[0] <= n[2] || n[1] <= n[3] || !n[4] || !n[5] || n[6] > n[2] || n[7] > n[3])
-      return hoist_picture_fails(p, "the header of its JPEG 2000 image is damaged");
-    const int status = hoist_check_picture_size(p, n[0] - n[2], n[1] - n[3]);
+      return hoist_image_fails(p, "the header of its JPEG 2000 image is damaged");
+    const int status = hoist_check_image_size(p, n[0] - n[2], n[1] - n[3]);
     if (status) return status;
     const uint64_t across = (n[0] - n[6] + n[4] - 1) / n[4], down = (n[1] - n[7] + n[5] - 1) / n[5];
     const unsigned components = (unsigned)at[40] << 8 | at[41];
     if (!components || components > most_components || across > most_tiles || down > most_tiles ||
         across * down > most_tiles)
-      return hoist_picture_fails(p, "a JPEG 2000 picture of %u components in %llu tiles", components,
-                                 (unsigned long long)(across * down));
+      return hoist_image_fails(p, "a JPEG 2000 image of %u components in %llu tiles", components,
+                               (unsigned long long)(across * down));
     at += sizeof markers;
     ++count;
   }
-  return count ? HOIST_HOST_OK : hoist_picture_ends(p, "JPEG 2000");
+  return count ? HOIST_HOST_OK : hoist_image_ends(p, "JPEG 2000");
 }
 
-static int take_jpeg2000(picture* p, const opj_image_t* image) {
+static int take_jpeg2000(encoded_image* p, const opj_image_t* image) {
   if (image->color_space == OPJ_CLRSPC_SYCC || image->color_space == OPJ_CLRSPC_EYCC ||
       image->color_space == OPJ_CLRSPC_CMYK)
-    return hoist_picture_fails(p, "a JPEG 2000 image of other colours than grey or red, green and blue");
+    return hoist_image_fails(p, "a JPEG 2000 image of other colours than grey or red, green and blue");
   const size_t colours = image->numcomps >= 3 ? 3 : 1;
   for (size_t c = 0; c < colours; ++c) {
     const opj_image_comp_t* from = &image->comps[c];
     if (!from->data || from->w != p->width || from->h != p->height)
-      return hoist_picture_fails(p, "a JPEG 2000 image whose components have several sizes");
+      return hoist_image_fails(p, "a JPEG 2000 image whose components have several sizes");
     if (from->prec < 1 || from->prec > 31)
-      return hoist_picture_fails(p, "a JPEG 2000 picture of %u bits a sample", (unsigned)from->prec);
+      return hoist_image_fails(p, "a JPEG 2000 image of %u bits a sample", (unsigned)from->prec);
     const int64_t offset = from->sgnd ? (int64_t)1 << (from->prec - 1) : 0;
     for (size_t i = 0; i < p->width * p->height; ++i) {
       const int64_t value = from->data[i] + offset;
@@ -97,7 +97,7 @@ static int take_jpeg2000(picture* p, const opj_image_t* image) {
   return HOIST_HOST_OK;
 }
 
-HOIST_INTERNAL int hoist_decode_jpeg2000(picture* p) {
+HOIST_INTERNAL int hoist_decode_jpeg2000(encoded_image* p) {
   int status = check_jpeg2000_headers(p);
   if (status) return status;
   jpeg2000_reading r = {p, 0, ""};
@@ -119,10 +119,10 @@ HOIST_INTERNAL int hoist_decode_jpeg2000(picture* p) {
         opj_read_header(stream, codec, &image) && opj_decode(codec, stream, image)) {
       status = take_jpeg2000(p, image);
     } else {
-      status = hoist_picture_fails(p, "its JPEG 2000 picture cannot be decoded: %s", r.what);
+      status = hoist_image_fails(p, "its JPEG 2000 image cannot be decoded: %s", r.what);
     }
   } else {
-    status = hoist_picture_no_memory(p);
+    status = hoist_image_no_memory(p);
   }
   opj_image_destroy(image);
   if (stream) opj_stream_destroy(stream);

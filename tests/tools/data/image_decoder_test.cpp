@@ -12,9 +12,9 @@ using ::testing::HasSubstr;
 using Texts = std::vector<std::string>;
 
 const std::string corpus = std::string(HOIST_SOURCE_DIR) + "/tests/fuzz/corpus/";
-const std::string model = corpus + "onnx_model/picture.onnx";
+const std::string model = corpus + "onnx_model/image.onnx";
 
-class PicturesOfUsers : public InTemporaryFolder {
+class ImagesOfUsers : public InTemporaryFolder {
  protected:
   void compile(const std::string& name, const Texts& more = {}) {
     Texts words = {"compile", model, "-o", in(name)};
@@ -26,13 +26,12 @@ class PicturesOfUsers : public InTemporaryFolder {
 };
 
 // Channel planes of blue, green and red: pixel (x, y) of the image is (32 x, 40 y, 18 (x + y)).
-TEST_F(PicturesOfUsers, AreDecodedOnDevicesAndAsNativeCode) {
+TEST_F(ImagesOfUsers, AreDecodedOnDevicesAndAsNativeCode) {
   for (const Texts& more : {Texts{}, Texts{"--target", "native"}}) {
     const std::string name = more.empty() ? "a.hoist" : "native.hoist", out = in(name + ".out");
     ASSERT_NO_FATAL_FAILURE(compile(name, more));
     for (const char* file : {"colours.png", "colours.webp", "colours.jp2", "packed.tif", "colours.bmp", "plain.ppm"}) {
-      const Ran ran =
-          run_hoist({"run", in(name), "--input", "data=" + corpus + "picture/" + file, "--output-dir", out});
+      const Ran ran = run_hoist({"run", in(name), "--input", "data=" + corpus + "image/" + file, "--output-dir", out});
       ASSERT_EQ(ran.code, 0) << ran.err;
       const auto planes = read_npy(out + "/planes.npy");
       ASSERT_TRUE(planes.ok()) << planes.errors().front().text();
@@ -40,12 +39,11 @@ TEST_F(PicturesOfUsers, AreDecodedOnDevicesAndAsNativeCode) {
       EXPECT_EQ(planes->float_at(48 + 5 * 8), 40 * 5) << file;
       EXPECT_EQ(planes->float_at(96 + 7), 32 * 7) << file;
     }
-    const Ran refused = run_hoist({"run", in(name), "--input", "data=" + corpus + "picture/bad_cut.jpg"});
+    const Ran refused = run_hoist({"run", in(name), "--input", "data=" + corpus + "image/bad_cut.jpg"});
     EXPECT_NE(refused.code, 0);
-    EXPECT_THAT(refused.err,
-                HasSubstr("decode, picture_decode: the stream of 1000 bytes ends before its JPEG picture"));
-    const Ran large = run_hoist({"run", in(name), "--input", "data=" + corpus + "picture/bad_size.png"});
-    EXPECT_THAT(large.err, HasSubstr("a picture of 60000x60000 (width x height), the model says 8x6"));
+    EXPECT_THAT(refused.err, HasSubstr("decode, picture_decode: the stream of 1000 bytes ends before its JPEG image"));
+    const Ran large = run_hoist({"run", in(name), "--input", "data=" + corpus + "image/bad_size.png"});
+    EXPECT_THAT(large.err, HasSubstr("an image of 60000x60000 (width x height), the model says 8x6"));
     const Ran verified = run_hoist({"verify", in(name)});
     EXPECT_EQ(verified.code, 0) << verified.out << verified.err;
     const Ran derived = run_hoist({"verify", in(name), "--derivation", "--model", model});
@@ -54,7 +52,7 @@ TEST_F(PicturesOfUsers, AreDecodedOnDevicesAndAsNativeCode) {
   }
 }
 
-TEST_F(PicturesOfUsers, AreDecodedByABundleAlone) {
+TEST_F(ImagesOfUsers, AreDecodedByABundleAlone) {
   ASSERT_NO_FATAL_FAILURE(compile("a.hoist"));
   const auto makefile = read_file(in("a.hoist/Makefile"));
   ASSERT_TRUE(makefile.ok());
@@ -68,7 +66,7 @@ TEST_F(PicturesOfUsers, AreDecodedByABundleAlone) {
   EXPECT_THAT(verified.out, HasSubstr("computed on the host"));
 }
 
-TEST_F(PicturesOfUsers, OfAStreamThatIsTooLongAreRefused) {
+TEST_F(ImagesOfUsers, OfAStreamThatIsTooLongAreRefused) {
   ASSERT_NO_FATAL_FAILURE(compile("a.hoist"));
   ASSERT_TRUE(write_file(in("long.png"), std::string(1001, 'x')).ok());
   const Ran ran = run_hoist({"run", in("a.hoist"), "--input", "data=" + in("long.png")});

@@ -1,5 +1,5 @@
 /* JPEG images, by libjpeg. */
-#include "ir/host/pictures/picture.h"
+#include "ir/host/images/encoded_image.h"
 
 #ifdef HOIST_WITH_PICTURES
 #include <jerror.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 typedef struct jpeg_reading {
-  picture* p;
+  encoded_image* p;
   int status;
   struct jpeg_decompress_struct info;
   struct jpeg_error_mgr errors;
@@ -20,12 +20,12 @@ static void jpeg_stops(j_common_ptr info) {
   jpeg_reading* r = info->client_data;
   char what[JMSG_LENGTH_MAX];
   if (info->err->msg_code == JERR_OUT_OF_MEMORY) {
-    r->status = hoist_picture_no_memory(r->p);
+    r->status = hoist_image_no_memory(r->p);
   } else if (info->err->msg_code == JWRN_JPEG_EOF) {
-    r->status = hoist_picture_ends(r->p, "JPEG");
+    r->status = hoist_image_ends(r->p, "JPEG");
   } else {
     info->err->format_message(info, what);
-    r->status = hoist_picture_fails(r->p, "its JPEG picture cannot be decoded: %s", what);
+    r->status = hoist_image_fails(r->p, "its JPEG image cannot be decoded: %s", what);
   }
   longjmp(r->end, 1);
 }
@@ -40,21 +40,21 @@ static void jpeg_counts_scans(j_common_ptr info) {
   enum { most_scans = 200 };
   jpeg_reading* r = info->client_data;
   if (r->info.input_scan_number <= most_scans) return;
-  r->status = hoist_picture_fails(r->p, "its JPEG picture has more than %d scans", most_scans);
+  r->status = hoist_image_fails(r->p, "its JPEG image has more than %d scans", most_scans);
   longjmp(r->end, 1);
 }
 
 static void read_jpeg(jpeg_reading* r) {
-  picture* p = r->p;
+  encoded_image* p = r->p;
   struct jpeg_decompress_struct* info = &r->info;
   if (setjmp(r->end)) return;
   jpeg_create_decompress(info);
   info->progress = &r->progress;
   jpeg_mem_src(info, p->stream, (unsigned long)p->bytes);
   jpeg_read_header(info, TRUE);
-  r->status = hoist_check_picture_size(p, info->image_width, info->image_height);
+  r->status = hoist_check_image_size(p, info->image_width, info->image_height);
   if (!r->status && info->num_components != 1 && info->num_components != 3 && info->num_components != 4)
-    r->status = hoist_picture_fails(p, "a JPEG picture of %d components", info->num_components);
+    r->status = hoist_image_fails(p, "a JPEG image of %d components", info->num_components);
   if (r->status) return;
   const int has_black = info->num_components == 4;
   info->out_color_space = has_black ? JCS_CMYK : JCS_RGB;
@@ -70,7 +70,7 @@ static void read_jpeg(jpeg_reading* r) {
   jpeg_finish_decompress(info);
 }
 
-HOIST_INTERNAL int hoist_decode_jpeg(picture* p) {
+HOIST_INTERNAL int hoist_decode_jpeg(encoded_image* p) {
   jpeg_reading r;
   memset(&r, 0, sizeof r);
   r.p = p;

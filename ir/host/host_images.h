@@ -3,8 +3,8 @@
  * HOIST_MOST_PIXELS pixels.
  *
  * Needs libjpeg, libpng, libtiff (4.5), libwebp and OpenJPEG (2.5), and HOIST_WITH_PICTURES. */
-#ifndef HOIST_HOST_PICTURES_H
-#define HOIST_HOST_PICTURES_H
+#ifndef HOIST_HOST_IMAGES_H
+#define HOIST_HOST_IMAGES_H
 
 #include "ir/host/host_operators.h"
 
@@ -21,22 +21,22 @@ extern "C" {
 /* Limit for an image of unknown size. */
 #define HOIST_MOST_PIXELS ((uint64_t)1 << 27)
 
-typedef struct hoist_picture {
+typedef struct hoist_image {
   size_t height, width;  /* required size of the image, if there are pixels */
   unsigned char* pixels; /* [height][width][3] */
-} hoist_picture;
+} hoist_image;
 
 /* Decodes to 8-bit RGB without alpha. Without `pixels`, the size comes from the stream's header and the memory is
  * allocated; the caller has to free() it. Returns HOIST_HOST_OK, or an error with its text in `message`; then nothing
  * is allocated. */
-HOIST_INTERNAL int hoist_read_picture(const unsigned char* stream, size_t bytes, hoist_picture* picture, char* message,
-                                      size_t message_bytes);
+HOIST_INTERNAL int hoist_read_image(const unsigned char* stream, size_t bytes, hoist_image* image, char* message,
+                                    size_t message_bytes);
 /* A call with one stream [n]u8, which may have trailing bytes, for pixels [height][width][3]u8. */
-HOIST_INTERNAL int hoist_takes_picture(const hoist_host_call* call);
-HOIST_INTERNAL int hoist_decode_picture(hoist_host_call* call);
+HOIST_INTERNAL int hoist_takes_image(const hoist_host_call* call);
+HOIST_INTERNAL int hoist_decode_image(hoist_host_call* call);
 /* Turns the stream's bytes into a PNM image of that size: in colour, in grey or in black and white, depending on the
  * length of the stream; unchanged if it is too short for black and white. */
-HOIST_INTERNAL void hoist_seed_picture(const hoist_host_call* call);
+HOIST_INTERNAL void hoist_seed_image(const hoist_host_call* call);
 
 #ifdef __cplusplus
 }

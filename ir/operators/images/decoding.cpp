@@ -24,13 +24,13 @@ Expr grey_of(Expr pixel) {
   return cast(Scalar::u8, ((sum + 32768.0) / 65536.0).e);
 }
 
-Result<Shape> size_of_picture(const OperatorContext& c) {
+Result<Shape> size_of_image(const OperatorContext& c) {
   HOIST_TRY(const Shape size, integers_attribute(c, "size", {}));
   if (size.size() != 2) {
     return fault("the height and width of its images are unknown",
                  "hoist takes it from the type that the model declares for the result, outside of bodies");
   }
-  if (size[0] < 1 || size[1] < 1) return fault("pictures of " + text(size) + " pixels, expected at least one");
+  if (size[0] < 1 || size[1] < 1) return fault("images of " + text(size) + " pixels, expected at least one");
   HOIST_TRY_VOID(check_extents({size[0], size[1], 3}));
   return size;
 }
@@ -40,7 +40,7 @@ Lowered lower_image_decoder(const OperatorContext& c) {
   if (element_of(stream) != Scalar::u8 || rank_of(stream) != 1)
     return fault(fmt::format("the stream is {}, expected bytes ([n]u8)", hoist::text(stream->type)));
   HOIST_TRY(const std::string format, choice_attribute(c, "pixel_format", "RGB", {"RGB", "BGR", "Grayscale"}));
-  HOIST_TRY(const Shape size, size_of_picture(c));
+  HOIST_TRY(const Shape size, size_of_image(c));
   const std::vector<Nat> colours = {size[0], size[1], 3};
   HOIST_TRY(const Expr pixels, host("picture_decode", {stream}, array_type(colours, scalar_type(Scalar::u8))));
   if (format == "RGB") return one(pixels);
@@ -57,7 +57,7 @@ constexpr OperatorRow with_declared_extents(OperatorRow row, int count) {
 }
 
 // clang-format off
-constexpr auto picture_rows = std::to_array<OperatorRow>({
+constexpr auto image_rows = std::to_array<OperatorRow>({
   with_declared_extents({"", "ImageDecoder", 20, 1, 1, Takes::integers, lower_image_decoder,
    "an image decoded on the host: BMP, JPEG, JPEG 2000, PNG, PNM, TIFF or WebP of the height and width that the model declares, with zeros allowed after the stream; undecodable images and images of another size are errors of the run, for which the standard has an empty image; a function, since the size is no operand"}, 2),
 });
@@ -65,6 +65,6 @@ constexpr auto picture_rows = std::to_array<OperatorRow>({
 
 }  // namespace
 
-std::span<const OperatorRow> picture_operators() { return picture_rows; }
+std::span<const OperatorRow> image_operators() { return image_rows; }
 
 }  // namespace hoist::operators

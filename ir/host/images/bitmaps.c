@@ -1,5 +1,5 @@
 /* BMP and PNM images: arrays after a header, decoded without a library. */
-#include "ir/host/pictures/picture.h"
+#include "ir/host/images/encoded_image.h"
 
 #ifdef HOIST_WITH_PICTURES
 #include <string.h>
@@ -18,16 +18,16 @@ static bmp_channel bmp_channel_of(uint32_t mask) {
   return out;
 }
 
-HOIST_INTERNAL int hoist_decode_bmp(picture* p) {
+HOIST_INTERNAL int hoist_decode_bmp(encoded_image* p) {
   const unsigned char* s = p->stream;
-  if (p->bytes < 26) return hoist_picture_ends(p, "BMP");
+  if (p->bytes < 26) return hoist_image_ends(p, "BMP");
   const uint32_t pixels_at = hoist_little_at(s + 10, 4), header = hoist_little_at(s + 14, 4);
   const int is_core = header == 12;
   if (!is_core && (header < 40 || header > 124)) {
-    return hoist_picture_fails(p, "a BMP picture with a header of %lu bytes, which is of no known version",
-                               (unsigned long)header);
+    return hoist_image_fails(p, "a BMP image with a header of %lu bytes, which is of no known version",
+                             (unsigned long)header);
   }
-  if (p->bytes < 14 + (size_t)header) return hoist_picture_ends(p, "BMP");
+  if (p->bytes < 14 + (size_t)header) return hoist_image_ends(p, "BMP");
   int64_t width, height;
   uint32_t bits, compression = 0, colours = 0;
   if (is_core) {
@@ -43,19 +43,19 @@ HOIST_INTERNAL int hoist_decode_bmp(picture* p) {
   }
   const int from_top = height < 0;
   if (from_top) height = -height;
-  if (width <= 0 || height <= 0) return hoist_picture_fails(p, "a BMP image without pixels");
-  const int status = hoist_check_picture_size(p, (uint64_t)width, (uint64_t)height);
+  if (width <= 0 || height <= 0) return hoist_image_fails(p, "a BMP image without pixels");
+  const int status = hoist_check_image_size(p, (uint64_t)width, (uint64_t)height);
   if (status) return status;
   const int has_masks = compression == 3 || compression == 6;
   if (compression && !(has_masks && bits >= 16))
-    return hoist_picture_fails(p, "a compressed BMP picture (kind %lu); store it without compression",
-                               (unsigned long)compression);
+    return hoist_image_fails(p, "a compressed BMP image (kind %lu); store it without compression",
+                             (unsigned long)compression);
   if (bits != 1 && bits != 4 && bits != 8 && bits != 16 && bits != 24 && bits != 32)
-    return hoist_picture_fails(p, "a BMP picture of %lu bits a pixel", (unsigned long)bits);
+    return hoist_image_fails(p, "a BMP image of %lu bits a pixel", (unsigned long)bits);
   const size_t table = 14 + (size_t)header;
   bmp_channel channels[3] = {{31, 10}, {31, 5}, {31, 0}};
   if (has_masks) { /* part of the larger headers, located after the small one */
-    if (p->bytes < 14 + 40 + 12) return hoist_picture_ends(p, "BMP");
+    if (p->bytes < 14 + 40 + 12) return hoist_image_ends(p, "BMP");
     for (size_t c = 0; c < 3; ++c) channels[c] = bmp_channel_of(hoist_little_at(s + 54 + 4 * c, 4));
   }
   unsigned char palette[256][3];
@@ -68,8 +68,7 @@ HOIST_INTERNAL int hoist_decode_bmp(picture* p) {
     }
   }
   const uint64_t row_bytes = ((uint64_t)width * bits + 31) / 32 * 4;
-  if (pixels_at > p->bytes || (p->bytes - pixels_at) / row_bytes < (uint64_t)height)
-    return hoist_picture_ends(p, "BMP");
+  if (pixels_at > p->bytes || (p->bytes - pixels_at) / row_bytes < (uint64_t)height) return hoist_image_ends(p, "BMP");
   for (size_t y = 0; y < p->height; ++y) {
     const unsigned char* row = s + pixels_at + (size_t)row_bytes * (from_top ? y : p->height - 1 - y);
     unsigned char* to = p->pixels + 3 * p->width * y;
@@ -136,22 +135,22 @@ static int pnm_sample(pnm_place* place, char kind, uint32_t largest, uint32_t* s
   return 1;
 }
 
-HOIST_INTERNAL int hoist_decode_pnm(picture* p) {
+HOIST_INTERNAL int hoist_decode_pnm(encoded_image* p) {
   const char kind = (char)p->stream[1];
   pnm_place place = {p->stream + 2, p->stream + p->bytes};
   uint32_t width = 0, height = 0, largest = 1;
   const int is_bitmap = kind == '1' || kind == '4', is_plain = kind <= '3';
   if (!pnm_number(&place, INT32_MAX, &width) || !pnm_number(&place, INT32_MAX, &height) ||
       (!is_bitmap && !pnm_number(&place, 65535, &largest)) || !largest)
-    return hoist_picture_fails(p, "the header of its PNM image is damaged");
-  const int status = hoist_check_picture_size(p, width, height);
+    return hoist_image_fails(p, "the header of its PNM image is damaged");
+  const int status = hoist_check_image_size(p, width, height);
   if (status) return status;
   if (!is_plain && place.at < place.end) ++place.at; /* one whitespace character ends the header */
   for (size_t y = 0; y < p->height; ++y) {
     unsigned char* to = p->pixels + 3 * p->width * y;
     if (kind == '4') {
       const size_t row_bytes = (p->width + 7) / 8;
-      if ((size_t)(place.end - place.at) < row_bytes) return hoist_picture_ends(p, "PNM");
+      if ((size_t)(place.end - place.at) < row_bytes) return hoist_image_ends(p, "PNM");
       for (size_t x = 0; x < p->width; ++x) memset(to + 3 * x, place.at[x / 8] >> (7 - x % 8) & 1 ? 0 : 255, 3);
       place.at += row_bytes;
       continue;
@@ -162,9 +161,8 @@ HOIST_INTERNAL int hoist_decode_pnm(picture* p) {
         uint32_t sample = 0;
         if (!pnm_sample(&place, kind, largest, &sample)) {
           return !is_plain || place.at == place.end
-                     ? hoist_picture_ends(p, "PNM")
-                     : hoist_picture_fails(p, "a sample of its PNM picture is no number up to %lu",
-                                           (unsigned long)largest);
+                     ? hoist_image_ends(p, "PNM")
+                     : hoist_image_fails(p, "a sample of its PNM image is no number up to %lu", (unsigned long)largest);
         }
         to[c] = hoist_to_byte(sample, largest);
       }

@@ -1,5 +1,5 @@
 /* TIFF images, by libtiff. */
-#include "ir/host/pictures/picture.h"
+#include "ir/host/images/encoded_image.h"
 
 #ifdef HOIST_WITH_PICTURES
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include <tiffio.h>
 
 typedef struct tiff_reading {
-  picture* p;
+  encoded_image* p;
   size_t at;
   char what[160];
 } tiff_reading;
@@ -61,22 +61,22 @@ static int tiff_is_silent(TIFF* tiff, void* reading, const char* module, const c
   return 1;
 }
 
-static int read_tiff(picture* p, TIFF* tiff, const tiff_reading* r) {
+static int read_tiff(encoded_image* p, TIFF* tiff, const tiff_reading* r) {
   uint32_t width = 0, height = 0;
   uint16_t orientation = ORIENTATION_TOPLEFT, extra = 0, *kinds = NULL;
   TIFFGetField(tiff, TIFFTAG_IMAGEWIDTH, &width);
   TIFFGetField(tiff, TIFFTAG_IMAGELENGTH, &height);
-  const int status = hoist_check_picture_size(p, width, height);
+  const int status = hoist_check_image_size(p, width, height);
   if (status) return status;
   TIFFGetFieldDefaulted(tiff, TIFFTAG_ORIENTATION, &orientation);
   if (orientation > ORIENTATION_BOTLEFT)
-    return hoist_picture_fails(p, "a TIFF picture that lies on its side (orientation %d)", orientation);
+    return hoist_image_fails(p, "a TIFF image that lies on its side (orientation %d)", orientation);
   /* Keeps colours unchanged: the library would multiply them by an alpha channel that is not marked as associated. */
   uint16_t associated[8] = {EXTRASAMPLE_ASSOCALPHA};
   if (TIFFGetField(tiff, TIFFTAG_EXTRASAMPLES, &extra, &kinds) && extra && extra <= 8)
     TIFFSetField(tiff, TIFFTAG_EXTRASAMPLES, extra, associated);
   uint32_t* raster = malloc(4 * p->width * p->height);
-  if (!raster) return hoist_picture_no_memory(p);
+  if (!raster) return hoist_image_no_memory(p);
   const int is_read = TIFFReadRGBAImageOriented(tiff, width, height, raster, ORIENTATION_TOPLEFT, 1);
   for (size_t i = 0; is_read && i < p->width * p->height; ++i) {
     p->pixels[3 * i] = (unsigned char)TIFFGetR(raster[i]);
@@ -84,13 +84,13 @@ static int read_tiff(picture* p, TIFF* tiff, const tiff_reading* r) {
     p->pixels[3 * i + 2] = (unsigned char)TIFFGetB(raster[i]);
   }
   free(raster);
-  return is_read ? HOIST_HOST_OK : hoist_picture_fails(p, "its TIFF picture cannot be decoded: %s", r->what);
+  return is_read ? HOIST_HOST_OK : hoist_image_fails(p, "its TIFF image cannot be decoded: %s", r->what);
 }
 
-HOIST_INTERNAL int hoist_decode_tiff(picture* p) {
+HOIST_INTERNAL int hoist_decode_tiff(encoded_image* p) {
   tiff_reading r = {p, 0, ""};
   TIFFOpenOptions* options = TIFFOpenOptionsAlloc();
-  if (!options) return hoist_picture_no_memory(p);
+  if (!options) return hoist_image_no_memory(p);
   /* Limits allocations for strips and tiles, whose size the stream also claims. */
   const uint64_t pixels = p->pixels ? (uint64_t)p->width * p->height : HOIST_MOST_PIXELS;
   TIFFOpenOptionsSetMaxSingleMemAlloc(options, (tmsize_t)(16 * pixels + ((size_t)1 << 24)));
@@ -100,7 +100,7 @@ HOIST_INTERNAL int hoist_decode_tiff(picture* p) {
                                  NULL, options);
   TIFFOpenOptionsFree(options);
   const int status =
-      tiff ? read_tiff(p, tiff, &r) : hoist_picture_fails(p, "its TIFF picture cannot be decoded: %s", r.what);
+      tiff ? read_tiff(p, tiff, &r) : hoist_image_fails(p, "its TIFF image cannot be decoded: %s", r.what);
   if (tiff) TIFFClose(tiff);
   return status;
 }

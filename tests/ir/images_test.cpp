@@ -38,9 +38,9 @@ std::string refusal(const std::string& bytes) {
 }
 
 // Also the fuzzer's initial corpus.
-std::map<std::string, std::string> pictures() {
+std::map<std::string, std::string> images() {
   std::map<std::string, std::string> out;
-  for (const auto& entry : std::filesystem::directory_iterator(HOIST_SOURCE_DIR "/tests/fuzz/corpus/picture")) {
+  for (const auto& entry : std::filesystem::directory_iterator(HOIST_SOURCE_DIR "/tests/fuzz/corpus/image")) {
     const std::string name = entry.path().filename().string();
     std::ifstream file(entry.path(), std::ios::binary);
     if (!name.starts_with("bad_")) out[name] = {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -65,8 +65,8 @@ int64_t allowed_error(const std::string& name) {
   return 0;
 }
 
-TEST(Pictures, OfEveryFormat) {
-  const auto all = pictures();
+TEST(Images, OfEveryFormat) {
+  const auto all = images();
   ASSERT_GE(all.size(), 25u);
   for (const auto& [name, bytes] : all) {
     const auto made = decoded(bytes);
@@ -78,16 +78,16 @@ TEST(Pictures, OfEveryFormat) {
   }
 }
 
-TEST(Pictures, MayHaveZerosBehindThem) {
-  for (const auto& [name, bytes] : pictures()) {
+TEST(Images, MayHaveZerosBehindThem) {
+  for (const auto& [name, bytes] : images()) {
     const auto alone = decoded(bytes), padded = decoded(bytes + std::string(1000, '\0'));
     ASSERT_TRUE(padded.ok()) << name << ": " << padded.errors().front().text();
     EXPECT_EQ(*alone, *padded) << name;
   }
 }
 
-TEST(Pictures, CutOffAnywhereAreRefused) {
-  for (const auto& [name, bytes] : pictures()) {
+TEST(Images, CutOffAnywhereAreRefused) {
+  for (const auto& [name, bytes] : images()) {
     for (size_t length = 0; length < bytes.size(); ++length) {
       const auto made = decoded(bytes.substr(0, length));
       // Text formats: a stream truncated within the last number or line end is accepted.
@@ -100,8 +100,8 @@ TEST(Pictures, CutOffAnywhereAreRefused) {
 }
 
 // The hashes of the false sizes are valid, in formats that have them.
-TEST(Pictures, ThatClaimAnotherSizeAreRefusedByTheirHeaders) {
-  std::map<std::string, std::string> all = pictures(), claims;
+TEST(Images, ThatClaimAnotherSizeAreRefusedByTheirHeaders) {
+  std::map<std::string, std::string> all = images(), claims;
   claims["pnm"] = "P6 60000 60000 255\n";
   claims["bmp"] = all["colours.bmp"].replace(18, 8, std::string("\x60\xEA\0\0\x60\xEA\0\0", 8));
   claims["png"] =
@@ -117,14 +117,14 @@ TEST(Pictures, ThatClaimAnotherSizeAreRefusedByTheirHeaders) {
     tiff.replace(entry + 8, 4, std::string("\x60\xEA\0\0", 4));
   }
   for (const auto& [format, bytes] : claims)
-    EXPECT_THAT(refusal(bytes), HasSubstr("a picture of 60000x60000 (width x height), the model says 8x6")) << format;
+    EXPECT_THAT(refusal(bytes), HasSubstr("an image of 60000x60000 (width x height), the model says 8x6")) << format;
   std::string& webp = all["colours.webp"];  // 14 bits each, less one
   webp.replace(webp.find("VP8L") + 9, 4, "\xFF\xFF\xFF\x0F");
-  EXPECT_THAT(refusal(webp), HasSubstr("a picture of 16384x16384"));
+  EXPECT_THAT(refusal(webp), HasSubstr("an image of 16384x16384"));
 }
 
-TEST(Pictures, OfMoreTilesOrComponentsThanThereCanBeAreRefused) {
-  std::string bytes = pictures()["colours.jp2"];
+TEST(Images, OfMoreTilesOrComponentsThanThereCanBeAreRefused) {
+  std::string bytes = images()["colours.jp2"];
   const size_t header = bytes.find("\xFF\x4F\xFF\x51");
   std::string components = bytes;
   components.replace(header + 40, 2, "\x40\x01");
@@ -133,21 +133,21 @@ TEST(Pictures, OfMoreTilesOrComponentsThanThereCanBeAreRefused) {
   EXPECT_THAT(refusal(bytes), HasSubstr("is damaged"));
 }
 
-TEST(Pictures, OtherFormatsAreNotLookedAt) {
+TEST(Images, OtherFormatsAreNotLookedAt) {
   for (const char* bytes :
        {"", "B", "GIF89a", "push graphic-context\nimage over 0,0 0,0 'x'", "<?xml version=\"1.0\"?><svg/>",
         "%!PS-Adobe-3.0", "%PDF-1.4", "8BPS", "RIFF    WAVE", "P7\nWIDTH 8"}) {
-    EXPECT_THAT(refusal(bytes), HasSubstr("are no picture in BMP")) << bytes;
+    EXPECT_THAT(refusal(bytes), HasSubstr("are no image in BMP")) << bytes;
   }
 }
 
-TEST(Pictures, HaveToHaveTheSizeOfTheModel) {
-  const auto made = decoded(pictures()["colours.png"], 8, 6);
+TEST(Images, HaveToHaveTheSizeOfTheModel) {
+  const auto made = decoded(images()["colours.png"], 8, 6);
   ASSERT_FALSE(made.ok());
-  EXPECT_THAT(made.errors().front().what, HasSubstr("a picture of 8x6 (width x height), the model says 6x8; give"));
+  EXPECT_THAT(made.errors().front().what, HasSubstr("an image of 8x6 (width x height), the model says 6x8; give"));
 }
 
-TEST(Pictures, AreTypedByHeightWidthAndColours) {
+TEST(Images, AreTypedByHeightWidthAndColours) {
   const Type stream = array_type({Nat(100)}, scalar_type(Scalar::u8));
   EXPECT_EQ(host_call_problem("picture_decode", {stream}, pixels_of(2, 3)), "");
   EXPECT_THAT(host_call_problem("picture_decode", {stream}, pixels_of(0, 3)), HasSubstr("does not turn"));
@@ -158,7 +158,7 @@ TEST(Pictures, AreTypedByHeightWidthAndColours) {
 }
 
 // Data for benchmarks and checks.
-TEST(Pictures, OfSeededBytesFillTheRoomThatThereIs) {
+TEST(Images, OfSeededBytesFillTheRoomThatThereIs) {
   for (const int64_t bytes : {159, 155, 154, 59, 58, 13, 12}) {
     Tensor stream(Scalar::u8, {bytes});
     for (int64_t i = 0; i < bytes; ++i) store_element(stream.data(), 8, i, static_cast<uint64_t>(i * 7 + 3) & 255);
@@ -167,8 +167,8 @@ TEST(Pictures, OfSeededBytesFillTheRoomThatThereIs) {
   }
 }
 
-TEST(Pictures, InOtherOrdersAndInGrey) {
-  const std::string bytes = pictures()["colours.png"];
+TEST(Images, InOtherOrdersAndInGrey) {
+  const std::string bytes = images()["colours.png"];
   const auto rgb = decoded(bytes);
   ASSERT_TRUE(rgb.ok());
   for (const std::string format : {"RGB", "BGR", "Grayscale"}) {
@@ -193,7 +193,7 @@ TEST(Pictures, InOtherOrdersAndInGrey) {
   }
 }
 
-TEST(Pictures, NeedASizeThatIsKnown) {
+TEST(Images, NeedASizeThatIsKnown) {
   const auto without = parse("ImageDecoder(%x : [100]u8)");
   ASSERT_FALSE(without.ok());
   EXPECT_THAT(without.errors().front().text(), HasSubstr("the height and width of its images are unknown"));

@@ -1,21 +1,21 @@
 /* Each format's library is called directly instead of a library for all formats: none of these has process-wide
- * settings, exits when memory runs out, or writes files. One file per format: ir/host/pictures/. */
-#include "ir/host/host_pictures.h"
+ * settings, exits when memory runs out, or writes files. One file per format: ir/host/images/. */
+#include "ir/host/host_images.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/host/pictures/picture.h"
+#include "ir/host/images/encoded_image.h"
 
-HOIST_INTERNAL int hoist_takes_picture(const hoist_host_call* call) {
+HOIST_INTERNAL int hoist_takes_image(const hoist_host_call* call) {
   const hoist_host_array *stream = &call->inputs[0], *pixels = call->output;
   return stream->scalar == HOIST_HOST_U8 && stream->rank == 1 && pixels->scalar == HOIST_HOST_U8 && pixels->rank == 3 &&
          pixels->shape[0] > 0 && pixels->shape[0] <= INT32_MAX && pixels->shape[1] > 0 &&
          pixels->shape[1] <= INT32_MAX && pixels->shape[2] == 3;
 }
 
-HOIST_INTERNAL void hoist_seed_picture(const hoist_host_call* call) {
+HOIST_INTERNAL void hoist_seed_image(const hoist_host_call* call) {
   const uint64_t height = (uint64_t)call->output->shape[0], width = (uint64_t)call->output->shape[1];
   for (int kind = 6; kind >= 4; --kind) {
     const uint64_t row = kind == 6 ? 3 * width : kind == 5 ? width : (width + 7) / 8;
@@ -32,7 +32,7 @@ HOIST_INTERNAL void hoist_seed_picture(const hoist_host_call* call) {
 #ifdef HOIST_WITH_PICTURES
 #include <stdarg.h>
 
-HOIST_INTERNAL int hoist_picture_fails(picture* p, const char* format, ...) {
+HOIST_INTERNAL int hoist_image_fails(encoded_image* p, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(p->message, p->message_bytes, format, arguments);
@@ -40,33 +40,32 @@ HOIST_INTERNAL int hoist_picture_fails(picture* p, const char* format, ...) {
   return HOIST_HOST_BAD_VALUE;
 }
 
-HOIST_INTERNAL int hoist_picture_no_memory(picture* p) {
-  hoist_picture_fails(p, "no memory for the image");
+HOIST_INTERNAL int hoist_image_no_memory(encoded_image* p) {
+  hoist_image_fails(p, "no memory for the image");
   return HOIST_HOST_NO_MEMORY;
 }
 
-HOIST_INTERNAL int hoist_picture_ends(picture* p, const char* format) {
-  return hoist_picture_fails(p, "the stream of %zu bytes ends before its %s picture does", p->bytes, format);
+HOIST_INTERNAL int hoist_image_ends(encoded_image* p, const char* format) {
+  return hoist_image_fails(p, "the stream of %zu bytes ends before its %s image does", p->bytes, format);
 }
 
-HOIST_INTERNAL int hoist_check_picture_size(picture* p, uint64_t width, uint64_t height) {
+HOIST_INTERNAL int hoist_check_image_size(encoded_image* p, uint64_t width, uint64_t height) {
   if (!p->pixels) {
     if (!width || !height || height > HOIST_MOST_PIXELS / width) {
-      return hoist_picture_fails(p, "a picture of %llux%llu (width x height); from 1 to %llu pixels are decoded",
-                                 (unsigned long long)width, (unsigned long long)height,
-                                 (unsigned long long)HOIST_MOST_PIXELS);
+      return hoist_image_fails(p, "an image of %llux%llu (width x height); from 1 to %llu pixels are decoded",
+                               (unsigned long long)width, (unsigned long long)height,
+                               (unsigned long long)HOIST_MOST_PIXELS);
     }
     p->width = (size_t)width;
     p->height = (size_t)height;
     p->pixels = calloc(p->height, 3 * p->width);
-    return p->pixels ? HOIST_HOST_OK : hoist_picture_no_memory(p);
+    return p->pixels ? HOIST_HOST_OK : hoist_image_no_memory(p);
   }
   if (width == p->width && height == p->height) return HOIST_HOST_OK;
-  return hoist_picture_fails(
-      p,
-      "a picture of %llux%llu (width x height), the model says %zux%zu; give it in that size, or "
-      "compile the model for its own",
-      (unsigned long long)width, (unsigned long long)height, p->width, p->height);
+  return hoist_image_fails(p,
+                           "an image of %llux%llu (width x height), the model says %zux%zu; give it in that size, or "
+                           "compile the model for its own",
+                           (unsigned long long)width, (unsigned long long)height, p->width, p->height);
 }
 
 HOIST_INTERNAL uint32_t hoist_little_at(const unsigned char* p, size_t bytes) {
@@ -83,14 +82,14 @@ HOIST_INTERNAL unsigned char hoist_to_byte(uint64_t value, uint64_t largest) {
   return (unsigned char)(value >= largest ? 255 : (value * 255 + largest / 2) / largest);
 }
 
-typedef struct picture_format {
+typedef struct image_format {
   const char* begins; /* '?' matches any byte */
   size_t bytes;
-  int (*decode)(picture* p);
-} picture_format;
+  int (*decode)(encoded_image* p);
+} image_format;
 
 /* All decoders are called through this table. */
-static const picture_format picture_formats[] = {
+static const image_format image_formats[] = {
     {"BM", 2, hoist_decode_bmp},
     {"\xFF\xD8\xFF", 3, hoist_decode_jpeg},
     {"\0\0\0\x0CjP  \r\n\x87\n", 12, hoist_decode_jpeg2000},
@@ -107,7 +106,7 @@ static const picture_format picture_formats[] = {
     {"RIFF????WEBP", 12, hoist_decode_webp},
 };
 
-static int begins_with(const picture* p, const picture_format* format) {
+static int begins_with(const encoded_image* p, const image_format* format) {
   if (p->bytes < format->bytes) return 0;
   for (size_t i = 0; i < format->bytes; ++i) {
     if (format->begins[i] != '?' && (unsigned char)format->begins[i] != p->stream[i]) return 0;
@@ -115,42 +114,42 @@ static int begins_with(const picture* p, const picture_format* format) {
   return 1;
 }
 
-HOIST_INTERNAL int hoist_read_picture(const unsigned char* stream, size_t bytes, hoist_picture* picture, char* message,
-                                      size_t message_bytes) {
-  const int takes_memory = !picture->pixels;
-  struct picture p = {stream, bytes, picture->height, picture->width, picture->pixels, message, message_bytes};
+HOIST_INTERNAL int hoist_read_image(const unsigned char* stream, size_t bytes, hoist_image* image, char* message,
+                                    size_t message_bytes) {
+  const int takes_memory = !image->pixels;
+  struct encoded_image p = {stream, bytes, image->height, image->width, image->pixels, message, message_bytes};
   int status = HOIST_HOST_BAD_VALUE;
   size_t i = 0;
-  const size_t count = sizeof picture_formats / sizeof *picture_formats;
-  while (i < count && !begins_with(&p, &picture_formats[i])) ++i;
+  const size_t count = sizeof image_formats / sizeof *image_formats;
+  while (i < count && !begins_with(&p, &image_formats[i])) ++i;
   if (i < count) {
-    status = picture_formats[i].decode(&p);
+    status = image_formats[i].decode(&p);
   } else {
-    hoist_picture_fails(&p, "%zu bytes that are no picture in BMP, JPEG, JPEG 2000, PNG, PNM, TIFF or WebP", bytes);
+    hoist_image_fails(&p, "%zu bytes that are no image in BMP, JPEG, JPEG 2000, PNG, PNM, TIFF or WebP", bytes);
   }
   if (status && takes_memory) {
     free(p.pixels);
     p.pixels = NULL;
   }
-  picture->height = p.height;
-  picture->width = p.width;
-  picture->pixels = p.pixels;
+  image->height = p.height;
+  image->width = p.width;
+  image->pixels = p.pixels;
   return status;
 }
 #else
 
-HOIST_INTERNAL int hoist_read_picture(const unsigned char* stream, size_t bytes, hoist_picture* picture, char* message,
-                                      size_t message_bytes) {
+HOIST_INTERNAL int hoist_read_image(const unsigned char* stream, size_t bytes, hoist_image* image, char* message,
+                                    size_t message_bytes) {
   (void)stream;
   (void)bytes;
-  (void)picture;
+  (void)image;
   snprintf(message, message_bytes, "this program is built without image libraries");
   return HOIST_HOST_BAD_VALUE;
 }
 #endif
 
-HOIST_INTERNAL int hoist_decode_picture(hoist_host_call* call) {
+HOIST_INTERNAL int hoist_decode_image(hoist_host_call* call) {
   const hoist_host_array *stream = &call->inputs[0], *pixels = call->output;
-  hoist_picture picture = {(size_t)pixels->shape[0], (size_t)pixels->shape[1], pixels->data};
-  return hoist_read_picture(stream->data, (size_t)stream->elements, &picture, call->message, sizeof call->message);
+  hoist_image image = {(size_t)pixels->shape[0], (size_t)pixels->shape[1], pixels->data};
+  return hoist_read_image(stream->data, (size_t)stream->elements, &image, call->message, sizeof call->message);
 }
