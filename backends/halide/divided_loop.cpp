@@ -70,7 +70,8 @@ size_t Emitter::divided_loop(const H::Func& result, const std::vector<H::Expr>& 
   for (const H::Expr& index : written) writes.push_back({index});
   const Layout layout = layout_of(root_->type);
   const int64_t result_bytes = byte_size(layout.scalars[0], layout.shape);
-  // Counts arrays that every thread reads as a whole, and by half the arrays partly written by other threads.
+  // The bytes of arrays that every thread reads as a whole, and half the bytes of arrays that other threads write in
+  // part.
   const auto foreign_bytes = [&](const Loop& l) {
     int64_t bytes = is_along_outermost(writes, l, groups) ? 0 : result_bytes / 2;
     for (const auto& [name, size] : input_bytes_) {

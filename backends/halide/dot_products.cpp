@@ -18,7 +18,7 @@ Value Emitter::dot(Expr e, const Environment& env) {
   const bool known = pairs->size == Nat(together) && (of_bytes || of_pairs) && e->type == scalar_type(Scalar::i32) &&
                      e == hoist::fold(step, e->children[1], e->children[2], Mode::vec);
   if (!known) {
-    unsupported("a vec fold that is no dot product",
+    unsupported("a vec fold that is not a dot product",
                 "a dot product adds four products of u8 and i8, or two of i16 and i16 or i8, to an i32, or is a sum of "
                 "two products of bf16");
   }

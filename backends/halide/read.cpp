@@ -436,7 +436,7 @@ Value Emitter::read_now(Expr e, const Environment& env) {
     case Pattern::meta:
       unsupported("a metavariable");
     case Pattern::function:
-      HOIST_CHECK(false, "a function is no value");
+      HOIST_CHECK(false, "a function is not a value");
       std::abort();
     case Pattern::call:
       return read_call(e, env);

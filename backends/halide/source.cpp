@@ -73,7 +73,7 @@ class Renamer {
     std::string out;
     for (size_t i = 0; i < in.size();) {
       if (!starts_identifier(in[i])) {
-        if (std::isdigit(static_cast<unsigned char>(in[i]))) {  // a number with its suffix is no identifier
+        if (std::isdigit(static_cast<unsigned char>(in[i]))) {  // a number with its suffix is not an identifier
           while (i < in.size() && (continues_identifier(in[i]) || in[i] == '.')) out += in[i++];
         } else {
           out += in[i++];

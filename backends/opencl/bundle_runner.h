@@ -106,7 +106,7 @@ class BundleRunner {
   /// The output with the actual shape of the last run; outputs() has the maximum of dynamic dimensions.
   Result<Tensor> output(size_t index);
   /// True if the input data caused the last failure of a run or output: more elements than the capacity, a string that
-  /// is no number, a loop that does not end.
+  /// is not a number, a loop that does not end.
   bool refuses_data() const { return refuses_data_; }
   /// Sets all inputs in order, runs, and returns all outputs in order.
   Result<std::vector<Tensor>> run(const std::vector<Tensor>& inputs);

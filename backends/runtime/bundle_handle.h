@@ -18,7 +18,7 @@ typedef struct hoist_family hoist_family; /* family.h */
 /* The inputs and outputs of runs. */
 typedef struct hoist_values {
   hoist_transfer *inputs, *outputs;
-  hoist_transfer** in_place;  /* one per array; NULL if it is no input or output in place */
+  hoist_transfer** in_place;  /* one per array; NULL if it is not an input or output in place */
   hoist_string_table strings; /* strings of the plan and of the last run */
   hoist_string_table* given;  /* one per input: the strings that it is set to */
 } hoist_values;
@@ -62,7 +62,7 @@ HOIST_INTERNAL hoist_status hoist_check_memory(hoist_bundle* bundle, int has_wei
 /* Reads the file into bundle->weights and checks its size. The message goes into `error`, so that another thread may
  * read it. */
 HOIST_INTERNAL hoist_status hoist_read_weights(hoist_bundle* bundle, hoist_error* error);
-/* The initial byte of an array that is no weight. */
+/* The initial byte of an array that is not a weight. */
 HOIST_INTERNAL int hoist_first_byte(const hoist_bundle* bundle, const hoist_plan_array* array);
 
 #ifdef __cplusplus

@@ -6,7 +6,7 @@
  * status, and the handle keeps a message that names the offender. The contents of a bundle's files are untrusted:
  * hashes, sizes, offsets and launch sizes are checked before use, and a damaged file causes an error, never a crash.
  * The kernels are trusted: they are compiled and run, on a CPU as native code of your process, and the hashes (XXH64)
- * detect damage but are no signature. Open bundles only from sources whose programs you would run; SECURITY.md of
+ * detect damage but are not a signature. Open bundles only from sources whose programs you would run; SECURITY.md of
  * hoist describes signatures. Different handles may be used by different threads at the same time, even if they share
  * a context; one handle must not.
  *

@@ -34,8 +34,8 @@ HOIST_INTERNAL hoist_status hoist_open_strings(hoist_bundle* b) {
     const hoist_host_operator* host = plan->kernels[i].host;
     if (!host || !host->is_missing) continue;
     return hoist_fail(&b->error, HOIST_NO_DEVICE,
-                      "%s: a step on the host that needs %s, and this program was built without it (the bundle's "
-                      "Makefile and CMakeLists.txt say how to build with it)",
+                      "%s: the host op needs %s, and this program was built without it (the bundle's Makefile "
+                      "and CMakeLists.txt show how to build with it)",
                       plan->kernels[i].name, host->library);
   }
   for (size_t i = 0; i < plan->string_count; ++i) {

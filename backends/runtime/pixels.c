@@ -184,7 +184,7 @@ static hoist_status resized_to(const hoist_preprocessing* how, const hoist_pixel
   const int covers = to->rows >= how->rows && to->columns >= how->columns;
   if (covers && (how->crop || (to->rows == how->rows && to->columns == how->columns))) return HOIST_OK;
   return hoist_fail(error, HOIST_BAD_ARGUMENT,
-                    "an image of %zu x %zu pixels is %zu x %zu after it is resized, the input takes %zu x %zu (%s)",
+                    "an image of %zu x %zu pixels is %zu x %zu after resizing, and the input is %zu x %zu (%s)",
                     pixels->columns, pixels->rows, to->columns, to->rows, how->columns, how->rows,
                     covers ? "crop it" : "resize it to more");
 }
@@ -192,12 +192,12 @@ static hoist_status resized_to(const hoist_preprocessing* how, const hoist_pixel
 static hoist_status check_pixels(const hoist_preprocessing* how, const hoist_pixels* pixels, hoist_error* error) {
   if (!pixels || !pixels->data) return hoist_fail(error, HOIST_BAD_ARGUMENT, "no pixels given");
   if (!is_pixel_count(pixels->rows, pixels->columns)) {
-    return hoist_fail(error, HOIST_BAD_ARGUMENT, "an image of %zu x %zu pixels; from 1 to %llu pixels are taken",
+    return hoist_fail(error, HOIST_BAD_ARGUMENT, "an image of %zu x %zu pixels, expected 1 to %llu pixels",
                       pixels->columns, pixels->rows, (unsigned long long)HOIST_MOST_PIXELS);
   }
   if (pixels->channels != how->channels) {
-    return hoist_fail(error, HOIST_BAD_ARGUMENT, "an image of %zu channels, the input takes %zu (%s)", pixels->channels,
-                      how->channels, how->channels == 1 ? "grey" : "red, green and blue");
+    return hoist_fail(error, HOIST_BAD_ARGUMENT, "an image of %zu channels, and the input has %zu (%s)",
+                      pixels->channels, how->channels, how->channels == 1 ? "grey" : "red, green and blue");
   }
   if (pixels->row_pitch && pixels->row_pitch < pixels->columns * pixels->channels) {
     return hoist_fail(error, HOIST_BAD_ARGUMENT, "rows of %zu bytes are too short for %zu pixels of %zu channels",
@@ -261,10 +261,11 @@ hoist_status hoist_input_preprocessing(hoist_bundle* b, size_t index, hoist_prep
     const char* problem = hoist_preprocessing_problem(how);
     return problem ? hoist_fail(&b->error, HOIST_BAD_BUNDLE, "input %s: %s", array->name, problem) : HOIST_OK;
   }
-  return hoist_fail(&b->error, HOIST_BAD_ARGUMENT,
-                    "input %s: the bundle does not say how pixels become it (hoist compile --scale 1/255, say, or "
-                    "--mean, --std, --resize, --crop, --colours, --layout)",
-                    array->name);
+  return hoist_fail(
+      &b->error, HOIST_BAD_ARGUMENT,
+      "input %s: the bundle does not state how pixels become it (hoist compile --scale 1/255, for example, or "
+      "--mean, --std, --resize, --crop, --colours, --layout)",
+      array->name);
 }
 
 hoist_status hoist_set_input_pixels(hoist_bundle* b, size_t index, const hoist_pixels* pixels, size_t count) {

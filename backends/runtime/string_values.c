@@ -13,7 +13,7 @@ static hoist_status holds_strings(hoist_bundle* b, const hoist_plan_array* array
                       hoist_scalar_row(array->scalar)->name);
   }
   if (count == array->bytes / 8) return HOIST_OK;
-  return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: %zu strings given, the array has %llu", array->name, count,
+  return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: %zu strings given, and the array has %llu", array->name, count,
                     (unsigned long long)(array->bytes / 8));
 }
 

@@ -50,7 +50,7 @@ HOIST_INTERNAL hoist_status hoist_make_transfers(hoist_bundle* b) {
 
 static hoist_status right_size(hoist_bundle* b, const hoist_plan_array* array, const void* data, size_t bytes) {
   if (bytes != array->bytes) {
-    return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: %zu bytes given, the array has %llu", array->name, bytes,
+    return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: %zu bytes given, and the array has %llu", array->name, bytes,
                       (unsigned long long)array->bytes);
   }
   if (!data && bytes) return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: no data given", array->name);
@@ -223,8 +223,8 @@ hoist_status hoist_output_shape(hoist_bundle* b, size_t index, int64_t* shape, s
   if (hoist_in_range(b, "output", index, b->plan.model_output_count)) return b->error.status;
   const hoist_plan_array* array = &b->plan.arrays[b->plan.outputs[index]];
   if (rank != array->rank || (!shape && rank)) {
-    return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "output %s: room for %zu extents given, it has %zu", array->name,
-                      rank, array->rank);
+    return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "output %s: space for %zu extents given, and it has %zu",
+                      array->name, rank, array->rank);
   }
   for (size_t k = 0; k < rank; ++k) shape[k] = array->shape[k];
   for (size_t i = 0; i < b->plan.extent_count; ++i) {
@@ -237,7 +237,7 @@ hoist_status hoist_output_shape(hoist_bundle* b, size_t index, int64_t* shape, s
     if (count < 0 || count > most) {
       return hoist_fail(&b->error, HOIST_BAD_EXTENT,
                         "output %s: has %lld elements along dimension %u, and its capacity is %lld (a number "
-                        "that the model is given, how many elements are wanted say, is too large or negative)",
+                        "among the inputs, such as a number of elements, is too large or negative)",
                         array->name, (long long)count, (unsigned)extent->dimension, (long long)most);
     }
     shape[extent->dimension] = count;

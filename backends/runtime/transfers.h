@@ -22,7 +22,7 @@ HOIST_INTERNAL hoist_status hoist_fetch_outputs(hoist_bundle* bundle, void* queu
 #endif
 /* Like hoist_set_input, for an array of any type. */
 HOIST_INTERNAL hoist_status hoist_set_words(hoist_bundle* bundle, size_t index, const void* data, size_t bytes);
-/* Like hoist_get_output; `index` may also name a count, which is no output of the model. */
+/* Like hoist_get_output; `index` may also name a count, which is not an output of the model. */
 HOIST_INTERNAL hoist_status hoist_any_output(hoist_bundle* bundle, size_t index, void* data, size_t bytes);
 
 #ifdef __cplusplus

@@ -61,7 +61,7 @@ static hoist_status conclude(const comparison* c, const char* kind, const char* 
   char subject[320], message[512];
   snprintf(subject, sizeof subject, "%s %.256s", kind, name);
   if (c->strayed) {
-    snprintf(message, sizeof message, "writes outside its arrays: %llu bytes before or behind %.256s changed",
+    snprintf(message, sizeof message, "writes outside its arrays: %llu bytes before or after %.256s changed",
              (unsigned long long)c->strayed, c->strayed_from);
   } else if (c->wrong) {
     snprintf(message, sizeof message,

@@ -18,8 +18,8 @@ Result<Tensor> read_tensor_proto(const std::filesystem::path& path);
 
 /// The tensors in a file of recorded data for a value of that kind: one tensor, the members of a sequence, or nothing
 /// for an absent optional value. A list of maps is one tensor, [maps][keys], with 0 or "" for a missing key. The
-/// message does not state its kind. Errors: errors of read_tensor_proto, members that are no tensors, more members than
-/// a sequence may have, keys that are not among `keys`.
+/// message does not state its kind. Errors: errors of read_tensor_proto, members that are not tensors, more members
+/// than a sequence may have, keys that are not among `keys`.
 Result<std::optional<std::vector<Tensor>>> read_recorded_value(const std::filesystem::path& path, ValueKind kind,
                                                                const MapKeys& keys = {});
 

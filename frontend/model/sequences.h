@@ -22,7 +22,7 @@ struct DeclaredValue {
 /// A view of a type, which has to outlive it.
 DeclaredValue declared_value_of(const onnx::TypeProto& type);
 
-/// An input that is no tensor, for one compilation.
+/// An input that is not a tensor, for one compilation.
 struct ListInput {
   std::string name;
   ValueKind kind = ValueKind::sequence;

@@ -60,7 +60,7 @@ static int compile_expression(hoist_host_call* call, const hoist_string_entry* p
     if (code == PCRE2_ERROR_NOMEMORY) return hoist_host_no_memory(call);
     char why[160] = "";
     pcre2_get_error_message(code, (PCRE2_UCHAR*)why, sizeof why);
-    snprintf(call->message, sizeof call->message, "the pattern is none: %s at byte %zu", why, (size_t)place);
+    snprintf(call->message, sizeof call->message, "the pattern is invalid: %s at byte %zu", why, (size_t)place);
     return HOIST_HOST_BAD_VALUE;
   }
   e->found = pcre2_match_data_create(1, NULL);
@@ -213,7 +213,8 @@ static int tokens_of(hoist_host_call* call, tokenizer* t, uint64_t i, const hois
   for (size_t k = 0; k < entry->length && !status;) {
     const size_t bytes = character_at(entry->data, entry->length, k);
     if (!bytes) {
-      snprintf(call->message, sizeof call->message, "byte %zu of element %llu is no UTF-8", k, (unsigned long long)i);
+      snprintf(call->message, sizeof call->message, "byte %zu of element %llu is not valid UTF-8", k,
+               (unsigned long long)i);
       return HOIST_HOST_BAD_VALUE;
     }
     if (!t->count) status = add_span(call, &t->tokens, k, bytes);

@@ -62,10 +62,11 @@ HOIST_INTERNAL int hoist_check_image_size(encoded_image* p, uint64_t width, uint
     return p->pixels ? HOIST_HOST_OK : hoist_image_no_memory(p);
   }
   if (width == p->width && height == p->height) return HOIST_HOST_OK;
-  return hoist_image_fails(p,
-                           "an image of %llux%llu (width x height), the model says %zux%zu; give it in that size, or "
-                           "compile the model for its own",
-                           (unsigned long long)width, (unsigned long long)height, p->width, p->height);
+  return hoist_image_fails(
+      p,
+      "an image of %llux%llu (width x height), and the model states %zux%zu; give it in that size, or "
+      "compile the model for its own",
+      (unsigned long long)width, (unsigned long long)height, p->width, p->height);
 }
 
 HOIST_INTERNAL uint32_t hoist_little_at(const unsigned char* p, size_t bytes) {
@@ -125,7 +126,7 @@ HOIST_INTERNAL int hoist_read_image(const unsigned char* stream, size_t bytes, h
   if (i < count) {
     status = image_formats[i].decode(&p);
   } else {
-    hoist_image_fails(&p, "%zu bytes that are no image in BMP, JPEG, JPEG 2000, PNG, PNM, TIFF or WebP", bytes);
+    hoist_image_fails(&p, "%zu bytes that are not an image in BMP, JPEG, JPEG 2000, PNG, PNM, TIFF or WebP", bytes);
   }
   if (status && takes_memory) {
     free(p.pixels);

@@ -246,7 +246,7 @@ static int to_number(hoist_host_call* call) {
     const char* rest = end;
     while (is_blank(*rest)) ++rest;
     if (end != text->data && rest == text->data + text->length && !is_beyond) continue;
-    snprintf(call->message, sizeof call->message, "\"%.60s\" is no number%s", text->data,
+    snprintf(call->message, sizeof call->message, "\"%.60s\" is not a number%s", text->data,
              is_beyond ? " of 64 bits" : "");
     status = HOIST_HOST_BAD_VALUE;
   }
@@ -328,7 +328,7 @@ static const hoist_host_operator host_operators[] = {
      hoist_make_tokens, "libpcre2-8", "HOIST_WITH_PCRE2", HOIST_PCRE2_MISSING, NULL},
     {"string_token_count", "the number of tokens of each string", 3, hoist_takes_token_count, hoist_count_tokens,
      "libpcre2-8", "HOIST_WITH_PCRE2", HOIST_PCRE2_MISSING, NULL},
-    {"string_to_number", "the number that each string writes", 1, takes_to_number, to_number, "", "", 0, NULL},
+    {"string_to_number", "the number that each string represents", 1, takes_to_number, to_number, "", "", 0, NULL},
     {"number_to_string", "each number in the fewest digits that read back as the same", 1, takes_from_number,
      from_number, "", "", 0, NULL},
     {"picture_decode", "red, green and blue of an encoded image", 1, hoist_takes_image, hoist_decode_image,

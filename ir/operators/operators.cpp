@@ -99,7 +99,7 @@ Result<Nothing> check_inputs(const OperatorContext& c, const OperatorRow& row) {
     Expr x = operators::input(c, static_cast<size_t>(i));
     if (x == nullptr) {
       if (i < row.least_inputs && !given(i))
-        return operators::fault(fmt::format("input {} of {} is left out, but needed", i, row.name));
+        return operators::fault(fmt::format("input {} of {} is missing", i, row.name));
       continue;
     }
     if (!leaf_of(x->type)->is_scalar())

@@ -159,7 +159,7 @@ Changed number_type(OldCall& o) {
   std::string upper = *name;
   std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char c) { return std::toupper(c); });
   const auto found = std::find(type_names.begin() + 1, type_names.end(), upper);
-  if (found == type_names.end()) return fault(fmt::format("to is '{}', which is no type", *name));
+  if (found == type_names.end()) return fault(fmt::format("to is '{}', which is not a type", *name));
   o.set("to", static_cast<int64_t>(found - type_names.begin()));
   return Nothing{};
 }

@@ -322,10 +322,10 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
   for (const auto& [attribute, errors] : without) {
     for (const Diagnostic& d : errors) {
       if (one_of_many) {
-        program_.notes.push_back(
-            fmt::format("{}: {} has no meaning for these sizes ({}: {}); if data select it, results are NaN, or 0 for "
-                        "other types than floats",
-                        named.name, attribute, d.where, d.what));
+        program_.notes.push_back(fmt::format(
+            "{}: {} is invalid for these sizes ({}: {}); if it is selected at run time, results are NaN, or "
+            "0 for types other than floats",
+            named.name, attribute, d.where, d.what));
         break;
       }
       problems.push_back({fmt::format("{}, {}, {}", named.name, attribute, d.where), d.what, d.hint});

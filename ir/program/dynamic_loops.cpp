@@ -308,7 +308,7 @@ Result<ProgramBuilder::DynamicBody> ProgramBuilder::dynamic_body(const NamedCall
   CallComposer c(inside, whole);
   for (const std::string& output : body.outputs) {
     if (!inside.is_tensor(output))
-      return Diagnostic{"", fmt::format("{} has the result {}, which is no tensor", body.attribute, output), ""};
+      return Diagnostic{"", fmt::format("{} has the result {}, which is not a tensor", body.attribute, output), ""};
   }
   inside.add_output(body.outputs[0]);
   std::vector<std::string> counts, row_counts, row_count_inputs;
@@ -419,7 +419,7 @@ Result<std::string> ProgramBuilder::define_dynamic_loop(const NamedCall& named) 
   for (size_t k = 0; k < count; ++k) {
     const std::string& name = named.inputs[first_loop_state + k];
     if (lists_.count(name) != 0 || !leaf_of(types_.at(name))->is_scalar())
-      return std::string("it carries a value that is no tensor");
+      return std::string("it carries a value that is not a tensor");
     states.push_back(extents_of(c, name));
   }
   const Tensor* known = nullptr;

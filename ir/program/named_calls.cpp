@@ -43,7 +43,7 @@ std::vector<NamedCall> named_calls(const Program& program) {
       calls[call].outputs[static_cast<size_t>(e->integers[0])] = definition.value;
       continue;
     }
-    HOIST_CHECK(e->pattern == Pattern::operator_call, definition.value + " is no operator call");
+    HOIST_CHECK(e->pattern == Pattern::operator_call, definition.value + " is not an operator call");
     if (e->type->is_tuple()) tuples[definition.value] = calls.size();
     calls.push_back(named_call(definition, names));
   }

@@ -13,7 +13,7 @@
 // type has any type. An attribute name is its value: a number in terms (f64 or i64), any value in attributes. Names of
 // a where on the right become names of constants and definitions. An operand `_` has to be absent; an operand given as
 // `b: B = _` may be absent, and is then absent on the right side too. Side conditions: `known x` (a constant), `zero x`
-// (known, all zeros), `alone` (the results of the inner calls have no uses outside the match and are no outputs;
+// (known, all zeros), `alone` (the results of the inner calls have no uses outside the match and are not outputs;
 // without it they are computed again or stay), `any Layer` (Layer is every operator of one result), `a is 1` (an
 // attribute that given names), or a C++ condition (ProgramConditions); `not` and one of the last two. They are tested
 // in the order of the row.

@@ -78,7 +78,7 @@ class RulesReader {
     const std::string& text = head.text;
     size_t at = std::min(text.find_first_of(" \t("), text.size());
     rule.name = text.substr(0, at);
-    if (!is_name(rule.name, "-")) fault(place, "\"" + rule.name + "\" is no name of a rule", "use a-z, 0-9 and -");
+    if (!is_name(rule.name, "-")) fault(place, "\"" + rule.name + "\" is not a name of a rule", "use a-z, 0-9 and -");
     if (at < text.size() && text[at] == '(') {
       const size_t end = std::min(behind_parentheses(text, at), text.size());
       rule.fields["parameters"] = head.part(at + 1, end - 1);
@@ -99,7 +99,7 @@ class RulesReader {
     else if (rule_class == name_of(RuleClass::neural))
       rule.rule_class = RuleClass::neural;
     else if (rule_class != name_of(RuleClass::exact))
-      fault(word, "\"" + rule_class + "\" is no class", "write exact or rounding after the name");
+      fault(word, "\"" + rule_class + "\" is not a class", "write exact or rounding after the name");
   }
 
   void check_row(ReadRule& rule, const TextPart& place) {
@@ -187,7 +187,7 @@ class RulesReader {
     auto& fields = rule.fields;
     const bool neural = rule.rule_class == RuleClass::neural;
     if (!neural && fields["left"].text.find('(') == std::string::npos)
-      fault_of(rule.name, place, "the left side is no operator call", "write Relu(x), Add(x, y), ...");
+      fault_of(rule.name, place, "the left side is not an operator call", "write Relu(x), Add(x, y), ...");
     if (!fields["parameters"].text.empty())
       fault_of(rule.name, place, "a rule between operator calls has no parameters");
     made_.between_calls.push_back({rule.name, fields["given"].text, fields["left"].text, fields["right"].text,

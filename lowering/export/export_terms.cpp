@@ -57,7 +57,7 @@ class TermExporter {
 
   Result<ExportedLayers> export_term(Expr e, const std::string& name) {
     HOIST_TRY(Value result, value_of(e, nullptr));
-    if (result.is_tuple()) return Diagnostic{"", "gives a tuple, which is no ONNX value", ""};
+    if (result.is_tuple()) return Diagnostic{"", "gives a tuple, which is not an ONNX value", ""};
     return build_.finish(result.array, name);
   }
 

@@ -28,13 +28,13 @@ Result<Nothing> inline_bodies(Program& program, const PassOptions& options) {
 Done replay_inline_bodies(Program& program, Definition&, const ProgramStep& step) {
   HOIST_TRY(const int64_t most, unrolled_steps_of(step));
   HOIST_TRY(const bool done, inline_bodies(program, step.value, most));
-  if (!done) return Diagnostic{"", "the definition is no call with programs as attributes", ""};
+  if (!done) return Diagnostic{"", "the definition is not a call with programs as attributes", ""};
   return Nothing{};
 }
 
 Done replay_execute_bodies(Program& program, Definition&, const ProgramStep& step) {
   HOIST_TRY(const bool done, execute_bodies(program, step.value));
-  if (!done) return Diagnostic{"", "the definition is no call of If, Loop or Scan", ""};
+  if (!done) return Diagnostic{"", "the definition is not a call of If, Loop or Scan", ""};
   return Nothing{};
 }
 

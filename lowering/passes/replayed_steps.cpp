@@ -31,7 +31,7 @@ Done replay_choose_knobs(Program& program, Definition& definition, const Program
   KnobValues knobs;
   for (const auto& [name, number] : step.parameters) {
     HOIST_TRY(const Nat size, parse_size(number));
-    if (!size.is_constant()) return Diagnostic{"", "the knob " + name + " is no number", ""};
+    if (!size.is_constant()) return Diagnostic{"", "the knob " + name + " is not a number", ""};
     knobs[present_knob_name(name)] = size.value();
   }
   take_knobs(program, definition, knobs);

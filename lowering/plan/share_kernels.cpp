@@ -127,7 +127,7 @@ void list_layers(LoweredModel& model) {
 Result<Nothing> share_kernels(LoweredModel& model, const PassOptions&) {
   SharedKernels kernels(model);
   for (const Definition& definition : model.program.definitions) {
-    if (!definition.reads) return Diagnostic{layer_name(definition), "is no kernel", "run strategies before it"};
+    if (!definition.reads) return Diagnostic{layer_name(definition), "is not a kernel", "run strategies before it"};
     PlanStep step;
     step.layers = definition.layers;
     step.kernel = kernels.index_of(definition);

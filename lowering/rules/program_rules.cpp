@@ -204,7 +204,7 @@ bool are_integer_sums(const ProgramMatch& match) {
   return leaf_of(match.values.at("x")->type) == scalar_type(Scalar::i32) && match.known("x") == nullptr;
 }
 
-// One known scale for the whole tensor that is not 1.
+// True if the whole tensor has one known scale, other than 1.
 bool has_other_scale(const ProgramMatch& match) {
   const Tensor* s = match.known("s");
   return is_one_number(s) && s->scalar() == Scalar::f32 && s->float_at(0) != 1;
@@ -555,7 +555,7 @@ std::vector<const ProgramRule*> operator_rules_of(std::string_view pass) {
   for (const ProgramRuleRow& row : operator_rule_rows()) {
     if (row.pass == pass) out.push_back(operator_rule(row.name));
   }
-  HOIST_CHECK(!out.empty(), "no rule is of the pass " + std::string(pass));
+  HOIST_CHECK(!out.empty(), "no rule names the pass " + std::string(pass));
   return out;
 }
 

@@ -220,7 +220,7 @@ Result<std::vector<int64_t>> parse_order(const std::string& text) {
   bool is_order = numbers.eof() && !order.empty();
   for (size_t i = 0; i < sorted.size(); ++i) is_order &= sorted[i] == static_cast<int64_t>(i);
   if (!is_order)
-    return Diagnostic{"", "\"" + text + "\" is no order of dimensions", "write each dimension once: 0 2 3 1"};
+    return Diagnostic{"", "\"" + text + "\" is not an order of dimensions", "write each dimension once: 0 2 3 1"};
   return order;
 }
 

@@ -165,7 +165,7 @@ class Chooser {
     if (measured_.uniform.empty() && !reference_steps_.empty() && sensitivity_.factors.empty())
       measured_.uniform.push_back(unchanged_model(sensitivity_, reference_steps_));
     double begin = options_.spent();
-    // The models up to the first point may take longer than later ones.
+    // The models before the first verified point may take more time than later models.
     for (const bool first : {true, false}) {
       if (first && has_one()) continue;
       const auto take = [&](UniformModel& model) { return verify(model, begin); };

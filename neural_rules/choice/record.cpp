@@ -56,8 +56,7 @@ class Check {
     uint64_t sum = 0;
     const auto count = static_cast<uint64_t>(std::max<int64_t>(of.count, 0));
     for (uint64_t bin : of.histogram) sum = bin > count - sum ? count + 1 : sum + bin;
-    if (sum > count)
-      problem(fmt::format("value {} has more elements in its histogram than the {} it has", name, count));
+    if (sum > count) problem(fmt::format("the histogram of value {} counts more than its {} elements", name, count));
     if (of.zeros < 0 || of.zeros > of.count)
       problem(fmt::format("value {} has {} zeros among {} elements", name, of.zeros, of.count));
     if (of.channel_axis != 1 && of.channel_axis != -1)
@@ -120,9 +119,9 @@ class Check {
   void check_use(const char* what, const std::string& site, const std::string& rule) {
     const auto found = rules_.find(site);
     if (found == rules_.end())
-      problem(fmt::format("a {} names site {}, which the record has not", what, site));
+      problem(fmt::format("a {} names site {}, which is not in the record", what, site));
     else if (!rule.empty() && !found->second.contains(rule))
-      problem(fmt::format("a {} names rule {}, which is no candidate at site {}", what, rule, site));
+      problem(fmt::format("a {} names rule {}, which is not a candidate at site {}", what, rule, site));
   }
 
   // A second compilation has no data to round weights with.

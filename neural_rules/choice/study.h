@@ -52,7 +52,7 @@ struct StudySite {
   std::string operation;         ///< operation of the layer
   double sensitivity = 0;        ///< mean squared change of the output divided by the mean square of the added noise
   double time = 0, bytes = 0;    ///< time and bytes of the unchanged site
-  double accumulated_error = 0;  ///< error of the output with this site and all earlier sites as chosen
+  double accumulated_error = 0;  ///< error of the output if this site and all earlier sites have their chosen rules
   std::vector<Candidate> candidates;
   std::string chosen;  ///< a rule, or "" for unchanged
   ValueStatistics statistics;
@@ -64,8 +64,8 @@ struct Study {
   uint64_t seed = 0;
   int64_t calibration_samples = 0, verification_samples = 0, classes = 0;
   bool budget_met = true;
-  std::string summary;     ///< the change in one sentence
-  std::string confidence;  ///< the evidence of the verification samples for the budget, and its limits (budget.h)
+  std::string summary;             ///< the change in one sentence
+  std::string confidence;          ///< the proof that the verification samples give of the budget (budget.h)
   double guessing = std::nan("");  ///< share of right answers on the verification data that guessing achieves
   double output_power = 0;         ///< mean square of the reference output (centred for classifiers), for SQNR
   std::vector<StudySite> sites;

@@ -54,7 +54,7 @@ class Verifier {
   const Samples& samples_;
   const PrepareModel& prepare_;
   const ChooseOptions& options_;
-  size_t runs_ = samples_.runs.size();  ///< number of runs of the verification data, until points determine it
+  size_t runs_ = samples_.runs.size();  ///< number of runs: all verification data, until points reduce it
   Result<Nothing> time_round(int runs, bool keeps, const Wanted& wanted);
 
   RunOutputs reference_;

@@ -108,7 +108,8 @@ class Walker {
       }
       case Pattern::select: {
         Known condition = of(e->children[0]);
-        HOIST_CHECK(condition.truth.has_value(), "an error bound over a range where a select changes");
+        HOIST_CHECK(condition.truth.has_value(),
+                    "a select has no constant condition over the range of the error bound");
         return of(e->children[*condition.truth ? 1 : 2]);
       }
       case Pattern::call:

@@ -319,7 +319,7 @@ bool move_before_dequantise(Program& program, const std::string& value) {
 Result<bool> repeat_neural_step(const ProgramStep& step, Program& program) {
   if (step.rule == constant_shape_step) {
     if (fold_constant_shape(program, step.value)) return true;
-    return Diagnostic{"", "the value is no constant in another shape", ""};
+    return Diagnostic{"", "the value is not a constant in another shape", ""};
   }
   if (step.rule == move_step) {
     if (move_before_dequantise(program, step.value)) return true;

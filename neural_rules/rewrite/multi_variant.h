@@ -72,7 +72,7 @@ Result<MultiVariantProgram> make_noise_variants(const Program& program, const st
                                                 const std::vector<SiteRule>& rules,
                                                 const std::vector<double>& noise_scales);
 
-/// A program with the model's inputs with one output per rule: the sum of squared differences at the rule's points.
+/// A program with the inputs of the model and one output per rule: the sum of squared differences at the rule's points.
 struct LocalErrors {
   RewrittenModel model;
   std::vector<int64_t> elements;  ///< of each sum

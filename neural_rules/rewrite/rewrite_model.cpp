@@ -74,7 +74,7 @@ class ModelRewriter {
       auto site = by_key.find(key);
       const NeuralRule* rule = find_neural_rule(name);
       if (site == by_key.end()) {
-        problems_.push_back({key, "is no site of the model", did_you_mean(key, keys)});
+        problems_.push_back({key, "is not a site of the model", did_you_mean(key, keys)});
       } else if (rule == nullptr) {
         problems_.push_back({key, "unknown rule " + name, did_you_mean(name, rules)});
       } else if (auto reason = why_not(*rule, *site->second, program_)) {

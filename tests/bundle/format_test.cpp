@@ -156,7 +156,7 @@ TEST_F(FormatTest, EveryHashedFileCounts) {
       ASSERT_THAT(complaint(), HasSubstr(file)) << "byte " << i;
     }
     write_text(bundle_ / file, content.substr(0, content.size() - 1));
-    EXPECT_THAT(complaint(), HasSubstr("plan.bin says " + std::to_string(content.size())));
+    EXPECT_THAT(complaint(), HasSubstr("plan.bin states " + std::to_string(content.size())));
     std::filesystem::remove(bundle_ / file);
     EXPECT_THAT(complaint(), HasSubstr("No such file"));
     EXPECT_FALSE(read_bundle(bundle_).ok());

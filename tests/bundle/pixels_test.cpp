@@ -155,8 +155,7 @@ TEST(Pixels, WhatDoesNotFitIsSaid) {
   hoist_preprocessing how = plain(4, 4, 3);
   EXPECT_EQ(problem_of(how, good), "");
   how.resize_columns = 4;
-  EXPECT_THAT(problem_of(how, good),
-              HasSubstr("8 x 6 pixels is 5 x 4 after it is resized, the input takes 4 x 4 (crop"));
+  EXPECT_THAT(problem_of(how, good), HasSubstr("8 x 6 pixels is 5 x 4 after resizing, and the input is 4 x 4 (crop"));
   how.crop = 1;
   EXPECT_EQ(problem_of(how, good), "");
   how.resize_columns = 3;
@@ -178,7 +177,7 @@ TEST(Pixels, WhatDoesNotFitIsSaid) {
   how = plain(4, 0, 3);
   EXPECT_THAT(problem_of(how, good), HasSubstr("no pixels"));
   how = plain(4, 4, 1);
-  EXPECT_THAT(problem_of(how, good), HasSubstr("an image of 3 channels, the input takes 1 (grey)"));
+  EXPECT_THAT(problem_of(how, good), HasSubstr("an image of 3 channels, and the input has 1 (grey)"));
   how = plain(4, 4, 3);
   hoist_pixels bad = good;
   bad.row_pitch = 23;
@@ -262,7 +261,7 @@ TEST_F(PixelsOfABundle, WithoutAWordOfThemAreRefused) {
     ADD_FAILURE() << "accepted";
   } catch (const hoist::Error& error) {
     EXPECT_EQ(error.status(), HOIST_BAD_ARGUMENT);
-    EXPECT_THAT(error.what(), HasSubstr("does not say how pixels become it"));
+    EXPECT_THAT(error.what(), HasSubstr("does not state how pixels become it"));
   }
 }
 

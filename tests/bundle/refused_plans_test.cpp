@@ -133,7 +133,7 @@ TEST_F(FormatTest, NoProductOfExtentsWrapsAround) {
   EXPECT_THAT(refusal(Scalar::f64, {power(45) + 1}), HasSubstr(message));
   EXPECT_THAT(refusal(Scalar::f32, {-1}), HasSubstr(message));
   EXPECT_THAT(refusal(Scalar::f32, {64, power(32), power(32)}), HasSubstr(message));
-  // No elements, but extents for which strides would overflow.
+  // An empty array whose strides would overflow.
   EXPECT_THAT(refusal(Scalar::f32, {0, power(32), power(32)}), HasSubstr(message));
   // The largest accepted size exceeds the memory of every device.
   write_text(bundle_ / "plan.bin", plan_of_shape(Scalar::f64, {power(45)}));

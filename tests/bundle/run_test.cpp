@@ -42,7 +42,7 @@ TEST_F(RunTest, OutputsAreAsLongAsTheRunMadeThem) {
     how.separate_buffers = separate;
     auto runner = BundleRunner::open(written(counted_plan(), separate ? "apart.hoist" : "a.hoist"), how);
     ASSERT_OK(runner);
-    ASSERT_EQ(runner->outputs().size(), 2u);  // the actual length is no output of the model
+    ASSERT_EQ(runner->outputs().size(), 2u);  // the actual length is not an output of the model
     EXPECT_EQ(runner->outputs()[0].shape, (std::vector<int64_t>{2, 4}));
     for (const int64_t count : {3, 0, 4, 1}) {
       const Tensor x = Tensor::of(Scalar::f32, {2, 4}, std::vector<double>{double(count), 1, 2, 3, 4, 5, 6, 7});
@@ -150,7 +150,7 @@ TEST_F(RunTest, StringsGoTheirOwnWays) {
   EXPECT_EQ(hoist_input_memory(bundle, 0, &memory), HOIST_BAD_ARGUMENT);
   EXPECT_EQ(hoist_output_memory(bundle, 0, &result), HOIST_BAD_ARGUMENT);
   EXPECT_EQ(hoist_set_input_strings(bundle, 0, three, 2), HOIST_BAD_ARGUMENT);
-  EXPECT_THAT(hoist_error_message(bundle), HasSubstr("2 strings given, the array has 3"));
+  EXPECT_THAT(hoist_error_message(bundle), HasSubstr("2 strings given, and the array has 3"));
   EXPECT_EQ(hoist_set_input_strings(bundle, 1, three, 3), HOIST_BAD_ARGUMENT);
   EXPECT_EQ(hoist_get_output_strings(bundle, 0, made, 3), HOIST_BAD_ARGUMENT);  // before any run
   EXPECT_EQ(hoist_run(bundle), HOIST_BAD_ARGUMENT);                             // before any input is set

@@ -89,7 +89,7 @@ TEST_F(RunTest, VerifyFindsAKernelThatWritesOutsideItsArrays) {
     for (const Finding& finding : *findings) {
       EXPECT_EQ(finding.passed, finding.subject != "kernel shift_x") << place << ": " << finding.message;
       if (!finding.passed) {
-        EXPECT_EQ(finding.message, "writes outside its arrays: 4 bytes before or behind result changed");
+        EXPECT_EQ(finding.message, "writes outside its arrays: 4 bytes before or after result changed");
       }
     }
   }

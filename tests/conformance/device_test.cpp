@@ -87,7 +87,7 @@ TEST_P(OnnxCasesOnDevice, PassExceptTheGaps) {
   }
   for (const auto& [name, reason] : *gaps) {
     if (part_of(name) == GetParam()) {
-      EXPECT_EQ(results.count(name), 1u) << name << " is listed as a gap, but is no case";
+      EXPECT_EQ(results.count(name), 1u) << name << " is listed as a gap, but is not a case";
     }
   }
 }

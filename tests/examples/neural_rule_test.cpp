@@ -12,7 +12,7 @@ namespace {
 NeuralRule u4_g16() {
   // clang-format off
   return {"u4-g16", RuleFamily::weights, SiteKind::product, ErrorModel::noise,
-          "weights in 4 bits, one scale and zero point for 16 along the sum", "constant weights of type f32",
+          "weights in 4 bits, one scale and zero point per 16 terms of a sum", "constant weights of type f32",
           "",     // source
           false,  // needs no calibration
           {},     // not a format of values

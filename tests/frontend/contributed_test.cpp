@@ -185,7 +185,7 @@ const Layer layers[] = {
     {"g (float[2,2] x) => (float[2,2] y) <int64 k = {1}> { y = com.microsoft.Trilu <upper = 0> (x, k) }", {{1, 2, 3, 4}}, {1, 2, 3, 4}},
     {"g (int64[2,2] x) => (int64[2,2] y) { y = com.microsoft.Trilu (x) }", {{1, 2, 3, 4}}, {1, 2, 0, 4}},
     {"g (float[2,2] x, int32[2,2] i) => (float[2] y) { y = com.microsoft.GatherND (x, i) }", {{1, 2, 3, 4}, {1, 0, 0, 1}}, {3, 2}},
-    // In the order of their first occurrence, the place of each element among them, and their counts.
+    // The distinct elements in the order of their first occurrence, the index of each element among them, and their counts.
     {"g (float[4] x) => (float[n] y, int64[4] p, int64[n] c) { y, p, c = com.microsoft.Unique (x) }", {{3, 1, 3, 2}}, {3, 1, 2, 0, 1, 0, 2, 2, 1, 1}},
     {"g (float[2] x) => (float[2,1] y) <int32 a = {-1}> { y = com.microsoft.ExpandDims (x, a) }", {{1, 2}}, {1, 2}},
     {"g (float[2] x) => (float[4] y) <int64[2] p = {2, 0}, float v = {5}> { y = com.microsoft.Pad (x, p, v) }", {{1, 2}}, {5, 5, 1, 2}},

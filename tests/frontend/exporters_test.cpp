@@ -182,7 +182,7 @@ TEST(Exporters, AreToldOfEquationsWithTwoEllipses) {
 
 TEST(Exporters, AreToldOfTypesThatAreNoFloats) {
   for (const auto& [type, message] :
-       {std::pair("7", "stash_type is i64, which is no float type"),
+       {std::pair("7", "stash_type is i64, which is not a float type"),
         std::pair("99", "attribute stash_type: element type 99 of ONNX is not supported")}) {
     const std::string layer = std::string("{ y = LayerNormalization <stash_type = ") + type + "> (x, s) }";
     EXPECT_THAT(messages(read_graph(17, "g (float[1,2] x, float[2] s) => (float[1,2] y) " + layer)),

@@ -68,7 +68,7 @@ const Meaning meanings[] = {
     {1, "g (float[2] x) => (float[2] y) { y = Clip <max = 1.0> (x) }", {{-infinite, 3}}, {-infinite, 1}},
     {2, "g (float16[1] x) => (float16[3] y) { y = Pad <pads = [1, 1], value = 2.0> (x) }", {{5}}, {2, 5, 2}},
     {1, "g (double[1] x) => (double[2] y) { y = Pad <paddings = [0, 1], value = 0.5> (x) }", {{5}}, {5, 0.5}},
-    // Types by name, defaults and operands of first versions.
+    // First versions: types by name, other defaults, other operands.
     {5, "g (float[2] x) => (int32[2] y) { y = Cast <to = \"INT32\"> (x) }", {{1.5, -2.5}}, {1, -2}},
     {1, "g (float[1,2] a, float[1,1] b) => (float[1,3] y) { y = Concat (a, b) }", {{1}, {2}}, {1, 1, 2}},
     {5, "g (float[1] x) => (float[1] y) { y = Selu <consumed_inputs = [0]> (x) }", {{1}}, {1.0507}},
@@ -168,7 +168,7 @@ TEST(Versions, DefinitionsBeginBehindTheLastOldMeaning) {
 
 TEST(Versions, SayWhatTheyLack) {
   EXPECT_THAT(messages(read_graph(5, "g (float[2] x) => (float[2] y) { y = Cast <to = \"QUARTER\"> (x) }")),
-              HasSubstr("to is 'QUARTER', which is no type"));
+              HasSubstr("to is 'QUARTER', which is not a type"));
   EXPECT_THAT(messages(read_graph(5, "g (float[2] x, float t, float a) => (float[4] y) { y = Tile (x, t, a) }")),
               HasSubstr("tiles has to be known at compile time"));
   EXPECT_THAT(messages(read_graph(

@@ -168,7 +168,7 @@ TEST(Emit, DotInstructions) {
   Expr floats = fold([](Expr s, Expr v) { return operator_add(s, v); }, zero(), parameter("x", array({4})), Mode::vec);
   auto kernel = emit(floats);
   ASSERT_FALSE(kernel.ok());
-  EXPECT_NE(kernel.errors()[0].text().find("no dot product"), std::string::npos);
+  EXPECT_NE(kernel.errors()[0].text().find("not a dot product"), std::string::npos);
 }
 
 // 16-bit operands with 8-bit or 16-bit right operands; large values too, whose sums wrap.

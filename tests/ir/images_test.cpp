@@ -117,7 +117,8 @@ TEST(Images, ThatClaimAnotherSizeAreRefusedByTheirHeaders) {
     tiff.replace(entry + 8, 4, std::string("\x60\xEA\0\0", 4));
   }
   for (const auto& [format, bytes] : claims)
-    EXPECT_THAT(refusal(bytes), HasSubstr("an image of 60000x60000 (width x height), the model says 8x6")) << format;
+    EXPECT_THAT(refusal(bytes), HasSubstr("an image of 60000x60000 (width x height), and the model states 8x6"))
+        << format;
   std::string& webp = all["colours.webp"];  // 14 bits each, less one
   webp.replace(webp.find("VP8L") + 9, 4, "\xFF\xFF\xFF\x0F");
   EXPECT_THAT(refusal(webp), HasSubstr("an image of 16384x16384"));
@@ -137,14 +138,15 @@ TEST(Images, OtherFormatsAreNotLookedAt) {
   for (const char* bytes :
        {"", "B", "GIF89a", "push graphic-context\nimage over 0,0 0,0 'x'", "<?xml version=\"1.0\"?><svg/>",
         "%!PS-Adobe-3.0", "%PDF-1.4", "8BPS", "RIFF    WAVE", "P7\nWIDTH 8"}) {
-    EXPECT_THAT(refusal(bytes), HasSubstr("are no image in BMP")) << bytes;
+    EXPECT_THAT(refusal(bytes), HasSubstr("are not an image in BMP")) << bytes;
   }
 }
 
 TEST(Images, HaveToHaveTheSizeOfTheModel) {
   const auto made = decoded(images()["colours.png"], 8, 6);
   ASSERT_FALSE(made.ok());
-  EXPECT_THAT(made.errors().front().what, HasSubstr("an image of 8x6 (width x height), the model says 6x8; give"));
+  EXPECT_THAT(made.errors().front().what,
+              HasSubstr("an image of 8x6 (width x height), and the model states 6x8; give"));
 }
 
 TEST(Images, AreTypedByHeightWidthAndColours) {

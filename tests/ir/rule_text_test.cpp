@@ -138,8 +138,8 @@ TEST(RuleText, FaultsHavePlaces) {
   EXPECT_THAT(faults("rule a exact: b\n  gven x: T\n" + end),
               HasSubstr("folder/mine.rules:2:3: unknown key gven (did you mean given?)"));
   EXPECT_THAT(faults("rul a exact\n"), HasSubstr("folder/mine.rules:1:1: expected rule NAME CLASS, found rul"));
-  EXPECT_THAT(faults("rule A exact: b\n" + end), HasSubstr("folder/mine.rules:1:6: \"A\" is no name of a rule"));
-  EXPECT_THAT(faults("rule a exactly: b\n" + end), HasSubstr("folder/mine.rules:1:8: \"exactly\" is no class"));
+  EXPECT_THAT(faults("rule A exact: b\n" + end), HasSubstr("folder/mine.rules:1:6: \"A\" is not a name of a rule"));
+  EXPECT_THAT(faults("rule a exactly: b\n" + end), HasSubstr("folder/mine.rules:1:8: \"exactly\" is not a class"));
   EXPECT_THAT(faults("rule a exact: $b\n" + end), HasSubstr("folder/mine.rules:1:15: there is no let $b"));
   EXPECT_THAT(faults("rule a exact: b\n  given x: T\n  $b => x\n"), HasSubstr("3:3: there is no let $b"));
   EXPECT_THAT(faults("let b(1) = c\nrule a exact: x $b(2)\n" + end), HasSubstr("2:17: no let $b is for (2)"));

@@ -182,9 +182,9 @@ TEST(HostOperators, TokensAreCharactersAndHaveMarks) {
   const auto settings = Tensor::of(Scalar::i64, {3}, std::vector<int64_t>{0, 1, 0});
   const Type one = array_type({Nat(1)}, scalar_type(Scalar::i64));
   EXPECT_THAT(refused("string_token_count", {words({"a\xc3"}), words({}), settings}, one),
-              HasSubstr("byte 1 of element 0 is no UTF-8"));
+              HasSubstr("byte 1 of element 0 is not valid UTF-8"));
   EXPECT_THAT(refused("string_token_count", {words({"a"}), words({"("}), settings}, one),
-              HasSubstr("the pattern is none"));
+              HasSubstr("the pattern is invalid"));
   EXPECT_THAT(refused("string_token_count", {words({"aa"}), words({"(a)\\1"}), settings}, one),
               HasSubstr("the pattern cannot be matched"));
 }
@@ -262,8 +262,8 @@ TEST(HostOperators, NumbersAndTheirTexts) {
   EXPECT_EQ(read->float_at(0), 1.5);
   EXPECT_EQ(read->float_at(2), 1000);
   const Type whole = array_type({Nat(1)}, scalar_type(Scalar::i64));
-  EXPECT_THAT(refused("string_to_number", {words({"12x"})}, whole), HasSubstr("\"12x\" is no number"));
-  EXPECT_THAT(refused("string_to_number", {words({""})}, whole), HasSubstr("is no number"));
+  EXPECT_THAT(refused("string_to_number", {words({"12x"})}, whole), HasSubstr("\"12x\" is not a number"));
+  EXPECT_THAT(refused("string_to_number", {words({""})}, whole), HasSubstr("is not a number"));
   EXPECT_THAT(refused("string_to_number", {words({"99999999999999999999"})}, whole), HasSubstr("of 64 bits"));
   const auto written = evaluate_host_call(
       "number_to_string", {Tensor::of(Scalar::f32, {4}, std::vector<double>{0.1, -3, 1e20, 1.0 / 3})}, strings({4}));
@@ -330,7 +330,8 @@ TEST(Strings, MoveAndComeFromTheHostInBothEvaluators) {
   EXPECT_EQ(*slow, *fast);
   const auto failing = parse("host string_to_number [1]i64(%x : [1]string)");
   ASSERT_OK(failing);
-  EXPECT_THAT(evaluate(*failing, {{"x", words({"seven"})}}).errors().front().what, HasSubstr("\"seven\" is no number"));
+  EXPECT_THAT(evaluate(*failing, {{"x", words({"seven"})}}).errors().front().what,
+              HasSubstr("\"seven\" is not a number"));
 }
 
 TEST(Strings, StandInPrograms) {

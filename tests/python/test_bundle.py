@@ -66,7 +66,7 @@ def test_pictures_become_inputs_as_the_bundle_says(tmp_path: Path, digits: Path)
         assert bundle.run()[0].shape == (2, 10)
     with hoist_runtime.open(digits) as bundle:
         assert bundle.preprocessing("image") is None
-        with pytest.raises(ArgumentError, match="does not say how pixels become it"):
+        with pytest.raises(ArgumentError, match="does not state how pixels become it"):
             bundle.set_pixels("image", picture)
 
 

@@ -44,7 +44,7 @@ def test_a_library_that_is_named(monkeypatch: pytest.MonkeyPatch, digits: Path, 
             hoist_runtime.open(digits)
         assert raised.value.status is Status.NO_LIBRARY
     monkeypatch.setenv(VARIABLE, "libc.so.6")
-    with pytest.raises(Error, match="libc.so.6 is no runtime"):
+    with pytest.raises(Error, match="libc.so.6 is not a runtime"):
         hoist_runtime.open(digits)
 
 
@@ -98,7 +98,7 @@ def test_cache_that_others_may_write_to(monkeypatch: pytest.MonkeyPatch, digits:
 
 def test_no_bundle_to_take_it_from(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(VARIABLE, "bundle")
-    with pytest.raises(Error, match="is no bundle, or not a whole one") as raised:
+    with pytest.raises(Error, match="is not a bundle, or not a whole one") as raised:
         hoist_runtime.open(tmp_path)
     assert raised.value.status is Status.BAD_BUNDLE
     with pytest.raises(Error, match="install hoist, or set"):

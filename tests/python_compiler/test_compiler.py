@@ -77,7 +77,7 @@ def test_check(model: hoist.Model, tmp_path: Path) -> None:
     assert all(answer.operators for answer in answers)
     with pytest.raises(hoist.InputError, match="is not an ONNX model"):
         hoist.load(b"no model").check()
-    with pytest.raises(hoist.InputError, match="is no file"):
+    with pytest.raises(hoist.InputError, match="is not a file"):
         hoist.load(tmp_path / "missing.onnx")
 
 

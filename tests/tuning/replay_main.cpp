@@ -10,7 +10,7 @@ int main(int count, char** arguments) {
   using namespace hoist::tuning;
   const auto landscape = count > 1 && *arguments[1] != 0 ? recorded_landscape(arguments[1]) : computed_landscape();
   if (!landscape) {
-    std::fprintf(stderr, "search_replay: %s is no record of tilings and their times\n", arguments[1]);
+    std::fprintf(stderr, "search_replay: %s is not a record of tilings and their times\n", arguments[1]);
     return 3;
   }
   const int seeds = count > 2 ? std::max(1, std::atoi(arguments[2])) : 100;

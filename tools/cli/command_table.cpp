@@ -92,7 +92,8 @@ const std::vector<CommandRow>& command_rows() {
        commands::profiles},
       {"language", "list the parts of terms: patterns, scalar functions, named compositions and types",
        "  hoist language", commands::language},
-      {"rules", "list the rules, print one, or count the rules that bundles use; compile --rules takes your own",
+      {"rules",
+       "list the rules, print one, or count the rules that bundles use; compile --rules reads rules of your own",
        "  hoist rules map-fusion\n  hoist rules --used digits.hoist", commands::rules},
       {"operators",
        "list the operators of the standard and hoist's own: the form of each definition, and the number of ONNX cases "

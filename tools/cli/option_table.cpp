@@ -301,8 +301,8 @@ Rows devices() {
 Rows accuracies() {
   return {
       row("compile", "--budget", "BUDGET",
-          "the accuracy that may be lost: top1=0.5%, sqnr=30dB, agreement=99%, metric=CMD; several budgets make a "
-          "bundle (and a report) each, with the budget in its name, from one study",
+          "the accuracy that may be lost: top1=0.5%, sqnr=30dB, agreement=99%, metric=CMD; each of several budgets "
+          "gives a bundle (and a report) with the budget in its name, from one study",
           AT(budgets), accuracy),
       row("report", "--budget", "BUDGET", "the accuracy that the choice may lose (default: sqnr=30dB)",
           AT(budget.budget), accuracy),
@@ -330,8 +330,9 @@ Rows accuracies() {
           AT(budget.preferences), accuracy)
           .only_for(of_budgets),
       row(budgeted, "--time", "SECONDS",
-          "time limit of the whole command: the choice ends early enough for the compilations that follow and uses the "
-          "points verified by then, as Ctrl-C does at once (without --time a run of metric=CMD has 600 seconds)",
+          "time limit of the whole command, compilations included; the choice uses the points that are verified in "
+          "time, "
+          "as after Ctrl-C (without --time a run of metric=CMD has 600 seconds)",
           AT(budget.seconds), accuracy)
           .allowing("1..1e6")
           .only_for(of_budgets),
@@ -415,10 +416,10 @@ Rows speeds() {
       row("bench", "--seconds", "SECONDS", "the duration of the measurement", AT(seconds), speed)
           .allowing("0.01..3600"),
       row("bench", "--roofline", "",
-          "measure the peak rates of the device, and show the bound of each kernel and its distance", AT(roofline),
-          speed),
+          "measure the peak rates of the device, and show the bound of each kernel and its distance from the bound",
+          AT(roofline), speed),
       row("bench", "--against", "DIR", "time another bundle, interleaved with this one", AT(against), speed),
-      row("tune", "--time", "SECONDS", "end the search after about this time, as Ctrl-C does at once",
+      row("tune", "--time", "SECONDS", "end the search after about this time (Ctrl-C ends it at once)",
           AT(budget.seconds), speed)
           .allowing("1..1e7"),
       row("tune", "--measurements", "N", "the most candidates of each kernel", AT(measurements), speed)
@@ -429,11 +430,12 @@ Rows speeds() {
           .allowing("0..1000"),
       row("tune", "--seed", "N", "the random seed", AT(seed), speed),
       row("tune", "--job-time", "SECONDS",
-          "end the process that measures some candidates, compilation included, after this time, and find out which of "
-          "them is to blame",
+          "time limit of a process that compiles and measures candidates; if it is exceeded, find the candidate that "
+          "is "
+          "the cause",
           AT(job_seconds), speed)
           .allowing("1..1e6"),
-      row("tune", "--model", "MODEL", "the ONNX model of a bundle whose weights have another form than the model's",
+      row("tune", "--model", "MODEL", "the ONNX model of the bundle, if the bundle stores weights in another form",
           AT(source), speed),
   };
 }
@@ -461,7 +463,7 @@ Rows comparisons() {
           .allowing("1..1000000000")
           .excluding("--all"),
       row("verify", "--derivation", "",
-          "replay the derivation, which leads to the bundle's kernels, instead; needs no device", AT(derivation),
+          "instead, replay the derivation from the model to the bundle's kernels; needs no device", AT(derivation),
           checks),
       row("verify", "--model", "FILE", "the model at the start of the derivation; all constants are computed from it",
           AT(source), checks)
@@ -501,7 +503,7 @@ Rows queues() {
       file("--queue-certificate", "TLS: this side's certificate, in PEM", AT(queue.certificate)),
       file("--queue-key", "TLS: this side's private key, in PEM", AT(queue.key)),
       row("evaluate", "--samples-a-job", "N",
-          "with --queue: the number of samples in a job (default: by their size, 32 parts or more)", AT(samples_a_job),
+          "with --queue: the number of samples per job (default: by their size, at least 32 jobs)", AT(samples_a_job),
           queue_group)
           .allowing("1..1000000000")
           .needing("--queue"),
@@ -522,7 +524,8 @@ Rows queues() {
       row("worker", "--idle", "SECONDS", "end after this time without a job", AT(worker.idle), queue_group)
           .allowing("0.001..1e9"),
       row("worker", "--unconfined", "",
-          "do not confine the files and the network of jobs, where the system cannot or a driver fails",
+          "let jobs use all files and the network: for systems that cannot confine jobs, and for drivers that fail if "
+          "confined",
           AT(worker.unconfined), queue_group),
       row("worker", "--list", "", "print the workers, the number of waiting jobs and the jobs set aside, and end",
           AT(list_queue), queue_group)
@@ -577,9 +580,7 @@ Rows experts() {
       row("rewrite", "--pass", "NAME", "run this pass; may be repeated", AT(passes)),
       row("rewrite", "--rule", "RULE", "apply this rule, with its parameters: split-join(k = 4)", AT(rule)),
       row("rewrite", "--at", "PLACE",
-          "the place: the value of a definition, followed by :0.1.2 for a place in its term; the place alone for a "
-          "term",
-          AT(place)),
+          "the value of a definition, followed by :0.1.2 for a subterm; for a single term only 0.1.2", AT(place)),
       row("rewrite", "--rules", "FILE",
           "your own rules, for --rule and the pass user-rules: parsed, typed and tested on random data before use",
           AT(model.rules)),

@@ -180,9 +180,9 @@ Result<ExitCode> compile_within(const Options& command, CompileAnswer& answer) {
   describe(chosen);
   const bool is_met = chosen.budget_met;
   answer = {{"budget", answer_of(chosen)}};
-  if (!is_met) print_message("error", "budget not met; best point is " + best_point(chosen));
+  if (!is_met) print_message("error", "the budget is not met; the best point is " + best_point(chosen));
   if (!is_met && !command.best_effort) {
-    print_message("note", "no bundle is written; --best-effort writes the best point's");
+    print_message("note", "no bundle is written; --best-effort writes a bundle of the best point");
     return ExitCode::no;
   }
   if (reference_score(chosen.study).is_chance() && !command.best_effort) {

@@ -32,9 +32,9 @@ std::string write_reduced(const Options& command, const CompiledModel& compiled,
 Diagnostics mismatch_of(const Options& command, const CompiledModel& compiled, const SelfCheck& check) {
   if (!check.mismatch) {
     return {{check.launch_mismatch->subject,
-             fmt::format("has other results on {} than its kernels launched alone: {}", check.device,
+             fmt::format("differs on {} from its kernels in launches of their own: {}", check.device,
                          check.launch_mismatch->message),
-             "no bundle is written; --pass fusion=none launches each alone", ErrorKind::difference}};
+             "no bundle is written; --pass fusion=none gives each kernel a launch of its own", ErrorKind::difference}};
   }
   const KernelMismatch& mismatch = *check.mismatch;
   const PlanStep& step = compiled.plan.steps[mismatch.step];

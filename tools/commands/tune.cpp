@@ -39,7 +39,7 @@ std::string without_tuning(std::string options) {
   return options;
 }
 
-// The model that a bundle is made from, under its neural rules, and the bundle's targets and sizes.
+// The model of a bundle with its neural rules applied; sets the bundle's targets and sizes as options.
 Result<Program> program_of_bundle(Options& command) {
   ModelOptions& options = command.model;
   if (!options.dimensions.empty() || !options.targets.empty())
@@ -76,7 +76,7 @@ Result<const SearchStrategy*> strategy_called(const std::string& name) {
   if (const SearchStrategy* found = tuning::find_search_strategy(name)) return found;
   std::vector<std::string> names;
   for (const SearchStrategy& strategy : tuning::search_strategies()) names.emplace_back(strategy.name);
-  return usage_error("--strategy " + name, "is no search strategy",
+  return usage_error("--strategy " + name, "is not a search strategy",
                      did_you_mean(name, names, "hoist tune --help lists them"));
 }
 

@@ -62,7 +62,7 @@ def arithmetic(r: Random, opset: int, name: str) -> Case:
 
 @versions("PRelu", 1, 7)
 def slope(r: Random, opset: int, name: str) -> Case:
-    # "If Slope is of size 1, the value is shared across different channels" before opset 7, then it has one element per channel.
+    # Before opset 7: "If Slope is of size 1, the value is shared across different channels". From opset 7: one element per channel.
     shape = r.shape(2, 4)
     x, kind = r.array(F32, *shape), F32
     s = r.array(kind, r.pick([1, shape[1]]), low=0.125, high=1)

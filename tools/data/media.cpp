@@ -39,7 +39,7 @@ Result<Extents> parse_extents(const std::string& option, const std::string& text
                         ? number(text, out.width)
                         : number(text.substr(0, by), out.width) && number(text.substr(by + 1), out.height);
   if (good) return out;
-  return Diagnostic{option + " " + text, "is no size", "write " + option + " 256, or " + option + " 320x240"};
+  return Diagnostic{option + " " + text, "is not a size", "write " + option + " 256, or " + option + " 320x240"};
 }
 
 Result<double> parse_scale(const std::string& text, Scalar scalar) {
@@ -52,7 +52,7 @@ Result<double> parse_scale(const std::string& text, Scalar scalar) {
     if (end == divisor) value = std::numeric_limits<double>::quiet_NaN();
   }
   if (end != text.c_str() && *end == 0 && std::isfinite(value)) return value;
-  return Diagnostic{"--scale " + text, "is no number", "write --scale 1, or --scale 1/255"};
+  return Diagnostic{"--scale " + text, "is not a number", "write --scale 1, or --scale 1/255"};
 }
 
 // Finds the layout and the numbers of rows, columns and channels of the input.
@@ -61,7 +61,7 @@ Result<Nothing> find_pixels(const ValueInfo& input, const ImageOptions& options,
   const std::string type = type_text(input.scalar, input.shape);
   if (shape.size() == 4) shape.erase(shape.begin());
   if (shape.size() != 3 || input.scalar == Scalar::boolean || input.scalar == Scalar::string)
-    return Diagnostic{"input " + input.name, "is " + type + ", which is no image",
+    return Diagnostic{"input " + input.name, "is " + type + ", which is not an image",
                       "images go into [1][channels][height][width] or [1][height][width][channels]"};
   const auto are_channels = [](int64_t extent) { return extent == 1 || extent == 3; };
   if (options.layout.empty() && options.stored)
@@ -250,7 +250,7 @@ Result<Tensor> read_sound(const fs::path& file, const ValueInfo& input, int64_t*
     return Diagnostic{file.string(), "cannot be read: " + why, "sounds are .wav files of PCM or f32"};
   };
   if (bytes.size() < 12 || bytes.compare(0, 4, "RIFF") != 0 || bytes.compare(8, 4, "WAVE") != 0)
-    return bad("is no .wav file");
+    return bad("is not a .wav file");
   WaveFormat format;
   size_t begin = 0, end = 0;
   for (size_t at = 12; at + 8 <= bytes.size();) {

@@ -73,7 +73,7 @@ void ScoreCard::add(const Tensor& scores, int64_t first, int64_t label) {
 }
 
 void ScoreCard::add(const ScoreCard& other) {
-  HOIST_CHECK(classes() == other.classes(), "score cards of different numbers of classes");
+  HOIST_CHECK(classes() == other.classes(), "the score cards have different numbers of classes");
   samples_ += other.samples_;
   right_ += other.right_;
   in_best_five_ += other.in_best_five_;

@@ -63,7 +63,7 @@ PlanKernel host_kernel(const LoweredKernel& kernel, std::vector<int>& order) {
   out.expression = print(kernel.expression);
   for (Expr array : kernel.expression->children) {
     const auto place = std::find(kernel.parameters.begin(), kernel.parameters.end(), array);
-    HOIST_CHECK(place != kernel.parameters.end(), "a host op reads an array that is no parameter");
+    HOIST_CHECK(place != kernel.parameters.end(), "a host op reads an array that is not a parameter");
     order.push_back(static_cast<int>(place - kernel.parameters.begin()));
     out.parameters.push_back(describe(array, {}));
   }
@@ -138,7 +138,7 @@ Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOpti
     auto place =
         std::find_if(kernel.parameters.begin(), kernel.parameters.end(), [&](Expr p) { return p->name == name; });
     HOIST_CHECK(place != kernel.parameters.end(),
-                "the Halide layer names an argument " + name + " that the kernel lacks");
+                "the Halide layer uses the argument " + name + ", which the kernel lacks");
     auto index = static_cast<size_t>(place - kernel.parameters.begin());
     out.parameters.push_back(describe(*place, kernel.domains[index]));
     const std::vector<Region>& reads = kernel.reads[index];

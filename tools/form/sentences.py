@@ -57,6 +57,7 @@ def _kind_of(name: str, first: str) -> str:
     return ""
 
 
+CONVERSION = re.compile(r"%(?:\.(?:\d+|\*))?(?:z[ud]|ll?[dux]|[cdfgisux])(?![a-z])")  # of printf
 CODE = re.compile(r"``.+?``|`[^`\n]+`")
 IDENTIFIER = re.compile(
     r"(?<![\w/])[\w.-]*/[\w./*-]*[\w*]"      # a path
@@ -69,6 +70,7 @@ IDENTIFIER = re.compile(
 
 def plain(text: str) -> str:
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)  # links
+    text = CONVERSION.sub("{}", text)
     text = CODE.sub("CODE", text)
     text = IDENTIFIER.sub("CODE", text)
     return re.sub(r"\s+", " ", text).strip()
@@ -130,6 +132,7 @@ def _c_blocks(name: str, text: str) -> Iterator[Block]:
 
 def _is_prose(literal: str) -> bool:
     """True for messages and helps: four words or more, and none of the signs of code, rules and patterns."""
+    literal = CONVERSION.sub("{}", literal)
     if re.search(r";(?! -?-?[a-z][a-z-]*[ ,])|[\\<>\[\]|]|=>|==| = |^\s*--|\w\(\w*\)|::|%\w", literal):
         return False
     return len(re.findall(r"(?<!\S)[A-Za-z][a-z'-]*[,.:]?(?!\S)", literal)) >= 4

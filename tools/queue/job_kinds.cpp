@@ -27,7 +27,7 @@ constexpr std::string_view native_prefix = "native ";
 Result<int64_t> option_of(const Job& job, const char* name, int64_t least, int64_t most) {
   const auto found = job.options.find(name);
   if (found == job.options.end() || !found->is_number_integer() || *found < least || *found > most)
-    return Diagnostic{std::string("job, ") + name, fmt::format("is no number from {} to {}", least, most), ""};
+    return Diagnostic{std::string("job, ") + name, fmt::format("is not a number from {} to {}", least, most), ""};
   return found->get<int64_t>();
 }
 

@@ -18,7 +18,7 @@ Result<std::string> pack_folder(const std::filesystem::path& folder, const std::
 /// than letters, digits, _ . - and /, or a file cannot be written.
 Result<Nothing> unpack_folder(const std::string& packed, const std::filesystem::path& folder);
 
-/// Packs the files of a bundle except its user's and a driver's.
+/// Packs the files of a bundle without files that its user or a driver has added.
 Result<std::string> pack_bundle(const std::filesystem::path& folder);
 /// Packs several bundles, each in a folder with its name.
 Result<std::string> pack_bundles(const std::map<std::string, std::filesystem::path>& folders);

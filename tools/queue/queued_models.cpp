@@ -55,7 +55,7 @@ class QueuedModel : public RunnableModel {
       auto shared = share(1, seconds, inputs, out);
       if (shared.ok()) return out;
       print_message("warning", shared.errors());
-      print_message("note", "the runs are done here instead");
+      print_message("note", "this process runs them instead");
     }
     for (size_t i = 1; i < count; ++i) {
       HOIST_TRY(out[i], here_->run(inputs(i)));

@@ -56,7 +56,7 @@ Result<std::map<std::string, LayerForms>> forms_of(const LoweredModel& lowered, 
   return out;
 }
 
-// "conv1 [1][16][8][8]f32" for each name that is no constant.
+// "conv1 [1][16][8][8]f32" for each name that is not a constant.
 std::vector<std::string> typed(const std::vector<std::string>& names, const std::map<std::string, Type>& types) {
   std::vector<std::string> out;
   for (const std::string& name : names) {

@@ -167,7 +167,7 @@ struct Fault {
 class Fields {
  public:
   Fields(const Json& object, std::string name) : object_(object), name_(std::move(name)) {
-    if (!object.is_object()) throw Fault{name_ + " is no object"};
+    if (!object.is_object()) throw Fault{name_ + " is not an object"};
   }
 
   const Json& at(const char* key) {
@@ -510,7 +510,7 @@ Result<Record> parse_record(const std::string& text, const std::string& where) {
     return Diagnostic{where, fmt::format("is not JSON: the first error is at byte {} of {}", error.byte, text.size()),
                       hint};
   } catch (const Json::exception& error) {
-    return Diagnostic{where, std::string("is no record: ") + error.what(), hint};
+    return Diagnostic{where, std::string("is not a record: ") + error.what(), hint};
   }
 }
 

@@ -54,7 +54,7 @@ struct Timed {
 };
 
 Result<double> seconds_of(const Json& json) {
-  if (!json.is_number()) return Diagnostic{"answer", "has a time that is no number", ""};
+  if (!json.is_number()) return Diagnostic{"answer", "has a time that is not a number", ""};
   const double seconds = json.get<double>();
   if (!std::isfinite(seconds) || seconds < 0) return Diagnostic{"answer", "has an impossible time", ""};
   return seconds;

@@ -285,7 +285,7 @@ class Prefetches : public IRMutator {
     const int64_t panel_bytes = stream.panel.steps * stream.step.count * bytes;
     const int step_bytes = static_cast<int>(stream.step.count) * bytes;
     if (stream.goes_on && stream.tiles.steps > 1 && panel_bytes <= most_panel_bytes) {
-      // If many tiles share a panel, each step prefetches less than a line: in units of 2^-shift bytes.
+      // If many tiles share a panel, each step prefetches less than a line, so bytes are counted in units of 2^-shift.
       constexpr int shift = 10;
       const int64_t asking = std::min(stream.tiles.steps, most_asking_tiles);
       const int64_t a_step = ((int64_t{step_bytes} << shift) + asking - 1) / asking;

@@ -81,7 +81,7 @@ static hoist_status cuda_load_program(hoist_bundle* b) {
   unsigned char* binary = hoist_program_binary(b->opencl->program, &bytes);
   char* text = binary ? hoist_cuda_text((const char*)binary, bytes) : NULL;
   free(binary);
-  if (!text) return hoist_fail(&b->error, HOIST_DEVICE_ERROR, "the program's binary is no PTX");
+  if (!text) return hoist_fail(&b->error, HOIST_DEVICE_ERROR, "the program's binary is not PTX");
   const hoist_status status =
       cuda_check(b, c->call->module_load(&c->module, text, 0, NULL, NULL), "cuModuleLoadDataEx");
   if (status) c->module = NULL;

@@ -198,7 +198,7 @@ static hoist_status functions_from_library(const hoist_plan* plan, const native_
   snprintf(path, sizeof path, "native/kernels-%s.so", row->architecture);
   if (!lists_file(plan, path)) {
     return hoist_fail(error, HOIST_NO_DEVICE,
-                      "the bundle has no %s, since no linker was at hand when it was compiled (link "
+                      "the bundle has no %s, since no linker was available when it was compiled (link "
                       "native/kernels-%s.a and native/kernels.c into the program, or compile again with a C compiler)",
                       path, row->architecture);
   }

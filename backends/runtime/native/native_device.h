@@ -42,7 +42,7 @@ typedef struct hoist_native hoist_native; /* native_engine.c */
 typedef struct hoist_workers hoist_workers;
 
 /* `most_arguments` is the maximum of all functions, without the first two arguments. NULL: out of memory. Fewer
- * threads than requested are no failure. */
+ * threads than requested are not a failure. */
 HOIST_INTERNAL hoist_workers* hoist_workers_make(unsigned threads, size_t most_arguments);
 HOIST_INTERNAL void hoist_workers_free(hoist_workers* workers);
 HOIST_INTERNAL unsigned hoist_workers_count(const hoist_workers* workers);

@@ -123,8 +123,8 @@ static hoist_status native_open(hoist_bundle* b, const hoist_options* options) {
   hoist_status status = hoist_native_choose(plan, &target, &b->error);
   if (status) return status;
   if (options->device && *options->device) {
-    return hoist_fail(&b->error, HOIST_NO_DEVICE, "device %s: the bundle is native code, which runs on no device",
-                      options->device);
+    return hoist_fail(&b->error, HOIST_NO_DEVICE,
+                      "device %s: the bundle is native code, which runs on no OpenCL device", options->device);
   }
   if (options->threads < 0) {
     return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%d threads: at least 1 is needed", options->threads);

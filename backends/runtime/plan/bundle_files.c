@@ -135,11 +135,11 @@ HOIST_INTERNAL hoist_status hoist_plan_file(const hoist_plan* plan, const char* 
   const hoist_status status = hoist_read_whole(plan->folder, path, data, bytes, error);
   if (status) return status;
   if (*bytes != file->bytes) {
-    hoist_fail(error, HOIST_BAD_BUNDLE, "%s: has %zu bytes, plan.bin says %llu (copy the bundle again)", path, *bytes,
-               (unsigned long long)file->bytes);
+    hoist_fail(error, HOIST_BAD_BUNDLE, "%s: has %zu bytes, and plan.bin states %llu (copy the bundle again)", path,
+               *bytes, (unsigned long long)file->bytes);
   } else if (hoist_hash(*data, *bytes) != file->hash) {
-    hoist_fail(error, HOIST_BAD_BUNDLE, "%s: hash %016llx, plan.bin says %016llx: the file has been changed", path,
-               (unsigned long long)hoist_hash(*data, *bytes), (unsigned long long)file->hash);
+    hoist_fail(error, HOIST_BAD_BUNDLE, "%s: hash %016llx, and plan.bin states %016llx: the file has been changed",
+               path, (unsigned long long)hoist_hash(*data, *bytes), (unsigned long long)file->hash);
   } else {
     return HOIST_OK;
   }

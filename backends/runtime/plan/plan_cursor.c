@@ -14,8 +14,8 @@ HOIST_INTERNAL void hoist_bad_bytes(hoist_cursor* c, const char* what) {
              (unsigned long long)c->at);
 }
 
-/* Comparisons of all records of a kind with each other grow with the square of the file; no model comes near this
- * limit. */
+/* The number of comparisons of records with each other grows with the square of the file's size; models stay far below
+ * this limit. */
 HOIST_INTERNAL void hoist_count_comparisons(hoist_cursor* c, uint64_t count) {
   const uint64_t most = (uint64_t)1 << 30;
   if (count > most - c->comparisons) {
@@ -165,7 +165,7 @@ HOIST_INTERNAL hoist_status hoist_check_frame(hoist_cursor* c, const char* magic
                       c->file, (unsigned long long)version, HOIST_FORMAT_VERSION);
   }
   if (bytes != c->size) {
-    return hoist_fail(c->error, HOIST_BAD_BUNDLE, "%s: has %llu bytes and says %llu: it is truncated or damaged",
+    return hoist_fail(c->error, HOIST_BAD_BUNDLE, "%s: has %llu bytes and states %llu: it is truncated or damaged",
                       c->file, (unsigned long long)c->size, (unsigned long long)bytes);
   }
   const uint64_t found = hoist_hash(c->data, (size_t)c->size - 8);

@@ -24,7 +24,7 @@ HOIST_INTERNAL int hoist_decode_bmp(encoded_image* p) {
   const uint32_t pixels_at = hoist_little_at(s + 10, 4), header = hoist_little_at(s + 14, 4);
   const int is_core = header == 12;
   if (!is_core && (header < 40 || header > 124)) {
-    return hoist_image_fails(p, "a BMP image with a header of %lu bytes, which is of no known version",
+    return hoist_image_fails(p, "a BMP image with a header of %lu bytes, whose version is unknown",
                              (unsigned long)header);
   }
   if (p->bytes < 14 + (size_t)header) return hoist_image_ends(p, "BMP");
@@ -51,7 +51,7 @@ HOIST_INTERNAL int hoist_decode_bmp(encoded_image* p) {
     return hoist_image_fails(p, "a compressed BMP image (kind %lu); store it without compression",
                              (unsigned long)compression);
   if (bits != 1 && bits != 4 && bits != 8 && bits != 16 && bits != 24 && bits != 32)
-    return hoist_image_fails(p, "a BMP image of %lu bits a pixel", (unsigned long)bits);
+    return hoist_image_fails(p, "a BMP image of %lu bits per pixel", (unsigned long)bits);
   const size_t table = 14 + (size_t)header;
   bmp_channel channels[3] = {{31, 10}, {31, 5}, {31, 0}};
   if (has_masks) { /* part of the larger headers, located after the small one */
@@ -162,7 +162,8 @@ HOIST_INTERNAL int hoist_decode_pnm(encoded_image* p) {
         if (!pnm_sample(&place, kind, largest, &sample)) {
           return !is_plain || place.at == place.end
                      ? hoist_image_ends(p, "PNM")
-                     : hoist_image_fails(p, "a sample of its PNM image is no number up to %lu", (unsigned long)largest);
+                     : hoist_image_fails(p, "a sample of its PNM image is not a number up to %lu",
+                                         (unsigned long)largest);
         }
         to[c] = hoist_to_byte(sample, largest);
       }

@@ -85,7 +85,7 @@ static int take_jpeg2000(encoded_image* p, const opj_image_t* image) {
     if (!from->data || from->w != p->width || from->h != p->height)
       return hoist_image_fails(p, "a JPEG 2000 image whose components have several sizes");
     if (from->prec < 1 || from->prec > 31)
-      return hoist_image_fails(p, "a JPEG 2000 image of %u bits a sample", (unsigned)from->prec);
+      return hoist_image_fails(p, "a JPEG 2000 image of %u bits per sample", (unsigned)from->prec);
     const int64_t offset = from->sgnd ? (int64_t)1 << (from->prec - 1) : 0;
     for (size_t i = 0; i < p->width * p->height; ++i) {
       const int64_t value = from->data[i] + offset;

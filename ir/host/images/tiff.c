@@ -70,7 +70,7 @@ static int read_tiff(encoded_image* p, TIFF* tiff, const tiff_reading* r) {
   if (status) return status;
   TIFFGetFieldDefaulted(tiff, TIFFTAG_ORIENTATION, &orientation);
   if (orientation > ORIENTATION_BOTLEFT)
-    return hoist_image_fails(p, "a TIFF image that lies on its side (orientation %d)", orientation);
+    return hoist_image_fails(p, "a rotated TIFF image (orientation %d)", orientation);
   /* Keeps colours unchanged: the library would multiply them by an alpha channel that is not marked as associated. */
   uint16_t associated[8] = {EXTRASAMPLE_ASSOCALPHA};
   if (TIFFGetField(tiff, TIFFTAG_EXTRASAMPLES, &extra, &kinds) && extra && extra <= 8)

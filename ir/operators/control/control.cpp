@@ -151,7 +151,7 @@ Result<std::optional<int64_t>> known_number(const OperatorContext& c, size_t i, 
 Result<std::vector<Expr>> operands_from(const OperatorContext& c, size_t first) {
   std::vector<Expr> out;
   for (size_t i = first; i < c.inputs.size(); ++i) {
-    if (c.inputs[i] == nullptr) return fault(fmt::format("input {} is left out, but needed", i));
+    if (c.inputs[i] == nullptr) return fault(fmt::format("input {} is missing", i));
     out.push_back(c.inputs[i]);
   }
   return out;
@@ -194,7 +194,7 @@ std::string_view picked_branch(const Tensor& condition) {
 Result<std::vector<Type>> loop_inputs(const OperatorCall&, const std::vector<Type>& operands) {
   std::vector<Type> out = {scalar_type(Scalar::i64), scalar_type(Scalar::boolean)};
   for (size_t i = 2; i < operands.size(); ++i) {
-    if (operands[i] == nullptr) return fault(fmt::format("input {} is left out, but needed", i));
+    if (operands[i] == nullptr) return fault(fmt::format("input {} is missing", i));
     out.push_back(operands[i]);
   }
   return out;
@@ -412,7 +412,7 @@ Result<std::vector<Type>> scan_inputs(const OperatorCall& call, const std::vecto
   HOIST_TRY(const size_t count, sequence_count(c, operands.size()));
   std::vector<int64_t> ranks;
   for (size_t i = 0; i < operands.size(); ++i) {
-    if (operands[i] == nullptr) return fault(fmt::format("input {} is left out, but needed", i));
+    if (operands[i] == nullptr) return fault(fmt::format("input {} is missing", i));
     if (i >= operands.size() - count) ranks.push_back(static_cast<int64_t>(sizes_of(operands[i]).size()));
   }
   HOIST_TRY(const std::vector<ScanAxis> axes, scan_axes(c, "input", ranks));
@@ -478,13 +478,13 @@ constexpr OperatorRow with_bodies(std::string_view name, int since, int least_in
 // clang-format off
 constexpr auto control_rows = std::to_array<OperatorRow>({
   with_bodies("If", 1, 1, Takes::booleans, lower_if, branches,
-              "the results of the program then_branch or else_branch; a function, since attributes are programs"),
+              "the results of the program then_branch or else_branch; in C++, since attributes are programs"),
   // The number of rows of the scan outputs depends on the presence of a condition.
   with_extents(with_bodies("Loop", 1, 0, Takes::integers, lower_loop, loop_body,
-              "iterates the program body; a function, since an attribute is a program", "0 M, 1 cond"),
+              "iterates the program body; in C++, since an attribute is a program", "0 M, 1 cond"),
               loop_extents),
   with_bodies("Scan", 9, 0, Takes::anything, lower_scan, scan_body,
-              "runs the program body for each element of sequences; a function, since an attribute is a program"),
+              "runs the program body for each element of sequences; in C++, since an attribute is a program"),
 });
 // clang-format on
 

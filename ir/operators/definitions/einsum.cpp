@@ -90,7 +90,7 @@ Lowered lower_einsum(const OperatorContext& c) {
   std::vector<Expr> operands = c.inputs;
   std::vector<Shape> shapes;
   for (Expr operand : operands) {
-    if (operand == nullptr) return fault("an input is left out");
+    if (operand == nullptr) return fault("an input is missing");
     shapes.push_back(extents(operand));
   }
   HOIST_TRY(Einsum parsed, parse_einsum(equation, shapes));

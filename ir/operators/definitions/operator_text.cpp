@@ -64,7 +64,7 @@ class TextDefinition {
       if (o.variadic) return variadic(o, i);
       Expr x = input(context_, i);
       if (x == nullptr) {
-        if (!o.optional) return fault(fmt::format("input {} of {} is left out, but needed", i, row_.name));
+        if (!o.optional) return fault(fmt::format("input {} of {} is missing", i, row_.name));
         forms_.set(o.name, Absent{});
         continue;
       }
@@ -90,7 +90,7 @@ class TextDefinition {
   Result<Nothing> variadic(const Operand& o, size_t first) {
     std::vector<Expr> all;
     for (size_t i = first; i < context_.inputs.size(); ++i) {
-      if (context_.inputs[i] == nullptr) return fault("an input is left out");
+      if (context_.inputs[i] == nullptr) return fault("an input is missing");
       HOIST_TRY_VOID(check_type(first, i));
       all.push_back(context_.inputs[i]);
     }

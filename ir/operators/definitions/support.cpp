@@ -122,7 +122,7 @@ Result<Tensor> constant_input(const OperatorContext& c, size_t i, const std::str
       return Tensor::of(Scalar::f32, {static_cast<int64_t>(list->size())}, *list);
     return fault(fmt::format("attribute {} has to be a list of numbers or a tensor", role));
   }
-  if (input(c, i) == nullptr) return fault(fmt::format("input {} ({}) is left out, but needed", i, role));
+  if (input(c, i) == nullptr) return fault(fmt::format("input {} ({}) is missing", i, role));
   if (c.constants[i] == nullptr) {
     const bool named = c.inputs[i]->pattern == Pattern::parameter;
     return fault(
@@ -380,7 +380,7 @@ Expr reshape_to(Expr x, const Sizes& to) {
   const Sizes from = sizes_of(x->type);
   if (from == to) return x;
   HOIST_CHECK(product(from) == product(to),
-              fmt::format("{} and {} have to have as many elements", text(from), text(to)));
+              fmt::format("{} and {} must have equally many elements", text(from), text(to)));
   if (product(from) == Nat(0)) return repeat(to, zero(element_of(x)));
   if (to.empty()) {
     for (size_t i = 0; i < from.size(); ++i) x = at_position(0, x);

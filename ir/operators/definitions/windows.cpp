@@ -149,7 +149,7 @@ Result<Windowed> windows_of(const FormCall& c, Expr x) {
   return w;
 }
 
-// windows border... f x...: f of the elements of each window of each plane of all arrays, each with its own border; the
+// windows border... f x...: f applied to each window of all arrays, plane by plane. Each array has its own border; the
 // attributes give the positions of the windows.
 Result<Expr> form_windows(const FormCall& c) {
   const size_t count = c.count() / 2;

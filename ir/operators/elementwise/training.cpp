@@ -21,7 +21,7 @@ Lowered stepped(
                              c.inputs.size(), parts));
   const size_t count = (c.inputs.size() - 2) / parts;
   for (size_t i = 0; i < c.inputs.size(); ++i) {
-    if (c.inputs[i] == nullptr) return fault(fmt::format("input {} is left out", i));
+    if (c.inputs[i] == nullptr) return fault(fmt::format("input {} is missing", i));
     if (i < 2 && product(extents(c.inputs[i])) != 1)
       return fault(fmt::format("input {} is {}, expected one number", i, text(extents(c.inputs[i]))));
     if (i >= 2 && (extents(c.inputs[i]) != extents(c.inputs[2 + (i - 2) % count]) ||
@@ -96,11 +96,11 @@ constexpr std::string_view training = "ai.onnx.preview.training";
 // clang-format off
 constexpr auto training_rows = std::to_array<OperatorRow>({
   {training, "Adagrad", 1, 5, -1, Takes::floats, lower_adagrad,
-   "a step against the gradient, shorter after large gradients; a function, since one call takes any number of parameters", 0.5, 2},
+   "a step against the gradient, shorter after large gradients; in C++, since one call takes any number of parameters", 0.5, 2},
   {training, "Adam", 1, 6, -1, Takes::floats, lower_adam,
-   "a step by the means of gradients and of their squares; a function, since one call takes any number of parameters", 0.5, 2},
+   "a step by the means of gradients and of their squares; in C++, since one call takes any number of parameters", 0.5, 2},
   {training, "Momentum", 1, 5, -1, Takes::floats, lower_momentum,
-   "a step by the gradient and the momentum of earlier ones; a function, since one call takes any number of parameters", 0.5, 2},
+   "a step by the gradient and the momentum of earlier ones; in C++, since one call takes any number of parameters", 0.5, 2},
 });
 // clang-format on
 

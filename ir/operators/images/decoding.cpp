@@ -59,7 +59,7 @@ constexpr OperatorRow with_declared_extents(OperatorRow row, int count) {
 // clang-format off
 constexpr auto image_rows = std::to_array<OperatorRow>({
   with_declared_extents({"", "ImageDecoder", 20, 1, 1, Takes::integers, lower_image_decoder,
-   "an image decoded on the host: BMP, JPEG, JPEG 2000, PNG, PNM, TIFF or WebP of the height and width that the model declares, with zeros allowed after the stream; undecodable images and images of another size are errors of the run, for which the standard has an empty image; a function, since the size is no operand"}, 2),
+   "an image decoded on the host: BMP, JPEG, JPEG 2000, PNG, PNM, TIFF or WebP of the height and width that the model declares, with zeros allowed after the stream; undecodable images and images of another size are errors of the run, for which the standard has an empty image; in C++, since the size is not an operand"}, 2),
 });
 // clang-format on
 

@@ -355,9 +355,9 @@ Lowered lower_max_roi_pool(const OperatorContext& c) {
 // clang-format off
 constexpr auto region_rows = std::to_array<OperatorRow>({
   {"", "RoiAlign", 16, 3, 3, Takes::floats, lower_roi_align,
-   "means or maxima of samples in the parts of regions; a function, since regions come from data"},
+   "means or maxima of samples in the parts of regions; in C++, since regions come from data"},
   {"", "MaxRoiPool", 1, 2, 2, Takes::floats, lower_max_roi_pool,
-   "the maxima of the parts of regions; a function, since regions come from data"},
+   "the maxima of the parts of regions; in C++, since regions come from data"},
 });
 // clang-format on
 

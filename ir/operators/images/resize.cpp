@@ -276,7 +276,7 @@ Lowered lower_resize(const OperatorContext& c) {
 // clang-format off
 constexpr auto resize_rows = std::to_array<OperatorRow>({
   {"", "Resize", 11, 1, 4, Takes::numbers, lower_resize,
-   "nearest elements, or sums weighted linearly or cubically; a function, since positions and weights come from tables", -2, 2, "1 roi, 2 scales, 3 sizes"},
+   "nearest elements, or sums weighted linearly or cubically; in C++, since positions and weights come from tables", -2, 2, "1 roi, 2 scales, 3 sizes"},
 });
 // clang-format on
 

@@ -361,12 +361,12 @@ Lowered lower_affine_grid(const OperatorContext& c) {
 // clang-format off
 constexpr auto sampling_rows = std::to_array<OperatorRow>({
   {"", "AffineGrid", 20, 2, 2, Takes::floats, lower_affine_grid,
-   "the positions of an image's elements by an affine function of their indices; a function, since the size decides the number of axes",
+   "the positions of an image's elements by an affine function of their indices; in C++, since the size decides the number of axes",
    -1, 1, "1 size"},
   {"", "GridSample", 20, 2, 2, Takes::anything, lower_grid_sample,
-   "the values at positions between the elements; a function, since positions come from data and their arithmetic from the extents", -1, 1},
+   "the values at positions between the elements; in C++, since positions come from data and their arithmetic from the extents", -1, 1},
   {"", "DeformConv", 19, 3, 5, Takes::floats, lower_deform_conv,
-   "a convolution whose windows are samples at positions moved by data; a function, since positions come from data"},
+   "a convolution whose windows are samples at positions moved by data; in C++, since positions come from data"},
 });
 // clang-format on
 

@@ -191,17 +191,17 @@ Lowered lower_cast_map(const OperatorContext& c) {
 // clang-format off
 constexpr auto encoder_rows = std::to_array<OperatorRow>({
   {encoders, "LabelEncoder", 1, 1, 1, Takes::anything, lower_label_encoder,
-   "looks up each element among the keys and returns the value of that key; a function, since keys and values are attributes"},
+   "looks up each element among the keys and returns the value of that key; in C++, since keys and values are attributes"},
   {encoders, "CategoryMapper", 1, 1, 1, Takes::anything, lower_category_mapper,
-   "numbers for strings, or strings for numbers; a function, since both are attributes"},
+   "numbers for strings, or strings for numbers; in C++, since both are attributes"},
   {encoders, "ZipMap", 1, 1, 1, Takes::floats, lower_zip_map,
-   "the values of a map in the order of its keys; a function, since the keys are attributes"},
+   "the values of a map in the order of its keys; in C++, since the keys are attributes"},
   {encoders, "DictVectorizer", 1, 1, 1, Takes::anything, lower_dict_vectorizer,
-   "the values of a map by key, unchanged; a function, since the keys are attributes"},
+   "the values of a map by key, unchanged; in C++, since the keys are attributes"},
   {encoders, "CastMap", 1, 1, 1, Takes::anything, lower_cast_map,
-   "the values of a map by key in another type; a function, since an attribute states the number of keys"},
+   "the values of a map by key in another type; in C++, since an attribute states the number of keys"},
   {encoders, "OneHotEncoder", 1, 1, 1, Takes::anything, lower_one_hot_encoder,
-   "1 at the category of each number or string; a function, since the categories are an attribute"},
+   "1 at the category of each number or string; in C++, since the categories are an attribute"},
 });
 // clang-format on
 

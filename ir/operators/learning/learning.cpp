@@ -63,7 +63,7 @@ Lowered lower_feature_vectorizer(const OperatorContext& c) {
     return fault(fmt::format("inputdimensions has {} widths for {} inputs", widths.size(), c.inputs.size()));
   std::vector<Expr> rows;
   for (size_t i = 0; i < c.inputs.size(); ++i) {
-    if (c.inputs[i] == nullptr) return fault(fmt::format("input {} is left out", i));
+    if (c.inputs[i] == nullptr) return fault(fmt::format("input {} is missing", i));
     HOIST_TRY(Expr row, feature_rows(c.inputs[i]));
     if (extents(row)[1] != widths[i] || extents(row)[0] != (rows.empty() ? extents(row) : extents(rows[0]))[0])
       return fault(fmt::format("input {} is {}, expected {} features and as many rows as the others have", i,
@@ -268,19 +268,19 @@ Lowered lower_tf_idf_vectorizer(const OperatorContext& c) {
 // clang-format off
 constexpr auto learning_rows = std::to_array<OperatorRow>({
   {"", "TfIdfVectorizer", 9, 1, 1, Takes::anything, lower_tf_idf_vectorizer,
-   "the number of occurrences of token sequences in each row; a function, since the sequences are attributes"},
+   "the number of occurrences of token sequences in each row; in C++, since the sequences are attributes"},
   {learning, "Scaler", 1, 1, 1, Takes::numbers, lower_scaler,
-   "(x - offset) * scale; a function, since lists of floats are attributes"},
+   "(x - offset) * scale; in C++, since lists of floats are attributes"},
   {learning, "Imputer", 1, 1, 1, Takes::numbers, lower_imputer,
-   "values in place of missing ones; a function, since lists of floats are attributes"},
+   "values in place of missing ones; in C++, since lists of floats are attributes"},
   {learning, "FeatureVectorizer", 1, 1, -1, Takes::numbers, lower_feature_vectorizer,
-   "concatenated features of all inputs; a function, since the number of inputs is arbitrary"},
+   "concatenated features of all inputs; in C++, since the number of inputs is arbitrary"},
   {learning, "ArrayFeatureExtractor", 1, 2, 2, Takes::anything, lower_feature_extractor,
-   "the elements at positions of the last axis; a function, since positions come from data"},
+   "the elements at positions of the last axis; in C++, since positions come from data"},
   {learning, "LinearRegressor", 1, 1, 1, Takes::numbers, lower_linear_regressor,
-   "contractions with coefficients; a function, since lists of floats are attributes"},
+   "contractions with coefficients; in C++, since lists of floats are attributes"},
   {learning, "LinearClassifier", 1, 1, 1, Takes::numbers, lower_linear_classifier,
-   "scores of classes and the class with the largest score; a function, since lists of floats are attributes"},
+   "scores of classes and the class with the largest score; in C++, since lists of floats are attributes"},
 });
 // clang-format on
 

@@ -393,9 +393,9 @@ Lowered lower_svm_classifier(const OperatorContext& c) {
 
 constexpr auto support_vector_rows = std::to_array<OperatorRow>({
     {"ai.onnx.ml", "SVMRegressor", 1, 1, 1, Takes::numbers, lower_svm_regressor,
-     "sums over kernel functions of support vectors; a function, since the vectors are attributes"},
+     "sums over kernel functions of support vectors; in C++, since the vectors are attributes"},
     {"ai.onnx.ml", "SVMClassifier", 1, 1, 1, Takes::numbers, lower_svm_classifier,
-     "votes of pairs of classes and their scores or probabilities; a function, since support vectors are attributes"},
+     "votes of pairs of classes and their scores or probabilities; in C++, since support vectors are attributes"},
 });
 
 }  // namespace

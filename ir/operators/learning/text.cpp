@@ -218,15 +218,15 @@ constexpr ExtentRow normalised_extents = {1, normalised_dimensions};
 // clang-format off
 constexpr auto text_rows = std::to_array<OperatorRow>({
   {"", "StringConcat", 20, 2, 2, Takes::anything, lower_string_concat,
-   "each string of the first array followed by the second's, on the host; a function, since host ops take whole arrays"},
+   "each string of the first array followed by the second's, on the host; in C++, since host ops take whole arrays"},
   with_extents({"", "StringSplit", 20, 1, 1, Takes::anything, lower_string_split,
-   "the pieces of strings between delimiters, on the host; a function, since their number depends on data"}, split_extents),
+   "the pieces of strings between delimiters, on the host; in C++, since their number depends on data"}, split_extents),
   {"", "RegexFullMatch", 20, 1, 1, Takes::anything, lower_regex_full_match,
-   "true for strings that a pattern matches in whole, on the host; a function, since the pattern is an attribute"},
+   "true for strings that a pattern matches in whole, on the host; in C++, since the pattern is an attribute"},
   with_extents({"com.microsoft", "Tokenizer", 1, 1, 1, Takes::anything, lower_tokenizer,
-   "the tokens of strings, on the host; a function, since their number depends on data"}, token_extents),
+   "the tokens of strings, on the host; in C++, since their number depends on data"}, token_extents),
   with_extents({"", "StringNormalizer", 10, 1, 1, Takes::anything, lower_string_normalizer,
-   "strings in small or capital letters, on the host, without the stop words; a function, since the number of remaining strings depends on data"},
+   "strings in small or capital letters, on the host, without the stop words; in C++, since the number of remaining strings depends on data"},
    normalised_extents),
 });
 // clang-format on

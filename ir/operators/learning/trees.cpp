@@ -259,8 +259,8 @@ Result<Forest> forest_of(const OperatorContext& c, const std::string& kind) {
   HOIST_TRY(Floats weights, floats_attribute(c, kind + "_weights"));
   if (leaf_numbers.size() != leaf_trees.size() || ids.size() != leaf_trees.size() ||
       weights.size() != leaf_trees.size())
-    return fault(
-        fmt::format("{} trees and {} nodes of {} weights", leaf_trees.size(), leaf_numbers.size(), weights.size()));
+    return fault(fmt::format("{} tree numbers and {} node numbers for {} weights", leaf_trees.size(),
+                             leaf_numbers.size(), weights.size()));
   for (size_t i = 0; i < ids.size(); ++i) {
     auto found = places.find({leaf_trees[i], leaf_numbers[i]});
     if (found == places.end()) return fault(fmt::format("tree {} has no node {}", leaf_trees[i], leaf_numbers[i]));
@@ -468,11 +468,11 @@ Lowered lower_tree_ensemble(const OperatorContext& c) {
 // clang-format off
 constexpr auto tree_rows = std::to_array<OperatorRow>({
   {"ai.onnx.ml", "TreeEnsembleRegressor", 1, 1, 1, Takes::numbers, lower_tree_regressor,
-   "the contributions of the leaves that each row reaches; a function, since the trees are attributes"},
+   "the contributions of the leaves that each row reaches; in C++, since the trees are attributes"},
   {"ai.onnx.ml", "TreeEnsembleClassifier", 1, 1, 1, Takes::numbers, lower_tree_classifier,
-   "scores of classes by trees and the class with the largest score; a function, since the trees are attributes"},
+   "scores of classes by trees and the class with the largest score; in C++, since the trees are attributes"},
   {"ai.onnx.ml", "TreeEnsemble", 5, 1, 1, Takes::floats, lower_tree_ensemble,
-   "the contributions of the leaves that each row reaches; a function, since the trees are attributes"},
+   "the contributions of the leaves that each row reaches; in C++, since the trees are attributes"},
 });
 // clang-format on
 

@@ -14,7 +14,7 @@ Lowered lower_concat(const OperatorContext& c) {
   HOIST_TRY_VOID(check_same_element(c));
   HOIST_TRY(int64_t named, integer_attribute(c, "axis", 1));
   for (size_t i = 0; i < c.inputs.size(); ++i) {
-    if (c.inputs[i] == nullptr) return fault(fmt::format("input {} is left out", i));
+    if (c.inputs[i] == nullptr) return fault(fmt::format("input {} is missing", i));
   }
   return concatenation(c.inputs, named);
 }
@@ -54,7 +54,7 @@ Lowered lower_split(const OperatorContext& c) {
 Lowered lower_quantised_concat(const OperatorContext& c) {
   const auto parameter_of = [&](size_t i, const char* role) -> Result<Expr> {
     Expr p = input(c, i);
-    if (p == nullptr) return fault(fmt::format("input {} ({}) is left out", i, role));
+    if (p == nullptr) return fault(fmt::format("input {} ({}) is missing", i, role));
     if (product(extents(p)) != 1)
       return fault(fmt::format("the {} of input {} is {}, expected one number", role, i, text(extents(p))));
     return reshape(p, {});
@@ -65,11 +65,13 @@ Lowered lower_quantised_concat(const OperatorContext& c) {
   if (!is_integer(quantised) || row(quantised).bits > 8)
     return fault(fmt::format("the result is {}, expected an integer of 8 bits", row(quantised).name));
   if (c.inputs.size() < 5 || (c.inputs.size() - 2) % 3 != 0)
-    return fault(fmt::format("{} inputs are no arrays with a scale and a zero point each", c.inputs.size()));
+    return fault(fmt::format(
+        "expected inputs in groups of three (array, scale, zero point) after the first two, found {} inputs",
+        c.inputs.size()));
   std::vector<Expr> arrays;
   for (size_t i = 2; i + 2 < c.inputs.size(); i += 3) {
     Expr x = input(c, i);
-    if (x == nullptr) return fault(fmt::format("input {} is left out", i));
+    if (x == nullptr) return fault(fmt::format("input {} is missing", i));
     HOIST_TRY(Expr own_scale, parameter_of(i + 1, "scale"));
     HOIST_TRY(Expr own_zero, parameter_of(i + 2, "zero point"));
     if (element_of(x) != quantised || element_of(own_zero) != quantised)
@@ -90,11 +92,11 @@ Lowered lower_quantised_concat(const OperatorContext& c) {
 // clang-format off
 constexpr auto movement_rows = std::to_array<OperatorRow>({
   {"", "Concat", 4, 1, -1, Takes::anything, lower_concat,
-   "concatenation along an axis; a function, since the number of arrays and dimensions is arbitrary"},
+   "concatenation along an axis; in C++, since the number of arrays and dimensions is arbitrary"},
   {"com.microsoft", "QLinearConcat", 1, 5, -1, Takes::floats, lower_quantised_concat,
-   "concatenates arrays with different scales, in one scale; a function, since the number of arrays and dimensions is arbitrary"},
+   "concatenates arrays with different scales, in one scale; in C++, since the number of arrays and dimensions is arbitrary"},
   {"", "Split", 18, 1, 2, Takes::anything, lower_split,
-   "parts along an axis; a function, since the call decides the number of results", -2, 2, "1 split", 0, nullptr, true},
+   "parts along an axis; in C++, since the call decides the number of results", -2, 2, "1 split", 0, nullptr, true},
 });
 // clang-format on
 

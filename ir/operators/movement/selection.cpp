@@ -332,15 +332,15 @@ constexpr ExtentRow non_zero_extents = {1, non_zero_dimensions}, unique_extents 
 // clang-format off
 constexpr auto selection_rows = std::to_array<OperatorRow>({
   with_extents({"", "NonZero", 9, 1, 1, Takes::anything, lower_non_zero,
-   "the positions of elements that are not 0; a function, since their number depends on data"}, non_zero_extents),
+   "the positions of elements that are not 0; in C++, since their number depends on data"}, non_zero_extents),
   with_extents({"", "Compress", 9, 2, 2, Takes::anything, lower_compress,
-   "the elements that a condition selects; a function, since a known condition decides the shape",
+   "the elements that a condition selects; in C++, since a known condition decides the shape",
    -2, 2, "1 condition"}, compressed_extents),
   with_extents({"", "TopK", 10, 2, 2, Takes::numbers, lower_top_k,
-   "the k largest or smallest elements along an axis, in order, and their positions; a function, since a known k decides the shape",
+   "the k largest or smallest elements along an axis, in order, and their positions; in C++, since a known k decides the shape",
    -2, 2, "1 k"}, largest_extents),
   with_extents({"", "Unique", 11, 1, 1, Takes::anything, lower_unique,
-   "the distinct elements or slices, the position of the first of each, and their numbers; a function, since the number of results depends on data"},
+   "the distinct elements or slices, the position of the first of each, and their numbers; in C++, since the number of results depends on data"},
    unique_extents),
 });
 // clang-format on

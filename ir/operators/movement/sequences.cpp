@@ -51,7 +51,7 @@ Result<TensorList> known_sequence_input(const Composer& c, size_t input) {
 }
 
 Result<std::string> tensor_input(const Composer& c, size_t input) {
-  if (!c.has(input)) return fault(fmt::format("input {} is left out, but needed", input));
+  if (!c.has(input)) return fault(fmt::format("input {} is missing", input));
   if (const TensorList* list = c.list(input))
     return fault(fmt::format("input {} has to be a tensor, and is {}", input, text(*list)),
                  "sequences hold tensors, no sequences");
@@ -390,7 +390,7 @@ Composed optional_get_element(Composer& c) {
 }
 
 Lowered refuse_call(const OperatorContext& c) {
-  return fault(fmt::format("{} has operands or results that are no tensors", full_name(c.call)),
+  return fault(fmt::format("{} has operands or results that are not tensors", full_name(c.call)),
                "the import of a model replaces such calls");
 }
 

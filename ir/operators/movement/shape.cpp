@@ -165,12 +165,12 @@ Lowered lower_range(const OperatorContext& c) {
 
 // clang-format off
 constexpr auto shape_rows = std::to_array<OperatorRow>({
-  {"", "Reshape", 1, 1, 2, Takes::anything, lower_reshape, "the same elements in another shape; a function, since one extent may follow from the others", -2, 2, "1 shape", 21},
-  {"", "Squeeze", 1, 1, 2, Takes::anything, lower_squeeze, "without dimensions of extent 1; a function, since the rank decides the extents", -2, 2, "1 axes", 21},
-  {"", "Unsqueeze", 1, 1, 2, Takes::anything, lower_unsqueeze, "with new dimensions of extent 1; a function, since the rank decides the extents", -2, 2, "1 axes", 21},
-  {"", "Constant", 1, 0, 0, Takes::anything, lower_constant, "the attribute's value; a function, since attributes of five kinds become a constant"},
-  {"", "ConstantOfShape", 9, 1, 1, Takes::integers, lower_constant_of_shape, "a constant array; a function, since the value of an input is the shape", -2, 2, "0 input"},
-  {"", "Range", 11, 3, 3, Takes::numbers, lower_range, "start + i * delta; a function, since the values of the inputs decide the number of elements", -2, 2, "0 start, 1 limit, 2 delta"},
+  {"", "Reshape", 1, 1, 2, Takes::anything, lower_reshape, "the same elements in another shape; in C++, since one extent may follow from the others", -2, 2, "1 shape", 21},
+  {"", "Squeeze", 1, 1, 2, Takes::anything, lower_squeeze, "without dimensions of extent 1; in C++, since the rank decides the extents", -2, 2, "1 axes", 21},
+  {"", "Unsqueeze", 1, 1, 2, Takes::anything, lower_unsqueeze, "with new dimensions of extent 1; in C++, since the rank decides the extents", -2, 2, "1 axes", 21},
+  {"", "Constant", 1, 0, 0, Takes::anything, lower_constant, "the attribute's value; in C++, since attributes of five kinds become a constant"},
+  {"", "ConstantOfShape", 9, 1, 1, Takes::integers, lower_constant_of_shape, "a constant array; in C++, since the value of an input is the shape", -2, 2, "0 input"},
+  {"", "Range", 11, 3, 3, Takes::numbers, lower_range, "start + i * delta; in C++, since the values of the inputs decide the number of elements", -2, 2, "0 start, 1 limit, 2 delta"},
 });
 // clang-format on
 

@@ -269,7 +269,7 @@ constexpr ExtentRow suppressed_extents = {1, suppressed_dimensions};
 // clang-format off
 constexpr auto suppression_rows = std::to_array<OperatorRow>({
   with_extents({"", "NonMaxSuppression", 10, 2, 5, Takes::floats, lower_non_max_suppression,
-   "the boxes of each class with the highest scores that do not overlap; a function, since their number depends on data",
+   "the boxes of each class with the highest scores that do not overlap; in C++, since their number depends on data",
    -2, 2, "2 max_output_boxes_per_class"}, suppressed_extents),
 });
 // clang-format on

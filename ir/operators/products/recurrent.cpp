@@ -143,7 +143,8 @@ Result<std::vector<Activation>> read_activations(const OperatorContext& c, const
   for (const std::string& name : names) {
     const auto* row = std::find_if(activation_names.begin(), activation_names.end(),
                                    [&](const ActivationRow& known) { return same_word(known.name, name); });
-    if (row == activation_names.end()) return fault("activations names " + name + ", which is no activation function");
+    if (row == activation_names.end())
+      return fault("activations names " + name + ", which is not an activation function");
     Attributes attributes;
     if (row->alpha && next_alpha < alphas.size()) attributes["alpha"] = alphas[next_alpha++];
     if (row->beta && next_beta < betas.size()) attributes["beta"] = betas[next_beta++];
@@ -507,11 +508,11 @@ Lowered lower_quantised_lstm(const OperatorContext& c) { return lower_long_memor
 // clang-format off
 constexpr auto recurrent_rows = std::to_array<OperatorRow>({
   {"", "RNN", 7, 3, 6, Takes::floats, lower_rnn,
-   "H' = f(X W + H R + bias) at each step; a function, since activations are a list of names and directions runs of their own", -0.5, 0.5},
+   "H' = f(X W + H R + bias) at each step; in C++, since activations are a list of names and directions runs of their own", -0.5, 0.5},
   {"", "GRU", 7, 3, 6, Takes::floats, lower_gru,
-   "gated recurrent units at each step; a function, since activations are a list of names and directions are separate runs", -0.5, 0.5},
+   "gated recurrent units at each step; in C++, since activations are a list of names and directions are separate runs", -0.5, 0.5},
   {"", "LSTM", 7, 3, 8, Takes::floats, lower_lstm,
-   "long short-term memory at each step; a function, since activations are a list of names and directions are separate runs", -0.5, 0.5},
+   "long short-term memory at each step; in C++, since activations are a list of names and directions are separate runs", -0.5, 0.5},
   {"com.microsoft", "DynamicQuantizeLSTM", 1, 3, 12, Takes::floats, lower_quantised_lstm,
    "LSTM with weights of 8 bits, whose inputs and states are quantised by their range in the run; a function as LSTM is", -0.5, 0.5},
 });

@@ -220,11 +220,11 @@ Lowered lower_mel_weights(const OperatorContext& c) {
 // clang-format off
 constexpr auto signal_rows = std::to_array<OperatorRow>({
   {"", "DFT", 20, 1, 3, Takes::floats, lower_dft,
-   "the Fourier transform of rows as contractions with a table; a function, since the length decides the table", -2, 2, "1 dft_length, 2 axis"},
+   "the Fourier transform of rows as contractions with a table; in C++, since the length decides the table", -2, 2, "1 dft_length, 2 axis"},
   {"", "STFT", 17, 2, 4, Takes::floats, lower_stft,
-   "the Fourier transforms of frames of a signal; a function, since the length of a frame decides the table", -2, 2, "1 frame_step, 3 frame_length"},
+   "the Fourier transforms of frames of a signal; in C++, since the length of a frame decides the table", -2, 2, "1 frame_step, 3 frame_length"},
   {"", "MelWeightMatrix", 17, 5, 5, Takes::integers, lower_mel_weights,
-   "a table of triangles over the frequencies of a spectrum; a function, since the values of the inputs decide the table", -2, 2,
+   "a table of triangles over the frequencies of a spectrum; in C++, since the values of the inputs decide the table", -2, 2,
    "0 num_mel_bins, 1 dft_length, 2 sample_rate, 3 lower_edge_hertz, 4 upper_edge_hertz"},
 });
 // clang-format on

@@ -49,7 +49,7 @@ Lowered lower_mean_variance(const OperatorContext& c) {
 // clang-format off
 constexpr auto normalisation_rows = std::to_array<OperatorRow>({
   {"", "MeanVarianceNormalization", 9, 1, 1, Takes::floats, lower_mean_variance,
-   "(x - mean) / (deviation + 1e-9) over the axes; a function, since the result keeps the dimensions of the axes at any place"},
+   "(x - mean) / (deviation + 1e-9) over the axes; in C++, since the result keeps the dimensions of the axes at any place"},
 });
 // clang-format on
 

@@ -154,11 +154,11 @@ Result<Attribute> SyntaxParser::attribute() {
     return fault_at(token, "expected an attribute: a number, a string, a list, constant or { program }");
   if (is_float_text(number)) {
     const auto value = float_of(number, negative);
-    if (!value) return fault_at(number, number.text + " is no float");
+    if (!value) return fault_at(number, number.text + " is not a float");
     return Attribute(*value);
   }
   const auto bits = number_bits(Scalar::i64, (negative ? "-" : "") + number.text);
-  if (!bits || !number.suffix.empty()) return fault_at(number, number.text + number.suffix + " is no integer");
+  if (!bits || !number.suffix.empty()) return fault_at(number, number.text + number.suffix + " is not an integer");
   return Attribute(static_cast<int64_t>(*bits));
 }
 

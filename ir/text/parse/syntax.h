@@ -17,7 +17,7 @@ namespace hoist {
 inline constexpr size_t text_limit = size_t{256} << 20;  ///< bytes of a text; constants may be large
 inline constexpr int nesting_limit = 500;                ///< nesting limit of parentheses and functions
 inline constexpr int depth_limit = 2000;                 ///< depth limit of a term, from its root to a leaf
-inline constexpr int64_t size_limit = int64_t{1} << 40;  ///< limit of a constant in a size
+inline constexpr int64_t size_limit = int64_t{1} << 40;  ///< limit of an integer in a size
 
 struct Token {
   enum Kind : uint8_t { name, number, parameter, symbol, payload, string, end } kind = end;

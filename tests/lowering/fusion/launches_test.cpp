@@ -70,7 +70,7 @@ output %y
   fuse_launch_chains(program, launch_chains(program, {}));
   std::vector<std::string> values;
   for (const Definition& definition : program.definitions) values.push_back(definition.value);
-  // A concatenation is no statement: its parts are computed in place.
+  // A concatenation is not a statement: its parts are computed in place.
   EXPECT_EQ(values, (std::vector<std::string>{"b", "c", "y"}));
   EXPECT_EQ(count_statements(program.definitions[0].expression), 1u);
 }
@@ -83,7 +83,7 @@ TEST(Launches, WhatIsKeptOfAChainLeavesTheRestToOthers) {
   EXPECT_EQ(values, (std::vector<std::string>{"b", "y"}));
 }
 
-// A local array inside a loop is no statement, since each iteration has its own.
+// A local array inside a loop is not a statement, since each iteration has its own.
 TEST(Launches, StatementsAreTheOuterLetsAlone) {
   auto program = parse_program(R"(program %inner version 21
 input %x : [4][8]f32

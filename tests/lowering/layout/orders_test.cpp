@@ -202,9 +202,9 @@ TEST(Orders, OfTheUserThatCannotBeAreRefused) {
     const auto script = parse_schedule_script(line, "first", "my.steps");
     return script.ok() ? "no fault" : script.errors()[0].text();
   };
-  EXPECT_THAT(refused("stored 0 2\n"), HasSubstr("my.steps:1: \"0 2\" is no order of dimensions"));
-  EXPECT_THAT(refused("stored 0 1 x\n"), HasSubstr("is no order of dimensions"));
-  EXPECT_THAT(refused("stored\n"), HasSubstr("is no order of dimensions"));
+  EXPECT_THAT(refused("stored 0 2\n"), HasSubstr("my.steps:1: \"0 2\" is not an order of dimensions"));
+  EXPECT_THAT(refused("stored 0 1 x\n"), HasSubstr("is not an order of dimensions"));
+  EXPECT_THAT(refused("stored\n"), HasSubstr("is not an order of dimensions"));
   EXPECT_THAT(refused("stored 0 1\nstored 1 0\n"), HasSubstr("my.steps:2: line 1 has an order already"));
 }
 

@@ -401,7 +401,7 @@ TEST(RecurrentLayers, StepsShareTheirKernels) {
   EXPECT_EQ(long_run, short_run + 30);
 }
 
-// The states are the first ones after no step, and a batch of no sequences has none.
+// Without steps the final states are the initial states; without sequences there are no states.
 TEST(RecurrentLayers, RunOverNothing) {
   const auto ones = [](std::vector<int64_t> shape) {
     const auto count = static_cast<size_t>(element_count(shape));

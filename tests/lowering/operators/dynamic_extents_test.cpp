@@ -125,7 +125,7 @@ TEST(DynamicExtents, PlacesCountFromWhereElementsEnd) {
              {},
              2});
   }
-  // The positions of some elements, in the whole array.
+  // Positions that data select, in an array of static extent.
   compare({integers({5}, {2, -1, 0, 1, -3}), 0, {gives_z("Gather", {"x2", "y"})}, {"z"}, {mixed_numbers({4, 2})}});
   compare({integers({5, 1}, {2, -1, 0, 1, -3}), 0, {gives_z("GatherND", {"x2", "y"})}, {"z"}, {mixed_numbers({4, 2})}});
   compare({integers({5, 2}, {2, -1, 0, 1, -3, 2, 0, 0, 1, 3}),

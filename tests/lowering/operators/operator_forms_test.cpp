@@ -51,7 +51,7 @@ TEST(OperatorForms, ConvIsFiltersAgainstWindows) {
        w = parameter("x1", array_type({Nat(3), Nat(2), Nat(3), Nat(3)}, scalar_type(Scalar::f32)));
   Expr bias = parameter("x2", array_type(Nat(3), scalar_type(Scalar::f32)));
   Expr nothing = literal(Scalar::f32, 0);
-  // The pad is applied to all images at once, the windows to each.
+  // One pad applies to all images; each image has windows of its own.
   Expr padded = map_at(
       2, [&](Expr plane) { return pad(1, 1, repeat(5, nothing), plane); }, x);
   padded = map_at(

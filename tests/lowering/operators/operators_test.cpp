@@ -465,7 +465,7 @@ TEST(Operators, QuantisedSumsInOneScale) {
   sum.layer.inputs[2] = "";  // no zero point
   EXPECT_EQ(show(sum.run()), "[3] 4 8 255");
   sum.layer.inputs[3] = "";
-  EXPECT_EQ(sum.error(), "input 3 of QLinearAdd is left out, but needed");
+  EXPECT_EQ(sum.error(), "input 3 of QLinearAdd is missing");
 }
 
 // onnxruntime adds the zero point before rounding, here and in the average of windows, but not in the global average.

@@ -102,7 +102,7 @@ TEST(Storage, PoolsWhoseWindowsOverlapReadATurnedInput) {
   };
   EXPECT_EQ(pool("[1][32][6][6]", "[1][32][2][2]", "2"), (std::vector<int64_t>{0, 2, 3, 1}));
   EXPECT_EQ(pool("[1][32][6][6]", "[1][32][2][2]", "3"), std::vector<int64_t>()) << "each element is read once";
-  EXPECT_EQ(pool("[1][3][6][6]", "[1][3][2][2]", "2"), std::vector<int64_t>()) << "channels are no vector";
+  EXPECT_EQ(pool("[1][3][6][6]", "[1][3][2][2]", "2"), std::vector<int64_t>()) << "channels are not a vector";
   EXPECT_EQ(pool("[1][32][41][41]", "[1][32][20][20]", "2"), std::vector<int64_t>()) << "rows are";
 }
 

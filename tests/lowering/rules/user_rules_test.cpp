@@ -96,7 +96,7 @@ TEST(RulesBetweenCalls, WrongOnesAreRefusedWithTheInstance) {
   EXPECT_THAT(fault("  left Relu(x)\n  right x\n  parameters k\n  example Relu(%x : [n]f32)\n"),
               HasSubstr("a rule between operator calls has no parameters"));
   EXPECT_THAT(fault("  left x\n  right x\n  example Relu(%x : [n]f32)\n"),
-              HasSubstr("the left side is no operator call"));
+              HasSubstr("the left side is not an operator call"));
   EXPECT_THAT(fault("  left Relu(x)\n  right Mul(x, s)\n  given s: f32\n  example Relu(%x : [n]f32)\n"),
               HasSubstr("an operand of given appears on the right side alone"));
   EXPECT_THAT(fault("  left Relu(x)\n  right x\n  example Abs(%x : [n]f32)\n"), HasSubstr("no instance was found"));

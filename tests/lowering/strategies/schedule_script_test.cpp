@@ -48,8 +48,8 @@ TEST(UserRules, WrongFilesAreRefused) {
   const auto fault = [](const std::string& text) { return fault_of(read_user_rules(text, "my.rules")); };
   EXPECT_THAT(fault(""), HasSubstr("my.rules: holds no rule"));
   EXPECT_THAT(fault("  left x\n"), HasSubstr("my.rules:1:3: belongs to no rule"));
-  EXPECT_THAT(fault("rule twice always\n  left x\n"), HasSubstr("my.rules:1:12: \"always\" is no class"));
-  EXPECT_THAT(fault("rule Twice exact\n  left x\n"), HasSubstr("is no name of a rule"));
+  EXPECT_THAT(fault("rule twice always\n  left x\n"), HasSubstr("my.rules:1:12: \"always\" is not a class"));
+  EXPECT_THAT(fault("rule Twice exact\n  left x\n"), HasSubstr("is not a name of a rule"));
   EXPECT_THAT(fault("rule twice neural\n  left x\n"), HasSubstr("cannot be neural"));
   EXPECT_THAT(fault("rule twice exact\n  lef x\n"), HasSubstr("my.rules:2:3: unknown key lef (did you mean left?)"));
   EXPECT_THAT(fault("rule twice exact\n  given x: T\n  left x\n  meaning m\n"), HasSubstr("twice: has no right"));

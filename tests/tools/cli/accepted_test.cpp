@@ -163,7 +163,7 @@ std::string compile_fault(const NamedModel& model) {
       for (Expr p : parameters_of(*term)) {
         const bool known = std::any_of(kernel.parameters.begin(), kernel.parameters.end(),
                                        [&](const KernelParameter& k) { return k.name == p->name; });
-        if (!known) return kernel.name + ": its term reads " + p->name + ", which is no argument";
+        if (!known) return kernel.name + ": its term reads " + p->name + ", which is not an argument";
       }
     }
   }

@@ -45,7 +45,7 @@ TEST(BadModel, NotOnnxOrTruncated) {
   expect_refused(folder.write("cut.onnx", bytes.substr(0, bytes.size() / 2)), "truncated");
 }
 
-// Seeded data do not end the loop either, which is no fault of the bundle.
+// Seeded data do not end the loop either, which is not a fault of the bundle.
 TEST(BadModel, ALoopWithoutEndEndsAtItsLimit) {
   onnx::ModelProto model;
   const auto status =
@@ -240,8 +240,8 @@ TEST(WrongUse, IsHinted) {
   EXPECT_THAT(told({"compile", "m.onnx", "--ouput", "d"}), HasSubstr("did you mean --output?"));
   EXPECT_THAT(told({"reduce", "m.onnx"}), HasSubstr("--output is required"));
   EXPECT_THAT(told({"compile", "m.onnx", "-o", "d", "--pass", "convolution=fourier"}), HasSubstr("fourier"));
-  EXPECT_THAT(told({"compile", "m.onnx", "--resize", "0x7"}), HasSubstr("--resize: is no size, write --resize 256"));
-  EXPECT_THAT(told({"compile", "m.onnx", "--scale", "1/0"}), HasSubstr("--scale: is no number"));
+  EXPECT_THAT(told({"compile", "m.onnx", "--resize", "0x7"}), HasSubstr("--resize: is not a size, write --resize 256"));
+  EXPECT_THAT(told({"compile", "m.onnx", "--scale", "1/0"}), HasSubstr("--scale: is not a number"));
   EXPECT_THAT(told({"bench", "m.hoist", "--seconds", "1e9"}), HasSubstr("1e9 not in range 0.01 to 3600 ("));
   EXPECT_THAT(told({"net.onnx"}), HasSubstr("net.onnx: is not a command (hoist check net.onnx)"));
   EXPECT_THAT(told({}), HasSubstr("no command"));

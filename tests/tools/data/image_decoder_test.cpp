@@ -43,7 +43,7 @@ TEST_F(ImagesOfUsers, AreDecodedOnDevicesAndAsNativeCode) {
     EXPECT_NE(refused.code, 0);
     EXPECT_THAT(refused.err, HasSubstr("decode, picture_decode: the stream of 1000 bytes ends before its JPEG image"));
     const Ran large = run_hoist({"run", in(name), "--input", "data=" + corpus + "image/bad_size.png"});
-    EXPECT_THAT(large.err, HasSubstr("an image of 60000x60000 (width x height), the model says 8x6"));
+    EXPECT_THAT(large.err, HasSubstr("an image of 60000x60000 (width x height), and the model states 8x6"));
     const Ran verified = run_hoist({"verify", in(name)});
     EXPECT_EQ(verified.code, 0) << verified.out << verified.err;
     const Ran derived = run_hoist({"verify", in(name), "--derivation", "--model", model});

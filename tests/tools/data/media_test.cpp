@@ -180,7 +180,7 @@ TEST_F(Media, WhatIsDamagedOrDoesNotFitIsSaid) {
     }
   }
   EXPECT_THAT(complaint("missing.png", input), HasSubstr("No such file"));
-  EXPECT_THAT(complaint("a.png", {"x", Scalar::f32, {1, 10}}), HasSubstr("which is no image"));
+  EXPECT_THAT(complaint("a.png", {"x", Scalar::f32, {1, 10}}), HasSubstr("which is not an image"));
   EXPECT_THAT(complaint("a.png", {"x", Scalar::f32, {1, 4, 6, 5}}), HasSubstr("5 channels"));
   ImageOptions options;
   options.mean = {1, 2};
@@ -189,7 +189,7 @@ TEST_F(Media, WhatIsDamagedOrDoesNotFitIsSaid) {
   options.resize = "8";
   EXPECT_THAT(complaint("a.png", input, options), HasSubstr("--crop"));
   options.resize = "8x";
-  EXPECT_THAT(complaint("a.png", input, options), HasSubstr("is no size"));
+  EXPECT_THAT(complaint("a.png", input, options), HasSubstr("is not a size"));
   options = {};
   options.deviation = {0};
   EXPECT_THAT(complaint("a.png", input, options), HasSubstr("--std"));
@@ -340,7 +340,7 @@ TEST_F(Media, ABundleKeepsHowImagesBecomeItsInput) {
   const Ran none = run_hoist({"compile", (models / "../tests/fuzz/corpus/onnx_model/image.onnx").string(), "-o",
                               in("none.hoist"), "--crop", "5"});
   EXPECT_EQ(none.code, 3);
-  EXPECT_THAT(none.err, HasSubstr("which is no image"));
+  EXPECT_THAT(none.err, HasSubstr("which is not an image"));
 }
 
 TEST(Scores, NoBetterThanChanceIsSaid) {

@@ -45,7 +45,7 @@ TEST_F(Native, KernelsAgreeWithTheInterpreterAndNeedNoDriver) {
   EXPECT_THAT(run_hoist({"bench", in("a.hoist"), "--seconds", "0.05"}, no_driver).out, HasSubstr("native"));
   const Ran on_device = run_hoist({"bench", in("a.hoist"), "--device", "0"});
   EXPECT_EQ(on_device.code, 4);
-  EXPECT_THAT(on_device.err, HasSubstr("runs on no device"));
+  EXPECT_THAT(on_device.err, HasSubstr("runs on no OpenCL device"));
 }
 
 TEST_F(Native, OneTargetGivesTheSameBytesInAnyFolder) {

@@ -249,7 +249,7 @@ TEST_F(BudgetCommand, WhatCannotBeMetIsSaidAndWrittenOnlyOnRequest) {
                                     "--preferences", in("pins"),  "--objective", "size"};
   const Ran refused = run_hoist(words);
   EXPECT_EQ(refused.code, 1) << refused.err;
-  EXPECT_THAT(refused.err, HasSubstr("budget not met; best point is"));
+  EXPECT_THAT(refused.err, HasSubstr("the budget is not met; the best point is"));
   EXPECT_FALSE(fs::exists(in("bundle.hoist")));
   words.push_back("--best-effort");
   const Ran written = run_hoist(words);

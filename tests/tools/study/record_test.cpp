@@ -290,12 +290,12 @@ TEST(RecordText, ChangedTextIsRefused) {
   EXPECT_THAT(error(replaced(text, "\"seed\":0", "\"seed\":0,\"more\":1")),
               HasSubstr("origin has 9 parts, expected 8"));
   EXPECT_THAT(error(replaced(text, "\"site\":\"value x\",\"rule\":\"f16\"", "\"site\":\"value x\",\"rule\":\"f8\"")),
-              HasSubstr("f8, which is no candidate"));
+              HasSubstr("f8, which is not a candidate"));
   EXPECT_THAT(error(replaced(text, "\"model_hash\":\"m\"", "\"model_hash\":[300]")), HasSubstr("is not a text"));
   EXPECT_THAT(error(replaced(text, "\"zeros\":0", "\"zeros\":-1")), HasSubstr("zeros of statistics 0"));
   EXPECT_THAT(error(replaced(text, "\"zeros\":0", "\"zeros\":4")), HasSubstr("4 zeros among 3 elements"));
   EXPECT_THAT(error(replaced(text, "\"channel_axis\":1", "\"channel_axis\":1.5")), HasSubstr("not a whole number"));
-  EXPECT_THAT(error("[]"), HasSubstr("the record is no object"));
+  EXPECT_THAT(error("[]"), HasSubstr("the record is not an object"));
   EXPECT_THAT(error(std::string(100000, '[')), HasSubstr("is not JSON"));
 }
 
@@ -331,7 +331,7 @@ TEST(RecordText, ChangedWeightsAreRefused) {
                             "1f32", "constant [3000000]i8 #\\\"AAAA\\\"", "%x : [3]i8"})
     EXPECT_THAT(error(replaced(text, numbers, other)), HasSubstr(no_constant)) << other;
   EXPECT_THAT(error(replaced(text, "\"" + numbers + "\"", "7")), HasSubstr("is not a text"));
-  EXPECT_THAT(error(replaced(text, whole, "7")), HasSubstr("is no object"));
+  EXPECT_THAT(error(replaced(text, whole, "7")), HasSubstr("is not an object"));
   EXPECT_THAT(error(replaced(text, whole, whole + "," + whole)),
               HasSubstr("of conv1 under w8a8-adaptive appear twice"));
   EXPECT_THAT(error(replaced(text, "\"rule\":\"w8a8-adaptive\",", "")), HasSubstr("has no rule"));

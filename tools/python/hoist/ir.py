@@ -202,8 +202,8 @@ class Layer:
     _of: Lowered = field(repr=False, compare=False)
 
     def stages(self, *stages: str, types: bool = False) -> list[Stage]:
-        """The layer at the given stages of STAGES, or at all; with types after each pattern if `types` is true. A bundle has
-        neither "high" nor "halide"."""
+        """The layer at these stages (default: all of STAGES). `types`: with the type after each pattern. A bundle has neither
+        "high" nor "halide"."""
         for stage in stages:
             if stage not in STAGES:
                 raise UsageError([Problem(f"stage {stage}", "is not there", "there are " + ", ".join(STAGES))])

@@ -78,7 +78,7 @@ class Model(Lowered):
         else:
             self._path = Path(source)
         if not self._path.is_file():
-            raise InputError([Problem(str(self._path), "is no file")])
+            raise InputError([Problem(str(self._path), "is not a file")])
         with Words(ModelOptions, options):
             pass  # unknown options fail immediately
 

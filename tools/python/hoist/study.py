@@ -15,7 +15,7 @@ from .bundle import Bundle
 if TYPE_CHECKING:
     from .model import Model
 
-# Options that a record contains already, or that serve only measuring or the page.
+# Options that the record already contains, and options for measurements or the page alone.
 _MEASURING = ("calibrate", "verify_data", "time", "tuning")
 
 

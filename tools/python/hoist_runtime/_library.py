@@ -30,9 +30,8 @@ _loading = threading.Lock()
 def load(bundle: Path | None) -> ctypes.CDLL:
     """The runtime for a bundle, or for no bundle in particular. Every library is loaded once.
 
-    The order is: the file that HOIST_RUNTIME_LIBRARY names, and no other if it is set; the library that hoist has
-    installed; the bundle's own source, compiled at its first use. HOIST_RUNTIME_LIBRARY=bundle skips the second
-    place. Raises Error(NO_LIBRARY) with the list of attempts.
+    If HOIST_RUNTIME_LIBRARY names a file, only this file is tried. Otherwise the installed library is tried, then the
+    bundle's own source, which is compiled at its first use. HOIST_RUNTIME_LIBRARY=bundle skips the installed library. Raises Error(NO_LIBRARY) with the list of attempts.
     """
     with _loading:
         wanted = os.environ.get(VARIABLE, "")
@@ -70,7 +69,7 @@ def _open(path: str) -> ctypes.CDLL:
             if version == _c.API_VERSION:
                 _c.declare(library)
         except AttributeError as missing:
-            raise _failure(f"{path} is no runtime of this hoist, or an older one ({missing}); a bundle is compiled again by "
+            raise _failure(f"{path} is not a runtime of this hoist, or an older one ({missing}); a bundle is compiled again by "
                            "hoist compile") from None
         if version != _c.API_VERSION:
             raise _failure(f"{path} has version {version} of the C API, this package speaks version {_c.API_VERSION}: "
@@ -102,7 +101,7 @@ def _compiled(bundle: Path) -> Path:
         texts = [source.read_bytes(), header.read_bytes()]
         makefile = (bundle / "Makefile").read_text(encoding="utf-8", errors="replace")
     except OSError as problem:
-        raise Error(Status.BAD_BUNDLE, f"{bundle} is no bundle, or not a whole one: {problem}") from None
+        raise Error(Status.BAD_BUNDLE, f"{bundle} is not a bundle, or not a whole one: {problem}") from None
     compiler = _compiler()
     before, after = _flags(makefile)
     command = [*compiler, "-std=c99", "-O2", "-fPIC", "-shared", *before]

@@ -249,7 +249,7 @@ class Bundle:
         except (OSError, ValueError) as problem:
             raise Error(Status.BAD_BUNDLE, f"{path}: {problem}") from None
         if not isinstance(manifest, dict):
-            raise Error(Status.BAD_BUNDLE, f"{path} is no object")
+            raise Error(Status.BAD_BUNDLE, f"{path} is not an object")
         return manifest
 
     @property

@@ -61,7 +61,7 @@ Result<TunedProgram> tuned_of(const Measured& measured, const std::string& targe
   return tuned;
 }
 
-// The kernel with the largest space; the others may be copies that change the layout of its arrays.
+// The kernel with the most tiles; other kernels may be copies that change the layout of its arrays.
 Result<std::vector<Subject>> subject_of(const TunedProgram& tuned) {
   HOIST_TRY(std::vector<Subject> subjects, tuning::subjects_of(tuned, tuning::ChoiceKind::tiles, {}));
   if (subjects.empty()) return Diagnostic{"kernel", "has no knobs"};
