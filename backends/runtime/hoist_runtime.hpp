@@ -265,7 +265,7 @@ class Bundle {
   static void check_element(const Array& array, const char* kind) {
     if (is_element<T>(array.scalar)) return;
     throw Error(HOIST_BAD_ARGUMENT,
-                std::string(kind) + " " + array.name + " holds " + array.scalar + ", not what was asked for");
+                std::string(kind) + " " + array.name + " holds " + array.scalar + ", which is not the requested type");
   }
   template <class T, class Memory>
   static View<T> elements(const Array& array, Memory* memory, const char* kind) {

@@ -90,9 +90,10 @@ Result<MapKeys> keys_of(const onnx::GraphProto& graph, const onnx::ValueInfoProt
     if ((makes ? node.output(0) : node.input(0)) != value.name()) continue;
     HOIST_TRY(std::vector<std::string> keys, keys_of_layer(node));
     if (says != nullptr && keys != out)
-      return Diagnostic{"value '" + value.name() + "'",
-                        "is a map, and " + layer_place(*says) + " and " + layer_place(node) + " take other keys of it",
-                        "give each a map of its own"};
+      return Diagnostic{
+          "value '" + value.name() + "'",
+          "is a map, and " + layer_place(*says) + " and " + layer_place(node) + " use different keys of it",
+          "give each a map of its own"};
     says = &node, out = std::move(keys);
   }
   if (says == nullptr)

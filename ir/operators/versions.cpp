@@ -198,7 +198,7 @@ Changed whole_power(OldCall& o) {
     o.set("count_include_pad", int64_t{1});
   } else {
     const Integers shape = o.shape(0);
-    if (shape.size() < 2) return fault("the input has to have two dimensions at least");
+    if (shape.size() < 2) return fault("the input has to have at least two dimensions");
     count = static_cast<double>(element_count({shape.begin() + 2, shape.end()}));
     o.call.operation = "GlobalAveragePool";
   }

@@ -345,7 +345,7 @@ void ProgramBuilder::add_body_output(size_t result, const std::string& value, st
   const auto list = lists_.find(value);
   if (list == lists_.end()) return add_output(value);
   if (!list->second.rows.empty()) {
-    problems_.push_back({value, "is " + text(list->second) + ", which is the result of no body", ""});
+    problems_.push_back({value, "is " + text(list->second) + ", which no body returns", ""});
     return;
   }
   lists.push_back({result, list->second});

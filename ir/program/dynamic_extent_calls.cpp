@@ -257,7 +257,7 @@ Result<bool> ProgramBuilder::compose_dynamic(const NamedCall& named) {
   if (!composed) return false;
   for (const std::string& output : named.outputs) {
     if (output.empty() || types_.count(output) != 0) continue;
-    return Diagnostic{"", "gives no " + output + " for data-dependent extents of its operands", ""};
+    return Diagnostic{"", "has operands with data-dependent extents, and then gives no " + output, ""};
   }
   program_.bounded.push_back(named.name);
   return true;

@@ -158,7 +158,7 @@ class Outliner {
         return Diagnostic{"",
                           fmt::format("materialise global is inside a {} and depends on its variables",
                                       std::string(row(loop->pattern).name)),
-                          "only maps without a mode are cut in two"};
+                          "only maps without a mode can be split"};
       outlined.push_back(one);
     }
     return function(function_term->parameters, [&](const std::vector<Expr>& bound_variables) {

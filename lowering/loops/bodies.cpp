@@ -196,9 +196,9 @@ class Inline {
     if (!bounds.most)
       return Diagnostic{
           "",
-          fmt::format("no number of iterations bounds {}, at most {} are unrolled (--bound unrolled-steps)",
+          fmt::format("the number of iterations of {} has no bound; at most {} are unrolled (--bound unrolled-steps)",
                       call_->operation->name, most_),
-          "give M as a constant: a condition may end the loop before"};
+          "give M as a constant: a condition may end the loop earlier"};
     HOIST_TRY_VOID(check_steps(*bounds.most));
     if (bounds.rows > 0 && !bounds.counted())
       return Diagnostic{"", "the number of rows of its scan outputs depends on data, and it has to be unrolled here",

@@ -11,7 +11,7 @@ Done replay_fold_constants(Program& program, Definition& definition, const Progr
   const bool empty = subterm != nullptr && step.place.empty() && has_no_elements(subterm->type);
   Expr e = subterm == nullptr ? nullptr : empty ? subterm : constant_term(program, subterm);
   if (e == nullptr || e->free > 0 || !leaf_of(e->type)->is_scalar())
-    return Diagnostic{"", "the term there reads more than constants", ""};
+    return Diagnostic{"", "the term at this place reads values other than constants", ""};
   Bindings bindings;
   bool withheld = false;
   for (Expr p : empty ? std::vector<Expr>() : parameters_of(e)) {

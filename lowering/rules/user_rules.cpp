@@ -30,7 +30,7 @@ std::string one_line(const std::string& text) {
 Diagnostic wrong_row(const auto& row, const std::string& instance) {
   return {place_of_row(row.origin, row.name),
           fmt::format("is wrong as a rule of class {}: {}", name_of(row.rule_class), one_line(instance)),
-          "both sides have to mean the same on every instance"};
+          "both sides must have the same value on every instance"};
 }
 
 // Rules between operator calls: collects the valid rules, and the rows that a random instance disproves.

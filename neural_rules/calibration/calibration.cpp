@@ -265,7 +265,7 @@ Result<Statistics> Calibrator::finish() const {
                           "both passes need the same data"});
     }
     if (state_->inputs.count(name) != 0 && min_max.low == 0 && min_max.high == 0)
-      problems.push_back({name, "the calibration data is zero everywhere", "give samples like later inputs"});
+      problems.push_back({name, "the calibration data is zero everywhere", "give samples that resemble later inputs"});
     const int exponent = exponent_of(min_max);
     const Units units(exponent);
     ValueStatistics& s = statistics[name];

@@ -184,7 +184,7 @@ std::string verdict(const Budget& budget, const BudgetEvidence& evidence) {
                          std::isinf(evidence.sqnr) ? "no error" : fmt::format("{:.2f} dB", evidence.sqnr),
                          budget.limit);
     case BudgetMeasure::metric:
-      return fmt::format("metric {} against {} of the model as it is: {:.3g} % worse, allowed {} %", evidence.metric,
+      return fmt::format("metric {} against {} of the unchanged model: {:.3g} % worse, allowed {} %", evidence.metric,
                          evidence.reference_metric, metric_harm(budget, evidence), budget.limit);
   }
   return "";

@@ -74,7 +74,7 @@ const std::string* has_format(const std::vector<std::string>& rules, Scalar want
 
 // The formats of a value that the preferences allow.
 std::string left_at(const Site& site, const AllowedRules& allowed) {
-  if (allowed.rules.empty()) return site.key() + " stays as it is";
+  if (allowed.rules.empty()) return site.key() + " stays unchanged";
   return fmt::format("{} is left {}", site.key(), fmt::join(allowed.rules, ", "));
 }
 

@@ -457,7 +457,7 @@ class Chooser {
                         "with --record FILE the next run continues with these measurements"};
     if (!choice().allowed(verifier_->points[chosen])) {
       return Diagnostic{options_.sensitivity.preferences.where,
-                        "leaves no choice that was verified, and the model may not stay as it is",
+                        "leaves no choice that was verified, and the model may not stay unchanged",
                         can_verify() ? "give more --time, or pin less" : "give --calibrate DATA to verify others"};
     }
     return chosen;
@@ -468,7 +468,7 @@ class Chooser {
     if (!may_all_stay_)
       return Diagnostic{options_.sensitivity.preferences.where,
                         "leaves no choice: the time is over before a pinned rule is measured, and the model may not "
-                        "stay as it is",
+                        "stay unchanged",
                         "give more --time, or pin less"};
     if (verifier_->points.empty()) {
       StudyPoint reference;
@@ -481,9 +481,9 @@ class Chooser {
     verifier_->points[0].chosen = true;
     Choosing out;
     out.study = described(0);
-    const char* reached = verifier_->points[0].verified ? "a model under rules" : "the model as it is";
+    const char* reached = verifier_->points[0].verified ? "a model under rules" : "the unchanged model";
     out.study.notes = {
-        fmt::format("the model stays as it is: the time was over before {} was verified; give more "
+        fmt::format("the model stays unchanged: the time was over before {} was verified; give more "
                     "--time, or fewer samples",
                     reached)};
     out.study.summary = "nothing changed: the time was not enough to measure a rule";

@@ -249,7 +249,7 @@ Result<bool> add_uniform_models(std::vector<UniformModel>& models, const Sensiti
       all = false;
       continue;
     }
-    options.progress(kind.name.empty() ? "timing the model as it is" : "timing " + kind.name + " everywhere", share);
+    options.progress(kind.name.empty() ? "timing the unchanged model" : "timing " + kind.name + " everywhere", share);
     HOIST_TRY(UniformModel model, timed(sensitivity, prepare, owners, kind));
     models.push_back(std::move(model));
     HOIST_TRY_VOID(take(models.back()));

@@ -137,7 +137,7 @@ class Recaller {
       ++added;
     }
     if (added == 0 && !out.may_stay[site])
-      return Diagnostic{where_, "has no rule for " + out.sites[site].key() + ", which may not stay as it is",
+      return Diagnostic{where_, "has no rule for " + out.sites[site].key() + ", which may not stay unchanged",
                         measure_again};
     return Nothing{};
   }

@@ -33,7 +33,7 @@ class Check {
     for (const auto& [name, statistics] : record_.statistics) check_statistics(name, statistics);
     for (const RecordedSite& site : record_.sites) check_site(site);
     if (!record_.times.empty() && !record_.times.front().cost_class.empty())
-      problem("the first times are of " + record_.times.front().name + ", expected the model as it is");
+      problem("the first times are of " + record_.times.front().name + ", expected the unchanged model");
     for (const RecordedTimes& times : record_.times) check_times(times);
     for (const RecordedPoint& point : record_.points) check_point(point);
     for (const RecordedChoice& choice : record_.choices) check_assignment("choice", choice.chosen);
@@ -93,14 +93,14 @@ class Check {
                                    [](double seconds) { return std::isfinite(seconds) && seconds >= 0; });
     if (times.site_seconds.size() != record_.sites.size() + 1 || !whole)
       problem(fmt::format("{} has times of {} sites, expected {} that are not negative",
-                          times.name.empty() ? "the model as it is" : times.name, times.site_seconds.size(),
+                          times.name.empty() ? "the unchanged model" : times.name, times.site_seconds.size(),
                           record_.sites.size() + 1));
   }
 
   void check_point(const RecordedPoint& of) {
     check_assignment("point", of.point.assignment);
     if (&of == &record_.points.front() && !of.point.assignment.empty())
-      problem("the first point is " + of.point.name + ", expected the model as it is");
+      problem("the first point is " + of.point.name + ", expected the unchanged model");
     const StudyPoint& point = of.point;
     constexpr int64_t most_samples = int64_t{1} << 40;  // counts are summed later
     if (point.samples > most_samples)

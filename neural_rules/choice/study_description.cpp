@@ -42,7 +42,7 @@ void add_notes(Study& study, const ChoiceFindings& findings, const StudyPoint& p
         "the time limit ended before all points were timed: points without a time are not chosen, or all are compared "
         "by predicted times");
   if (study.points.size() == 1 && !study.sites.empty())
-    study.notes.push_back("no rule was verified before the run ended: the model stays as it is; give more --time");
+    study.notes.push_back("no rule was verified before the run ended: the model stays unchanged; give more --time");
   if (point.assignment.empty()) {
     const bool is_time = findings.options.objective == Objective::time;
     study.notes.push_back(fmt::format("no choice within the budget is known to be {} than the unchanged model{}",

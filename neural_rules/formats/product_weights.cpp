@@ -230,7 +230,7 @@ Result<double> predicted_noise(const Program& program, const Site& site, const N
     return predicted_noise(*rule.stored, *seen);
   }
   const auto& scheme = rule.product;
-  if (!scheme) return Diagnostic{site.key(), "a rule for functions has a bound, no noise", ""};
+  if (!scheme) return Diagnostic{site.key(), "a rule for functions has a bound instead of noise", ""};
   const Definition& layer = *find_layer(program, site.layer);
   HOIST_TRY(const PreparedProduct prepared, prepare_product(program, layer, rule, statistics));
   HOIST_TRY(const ValueStatistics* input, statistics_of(statistics, site.input));

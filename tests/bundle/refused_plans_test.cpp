@@ -193,7 +193,7 @@ TEST_F(FormatTest, ControlsOfStrangersAreRefused) {
                 plan.controls[0].after[1] = {2, 8};
               }),
               HasSubstr("onto itself"));
-  const char* const parts = "a branch has parts of a loop";
+  const char* const parts = "a branch has fields of a loop";
   EXPECT_THAT(refusal([](Plan& plan) { plan.controls[1].most = 1; }), HasSubstr(parts));
   EXPECT_THAT(refusal([](Plan& plan) { plan.controls[0].otherwise = {{0, 7}}; }), HasSubstr(parts));
   const char* const item = "an item that no run executes";

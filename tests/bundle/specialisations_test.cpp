@@ -227,7 +227,7 @@ TEST_F(SpecialisationsTest, APlanForOtherSizesHasTheListedInputs) {
     return out;
   };
   EXPECT_EQ(said(plans_[2], {}), "");
-  EXPECT_THAT(said(plans_[3], {}), HasSubstr("has inputs of other shapes than the bundle says"));
+  EXPECT_THAT(said(plans_[3], {}), HasSubstr("has inputs of other shapes than the bundle states"));
   Plan renamed = plans_[2];
   renamed.arrays[0].name = "z";
   EXPECT_THAT(said(renamed, {}), HasSubstr("has other inputs"));

@@ -177,7 +177,7 @@ TEST(Maps, OfWhichNobodySaysTheKeysAreRefused) {
   set_strings(add_map_layer(two, "DictVectorizer"), "string_vocabulary", {"a", "b"});
   set_strings(add_map_layer(two, "DictVectorizer", "x", "z"), "string_vocabulary", {"a", "c"});
   add_output(two, "z", {});
-  EXPECT_THAT(messages(read_program(two)), HasSubstr("take other keys of it"));
+  EXPECT_THAT(messages(read_program(two)), HasSubstr("use different keys of it"));
   onnx::ModelProto none = from_map(texts, floats, floats);
   add_map_layer(none, "DictVectorizer");
   EXPECT_THAT(messages(read_program(none)),

@@ -404,7 +404,7 @@ TEST_F(QueueTest, WorkersMeasureTheCandidatesOfASearch) {
   const Stopwatch stopwatch;
   while (asking.runs() && stopwatch.seconds() < 60 && asking.said().find("waiting: ") == std::string::npos)
     ::usleep(100'000);
-  EXPECT_THAT(asking.said(), HasSubstr("of 1 worker none is of version " HOIST_VERSION));
+  EXPECT_THAT(asking.said(), HasSubstr("none of 1 worker has version " HOIST_VERSION));
   asking.signal(SIGINT);
   EXPECT_EQ(asking.wait(30), 4);
   EXPECT_THAT(asking.said(), HasSubstr("earlier measurements are stored"));

@@ -163,7 +163,7 @@ def kernels(browser):
     widths = browser.evaluate("['#kernels-section > section', '#kernels-reference'].map(place => Number("
                               "document.querySelector(place + ' rect.whole').getAttribute('width')))")
     check(abs(widths[1] / widths[0] - 2) < 0.01, f"one timescale for both forms, {widths}")
-    check(not browser.evaluate("document.querySelector('#kernels-reference').open"), "the model as it is on demand")
+    check(not browser.evaluate("document.querySelector('#kernels-reference').open"), "the unchanged model on demand")
     browser.click("#kernels-reference > summary")
     check(browser.evaluate("document.querySelector('#kernels-reference').open"), "which is shown then")
     browser.click("#kernels-reference > summary")

@@ -129,7 +129,7 @@ Rows words() {
       row("rewrite", "file", "FILE.lift", "a file with a program, or a single term", AT(subject)).required(),
       row("rules", "rule", "RULE", "only this rule", AT(subject)),
       row("operators", "operator", "OPERATOR", "only this operator", AT(subject)),
-      row("profiles", "profile", "PROFILE", "print this target description as a file", AT(subject)),
+      row("profiles", "profile", "PROFILE", "print this target description in the form of a file", AT(subject)),
       row("help manual", "command", "COMMAND", "the command (default: hoist itself)", AT(subject)),
       row("completion", "shell", "SHELL", "the shell", AT(subject)).allowing("bash|zsh|fish").required(),
   };
@@ -144,7 +144,7 @@ Rows outputs() {
       row("inspect", "-o,--output", "FILE.lift",
           "with --stage graph and no layer: write the program to this file, its large constants next to it", AT(output),
           output),
-      row("reduce", "-o,--output", "FILE", "the file for the part, an ONNX file", AT(output), output).required(),
+      row("reduce", "-o,--output", "FILE", "the ONNX file for the part", AT(output), output).required(),
       row("report", "-o,--output", "FILE", "the page (default: the model's name with .html, here)", AT(output), output),
       row("rewrite", "-o,--output", "FILE", "write the result to this file instead of printing it", AT(output), output),
       row("tune", "-o,--output", "FILE",
@@ -206,8 +206,8 @@ Rows outputs() {
           .allowing("1..1000"),
       row("evaluate", "--labels", "FILE", "the names of classes, one per line, class 0 first", AT(labels), output)
           .excluding("--against"),
-      row("evaluate", "--classes", "", "print for each class the share of right answers and the usual wrong ones",
-          AT(classes), output)
+      row("evaluate", "--classes", "",
+          "print for each class the share of right answers and the most frequent wrong answers", AT(classes), output)
           .excluding("--against"),
       row("sensitivity", "--all", "", "print every rule at every site, instead of the most sensitive sites", AT(all),
           output),
@@ -290,10 +290,11 @@ Rows devices() {
           "use only this device: an index, a name or a part of one, or native for native code (default: the first "
           "OpenCL device and native code)",
           AT(worker.device), device),
-      row("bench evaluate run test verify", "--threads", "N", "the most threads of a CPU device", AT(run.threads),
-          device)
+      row("bench evaluate run test verify", "--threads", "N", "the maximum number of threads of a CPU device",
+          AT(run.threads), device)
           .allowing("1..4096"),
-      row("worker", "--threads", "N", "the most threads of a CPU device for one job", AT(worker.threads), device)
+      row("worker", "--threads", "N", "the maximum number of threads of a CPU device for one job", AT(worker.threads),
+          device)
           .allowing("1..4096"),
   };
 }
@@ -306,7 +307,7 @@ Rows accuracies() {
           AT(budgets), accuracy),
       row("report", "--budget", "BUDGET", "the accuracy that the choice may lose (default: sqnr=30dB)",
           AT(budget.budget), accuracy),
-      row("export", "--budget", "BUDGET", "the record's choice for this budget", AT(budget.budget), accuracy),
+      row("export", "--budget", "BUDGET", "use the record's choice for this budget", AT(budget.budget), accuracy),
       row(budgeted, "--calibrate", "DATA", calibration_help, AT(budget.calibration), accuracy).only_for(of_budgets),
       row("export", "--calibrate", "DATA", calibration_help, AT(budget.calibration), accuracy),
       row("sensitivity", "--calibrate", "DATA", calibration_help, AT(budget.calibration), accuracy).required(),
@@ -314,10 +315,10 @@ Rows accuracies() {
           "data for the verification of the budget (default: the last quarter of the calibration data)",
           AT(budget.verification), accuracy)
           .only_for(of_budgets),
-      row(budgeted, "--objective", "GOAL", "the quantity to save", AT(budget.objective), accuracy)
+      row(budgeted, "--objective", "GOAL", "the quantity to minimise", AT(budget.objective), accuracy)
           .allowing("time|size")
           .only_for(of_budgets),
-      row("export", "--objective", "GOAL", "the record's choice for this objective (default: its only one)",
+      row("export", "--objective", "GOAL", "use the record's choice for this objective (default: its only choice)",
           AT(budget.objective), accuracy)
           .allowing("time|size"),
       row(scaled, "--scale-channels", "METHOD",
@@ -422,7 +423,7 @@ Rows speeds() {
       row("tune", "--time", "SECONDS", "end the search after about this time (Ctrl-C ends it at once)",
           AT(budget.seconds), speed)
           .allowing("1..1e7"),
-      row("tune", "--measurements", "N", "the most candidates of each kernel", AT(measurements), speed)
+      row("tune", "--measurements", "N", "the maximum number of candidates per kernel", AT(measurements), speed)
           .allowing("1..100000"),
       row("tune", "--strategy", "NAME", "the search for candidates; " + strategy_meanings(), AT(strategy), speed),
       row("tune", "--explore", "N", "also try random rewrites of each kernel's term, by rules that keep the meaning",
@@ -496,7 +497,7 @@ Rows queues() {
       row("compile report sensitivity", "--queue", "URL", queue::models_on_queue_help + url, AT(queue.url),
           queue_group),
       row("tune", "--queue", "URL", "let workers with the device measure candidates" + url, AT(queue.url), queue_group),
-      row("worker", "--queue", "URL", "the source of jobs" + url, AT(queue.url), queue_group),
+      row("worker", "--queue", "URL", "the server with the jobs" + url, AT(queue.url), queue_group),
       file("--queue-token", "the file with the server's token", AT(queue.token)),
       file("--queue-credentials", "a credentials file of NATS (.creds)", AT(queue.credentials)),
       file("--queue-authority", "TLS: certificates of the server's authorities, in PEM", AT(queue.authority)),

@@ -146,7 +146,7 @@ void report_check(const SelfCheck& check) {
   if (check.kernels_left > 0) how += fmt::format(", none of {} whose elements take too long", check.kernels_left);
   if (!check.ended.empty())
     print_message("note",
-                  "seeded inputs do not get further than " + check.ended + " (hoist verify --data checks the rest)");
+                  "with seeded inputs the run ends at " + check.ended + " (hoist verify --data checks the rest)");
   if (check.kernels == 0) {
     say_summary("nothing to check: no kernel computes an element");
     return;

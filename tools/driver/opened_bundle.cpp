@@ -128,7 +128,7 @@ Result<BundleRunner> open_checked(const std::filesystem::path& folder, RunOption
     print_message(
         "warning",
         fmt::format("the bundle is made for {}, a {}, and runs on {}, which is another kind of device: it may be "
-                    "a thousand times slower (--device chooses, hoist devices lists them)",
+                    "a thousand times slower (--device selects another; hoist devices lists them)",
                     runner.profile_name(), runner.profile_is_cpu() ? "CPU" : "GPU", runner.device_name()));
   } else if (runner.device_index() >= 0 && runner.profile_name() != runner.device_name() &&
              !(options.device.empty() && has_device(runner.profile_name()))) {

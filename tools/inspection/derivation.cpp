@@ -150,7 +150,7 @@ Result<Nothing> put_kept_constants(Program& program, const std::map<std::string,
   if (count == 0) return Nothing{};
   return Diagnostic{
       "constant " + missing,
-      fmt::format("and {} more are in the bundle as kernels need them, not as the model has them", count - 1),
+      fmt::format("and {} more are stored in the bundle in the form that kernels read, not in the model's", count - 1),
       "add --model FILE, the model that the bundle is made from, and after a budget its --record FILE"};
 }
 

@@ -172,8 +172,8 @@ Result<std::string> why_nobody(Queue& queue, const std::string& device) {
   constexpr size_t most_named = 4;
   const size_t count = others.size();
   others.resize(std::min(count, most_named));
-  return fmt::format("waiting: of {} none is of version {} and has {}: {}", counted(count, "worker"), HOIST_VERSION,
-                     device, fmt::join(others, "; "));
+  return fmt::format("waiting: none of {} has version {} and {}: {}", counted(count, "worker"), HOIST_VERSION, device,
+                     fmt::join(others, "; "));
 }
 
 }  // namespace hoist::queue

@@ -137,7 +137,7 @@ Result<WorkerDescription> parse_worker(const std::string& text) {
   if (jobs != found.end() && jobs->is_number_integer()) out.jobs = std::max<int64_t>(0, jobs->get<int64_t>());
   const auto devices = found.find("devices");
   if (out.name.empty() || out.version.empty() || devices == found.end() || !devices->is_array())
-    return Diagnostic{"worker", "does not name itself", ""};
+    return Diagnostic{"worker", "has no name, version or list of devices", ""};
   for (size_t i = 0; i < std::min(devices->size(), most_devices); ++i) {
     if ((*devices)[i].is_string()) out.devices.push_back((*devices)[i].get<std::string>());
   }

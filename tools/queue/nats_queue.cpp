@@ -382,7 +382,7 @@ Result<std::string> Queue::get(const std::string& hash, size_t limit) {
   if (space == std::string::npos || !is_number(text.substr(0, space), size) ||
       !is_number(text.substr(space + 1), part) || part == 0)
     return damaged;
-  if (size > limit) return Diagnostic{where, fmt::format("has {} bytes, at most {} are taken", size, limit), ""};
+  if (size > limit) return Diagnostic{where, fmt::format("has {} bytes, at most {} are accepted", size, limit), ""};
   std::string out;
   constexpr size_t most_believed = size_t{1} << 26U;  // limit for an untrusted size
   out.reserve(std::min(size, most_believed));

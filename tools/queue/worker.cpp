@@ -237,7 +237,8 @@ class Worker {
     };
     auto job = parse_job(lease.text());
     if (!job) return refuse(job.errors());
-    if (id_of(*job) != lease.id()) return refuse({{"job", "has another name than its text", "it is damaged"}});
+    if (id_of(*job) != lease.id())
+      return refuse({{"job", "has a name that differs from the name of its content", "it is damaged"}});
     if (job->version != HOIST_VERSION)
       return refuse({{"job", "is of hoist " + job->version + ", this worker of " HOIST_VERSION,
                       "use one version of hoist for both"}});

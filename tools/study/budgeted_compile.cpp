@@ -289,7 +289,7 @@ std::string best_point(const ChosenModel& chosen) {
   for (const StudyPoint& point : chosen.study.points) {
     if (point.chosen) return point.name + ": " + chosen.study.summary;
   }
-  return "the model as it is";
+  return "the unchanged model";
 }
 
 ModelOptions studied_options(ModelOptions options, Objective objective) {

@@ -150,7 +150,7 @@ ReferenceScore reference_score(const Study& study) {
 
 std::string ReferenceScore::text() const {
   const Interval share = wilson(right, samples);
-  return fmt::format("the model as it is: {} of {} right, {:.2f} % (95 % interval {:.2f} to {:.2f} %)", right, samples,
+  return fmt::format("the unchanged model: {} of {} right, {:.2f} % (95 % interval {:.2f} to {:.2f} %)", right, samples,
                      100 * share.value, 100 * share.low, 100 * share.high);
 }
 

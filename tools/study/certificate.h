@@ -19,7 +19,7 @@ struct ReferenceScore {
   int64_t right = 0, samples = 0;  ///< no samples: no labels, or no output of scores
   double guessing = std::nan("");  ///< the share of guessing; NaN if it is unknown
 
-  std::string text() const;     ///< "the model as it is: 46 of 500 right, 9.20 % (95 % interval ...)"
+  std::string text() const;     ///< "the unchanged model: 46 of 500 right, 9.20 % (95 % interval ...)"
   std::string warning() const;  ///< chance_warning() of scores.h
   /// True if the model is hardly better than guessing, so that the loss under rules is meaningless; false if there are
   /// too few samples to tell.

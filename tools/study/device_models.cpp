@@ -81,7 +81,7 @@ Result<StudiedModel> open_for_study(const std::filesystem::path& path, const Mod
                                     MakeRunnable make_runnable) {
   if (!options.profile.empty())
     return usage_error("--profile", "describes a device that this machine does not have",
-                       "rules are chosen by measuring: --device");
+                       "choosing rules needs measurements: name a device with --device");
   if (options.strict) return usage_error("--strict", "keeps every bit", "leave it out: neural rules change values");
   const bool native = !options.targets.empty();
   HOIST_TRY(Device device,

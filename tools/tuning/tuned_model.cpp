@@ -77,8 +77,9 @@ Result<TunedProgram> tuned_program(Program program, ModelOptions& options) {
 
 Result<Nothing> refuse_absent_device(const ModelOptions& options, const MeasuringPlace& place) {
   if (options.profile.empty() || !place.queue.url.empty()) return Nothing{};
-  return usage_error("--profile", "describes a device that this machine does not have",
-                     "kernels are tuned by measuring: --device, or --queue with workers that have it");
+  return usage_error(
+      "--profile", "describes a device that this machine does not have",
+      "tuning needs measurements: name a device with --device, or give --queue with workers that have the device");
 }
 
 Result<TimeBundles> times_at(const MeasuringPlace& place, const PrepareOptions& how) {

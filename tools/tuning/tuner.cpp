@@ -73,7 +73,7 @@ class Tuner {
 
   // Times a run as a whole, and its part outside the kernels.
   Result<Nothing> time_whole() {
-    options_.progress("timing the model as it is");
+    options_.progress("timing the unchanged model");
     HOIST_TRY(LoweredModel usual, lowered({}));
     tuned_.is_serial = usual.is_serial;
     HOIST_TRY(usual_, whole(std::move(usual)));

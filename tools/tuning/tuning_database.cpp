@@ -115,7 +115,7 @@ Result<int64_t> task_number(sqlite3* database, const TunedDevice& device, const 
                                       "SELECT id FROM tasks WHERE profile = ? AND target = ? AND structure = ? "
                                       "AND numbers = ?"));
   HOIST_TRY(const bool found, bound(select).next());
-  if (!found) return Diagnostic{"", "a written task is missing", ""};
+  if (!found) return Diagnostic{"", "a task that was just written is missing", ""};
   return select.integer(0);
 }
 

@@ -98,7 +98,7 @@ static hoist_status run_steps(hoist_bundle* b, size_t first, size_t count, int w
 /* Device and context of another handle never change, so another thread may be using it. */
 static hoist_status share_context(hoist_bundle* b, const hoist_bundle* other) {
   if (!other->opencl || !other->opencl->context)
-    return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "the handle to share a context with is not open");
+    return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "the handle whose context is to be shared is not open");
   cl_int code = other->target.is_part ? clRetainDevice(other->target.device) : CL_SUCCESS;
   if (code) return hoist_cl_check(&b->error, code, "clRetainDevice");
   b->target = other->target;

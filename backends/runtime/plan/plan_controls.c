@@ -51,7 +51,7 @@ HOIST_INTERNAL void hoist_check_control(hoist_cursor* c, hoist_plan_control* con
                        control->number != HOIST_NO_ARRAY || control->next != HOIST_NO_ARRAY ||
                        control->count != HOIST_NO_ARRAY || control->fails;
   if (control->is_loop ? control->otherwise_count != 0 : has_loop) {
-    hoist_bad_bytes(c, "a branch has parts of a loop, or a loop of a branch");
+    hoist_bad_bytes(c, "a branch has fields of a loop, or a loop has fields of a branch");
   }
 }
 

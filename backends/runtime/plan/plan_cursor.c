@@ -98,7 +98,7 @@ HOIST_INTERNAL void hoist_take_text(hoist_cursor* c, const char** r) {
   hoist_take_string(c, &text);
   *r = "";
   if (hoist_take(c, 1) != 0 || memchr(text.data, 0, text.length)) {
-    hoist_bad_bytes(c, "a text does not end where its length says");
+    hoist_bad_bytes(c, "a text does not end at its stated length");
   } else if (!hoist_has_failed(c)) {
     *r = text.data;
   }

@@ -210,7 +210,7 @@ static const char* difference(const hoist_plan* root, const hoist_plan* plan, in
     const hoist_plan_array* input = &plan->arrays[plan->inputs[i].array];
     if (!same_array(input, &root->arrays[root->inputs[i].array])) return "has other inputs";
     if (input->rank && memcmp(input->shape, shapes[i], input->rank * sizeof *input->shape) != 0) {
-      return "has inputs of other shapes than the bundle says";
+      return "has inputs of other shapes than the bundle states";
     }
   }
   for (size_t i = 0; i < plan->model_output_count; ++i) {

@@ -23,7 +23,7 @@ Result<Nothing> check_type(Type type) {
 
 Result<Nothing> check_parameter(Expr e, const Bindings* bindings) {
   if (!leaf_of(e->type)->is_scalar()) {
-    return Diagnostic{"%" + e->name, "a parameter of type " + text(e->type) + " can not be bound to a tensor", ""};
+    return Diagnostic{"%" + e->name, "a parameter of type " + text(e->type) + " cannot be bound to a tensor", ""};
   }
   if (bindings == nullptr) return Nothing{};
   auto found = bindings->find(e->name);

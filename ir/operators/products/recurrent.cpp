@@ -514,7 +514,7 @@ constexpr auto recurrent_rows = std::to_array<OperatorRow>({
   {"", "LSTM", 7, 3, 8, Takes::floats, lower_lstm,
    "long short-term memory at each step; in C++, since activations are a list of names and directions are separate runs", -0.5, 0.5},
   {"com.microsoft", "DynamicQuantizeLSTM", 1, 3, 12, Takes::floats, lower_quantised_lstm,
-   "LSTM with weights of 8 bits, whose inputs and states are quantised by their range in the run; a function as LSTM is", -0.5, 0.5},
+   "LSTM with weights of 8 bits, whose inputs and states are quantised by their range in the run; in C++, like LSTM", -0.5, 0.5},
 });
 // clang-format on
 

@@ -125,10 +125,10 @@ class Solver {
 }  // namespace
 
 Choice evaluate_choice(const ChoiceProblem& problem, std::vector<size_t> options) {
-  HOIST_CHECK(options.size() == problem.nodes.size(), "one option a node");
+  HOIST_CHECK(options.size() == problem.nodes.size(), "one option per node");
   Choice out;
   for (size_t n = 0; n < options.size(); ++n) {
-    HOIST_CHECK(options[n] < problem.nodes[n].options.size(), "an option that the node has not");
+    HOIST_CHECK(options[n] < problem.nodes[n].options.size(), "the node has no such option");
     const ChoiceOption& option = problem.nodes[n].options[options[n]];
     out.cost += option.forbidden ? infinity : option.cost;
     out.error += option.error;

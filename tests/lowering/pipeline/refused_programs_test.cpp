@@ -40,7 +40,8 @@ TEST(Passes, SayOfEveryLoopThatNothingBounds) {
   ASSERT_EQ(done.errors().size(), 2U);
   EXPECT_THAT(done.errors()[0].text(),
               HasSubstr("again: Loop has 3000 steps, at most 1024 are unrolled (--bound unrolled-steps)"));
-  EXPECT_THAT(done.errors()[1].text(), HasSubstr("as often: no number of iterations bounds Loop, at most 1024"));
+  EXPECT_THAT(done.errors()[1].text(),
+              HasSubstr("as often: the number of iterations of Loop has no bound; at most 1024"));
 }
 
 TEST(Passes, FoldBodiesOverConstants) {

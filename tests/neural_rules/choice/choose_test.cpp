@@ -266,7 +266,7 @@ TEST(Choose, ABusyMachineDoesNotHideWhatIsFaster) {
                       normal_samples(program, samples_of_test, 100), disturbed, options_for("sqnr=25dB"));
   ASSERT_TRUE(found.ok()) << found.errors()[0].text();
   EXPECT_TRUE(found->study.budget_met);
-  EXPECT_FALSE(found->chosen.empty()) << "the model as it is takes twice as long";
+  EXPECT_FALSE(found->chosen.empty()) << "the unchanged model takes twice as long";
   EXPECT_LT(found->study.points[0].time.high, 2e-4);
 }
 

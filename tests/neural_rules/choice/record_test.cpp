@@ -68,18 +68,18 @@ TEST(Record, NumbersThatDoNotFit) {
     return problems(record);
   };
   EXPECT_THAT(with([](Record& of) { of.times[0].site_seconds.pop_back(); }),
-              ElementsAre(HasSubstr("the model as it is has times of 2 sites, expected 3")));
+              ElementsAre(HasSubstr("the unchanged model has times of 2 sites, expected 3")));
   EXPECT_THAT(with([](Record& of) { of.times[1].site_seconds[0] = NAN; }), ElementsAre(HasSubstr("w8a8 has times")));
   EXPECT_THAT(with([](Record& of) { of.points[0].point.lost = 11; }),
               ElementsAre(HasSubstr("counts 11 of 10 samples")));
   EXPECT_THAT(with([](Record& of) { of.times.erase(of.times.begin()); }),
-              ElementsAre(HasSubstr("the first times are of w8a8, expected the model as it is")));
+              ElementsAre(HasSubstr("the first times are of w8a8, expected the unchanged model")));
   EXPECT_THAT(with([](Record& of) { of.points[0].point.samples = std::numeric_limits<int64_t>::max(); }),
               ElementsAre(HasSubstr("point  has 9223372036854775807 samples")));
   EXPECT_THAT(with([](Record& of) { of.points[0].point.flips = -1; }), ElementsAre(HasSubstr("counts -1 of 10")));
   EXPECT_THAT(with([](Record& of) { of.points[0].digest.main = 1; }), ElementsAre(HasSubstr("from output 1 of 1")));
   EXPECT_THAT(with([](Record& of) { of.points[0].point.assignment["product conv1"] = "w8"; }),
-              ElementsAre(HasSubstr("expected the model as it is")));
+              ElementsAre(HasSubstr("expected the unchanged model")));
 }
 
 TEST(Record, NamesThatAreThereTwice) {

@@ -126,7 +126,7 @@ TEST(ChoiceInTime, WithoutTimeTheModelStaysAsItIs) {
   ASSERT_EQ(nothing->study.points.size(), 1u);
   EXPECT_FALSE(nothing->study.points[0].verified);
   EXPECT_EQ(nothing->study.confidence, "met without a run, since nothing is changed");
-  EXPECT_THAT(nothing->study.notes, Contains(HasSubstr("before the model as it is was verified")));
+  EXPECT_THAT(nothing->study.notes, Contains(HasSubstr("before the unchanged model was verified")));
 
   const PrepareModel no_rules = slow_models([](const RewrittenModel& model) { return model.only_values ? 60 : 0.05; });
   const auto reference = chosen_within(1, 1, no_rules);

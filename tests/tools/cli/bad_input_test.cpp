@@ -65,7 +65,7 @@ TEST(BadModel, ALoopWithoutEndEndsAtItsLimit) {
     if (*target != '\0') words.insert(words.end(), {"--target", target});
     const Ran compiled = run_hoist(words);
     ASSERT_EQ(compiled.code, 0) << compiled.err;
-    EXPECT_THAT(compiled.err, HasSubstr("seeded inputs do not get further than"));
+    EXPECT_THAT(compiled.err, HasSubstr("with seeded inputs the run ends at"));
     const Ran ran = run_hoist({"run", bundle, "--input", "x=" + (folder.path() / "x.npy").string(), "--input",
                                "more=" + (folder.path() / "more.npy").string()});
     EXPECT_EQ(ran.code, 3);

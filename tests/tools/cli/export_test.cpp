@@ -129,7 +129,7 @@ TEST_F(Export, SaysWhatIsNoModel) {
   ASSERT_EQ(run_hoist({"compile", digits_, "-o", in("digits.hoist")}).code, 0);
   ran = run(in("digits.hoist"), in("x.onnx"));
   EXPECT_EQ(ran.code, 3);
-  EXPECT_THAT(ran.err, HasSubstr("in the bundle as kernels need them, not as the model has them"));
+  EXPECT_THAT(ran.err, HasSubstr("in the form that kernels read, not in the model's"));
   EXPECT_THAT(ran.err, HasSubstr("add --model FILE"));
   EXPECT_FALSE(fs::exists(in("x.onnx")));
 }

@@ -98,7 +98,7 @@ TEST(BadMetric, TakesTooLong) {
                              "metric=(sleep 5; echo late > " + mark + ") & sleep 60; echo", "--calibrate", good_data,
                              "--time", "2"});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_THAT(ran.err, HasSubstr("the model stays as it is: the time was over before"));
+  EXPECT_THAT(ran.err, HasSubstr("the model stays unchanged: the time was over before"));
   const Ran waited = run_shell("sleep 6");
   EXPECT_EQ(waited.code, 0);
   EXPECT_FALSE(fs::exists(mark));

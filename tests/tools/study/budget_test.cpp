@@ -342,7 +342,7 @@ TEST_F(BudgetCommand, AModelAtChanceLevelIsNotCertified) {
       in("answer.json")};
   const Ran refused = run_hoist(words);
   EXPECT_EQ(refused.code, 1) << refused.err;
-  EXPECT_THAT(refused.out, HasSubstr("the model as it is: "));
+  EXPECT_THAT(refused.out, HasSubstr("the unchanged model: "));
   EXPECT_THAT(refused.err, HasSubstr("right is no better than guessing at"));
   EXPECT_THAT(refused.err, HasSubstr("the model itself is no better than guessing on these data"));
   EXPECT_FALSE(fs::exists(in("a.hoist")));
@@ -358,7 +358,7 @@ TEST_F(BudgetCommand, SamplesThatWereCalibratedOnAreTold) {
                  "--objective", "size", "--calibrate", calibration, "--verify-data", calibration});
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.err, testing::ContainsRegex("([0-9]+) of [0-9]+ verification samples are also calibration"));
-  EXPECT_THAT(ran.out, HasSubstr("the model as it is: "));
+  EXPECT_THAT(ran.out, HasSubstr("the unchanged model: "));
 }
 
 }  // namespace

@@ -100,7 +100,7 @@ function drawLayer() {
     html("small", {}, ` ${operationOf(selectedLayer)}`));
   show("layer", neighbours(), shapesOf(layerByName.get(selectedLayer)),
     own.length ? [html("p", { class: "note how" }, "Choose another rule to see its effect."), own.map(siteBlock)]
-               : html("p", { class: "note" }, "No rule is applied here: the layer computes as the model says."),
+               : html("p", { class: "note" }, "No rule is applied here: the layer computes what the model states."),
     html("div", { id: "code" }));
   drawCode();
 }

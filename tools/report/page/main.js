@@ -28,7 +28,7 @@ function drawFigures() {
   }
   if (hasAgreement(point)) figures.push(figure("Agreement", percent(point.agreement.value), `${count(point.flips)} flips of ${count(point.samples)}`));
   if (usesMetric) figures.push(figure("Your metric", digits(point.user_metric, 4), before ? `${digits(before.user_metric, 4)} before` : ""));
-  const foreseen = before ? `predicted ${decibel(sqnrOf(point.predicted_error))}` : "the model as it is";
+  const foreseen = before ? `predicted ${decibel(sqnrOf(point.predicted_error))}` : "the unchanged model";
   figures.push(figure("Output SQNR", decibel(pointSqnr(point)), point.verified ? foreseen : "predicted only"));
   if (isNumber(point.psnr)) figures.push(figure("Output PSNR", decibel(point.psnr), "against the range of the outputs"));
   figures.push(figure("Weights", bytes(point.size), before ? `of ${bytes(before.size)}` : ""));
