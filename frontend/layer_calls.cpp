@@ -32,7 +32,8 @@ NamedCall CallReader::call(const onnx::NodeProto& node, Diagnostics& problems) c
   return out;
 }
 
-// A graph that a layer holds. Its constants stay in it, whatever their size: onnx's passes have seen them there.
+// A graph that a layer holds. Its constants stay inside, whatever their size: onnx's passes have already read them
+// there.
 NamedBody CallReader::body(const onnx::AttributeProto& attribute, const std::string& where,
                            Diagnostics& problems) const {
   const onnx::GraphProto& from = attribute.g();

@@ -352,7 +352,7 @@ bool mention(const std::vector<H::Expr>& values, const std::string& variable);
 /// it; of other calls a name that no parameter has.
 std::string read_input(const H::Internal::Call& call);
 
-/// Halide runs an update once where no value mentions a step of the fold: one of them is made to.
+/// Halide runs an update only once if no value depends on the step of the fold, so one value is made to depend on it.
 std::vector<H::Expr> repeated(std::vector<H::Expr> values, const std::vector<H::RVar>& steps);
 
 }  // namespace hoist::emission

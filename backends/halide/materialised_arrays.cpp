@@ -5,7 +5,7 @@
 // A fold under a data-dependent condition is always computed: otherwise the selection would be between a value and
 // memory that was never written, and PoCL 3.1 (LLVM 14) reads that memory, for vectors even under a condition of
 // indices. A fold under a condition of indices (a border) leaves zeros where it is skipped, and a scan starts full of
-// its initial value: a skipped fold's own indices are inside its array only where it is needed, so it cannot be
+// its initial value: the indices of a fold are inside its array only where the condition holds, so the fold cannot be
 // computed everywhere.
 #include <fmt/format.h>
 
@@ -229,7 +229,8 @@ struct Emitter::Holder {
       f(args) = kept[0];
       return;
     }
-    // Halide stores components one after the other unless each needs the others' old values: make them all need them.
+    // Halide stores the components of a tuple one after the other unless each depends on the old values of the others,
+    // so all are made to depend on them.
     if (f.defined()) {
       for (size_t c = 0; c < kept.size(); ++c) {
         for (size_t other = 0; other < kept.size(); ++other) {

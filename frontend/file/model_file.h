@@ -28,7 +28,7 @@ class OpenedFile {
 
   int number() const { return number_; }
   size_t size() const { return size_; }  ///< size in bytes at the time of opening
-  /// Up to so many bytes at an offset; fewer if the file ends first, nothing on an error.
+  /// Up to this number of bytes at an offset; fewer if the file ends first, nothing on an error.
   std::optional<size_t> read(void* into, size_t size, int64_t offset) const;
 
  private:

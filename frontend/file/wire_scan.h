@@ -25,8 +25,8 @@ struct ScanLimits {
 /// The bytes from a position on that are in the buffer; none after a read error.
 using BytesFrom = std::function<std::string_view(size_t position)>;
 
-/// Walks so many bytes as one message of the described type; of strings and raw data only the lengths are read. `file`
-/// and `kind` ("an ONNX model") go into the messages.
+/// Walks this number of bytes as one message of the described type. Only the lengths of strings and raw data are read.
+/// `file` and `kind` ("an ONNX model") go into the messages.
 Result<Nothing> scan_wire_format(const BytesFrom& bytes, size_t size, const google::protobuf::Descriptor& type,
                                  const ScanLimits& limits, const std::string& file, const std::string& kind);
 

@@ -68,9 +68,9 @@ void rename_domains(onnx::ModelProto& model, const std::function<std::string(con
   for (onnx::OperatorSetIdProto& opset : *model.mutable_opset_import()) opset.set_domain(renamed(opset.domain()));
 }
 
-// onnx's converter, which throws if it has no conversion. It changes layers of the standard's own domain alone, but
-// infers the types of all; functions of ai.onnx.ml read the types of their inputs without a check (LabelEncoder after a
-// TreeEnsembleRegressor), so layers of other domains go through it under names that it does not know.
+// onnx's converter, which throws if it has no conversion. It changes only layers of the standard's own domain, but it
+// infers the types of all layers, and the inference of ai.onnx.ml reads types of inputs without a check (LabelEncoder
+// after a TreeEnsembleRegressor). So layers of other domains get names that the converter does not know.
 onnx::ModelProto convert_version(const onnx::ModelProto& model, int opset) {
   const auto is_standard = [](const std::string& domain) { return domain.empty() || domain == "ai.onnx"; };
   const auto& opsets = model.opset_import();

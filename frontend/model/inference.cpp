@@ -165,8 +165,8 @@ void infer_einsum(onnx::InferenceContext& layer, const onnx::InferenceFunction& 
 }
 
 // onnx's schemas. Inference of ai.onnx.ml reads types of inputs without checking that they are known (LabelEncoder
-// after a TreeEnsembleRegressor), and that of the standard refuses a first input of unknown type, as results of
-// Reshape-1 are; it is left out for such layers. MeanVarianceNormalization only has the inference of its body, whose
+// after a TreeEnsembleRegressor), and that of the standard refuses a first input of unknown type, such as a result of
+// Reshape-1. Inference is skipped for such layers. MeanVarianceNormalization only has the inference of its body, whose
 // constants are f32 for every type. Ellipses of an Einsum may differ in rank.
 class GuardedSchemas : public onnx::ISchemaRegistry {
  public:

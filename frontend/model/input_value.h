@@ -8,8 +8,9 @@
 
 namespace hoist {
 
-/// The value as the input has it. An array of one stands for a number where the model declares one, and the other way
-/// round where the value is untyped. Errors: another type or shape than declared, a number that the type lacks.
+/// The value as the input has it. An array of one element is accepted where the model declares a scalar, and, if the
+/// value is untyped, a scalar where it declares such an array. Errors: another type or shape than declared, a number
+/// that the type lacks.
 Result<Tensor> declared_value(const InputValue& value, const onnx::TypeProto::Tensor& declared);
 
 }  // namespace hoist

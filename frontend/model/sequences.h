@@ -1,6 +1,6 @@
-// Inputs and outputs of a model that are sequences or optional values. A program has tensors only: an input x that is a
-// sequence is as many inputs x.0, x.1, ... as it has members, an optional one is x or nothing. The number of members
-// comes from --dim or from recorded data, as open sizes do. Borders onnx; for the rest of this folder only.
+// Inputs and outputs of a model that are sequences or optional values. A program has only tensors: an input x that is a
+// sequence becomes one input for each member, x.0, x.1, ..., and an optional input becomes x or nothing. The number of
+// members comes from --dim or from recorded data, as open sizes do. Borders onnx; for the rest of this folder only.
 #pragma once
 
 #include <onnx/onnx_pb.h>

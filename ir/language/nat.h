@@ -62,7 +62,7 @@ Answer at_most(const Nat& a, const Nat& b);
 
 /// The names that a size mentions, also inside floor divisions, remainders, minima and maxima.
 std::set<std::string> names_of(const Nat& n);
-/// substitute() that returns nothing if a divisor would be below 1.
+/// The same as substitute(), but empty if a divisor would be below 1.
 std::optional<Nat> try_substitute(const Nat& n, const std::map<std::string, Nat>& sizes);
 
 struct SizeFacts {

@@ -359,7 +359,7 @@ Result<Expr> ProgramBuilder::call_for(const NamedCall& named, std::vector<BodyLi
 void ProgramBuilder::define(const std::string& value, Expr e, const NamedCall& call) {
   types_[value] = e->type;
   compare_expected(value, e->type, call.name);
-  // Inlined, since the shape of a value may be known although the value is not.
+  // Inlined, since the shape of an unknown value may be known.
   const Expr inlined = without_operator_calls(e);
   const std::vector<Expr> reads = parameters_of(inlined);
   // The trip count of a body has no bound, so its results do not determine shapes.

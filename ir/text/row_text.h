@@ -2,7 +2,7 @@
 // that owns them, and the build embeds them.
 //
 //   section folds                                  a heading, with keys that its rows share; any key of a row
-//     library for steps of one's own
+//     library for steps of a user
 //
 //   rule fold-halves(k) exact: in two parts        the first line of a row
 //     given x: [2*k]T, z: S, f: S, T -> S          its keys; a line without a key belongs to the row's own text

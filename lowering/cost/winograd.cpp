@@ -30,13 +30,13 @@ constexpr WinogradForm winograd_forms[] = {
 };
 
 // Costs in multiply-adds of the same duration. element_cost: transform, write and read back one element of the tiles or
-// of the products, if all of them fit in the caches of one or two cores, and if they do not. weight_cost: read one
-// element of a transformed filter from the caches, and from memory. The first is about 5 on one Zen 5 core; it is
-// larger on two cores, which share a small stencil better than the three short kernels, and in PoCL's code. For bytes
-// it is 14 to 17. The others were measured on two Zen 4 cores: 50, 3 and 7. On two Xeon cores (Emerald Rapids), which
-// execute more multiply-adds per cycle, the last is about 25; the constant is a compromise. The form has two more
-// kernels than the stencil, and for floats three more, which find the tiles that may not be transformed. These read the
-// image once, at about one multiply-add of vectors for each vector.
+// of the products; the first number is for elements that fit in the caches of one or two cores, the second for more.
+// weight_cost: read one element of a transformed filter from the caches, and from memory. The first is about 5 on one
+// Zen 5 core; it is larger on two cores, which share a small stencil better than the three short kernels, and in PoCL's
+// code. For bytes it is 14 to 17. The others were measured on two Zen 4 cores: 50, 3 and 7. On two Xeon cores (Emerald
+// Rapids), which execute more multiply-adds per cycle, the last is about 25; the constant is a compromise. The form has
+// two more kernels than the stencil, and for floats three more, which find the tiles that may not be transformed. These
+// read the image once, at about one multiply-add of vectors for each vector.
 constexpr double element_cost[] = {7, 50}, byte_element_cost[] = {15, 50}, weight_cost[] = {3, 12};
 constexpr double cached_elements = 1 << 20, cached_weights = 1 << 18;
 

@@ -315,8 +315,8 @@ bool folds_stored_rows(Expr term, int64_t width) {
 
 void map_folded_rows(Rewriter& r, const StrategyInput& input, const Profile&) { open_leading(r, input.inside, 0, 0); }
 
-// The dimension of a value along which the elements of a scalar scan lie, if views leave them in one dimension; another
-// loop over that dimension would repeat the scan in each of its steps.
+// The dimension of a value that holds the elements of a scalar scan, if views leave them in one dimension. A loop over
+// that dimension outside the scan would repeat the scan in each step.
 std::optional<int> scanned_dimension(Expr e) {
   const auto inside = [](std::optional<int> found, int further) {
     return found ? std::optional<int>(*found + further) : found;

@@ -264,7 +264,7 @@ std::optional<Path> shuffled_fold(Expr term, int64_t vector_width) {
   const auto moved = moved_term(term);
   if (!moved || moved->dimensions.back().empty()) return std::nullopt;
   const Dimension& innermost = moved->dimensions.back();
-  // Rows that consist of short runs stay in place if they are few: copying them costs as much as it saves.
+  // A few rows that consist of short runs stay in place, because a copy costs as much as it saves.
   if (innermost.size() == 1 && element_count(shape_of(term->type)) < least_cut_rows) return std::nullopt;
   if (moved->computed->pattern == Pattern::constant || !folds(moved->computed)) return std::nullopt;
   const Run& run = innermost.back();

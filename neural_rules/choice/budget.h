@@ -59,9 +59,9 @@ bool met(const Budget& budget, const BudgetEvidence& evidence);
 /// The question and the result in one line: "lost 3 of 1000, allowed 5".
 std::string verdict(const Budget& budget, const BudgetEvidence& evidence);
 
-/// The evidence beyond these samples, in words: whether the budget is met on them, the limit of the 95 % interval (of
-/// the share of lost answers, or of changed classes), and, if they do not suffice, the number of samples with the same
-/// shares that would prove the budget.
+/// The evidence beyond these samples, in words: if the budget is met on them, the limit of the 95 % interval (of the
+/// share of lost answers, or of changed classes), and, if the samples prove too little, the number of samples with the
+/// same shares that would prove the budget.
 std::string confidence(const Budget& budget, const BudgetEvidence& evidence);
 
 /// The reason why `samples` samples are too few: one sample is 1/samples, so a smaller budget allows nothing at all. ""

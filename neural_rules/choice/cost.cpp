@@ -44,7 +44,7 @@ bool is_required(const Sensitivity& sensitivity, const Kind& kind) {
   });
 }
 
-// The kind of rule wherever it may be chosen, and its requirements there.
+// The assignment with this kind of rule at every site that allows it, and with the rules that it requires there.
 Assignment everywhere(const Sensitivity& sensitivity, const std::string& cost_class) {
   Assignment out;
   for (const SiteRule& rule : sensitivity.rules) {

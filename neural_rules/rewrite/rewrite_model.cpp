@@ -198,7 +198,7 @@ class ModelRewriter {
       return;
     }
     const auto& [product, packed, bias] = *prepared;
-    // A layer that only moves elements made it from elements on the grid, so rounding changes none of them;
+    // A layer that only moves elements has made the value from elements on the grid, so rounding changes none of them;
     // contractions that read a stored type require the dequantising layer directly before them.
     if (scheme.input && small_.count(product.input) == 0) store(*stored_as(product.input), product.input);
     choice.use.parameters = fmt::format("{} scales, {} bytes", packed.scales.size(), byte_size(packed));

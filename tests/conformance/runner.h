@@ -24,9 +24,9 @@ struct Agreement {
 /// for the transforms; the values that Bernoulli draws are not compared.
 Agreement agreement_of(const std::string& name);
 
-/// Nothing if every output of every data set of the case agrees within |a - b| <= absolute + relative * |b| (integers
-/// and booleans exactly, NaN with NaN, f16 and bf16 within one ulp); else the difference. Without `passes` the program
-/// is evaluated as it is read, which also works if there is no kernel.
+/// Empty if every output of every data set of the case agrees within |a - b| <= absolute + relative * |b| (integers and
+/// booleans exactly, NaN with NaN, f16 and bf16 within one ulp); else the difference. Without `passes` the program is
+/// evaluated as it is read, which also works if there is no kernel.
 Result<Nothing> run_case(const std::filesystem::path& folder, const Agreement& agreement, bool passes = true);
 
 /// The options with which every compilation reads models: with hoist's operators.

@@ -67,6 +67,7 @@ def found(tree: Path, name: str, text: str) -> list[str]:
     ("ir/a.md", "Who prefers Python reads this.\n", ["a sentence begins with Who"]),
     ("ir/a.rules", "rule a exact: what nobody reads goes\n  a => b\n", ["nobody", "a fragment begins with what"]),
     ("ir/a.rules", "-- The sum.\n-- Of packed columns the last.\n", ["a sentence begins with Of"]),
+    ("ir/a.rules", "let reason = sums that nobody\n  reads in $order, $(n)x$m\nrule a exact\n  library $reason\n", ["nobody"]),
     ("ir/a.rules", "rule a exact\n  says \"the values that nobody reads go\"\n", ["nobody"]),
 ])
 def test_a_sentence_that_must_be_found(tree: Path, name: str, text: str, reasons: list[str]) -> None:

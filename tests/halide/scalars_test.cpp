@@ -118,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(Scalars, OnType, ::testing::ValuesIn(kinds()), [](const
 // Dividends at and next to multiples of the divisor, where a rounded quotient is one too large.
 TEST_P(OnType, RemaindersBesideMultiples) {
   const auto [s, form] = GetParam();
-  if (!is_float(s)) GTEST_SKIP() << "whole numbers are divided exactly";
+  if (!is_float(s)) GTEST_SKIP() << "integers are divided exactly";
   constexpr int64_t n = 4096;
   const Type t = array_type(n, scalar_type(s));
   Tensor a = testing::random_tensor(t, 1, 1, 100), b = testing::random_tensor(t, 2, -3, 3);
@@ -173,7 +173,7 @@ TEST_P(OnType, Functions) {
 // Constant bounds use other code than bounds from memory.
 TEST_P(OnType, ExtremaOfAConstant) {
   const auto [s, form] = GetParam();
-  if (!is_float(s)) GTEST_SKIP() << "whole numbers have no NaN and one zero";
+  if (!is_float(s)) GTEST_SKIP() << "integers have no NaN and one zero";
   constexpr int64_t n = 64;
   const Type t = array_type(n, scalar_type(s));
   Tensor a = sample(s, n, 1);

@@ -45,7 +45,7 @@ void end_on_signals() {
     struct sigaction now {};
     if (::sigaction(number, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) sigaddset(&signals, number);
   }
-  // All threads that are started from here on have them blocked too.
+  // Threads that are started from here on inherit the blocked signals.
   if (::pthread_sigmask(SIG_BLOCK, &signals, nullptr) != 0) return;
   const auto wait = [signals] {
     int number = 0;

@@ -93,8 +93,8 @@ Result<Nothing> set_inputs(BundleRunner& bundle, const Options& command) {
   return Nothing{};
 }
 
-// The classes with the highest scores of each sample. With names, the output has as many classes; without names, its
-// last dimension is the classes. Returns false for another output.
+// The classes with the highest scores of each sample. With names, the output has one class per name; without names, its
+// last dimension has the classes. Returns false for another output.
 bool show_best(const Options& command, const std::vector<std::string>& names, const Tensor& scores, std::string& lines,
                nlohmann::ordered_json& answer) {
   const bool is_number = scores.scalar() != Scalar::string && !scores.shape().empty();

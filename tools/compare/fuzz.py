@@ -177,8 +177,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the first model; the next one has the next")
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--batch", type=int, default=20, help="models in one process of hoist")
-    parser.add_argument("--jobs", type=int, default=1, help="so many batches side by side")
-    parser.add_argument("--time", type=float, default=0, help="begin no batch after so many seconds")
+    parser.add_argument("--jobs", type=int, default=1, help="number of batches side by side")
+    parser.add_argument("--time", type=float, default=0, help="begin no batch after this number of seconds")
     parser.add_argument("--large", action="store_true", help="few nodes over arrays of up to 300,000 elements")
     parser.add_argument("--interpret", action="store_true", help="evaluate programs, without a device")
     parser.add_argument("--target", action="append", default=[], type="--target={}".format,

@@ -149,7 +149,7 @@ def main(write: Callable[[int, list[str], Path], str | None], kept: Path, about:
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--only", action="append", default=[], help="this operator")
     parser.add_argument("--batch", type=int, default=100, help="cases in one process of hoist")
-    parser.add_argument("--time", type=float, default=0, help="begin no batch after so many seconds")
+    parser.add_argument("--time", type=float, default=0, help="begin no batch after this number of seconds")
     parser.add_argument("--folder", type=Path, default=kept, help="of the cases, emptied first")
     parser.add_argument("--archive", type=Path, help="write the cases into this file, which a test reads, without comparing")
     parser.add_argument("--interpret", action="store_true", help="evaluate programs, without a device")

@@ -73,7 +73,7 @@ PlanKernel host_kernel(const LoweredKernel& kernel, std::vector<int>& order) {
 }
 
 // The extreme numbers for which every device computes the same results. 1e30 is left out if the order of additions is
-// free, since cancellation then differs between devices. There are none at all if the kernel converts floats to
+// free, since cancellation then differs between devices. There are no extreme numbers if the kernel converts floats to
 // integers, because the conversion of NaN depends on the device, or if it reads at data-dependent positions, which are
 // proved to be inside their arrays for ordinary elements alone.
 Extremes extremes_of(const PlanKernel& kernel, Expr term) {

@@ -182,7 +182,7 @@ def _hash_blocks(name: str, text: str) -> Iterator[Block]:
 
 
 def _row_blocks(name: str, text: str) -> Iterator[Block]:
-    """Rules and operators as text: comments after `--`, quoted sentences, and the sentence of each rule."""
+    """Rules and operators as text: comments after `--`, quoted sentences, the sentence of each rule, lets and reasons."""
     comment: list[str] = []
     begin = 0
     lines = [*text.split("\n"), ""]
@@ -205,6 +205,12 @@ def _row_blocks(name: str, text: str) -> Iterator[Block]:
         if said:
             more = itertools.takewhile(lambda line: line.startswith("    "), lines[at:])
             yield Block(name, at, "message", " ".join([said.group(1) or "", *more] if "meaning" in each else [said.group(1)]))
+        reason = re.match(r"(?:let \w+(?:\([^)]*\))? =|  library) (.*)$", each)
+        if reason:
+            more = itertools.takewhile(lambda line: line.startswith("  "), lines[at:] if each.startswith("let") else [])
+            text = re.sub(r"\$\w+(?:\([^)]*\))?|\$\(\w+\)\w*", "{}", " ".join([reason.group(1), *more]))
+            if _is_prose(text) and not re.search(r" [*+] | : |\bgiven\(|^map \(", text):
+                yield Block(name, at, "message", text)
 
 
 def _markdown_blocks(name: str, text: str) -> Iterator[Block]:

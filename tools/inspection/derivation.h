@@ -33,7 +33,7 @@ Result<std::vector<Finding>> check_derivation(const BundleInfo& bundle, const Pr
 
 /// The model after the neural rules of the derivation and before lowering: the program that export writes. Without
 /// `model`, every constant that it needs must be in the derivation or among the bundle's weights, which must have been
-/// read. Function rules appear as the applied row, of which a rule has several.
+/// read. A function rule has several rows; the derivation has the row that was applied.
 Result<RewrittenModel> rewritten_model(const BundleInfo& bundle, const Program* model);
 
 /// Reads the model that the bundle was compiled from, with the extents of the bundle's inputs, inputs fixed by

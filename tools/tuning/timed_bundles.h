@@ -38,8 +38,9 @@ struct BundleTimes {
   double run = 0;                                ///< seconds of whole runs, if requested
 };
 
-/// One answer per question: the times of its bundles, in order. A failure is not a statement about them: the device is
-/// missing, or the measuring process ended, perhaps because of one of them, or took too long. `stop` ends it early.
+/// One answer per question: the times of its bundles, in order. A failure states nothing about a single bundle: the
+/// device is missing, or the measuring process ended or took too long, perhaps because of one of the bundles. `stop`
+/// ends it early.
 using TimingAnswer = Result<std::vector<BundleTimes>>;
 using TimeBundles =
     std::function<std::vector<TimingAnswer>(const std::vector<TimingQuestion>&, const std::function<bool()>& stop)>;

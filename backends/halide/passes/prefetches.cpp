@@ -1,6 +1,6 @@
 // Prefetches arrays that loops read in order. A processor's own prefetching ends with the memory page and keeps too few
-// loads in flight: a contraction with few rows, which reads its weights a few times, waits for them for a third to a
-// half of its run time.
+// loads in flight: a contraction with few rows, which reads its weights a few times, spends a third to a half of its
+// run time waiting for them.
 //
 // Cold arrays, weights above all, are read as vectors. Tiles of rows read the same panel of weights in succession, and
 // meanwhile each tile prefetches its part of the next panel, so that memory is always busy. A panel that is read once,

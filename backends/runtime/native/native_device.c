@@ -471,7 +471,8 @@ HOIST_INTERNAL void hoist_workers_wake(hoist_workers* w) {
   wake_sleepers(w);
 }
 
-/* If the divided loop runs often, each piece takes as many calls: then a share has few pieces, or one. */
+/* If the divided loop runs often, a piece takes one call per run of the loop, so a share then has few pieces, or one.
+ */
 static uint32_t share_pieces(const uint64_t grid[2], unsigned threads) {
   uint32_t pieces = MOST_PIECES;
   while (grid[1] > 1 && pieces > 1 && grid[0] / threads >> (pieces - 2) < WORTH_A_CALL) --pieces;

@@ -4,7 +4,7 @@
  * expansions of these rows, so a field has the same name in all of them:
  *   F(kind, name)          one field
  *   L(kind, name, number)  a list: a 4-byte number, then the elements
- *   S(kind, bytes)         fields whose form depends on others, of so many bytes or more; each expansion has a
+ *   S(kind, bytes)         fields whose form depends on others, of at least this number of bytes; each has a
  *                          function for the kind
  * A change of a row or of a kind needs a higher HOIST_FORMAT_VERSION. */
 #ifndef HOIST_PLAN_FIELDS_H

@@ -97,8 +97,8 @@ bool write_cross_entropy(Writer& w) {
 
 // ---- Other names ----------------------------------------------------------------------------------------------------
 
-// Operators with another name or other types of operands than an operator of the standard: the layers of the body, of
-// which the last one has the attributes of the call.
+// Operators that differ from an operator of the standard in name or in the types of operands. Their body consists of
+// layers of the standard, and the last layer has the attributes of the call.
 template <const char* layers>
 bool write_layers(Writer& w) {
   w.add(layers);

@@ -222,7 +222,8 @@ Expr convert(Scalar to, Expr x) {
   bool fits = f.is_signed == t.is_signed ? f.bits <= t.bits : !f.is_signed && f.bits < t.bits;
   if (fits) return cast(to, x);
   if (t.bits == 64) {
-    // Low bits of a signed number as unsigned, or the other way round, through arithmetic that wraps.
+    // Reinterprets the low bits of a signed number as unsigned, or of an unsigned number as signed, through arithmetic
+    // that wraps.
     Expr low = call(Function::logical_and,
                     {x, literal_integer(from, f.bits == 64 ? INT64_MAX : (int64_t{1} << (f.bits - 1)) - 1)});
     Expr top = f.is_signed ? call(Function::less, {x, zero(from)})

@@ -48,7 +48,7 @@ class ExtentComposer : public Composer {
                                                std::vector<std::string> inputs, size_t results = 1) = 0;
   /// The value made earlier for the key, or the result of `make`.
   virtual std::string once(const std::string& key, const std::function<std::string()>& make) = 0;
-  /// A result of the call, with so many valid elements along each dimension.
+  /// A result of the call, and its number of valid elements along each dimension.
   virtual void give(size_t result, const std::string& value, const ShapeValues& extents) = 0;
 };
 

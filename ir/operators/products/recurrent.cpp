@@ -1,10 +1,10 @@
 // Recurrent layers: a scan over the steps of a sequence, whose state is one array or two. They are C++ functions,
 // because their activations are a list of names, each the operator of that name on one element, and because directions
-// are separate runs with weights of their own. All take one form: the contractions of all steps' inputs are one matrix
-// product, which is materialised; a step adds the contraction of the state before it, for all gates together, which is
-// materialised too, and applies formulas to each element. So a compiled step is a matrix product and a few elementwise
-// kernels, the same for every step (lowering/loops/unroll.h). With quantised weights both contractions sum integers
-// (quantised_weights.h).
+// are separate runs with weights of their own. All have one form. The contractions of the inputs of all steps are one
+// matrix product, which is materialised. A step adds the contraction of the preceding state for all gates together,
+// which is materialised too, and applies formulas to each element. So a compiled step is a matrix product and a few
+// elementwise kernels, the same for every step (lowering/loops/unroll.h). With quantised weights both contractions sum
+// integers (quantised_weights.h).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -382,8 +382,8 @@ TEST(Operators, DeterminantsOfAnySize) {
   EXPECT_EQ(show(LayerCase("Det", {floats({2, 2}, {1, 2, 3, 4})}).run()), "-2");
   EXPECT_EQ(show(LayerCase("Det", {floats({3, 3}, {0, 2, 0, 3, 0, 0, 0, 0, 5})}).run()), "-30");
   EXPECT_EQ(show(LayerCase("Det", {counting({4, 4})}).run()), "0");
-  // The matrices between the first one and the last one of 2x2 are materialised, since their consumers would recompute
-  // them.
+  // The matrices after the first one and before the last one (2x2) are materialised, since their consumers would
+  // recompute them.
   auto steps = LayerCase("Det", {counting({6, 6})}).lower();
   ASSERT_TRUE(steps.ok()) << steps.errors()[0].text();
   std::set<Expr> kept;

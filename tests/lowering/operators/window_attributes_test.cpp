@@ -180,7 +180,8 @@ bool check_pools(const WindowPlane& plane, bool rounds_up, const std::string& au
   return true;
 }
 
-// All layers with one axis up to these sizes; some of them are columns next to an axis of rows.
+// All layers with one axis up to these sizes; in some layers that axis is the columns, and there is an axis of rows
+// too.
 template <class Check>
 void for_small_windows(const Check& check) {
   int64_t number = 0;

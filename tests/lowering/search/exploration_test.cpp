@@ -58,7 +58,7 @@ TEST(Exploration, RewritesMeanWhatTheTermMeans) {
         ASSERT_TRUE(found.ok()) << print(rewriter.term());
         const auto wrong = rule_difference(*expected, *found, strict ? RuleClass::exact : RuleClass::rounding);
         EXPECT_FALSE(wrong.has_value()) << *wrong << "\n" << print_steps(rewriter.derivation().steps);
-        // Without the index, from the text of its steps.
+        // The derivation is read from the text of its steps, without the index.
         auto steps = parse_steps(print_steps(rewriter.derivation().steps));
         ASSERT_TRUE(steps.ok());
         auto replayed = replay(lowering_rules(), {term, *steps});

@@ -72,8 +72,8 @@ TEST(MultiVariantProgram, AllOffIsTheModelBitForBit) {
   }
 }
 
-// The program computes all rules whichever is on, so the test is quadratic in their number: one sample is enough, since
-// every bit is compared, and the rules need no measurement.
+// The program computes all rules for each selected rule, so the test is quadratic in their number. One sample is
+// enough, since every bit is compared, and the rules need no measurement.
 TEST(MultiVariantProgram, OneOnIsTheRewrittenModel) {
   for (Program (*make)(uint64_t) : {residual_model, matrix_model}) {
     Studied model = studied(make(4), false);

@@ -22,8 +22,8 @@ using testing::Not;
 
 constexpr int64_t samples_of_test = 6;
 
-// The unchanged model always takes the same time; with rules it takes a third of that, or twice that while the machine
-// is busy, which is until or since some moment after the first run.
+// The unchanged model always takes the same time. A model with rules takes a third of it, or twice the time while the
+// machine is busy: before or after a moment that follows the first run.
 class DriftingModel : public RunnableModel {
  public:
   struct Machine {

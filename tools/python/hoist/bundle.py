@@ -221,6 +221,6 @@ def _mapping(answer: Answer) -> Mapping[str, Any]:
 
 
 def open(folder: FileName, *, device: str | int | None = None, threads: int = 0) -> Bundle:
-    """Opens an existing bundle, on this device (an index, a name or a part of a name), with at most so many CPU threads
+    """Opens an existing bundle, on this device (an index, a name or a part of a name), with at most this number of CPU threads
     (0: all)."""
     return Bundle(folder, device=device, threads=threads)

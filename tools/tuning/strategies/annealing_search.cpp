@@ -1,5 +1,6 @@
-// Simulated annealing, a baseline: from the current point it measures some adjacent points, moves to a faster one, and
-// moves to a slower one with a probability that falls with the slow-down and the length of the search.
+// Simulated annealing, a baseline: from the current point it measures some adjacent points, moves to a faster one if
+// there is one, and otherwise to a slower one with a probability that falls with the slow-down and the length of the
+// search.
 #include <algorithm>
 #include <cmath>
 #include <limits>
