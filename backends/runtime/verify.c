@@ -212,7 +212,7 @@ static hoist_status verify_output(hoist_bundle* b, uint32_t output, const hoist_
 }
 
 /* True if step `i` writes its argument `k` and no later step of the launch writes to that memory. */
-static int stays_behind(const hoist_plan* plan, const hoist_plan_launch* launch, size_t i, size_t k) {
+static int stays_after(const hoist_plan* plan, const hoist_plan_launch* launch, size_t i, size_t k) {
   if (!plan->kernels[plan->steps[i].kernel].parameters[k].written) return 0;
   for (size_t later = i + 1; later < launch->first + launch->count; ++later) {
     const hoist_plan_step* step = &plan->steps[later];
@@ -238,7 +238,7 @@ static hoist_status read_launch(hoist_bundle* b, const hoist_plan_launch* launch
     for (size_t k = 0; k < plan->steps[i].argument_count; ++k) {
       const uint32_t array = plan->steps[i].arguments[k];
       const size_t size = (size_t)plan->arrays[array].bytes;
-      if (!size || !stays_behind(plan, launch, i, k)) continue;
+      if (!size || !stays_after(plan, launch, i, k)) continue;
       const hoist_status status = b->engine->read(b, array, next, size);
       if (status) return status;
       next += size;
@@ -302,7 +302,7 @@ static void compare_launch(const hoist_plan* plan, const hoist_plan_launch* laun
     const hoist_plan_step* step = &plan->steps[i];
     for (size_t k = 0; k < step->argument_count; ++k) {
       const hoist_plan_parameter* parameter = &plan->kernels[step->kernel].parameters[k];
-      if (!stays_behind(plan, launch, i, k)) continue;
+      if (!stays_after(plan, launch, i, k)) continue;
       for (uint64_t e = 0; e < parameter->elements; ++e) {
         if (!holds_value(parameter, e)) continue;
         compare_value(c, parameter->scalar, e, hoist_load_bits(parameter->scalar, found, e),

@@ -12,7 +12,7 @@ namespace {
 
 // The inputs from whose values the outputs are computed. If a call reads only the shape of an operand, its definition
 // does not read the operand.
-std::set<std::string> inputs_behind_outputs(const Program& program) {
+std::set<std::string> inputs_after_outputs(const Program& program) {
   std::map<std::string, Expr> terms;
   for (const Definition& definition : program.definitions) terms[definition.value] = definition.expression;
   std::set<std::string> seen(program.outputs.begin(), program.outputs.end()), out;
@@ -98,7 +98,7 @@ std::set<std::string> deciding_inputs(Program header, const std::map<std::string
     if (builder.is_tensor(output)) builder.add_output(output);
   }
   const Result<Program> program = builder.finish();
-  return program.ok() ? inputs_behind_outputs(*program) : std::set<std::string>();
+  return program.ok() ? inputs_after_outputs(*program) : std::set<std::string>();
 }
 
 }  // namespace hoist

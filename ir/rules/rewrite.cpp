@@ -85,7 +85,7 @@ std::optional<Expr> apply_variant(const Rule& rule, const Rule::Variant& variant
   return *result;
 }
 
-std::optional<Expr> apply_or_say_why(const Rule& rule, Expr term, const RuleArguments& arguments, Mismatch& fault) {
+std::optional<Expr> apply_or_reason(const Rule& rule, Expr term, const RuleArguments& arguments, Mismatch& fault) {
   if (auto wrong = fault_of_arguments(rule, arguments)) {
     fault = {{}, *wrong};
     return std::nullopt;
@@ -294,12 +294,12 @@ RuleTable RuleTable::with(const RuleTable& others) const {
 std::optional<Expr> apply_rule(const Rule& rule, Expr term, const RuleArguments& arguments) {
   if (!has_form(rule, term)) return std::nullopt;
   Mismatch fault;
-  return apply_or_say_why(rule, term, arguments, fault);
+  return apply_or_reason(rule, term, arguments, fault);
 }
 
 std::string why_not(const Rule& rule, Expr term, const RuleArguments& arguments) {
   Mismatch fault;
-  if (apply_or_say_why(rule, term, arguments, fault)) return {};
+  if (apply_or_reason(rule, term, arguments, fault)) return {};
   return fault.place.empty() ? fault.what : fault.what + " at " + text(fault.place);
 }
 

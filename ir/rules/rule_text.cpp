@@ -80,7 +80,7 @@ class RulesReader {
     rule.name = text.substr(0, at);
     if (!is_name(rule.name, "-")) fault(place, "\"" + rule.name + "\" is not a name of a rule", "use a-z, 0-9 and -");
     if (at < text.size() && text[at] == '(') {
-      const size_t end = std::min(behind_parentheses(text, at), text.size());
+      const size_t end = std::min(after_parentheses(text, at), text.size());
       rule.fields["parameters"] = head.part(at + 1, end - 1);
       at = end;
     }

@@ -132,7 +132,7 @@ class Lets {
     if (depth > deepest_reference)
       return fault_of_let(fmt::format("lets are nested deeper than {}", deepest_reference));
     if (at + 1 < text.size() && text[at + 1] == '(') {
-      end = behind_parentheses(text, at + 1);
+      end = after_parentheses(text, at + 1);
       if (end == std::string::npos) return fault_of_let("the parenthesis is not closed");
       HOIST_TRY(const std::string sum, expanded(text.substr(at + 2, end - at - 3), names, depth));
       const std::string name = trimmed(sum);
@@ -149,7 +149,7 @@ class Lets {
     std::vector<std::string> arguments;
     if (!found->second.front().parameters.empty()) {
       const size_t open = end;
-      end = open < text.size() && text[open] == '(' ? behind_parentheses(text, open) : std::string::npos;
+      end = open < text.size() && text[open] == '(' ? after_parentheses(text, open) : std::string::npos;
       if (end == std::string::npos) return fault_of_let("$" + name + " has no arguments in parentheses");
       for (const std::string& part : parts_between_commas(text.substr(open + 1, end - open - 2))) {
         HOIST_TRY(std::string argument, expanded(part, names, depth));
@@ -380,7 +380,7 @@ class RowFileReader {
 
 }  // namespace
 
-size_t behind_parentheses(std::string_view text, size_t open) {
+size_t after_parentheses(std::string_view text, size_t open) {
   int nesting = 0;
   for (size_t i = open; i < text.size(); ++i) {
     nesting += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;

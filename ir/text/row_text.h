@@ -91,6 +91,6 @@ std::vector<ReadRow> read_rows(std::span<const RowFile> files, const RowWords& w
                                const std::map<std::string, std::string>& lets, Diagnostics& faults);
 
 /// The position after the parenthesis that closes the one at `open`; npos if there is none.
-size_t behind_parentheses(std::string_view text, size_t open);
+size_t after_parentheses(std::string_view text, size_t open);
 
 }  // namespace hoist

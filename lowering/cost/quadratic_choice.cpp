@@ -129,12 +129,12 @@ class QuadraticSolver {
       const std::vector<double> least = least_costs(own.costs, matrix);
       for (size_t j = 0; j < least.size(); ++j) nodes_[other].costs[j] += least[j];
     } else {
-      join_neighbours(own);
+      join_adjacent(own);
     }
   }
 
   // A node of degree 2 becomes an edge between the two adjacent nodes, with the least costs.
-  void join_neighbours(const ChoiceNode& node) {
+  void join_adjacent(const ChoiceNode& node) {
     const auto& [a, of_a] = *node.edges.begin();
     const auto& [b, of_b] = *std::next(node.edges.begin());
     const size_t rows = nodes_[a].costs.size(), columns = nodes_[b].costs.size();

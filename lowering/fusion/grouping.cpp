@@ -176,7 +176,7 @@ bool turns_product(const Definition& producer, const Definition& consumer) {
   return rows_are_strided(merged_term(producer, consumer));
 }
 
-bool may_merge(const Definition& producer, const Definition& consumer, bool turns_products, TermFacts& facts) {
+bool may_merge(const Definition& producer, const Definition& consumer, bool transposes_contractions, TermFacts& facts) {
   const Facts inner = facts.of(producer.expression), outer = facts.of(consumer.expression);
   if (inner.concatenates || outer.concatenates || (inner.folds && outer.folds)) return false;
   if (inner.on_host || outer.on_host) return false;
@@ -187,7 +187,7 @@ bool may_merge(const Definition& producer, const Definition& consumer, bool turn
   if (inner.folds && count_reads(consumer.expression, producer.value) > 1 &&
       !conserves_work(merged_term(producer, consumer), producer.expression, consumer.expression))
     return false;
-  return turns_products || !turns_product(producer, consumer);
+  return transposes_contractions || !turns_product(producer, consumer);
 }
 
 // Two definitions that the other pass does not merge, at least one of which folds.
@@ -365,10 +365,10 @@ void inline_widening(Program& program) {
       });
 }
 
-void merge_producers(Program& program, bool turns_products) {
+void merge_producers(Program& program, bool transposes_contractions) {
   TermFacts facts;
   merge_into_only_consumers(program, "merge-producers", [&](const Definition& producer, const Definition& consumer) {
-    return may_merge(producer, consumer, turns_products, facts);
+    return may_merge(producer, consumer, transposes_contractions, facts);
   });
 }
 

@@ -19,11 +19,11 @@ namespace hoist {
 void inline_views(Program& program);
 /// Recomputes dequantised arrays in all consumers that read each element once.
 void inline_widening(Program& program);
-/// Merges producers into the only definition that uses them, if it reads each element once. With `turns_products` it
-/// also merges if adjacent elements of the result then belong to different rows of a contraction, as in MatMul and
-/// Transpose. That is for GPUs: vectors of a CPU would load these rows separately in each step (384x256x512: 2.4 ms
-/// instead of 0.8 ms in two kernels).
-void merge_producers(Program& program, bool turns_products);
+/// Merges producers into the only definition that uses them, if it reads each element once. With
+/// `transposes_contractions` it also merges if adjacent elements of the result then belong to different rows of a
+/// contraction, as in MatMul and Transpose. That is for GPUs: vectors of a CPU would load these rows separately in each
+/// step (384x256x512: 2.4 ms instead of 0.8 ms in two kernels).
+void merge_producers(Program& program, bool transposes_contractions);
 /// The same for the definitions of `values`, from which outlining has taken their folds: the elementwise rest of a
 /// normalisation over many elements, for example. Consumers are elementwise, so that they need no fold of their own.
 void merge_rests(Program& program, const std::set<std::string>& values);

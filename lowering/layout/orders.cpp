@@ -79,7 +79,7 @@ bool is_same_order(const DimensionOrder& a, const DimensionOrder& b, const std::
 }
 
 // True if the loops of an output of the model may run in NHWC, while its array is as in ONNX (storage_plan.cpp).
-bool may_turn_output(const Definition& d) {
+bool may_transpose_output(const Definition& d) {
   return is_image_rank(d.expression->type) && !shares_folds(d.expression) && (folds(d.expression) || d.channels_first);
 }
 
@@ -91,7 +91,7 @@ std::map<std::string, DimensionOrder> orders_by_rule(const Program& program, con
   for (const Definition& d : program.definitions) {
     const Type type = d.expression->type;
     const size_t rank = type->is_array() ? sizes_of(type).size() : 0;
-    const bool is_image = images.count(d.value) != 0 && (!is_output(program, d.value) || may_turn_output(d));
+    const bool is_image = images.count(d.value) != 0 && (!is_output(program, d.value) || may_transpose_output(d));
     out[d.value] = !d.order.empty() ? d.order
                    : is_image       ? channels_last(rank)
                                     : innermost_order(rank, rank == 0 ? 0 : rank - 1);
@@ -192,7 +192,7 @@ class OrderChoice {
       return out;
     add(innermost_order(rank, rank - 1));
     if (is_output(program_, d.value)) {
-      if (may_turn_output(d)) add(channels_last(rank));
+      if (may_transpose_output(d)) add(channels_last(rank));
       return out;
     }
     for (size_t i = 0; i + 1 < rank; ++i) add(innermost_order(rank, i));

@@ -174,7 +174,7 @@ int64_t first_difference(const Tensor& before, const Tensor& after, RuleClass ru
 
 // The same for a rounding step and inputs with one extreme element; `usual` are the elements without it. Elements that
 // do not depend on it have to be close on their own scale. A NaN or an infinity has to appear on both sides.
-int64_t first_difference_beside(const Tensor& before, const Tensor& after, const Tensor& usual, bool is_finite) {
+int64_t first_difference_after(const Tensor& before, const Tensor& after, const Tensor& usual, bool is_finite) {
   if (!is_float(before.scalar())) return -1;
   double scale = 0, scale_of_all = 0;
   const auto is_independent = [&](int64_t i) { return before.float_at(i) == usual.float_at(i); };
@@ -455,7 +455,7 @@ class Validator {
       out_.elements += positions.size();
       const int64_t first =
           rounds && has_one_extreme(kind)
-              ? first_difference_beside(*was, *is, *usual, kind == static_cast<size_t>(Inputs::one_huge))
+              ? first_difference_after(*was, *is, *usual, kind == static_cast<size_t>(Inputs::one_huge))
               : first_difference(*was, *is, seen.step.rule_class);
       if (first < 0) continue;
       out_.differences.push_back(

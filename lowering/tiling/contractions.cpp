@@ -11,7 +11,7 @@ bool is_product(const Definition& d) {
          std::all_of(d.weights.begin(), d.weights.end(), [](const Weights& w) { return w.groups == 1 && w.in_place; });
 }
 
-int64_t neighbouring_terms(const Definition& d, const Weights& w, const std::vector<int64_t>& extents) {
+int64_t contiguous_terms(const Definition& d, const Weights& w, const std::vector<int64_t>& extents) {
   const bool outputs_first = extents.size() == 2 && w.output_dimension == 0;
   return extents[d.channels_first || outputs_first ? 1 : extents.size() - 2];
 }
@@ -23,7 +23,7 @@ WordProducts products_in_word(const Definition& d, const std::map<std::string, T
   const std::vector<int64_t> extents = shape_of(type->second);
   if (extents.size() < 2) return {};
   const auto multiplies = [&](Scalar left, Scalar right, int64_t together) {
-    return neighbouring_terms(d, w, extents) % together == 0 && any_node(d.expression, [&](Expr n) {
+    return contiguous_terms(d, w, extents) % together == 0 && any_node(d.expression, [&](Expr n) {
              if (n->pattern != Pattern::zip || n->children.size() != 2) return false;
              auto holds = [&](size_t i, Scalar scalar) { return n->children[i]->type->element == scalar_type(scalar); };
              return holds(0, left) && holds(1, right);

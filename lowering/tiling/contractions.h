@@ -17,7 +17,7 @@ bool is_product(const Definition& d);
 
 /// The number of contiguous products of a sum, for weights of these extents: over the input channels, or over the
 /// dimension of a matrix that is not the output dimension.
-int64_t neighbouring_terms(const Definition& d, const Weights& w, const std::vector<int64_t>& extents);
+int64_t contiguous_terms(const Definition& d, const Weights& w, const std::vector<int64_t>& extents);
 
 /// Products of contiguous elements in words of four bytes, which one instruction adds to a sum.
 struct WordProducts {

@@ -48,7 +48,7 @@ bool is_legal(const KnobSpace& space, const Point& point) {
   return !space.is_legal || space.is_legal(point);
 }
 
-std::vector<Point> neighbours(const KnobSpace& space, const Point& point) {
+std::vector<Point> adjacent_points(const KnobSpace& space, const Point& point) {
   std::vector<Point> result;
   Point other = point;
   const auto add = [&](size_t knob, int index) {

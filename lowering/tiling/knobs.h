@@ -39,7 +39,7 @@ struct KnobSpace {
 /// True if every knob has such a value and the space's predicate accepts the point.
 bool is_legal(const KnobSpace& space, const Point& point);
 /// The legal points that differ from the point by one move of one knob, in an order that depends only on the point.
-std::vector<Point> neighbours(const KnobSpace& space, const Point& point);
+std::vector<Point> adjacent_points(const KnobSpace& space, const Point& point);
 /// The number of points, legal or not; saturates at the largest integer.
 int64_t count_points(const KnobSpace& space);
 /// All legal points in order, or none if there are more than `most` points, legal or not.

@@ -170,7 +170,7 @@ class MaterialisedArrays {
 
 // The number of adjacent elements of a dimension of n that agree in all these parts: the smallest step, if the parts
 // cover everything above it; empty otherwise.
-std::optional<int64_t> neighbours(int dimension, int64_t n, IndexParts parts) {
+std::optional<int64_t> adjacent_elements(int dimension, int64_t n, IndexParts parts) {
   std::erase_if(parts, [&](const IndexPart& p) { return p.dimension != dimension; });
   std::sort(parts.begin(), parts.end(), [](const IndexPart& a, const IndexPart& b) { return a.step < b.step; });
   if (parts.empty()) return n;
@@ -198,7 +198,7 @@ std::optional<std::vector<int64_t>> materialised_tile(Expr term) {
       return std::nullopt;
     std::vector<int64_t> tile;
     for (size_t i = 0; i < shape.size(); ++i) {
-      const auto n = neighbours(static_cast<int>(i), shape[i], parts);
+      const auto n = adjacent_elements(static_cast<int>(i), shape[i], parts);
       if (!n) return std::nullopt;
       tile.push_back(*n);
     }

@@ -84,7 +84,7 @@ CpuResults tiled_on_cpu(const Program& program, const Definition& d, const std::
       out.word = products.together;
       out.in_words = products.of_vectors;
       out.terms = element_count(extents) / extents[static_cast<size_t>(d.weights[0].output_dimension)];
-      out.inner = neighbouring_terms(d, d.weights[0], extents);
+      out.inner = contiguous_terms(d, d.weights[0], extents);
     }
   }
   return out;

@@ -29,7 +29,7 @@ namespace hoist {
 
 /// The parts of a search for a choice, in order, each with the usual share of the whole at its end: for progress
 /// displays.
-enum class StudyPart : uint8_t { calibrating, uniform_models, sensitivities, local_errors, rules_alone, proposals };
+enum class StudyPart : uint8_t { calibrating, uniform_baselines, sensitivities, local_errors, rules_alone, proposals };
 double share_of_study(StudyPart part, size_t done, size_t all);
 
 struct SensitivityOptions {

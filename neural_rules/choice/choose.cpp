@@ -136,7 +136,7 @@ class Chooser {
       sensitivity_.complete = false;
       keep();
     }
-    HOIST_TRY_VOID(time_uniform_models());
+    HOIST_TRY_VOID(time_uniform_baselines());
     if (!sensitivity_.complete && !calibration_.runs.empty()) {
       SensitivityOptions timed = options_.sensitivity;
       timed.measured = [this] { keep(); };
@@ -156,7 +156,7 @@ class Chooser {
   }
 
   // The first baseline may use all of the time limit, because the model would stay unchanged without it.
-  Result<Nothing> time_uniform_models() {
+  Result<Nothing> time_uniform_baselines() {
     SensitivityOptions timed = options_.sensitivity;
     const auto has_one = [this] { return verifier_->points.size() > 1; };
     timed.measured = [this] { keep(); };
@@ -168,15 +168,15 @@ class Chooser {
     // The models before the first verified point may take more time than later models.
     for (const bool first : {true, false}) {
       if (first && has_one()) continue;
-      const auto take = [&](UniformModel& model) { return verify(model, begin); };
+      const auto take = [&](UniformBaseline& model) { return verify(model, begin); };
       const auto stop_after_first = [&] { return timed.out_of_time() || (first && has_one()); };
       SensitivityOptions part = timed;
       part.out_of_time = stop_after_first;
       const auto work = [&]() -> Result<Nothing> {
         if (!measured_.all_timed) {
-          HOIST_TRY(measured_.all_timed, add_uniform_models(measured_.uniform, sensitivity_, prepare_, part, take));
+          HOIST_TRY(measured_.all_timed, add_uniform_baselines(measured_.uniform, sensitivity_, prepare_, part, take));
         }
-        for (UniformModel& model : measured_.uniform) {
+        for (UniformBaseline& model : measured_.uniform) {
           measured_.points = verifier_->points;
           if (part.out_of_time() || !measured_.is_missing(model)) continue;
           HOIST_TRY_VOID(verify(model, begin));
@@ -206,7 +206,7 @@ class Chooser {
   }
 
   // Adds a model that was just timed; it began at the share `begin` of the time limit.
-  Result<Nothing> verify(UniformModel& model, double& begin) {
+  Result<Nothing> verify(UniformBaseline& model, double& begin) {
     if (!model.name.empty() && can_verify()) {
       StudyPoint point;
       point.name = "uniform " + model.name;

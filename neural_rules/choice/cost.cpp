@@ -90,9 +90,9 @@ std::vector<double> seconds_of_sites(const Sensitivity& sensitivity, const Owner
   return out;
 }
 
-Result<UniformModel> timed(const Sensitivity& sensitivity, const PrepareModel& prepare, const Owners& owners,
-                           const Kind& kind) {
-  UniformModel out;
+Result<UniformBaseline> timed(const Sensitivity& sensitivity, const PrepareModel& prepare, const Owners& owners,
+                              const Kind& kind) {
+  UniformBaseline out;
   out.name = kind.name;
   out.cost_class = kind.cost_class;
   if (!kind.name.empty()) out.assignment = everywhere(sensitivity, kind.cost_class);
@@ -106,7 +106,7 @@ Result<UniformModel> timed(const Sensitivity& sensitivity, const PrepareModel& p
 // Builds the solver's problem.
 class Coster {
  public:
-  Coster(Sensitivity& sensitivity, const std::vector<UniformModel>& uniform, Objective objective)
+  Coster(Sensitivity& sensitivity, const std::vector<UniformBaseline>& uniform, Objective objective)
       : sensitivity_(sensitivity), uniform_(uniform), objective_(objective) {
     out_.rules.resize(sensitivity.sites.size());
     classes_[""] = "";
@@ -133,10 +133,10 @@ class Coster {
 
  private:
   // The uniform-precision model from which the rule's cost is read; "" is the unchanged model.
-  const UniformModel* uniform(const std::string& rule) const {
+  const UniformBaseline* uniform(const std::string& rule) const {
     const auto known = classes_.find(rule);
     if (known == classes_.end()) return nullptr;
-    const auto shows = [&](const UniformModel& model) { return model.cost_class == known->second; };
+    const auto shows = [&](const UniformBaseline& model) { return model.cost_class == known->second; };
     const auto found = std::find_if(uniform_.begin(), uniform_.end(), shows);
     return found == uniform_.end() ? nullptr : &*found;
   }
@@ -204,7 +204,7 @@ class Coster {
     if (objective_ == Objective::size) return 0;
     double cost = format_cost(format, kernel);
     if (wanted) {  // the rule's time was measured with all values in the format that it requires
-      const UniformModel* model = uniform(rule);
+      const UniformBaseline* model = uniform(rule);
       const auto assigned =
           model == nullptr ? Assignment::const_iterator{} : model->assignment.find(sensitivity_.sites[value].key());
       if (model != nullptr && assigned != model->assignment.end()) cost -= format_cost(assigned->second, kernel);
@@ -219,7 +219,7 @@ class Coster {
   }
 
   Sensitivity& sensitivity_;
-  const std::vector<UniformModel>& uniform_;
+  const std::vector<UniformBaseline>& uniform_;
   Objective objective_;
   std::map<std::string, std::string> classes_;  // by rule
   CostModel out_;
@@ -227,30 +227,30 @@ class Coster {
 
 }  // namespace
 
-UniformModel unchanged_model(const Sensitivity& sensitivity, const std::vector<StepTime>& steps) {
-  UniformModel out;
+UniformBaseline unchanged_model(const Sensitivity& sensitivity, const std::vector<StepTime>& steps) {
+  UniformBaseline out;
   out.site_seconds = seconds_of_sites(sensitivity, Owners(sensitivity), steps);
   return out;
 }
 
-Result<bool> add_uniform_models(std::vector<UniformModel>& models, const Sensitivity& sensitivity,
-                                const PrepareModel& prepare, const SensitivityOptions& options,
-                                const TakeUniform& take) {
+Result<bool> add_uniform_baselines(std::vector<UniformBaseline>& models, const Sensitivity& sensitivity,
+                                   const PrepareModel& prepare, const SensitivityOptions& options,
+                                   const TakeUniform& take) {
   const Owners owners(sensitivity);
   bool all = true;
   std::vector<Kind> kinds = kinds_of(sensitivity);
   kinds.insert(kinds.begin(), Kind{});
   size_t begun = 0;
   for (const Kind& kind : kinds) {
-    const double share = share_of_study(StudyPart::uniform_models, begun++, kinds.size());
-    const auto same = [&](const UniformModel& known) { return known.cost_class == kind.cost_class; };
+    const double share = share_of_study(StudyPart::uniform_baselines, begun++, kinds.size());
+    const auto same = [&](const UniformBaseline& known) { return known.cost_class == kind.cost_class; };
     if (std::any_of(models.begin(), models.end(), same)) continue;
     if (!kind.name.empty() && options.out_of_time() && !is_required(sensitivity, kind)) {
       all = false;
       continue;
     }
     options.progress(kind.name.empty() ? "timing the unchanged model" : "timing " + kind.name + " everywhere", share);
-    HOIST_TRY(UniformModel model, timed(sensitivity, prepare, owners, kind));
+    HOIST_TRY(UniformBaseline model, timed(sensitivity, prepare, owners, kind));
     models.push_back(std::move(model));
     HOIST_TRY_VOID(take(models.back()));
     options.measured();
@@ -260,7 +260,7 @@ Result<bool> add_uniform_models(std::vector<UniformModel>& models, const Sensiti
 
 size_t CostModel::problem_options(size_t site) const { return rules[site].size() + 1; }
 
-CostModel cost_model(Sensitivity& sensitivity, const std::vector<UniformModel>& uniform, Objective objective) {
+CostModel cost_model(Sensitivity& sensitivity, const std::vector<UniformBaseline>& uniform, Objective objective) {
   return Coster(sensitivity, uniform, objective).make();
 }
 

@@ -23,7 +23,7 @@ namespace hoist {
 
 /// A model with one rule at every site where it applies: a rule for values, or a rule for contractions with the formats
 /// that it needs.
-struct UniformModel {
+struct UniformBaseline {
   std::string name;        ///< "u8", "w8a8", ...; "" is the unchanged model
   std::string cost_class;  ///< cost class of its rules
   Assignment assignment;
@@ -32,16 +32,16 @@ struct UniformModel {
 };
 
 /// The unchanged model, from the times of its steps.
-UniformModel unchanged_model(const Sensitivity& sensitivity, const std::vector<StepTime>& steps);
+UniformBaseline unchanged_model(const Sensitivity& sensitivity, const std::vector<StepTime>& steps);
 
 /// Receives each model when it is timed; it may move `runnable`.
-using TakeUniform = std::function<Result<Nothing>(UniformModel& model)>;
+using TakeUniform = std::function<Result<Nothing>(UniformBaseline& model)>;
 
 /// Times the unchanged model first; models in `models` are not timed again. When the time limit has passed, only rules
 /// that a site must have are timed; others cannot be chosen. Returns true if all are timed.
-Result<bool> add_uniform_models(
-    std::vector<UniformModel>& models, const Sensitivity& sensitivity, const PrepareModel& prepare,
-    const SensitivityOptions& options, const TakeUniform& take = [](UniformModel&) { return Nothing{}; });
+Result<bool> add_uniform_baselines(
+    std::vector<UniformBaseline>& models, const Sensitivity& sensitivity, const PrepareModel& prepare,
+    const SensitivityOptions& options, const TakeUniform& take = [](UniformBaseline&) { return Nothing{}; });
 
 /// One node per site; option 0 leaves it unchanged, the others are the site's rules in the order of sensitivity.rules.
 /// Errors of options are those measured alone, or predicted. Costs are seconds, or bytes.
@@ -52,7 +52,7 @@ struct CostModel {
 
   size_t problem_options(size_t site) const;  ///< number of options of the node: its rules, and unchanged
 };
-CostModel cost_model(Sensitivity& sensitivity, const std::vector<UniformModel>& uniform, Objective objective);
+CostModel cost_model(Sensitivity& sensitivity, const std::vector<UniformBaseline>& uniform, Objective objective);
 
 Assignment assignment_of(const Sensitivity& sensitivity, const CostModel& model, const std::vector<size_t>& options);
 std::vector<size_t> options_of(const Sensitivity& sensitivity, const CostModel& model, const Assignment& assignment);

@@ -183,7 +183,7 @@ void add_site(RecordedSite& to, const StudySite& from) {
 
 }  // namespace
 
-bool Measured::is_missing(const UniformModel& model) const {
+bool Measured::is_missing(const UniformBaseline& model) const {
   if (model.name.empty()) return false;
   const auto is_it = [&](const StudyPoint& point) { return point.assignment == model.assignment; };
   if (std::any_of(points.begin(), points.end(), is_it)) return false;
@@ -198,7 +198,7 @@ bool Measured::is_missing(const UniformModel& model) const {
 bool Measured::complete() const {
   return sensitivity.complete && all_timed &&
          std::all_of(points.begin(), points.end(), [](const StudyPoint& point) { return point.is_timed(); }) &&
-         std::none_of(uniform.begin(), uniform.end(), [&](const UniformModel& model) { return is_missing(model); });
+         std::none_of(uniform.begin(), uniform.end(), [&](const UniformBaseline& model) { return is_missing(model); });
 }
 
 void add_to_record(Record& record, const Measured& measured) {
@@ -212,7 +212,7 @@ void add_to_record(Record& record, const Measured& measured) {
   record.statistics = found.statistics;
   record.sites.resize(found.studied.size());
   for (size_t i = 0; i < found.studied.size(); ++i) add_site(record.sites[i], found.studied[i]);
-  for (const UniformModel& model : measured.uniform) {
+  for (const UniformBaseline& model : measured.uniform) {
     const auto same = [&](const RecordedTimes& known) { return known.cost_class == model.cost_class; };
     if (std::none_of(record.times.begin(), record.times.end(), same))
       record.times.push_back({model.name, model.cost_class, model.assignment, model.site_seconds});

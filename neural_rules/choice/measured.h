@@ -14,11 +14,11 @@ namespace hoist {
 
 struct Measured {
   Sensitivity sensitivity;
-  std::vector<UniformModel> uniform;  ///< the unchanged model first
-  bool all_timed = false;             ///< true if `uniform` has every kind of rule
-  std::vector<StudyPoint> points;     ///< verified; the reference first
-  std::vector<OutputDigest> digests;  ///< one per point
-  std::string metric;                 ///< the command whose number the points have, "" for none
+  std::vector<UniformBaseline> uniform;  ///< the unchanged model first
+  bool all_timed = false;                ///< true if `uniform` has every kind of rule
+  std::vector<StudyPoint> points;        ///< verified; the reference first
+  std::vector<OutputDigest> digests;     ///< one per point
+  std::string metric;                    ///< the command whose number the points have, "" for none
 
   bool empty() const { return sensitivity.sites.empty(); }
   /// True if only further points are left to measure: every point is timed, and every uniform-precision baseline that
@@ -26,7 +26,7 @@ struct Measured {
   bool complete() const;
   /// A uniform-precision baseline with permitted rules that is not a point yet, because the run ended before its
   /// verification.
-  bool is_missing(const UniformModel& model) const;
+  bool is_missing(const UniformBaseline& model) const;
 };
 
 /// Stores the measurements in the record, whose origin and choices stay. Measurements of rules and kinds of rules that

@@ -74,10 +74,10 @@ size_t PointChoice::best(bool keeping) const {
     out = i;
     found = true;
   }
-  return keeping && found && settings.objective == Objective::time ? most_accurate_beside(out) : out;
+  return keeping && found && settings.objective == Objective::time ? most_accurate_besides(out) : out;
 }
 
-size_t PointChoice::most_accurate_beside(size_t cheapest) const {
+size_t PointChoice::most_accurate_besides(size_t cheapest) const {
   size_t out = cheapest;
   const Interval time = verifier.points[cheapest].time;
   for (size_t i = 0; i < verifier.points.size(); ++i) {

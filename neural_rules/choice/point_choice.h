@@ -36,7 +36,7 @@ struct PointChoice {
   bool competes(size_t point) const;
   double cost_of(const StudyPoint& point) const;
   /// If the intervals of two points' times overlap, it is unknown which is faster.
-  size_t most_accurate_beside(size_t cheapest) const;
+  size_t most_accurate_besides(size_t cheapest) const;
 };
 
 }  // namespace hoist

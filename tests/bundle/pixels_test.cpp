@@ -290,7 +290,7 @@ TEST_F(PixelsOfABundle, ComeSeveralAtOnceAndInOtherSizes) {
 }
 
 // Writes plan.bin with the size and hash of other content of preprocessing.bin; all hashes are valid.
-void write_hostile(const std::filesystem::path& bundle, const std::string& content) {
+void write_untrusted(const std::filesystem::path& bundle, const std::string& content) {
   write_sealed(bundle / "preprocessing.bin", content);
   const std::string sealed = read_text(bundle / "preprocessing.bin");
   std::string plan = read_text(bundle / "plan.bin");
@@ -305,7 +305,7 @@ TEST_F(PixelsOfABundle, OfHostileBundlesAreSafe) {
   const Photo photo = random_photo(3, 5, 3, 1);
   size_t refused = 0, taken = 0;
   const auto attempt = [&](const std::string& content) {
-    write_hostile(folder_ / "a.hoist", content);
+    write_untrusted(folder_ / "a.hoist", content);
     hoist_bundle* opened = nullptr;
     if (hoist_open(bundle().c_str(), nullptr, &opened) != HOIST_OK) {
       EXPECT_THAT(hoist_error_message(opened), HasSubstr("preprocessing.bin"));

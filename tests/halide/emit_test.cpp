@@ -231,9 +231,9 @@ TEST(Emit, SharedTermsAreEvaluatedOnce) {
         return sum;
       },
       parameter("x", array({8, 6})), Mode::seq);
-  Expr neighbours = parameter("x", array({8 + levels}));
+  Expr adjacent_sums = parameter("x", array({8 + levels}));
   for (int64_t n = 8 + levels - 1; n >= 8; --n) {
-    neighbours = map(twice, zip({slice(0, n, neighbours), slice(1, n, neighbours)}));
+    adjacent_sums = map(twice, zip({slice(0, n, adjacent_sums), slice(1, n, adjacent_sums)}));
   }
   Expr limited = map(
       [](Expr element) {
@@ -251,7 +251,7 @@ TEST(Emit, SharedTermsAreEvaluatedOnce) {
     size_t most_text;
   };
   for (const auto& [term, most_text] :
-       {Case{copy(arrays), 4000}, {sums, 4000}, {copy(neighbours), 80000}, {limited, 8000}}) {
+       {Case{copy(arrays), 4000}, {sums, 4000}, {copy(adjacent_sums), 80000}, {limited, 8000}}) {
     auto kernel = emit(term);
     ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();
     EXPECT_LT(kernel->source.size(), most_text);

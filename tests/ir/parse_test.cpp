@@ -192,7 +192,7 @@ std::string repeated(const std::string& text, int count) {
 }
 
 // Each text ends quickly, in an error or in a term.
-TEST(Parse, hostile_text) {
+TEST(Parse, untrusted_text) {
   const int many = 100000;
   const std::vector<std::string> texts = {
       repeated("(", many),

@@ -44,9 +44,9 @@ inline double predicted_error(const Sensitivity& sensitivity, const Assignment& 
 /// Checks that the solver is no worse than assignments with one rule everywhere and than random ones. Returns the
 /// number of feasible assignments among these.
 inline int compare_front(const Sensitivity& sensitivity, const CostModel& costs,
-                         const std::vector<UniformModel>& uniform, int draws, std::mt19937_64& random) {
+                         const std::vector<UniformBaseline>& uniform, int draws, std::mt19937_64& random) {
   std::vector<Assignment> rivals;
-  for (const UniformModel& each : uniform) rivals.push_back(each.assignment);
+  for (const UniformBaseline& each : uniform) rivals.push_back(each.assignment);
   for (int i = 0; i < draws; ++i) rivals.push_back(random_assignment(sensitivity, random));
   int compared = 0;
   for (const Assignment& rival : rivals) {

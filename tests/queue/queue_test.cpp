@@ -285,15 +285,15 @@ TEST_F(QueueTest, JobsOfAnotherVersionOrDeviceAreRefused) {
 TEST_F(QueueTest, WhoAsksIsToldWhyNobodyAnswers) {
   auto queue = Queue::connect(server_->options());
   ASSERT_TRUE(queue.ok());
-  EXPECT_THAT(*queue::why_nobody(*queue, "some device"), HasSubstr("there is no worker"));
+  EXPECT_THAT(*queue::why_no_worker(*queue, "some device"), HasSubstr("there is no worker"));
   auto other = Queue::connect(server_->options());
   ASSERT_TRUE(other.ok());
   queue::WorkerDescription described{"host:1", "0.0.1", {"some device"}, 0, ""};
   ASSERT_TRUE(other->answer_as_worker([&] { return queue::print(described); }).ok());
-  EXPECT_THAT(*queue::why_nobody(*queue, "some device"), HasSubstr("host:1 is of version 0.0.1"));
+  EXPECT_THAT(*queue::why_no_worker(*queue, "some device"), HasSubstr("host:1 is of version 0.0.1"));
   described.version = HOIST_VERSION;
-  EXPECT_EQ(*queue::why_nobody(*queue, "some device"), "");
-  EXPECT_THAT(*queue::why_nobody(*queue, "another"), HasSubstr("host:1 has some device"));
+  EXPECT_EQ(*queue::why_no_worker(*queue, "some device"), "");
+  EXPECT_THAT(*queue::why_no_worker(*queue, "another"), HasSubstr("host:1 has some device"));
 }
 
 TEST_F(QueueTest, AJobThatEndsItsProcessesIsSetAsideAndNamed) {

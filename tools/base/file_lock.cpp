@@ -62,7 +62,7 @@ bool is_there(int descriptor, const fs::path& file) {
          opened.st_dev == named.st_dev;
 }
 
-fs::path lock_beside(const fs::path& path) {
+fs::path lock_file_of(const fs::path& path) {
   const fs::path whole = path.has_filename() ? path : path.parent_path();
   std::error_code failed;
   const fs::path place = fs::weakly_canonical(whole, failed);
@@ -97,7 +97,7 @@ Result<FileLock> FileLock::take(const fs::path& path) {
   if (path.empty() || path == "-") return FileLock();
   if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored) && !fs::is_directory(path, ignored))
     return FileLock();
-  const fs::path file = lock_beside(path);
+  const fs::path file = lock_file_of(path);
   for (int i = 0; i < most_tries; ++i) {
     const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (descriptor < 0) return FileLock();

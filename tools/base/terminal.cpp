@@ -81,9 +81,9 @@ WithAudience::~WithAudience() {
   audience = before_;
 }
 
-void say_only_errors() { only_errors = true; }
+void print_only_errors() { only_errors = true; }
 
-bool says_summaries() {
+bool prints_summaries() {
   return !only_errors || told([](const Audience&) {});
 }
 

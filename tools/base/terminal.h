@@ -57,7 +57,7 @@ void keep_results_quiet();
 /// standard output.
 bool heard_as_file(std::string_view content);
 
-/// The argument of say_line: strings are escaped, other types stay.
+/// The argument of print_line: strings are escaped, other types stay.
 template <class Argument>
 decltype(auto) shown(const Argument& argument) {
   if constexpr (std::is_convertible_v<const Argument&, std::string_view>)
@@ -68,7 +68,7 @@ decltype(auto) shown(const Argument& argument) {
 
 /// Prints one line, whatever the arguments contain.
 template <class... Arguments>
-void say_line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+void print_line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   const std::tuple<std::decay_t<decltype(shown(arguments))>...> texts(shown(arguments)...);
   say(std::apply(
           [&](const auto&... text) { return fmt::vformat(fmt::string_view(format), fmt::make_format_args(text...)); },
@@ -78,13 +78,13 @@ void say_line(fmt::format_string<Arguments...> format, Arguments&&... arguments)
 
 /// From now on only errors and results are printed: no progress, notes, warnings or summaries.
 /// An audience still receives everything.
-void say_only_errors();
-bool says_summaries();
+void print_only_errors();
+bool prints_summaries();
 
 /// Prints one line about the files that a command has written, which are its result.
 template <class... Arguments>
-void say_summary(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-  if (says_summaries()) say_line(format, std::forward<Arguments>(arguments)...);
+void print_summary(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  if (prints_summaries()) print_line(format, std::forward<Arguments>(arguments)...);
 }
 
 /// "hoist: error: where: what (hint)", one line per problem; `kind` is "error", "warning" or "note".

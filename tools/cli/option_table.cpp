@@ -53,7 +53,7 @@ Result<Nothing> set_verbose(Options&, const std::string&) {
 }
 
 Result<Nothing> set_quiet(Options&, const std::string&) {
-  say_only_errors();
+  print_only_errors();
   return Nothing{};
 }
 

@@ -186,7 +186,7 @@ Result<ExitCode> commands::bench(const Options& command) {
     const std::vector<std::string>& targets = timed.info.plan.targets;
     HOIST_TRY(const Profile profile, with_kind(ErrorKind::device, profile_of(bundle, timed.info.plan)));
     HOIST_TRY(peaks, measure_peaks(command.run, profile, targets));
-    peaks = peaks_beside(*peaks, timed_kernels(bundle, timed.info.plan, steps));
+    peaks = peaks_along_with(*peaks, timed_kernels(bundle, timed.info.plan, steps));
   }
   if (!command.page.empty())
     HOIST_TRY_VOID(write_file(command.page, kernels_page(bundle.model_name(), bundle.device_name(),
@@ -217,15 +217,15 @@ Result<ExitCode> commands::bench(const Options& command) {
   if (!command.json.empty()) {
     HOIST_TRY_VOID(write_json(command.json, out));
   }
-  say_line(
+  print_line(
       "{}: lower quartile {:.4f} ms, median {:.4f} ms, minimum {:.4f} ms of {} runs; loaded in {:.1f} ms (cache: {})",
       bundle.model_name(), whole.lower_quartile.value, whole.median.value, whole.minimum, timed.runs.size(),
       timed.load_ms, bundle.cache_outcome());
-  if (other) say_line("{}", compared);
-  say_line(
+  if (other) print_line("{}", compared);
+  print_line(
       "on {} ({}), {} compute units; runs go from inputs to outputs in host memory, kernels are timed by the device",
       bundle.device_name(), bundle.engine_name(), bundle.threads());
-  if (peaks) say_line("{}", peaks_text(*peaks));
+  if (peaks) print_line("{}", peaks_text(*peaks));
   say(table(rows));
   return ExitCode::done;
 }

@@ -66,7 +66,7 @@ Result<ExitCode> commands::bisect(const Options& command) {
   HOIST_TRY(Program program, read_program(command.subject, command.model));
   Validation seen;
   HOIST_TRY(const std::optional<Fault> fault, first_fault(program, command, &seen));
-  say_line("{}", summary_of(seen));
+  print_line("{}", summary_of(seen));
   HOIST_TRY_VOID(answer_json(command.json, {{"keeps_numbers", !fault},
                                             {"steps", seen.steps},
                                             {"comparisons", seen.compared},
@@ -122,7 +122,7 @@ Result<ExitCode> commands::reduce(const Options& command) {
   HOIST_TRY(const std::optional<Fault> left, first_fault(program, command, nullptr));
   HOIST_TRY(const std::string bytes, write_model(program, {.producer_version = HOIST_VERSION}));
   HOIST_TRY_VOID(write_file(command.output, bytes));
-  say_summary("{}: {} of {} layers", command.output, program.definitions.size(), before);
+  print_summary("{}: {} of {} layers", command.output, program.definitions.size(), before);
   if (left) print_message("note", left->problems);
   return done(answer_json(command.json, {{"file", command.output},
                                          {"layers", program.definitions.size()},

@@ -92,9 +92,9 @@ Result<ExitCode> commands::check(const Options& options) {
   }
   say(table(rows));
   if (found.summary) {
-    say_line("{}", sentence_of(*found.summary));
+    print_line("{}", sentence_of(*found.summary));
     say(arrays_table(*found.summary));
-    say_line("{} can be compiled", options.subject);
+    print_line("{} can be compiled", options.subject);
   }
   if (found.problems.empty()) return ExitCode::done;
   return with_kind(found.kind, found.problems);

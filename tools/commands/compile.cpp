@@ -47,7 +47,7 @@ void describe(const ChosenModel& chosen) {
   for (const std::string& note : chosen.study.notes) print_message("note", note);
   say(summary_text(chosen.study));
   const ReferenceScore reference = reference_score(chosen.study);
-  if (reference.samples > 0) say_line("{}", reference.text());
+  if (reference.samples > 0) print_line("{}", reference.text());
   if (const std::string warning = reference.warning(); !warning.empty()) print_message("warning", warning);
 }
 
@@ -55,7 +55,7 @@ void describe(const ChosenModel& chosen) {
 Result<Nothing> check_steps(const Options& command, const ProgramDerivation& derivation, const Profile& profile) {
   if (!command.validate) return Nothing{};
   HOIST_TRY(const Validation validation, validate_derivation(derivation, profile, false));
-  say_line("{}", summary_of(validation));
+  print_line("{}", summary_of(validation));
   if (validation.differences.empty()) return Nothing{};
   Diagnostics out;
   for (const StepDifference& difference : validation.differences) out.push_back(described(difference));
@@ -137,7 +137,7 @@ Result<ExitCode> compile_for_sizes(const Options& command, const std::vector<Siz
   const double seconds = stopwatch.seconds();
   CompileAnswer answer = answer_of(command, models.front().compiled, models.front().check, seconds);
   for (SizedModel& model : models) {
-    say_line("for {}:", sizes_text(model.sizes));
+    print_line("for {}:", sizes_text(model.sizes));
     report_size(command, model.compiled, seconds);
     report_check(model.check);
     CompileAnswer own = {{"sizes", sizes_json(model.sizes)}};
@@ -315,7 +315,7 @@ Result<ExitCode> commands::compile(const Options& given) {
       one.budget.seconds = begin + std::max(one.budget.seconds - begin, 0.1) / static_cast<double>(left);
     --left;
     if (one.budget.record.empty()) one.budget.record = (folder.path() / "record.json").string();
-    say_line("budget {}", one.budget.budget);
+    print_line("budget {}", one.budget.budget);
     HOIST_TRY(const ExitCode code, compile_within(one, answer));
     if (code != ExitCode::done) worst = code;
     answers["budgets"].push_back(std::move(answer));

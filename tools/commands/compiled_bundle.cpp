@@ -134,7 +134,7 @@ Result<Nothing> write_results(const Options& command, std::vector<SizedModel>& m
 
 void report_check(const SelfCheck& check) {
   if (!check.not_checked.empty()) {
-    say_summary("not checked: {}", check.not_checked);
+    print_summary("not checked: {}", check.not_checked);
     return;
   }
   std::string how =
@@ -148,12 +148,12 @@ void report_check(const SelfCheck& check) {
     print_message("note",
                   "with seeded inputs the run ends at " + check.ended + " (hoist verify --data checks the rest)");
   if (check.kernels == 0) {
-    say_summary("nothing to check: no kernel computes an element");
+    print_summary("nothing to check: no kernel computes an element");
     return;
   }
-  say_summary("checked on {}: {} {} with the interpreter ({}); {:.1f} s, and {:.1f} s in the driver (cache: {})",
-              check.device, counted(check.kernels, "kernel"), check.kernels == 1 ? "agrees" : "agree", how,
-              check.seconds, check.driver_seconds, check.driver_cache);
+  print_summary("checked on {}: {} {} with the interpreter ({}); {:.1f} s, and {:.1f} s in the driver (cache: {})",
+                check.device, counted(check.kernels, "kernel"), check.kernels == 1 ? "agrees" : "agree", how,
+                check.seconds, check.driver_seconds, check.driver_cache);
 }
 
 void report_size(const Options& command, const CompiledModel& compiled, double seconds) {
@@ -163,9 +163,9 @@ void report_size(const Options& command, const CompiledModel& compiled, double s
   const size_t launches = count_launches(plan.steps.size(), plan.launches);
   const std::string joined =
       plan.launches.empty() ? "" : fmt::format(" in {} launch{}", launches, launches == 1 ? "" : "es");
-  say_summary("{}: {} in {}{}{}, {} of weights, {} between layers, for {}; {:.1f} s", command.output,
-              counted(compiled.program.layers.size(), "layer"), steps, counted(plan.kernels.size(), "kernel"), joined,
-              bytes_text(bytes.weights), bytes_text(bytes.values), compiled.profile.name, seconds);
+  print_summary("{}: {} in {}{}{}, {} of weights, {} between layers, for {}; {:.1f} s", command.output,
+                counted(compiled.program.layers.size(), "layer"), steps, counted(plan.kernels.size(), "kernel"), joined,
+                bytes_text(bytes.weights), bytes_text(bytes.values), compiled.profile.name, seconds);
 }
 
 CompileAnswer answer_of(const Options& command, const CompiledModel& compiled, const SelfCheck& check, double seconds) {

@@ -59,7 +59,7 @@ Result<Nothing> write_pages(const std::vector<CommandText>& texts, const std::st
     HOIST_TRY_VOID(write_file(files.reserve(name), man_page(texts, text)));
   }
   HOIST_TRY_VOID(files.commit());
-  say_line("{}: {} pages, man -l {}/hoist.1 shows the first", folder, texts.size(), folder);
+  print_line("{}: {} pages, man -l {}/hoist.1 shows the first", folder, texts.size(), folder);
   return Nothing{};
 }
 

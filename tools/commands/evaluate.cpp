@@ -120,10 +120,10 @@ Result<ExitCode> compare(const Options& command) {
                                    {"device", bundle.device_name()},
                                    {"outputs", nlohmann::ordered_json::array()}};
   for (const OutputAgreement& each : found) {
-    say_line("{}", each.text());
+    print_line("{}", each.text());
     answer["outputs"].push_back(each.to_json());
   }
-  say_line("over {} on {}", counted(static_cast<uint64_t>(samples.count), "sample"), bundle.device_name());
+  print_line("over {} on {}", counted(static_cast<uint64_t>(samples.count), "sample"), bundle.device_name());
   return done(answer_json(command.json, answer));
 }
 
@@ -154,11 +154,11 @@ Result<ExitCode> commands::evaluate(const Options& command) {
     out.update(card.to_json(data.names));
     HOIST_TRY_VOID(write_json(command.json, out));
   }
-  say_line("top1: {} of {} right, {:.2f} % (95 % interval {:.2f} to {:.2f} %); {:.4f} ms a sample on {}", card.right(),
-           card.samples(), 100 * share, 100 * low, 100 * high, milliseconds, answered.device);
+  print_line("top1: {} of {} right, {:.2f} % (95 % interval {:.2f} to {:.2f} %); {:.4f} ms a sample on {}",
+             card.right(), card.samples(), 100 * share, 100 * low, 100 * high, milliseconds, answered.device);
   if (card.classes() > 5)
-    say_line("top5: {} of {} right, {:.2f} %", card.in_best_five(), card.samples(),
-             100.0 * static_cast<double>(card.in_best_five()) / static_cast<double>(card.samples()));
+    print_line("top5: {} of {} right, {:.2f} %", card.in_best_five(), card.samples(),
+               100.0 * static_cast<double>(card.in_best_five()) / static_cast<double>(card.samples()));
   if (command.classes) say(table(card.class_rows(data.names)));
   warn(found);
   return ExitCode::done;

@@ -30,7 +30,7 @@ std::string indented(const std::string& text, const std::string& first, const st
   return out + "\n";
 }
 
-void say_step(const Options& command, const ExplainedStep& seen) {
+void print_step(const Options& command, const ExplainedStep& seen) {
   const ProgramStep& step = seen.step;
   std::string at = seen.layer.empty() ? "" : " at layer " + seen.layer;
   if (command.paths && !step.value.empty())
@@ -38,36 +38,36 @@ void say_step(const Options& command, const ExplainedStep& seen) {
   std::string note = seen.note;
   if (!seen.absorbed.empty())
     note += fmt::format(" ({} {} part of it)", joined_names(seen.absorbed), seen.absorbed.size() == 1 ? "is" : "are");
-  say_line("{:4}. {}{}{}  [{}]{}", seen.number, step.rule, parameters_text(step), at, name_of(step.rule_class),
-           note.empty() ? "" : "  " + note);
+  print_line("{:4}. {}{}{}  [{}]{}", seen.number, step.rule, parameters_text(step), at, name_of(step.rule_class),
+             note.empty() ? "" : "  " + note);
   // The layers that a rule inserts between a value and its consumers.
   for (const auto& [value, term] : seen.added)
     say(indented(fmt::format("{} = {}", value, term), "          ", "          "));
-  for (const auto& [name, type] : seen.folded) say_line("        {} is a constant : {}", name, type);
+  for (const auto& [name, type] : seen.folded) print_line("        {} is a constant : {}", name, type);
   if (seen.before.empty()) return;
   say(indented(seen.before, "          ", "          "));
   say(indented(seen.after, "        = ", "          "));
   if (!seen.term.empty()) say("        all of it:\n" + indented(seen.term, "          ", "          "));
 }
 
-void say_proof(const Options& command, const std::vector<ExplainedStep>& steps) {
+void print_proof(const Options& command, const std::vector<ExplainedStep>& steps) {
   RuleCounts counts;
   for (const ExplainedStep& seen : steps) {
     counts.add(seen.step.rule_class);
-    say_step(command, seen);
+    print_step(command, seen);
   }
-  say_line("rules applied: {}", counts.text());
+  print_line("rules applied: {}", counts.text());
 }
 
 Result<ExitCode> explain_derivation(const Options& command, const Derived& from, const std::vector<PlanLayer>& layers,
                                     const std::vector<PlanStep>& steps, const std::vector<std::string>& kernels) {
   HOIST_TRY(const Explanation found, explanation_of(command.layer, from, layers, steps, kernels, command.terms));
-  if (!found.absence.empty()) say_line("{}", found.absence);
-  if (!found.steps.empty()) say_proof(command, found.steps);
+  if (!found.absence.empty()) print_line("{}", found.absence);
+  if (!found.steps.empty()) print_proof(command, found.steps);
   for (const ExplainedKernel& kernel : found.kernels) {
-    say_line("kernel {} computes {}{}", kernel.name, joined_names(kernel.layers),
-             kernel.launches > 1 ? fmt::format(", in {} launches", kernel.launches) : "");
-    say_proof(command, kernel.steps);
+    print_line("kernel {} computes {}{}", kernel.name, joined_names(kernel.layers),
+               kernel.launches > 1 ? fmt::format(", in {} launches", kernel.launches) : "");
+    print_proof(command, kernel.steps);
     say("end:\n" + indented(kernel.term, "  ", "  "));
   }
   return done(answer_json(command.json, to_json(found)));
@@ -83,9 +83,9 @@ Result<ExitCode> list_layers(const Options& command, const ProgramDerivation& de
   RuleCounts counts;
   for (const ProgramStep& step : derivation.steps) counts.add(step.rule_class);
   say(layer_table(layers, steps, kernels));
-  say_line("{} in {}, {}: {}", counted(layers.size(), "layer"), counted(kernels.size(), "kernel"),
-           counted(derivation.steps.size(), "step"), counts.text());
-  say_line("hoist explain {} LAYER prints the steps of one", command.subject);
+  print_line("{} in {}, {}: {}", counted(layers.size(), "layer"), counted(kernels.size(), "kernel"),
+             counted(derivation.steps.size(), "step"), counts.text());
+  print_line("hoist explain {} LAYER prints the steps of one", command.subject);
   return done(
       answer_json(command.json,
                   {{"step_counts", {{"exact", counts.exact}, {"rounding", counts.rounding}, {"neural", counts.neural}}},

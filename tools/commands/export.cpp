@@ -224,8 +224,8 @@ Result<ExitCode> write_exported(const Options& command, const Program& written, 
   HOIST_TRY(std::string bytes, write_model(written, {HOIST_VERSION}));
   HOIST_TRY_VOID(write_file(command.output, bytes));
   if (command.output != "-") {
-    say_summary("{}: {}, {} bytes{}", command.output, counted(written.definitions.size(), "layer"), bytes.size(),
-                summary(model));
+    print_summary("{}: {}, {} bytes{}", command.output, counted(written.definitions.size(), "layer"), bytes.size(),
+                  summary(model));
   }
   return done(answer_json(command.json, {{"file", command.output},
                                          {"layers", written.definitions.size()},

@@ -20,10 +20,10 @@ namespace {
 
 Result<ExitCode> show_layer(const Options& command, const LayerStages& shown) {
   for (const LayerStage& stage : shown.stages) {
-    say_line("-- {}: {}", stage.stage, stage.title);
+    print_line("-- {}: {}", stage.stage, stage.title);
     say(stage.text);
   }
-  if (!shown.absence.empty()) say_line("-- {}", shown.absence);
+  if (!shown.absence.empty()) print_line("-- {}", shown.absence);
   if (!shown.refused.empty()) return shown.refused;
   return done(answer_json(command.json, to_json(shown)));
 }
@@ -34,14 +34,14 @@ StageOptions stage_options(const Options& command) { return {command.stages, com
 Result<ExitCode> show_whole(const Options& command, const ModelSummary& summary, const std::vector<PlanLayer>& layers,
                             const std::vector<PlanStep>& steps, const std::vector<std::string>& kernels,
                             const std::vector<Sizes>& specialisations) {
-  say_line("{}", sentence_of(summary));
+  print_line("{}", sentence_of(summary));
   if (!specialisations.empty()) {
     std::string there;
     for (const Sizes& sizes : specialisations) there += (there.empty() ? "" : "; ") + sizes_text(sizes);
-    say_line("compiled for {} (--dim selects other sizes than the first)", there);
+    print_line("compiled for {} (--dim selects other sizes than the first)", there);
   }
   say(arrays_table(summary));
-  say_line("");
+  print_line("");
   say(layer_table(layers, steps, kernels));
   nlohmann::ordered_json answer = to_json(summary);
   for (const Sizes& sizes : specialisations) answer["specialisations"].push_back(sizes_json(sizes));
@@ -54,9 +54,9 @@ Result<ExitCode> show_calls(const Options& command, const Program& program) {
   HOIST_TRY(const Program rewritten, rewritten_calls(program, command.model));
   const std::string before = print_program(program), after = print_program(rewritten);
   const auto calls = [](const Program& p) { return counted(p.definitions.size(), "operator call"); };
-  say_line("-- graph: as the model has it, {}", calls(program));
+  print_line("-- graph: as the model has it, {}", calls(program));
   say(before);
-  say_line("-- graph: what kernels are made of, {}", calls(rewritten));
+  print_line("-- graph: what kernels are made of, {}", calls(rewritten));
   say(after);
   return done(answer_json(command.json, {{"program", before}, {"rewritten", after}}));
 }

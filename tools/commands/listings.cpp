@@ -66,15 +66,15 @@ Result<ExitCode> commands::devices(const Options& command) {
     return ExitCode::done;
   }
   for (const Device& d : all) {
-    say_line("{}: {}", d.index, d.name);
-    say_line("   {}, driver {}", d.platform, d.driver);
-    say_line("   {}, {} compute units, {:.1f} GB, {} kB local memory, {} float lanes{}{}", d.is_cpu ? "cpu" : "gpu",
-             d.compute_units, static_cast<double>(d.global_memory) / 1e9, d.local_memory / 1024, d.vector_width,
-             d.half ? ", half" : "", d.doubles ? ", double" : "");
-    say_line("   floats {}",
-             !d.computes_exactly ? "may round differently or flush subnormals: kernels are compared within bounds"
-             : d.divides_exactly ? "are exact: kernels are compared bit for bit, with division and square root"
-                                 : "are exact: kernels are compared bit for bit, except division and square root");
+    print_line("{}: {}", d.index, d.name);
+    print_line("   {}, driver {}", d.platform, d.driver);
+    print_line("   {}, {} compute units, {:.1f} GB, {} kB local memory, {} float lanes{}{}", d.is_cpu ? "cpu" : "gpu",
+               d.compute_units, static_cast<double>(d.global_memory) / 1e9, d.local_memory / 1024, d.vector_width,
+               d.half ? ", half" : "", d.doubles ? ", double" : "");
+    print_line("   floats {}",
+               !d.computes_exactly ? "may round differently or flush subnormals: kernels are compared within bounds"
+               : d.divides_exactly ? "are exact: kernels are compared bit for bit, with division and square root"
+                                   : "are exact: kernels are compared bit for bit, except division and square root");
   }
   return ExitCode::done;
 }
@@ -109,44 +109,45 @@ Result<ExitCode> used_rules(const Options& command) {
     HOIST_TRY_VOID(write_json(command.json, out));
     return ExitCode::done;
   }
-  for (const auto& [name, count] : by_count(rules)) say_line("{:8}  {}", count, name);
-  for (const auto& [name, count] : by_count(steps_of_passes)) say_line("{:8}  {}  (pass)", count, name);
-  say_line("{} rules and {} passes are used by {}", rules.size(), steps_of_passes.size(),
-           counted(command.used.size(), "bundle"));
+  for (const auto& [name, count] : by_count(rules)) print_line("{:8}  {}", count, name);
+  for (const auto& [name, count] : by_count(steps_of_passes)) print_line("{:8}  {}  (pass)", count, name);
+  print_line("{} rules and {} passes are used by {}", rules.size(), steps_of_passes.size(),
+             counted(command.used.size(), "bundle"));
   return ExitCode::done;
 }
 
 // The two sides of a rule, one per line, followed by the side conditions.
-void say_rule(const RuleRow& r) {
-  say_line("{}{}  {}", r.name, r.parameters.empty() ? "" : "(" + r.parameters + ")", name_of(r.rule_class));
-  say_line("    {}", r.left);
-  say_line("  = {}", r.right);
-  if (!r.where.empty()) say_line("    where {}", r.where);
-  if (!r.meaning.empty()) say_line("    {}", r.meaning);
-  if (!r.library.empty()) say_line("    library: {}", r.library);
+void print_rule(const RuleRow& r) {
+  print_line("{}{}  {}", r.name, r.parameters.empty() ? "" : "(" + r.parameters + ")", name_of(r.rule_class));
+  print_line("    {}", r.left);
+  print_line("  = {}", r.right);
+  if (!r.where.empty()) print_line("    where {}", r.where);
+  if (!r.meaning.empty()) print_line("    {}", r.meaning);
+  if (!r.library.empty()) print_line("    library: {}", r.library);
 }
 
-void say_rule(const ProgramRuleRow& r) {
-  say_line("{}  {}", r.name, name_of(r.rule_class));
-  say_line("    {}", r.left);
-  say_line("  = {}", r.right);
-  if (!r.where.empty()) say_line("    where {}", r.where);
-  say_line("    {}", r.meaning);
+void print_rule(const ProgramRuleRow& r) {
+  print_line("{}  {}", r.name, name_of(r.rule_class));
+  print_line("    {}", r.left);
+  print_line("  = {}", r.right);
+  if (!r.where.empty()) print_line("    where {}", r.where);
+  print_line("    {}", r.meaning);
 }
 
 // The requirements and guarantees of a rule that changes values.
-void say_rule(const NeuralRule& r) {
-  say_line("{}  neural", r.name);
-  say_line("    {}", r.what);
-  say_line("    family {}, at {} sites, error {}{}", name_of(r.family), name_of(r.kind),
-           r.error == ErrorModel::bound ? "bounded" : name_of(r.error), r.calibrated ? ", needs calibration data" : "");
+void print_rule(const NeuralRule& r) {
+  print_line("{}  neural", r.name);
+  print_line("    {}", r.what);
+  print_line("    family {}, at {} sites, error {}{}", name_of(r.family), name_of(r.kind),
+             r.error == ErrorModel::bound ? "bounded" : name_of(r.error),
+             r.calibrated ? ", needs calibration data" : "");
   if (const auto certificate = certificate_of(r.name)) {
-    say_line("    {} error at most {:.3g} for arguments from {:g} to {:g}: {}",
-             certificate->relative ? "relative" : "absolute", certificate->error, certificate->low, certificate->high,
-             certificate->how);
+    print_line("    {} error at most {:.3g} for arguments from {:g} to {:g}: {}",
+               certificate->relative ? "relative" : "absolute", certificate->error, certificate->low, certificate->high,
+               certificate->how);
   }
-  if (!r.precondition.empty()) say_line("    where {}", r.precondition);
-  if (!r.source.empty()) say_line("    {}", r.source);
+  if (!r.precondition.empty()) print_line("    where {}", r.precondition);
+  if (!r.source.empty()) print_line("    {}", r.source);
 }
 
 Json json_of(const RuleRow& r) {
@@ -239,9 +240,9 @@ Result<ExitCode> commands::rules(const Options& command) {
     HOIST_TRY_VOID(write_json(command.json, out));
     return ExitCode::done;
   }
-  for (const ProgramRuleRow* r : between) say_rule(*r);
-  for (const RuleRow* r : chosen) say_rule(*r);
-  for (const NeuralRule* r : neural) say_rule(*r);
+  for (const ProgramRuleRow* r : between) print_rule(*r);
+  for (const RuleRow* r : chosen) print_rule(*r);
+  for (const NeuralRule* r : neural) print_rule(*r);
   return ExitCode::done;
 }
 

@@ -29,7 +29,7 @@ Result<ExitCode> commands::profiles(const Options& command) {
   } else if (!command.subject.empty()) {
     say(fmt::format("# {}\n{}", chosen[0]->devices, print(chosen[0]->profile)));
   } else {
-    for (const StarterProfile* row : chosen) say_line("{:17}{}", row->name, row->devices);
+    for (const StarterProfile* row : chosen) print_line("{:17}{}", row->name, row->devices);
   }
   return ExitCode::done;
 }

@@ -52,7 +52,7 @@ Result<ExitCode> compare_records(const Options& command) {
   };
   const NamedRecord first = named(0), second = named(1);
   HOIST_TRY_VOID(write_file(output, comparison_page(first, second)));
-  if (output != "-") say_line("{}: open it in a browser", output);
+  if (output != "-") print_line("{}: open it in a browser", output);
   if (command.json.empty()) return ExitCode::done;
   return done(answer_json(command.json, to_json(first, second)));
 }
@@ -82,8 +82,8 @@ Result<ExitCode> commands::report(const Options& given) {
   if (chosen.record && !budget.record.empty()) HOIST_TRY_VOID(write_record(budget.record, *chosen.record));
   if (command.output != "-") {
     say(summary_text(chosen.study));
-    if (reference.samples > 0) say_line("{}", reference.text());
-    say_summary("{}: open it in a browser", command.output);
+    if (reference.samples > 0) print_line("{}", reference.text());
+    print_summary("{}: open it in a browser", command.output);
   }
   return ExitCode::done;
 }

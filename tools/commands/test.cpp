@@ -233,11 +233,11 @@ Result<ExitCode> commands::test(const Options& given) {
     const Verdict& last = verdicts.back();
     if (!last.message.empty()) ++failed;
     if (last.message.empty())
-      say_line("passed {}", last.name);
+      print_line("passed {}", last.name);
     else
-      say_line("failed {}: {}", last.name, last.message);
+      print_line("failed {}: {}", last.name, last.message);
   }
-  say_line("{} of {} cases passed", verdicts.size() - failed, verdicts.size());
+  print_line("{} of {} cases passed", verdicts.size() - failed, verdicts.size());
   if (!command.json.empty()) HOIST_TRY_VOID(write_verdicts(command.json, verdicts, failed));
   return failed == 0 ? ExitCode::done : ExitCode::no;
 }

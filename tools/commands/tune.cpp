@@ -111,16 +111,16 @@ Result<ExitCode> list_choices(const Options& command, const TunedProgram& tuned)
         continue;
       const std::vector<Point> points = every_point(subject.space);
       nlohmann::ordered_json entry = {{"layers", subject.layers}, {"points", points.size()}, {"usual", subject.usual}};
-      say_line("{}: {}, for {}", tuning::name_of(kind), counted(points.size(), "point"),
-               fmt::join(subject.layers, ", "));
-      if (!subject.usual.empty()) say_line("  an estimate chooses {}", tuning::knobs_text(subject.usual));
+      print_line("{}: {}, for {}", tuning::name_of(kind), counted(points.size(), "point"),
+                 fmt::join(subject.layers, ", "));
+      if (!subject.usual.empty()) print_line("  an estimate chooses {}", tuning::knobs_text(subject.usual));
       for (const Knob& knob : subject.space.knobs) {
-        say_line("  {}", text_of(knob));
+        print_line("  {}", text_of(knob));
         entry["knobs"][knob.name] = knob.values;
       }
       const std::vector<KnobValues> samples = sampled(subject.space, command.seed);
       entry["samples"] = samples;
-      for (const KnobValues& values : samples) say_line("  for example {}", tuning::knobs_text(values));
+      for (const KnobValues& values : samples) print_line("  for example {}", tuning::knobs_text(values));
       out.push_back(std::move(entry));
     }
   }
@@ -197,17 +197,17 @@ Result<ExitCode> commands::tune(const Options& given) {
   size_t better = 0;
   for (const TunedKernel& kernel : outcome.kernels) better += kernel.chosen.empty() ? 0 : 1;
   if (better == 0)
-    say_line("nothing is faster than what an estimate chooses; {:.0f} s", stopwatch.seconds());
+    print_line("nothing is faster than what an estimate chooses; {:.0f} s", stopwatch.seconds());
   else
-    say_line("whole runs interleaved: {:.3f} ms before, {:.3f} ms with {} tuned ({:.2f}); {:.0f} s",
-             outcome.before * 1e3, outcome.after * 1e3, counted(better, "kernel"), outcome.after / outcome.before,
-             stopwatch.seconds());
+    print_line("whole runs interleaved: {:.3f} ms before, {:.3f} ms with {} tuned ({:.2f}); {:.0f} s",
+               outcome.before * 1e3, outcome.after * 1e3, counted(better, "kernel"), outcome.after / outcome.before,
+               stopwatch.seconds());
   if (outcome.stopped) print_message("note", "the search was ended early; the same command continues it");
   if (better > 0 && outcome.kept)
-    say_line("{}: hoist compile {}{} --tuning {} uses the choices", path,
-             is_bundle(command.subject) ? "MODEL" : command.subject, device_words(command.model), path);
+    print_line("{}: hoist compile {}{} --tuning {} uses the choices", path,
+               is_bundle(command.subject) ? "MODEL" : command.subject, device_words(command.model), path);
   else if (better > 0)
-    say_line("the whole model is no faster: no choice is stored");
+    print_line("the whole model is no faster: no choice is stored");
   return done(answer_json(command.json, to_json(outcome)));
 }
 

@@ -65,12 +65,12 @@ Result<size_t> report_findings(const Options& command, const std::vector<Finding
                      {"compared", finding.compared},
                      {"largest_error", finding.largest_error}});
     if (!finding.passed)
-      say_line("failed {}: {}", finding.subject, finding.message);
+      print_line("failed {}: {}", finding.subject, finding.message);
     else if (finding.compared == 0)
-      say_line("passed {}", finding.subject);
+      print_line("passed {}", finding.subject);
     else
-      say_line("passed {}: {}, largest error {:.3g}", finding.subject,
-               counted(static_cast<uint64_t>(finding.compared), "position"), finding.largest_error);
+      print_line("passed {}: {}, largest error {:.3g}", finding.subject,
+                 counted(static_cast<uint64_t>(finding.compared), "position"), finding.largest_error);
   }
   if (!command.json.empty()) {
     nlohmann::ordered_json out = {{"passed", failed == 0}};
@@ -78,8 +78,8 @@ Result<size_t> report_findings(const Options& command, const std::vector<Finding
     out["findings"] = lines;
     HOIST_TRY_VOID(write_json(command.json, out));
   }
-  say_line("{} of {} checks passed{}", findings.size() - failed, findings.size(),
-           device.empty() ? "" : " on " + device);
+  print_line("{} of {} checks passed{}", findings.size() - failed, findings.size(),
+             device.empty() ? "" : " on " + device);
   return failed;
 }
 

@@ -133,7 +133,7 @@ std::string_view name_of(Bound bound) {
   return "launch";
 }
 
-Peaks peaks_beside(Peaks peaks, const std::vector<TimedKernel>& kernels) {
+Peaks peaks_along_with(Peaks peaks, const std::vector<TimedKernel>& kernels) {
   for (const TimedKernel& kernel : kernels) {
     if (kernel.work.bytes > 0 && kernel.seconds > 0) peaks.launch = std::min(peaks.launch, kernel.seconds);
   }

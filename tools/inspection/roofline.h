@@ -58,7 +58,7 @@ struct TimedKernel {
 };
 
 /// Lowers the launch time of the peaks to the shortest time among the kernels, if that is less.
-Peaks peaks_beside(Peaks peaks, const std::vector<TimedKernel>& kernels);
+Peaks peaks_along_with(Peaks peaks, const std::vector<TimedKernel>& kernels);
 
 /// The work of a kernel. It counts as work on bytes if it reads two 8-bit arrays, values and weights.
 KernelWork work_of(const PlanKernel& kernel);

@@ -137,7 +137,7 @@ class Gatherer {
     since_note_ = {};
     note_after_ = seconds_between_notes;
     if (asked_.empty()) return Nothing{};
-    HOIST_TRY(const std::string why, why_nobody(queue_, asked_.begin()->second.job.device));
+    HOIST_TRY(const std::string why, why_no_worker(queue_, asked_.begin()->second.job.device));
     if (!why.empty()) print_message("note", why);
     return Nothing{};
   }
@@ -156,7 +156,7 @@ class Gatherer {
 
 Result<Nothing> gather(Queue& queue, const Gathering& gathering) { return Gatherer(queue, gathering).run(); }
 
-Result<std::string> why_nobody(Queue& queue, const std::string& device) {
+Result<std::string> why_no_worker(Queue& queue, const std::string& device) {
   HOIST_TRY(const std::vector<std::string> texts, queue.ask_workers(seconds_for_workers));
   std::vector<std::string> others;
   for (const std::string& text : texts) {

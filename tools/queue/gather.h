@@ -28,6 +28,6 @@ struct Gathering {
 Result<Nothing> gather(Queue& queue, const Gathering& gathering);
 
 /// A sentence that states why no worker can run such jobs; "" if one can.
-Result<std::string> why_nobody(Queue& queue, const std::string& device);
+Result<std::string> why_no_worker(Queue& queue, const std::string& device);
 
 }  // namespace hoist::queue

@@ -335,7 +335,7 @@ Result<Queue> Queue::connect(const QueueOptions& options, double patience, Absen
         status == NATS_SECURE_CONNECTION_WANTED)
       return Diagnostic{where, "no TLS with it: " + text,
                         "--queue-authority FILE names who has signed its certificate"};
-    absence = Absence::nobody_answers;
+    absence = Absence::no_worker_answers;
     return Diagnostic{where, "there is no queue: " + text, "nats-server --jetstream starts one"};
   }
   it.part_bytes =
@@ -347,7 +347,7 @@ Result<Queue> Queue::connect(const QueueOptions& options, double patience, Absen
   if ((status = it.make_streams()) != NATS_OK) {
     const char* reason = nats_GetLastError(nullptr);
     const bool passes = status == NATS_TIMEOUT || status == NATS_CONNECTION_DISCONNECTED;
-    if (passes) absence = Absence::nobody_answers;
+    if (passes) absence = Absence::no_worker_answers;
     return Diagnostic{where, fmt::format("keeps no jobs: {}", reason == nullptr ? natsStatus_GetText(status) : reason),
                       "start the server with --jetstream"};
   }

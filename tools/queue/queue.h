@@ -23,8 +23,8 @@ struct QueueOptions {
 /// The URL for messages: without user name and password.
 std::string shown_url(const QueueOptions& options);
 
-/// The reason for a missing connection; only nobody_answers is worth waiting for.
-enum class Absence { nobody_answers, refused };
+/// The reason for a missing connection; only no_worker_answers is worth waiting for.
+enum class Absence { no_worker_answers, refused };
 
 /// Seconds that calls wait for an unreachable server.
 inline constexpr double usual_patience = 300;

@@ -365,8 +365,8 @@ Result<Nothing> list_queue(const QueueOptions& options, const std::string& json)
                               {"devices", worker->devices}});
   }
   if (rows.size() > 1) say(table(rows));
-  say_line("{}, {} on the queue, {} set aside", counted(rows.size() - 1, "worker"),
-           counted(static_cast<size_t>(waiting), "job"), aside.size());
+  print_line("{}, {} on the queue, {} set aside", counted(rows.size() - 1, "worker"),
+             counted(static_cast<size_t>(waiting), "job"), aside.size());
   for (const std::string& text : aside) {
     const nlohmann::json entry = nlohmann::json::parse(text, nullptr, false);
     if (!entry.is_object()) continue;
@@ -376,7 +376,7 @@ Result<Nothing> list_queue(const QueueOptions& options, const std::string& json)
     };
     auto job = parse_job(at("job"));
     const std::string title = job ? title_of(*job) : at("id");
-    say_line("{}: {}", title, at("why"));
+    print_line("{}: {}", title, at("why"));
     out["aside"].push_back({{"id", at("id")}, {"job", title}, {"why", at("why")}});
   }
   return answer_json(json, out);

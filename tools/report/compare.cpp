@@ -37,7 +37,7 @@ std::vector<std::pair<std::string, Beside<T>>> side_by_side(const List& a, const
   return out;
 }
 
-auto points_beside(const Two& two) {
+auto points_side_by_side(const Two& two) {
   return side_by_side<RecordedPoint>(two[0]->record->points, two[1]->record->points,
                                      [](const RecordedPoint& each) { return each.point.name; });
 }
@@ -62,7 +62,7 @@ const RecordedPoint* chosen_point(const NamedRecord& named) {
 }
 
 // Sites with different choices first, then by sensitivity.
-auto sites_beside(const Two& two) {
+auto sites_side_by_side(const Two& two) {
   auto out = side_by_side<RecordedSite>(two[0]->record->sites, two[1]->record->sites,
                                         [](const RecordedSite& each) { return each.key; });
   const auto rank = [&](const std::pair<std::string, Beside<RecordedSite>>& each) {
@@ -125,7 +125,7 @@ std::string compared_points(const Two& two) {
       "scope=\"col\">B over A</th><th scope=\"col\">SQNR A</th><th scope=\"col\">SQNR B</th><th scope=\"col\">Lost / "
       "gained A</th><th scope=\"col\">Lost / gained B</th><th scope=\"col\">Weights A</th><th scope=\"col\">Weights "
       "B</th></tr></thead><tbody>\n";
-  for (const auto& [name, both] : points_beside(two)) {
+  for (const auto& [name, both] : points_side_by_side(two)) {
     out += "<tr><th scope=\"row\">" + html_text(name) + chosen_chips(two, both) + "</th>";
     out += of_both(both, [](const StudyPoint& point) { return compared_time(point.time.value); });
     out += table_cell(time_ratio(both));
@@ -146,7 +146,7 @@ std::string compared_sites(const Two& two) {
       "<table><thead><tr><th scope=\"col\">Site</th><th scope=\"col\">Rule A</th><th scope=\"col\">Rule B</th><th "
       "scope=\"col\">Time A</th><th scope=\"col\">Time B</th><th scope=\"col\">Sensitivity A</th><th "
       "scope=\"col\">Sensitivity B</th></tr></thead><tbody>\n";
-  for (const auto& [key, both] : sites_beside(two)) {
+  for (const auto& [key, both] : sites_side_by_side(two)) {
     std::array<std::string, 2> rules;
     for (size_t side = 0; side < 2; ++side) rules[side] = rule_at(*two[side], key);
     out += fmt::format("<tr class=\"{}\"><th scope=\"row\">{}</th>", rules[0] != rules[1] ? "differs" : "same",
@@ -278,7 +278,7 @@ Json to_json(const NamedRecord& a, const NamedRecord& b) {
          {"chosen", chosen == nullptr ? "" : chosen->point.name},
          {"complete", record.complete}});
   }
-  for (const auto& [name, both] : points_beside(two)) {
+  for (const auto& [name, both] : points_side_by_side(two)) {
     Json entry = {{"name", name}};
     for (const RecordedPoint* each : both) {
       entry["seconds"].push_back(each == nullptr ? Json() : finite_or_null(each->point.time.value));
@@ -289,7 +289,7 @@ Json to_json(const NamedRecord& a, const NamedRecord& b) {
     }
     out["points"].push_back(std::move(entry));
   }
-  for (const auto& [key, both] : sites_beside(two)) {
+  for (const auto& [key, both] : sites_side_by_side(two)) {
     Json entry = {{"key", key}};
     for (size_t side = 0; side < 2; ++side) {
       const RecordedSite* site = both[side];

@@ -134,7 +134,7 @@ Result<ReportKernels> time_forms(const ChosenModel& chosen, Forms forms) {
   }
   const PrepareOptions& options = chosen.model.options;
   HOIST_TRY(const Peaks peaks, measure_peaks(options.run, options.profile, options.targets));
-  out.peaks = peaks_beside(peaks_beside(peaks_beside(peaks, out.reference), out.chosen), out.tuned);
+  out.peaks = peaks_along_with(peaks_along_with(peaks_along_with(peaks, out.reference), out.chosen), out.tuned);
   return out;
 }
 

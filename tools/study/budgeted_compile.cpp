@@ -364,7 +364,7 @@ Result<ChosenModel> choose_model(const fs::path& path, const ModelOptions& model
     return ChosenModel{
         std::move(model), compile_options(studied), std::move(rewritten), {}, "", std::move(study), true};
   choice.certificate = known.decided ? known.decided->certificate : certificate_text(found);
-  HOIST_TRY(const bool kept, certificate_says_met(choice.certificate, options.record));
+  HOIST_TRY(const bool kept, certificate_states_met(choice.certificate, options.record));
   std::optional<Record> record;
   if (!found.measured.uniform.empty()) {
     record = std::move(keeper).whole(found.measured);

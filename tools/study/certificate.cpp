@@ -172,7 +172,7 @@ double guessing_in(const std::string& certificate) {
   return is_known ? reference["guessing"].get<double>() : std::nan("");
 }
 
-Result<bool> certificate_says_met(const std::string& text, const std::string& where) {
+Result<bool> certificate_states_met(const std::string& text, const std::string& where) {
   const Json certificate = Json::parse(text, nullptr, false);
   if (!certificate.is_object() || !certificate.contains("met") || !certificate["met"].is_boolean())
     return Diagnostic{where, "holds no certificate", "compile again without it"};

@@ -31,7 +31,7 @@ std::string certificate_text(const Choosing& found);
 /// The share of guessing in the certificate; NaN if it has none.
 double guessing_in(const std::string& certificate);
 /// Errors: `text` is not a certificate; `where` names its file.
-Result<bool> certificate_says_met(const std::string& text, const std::string& where);
+Result<bool> certificate_states_met(const std::string& text, const std::string& where);
 
 /// Runs the model on the data and compares with the certificate: the power of each output, and classes and right
 /// answers if an output has scores. Nothing if the certificate was made with other data.

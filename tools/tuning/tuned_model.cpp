@@ -35,10 +35,10 @@ Result<TunedCompilation> choose_by_measuring(const Program& program, double seco
   HOIST_TRY(TuneOutcome outcome, tune_with_progress(tuned, place, {}, seconds, database));
   const TunedCompilation out = {outcome.choices.size(), outcome.before, outcome.after};
   if (outcome.choices.empty())
-    say_line("tuned: no point makes whole runs faster than the estimate's choice");
+    print_line("tuned: no point makes whole runs faster than the estimate's choice");
   else
-    say_line("tuned: {}, whole runs interleaved: {:.3f} ms before, {:.3f} ms after ({:.2f})",
-             counted(out.chosen, "kernel"), out.before * 1e3, out.after * 1e3, out.after / out.before);
+    print_line("tuned: {}, whole runs interleaved: {:.3f} ms before, {:.3f} ms after ({:.2f})",
+               counted(out.chosen, "kernel"), out.before * 1e3, out.after * 1e3, out.after / out.before);
   options.records = records_of(std::move(outcome.choices));
   return out;
 }
@@ -50,8 +50,8 @@ Result<TunedCompilation> choose_by_model(const Program& program, ModelOptions& o
   HOIST_TRY(EstimateOutcome outcome, estimate(tuned, CostModel::shipped(), {}));
   progress.show("");
   const TunedCompilation out = {outcome.choices.size(), 0, 0};
-  say_line("the cost model differs from the estimate in {} of {}{}", out.chosen, counted(outcome.places, "place"),
-           outcome.outside == 0 ? "" : fmt::format(", and does not cover {}", counted(outcome.outside, "kernel")));
+  print_line("the cost model differs from the estimate in {} of {}{}", out.chosen, counted(outcome.places, "place"),
+             outcome.outside == 0 ? "" : fmt::format(", and does not cover {}", counted(outcome.outside, "kernel")));
   options.records = [known = options.records,
                      estimated = records_of(std::move(outcome.choices), 0)](const TuningTask& task) {
     KnobValues knobs = known ? known(task) : KnobValues();

@@ -51,7 +51,7 @@ struct Product {
 };
 
 // Base index of a contiguous vector load, or undefined if the index is not a dense ramp.
-HExpr first_of_neighbours(const HExpr& index) {
+HExpr first_of_adjacent(const HExpr& index) {
   const Ramp* ramp = index.as<Ramp>();
   return ramp != nullptr && is_const_one(ramp->stride) && ramp->lanes == tile_lanes ? ramp->base : HExpr();
 }
@@ -72,7 +72,7 @@ const Load* shared_word(const HExpr& e, HExpr& index) {
 }
 
 // The statement inside lets, with their values substituted.
-Stmt behind_lets(Stmt s) {
+Stmt after_lets(Stmt s) {
   while (const LetStmt* let = s.as<LetStmt>()) s = substitute(let->name, let->value, let->body);
   return s;
 }
@@ -110,14 +110,14 @@ std::optional<Steps> steps_of(const std::vector<HExpr>& indices, const std::stri
 }
 
 std::optional<Product> product_of(const Stmt& stmt) {
-  const Stmt whole = behind_lets(stmt);
+  const Stmt whole = after_lets(stmt);
   const For* rows = whole.as<For>();
   if (rows == nullptr || !is_const_zero(rows->min) || rows->name.find("matrix") == std::string::npos)
     return std::nullopt;
-  const Stmt row = behind_lets(rows->body);
+  const Stmt row = after_lets(rows->body);
   const For* loop = row.as<For>();
   if (loop != nullptr && !is_const_zero(loop->min)) return std::nullopt;
-  const Stmt update = substitute_in_all_lets(behind_lets(loop != nullptr ? loop->body : row));
+  const Stmt update = substitute_in_all_lets(after_lets(loop != nullptr ? loop->body : row));
   const Store* store = update.as<Store>();
   const Call* sum = store != nullptr ? store->value.as<Call>() : nullptr;
   if (sum != nullptr && sum->name == "hoist_first")
@@ -139,13 +139,13 @@ std::optional<Product> product_of(const Stmt& stmt) {
     for (const Load* load : {old, next_left, next_right}) {
       if (load == nullptr || !is_const_one(load->predicate) || load->type.bits() != 8 * word_bytes) return std::nullopt;
     }
-    right_indices.push_back(first_of_neighbours(simplify(next_right->index)));
+    right_indices.push_back(first_of_adjacent(simplify(next_right->index)));
     if (!right_indices.back().defined()) return std::nullopt;
     if (left != nullptr && (left->name != next_left->name || right->name != next_right->name)) return std::nullopt;
     left = next_left;
     right = next_right;
   }
-  const HExpr sums_index = first_of_neighbours(simplify(store->index));
+  const HExpr sums_index = first_of_adjacent(simplify(store->index));
   if (old->name != store->name || !sums_index.defined() || !equal(simplify(old->index), simplify(store->index)))
     return std::nullopt;
   const std::string word = loop != nullptr ? loop->name : unique_name("word");

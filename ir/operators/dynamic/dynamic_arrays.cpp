@@ -57,10 +57,10 @@ std::string range_of(ExtentComposer& c, const ShapeValue& start, int64_t step, i
 namespace {
 
 // Reshapes a list to lie along one dimension of an array, with trailing dimensions of extent 1.
-std::string along(ExtentComposer& c, const std::string& list, size_t dimensions_behind) {
-  if (dimensions_behind == 0) return list;
+std::string along(ExtentComposer& c, const std::string& list, size_t dimensions_after) {
+  if (dimensions_after == 0) return list;
   std::vector<int64_t> axes;
-  for (size_t i = 1; i <= dimensions_behind; ++i) axes.push_back(static_cast<int64_t>(i));
+  for (size_t i = 1; i <= dimensions_after; ++i) axes.push_back(static_cast<int64_t>(i));
   return call(c, "Unsqueeze", {list}, {{"axes", axes}});
 }
 

@@ -157,9 +157,9 @@ Result<DynamicArray> resized_along(ExtentComposer& c, const DynamicArray& x, siz
     }
     for (std::string& weight : weights) weight = call(c, "Div", {weight, total});
   }
-  const size_t dimensions_behind = x.extents.size() - 1 - axis;
+  const size_t dimensions_after = x.extents.size() - 1 - axis;
   std::vector<int64_t> ones;
-  for (size_t i = 1; i <= dimensions_behind; ++i) ones.push_back(static_cast<int64_t>(i));
+  for (size_t i = 1; i <= dimensions_after; ++i) ones.push_back(static_cast<int64_t>(i));
   DynamicArray out;
   std::string sum;
   for (size_t k = 0; k < weights.size(); ++k) {

@@ -52,10 +52,10 @@ Elaborator::Weight Elaborator::weight(Type type) {
 
 // Sizes and types of untrusted input are bounded: the arithmetic of sizes must not overflow, and messages print them.
 Result<Expr> Elaborator::finish(Spec spec, Syn s) {
-  const bool from_stranger = vocabulary == nullptr;  // operators' definitions have their own checks
+  const bool from_untrusted = vocabulary == nullptr;  // operators' definitions have their own checks
   for (Nat& n : spec.sizes) {
-    if (coefficient_bound(n) > (from_stranger ? 0x1p31 : 0x1p40))
-      return fault_at(s->token, fmt::format("the size {} is beyond 2^{}", n.text(), from_stranger ? 31 : 40));
+    if (coefficient_bound(n) > (from_untrusted ? 0x1p31 : 0x1p40))
+      return fault_at(s->token, fmt::format("the size {} is beyond 2^{}", n.text(), from_untrusted ? 31 : 40));
   }
   auto made = make(std::move(spec));
   if (!made.ok()) {

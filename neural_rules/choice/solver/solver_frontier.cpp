@@ -25,7 +25,7 @@ class Planner {
   FrontierPlan plan(size_t first, size_t most_states) {
     size_t next_unconnected = 0;
     return plan(most_states, [&](size_t n) {
-      const size_t node = n == 0 ? first : best_neighbour();
+      const size_t node = n == 0 ? first : best_adjacent();
       while (node == none && passed_[next_unconnected]) ++next_unconnected;
       return node == none ? next_unconnected : node;
     });
@@ -67,7 +67,7 @@ class Planner {
     return out;
   }
 
-  size_t best_neighbour() const {
+  size_t best_adjacent() const {
     size_t best = none;
     double best_growth = 0;
     for (size_t i = 0; i < frontier_.size(); ++i) {

@@ -94,7 +94,7 @@ TEST(ConservedWork, OfSharedModels) {
 }
 
 // A one-dimensional convolution between views, and an activation that uses it several times.
-NamedModel activation_behind_views(bool in_twos, bool by_error_function) {
+NamedModel activation_after_views(bool in_twos, bool by_error_function) {
   NamedModel model;
   model.opset = 17;
   constexpr int64_t length = 64, channels = 16, taps = 9;
@@ -155,7 +155,7 @@ NamedModel activation_behind_views(bool in_twos, bool by_error_function) {
 TEST(ConservedWork, OfActivationsBehindViews) {
   for (const bool in_twos : {false, true}) {
     for (const bool by_error_function : {false, true}) {
-      auto program = program_of(activation_behind_views(in_twos, by_error_function));
+      auto program = program_of(activation_after_views(in_twos, by_error_function));
       ASSERT_TRUE(program.ok()) << program.errors()[0].text();
       expect_conserved(lowered(std::move(*program)), "activation behind views");
     }

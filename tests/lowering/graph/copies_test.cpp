@@ -27,19 +27,19 @@ std::string left_of(const std::string& text, bool share_equal = true) {
   return print_program(program);
 }
 
-constexpr char relu_behind[] = "define %y : [2][6]f32 = Relu(%v) from \"relu\"\noutput %y\n";
+constexpr char relu_after[] = "define %y : [2][6]f32 = Relu(%v) from \"relu\"\noutput %y\n";
 
 TEST(Copies, ViewsThatUndoEachOtherAreOne) {
   const std::string back =
       "input %x : [2][6]f32\n"
       "define %a : [3][4]f32 = Reshape(%x; shape = [3, 4]) from \"a\"\n"
       "define %v : [2][6]f32 = Reshape(%a; shape = [2, 6]) from \"b\"\n";
-  EXPECT_THAT(left_of(back + relu_behind), HasSubstr("Relu(%x)"));
+  EXPECT_THAT(left_of(back + relu_after), HasSubstr("Relu(%x)"));
   const std::string shuffled =
       "input %x : [2][6]f32\n"
       "define %a : [6][2]f32 = Transpose(%x; perm = [1, 0]) from \"a\"\n"
       "define %v : [2][6]f32 = Reshape(%a; shape = [2, 6]) from \"b\"\n";
-  EXPECT_THAT(left_of(shuffled + relu_behind), HasSubstr("Relu(%v)"));
+  EXPECT_THAT(left_of(shuffled + relu_after), HasSubstr("Relu(%v)"));
   const std::string square =
       "input %x : [4][4]f32\n"
       "define %v : [4][4]f32 = Transpose(%x; perm = [1, 0]) from \"a\"\n"
@@ -49,10 +49,10 @@ TEST(Copies, ViewsThatUndoEachOtherAreOne) {
 
 TEST(Copies, OnlyTheSameTypeIsACopy) {
   EXPECT_THAT(
-      left_of("input %x : [2][6]f32\ndefine %v : [2][6]f32 = Cast(%x; to = 1) from \"a\"\n" + std::string(relu_behind)),
+      left_of("input %x : [2][6]f32\ndefine %v : [2][6]f32 = Cast(%x; to = 1) from \"a\"\n" + std::string(relu_after)),
       HasSubstr("Relu(%x)"));
   EXPECT_THAT(
-      left_of("input %x : [2][6]f16\ndefine %v : [2][6]f32 = Cast(%x; to = 1) from \"a\"\n" + std::string(relu_behind)),
+      left_of("input %x : [2][6]f16\ndefine %v : [2][6]f32 = Cast(%x; to = 1) from \"a\"\n" + std::string(relu_after)),
       HasSubstr("Relu(%v)"));
 }
 

@@ -34,7 +34,7 @@ LoweredModel lowered(const std::string& from, const std::string& to, const std::
 std::string low_of(const LoweredModel& model) { return print(model.groups.back().low); }
 
 // Values whose sums, minima and maxima are exact in any order.
-Tensor whole_numbers(const std::vector<int64_t>& shape) {
+Tensor integers_only(const std::vector<int64_t>& shape) {
   Tensor x(Scalar::f32, shape);
   for (int64_t i = 0; i < x.size(); ++i) x.set_float(i, static_cast<double>((i * 37) % 101) - 50);
   return x;
@@ -47,7 +47,7 @@ TEST(CpuVectors, RowsShorterThanAVectorReachBack) {
     const std::string type = "[6][" + std::to_string(columns) + "]f32";
     const LoweredModel model = lowered_layer(type, type, "Add(%x, %x)", 16);
     EXPECT_THAT(low_of(model), HasSubstr(loop));
-    const Tensor x = whole_numbers({6, columns}), y = outputs_of(model, {{"x", x}}).at("y");
+    const Tensor x = integers_only({6, columns}), y = outputs_of(model, {{"x", x}}).at("y");
     for (int64_t i = 0; i < x.size(); ++i) ASSERT_EQ(y.float_at(i), 2 * x.float_at(i)) << columns << " at " << i;
   }
 }
@@ -65,7 +65,7 @@ TEST(CpuVectors, BlocksOfATranspositionCutNothingOff) {
         lowered_layer("[3][" + columns + "][" + rows + "]f32", "[3][" + rows + "][" + columns + "]f32",
                       "Transpose(%x; perm = [0, 2, 1])", 16);
     EXPECT_THAT(low_of(model), testing::AllOf(HasSubstr(c.block), HasSubstr(c.lanes)));
-    const Tensor x = whole_numbers({3, c.columns, c.rows}), y = outputs_of(model, {{"x", x}}).at("y");
+    const Tensor x = integers_only({3, c.columns, c.rows}), y = outputs_of(model, {{"x", x}}).at("y");
     for (int64_t i = 0; i < y.size(); ++i) {
       const int64_t plane = i / (c.rows * c.columns), row = i / c.columns % c.rows, column = i % c.columns;
       ASSERT_EQ(y.float_at(i), x.float_at((plane * c.columns + column) * c.rows + row)) << rows << " x " << columns;
@@ -84,7 +84,7 @@ TEST(CpuVectors, PartialResultsAreCombinedByHalves) {
   EXPECT_THAT(low_of(sums(64)), HasSubstr("fold unroll max f32#ff800000 b)"));
   EXPECT_THAT(low_of(lowered_layer("[6][10]f32", "[6][10]f32", "Softmax(%x; axis = 1)", 16)), HasSubstr("slice 0 8"));
   for (const int64_t columns : {10, 64, 100}) {
-    const Tensor x = whole_numbers({6, columns}), y = outputs_of(sums(columns), {{"x", x}}).at("y");
+    const Tensor x = integers_only({6, columns}), y = outputs_of(sums(columns), {{"x", x}}).at("y");
     for (int64_t row = 0; row < 6; ++row) {
       double most = x.float_at(row * columns);
       for (int64_t i = 0; i < columns; ++i) most = std::max(most, x.float_at(row * columns + i));
@@ -110,7 +110,7 @@ TEST(CpuVectors, RowsOfEightLanesAreReadInPhases) {
     NamedModel model;
     model.opset = 21;
     model.inputs = {{"x", Scalar::f32, {1, 16, side, side}}};
-    model.constants["w"] = whole_numbers({16, 1, 3, 3});
+    model.constants["w"] = integers_only({16, 1, 3, 3});
     const Attributes attributes = {
         {"group", int64_t{16}}, {"strides", std::vector<int64_t>{2, 2}}, {"pads", std::vector<int64_t>{1, 1, 1, 1}}};
     model.layers = {{"conv", "Conv", "", attributes, {"x", "w"}, {"y"}}};

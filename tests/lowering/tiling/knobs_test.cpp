@@ -47,19 +47,21 @@ TEST(Knobs, LegalIsWhatTheSpaceSays) {
 
 TEST(Knobs, NeighboursAreOneMoveAway) {
   KnobSpace space{{knob("a", Knob::Kind::ordered, {1, 2, 4, 8}), knob("b", Knob::Kind::choice, {0, 5, 9})}};
-  EXPECT_THAT(neighbours(space, {1, 0}),
+  EXPECT_THAT(adjacent_points(space, {1, 0}),
               UnorderedElementsAre(ElementsAre(0, 0), ElementsAre(2, 0), ElementsAre(1, 1), ElementsAre(1, 2)));
-  EXPECT_THAT(neighbours(space, {3, 2}), UnorderedElementsAre(ElementsAre(2, 2), ElementsAre(3, 0), ElementsAre(3, 1)));
+  EXPECT_THAT(adjacent_points(space, {3, 2}),
+              UnorderedElementsAre(ElementsAre(2, 2), ElementsAre(3, 0), ElementsAre(3, 1)));
   space.is_legal = [](const Point& point) { return point[0] != 2 && point[1] != 1; };
-  EXPECT_THAT(neighbours(space, {1, 0}), UnorderedElementsAre(ElementsAre(0, 0), ElementsAre(3, 0), ElementsAre(1, 2)))
+  EXPECT_THAT(adjacent_points(space, {1, 0}),
+              UnorderedElementsAre(ElementsAre(0, 0), ElementsAre(3, 0), ElementsAre(1, 2)))
       << "an illegal number is passed over, another choice is not";
-  EXPECT_THAT(neighbours({{knob("a", Knob::Kind::ordered, {3})}}, {0}), IsEmpty());
+  EXPECT_THAT(adjacent_points({{knob("a", Knob::Kind::ordered, {3})}}, {0}), IsEmpty());
 }
 
 TEST(Knobs, FactorsMoveAPrime) {
   const KnobSpace space{{factors_knob("m", 12, 3)}};
   std::set<std::vector<int64_t>> values;
-  for (const Point& point : neighbours(space, *point_with(space, {{"m.0", 1}, {"m.1", 4}, {"m.2", 3}})))
+  for (const Point& point : adjacent_points(space, *point_with(space, {{"m.0", 1}, {"m.1", 4}, {"m.2", 3}})))
     values.insert(space.knobs[0].values[point[0]]);
   EXPECT_THAT(values, UnorderedElementsAre(ElementsAre(2, 2, 3), ElementsAre(1, 2, 6), ElementsAre(3, 4, 1),
                                            ElementsAre(1, 12, 1)));
@@ -75,9 +77,9 @@ TEST(Knobs, NeighboursGoBothWaysAndReachEverything) {
   while (!left.empty()) {
     const Point point = left.back();
     left.pop_back();
-    for (const Point& other : neighbours(space, point)) {
+    for (const Point& other : adjacent_points(space, point)) {
       EXPECT_TRUE(is_legal(space, other));
-      EXPECT_THAT(neighbours(space, other), testing::Contains(point));
+      EXPECT_THAT(adjacent_points(space, other), testing::Contains(point));
       if (reached.insert(other).second) left.push_back(other);
     }
   }
@@ -135,7 +137,7 @@ TEST(Knobs, AMillionPointsAreListedInSeconds) {
   EXPECT_EQ(count_points(space), 899'756);
   const Stopwatch watch;
   EXPECT_EQ(every_point(space).size(), 899'756);
-  for (int i = 0; i < 10'000; ++i) neighbours(space, {i % 286, i % 11, i % 286});
+  for (int i = 0; i < 10'000; ++i) adjacent_points(space, {i % 286, i % 11, i % 286});
   EXPECT_LT(watch.seconds(), 20);
 }
 

@@ -202,8 +202,8 @@ TEST(Sensitivity, NoiseOfTheProbeHasTheErrorThatTheSensitivitySays) {
 TEST(CostModel, TheFrontIsNoWorseThanRandomAndUniformAssignments) {
   Studied model = studied(residual_model(8), false);
   SensitivityOptions options;
-  std::vector<UniformModel> uniform;
-  auto all = add_uniform_models(uniform, model.sensitivity, evaluated_models(), options);
+  std::vector<UniformBaseline> uniform;
+  auto all = add_uniform_baselines(uniform, model.sensitivity, evaluated_models(), options);
   ASSERT_TRUE(all.ok()) << all.errors()[0].text();
   const CostModel costs = cost_model(model.sensitivity, uniform, Objective::time);
   std::mt19937_64 random(12);

@@ -19,7 +19,7 @@ using Edges = std::vector<std::pair<size_t, size_t>>;
 
 struct Draw {
   double forbidden_options = 0.1, forbidden_pairs = 0.1;
-  bool whole_numbers = false;  ///< causes many ties
+  bool integers_only = false;  ///< causes many ties
   bool falling = false;        ///< like for rules, options with larger errors cost less
   bool exchange = false;       ///< the cost is the remaining error, so no price separates the options: lists grow long
 };
@@ -28,7 +28,7 @@ ChoiceProblem random_problem(std::mt19937_64& random, size_t nodes, size_t optio
                              const Draw& draw) {
   std::uniform_real_distribution<double> unit(0, 1);
   const auto number = [&](double high) {
-    return draw.whole_numbers ? std::floor(unit(random) * 5) : unit(random) * high;
+    return draw.integers_only ? std::floor(unit(random) * 5) : unit(random) * high;
   };
   ChoiceProblem out;
   for (size_t n = 0; n < nodes; ++n) {
@@ -131,7 +131,7 @@ TEST(Solver, IsOptimalOnSmallProblems) {
   int feasible = 0, infeasible = 0;
   for (int i = 0; i < 600; ++i) {
     const ChoiceProblem problem = random_shape(random, i % 5, 1 + random() % 7, 1 + random() % 3,
-                                               {.forbidden_pairs = i % 3 * 0.2, .whole_numbers = i % 2 == 0});
+                                               {.forbidden_pairs = i % 3 * 0.2, .integers_only = i % 2 == 0});
     const double budget = static_cast<double>(random() % 15);
     const std::optional<Choice> best = brute_force(problem, budget);
     const Result<Choice> found = solve(problem, budget);

@@ -33,7 +33,7 @@ TEST(Printable, KeepsTextAndNothingThatActs) {
 TEST(Printable, LinesAndTables) {
   testing::internal::CaptureStdout();
   say("one\ntwo \x1b[1m\n");
-  say_line("{} of {} in {:.1f}", std::string("a\nb"), 3, 0.25);
+  print_line("{} of {} in {:.1f}", std::string("a\nb"), 3, 0.25);
   ASSERT_TRUE(finish_output().ok());
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "one\ntwo \\x1b[1m\na\\x0ab of 3 in 0.2\n");
 }
@@ -77,7 +77,7 @@ TEST(Audience, HearsWhatTheProcessDoesNotSay) {
   {
     const Audience all = heard.audience(), other = inner.audience();
     const WithAudience hears(all);
-    say_line("{}\x1b", 1);
+    print_line("{}\x1b", 1);
     print_message("note", "a\x1b");
     Progress().show("half");
     ASSERT_TRUE(write_file("-", "a file\x1b").ok());

@@ -30,7 +30,7 @@ size_t occurrences(const std::string& text, const std::string& of) {
 }
 
 // Every text that a model or a user can influence.
-SyntheticStudy hostile_study() {
+SyntheticStudy untrusted_study() {
   SyntheticStudy made = synthetic_study();
   const std::string name = attack;
   Study& study = made.study;
@@ -133,7 +133,7 @@ TEST(Report, SummaryHasTheColumnsThatHaveNumbers) {
 }
 
 TEST(Report, SummaryLeavesTheTerminalAlone) {
-  const std::string text = summary_text(hostile_study().study);
+  const std::string text = summary_text(untrusted_study().study);
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
   EXPECT_THAT(text, HasSubstr("\\x1b[2J"));
 }
@@ -151,7 +151,7 @@ TEST(Report, PageNeedsNothingBesideItself) {
 }
 
 TEST(Report, HostileNamesStayText) {
-  const std::string page = page_of(hostile_study());
+  const std::string page = page_of(untrusted_study());
   EXPECT_EQ(occurrences(page, "</script>"), 2U) << "of the data and of the program";
   EXPECT_EQ(occurrences(page, "<script"), 2U);
   EXPECT_EQ(occurrences(page, "<img"), 0U);
@@ -315,9 +315,9 @@ TEST(Kernels, EachHasItsPlaceInTheRunAndUnderTheRoof) {
 
 TEST(Kernels, NoneIsQuickerThanTheDeviceAtItsBest) {
   const Peaks peaks{4e11, {{1 << 16, 2e11}}, 5e-6};
-  EXPECT_EQ(peaks_beside(peaks, {{"a", {"a"}, 6e-6, 10, 10}}).launch, 5e-6);
-  EXPECT_EQ(peaks_beside(peaks, {{"a", {"a"}, 6e-6, 10, 10}, {"b", {"b"}, 1e-6, 10, 10}}).launch, 1e-6);
-  EXPECT_EQ(peaks_beside(peaks, {{"of the host", {"c"}, 1e-7, 0, 0}}).launch, 5e-6);
+  EXPECT_EQ(peaks_along_with(peaks, {{"a", {"a"}, 6e-6, 10, 10}}).launch, 5e-6);
+  EXPECT_EQ(peaks_along_with(peaks, {{"a", {"a"}, 6e-6, 10, 10}, {"b", {"b"}, 1e-6, 10, 10}}).launch, 1e-6);
+  EXPECT_EQ(peaks_along_with(peaks, {{"of the host", {"c"}, 1e-7, 0, 0}}).launch, 5e-6);
 }
 
 TEST(Kernels, ProductsOfBytesHaveARoofOfTheirOwn) {
@@ -410,7 +410,7 @@ TEST(Report, ABrowserClicksThroughThePage) {
   const auto page = folder->path() / "report.html", hostile = folder->path() / "hostile.html",
              empty = folder->path() / "empty.html", collapsed = folder->path() / "collapsed.html";
   ASSERT_TRUE(write_file(page, page_of(synthetic_study())).ok());
-  ASSERT_TRUE(write_file(hostile, page_of(hostile_study())).ok());
+  ASSERT_TRUE(write_file(hostile, page_of(untrusted_study())).ok());
   ASSERT_TRUE(write_file(empty, report_page(Study{}, {})).ok());
   ASSERT_TRUE(write_file(collapsed, page_of(synthetic_study(), 8)).ok());
   const auto comparison = folder->path() / "comparison.html";

@@ -59,8 +59,8 @@ Findings findings_of(const std::filesystem::path& path, const std::string& data,
   }
   out.quality = prediction_quality(pairs);
   if (rivals == 0) return out;
-  std::vector<UniformModel> uniform;
-  auto all = add_uniform_models(uniform, *found, model->prepare, options);
+  std::vector<UniformBaseline> uniform;
+  auto all = add_uniform_baselines(uniform, *found, model->prepare, options);
   HOIST_CHECK(all.ok(), all.errors()[0].text());
   const CostModel costs = cost_model(*found, uniform, Objective::time);
   out.compared = compare_front(*found, costs, uniform, rivals, random);

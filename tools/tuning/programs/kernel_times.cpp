@@ -38,7 +38,7 @@ KnobValues drawn(const Subject& subject, Random random) {
   }
   Point point = *usual;
   for (size_t moves = 1 + random.below(3); moves > 0; --moves) {
-    const std::vector<Point> around = neighbours(subject.space, point);
+    const std::vector<Point> around = adjacent_points(subject.space, point);
     if (!around.empty()) point = around[random.below(around.size())];
   }
   return values_of(subject.space, point);

@@ -23,7 +23,7 @@ class AnnealingSearch : public Search {
     Random random = candidates_.random();
     std::vector<Point> points;
     if (std::isfinite(here_.seconds))
-      for (Point& point : candidates_.new_neighbours(here_.point, random)) {
+      for (Point& point : candidates_.new_adjacent(here_.point, random)) {
         if (points.size() >= std::min(most, looks)) break;
         candidates_.meet(point);
         points.push_back(std::move(point));

@@ -13,7 +13,7 @@ namespace hoist::tuning {
 namespace {
 
 constexpr size_t batch = 8;
-constexpr size_t neighbours_a_batch = 1;  // points adjacent to the best one per batch
+constexpr size_t adjacent_per_batch = 1;  // points adjacent to the best one per batch
 constexpr size_t random_a_batch = 1;
 
 // Larger spaces are not ranked as a whole: random points are ranked, and then, for a few rounds, all points adjacent to
@@ -54,15 +54,15 @@ class BoostedTreesSearch : public Search {
       return points;
     }
     const BoostedTrees trees = fit();
-    size_t neighbours = size > neighbours_a_batch + random_a_batch ? neighbours_a_batch : 0;
-    const size_t drawn = size > neighbours_a_batch + random_a_batch ? random_a_batch : 0;
+    size_t adjacent = size > adjacent_per_batch + random_a_batch ? adjacent_per_batch : 0;
+    const size_t drawn = size > adjacent_per_batch + random_a_batch ? random_a_batch : 0;
     for (const Point& point : ranked(trees, pool(trees, best->point, random))) {
-      if (points.size() + neighbours + drawn >= size) break;
+      if (points.size() + adjacent + drawn >= size) break;
       take(point, points);
     }
-    for (const Point& point : ranked(trees, candidates_.new_neighbours(best->point, random))) {
-      if (neighbours == 0) break;
-      --neighbours;
+    for (const Point& point : ranked(trees, candidates_.new_adjacent(best->point, random))) {
+      if (adjacent == 0) break;
+      --adjacent;
       take(point, points);
     }
     candidates_.fill(points, size, random);
@@ -123,12 +123,12 @@ class BoostedTreesSearch : public Search {
     };
     for (int i = 0; i < random_ranked; ++i)
       if (auto point = candidates_.draw(random)) add(std::move(*point));
-    for (Point& point : candidates_.new_neighbours(best, random)) add(std::move(point));
+    for (Point& point : candidates_.new_adjacent(best, random)) add(std::move(point));
     for (int round = 0; round < climbing_rounds; ++round) {
       points = ranked(trees, std::move(points));
       const size_t climbing = std::min(climbers, points.size());
       for (size_t i = 0; i < climbing; ++i)
-        for (Point& point : candidates_.new_neighbours(points[i], random)) add(std::move(point));
+        for (Point& point : candidates_.new_adjacent(points[i], random)) add(std::move(point));
     }
     return points;
   }

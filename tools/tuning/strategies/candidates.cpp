@@ -86,8 +86,8 @@ void Candidates::fill_spread(std::vector<Point>& points, size_t size, Random& ra
   fill(points, size, random);
 }
 
-std::vector<Point> Candidates::new_neighbours(const Point& point, Random& random) const {
-  auto points = neighbours(space_, point);
+std::vector<Point> Candidates::new_adjacent(const Point& point, Random& random) const {
+  auto points = adjacent_points(space_, point);
   std::erase_if(points, [&](const Point& neighbour) { return met_.contains(neighbour); });
   shuffle(points, random);
   return points;

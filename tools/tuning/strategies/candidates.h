@@ -55,7 +55,7 @@ class Candidates {
   /// As fill, with points that share as few values as possible: each part of a knob's range is used in turn.
   void fill_spread(std::vector<Point>& points, size_t size, Random& random);
   /// The new points adjacent to a point, in random order.
-  std::vector<Point> new_neighbours(const Point& point, Random& random) const;
+  std::vector<Point> new_adjacent(const Point& point, Random& random) const;
 
  private:
   KnobSpace space_;

@@ -9,7 +9,7 @@
 namespace hoist::tuning {
 namespace {
 
-constexpr size_t drawn_neighbours = 5;  // the paper's rho
+constexpr size_t drawn_adjacent = 5;  // the paper's rho
 
 class GBfsSearch : public Search {
  public:
@@ -20,9 +20,9 @@ class GBfsSearch : public Search {
     std::vector<Point> points;
     if (candidates_.fill_first(points, most, random)) return points;
     for (; waiting_.empty() && !queue_.empty(); queue_.pop()) {
-      waiting_ = neighbours(candidates_.space(), queue_.top().point);
+      waiting_ = adjacent_points(candidates_.space(), queue_.top().point);
       shuffle(waiting_, random);
-      waiting_.resize(std::min(waiting_.size(), drawn_neighbours));
+      waiting_.resize(std::min(waiting_.size(), drawn_adjacent));
       std::erase_if(waiting_, [&](const Point& point) { return !candidates_.is_new(point); });
     }
     for (; !waiting_.empty() && points.size() < most; waiting_.pop_back())

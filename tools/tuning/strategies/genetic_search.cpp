@@ -64,7 +64,7 @@ class GeneticSearch : public Search {
       if (random.fraction() < 0.5) child[k] = father[k];
     if (!is_legal(candidates_.space(), child)) child = mother;
     for (int step = 0; step < most_steps; ++step) {
-      const auto ways = neighbours(candidates_.space(), child);
+      const auto ways = adjacent_points(candidates_.space(), child);
       if (ways.empty()) break;
       child = ways[random.below(ways.size())];
       if (candidates_.is_new(child) && random.fraction() >= further) return child;

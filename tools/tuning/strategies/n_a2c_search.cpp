@@ -238,7 +238,7 @@ class NA2cSearch : public Search {
   void take_steps(std::vector<Point>& points, size_t size, Random& random) {
     Point here = best_.point;
     for (int i = 0; i < steps && points.size() < size; ++i) {
-      const auto ways = neighbours(candidates_.space(), here);
+      const auto ways = adjacent_points(candidates_.space(), here);
       if (ways.empty()) return;
       Step step{position_of(candidates_.space(), here), {}, 0, 0};
       for (const Point& way : ways) step.allowed.push_back(moves_.between(here, way));

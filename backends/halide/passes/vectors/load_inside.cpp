@@ -134,9 +134,9 @@ class LoadInside : public WithUsedLets {
     const HExpr index = simplify(unclamped.mutate(simplify(expanded(op->index))));
     const Ramp* ramp = index.as<Ramp>();
     if (!unclamped.any || ramp == nullptr || !is_const_one(ramp->stride)) return load;
-    const HExpr neighbours =
+    const HExpr contiguous =
         Load::make(op->type, op->name, index, op->image, op->param, const_true(op->type.lanes()), ModulusRemainder());
-    return Call::make(op->type, Call::if_then_else, {simplify(unclamped.inside), neighbours, load},
+    return Call::make(op->type, Call::if_then_else, {simplify(unclamped.inside), contiguous, load},
                       Call::PureIntrinsic);
   }
 };

@@ -98,8 +98,8 @@ class LoadKnownLanes : public WithUsedLets {
       const auto start = [&](int vector) { return std::min(vector * width, all - width); };
       std::vector<HExpr> vectors;
       for (int i = 0; i < count; ++i) {
-        const HExpr neighbours = Ramp::make(simplify(base + start(i)), make_const(base.type(), 1), width);
-        vectors.push_back(Load::make(load->type.with_lanes(width), load->name, neighbours, load->image, load->param,
+        const HExpr contiguous = Ramp::make(simplify(base + start(i)), make_const(base.type(), 1), width);
+        vectors.push_back(Load::make(load->type.with_lanes(width), load->name, contiguous, load->image, load->param,
                                      const_true(width), ModulusRemainder()));
       }
       std::vector<int> chosen;

@@ -43,7 +43,7 @@ class LoadSeconds : public WithUsedLets {
     if (load->type.bits() < 32) return shuffle;  // AVX2 has no masked load of narrower elements
     const auto lanes = static_cast<int>(op->indices.size());
     const Halide::Type numbers = Halide::Int(32);
-    const auto neighbours = [&](int from, int wanted) {
+    const auto contiguous = [&](int from, int wanted) {
       const HExpr places = Ramp::make(make_const(numbers, 0), make_const(numbers, 1), lanes);
       const auto everywhere = [&](int n) { return Broadcast::make(make_const(numbers, n), lanes); };
       return Load::make(load->type.with_lanes(lanes), load->name, Ramp::make(simplify(ramp->base + from), 1, lanes),
@@ -52,7 +52,7 @@ class LoadSeconds : public WithUsedLets {
     };
     std::vector<int> chosen;
     for (int i = 0; i < lanes; ++i) chosen.push_back(i < lanes / 2 ? 2 * i : 2 * i + 1);
-    return Shuffle::make({neighbours(*first, 0), neighbours(*first + lanes - 1, 1)}, chosen);
+    return Shuffle::make({contiguous(*first, 0), contiguous(*first + lanes - 1, 1)}, chosen);
   }
 
   bool fused_ = false;  // inside a fused multiply-add
