@@ -28,9 +28,9 @@
 #include "tools/driver/model.h"
 #include "tools/queue/job.h"
 #include "tools/queue/packed_folder.h"
+#include "tools/records/records_text.h"
+#include "tools/records/tuning_database.h"
 #include "tools/study/record_json.h"
-#include "tools/tuning/records_text.h"
-#include "tools/tuning/tuning_database.h"
 
 namespace hoist {
 namespace {

@@ -20,7 +20,7 @@
 #include "tools/queue/job.h"
 #include "tools/queue/packed_folder.h"
 #include "tools/queue/queued_models.h"
-#include "tools/tuning/tuning_database.h"
+#include "tools/records/tuning_database.h"
 
 namespace hoist {
 namespace {

@@ -16,7 +16,7 @@
 #include "tools/base/files.h"
 #include "tools/base/terminal.h"
 #include "tools/driver/input_values.h"
-#include "tools/tuning/records_text.h"
+#include "tools/records/records_text.h"
 
 namespace hoist {
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "tools/records/tuning_database.h"
 #include "tools/tuning/model/cost_model.h"
-#include "tools/tuning/tuning_database.h"
 #include "tools/tuning/variants.h"
 
 namespace hoist::tuning {

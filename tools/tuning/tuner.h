@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/records/tuning_database.h"
 #include "tools/tuning/search.h"
-#include "tools/tuning/tuning_database.h"
 #include "tools/tuning/variants.h"
 
 namespace hoist::tuning {

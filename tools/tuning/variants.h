@@ -16,9 +16,9 @@
 #include "ir/program/program.h"
 #include "lowering/search/tuning.h"
 #include "lowering/tiling/knobs.h"
+#include "tools/records/tuning_database.h"
 #include "tools/study/device_models.h"
 #include "tools/tuning/timed_bundles.h"
-#include "tools/tuning/tuning_database.h"
 
 namespace hoist::tuning {
 

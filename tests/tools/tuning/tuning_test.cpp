@@ -15,10 +15,10 @@
 #include "tests/support/named_model.h"
 #include "tests/tools/program.h"
 #include "tools/base/files.h"
-#include "tools/tuning/records_text.h"
-#include "tools/tuning/shipped.h"
+#include "tools/records/records_text.h"
+#include "tools/records/shipped.h"
+#include "tools/records/tuning_database.h"
 #include "tools/tuning/tuned_model.h"
-#include "tools/tuning/tuning_database.h"
 
 namespace hoist {
 namespace {

@@ -20,7 +20,7 @@
 #include "ir/text/text.h"
 #include "lowering/terms/terms.h"
 #include "neural_rules/choice/solver/interval.h"
-#include "tools/tuning/shipped.h"
+#include "tools/records/shipped.h"
 
 namespace hoist::tuning {
 namespace {

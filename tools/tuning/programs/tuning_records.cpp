@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "tools/tuning/records_text.h"
+#include "tools/records/records_text.h"
 
 namespace {
 

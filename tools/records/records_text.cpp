@@ -1,4 +1,4 @@
-#include "tools/tuning/records_text.h"
+#include "tools/records/records_text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,7 +12,7 @@
 #include <tuple>
 
 #include "tools/base/files.h"
-#include "tools/tuning/shipped.h"
+#include "tools/records/shipped.h"
 
 namespace hoist::tuning {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/tuning/tuning_database.h"
+#include "tools/records/tuning_database.h"
 
 namespace hoist::tuning {
 

@@ -1,4 +1,4 @@
-#include "tools/tuning/tuning_database.h"
+#include "tools/records/tuning_database.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

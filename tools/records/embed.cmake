@@ -1,6 +1,6 @@
 # Turns measurements of kernels into C++ string literals:
-#   cmake -DFOLDER=tools/tuning/shipped -DLITERALS=shipped_tuning.cpp -P embed.cmake
-set(literals "// Made by tools/tuning/embed.cmake.\n#include \"tools/tuning/shipped.h\"\n\nnamespace hoist::tuning {\n")
+#   cmake -DFOLDER=tools/records/shipped -DLITERALS=shipped_tuning.cpp -P embed.cmake
+set(literals "// Made by tools/records/embed.cmake.\n#include \"tools/records/shipped.h\"\n\nnamespace hoist::tuning {\n")
 file(READ "${FOLDER}/records.txt" text)
 string(APPEND literals "\nconst std::string_view shipped_records = R\"hoist_text(${text})hoist_text\";\n")
 file(GLOB models "${FOLDER}/cost_models/*.json")

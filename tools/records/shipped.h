@@ -1,4 +1,4 @@
-// Data files of tools/tuning/shipped, embedded in the program at build time. Only for the code that loads them.
+// Data files of tools/records/shipped, embedded in the program at build time. Only for the code that loads them.
 #pragma once
 
 #include <span>
