@@ -19,8 +19,8 @@
 #include "tools/queue/gather.h"
 #include "tools/queue/job.h"
 #include "tools/queue/packed_folder.h"
-#include "tools/queue/queued_models.h"
 #include "tools/records/tuning_database.h"
+#include "tools/study/queued_models.h"
 
 namespace hoist {
 namespace {

@@ -10,7 +10,7 @@
 #include "tools/cli/log.h"
 #include "tools/driver/sizes.h"
 #include "tools/inspection/layer_stages.h"
-#include "tools/queue/queued_models.h"
+#include "tools/study/queued_models.h"
 #include "tools/tuning/strategies/candidates.h"
 
 // A member of Options as the function that a row needs.

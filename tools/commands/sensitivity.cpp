@@ -10,9 +10,9 @@
 #include "tools/cli/command.h"
 #include "tools/data/samples.h"
 #include "tools/driver/model.h"
-#include "tools/queue/queued_models.h"
 #include "tools/report/report.h"
 #include "tools/study/device_models.h"
+#include "tools/study/queued_models.h"
 
 namespace hoist {
 namespace {

@@ -12,8 +12,8 @@
 #include "tools/data/samples.h"
 #include "tools/data/scores.h"
 #include "tools/driver/opened_bundle.h"
-#include "tools/queue/queued_models.h"
 #include "tools/study/certificate.h"
+#include "tools/study/queued_models.h"
 
 namespace hoist {
 namespace {

@@ -1,6 +1,6 @@
 // Times bundles against each other, interleaved: the question, the answer, and the measurement. Candidates of a search
 // may crash or block the process that runs them, so a search uses a TimeBundles that measures elsewhere: in a process
-// of its own, or on a worker of a queue (tools/queue/timing_jobs.h). For the kernels that a bundle holds see
+// of its own, or on a worker of a queue (tools/tuning/timing_jobs.h). For the kernels that a bundle holds see
 // variants.h.
 #pragma once
 

@@ -8,9 +8,9 @@
 #include "lowering/pipeline/passes.h"
 #include "tools/base/interruption.h"
 #include "tools/base/terminal.h"
-#include "tools/queue/timing_jobs.h"
 #include "tools/records/records_text.h"
 #include "tools/tuning/estimated.h"
+#include "tools/tuning/timing_jobs.h"
 
 namespace hoist::tuning {
 namespace {

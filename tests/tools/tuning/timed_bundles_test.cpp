@@ -10,7 +10,7 @@
 #include "backends/opencl/device.h"
 #include "tests/tools/program.h"
 #include "tools/base/child_program.h"
-#include "tools/queue/timing_jobs.h"
+#include "tools/tuning/timing_jobs.h"
 #include "tools/tuning/tuned_model.h"
 #include "tools/tuning/variants.h"
 

@@ -1,4 +1,4 @@
-#include "tools/queue/queued_models.h"
+#include "tools/study/queued_models.h"
 
 #include <fmt/format.h>
 

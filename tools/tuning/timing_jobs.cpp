@@ -1,4 +1,4 @@
-#include "tools/queue/timing_jobs.h"
+#include "tools/tuning/timing_jobs.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
