@@ -169,7 +169,7 @@ Result<EmittedKernel> emit_checked(Expr e, const EmitOptions& options) {
             emission::clean(printed, launch.name, options.kernel_name, names, out.local, out.local_bytes > 0));
   if (options.is_fused) {
     HOIST_CHECK(out.local_bytes == 0 && out.local == (std::array<uint64_t, 3>{1, 1, 1}),
-                "kernel " + options.kernel_name + ": its groups share memory, and other kernels its launch");
+                "kernel " + options.kernel_name + ": its groups share memory, and its launch runs other kernels too");
     emission::make_group_function(text, options.kernel_name);
   }
   if (text.source.find(emission::half_call) != std::string::npos) out.source = emission::half_opening;

@@ -278,7 +278,7 @@ class Emitter {
                     const std::function<void(const Loop& step, Nest& updates)>& update);
   /// Is every element of such an array written?
   static bool writes_all(Type type, const WriteView& w, Nest& nest);
-  /// The stored element of an array of that type that is written there.
+  /// The element, at the current position of the view, of the array of this type that the kernel writes.
   Value held_value(Type type, const WriteView& w, Nest& nest) const;
   /// The element of the result at an index.
   H::Expr held(const H::Expr& flat) const;
@@ -341,7 +341,7 @@ class Emitter {
   bool reads_open_ = false;  ///< indices may lead outside, through an open border
   /// Values read inside each context: shared subterms are evaluated, and folds stored, once.
   std::map<std::tuple<uint64_t, Expr, const Frame*>, std::pair<Environment, Value>> memo_;
-  bool merge_failed_ = false;  ///< fewer inner folds than hoped pass the accumulator on
+  bool merge_failed_ = false;  ///< true if an inner fold cannot pass on the accumulator
   size_t merge_reached_ = 0;
 };
 

@@ -15,7 +15,7 @@ set(parts ${host}/host_strings.h ${host}/host_operators.h ${host}/host_calls.h $
   transfers.c string_values.c opencl/opencl_buffers.c opencl/opencl_kernels.c opencl/opencl_launches.c
   cuda/cuda_driver.c cuda/cuda_text.c cuda/cuda_graph.c cuda/cuda_engine.c opencl/opencl_engine.c
   native/native_device.c native/sharing.c native/native_engine.c bundle.c specialisations.c pixels.c verify.c)
-set(text "/* The runtime of a hoist bundle in one file; hoist_runtime.h says how to use it.\n"
+set(text "/* The runtime of a hoist bundle in one file; hoist_runtime.h is its manual.\n"
          " * Made of the files of hoist's backends/runtime and ir/host; change those. */\n"
          "#ifndef _GNU_SOURCE\n#define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */\n#endif\n"
          "#define HOIST_INTERNAL static\n"

@@ -399,7 +399,7 @@ class Counter {
     return scalar(std::move(key), set);
   }
 
-  // Counts the elements at a path, at most all. Reads of one array may overlap: the largest counts.
+  // Counts the elements at a path, at most all. Reads of one array may overlap, so only the largest counts.
   void note_read(Expr e, const Positions& path, PositionSet set) {
     Type type = e->type;
     int64_t elements = 1;

@@ -96,7 +96,7 @@ void prepare_folds(Rewriter& r, const StrategyInput& input, const Profile&) {
 // The number of rows of `columns` columns that a work-group computes: a short row takes less time than the launch of
 // its group, about 6 ns in PoCL.
 int64_t rows_together(int64_t rows, int64_t columns) {
-  constexpr int64_t most = 512;  // elements, some tens of vectors
+  constexpr int64_t most = 512;  // limit of elements per work-group: some tens of vectors
   int64_t together = std::clamp<int64_t>(most / columns, 1, rows);
   while (rows % together != 0) --together;
   return together;

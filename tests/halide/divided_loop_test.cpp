@@ -1,5 +1,5 @@
-// Tests the choice of the loop over groups that threads divide: the one that lets each thread reuse most of its
-// operands, and of the arrays that it wrote in earlier kernels.
+// Tests the choice of the loop over groups that threads divide: each thread should reuse most of its operands, and the
+// arrays that it wrote in earlier kernels.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -20,7 +20,7 @@ Result<Nothing> answer_json(const std::string& path, const nlohmann::ordered_jso
 
 Result<Nothing> refuse_two_outputs(const std::string& json, const std::string& option, const std::string& path) {
   if (json != "-" || path != "-") return Nothing{};
-  return usage_error("--json -", "and " + option + " - are both for standard output", "name a file for one of them");
+  return usage_error("--json -", "and " + option + " - both write to standard output", "name a file for one of them");
 }
 
 nlohmann::ordered_json array_json(const std::string& name, Scalar scalar, const std::vector<int64_t>& shape) {

@@ -1,6 +1,6 @@
 """Random models, hoist against ONNX's reference evaluator, with onnxruntime as the judge. Development only.
 
-    build/compare/bin/python tools/compare/fuzz.py --count 1000 --interpret       # without a device, a few a second
+    build/compare/bin/python tools/compare/fuzz.py --count 1000 --interpret       # without a device, a few models per second
     build/compare/bin/python tools/compare/fuzz.py --count 200                    # on the first device
     build/compare/bin/python tools/compare/fuzz.py --count 1000 --target native   # as native code
     build/compare/bin/python tools/compare/fuzz.py --seed 17 --count 1            # the model of one seed again

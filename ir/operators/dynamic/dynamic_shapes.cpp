@@ -139,7 +139,7 @@ Result<DynamicArray> reshaped(ExtentComposer& c, const DynamicArray& x, ShapeVal
   HOIST_TRY_VOID(check_capacity(to));
   const Shape room = room_of(c, x.value);
   if (same_groups(x.extents, to)) {
-    // Bounds move with their dimensions.
+    // A dimension that moves keeps its bound.
     size_t next = 0;
     for (ShapeValue& extent : to) {
       if (extent.is_known()) continue;

@@ -209,7 +209,7 @@ TEST_F(VariantsThatFail, AreFoundAmongTheOthers) {
   EXPECT_TRUE(std::isfinite(times[1].at(0)));
   EXPECT_TRUE(std::isfinite(times[2].at(0)));  // its variant shared the group with the failing one
   EXPECT_TRUE(std::isinf(times[2].at(1)));
-  EXPECT_TRUE(std::isfinite((*found)[1][1].at(0)));  // a group without it
+  EXPECT_TRUE(std::isfinite((*found)[1][1].at(0)));  // a group without the failing variant
 }
 
 TEST_F(VariantsThatFail, WithADeviceThatIsLostAreNotToBlame) {

@@ -330,7 +330,7 @@ class InferenceSession:
 
     def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any],
             run_options: Any = None) -> list[Any]:
-        """Runs and returns these outputs, all for None. The first run at new sizes compiles a bundle for them."""
+        """Runs and returns the named outputs; None: all outputs. The first run at new sizes compiles a bundle for them."""
         for name in output_names or ():
             if name not in self._outputs:
                 raise InvalidArgument(f"Invalid output name: {name} (there are: {', '.join(self._outputs)})")
